@@ -1,0 +1,61 @@
+/** Every failure that nodelease reports is one of these; `code` tells them apart, never the text. */
+export type NodeLeaseErrorCode =
+  | 'CONFIG_INVALID'
+  | 'STORE_FAILED'
+  | 'STORE_UNUSABLE'
+  | 'ACQUIRE_TIMEOUT'
+  | 'LEASE_LOST'
+  | 'LEASE_UNREADABLE';
+
+/** The base of every error that nodelease throws on purpose. */
+export abstract class NodeLeaseError extends Error {
+  abstract readonly code: NodeLeaseErrorCode;
+
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = new.target.name;
+  }
+}
+
+/** A setting is wrong. The message names the setting, the value and what was expected. */
+export class ConfigError extends NodeLeaseError {
+  readonly code = 'CONFIG_INVALID';
+
+  /**
+   * @param setting the setting as the user wrote it, for example `--duration`
+   * @param value what was given
+   * @param expected what would have been right, as the rest of the sentence "expected …"
+   */
+  constructor(
+    readonly setting: string,
+    readonly value: unknown,
+    readonly expected: string,
+  ) {
+    super(`${setting}: expected ${expected}, got ${describe(value)}`);
+  }
+}
+
+/** The store cannot be used at all: it ignores conditions, the bucket is missing, access is denied, nobody answers. */
+export class StoreUnusableError extends NodeLeaseError {
+  readonly code = 'STORE_UNUSABLE';
+}
+
+/** No node id became free within the time that the caller was ready to wait. */
+export class AcquireTimeoutError extends NodeLeaseError {
+  readonly code = 'ACQUIRE_TIMEOUT';
+}
+
+function describe(value: unknown): string {
+  return typeof value === 'string' ? JSON.stringify(value) : String(value);
+}
+
+/** One line that says what went wrong and why, the causes' texts included, without stack traces. */
+export function explain(error: unknown): string {
+  const parts: string[] = [];
+  for (let current = error; current !== undefined && current !== null; ) {
+    const text = (current instanceof Error ? current.message || current.name : String(current)).replace(/\s+/g, ' ').trim();
+    if (text !== '' && !parts.some((part) => part.includes(text))) parts.push(text);
+    current = current instanceof Error ? current.cause : undefined;
+  }
+  return parts.join(': ');
+}

@@ -1,0 +1,96 @@
+import { NodeLeaseError } from '../errors.js';
+
+/**
+ * A node id that this process holds. Dispose of it (`await using`) or call `release()` when the work has ended;
+ * stop the work when `signal` aborts.
+ */
+export interface Lease extends AsyncDisposable {
+  /** The node id, 0 … size - 1. */
+  readonly id: number;
+
+  /** The fencing token: greater at every new tenure of this id, never used twice. Send it along with every write it should protect. */
+  readonly version: number;
+
+  /** Names this run of this process. */
+  readonly taskId: string;
+
+  /**
+   * Aborts with a {@link LeaseLostError} once the lease is lost, and not on `release()`.
+   * It needs the event loop to run: before an act that must not happen twice, ask `isValid()`.
+   */
+  readonly signal: AbortSignal;
+
+  /**
+   * When the tenure ends unless it is renewed, in milliseconds on the engine's monotonic clock
+   * (`systemClock.monotonic()`); infinity for a static id.
+   */
+  readonly deadline: number;
+
+  /** True while this process can prove that it holds the id. Compares clocks when asked, so it is right even after a pause. */
+  isValid(): boolean;
+
+  /** What this node knows of the others' versions; written with the next renewal. */
+  setKnownNodes(versions: Readonly<Record<number, number>>): void;
+
+  /**
+   * Gives the id back, by a tombstone that keeps the version. Call it when the work has ended, not before. Never throws for
+   * want of the store: a release that fails is left to expire. Later calls share the first one's end.
+   */
+  release(): Promise<void>;
+}
+
+/** Why a tenure ended against its holder's will. */
+export type LossReason =
+  /** The store could not be reached in time; nobody else can have the id before `deadline`. */
+  | 'unreachable'
+  /** The lease object is somebody else's now, or no longer names us. Somebody else may already be at work. */
+  | 'taken'
+  /** The process was paused past its deadline. Somebody else may already be at work. */
+  | 'paused';
+
+/** The lease is lost: whatever relies on the node id has to stop. */
+export class LeaseLostError extends NodeLeaseError {
+  readonly code = 'LEASE_LOST';
+
+  constructor(
+    readonly nodeId: number,
+    readonly version: number,
+    readonly reason: LossReason,
+    /** By when every piece of work must have ended, in milliseconds on the monotonic clock; the moment of loss unless `reason` is `unreachable`. */
+    readonly deadline: number,
+    detail: string,
+    cause?: unknown,
+  ) {
+    super(`lease of node id ${nodeId} (version ${version}) is lost: ${detail}`, cause === undefined ? undefined : { cause });
+  }
+}
+
+/** What happens to a lease, for logs, metrics and watchdogs. Listeners must not throw and must not block. */
+export type LeaseEvent =
+  /** This task's own settings differ from those in `cluster.json`, which win. */
+  | { readonly type: 'setting-overruled'; readonly setting: string; readonly own: number; readonly stored: number }
+  /** An object that cannot be used: absent after bootstrap, or unreadable. Reported once each. */
+  | { readonly type: 'damaged'; readonly key: string; readonly problem: string }
+  /** Nothing is free; the next look is in `sleepMs`. */
+  | { readonly type: 'waiting'; readonly sleepMs: number }
+  /** The store failed while acquiring; tried again in `sleepMs`. */
+  | { readonly type: 'store-failed'; readonly error: unknown; readonly sleepMs: number }
+  | {
+      readonly type: 'acquired';
+      readonly id: number;
+      readonly version: number;
+      readonly from: 'vacant' | 'released' | 'expired';
+      readonly tookMs: number;
+      /** Requests made to the store for it. */
+      readonly requests: number;
+      readonly deadline: number;
+    }
+  | { readonly type: 'bootstrapped' }
+  | { readonly type: 'renewed'; readonly deadline: number; readonly tookMs: number }
+  | { readonly type: 'renewal-failed'; readonly error: unknown; readonly attempt: number }
+  | { readonly type: 'lost'; readonly error: LeaseLostError }
+  | { readonly type: 'released' }
+  | { readonly type: 'release-failed'; readonly error: unknown };
+
+/** Receives {@link LeaseEvent}s in the order in which they happen. */
+export type LeaseListener = (event: LeaseEvent) => void;

@@ -1,0 +1,130 @@
+import { NodeLeaseError } from '../errors.js';
+
+/** A closed range in milliseconds: the true value lies in it. */
+export interface Interval {
+  readonly min: number;
+  readonly max: number;
+}
+
+/** One object as the store keeps it, as of one reply. */
+export interface StoredObject {
+  /** The key below the store's prefix, for example `7.json`. */
+  readonly key: string;
+  readonly body: string;
+  /** Lower-case keys. */
+  readonly metadata: Readonly<Record<string, string>>;
+  /** Opaque. Changes with every write whose body differs. */
+  readonly etag: string;
+  /**
+   * How long ago, in milliseconds by the store's own clock, this very state was written. `min` is what safety rests on:
+   * it is never more than the time since the writer *began* its request, and 0 when the store cannot tell.
+   */
+  readonly age: Interval;
+  /** The store's time when it answered, in milliseconds since the Unix epoch. */
+  readonly storeTime: Interval;
+}
+
+/** One row of a listing: a hint, since it may be older than the answer to a read. */
+export interface ListedObject {
+  readonly key: string;
+  readonly etag: string;
+  /** Bytes of the body. */
+  readonly size: number;
+  readonly age: Interval;
+}
+
+/** Every object below the prefix, and the store's time when it answered. */
+export interface Listing {
+  readonly objects: readonly ListedObject[];
+  readonly storeTime: Interval;
+}
+
+/** What a conditional write came to, when the store said so. */
+export type WriteResult =
+  | { readonly status: 'written'; readonly etag: string; readonly storeTime: Interval }
+  /** The condition did not hold, or a concurrent write got in the way: nothing was written by this call. Read again. */
+  | { readonly status: 'conflict' };
+
+export interface CallOptions {
+  /** Gives the call up. A write that is given up has an unknown outcome. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * A place that offers atomic create-if-absent and replace-if-unchanged. This is all that the engine knows of a store.
+ *
+ * Every method throws {@link StoreError} when the store gave no definite answer. Nothing is retried in here: a blind
+ * retry of a conditional write turns a lost reply into a false conflict. There is no delete: lease objects stay.
+ */
+export interface LeaseStore {
+  /** The store as its user wrote it, for messages: `s3://bucket/prefix`. */
+  readonly url: string;
+
+  /**
+   * True when the conditions are kept by somebody else's server, so that its word has to be checked before it is trusted.
+   * The engine then repeats its acquiring write, which must be refused.
+   */
+  readonly remote: boolean;
+
+  /** How long a waiting task may sleep before it looks for a released id, in milliseconds. Not used where `changed` is offered. */
+  readonly pollMs: number;
+
+  /** The object, or undefined when there is none of that key. */
+  read(key: string, options?: CallOptions): Promise<StoredObject | undefined>;
+
+  /** Every object below the prefix, in as few requests as possible. */
+  list(options?: CallOptions): Promise<Listing>;
+
+  /** Writes the object only if there is none of that key. */
+  create(key: string, body: string, metadata: Readonly<Record<string, string>>, options?: CallOptions): Promise<WriteResult>;
+
+  /** Writes the object only if its etag is still `etag`. An object that is gone is a conflict. */
+  replace(
+    key: string,
+    body: string,
+    metadata: Readonly<Record<string, string>>,
+    etag: string,
+    options?: CallOptions,
+  ): Promise<WriteResult>;
+
+  /** Resolves when some object may have changed since the call; a hint that may come late, for nothing, or not at all. */
+  changed?(signal: AbortSignal): Promise<void>;
+
+  /** Removes a scratch object of {@link probeStore}; refuses every key that does not begin with `probe-`. */
+  discardProbe(key: string, options?: CallOptions): Promise<void>;
+
+  /** Gives up sockets, watchers and file handles. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** Why a store gave no definite answer. */
+export type StoreFault =
+  /** No connection, or no answer in time. */
+  | 'unreachable'
+  /** It answered 5xx, or asked for patience. */
+  | 'unavailable'
+  /** No credentials, wrong ones, or no permission. */
+  | 'denied'
+  /** The bucket or folder does not exist. */
+  | 'missing'
+  /** It refused or answered something that no store of this kind should. */
+  | 'rejected';
+
+/** The store gave no definite answer. */
+export class StoreError extends NodeLeaseError {
+  readonly code = 'STORE_FAILED';
+  readonly fault: StoreFault;
+  /** `unknown`: a write may or may not have been applied, now or later. `not-applied`: it certainly was not. */
+  readonly outcome: 'unknown' | 'not-applied';
+
+  constructor(message: string, options: { fault: StoreFault; outcome: 'unknown' | 'not-applied'; cause?: unknown }) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.fault = options.fault;
+    this.outcome = options.outcome;
+  }
+
+  /** True when the same call may well succeed a moment later, without anybody's help. */
+  get transient(): boolean {
+    return this.fault === 'unreachable' || this.fault === 'unavailable';
+  }
+}
