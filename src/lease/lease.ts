@@ -58,7 +58,8 @@ export class LeaseLostError extends NodeLeaseError {
     readonly reason: LossReason,
     /** By when every piece of work must have ended, in milliseconds on the monotonic clock; the moment of loss unless `reason` is `unreachable`. */
     readonly deadline: number,
-    detail: string,
+    /** What happened, as the rest of the sentence "the lease is lost: …". */
+    readonly detail: string,
     cause?: unknown,
   ) {
     super(`lease of node id ${nodeId} (version ${version}) is lost: ${detail}`, cause === undefined ? undefined : { cause });

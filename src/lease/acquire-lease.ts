@@ -1,0 +1,139 @@
+import type { Clock, RandomSource } from '../clock.js';
+import { ConfigError, StoreUnusableError } from '../errors.js';
+import { type LeaseStore, StoreError } from '../store/lease-store.js';
+import { probeStore } from '../store/probe.js';
+import { Acquirer } from './acquirer.js';
+import { completeBootstrap } from './bootstrap.js';
+import { checkWanted, createCluster, readCluster, reportOverruled, type StoredCluster, type WantedSettings } from './cluster-store.js';
+import { Keeper } from './keeper.js';
+import type { Lease, LeaseEvent, LeaseListener } from './lease.js';
+import { nativeCodec } from './lease-codec.js';
+import { leaseTiming } from './lease-timing.js';
+import { retry } from './retry.js';
+import { StoreSession } from './store-session.js';
+
+/** What the engine needs to acquire a node id. */
+export interface AcquireLeaseOptions extends WantedSettings {
+  readonly store: LeaseStore;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  /** Names this run of this process; 1 … 128 printable ASCII characters without spaces. */
+  readonly taskId: string;
+  /** How long to wait for a free id, in milliseconds, 0 for not at all. @default no limit */
+  readonly acquireTimeoutMs?: number | undefined;
+  /** Gives up waiting. Has no effect once the lease is held. */
+  readonly signal?: AbortSignal | undefined;
+  readonly onEvent?: LeaseListener | undefined;
+}
+
+/** How long the store may stay silent before the first answer, in milliseconds: a wrong address should be known soon. */
+const FIRST_CONTACT_MS = 8_000;
+/** How long a single request may take while acquiring, in milliseconds. */
+const ACQUIRE_REQUEST_MS = 4_000;
+
+/**
+ * Acquires a node id and keeps it (DESIGN 4 and 5).
+ *
+ * Creates the cluster's settings when there are none, after making sure that the store keeps its conditions. Waits, if need be, for
+ * an id to be released or to expire. The lease that it resolves to renews itself until it is released or lost.
+ *
+ * @throws {ConfigError} when a setting is out of range
+ * @throws {StoreUnusableError} when the store cannot be reached, denies access, or ignores conditions
+ * @throws {AcquireTimeoutError} when no id became free in time
+ * @throws `signal.reason` when `signal` aborts first
+ */
+export async function acquireLease(options: AcquireLeaseOptions): Promise<Lease> {
+  const { store, clock, random, taskId, signal } = options;
+  checkWanted(options);
+  if (!/^[\x21-\x7e]{1,128}$/.test(taskId)) throw new ConfigError('taskId', taskId, '1 to 128 printable ASCII characters without spaces');
+  const begun = clock.monotonic();
+  const emit = detached(options.onEvent);
+  const session = new StoreSession(store, clock, ACQUIRE_REQUEST_MS);
+  try {
+    const cluster = await firstContact(options, session);
+    reportOverruled(options, cluster.config, emit);
+    const codec = nativeCodec;
+    const acquisition = await new Acquirer({
+      session,
+      clock,
+      random,
+      codec,
+      taskId,
+      emit,
+      readCluster: () => mustRead(session),
+      until: options.acquireTimeoutMs === undefined ? Number.POSITIVE_INFINITY : begun + options.acquireTimeoutMs,
+      ...(signal && { signal }),
+    }).acquire(cluster);
+    const timing = leaseTiming(acquisition.held.durationMs);
+    session.timeoutMs = Math.min(session.timeoutMs, timing.requestTimeoutMs);
+    const keeper = new Keeper(acquisition, { session, clock, random, codec, timing, emit });
+    if (signal?.aborted) {
+      await keeper.release();
+      throw signal.reason;
+    }
+    emit({
+      type: 'acquired',
+      id: keeper.id,
+      version: keeper.version,
+      from: acquisition.from,
+      tookMs: clock.monotonic() - begun,
+      requests: session.requests,
+      deadline: keeper.deadline,
+    });
+    if (!cluster.config.bootstrapped) keeper.addChore((ending) => completeBootstrap({ session, clock, random, codec, emit }, ending));
+    return keeper;
+  } catch (error) {
+    if (error instanceof StoreError && !signal?.aborted) throw new StoreUnusableError('the store cannot be used', { cause: error });
+    if (error instanceof StoreError && signal?.aborted) throw signal.reason;
+    throw error;
+  }
+}
+
+/** Reads the cluster's settings, creating them where there are none. The one who creates them probes the store first. */
+async function firstContact(options: AcquireLeaseOptions, session: StoreSession): Promise<StoredCluster> {
+  const { clock, random, signal } = options;
+  return retry(
+    async () => {
+      const existing = await readCluster(session);
+      if (existing !== undefined) return existing;
+      if ((await createCluster(session, options)) === 'created') await refuseUnlessProven(options);
+      return mustRead(session);
+    },
+    {
+      clock,
+      random,
+      until: clock.monotonic() + FIRST_CONTACT_MS,
+      baseMs: 100,
+      capMs: 1_000,
+      ...(signal && { signal }),
+      shouldRetry: (error) => error instanceof StoreError && error.transient,
+    },
+  );
+}
+
+async function refuseUnlessProven({ store, clock, random, signal }: AcquireLeaseOptions): Promise<void> {
+  if (!store.remote) return;
+  const report = await probeStore(store, { clock, random, ...(signal && { signal }) });
+  if (report.ok) return;
+  const faults = report.checks.filter((check) => check.status === 'fault').map((check) => check.detail);
+  throw new StoreUnusableError(`${store.url}: the store cannot be trusted with leases: ${faults.join('; ')}`);
+}
+
+async function mustRead(session: StoreSession): Promise<StoredCluster> {
+  const cluster = await readCluster(session);
+  if (cluster === undefined) throw new StoreUnusableError(`${session.store.url}: cluster.json is gone`);
+  return cluster;
+}
+
+/** A listener that fails must not take the lease along: its error surfaces as an uncaught one, outside of the engine. */
+function detached(listener: LeaseListener | undefined): LeaseListener {
+  return (event: LeaseEvent) => {
+    try {
+      listener?.(event);
+    } catch (error) {
+      queueMicrotask(() => {
+        throw error;
+      });
+    }
+  };
+}

@@ -1,0 +1,78 @@
+import type { Clock, RandomSource } from '../clock.js';
+import { StoreError } from '../store/lease-store.js';
+import { markBootstrapped, readCluster, type StoredCluster } from './cluster-store.js';
+import type { LeaseListener } from './lease.js';
+import type { LeaseCodec } from './lease-codec.js';
+import { leaseKey } from './lease-state.js';
+import { survey } from './lease-survey.js';
+import type { StoreSession } from './store-session.js';
+
+export interface BootstrapOptions {
+  readonly session: StoreSession;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly codec: LeaseCodec;
+  readonly emit: LeaseListener;
+}
+
+/** That many objects found to exist already mean that others are at it. */
+const YIELD_AFTER = 3;
+
+/** First and longest pause between two looks at what is missing, in milliseconds. */
+const PAUSE_MS = { first: 500, most: 10_000 };
+
+/**
+ * Creates the lease objects that are missing and records that none is, while the caller's lease is held. Never waited for by
+ * anybody: starters that come meanwhile create the object of the id that they take themselves, and this leaves them the first second.
+ *
+ * Resolves when the cluster is bootstrapped or `ending` aborts; never rejects.
+ */
+export async function completeBootstrap(options: BootstrapOptions, ending: AbortSignal): Promise<void> {
+  const { clock, random, emit } = options;
+  for (let pauseMs = PAUSE_MS.first; !ending.aborted; pauseMs = Math.min(pauseMs * 2, PAUSE_MS.most)) {
+    try {
+      await clock.sleep(pauseMs * (1 + random.next()), ending);
+      const step = await bootstrapStep(options, ending);
+      if (step === 'completed') emit({ type: 'bootstrapped' });
+      if (step !== 'incomplete') return;
+    } catch (error) {
+      // A store that is away is tried again; one that refuses is for the lease's own renewals to report.
+      if (ending.aborted || !(error instanceof StoreError)) return;
+    }
+  }
+}
+
+async function bootstrapStep(options: BootstrapOptions, ending: AbortSignal): Promise<'completed' | 'known' | 'incomplete'> {
+  const { session, random, codec } = options;
+  const cluster = await readCluster(session);
+  if (cluster === undefined || cluster.config.bootstrapped) return 'known';
+  const { absent } = survey(await session.list(), cluster.config, codec);
+  if (absent.length === 0) return (await markBootstrapped(session, cluster)) ? 'completed' : 'incomplete';
+  let existing = 0;
+  for (const id of shuffled(absent, random)) {
+    if (ending.aborted || existing === YIELD_AFTER) return 'incomplete';
+    if ((await createVacant(session, codec, id)) === 'exists') existing += 1;
+  }
+  // Whoever marks the cluster has seen every object in a listing, not just an answer to its own writes.
+  return bootstrapStep(options, ending);
+}
+
+/** Creates the object of an id that was never held. */
+export async function createVacant(session: StoreSession, codec: LeaseCodec, id: number): Promise<'created' | 'exists'> {
+  const result = await session.write(leaseKey(id), codec.encode({ kind: 'vacant' }), undefined);
+  return result.status === 'written' ? 'created' : 'exists';
+}
+
+/** Ids without an object, by a fresh listing. */
+export async function absentIds(session: StoreSession, codec: LeaseCodec, cluster: StoredCluster): Promise<readonly number[]> {
+  return survey(await session.list(), cluster.config, codec).absent;
+}
+
+function shuffled(ids: readonly number[], random: RandomSource): number[] {
+  const order = [...ids];
+  for (let i = order.length - 1; i > 0; i -= 1) {
+    const j = Math.floor(random.next() * (i + 1));
+    [order[i], order[j]] = [order[j] as number, order[i] as number];
+  }
+  return order;
+}

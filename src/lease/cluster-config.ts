@@ -1,0 +1,67 @@
+import { ConfigError } from '../errors.js';
+import { LeaseUnreadableError, parseObject, readInteger } from './lease-codec.js';
+import { MAX_NODE_IDS } from './lease-state.js';
+
+/** The settings that every contender must share, kept in `cluster.json` (DESIGN 2). */
+export interface ClusterConfig {
+  /** How many node ids there are: 0 … size - 1. */
+  readonly size: number;
+  /** How long a lease lasts without renewal, in milliseconds. */
+  readonly durationMs: number;
+  /** How much longer a contender waits beyond the duration, in milliseconds: room for the skew between the store's own servers. */
+  readonly graceMs: number;
+  /** Bits that a node id takes in a unique id, 8 … 16. */
+  readonly idWidth: number;
+  /** True once every lease object has been seen to exist. From then on an absent one is damage. */
+  readonly bootstrapped: boolean;
+}
+
+/** The key of the cluster's settings. */
+export const CLUSTER_KEY = 'cluster.json';
+
+/** Bits needed for the highest node id, the 8 reserved ones included; 8 at the least. */
+export function idWidthFor(size: number): number {
+  return Math.max(8, Math.ceil(Math.log2(8 + size)));
+}
+
+/**
+ * The settings of a cluster that is about to be created.
+ *
+ * @throws {ConfigError} when a value is out of range
+ */
+export function newCluster(settings: { nodes: number; durationMs: number; graceMs: number }): ClusterConfig {
+  check('nodes', settings.nodes, 1, MAX_NODE_IDS, 'whole number');
+  check('durationMs', settings.durationMs, 1, 86_400_000, 'whole number of milliseconds');
+  check('graceMs', settings.graceMs, 0, 3_600_000, 'whole number of milliseconds');
+  return {
+    size: settings.nodes,
+    durationMs: settings.durationMs,
+    graceMs: settings.graceMs,
+    idWidth: idWidthFor(settings.nodes),
+    bootstrapped: false,
+  };
+}
+
+function check(name: string, value: number, least: number, most: number, what: string): void {
+  if (!Number.isSafeInteger(value) || value < least || value > most) throw new ConfigError(name, value, `a ${what} from ${least} to ${most}`);
+}
+
+/** The body of `cluster.json`; fields of `previous`, the body that it replaces, that we do not know are kept. */
+export function encodeCluster(config: ClusterConfig, previous?: string): string {
+  return JSON.stringify(previous === undefined ? config : { ...parseObject(previous), ...config });
+}
+
+/** @throws {LeaseUnreadableError} when the object is not a cluster's settings */
+export function decodeCluster(body: string): ClusterConfig {
+  const fields = parseObject(body);
+  const size = readInteger(fields, 'size', 1);
+  if (size > MAX_NODE_IDS) throw new LeaseUnreadableError(`has no usable "size": expected at most ${MAX_NODE_IDS}, got ${size}`);
+  if (typeof fields.bootstrapped !== 'boolean') throw new LeaseUnreadableError('has no usable "bootstrapped": expected true or false');
+  return {
+    size,
+    durationMs: readInteger(fields, 'durationMs', 1),
+    graceMs: readInteger(fields, 'graceMs', 0),
+    idWidth: fields.idWidth === undefined ? idWidthFor(size) : readInteger(fields, 'idWidth', 8),
+    bootstrapped: fields.bootstrapped,
+  };
+}

@@ -1,0 +1,78 @@
+import { StoreUnusableError } from '../errors.js';
+import { CLUSTER_KEY, type ClusterConfig, decodeCluster, encodeCluster, newCluster } from './cluster-config.js';
+import type { LeaseListener } from './lease.js';
+import type { StoreSession } from './store-session.js';
+
+/** A task's own settings; what is undefined is left to the cluster. */
+export interface WantedSettings {
+  readonly nodes?: number | undefined;
+  readonly durationMs?: number | undefined;
+  readonly graceMs?: number | undefined;
+}
+
+/** A cluster's settings as they are stored. */
+export interface StoredCluster {
+  readonly config: ClusterConfig;
+  readonly body: string;
+  readonly etag: string;
+}
+
+/** Used for a new cluster where nobody says otherwise. */
+export const CLUSTER_DEFAULTS = { nodes: 16, durationMs: 15_000, graceMs: 1_000 } as const;
+
+/**
+ * The cluster's settings, or undefined when there is no cluster yet.
+ *
+ * @throws {StoreUnusableError} when `cluster.json` is not what it should be: without it nobody knows how long a lease lasts
+ * @throws {StoreError}
+ */
+export async function readCluster(session: StoreSession): Promise<StoredCluster | undefined> {
+  const object = await session.read(CLUSTER_KEY);
+  if (object === undefined) return undefined;
+  try {
+    return { config: decodeCluster(object.body), body: object.body, etag: object.etag };
+  } catch (error) {
+    throw new StoreUnusableError(`${session.store.url}: ${CLUSTER_KEY} cannot be used`, { cause: error });
+  }
+}
+
+/**
+ * Creates `cluster.json` unless somebody else was first. The answer says who it was.
+ *
+ * @throws {ConfigError} when a setting is out of range
+ * @throws {StoreError}
+ */
+export async function createCluster(session: StoreSession, wanted: WantedSettings): Promise<'created' | 'exists'> {
+  const config = newCluster({
+    nodes: wanted.nodes ?? CLUSTER_DEFAULTS.nodes,
+    durationMs: wanted.durationMs ?? CLUSTER_DEFAULTS.durationMs,
+    graceMs: wanted.graceMs ?? CLUSTER_DEFAULTS.graceMs,
+  });
+  const result = await session.write(CLUSTER_KEY, { body: encodeCluster(config), metadata: {} }, undefined);
+  return result.status === 'written' ? 'created' : 'exists';
+}
+
+/** Records that every lease object has been seen to exist. Resolves to false when somebody else changed the settings meanwhile. */
+export async function markBootstrapped(session: StoreSession, cluster: StoredCluster): Promise<boolean> {
+  if (cluster.config.bootstrapped) return true;
+  const body = encodeCluster({ ...cluster.config, bootstrapped: true }, cluster.body);
+  return (await session.write(CLUSTER_KEY, { body, metadata: {} }, cluster.etag)).status === 'written';
+}
+
+/** Tells of every setting of our own that the cluster overrules. */
+export function reportOverruled(wanted: WantedSettings, stored: ClusterConfig, emit: LeaseListener): void {
+  const pairs: [string, number | undefined, number][] = [
+    ['nodes', wanted.nodes, stored.size],
+    ['duration', wanted.durationMs, stored.durationMs],
+    ['grace', wanted.graceMs, stored.graceMs],
+  ];
+  for (const [setting, own, value] of pairs) {
+    if (own !== undefined && own !== value) emit({ type: 'setting-overruled', setting, own, stored: value });
+  }
+}
+
+/** @throws {ConfigError} for settings that no cluster could have, even where an existing cluster would overrule them */
+export function checkWanted(wanted: WantedSettings): void {
+  newCluster({ ...CLUSTER_DEFAULTS, ...Object.fromEntries(Object.entries(wanted).filter(([, value]) => value !== undefined)) });
+}
+

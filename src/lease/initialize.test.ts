@@ -1,0 +1,117 @@
+import { describe, expect, it } from 'vitest';
+import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
+import { MemoryBucket } from '../store/memory/memory-bucket.js';
+import { MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
+import { acquireLease } from './acquire-lease.js';
+import { initializeCluster, repairCluster } from './initialize.js';
+import { inspectCluster } from './inspect.js';
+import { StoreSession } from './store-session.js';
+
+function setUp() {
+  const clock = new VirtualClock();
+  const bucket = new MemoryBucket(clock, 1);
+  const store = new MemoryLeaseStore({ clock }, bucket);
+  const session = new StoreSession(store, clock, 1_000);
+  const acquire = () => acquireLease({ store, clock, random: seededRandom(1), taskId: 'task', acquireTimeoutMs: 0 });
+  return { clock, bucket, store, session, acquire };
+}
+
+const wanted = { nodes: 4, durationMs: 15_000, graceMs: 1_000 };
+
+describe('nodelease init', () => {
+  it('creates the settings and every object, and does nothing the second time', async () => {
+    const { session, store } = setUp();
+    expect(await initializeCluster(session, wanted)).toMatchObject({ clusterCreated: true, created: [0, 1, 2, 3], damaged: [] });
+    expect((await store.list()).objects.map(({ key, size }) => [key, size]).slice(0, 4)).toEqual([
+      ['0.json', 0],
+      ['1.json', 0],
+      ['2.json', 0],
+      ['3.json', 0],
+    ]);
+    expect(await initializeCluster(session, wanted)).toMatchObject({
+      clusterCreated: false,
+      created: [],
+      cluster: { config: { size: 4, bootstrapped: true } },
+    });
+  });
+
+  it('goes on where an interrupted one stopped, and leaves held leases alone', async () => {
+    const { session, store, acquire } = setUp();
+    await store.create('cluster.json', '{"size":4,"durationMs":15000,"graceMs":1000,"bootstrapped":false}', {});
+    const lease = await acquire();
+    expect(await initializeCluster(session, wanted)).toMatchObject({ clusterCreated: false, created: [1, 2, 3] });
+    expect(lease.isValid()).toBe(true);
+    await lease.release();
+  });
+
+  it('reports an object that was deleted after bootstrap, and leaves it to a repair', async () => {
+    const { session, bucket } = setUp();
+    await initializeCluster(session, wanted);
+    bucket.remove('2.json');
+    expect(await initializeCluster(session, wanted)).toMatchObject({ created: [], damaged: [2] });
+    expect(bucket.read('2.json')).toBeUndefined();
+  });
+});
+
+describe('nodelease init --repair', () => {
+  it('restores a deleted object above the version that others know of, and keeps it off the market for a lease', async () => {
+    const { session, bucket, acquire, clock } = setUp();
+    await initializeCluster(session, wanted);
+    const lease = await acquire();
+    lease.setKnownNodes({ 2: 41 });
+    await clock.advance(5_000);
+    bucket.remove('2.json');
+    expect(await repairCluster(session, undefined)).toEqual([{ id: 2, problem: 'is absent', version: 42 }]);
+    const status = await inspectCluster(session);
+    expect(status?.nodes[2]).toMatchObject({ state: 'released', version: 42 });
+    expect(JSON.parse(bucket.read('2.json')?.body ?? '')).toMatchObject({ durationMs: 15_000 });
+    await lease.release();
+  });
+
+  it('restores an unreadable object above the version in its metadata or above the given one, whichever is higher', async () => {
+    const { session, bucket } = setUp();
+    bucket.create('1.json', 'garbage', { version: '9' });
+    await initializeCluster(session, wanted);
+    expect(await repairCluster(session, 5)).toMatchObject([{ id: 1, version: 10 }]);
+    bucket.remove('1.json');
+    expect(await repairCluster(session, 50)).toMatchObject([{ id: 1, version: 51 }]);
+  });
+
+  it('writes nothing where nothing is known of the versions', async () => {
+    const { session, bucket } = setUp();
+    await initializeCluster(session, wanted);
+    bucket.remove('1.json');
+    expect(await repairCluster(session, undefined)).toEqual([{ id: 1, problem: 'is absent', version: undefined }]);
+    expect(bucket.read('1.json')).toBeUndefined();
+  });
+});
+
+describe('nodelease status', () => {
+  it('tells every state apart', async () => {
+    const { session, bucket, acquire, clock } = setUp();
+    await initializeCluster(session, { ...wanted, nodes: 6 });
+    const [first, second] = [await acquire(), await acquire()];
+    await second.release();
+    bucket.remove('3.json');
+    const broken = bucket.read('4.json');
+    bucket.replace('4.json', 'garbage', {}, broken?.etag ?? '');
+    const dead = { taskId: 'dead', version: 3, timestamp: 1, durationMs: 1_000 };
+    bucket.replace('5.json', JSON.stringify(dead), {}, bucket.read('5.json')?.etag ?? '');
+    await clock.advance(4_000);
+    const status = await inspectCluster(session);
+    expect(status?.nodes.map(({ state, version, taskId }) => [state, version, taskId])).toEqual([
+      ['held', 1, 'task'],
+      ['released', 1, undefined],
+      ['vacant', 0, undefined],
+      ['absent', 0, undefined],
+      ['unreadable', 0, undefined],
+      ['expired', 3, 'dead'],
+    ]);
+    expect(status?.nodes[4]?.problem).toContain('is not JSON');
+    await first.release();
+  });
+
+  it('has nothing to show where there is no cluster', async () => {
+    expect(await inspectCluster(setUp().session)).toBeUndefined();
+  });
+});

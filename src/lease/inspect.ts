@@ -1,0 +1,70 @@
+import { explain } from '../errors.js';
+import type { Interval } from '../store/lease-store.js';
+import type { ClusterConfig } from './cluster-config.js';
+import { readCluster } from './cluster-store.js';
+import { concurrently } from './concurrently.js';
+import { type LeaseCodec, nativeCodec } from './lease-codec.js';
+import { availability, type KnownNodes, leaseKey, type LeaseState, timestampOf, versionOf } from './lease-state.js';
+import type { StoreSession } from './store-session.js';
+
+/** One node id, as a look at its lease object tells. */
+export interface NodeStatus {
+  readonly id: number;
+  /**
+   * `held`: not expired. `expired`: held by a task that no longer renews; may be taken. `absent`: no object; before the cluster is
+   * bootstrapped this is a vacancy, afterwards damage. `unreadable`: damage, see `problem`.
+   */
+  readonly state: 'vacant' | 'held' | 'expired' | 'released' | 'retired' | 'absent' | 'unreadable';
+  /** The highest version used so far; 0 for none. */
+  readonly version: number;
+  readonly taskId: string | undefined;
+  /** Milliseconds since the last write, by the store's clock. */
+  readonly age: Interval | undefined;
+  /** What stands in a held lease, in milliseconds. */
+  readonly durationMs: number | undefined;
+  /** Store time, milliseconds since the Unix epoch. */
+  readonly timestamp: number | undefined;
+  readonly knownNodes: KnownNodes;
+  readonly problem: string | undefined;
+}
+
+/** A cluster and all of its node ids, in ascending order. */
+export interface ClusterStatus {
+  readonly cluster: ClusterConfig;
+  readonly nodes: readonly NodeStatus[];
+}
+
+/** Reads under way at once. */
+const READS = 16;
+
+/**
+ * Reads every lease object. Takes no part in the protocol and changes nothing.
+ *
+ * @returns undefined when there is no cluster yet
+ * @throws {StoreUnusableError} when `cluster.json` cannot be understood
+ * @throws {StoreError}
+ */
+export async function inspectCluster(session: StoreSession): Promise<ClusterStatus | undefined> {
+  const cluster = await readCluster(session);
+  if (cluster === undefined) return undefined;
+  const ids = Array.from({ length: cluster.config.size }, (_, id) => id);
+  const nodes = await concurrently(ids, READS, (id) => inspectNode(session, nativeCodec, id, cluster.config.graceMs));
+  return { cluster: cluster.config, nodes };
+}
+
+async function inspectNode(session: StoreSession, codec: LeaseCodec, id: number, graceMs: number): Promise<NodeStatus> {
+  const none = { id, version: 0, taskId: undefined, age: undefined, durationMs: undefined, timestamp: undefined, knownNodes: {}, problem: undefined };
+  const object = await session.read(leaseKey(id));
+  if (object === undefined) return { ...none, state: 'absent' };
+  let lease: LeaseState;
+  try {
+    lease = codec.decode(object.body, object.metadata);
+  } catch (error) {
+    return { ...none, state: 'unreadable', age: object.age, problem: explain(error) };
+  }
+  const facts = { ...none, age: object.age, version: versionOf(lease), timestamp: timestampOf(lease) || undefined };
+  if (lease.kind !== 'held') return { ...facts, state: lease.kind };
+  const expired = availability(lease, object.age, graceMs).kind === 'free';
+  const { taskId, durationMs, knownNodes } = lease;
+  return { ...facts, state: expired ? 'expired' : 'held', taskId, durationMs, knownNodes };
+}

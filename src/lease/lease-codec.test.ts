@@ -1,0 +1,111 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { decodeCluster, encodeCluster, idWidthFor } from './cluster-config.js';
+import { nativeCodec } from './lease-codec.js';
+import type { LeaseState } from './lease-state.js';
+
+const golden = (name: string) => readFileSync(new URL(`../../test/fixtures/leases/${name}.json`, import.meta.url), 'utf8');
+
+const held: LeaseState = {
+  kind: 'held',
+  taskId: '0f9d3c2e5b7a4d6f8e1c',
+  version: 7,
+  timestamp: 1_795_219_212_534,
+  durationMs: 15_000,
+  knownNodes: { 0: 3, 2: 11 },
+  acquiredAt: 1_795_219_197_534,
+  nonce: '5f2b8c0d9e4a7163b1c8d2f0',
+  renewal: 4,
+};
+const states: [string, LeaseState, Record<string, string>][] = [
+  ['vacant', { kind: 'vacant' }, {}],
+  ['held', held, { taskid: '0f9d3c2e5b7a4d6f8e1c', version: '7', expiry: '1795219212534' }],
+  ['released', { kind: 'released', version: 7, timestamp: 1_795_219_212_534, durationMs: 0 }, { version: '7', expiry: '1795219212534' }],
+  ['evicted', { kind: 'released', version: 8, timestamp: 1_795_219_212_534, durationMs: 15_000 }, { version: '8', expiry: '1795219212534' }],
+  ['retired', { kind: 'retired', version: 7, timestamp: 1_795_219_212_534 }, { version: '7', expiry: '1795219212534' }],
+];
+
+describe('the native lease format', () => {
+  it.each(states)('writes a %s lease as it always has', (name, state, metadata) => {
+    expect(nativeCodec.encode(state)).toEqual({ body: golden(name), metadata });
+  });
+
+  it.each(states)('reads a %s lease', (name, state) => {
+    expect(nativeCodec.decode(golden(name), {})).toEqual(state);
+  });
+
+  it('ignores fields that it does not know, and entries of the mapping that make no sense', () => {
+    const body = JSON.stringify({ ...JSON.parse(golden('held')), region: 'eu', knownNodesMapping: { 0: 3, 2: 11, x: 1, 4: 'five' } });
+    expect(nativeCodec.decode(body, {})).toEqual(held);
+  });
+
+  it('reads an empty body with a version in the metadata as released at that version', () => {
+    expect(nativeCodec.decode('', { version: '5', expiry: '1795219212534' })).toEqual({
+      kind: 'released',
+      version: 5,
+      timestamp: 1_795_219_212_534,
+      durationMs: 0,
+    });
+  });
+
+  it('keeps every tombstone small and every held lease large, so that a LIST tells them apart', () => {
+    const most = Number.MAX_SAFE_INTEGER;
+    const tombstones: LeaseState[] = [
+      { kind: 'released', version: most, timestamp: most, durationMs: 86_400_000 },
+      { kind: 'retired', version: most, timestamp: most },
+    ];
+    for (const state of tombstones) expect(nativeCodec.encode(state).body.length).toBeLessThanOrEqual(nativeCodec.tombstoneMaxBytes);
+    const least: LeaseState = { ...held, taskId: 'a', version: 1, timestamp: 0, durationMs: 1, knownNodes: {}, acquiredAt: 0, renewal: 0 };
+    expect(nativeCodec.encode(least).body.length).toBeGreaterThan(nativeCodec.tombstoneMaxBytes);
+  });
+
+  it.each([
+    ['not json', 'is not JSON'],
+    ['[1]', 'is not a JSON object'],
+    ['null', 'is not a JSON object'],
+    ['{}', '"version"'],
+    ['{"version":0}', '"version"'],
+    ['{"version":1.5}', '"version"'],
+    ['{"version":9007199254740993}', '"version"'],
+    ['{"version":1,"taskId":"","timestamp":1,"durationMs":1}', '"taskId"'],
+    ['{"version":1,"taskId":7,"timestamp":1,"durationMs":1}', '"taskId"'],
+    ['{"version":1,"taskId":"a","timestamp":1}', '"durationMs"'],
+    ['{"version":1,"taskId":"a","timestamp":1,"durationMs":0}', '"durationMs"'],
+    ['{"version":1,"taskId":"a","timestamp":-1,"durationMs":1}', '"timestamp"'],
+  ])('refuses %s and says why', (body, problem) => {
+    expect(() => nativeCodec.decode(body, {})).toThrow(problem);
+  });
+});
+
+describe('cluster.json', () => {
+  const config = { size: 20, durationMs: 15_000, graceMs: 1_000, idWidth: 8, bootstrapped: true };
+
+  it('is written and read as it always has been', () => {
+    expect(encodeCluster(config)).toBe(golden('cluster'));
+    expect(decodeCluster(golden('cluster'))).toEqual(config);
+  });
+
+  it('keeps fields of other versions when it is rewritten', () => {
+    expect(JSON.parse(encodeCluster(config, '{"size":4,"drain":{"from":8}}'))).toEqual({ ...config, drain: { from: 8 } });
+  });
+
+  it.each([
+    ['', 'is not JSON'],
+    ['{"size":0,"durationMs":1,"graceMs":0,"bootstrapped":true}', '"size"'],
+    ['{"size":65529,"durationMs":1,"graceMs":0,"bootstrapped":true}', '"size"'],
+    ['{"size":1,"durationMs":1,"graceMs":0}', '"bootstrapped"'],
+  ])('refuses %s', (body, problem) => {
+    expect(() => decodeCluster(body)).toThrow(problem);
+  });
+
+  it.each([
+    [1, 8],
+    [248, 8],
+    [249, 9],
+    [504, 9],
+    [505, 10],
+    [65_528, 16],
+  ])('a cluster of %i ids needs %i bits, the 8 reserved ids included', (size, width) => {
+    expect(idWidthFor(size)).toBe(width);
+  });
+});

@@ -1,0 +1,140 @@
+import { NodeLeaseError } from '../errors.js';
+import type { HeldLease, KnownNodes, LeaseState } from './lease-state.js';
+
+/** A lease object as it is stored. */
+export interface EncodedLease {
+  readonly body: string;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+/** Turns lease states into objects and back: the seam for other formats of the same protocol. */
+export interface LeaseCodec {
+  encode(state: LeaseState): EncodedLease;
+
+  /** @throws {LeaseUnreadableError} when the object is not one that this codec can understand. */
+  decode(body: string, metadata: Readonly<Record<string, string>>): LeaseState;
+
+  /** No tombstone is larger and no held lease as small: what lets a LIST tell them apart. Bytes. */
+  readonly tombstoneMaxBytes: number;
+}
+
+/** A lease object holds something that no nodelease wrote. It is left as it is, and its id is not used. */
+export class LeaseUnreadableError extends NodeLeaseError {
+  readonly code = 'LEASE_UNREADABLE';
+
+  constructor(
+    /** What is wrong, as the rest of the sentence "the object …". */
+    readonly problem: string,
+    cause?: unknown,
+  ) {
+    super(`lease object ${problem}`, cause === undefined ? undefined : { cause });
+  }
+}
+
+/**
+ * The native format, DESIGN 2: JSON, the seed document's fields first, ours behind them; the same facts in the metadata so that
+ * a HEAD shows them. Unknown fields are ignored.
+ */
+export const nativeCodec: LeaseCodec = {
+  tombstoneMaxBytes: 100,
+
+  encode(state) {
+    switch (state.kind) {
+      case 'vacant':
+        return { body: '', metadata: {} };
+      case 'held':
+        return { body: encodeHeld(state), metadata: { taskid: state.taskId, ...facts(state) } };
+      case 'released': {
+        const { version, timestamp, durationMs } = state;
+        const body = { released: true, version, timestamp, ...(durationMs > 0 && { durationMs }) };
+        return { body: JSON.stringify(body), metadata: facts(state) };
+      }
+      case 'retired':
+        return { body: JSON.stringify({ retired: true, version: state.version, timestamp: state.timestamp }), metadata: facts(state) };
+    }
+  },
+
+  decode(body, metadata) {
+    if (body === '') return decodeEmpty(metadata);
+    const fields = parseObject(body);
+    const version = readInteger(fields, 'version', 1);
+    if (fields.taskId === undefined || fields.taskId === null) {
+      const timestamp = fields.timestamp === undefined ? 0 : readInteger(fields, 'timestamp', 0);
+      if (fields.retired === true) return { kind: 'retired', version, timestamp };
+      return { kind: 'released', version, timestamp, durationMs: fields.durationMs === undefined ? 0 : readInteger(fields, 'durationMs', 0) };
+    }
+    return {
+      kind: 'held',
+      taskId: readString(fields, 'taskId'),
+      version,
+      timestamp: readInteger(fields, 'timestamp', 0),
+      durationMs: readInteger(fields, 'durationMs', 1),
+      knownNodes: readKnownNodes(fields.knownNodesMapping),
+      nonce: fields.nonce === undefined ? '' : readString(fields, 'nonce'),
+      renewal: fields.renewal === undefined ? 0 : readInteger(fields, 'renewal', 0),
+      acquiredAt: fields.acquiredAt === undefined ? 0 : readInteger(fields, 'acquiredAt', 0),
+    };
+  },
+};
+
+function facts(state: { version: number; timestamp: number }): Record<string, string> {
+  return { version: String(state.version), expiry: String(state.timestamp) };
+}
+
+function encodeHeld(held: HeldLease): string {
+  return JSON.stringify({
+    taskId: held.taskId,
+    version: held.version,
+    timestamp: held.timestamp,
+    durationMs: held.durationMs,
+    knownNodesMapping: held.knownNodes,
+    acquiredAt: held.acquiredAt,
+    nonce: held.nonce,
+    renewal: held.renewal,
+  });
+}
+
+/** Never held, or released by a writer that clears the body and keeps the version in the metadata. */
+function decodeEmpty(metadata: Readonly<Record<string, string>>): LeaseState {
+  if (metadata.version === undefined) return { kind: 'vacant' };
+  const fields = { version: toNumber(metadata.version), expiry: toNumber(metadata.expiry ?? '0') };
+  const version = readInteger(fields, 'version', 0);
+  return version === 0 ? { kind: 'vacant' } : { kind: 'released', version, timestamp: readInteger(fields, 'expiry', 0), durationMs: 0 };
+}
+
+function toNumber(text: string): number {
+  return /^\d+$/.test(text) ? Number(text) : Number.NaN;
+}
+
+/** A JSON object's fields; for the codecs of this folder. */
+export function parseObject(body: string): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(body);
+  } catch (error) {
+    throw new LeaseUnreadableError('is not JSON', error);
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new LeaseUnreadableError('is not a JSON object');
+  return value as Record<string, unknown>;
+}
+
+/** A whole number of at least `least`; for the codecs of this folder. */
+export function readInteger(fields: Record<string, unknown>, name: string, least: number): number {
+  const value = fields[name];
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= least) return value;
+  throw new LeaseUnreadableError(`has no usable "${name}": expected a whole number of at least ${least}, got ${JSON.stringify(value)}`);
+}
+
+function readString(fields: Record<string, unknown>, name: string): string {
+  const value = fields[name];
+  if (typeof value === 'string' && value !== '') return value;
+  throw new LeaseUnreadableError(`has no usable "${name}": expected a non-empty string, got ${JSON.stringify(value)}`);
+}
+
+/** What others know is advice: entries that make no sense are left out rather than making the lease unreadable. */
+function readKnownNodes(value: unknown): KnownNodes {
+  if (typeof value !== 'object' || value === null) return {};
+  return Object.fromEntries(
+    Object.entries(value).filter(([id, version]) => /^\d+$/.test(id) && Number.isSafeInteger(version) && Number(version) >= 0),
+  );
+}

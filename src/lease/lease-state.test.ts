@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest';
+import { acquired, availability, evicted, type HeldLease, nodeIdOf, released, renewed } from './lease-state.js';
+
+const claim = { taskId: 'task', nonce: 'n', durationMs: 15_000, storeNow: 1_000_000.7 };
+const held: HeldLease = acquired({ kind: 'released', version: 5, timestamp: 900_000, durationMs: 0 }, claim);
+const age = (min: number) => ({ min, max: min + 2_000 });
+
+describe('a new tenure', () => {
+  it('has the version above every one that was used (rule 2)', () => {
+    expect(acquired({ kind: 'vacant' }, claim).version).toBe(1);
+    expect(held.version).toBe(6);
+    expect(acquired(held, claim).version).toBe(7);
+    expect(acquired(evicted(held), claim).version).toBe(8);
+  });
+
+  it('ends after the one before it did, even if the clock of the store was set back', () => {
+    expect(acquired(held, { ...claim, storeNow: 0 }).timestamp).toBe(held.timestamp + 1);
+    expect(renewed(held, { renewal: 1, storeNow: 0, knownNodes: {} }).timestamp).toBe(held.timestamp);
+  });
+
+  it('counts its expiry in whole milliseconds of store time', () => {
+    expect([held.acquiredAt, held.timestamp]).toEqual([1_000_000, 1_015_000]);
+  });
+});
+
+describe('a contender (rule 4)', () => {
+  it('may take what is vacant or was released by its holder', () => {
+    expect(availability({ kind: 'vacant' }, age(0), 1_000)).toEqual({ kind: 'free', from: 'vacant' });
+    expect(availability(released(held), age(0), 1_000)).toEqual({ kind: 'free', from: 'released' });
+  });
+
+  it('may take a held lease only when its least age exceeds duration and grace', () => {
+    expect(availability(held, age(16_000), 1_000)).toEqual({ kind: 'held', waitMs: 1 });
+    expect(availability(held, age(16_001), 1_000)).toEqual({ kind: 'free', from: 'expired' });
+    expect(availability(held, { min: 0, max: Number.POSITIVE_INFINITY }, 1_000)).toEqual({ kind: 'held', waitMs: 16_001 });
+  });
+
+  it('goes by the duration that stands in the lease', () => {
+    expect(availability({ ...held, durationMs: 60_000 }, age(16_001), 1_000)).toMatchObject({ kind: 'held' });
+  });
+
+  it('waits as long after a forced release as the holder may go on believing', () => {
+    expect(availability(evicted(held), age(16_000), 1_000)).toEqual({ kind: 'held', waitMs: 1 });
+    expect(availability(evicted(held), age(16_001), 1_000)).toEqual({ kind: 'free', from: 'expired' });
+  });
+
+  it('never takes what is retired', () => {
+    expect(availability({ kind: 'retired', version: 1, timestamp: 0 }, age(1e12), 0)).toEqual({ kind: 'retired' });
+  });
+});
+
+it('knows lease objects by their keys and leaves every other object alone', () => {
+  expect(['0.json', '65527.json'].map(nodeIdOf)).toEqual([0, 65_527]);
+  for (const key of ['cluster.json', 'probe-ab.json', '00.json', '01.json', '-1.json', '65528.json', '1.json.bak', '1']) expect(nodeIdOf(key)).toBeUndefined();
+});

@@ -1,0 +1,150 @@
+import type { Interval } from '../store/lease-store.js';
+
+/** What a node knows of the others: node id → version. */
+export type KnownNodes = Readonly<Record<number, number>>;
+
+/** A lease object that names a holder. */
+export interface HeldLease {
+  readonly kind: 'held';
+  readonly taskId: string;
+  /** The fencing token of this tenure, 1 or more. */
+  readonly version: number;
+  /** Expiry in store time, milliseconds since the Unix epoch. For readers and for the id generator; nobody decides an expiry by it. */
+  readonly timestamp: number;
+  readonly durationMs: number;
+  readonly knownNodes: KnownNodes;
+  /**
+   * Random, one per attempt to acquire. The task id comes from outside, where two runs may be given the same one;
+   * this is what tells a task's own writes from everybody else's (rule 5).
+   */
+  readonly nonce: string;
+  /** Counts the writes of this tenure, so that every one of them has a body, and so an etag, of its own. */
+  readonly renewal: number;
+  /** When the tenure began, in store time, milliseconds since the Unix epoch. */
+  readonly acquiredAt: number;
+}
+
+/** A tombstone: nobody holds the id, and its version is kept. */
+export interface ReleasedLease {
+  readonly kind: 'released';
+  /** The highest version that was ever used. */
+  readonly version: number;
+  /** The last `timestamp` that a holder wrote, or 0 when unknown. */
+  readonly timestamp: number;
+  /**
+   * How long, from the writing of this tombstone, a holder that does not know of it yet may still trust its lease, in milliseconds:
+   * 0 when the holder itself released it, the lease's duration when somebody else did.
+   */
+  readonly durationMs: number;
+}
+
+/** A tombstone of an id that must not be acquired (scale-down). */
+export interface RetiredLease {
+  readonly kind: 'retired';
+  readonly version: number;
+  readonly timestamp: number;
+}
+
+/** What a lease object says. */
+export type LeaseState = { readonly kind: 'vacant' } | HeldLease | ReleasedLease | RetiredLease;
+
+/** The first node id that does not exist: 65,536 ids of 16 bits less the 8 reserved ones. */
+export const MAX_NODE_IDS = 65_528;
+
+/** The key of a node id's lease object. */
+export function leaseKey(nodeId: number): string {
+  return `${nodeId}.json`;
+}
+
+/** The node id of a lease object's key, or undefined for every other object. */
+export function nodeIdOf(key: string): number | undefined {
+  const digits = /^(0|[1-9]\d{0,4})\.json$/.exec(key)?.[1];
+  const id = digits === undefined ? Number.NaN : Number(digits);
+  return id < MAX_NODE_IDS ? id : undefined;
+}
+
+/** The highest version used so far; 0 for an id that nobody ever held. */
+export function versionOf(state: LeaseState): number {
+  return state.kind === 'vacant' ? 0 : state.version;
+}
+
+/** The last expiry that a holder wrote, in store time; 0 for none. */
+export function timestampOf(state: LeaseState): number {
+  return state.kind === 'vacant' ? 0 : state.timestamp;
+}
+
+/** Whether a contender may take the lease now (rule 4). */
+export type Availability =
+  | { readonly kind: 'free'; readonly from: 'vacant' | 'released' | 'expired' }
+  /** Not before its age has grown by `waitMs`. */
+  | { readonly kind: 'held'; readonly waitMs: number }
+  | { readonly kind: 'retired' };
+
+/**
+ * Rule 4: a held lease may be taken only when its age, by the store's own clock and at the least, exceeds the duration that
+ * stands in it plus the grace. No wall clock takes part.
+ */
+export function availability(state: LeaseState, age: Interval, graceMs: number): Availability {
+  switch (state.kind) {
+    case 'vacant':
+      return { kind: 'free', from: 'vacant' };
+    case 'retired':
+      return { kind: 'retired' };
+    case 'released':
+      if (state.durationMs === 0) return { kind: 'free', from: 'released' };
+      return onceOlderThan(state.durationMs + graceMs, age);
+    case 'held':
+      return onceOlderThan(state.durationMs + graceMs, age);
+  }
+}
+
+function onceOlderThan(limitMs: number, age: Interval): Availability {
+  return age.min > limitMs ? { kind: 'free', from: 'expired' } : { kind: 'held', waitMs: limitMs - age.min + 1 };
+}
+
+/** What a task brings along when it takes an id. */
+export interface Claim {
+  readonly taskId: string;
+  readonly nonce: string;
+  readonly durationMs: number;
+  /** Store time, milliseconds since the Unix epoch, a lower bound. */
+  readonly storeNow: number;
+}
+
+/** A new tenure: the next version (rule 2), and a `timestamp` beyond that of the previous tenure. */
+export function acquired(previous: LeaseState, claim: Claim): HeldLease {
+  return {
+    kind: 'held',
+    taskId: claim.taskId,
+    version: versionOf(previous) + 1,
+    timestamp: Math.max(timestampOf(previous) + 1, Math.floor(claim.storeNow) + claim.durationMs),
+    durationMs: claim.durationMs,
+    knownNodes: {},
+    nonce: claim.nonce,
+    renewal: 0,
+    acquiredAt: Math.floor(claim.storeNow),
+  };
+}
+
+/** The same tenure, prolonged. `renewal` must be one that this tenure has not used yet. */
+export function renewed(held: HeldLease, change: { renewal: number; storeNow: number; knownNodes: KnownNodes }): HeldLease {
+  return {
+    ...held,
+    renewal: change.renewal,
+    timestamp: Math.max(held.timestamp, Math.floor(change.storeNow) + held.durationMs),
+    knownNodes: change.knownNodes,
+  };
+}
+
+/** The end of a tenure: a tombstone that keeps version and timestamp, so that neither its version nor its etag ever repeats. */
+export function released(held: HeldLease): ReleasedLease {
+  return { kind: 'released', version: held.version, timestamp: held.timestamp, durationMs: 0 };
+}
+
+/**
+ * An operator's force-release (rule 9): the version rises, and the holder finds a conflict when it renews. Until then it trusts its
+ * lease, so nobody may take the id for as long as that can last (rule 1).
+ */
+export function evicted(held: HeldLease): ReleasedLease {
+  return { kind: 'released', version: held.version + 1, timestamp: held.timestamp, durationMs: held.durationMs };
+}

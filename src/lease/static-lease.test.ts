@@ -1,0 +1,32 @@
+import { expect, it } from 'vitest';
+import { ordinalOf, staticLease } from './static-lease.js';
+
+it('a static id has the same handle, and is valid until it is released', async () => {
+  const lease = staticLease({ id: 3, taskId: 'web-3' });
+  expect([lease.id, lease.version, lease.taskId, lease.deadline, lease.isValid(), lease.signal.aborted]).toEqual([
+    3,
+    1,
+    'web-3',
+    Number.POSITIVE_INFINITY,
+    true,
+    false,
+  ]);
+  await lease[Symbol.asyncDispose]();
+  expect(lease.isValid()).toBe(false);
+});
+
+it.each([-1, 1.5, 65_528, Number.NaN])('refuses %d as a node id', (id) => {
+  expect(() => staticLease({ id, taskId: 'a' })).toThrow('node id');
+});
+
+it.each([
+  ['web-0', 0],
+  ['my-db-12', 12],
+  ['web-3.web.default.svc', 3],
+])('takes the ordinal of the host name %s', (name, ordinal) => {
+  expect(ordinalOf(name)).toBe(ordinal);
+});
+
+it.each(['web', 'web-', 'web-01', 'ip-10-0-0-x'])('refuses the host name %s, which has none', (name) => {
+  expect(() => ordinalOf(name)).toThrow('ordinal');
+});

@@ -1,0 +1,110 @@
+import type { Clock } from '../clock.js';
+import { type CallOptions, type Interval, type LeaseStore, type Listing, StoreError, type StoredObject, type WriteResult } from '../store/lease-store.js';
+
+/** How far apart two clocks may run, as a share: generous against the 200 ppm of a bad quartz. */
+const DRIFT = 500e-6;
+
+interface SessionCall {
+  /** How long to wait for the answer, in milliseconds; the session's default unless given. */
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * A store as one task uses it: every call has a time-out on the injected clock, every reply teaches the store's time, and
+ * every request is counted.
+ *
+ * A call that is given up, for lack of time or by its signal, rejects with a {@link StoreError} of unknown outcome at once, even
+ * where the driver underneath is stuck.
+ */
+export class StoreSession {
+  /** Requests made so far. */
+  requests = 0;
+
+  #offset: { interval: Interval; learnedAt: number } | undefined;
+
+  constructor(
+    readonly store: LeaseStore,
+    private readonly clock: Clock,
+    /** Milliseconds. */
+    public timeoutMs: number,
+  ) {}
+
+  async read(key: string, call: SessionCall = {}): Promise<StoredObject | undefined> {
+    const sentAt = this.clock.monotonic();
+    const object = await this.#bounded(`reading ${key}`, call, (options) => this.store.read(key, options));
+    if (object !== undefined) this.#learn(object.storeTime, sentAt);
+    return object;
+  }
+
+  async list(call: SessionCall = {}): Promise<Listing> {
+    const sentAt = this.clock.monotonic();
+    const listing = await this.#bounded('listing', call, (options) => this.store.list(options));
+    this.#learn(listing.storeTime, sentAt);
+    return listing;
+  }
+
+  /** Conditional write: with an etag, replace; without one, create. */
+  async write(
+    key: string,
+    object: { body: string; metadata: Readonly<Record<string, string>> },
+    etag: string | undefined,
+    call: SessionCall = {},
+  ): Promise<WriteResult> {
+    const sentAt = this.clock.monotonic();
+    const result = await this.#bounded(`writing ${key}`, call, (options) =>
+      etag === undefined
+        ? this.store.create(key, object.body, object.metadata, options)
+        : this.store.replace(key, object.body, object.metadata, etag, options),
+    );
+    if (result.status === 'written') this.#learn(result.storeTime, sentAt);
+    return result;
+  }
+
+  /** The store's time now, in milliseconds since the Unix epoch, as far as its replies tell; this host's wall clock takes no part. */
+  storeNow(): Interval {
+    if (this.#offset === undefined) return { min: 0, max: Number.POSITIVE_INFINITY };
+    const now = this.clock.monotonic();
+    const slack = (now - this.#offset.learnedAt) * DRIFT;
+    return { min: now + this.#offset.interval.min - slack, max: now + this.#offset.interval.max + slack };
+  }
+
+  /** The reply was made between `sentAt` and now: that bounds the offset, and several bounds narrow each other. */
+  #learn(storeTime: Interval, sentAt: number): void {
+    if (!Number.isFinite(storeTime.min) || !Number.isFinite(storeTime.max)) return;
+    const now = this.clock.monotonic();
+    const known = this.storeNow();
+    const heard = { min: storeTime.min - now, max: storeTime.max - sentAt };
+    const narrowed = { min: Math.max(heard.min, known.min - now), max: Math.min(heard.max, known.max - now) };
+    // Nothing in common: the store's clock was stepped, or another server with another clock answered. The newest word counts.
+    this.#offset = { interval: narrowed.min <= narrowed.max ? narrowed : heard, learnedAt: now };
+  }
+
+  async #bounded<T>(what: string, call: SessionCall, run: (options: CallOptions) => Promise<T>): Promise<T> {
+    const timeoutMs = Math.max(0, Math.min(call.timeoutMs ?? this.timeoutMs, this.timeoutMs));
+    const givenUp = (detail: string, cause?: unknown) =>
+      new StoreError(`${this.store.url}: ${what}: ${detail}`, { fault: 'unreachable', outcome: 'unknown', cause });
+
+    if (call.signal?.aborted) throw new StoreError(`${this.store.url}: ${what}: not begun`, { fault: 'unreachable', outcome: 'not-applied', cause: call.signal.reason });
+    this.requests += 1;
+    const request = new AbortController();
+    const timer = new AbortController();
+    let onAbort: (() => void) | undefined;
+    const aborted = new Promise<never>((_, reject) => {
+      onAbort = () => reject(givenUp('given up', call.signal?.reason));
+      call.signal?.addEventListener('abort', onAbort, { once: true });
+    });
+    const expired = this.clock.sleep(timeoutMs, timer.signal).then(() => {
+      throw givenUp(`no answer within ${Math.round(timeoutMs)} ms`);
+    });
+    try {
+      return await Promise.race([run({ signal: request.signal }), aborted, expired]);
+    } catch (error) {
+      throw error instanceof StoreError ? error : givenUp('failed', error);
+    } finally {
+      timer.abort();
+      request.abort();
+      if (onAbort !== undefined) call.signal?.removeEventListener('abort', onAbort);
+    }
+  }
+}

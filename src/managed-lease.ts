@@ -1,0 +1,57 @@
+import type { Clock } from './clock.js';
+import type { Lease, LeaseLostError } from './lease/lease.js';
+import { graceAfterLoss } from './lease/loss.js';
+
+/** The exit code of a process that lost its lease. */
+export const EXIT_LEASE_LOST = 76;
+
+/** What becomes of the process when its lease is lost. */
+export type LossPolicy = 'exit' | 'signal' | ((error: LeaseLostError) => void);
+
+export interface ManagedLeaseOptions {
+  readonly clock: Clock;
+  readonly onLost: LossPolicy;
+  /** Ends the process with that code. */
+  readonly exit: (code: number) => void;
+  /** Gives up what was opened for this lease. */
+  readonly close: () => Promise<void>;
+}
+
+/** The lease with its surroundings: the store that was opened for it is closed with it, and its loss is acted upon. */
+export function manage(lease: Lease, options: ManagedLeaseOptions): Lease {
+  const { clock, onLost, exit, close } = options;
+  let ending: Promise<void> | undefined;
+  const release = () => {
+    ending ??= lease.release().then(close);
+    return ending;
+  };
+  lease.signal.addEventListener(
+    'abort',
+    () => {
+      const error = lease.signal.reason as LeaseLostError;
+      if (typeof onLost === 'function') onLost(error);
+      else if (onLost === 'exit') void exitInTime(error, clock, exit);
+    },
+    { once: true },
+  );
+  return {
+    id: lease.id,
+    version: lease.version,
+    taskId: lease.taskId,
+    signal: lease.signal,
+    get deadline() {
+      return lease.deadline;
+    },
+    isValid: () => lease.isValid(),
+    setKnownNodes: (versions) => lease.setKnownNodes(versions),
+    release,
+    [Symbol.asyncDispose]: release,
+  };
+}
+
+/** Listeners of the signal get what time there is before the deadline; where somebody else may hold the id already, none. */
+async function exitInTime(error: LeaseLostError, clock: Clock, exit: (code: number) => void): Promise<void> {
+  const patienceMs = graceAfterLoss(error, clock.monotonic());
+  if (patienceMs > 0) await clock.sleep(patienceMs);
+  exit(EXIT_LEASE_LOST);
+}

@@ -1,0 +1,101 @@
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { acquireLease } from '../lease/acquire-lease.js';
+import type { Lease, LeaseEvent, LeaseLostError } from '../lease/lease.js';
+import { graceAfterLoss } from '../lease/loss.js';
+import type { LeaseStore } from '../store/lease-store.js';
+import { openStore } from '../store/open-store.js';
+import { systemClock, systemRandom } from '../system.js';
+import { cloneable, type FromWorker, type ToWorker, toWire, type WorkerSettings } from './messages.js';
+
+/** What a main thread gets at the least to act on a loss before it is killed, in milliseconds: a message has to reach it. */
+const LEAST_PATIENCE_MS = 100;
+
+/**
+ * The keeper in a thread of its own: it acquires and renews while the main thread is free to block. The deadline stands in
+ * shared memory, where the main thread finds it without having to receive a message.
+ */
+class KeeperThread {
+  readonly #deadline: BigInt64Array;
+  readonly #stopWaiting = new AbortController();
+  readonly #lossSeen = new AbortController();
+  #store: LeaseStore | undefined;
+  #lease: Lease | undefined;
+
+  constructor(
+    private readonly port: MessagePort,
+    private readonly settings: WorkerSettings,
+  ) {
+    this.#deadline = new BigInt64Array(settings.deadline);
+    port.on('message', (message: ToWorker) => this.#receive(message));
+  }
+
+  async run(): Promise<void> {
+    const { storeUrl, endpoint, region, taskId, nodes, durationMs, graceMs, acquireTimeoutMs, requestTimeoutMs } = this.settings;
+    const system = { clock: systemClock, random: systemRandom };
+    try {
+      this.#store = await openStore(storeUrl, { ...system, requestTimeoutMs, ...(endpoint && { endpoint }), ...(region && { region }) });
+      const wanted = { taskId, nodes, durationMs, graceMs, acquireTimeoutMs };
+      const lease = await acquireLease({
+        store: this.#store,
+        ...system,
+        ...wanted,
+        signal: this.#stopWaiting.signal,
+        onEvent: (event) => this.#onEvent(event),
+      });
+      this.#lease = lease;
+      this.#post({ type: 'acquired', id: lease.id, version: lease.version });
+    } catch (error) {
+      await this.#finish({ type: 'failed', error: toWire(error) });
+    }
+  }
+
+  #receive(message: ToWorker): void {
+    switch (message.type) {
+      case 'abort':
+        return this.#stopWaiting.abort(new Error('aborted by the caller'));
+      case 'known-nodes':
+        return this.#lease?.setKnownNodes(message.versions);
+      case 'loss-seen':
+        return this.#lossSeen.abort();
+      case 'release':
+        this.#publish(0);
+        void this.#lease?.release().then(() => this.#finish({ type: 'released' }));
+    }
+  }
+
+  #onEvent(event: LeaseEvent): void {
+    if (event.type === 'acquired' || event.type === 'renewed') this.#publish(event.deadline);
+    if (event.type === 'lost') void this.#onLost(event.error);
+    else this.#post({ type: 'event', event: cloneable(event) });
+  }
+
+  async #onLost(error: LeaseLostError): Promise<void> {
+    this.#publish(0);
+    this.#post({ type: 'lost', error: toWire(error) });
+    if (!this.settings.killOnLoss) return;
+    const patienceMs = Math.max(LEAST_PATIENCE_MS, graceAfterLoss(error, systemClock.monotonic()));
+    const seen = await systemClock.sleep(patienceMs, this.#lossSeen.signal).then(
+      () => false,
+      () => true,
+    );
+    // The main thread is blocked and cannot be asked any more. A signal ends it, where process.exit() in a thread would not.
+    if (!seen) process.kill(process.pid, 'SIGKILL');
+  }
+
+  #publish(deadline: number): void {
+    Atomics.store(this.#deadline, 0, BigInt(Math.floor(deadline * 1000)));
+  }
+
+  #post(message: FromWorker): void {
+    this.port.postMessage(message);
+  }
+
+  async #finish(last: FromWorker): Promise<void> {
+    await this.#store?.close();
+    this.#post(last);
+    this.port.close();
+  }
+}
+
+if (parentPort === null) throw new Error('this module runs as a worker thread only');
+await new KeeperThread(parentPort, workerData as WorkerSettings).run();
