@@ -41,15 +41,15 @@ export class VirtualClock implements Clock {
     });
   }
 
-  /** Moves on by `ms`, waking every sleeper at its time and letting it act before the next one wakes. */
+  /** Moves on by `ms`, waking the sleepers at their times, and letting those of one time act before the next ones wake. */
   async advance(ms: number): Promise<void> {
     const target = this.#now + ms;
     await settled();
-    for (let next = this.#earliest(); next !== undefined && next.at <= target; next = this.#earliest()) {
-      const due = next;
-      this.#timers = this.#timers.filter((timer) => timer !== due);
-      this.#now = Math.max(this.#now, due.at);
-      due.fire();
+    for (let at = this.#earliest(); at <= target; at = this.#earliest()) {
+      this.#now = Math.max(this.#now, at);
+      const due = this.#timers.filter((timer) => timer.at <= this.#now).sort((a, b) => a.at - b.at || a.order - b.order);
+      this.#timers = this.#timers.filter((timer) => timer.at > this.#now);
+      for (const timer of due) timer.fire();
       await settled();
     }
     this.#now = Math.max(this.#now, target);
@@ -61,12 +61,8 @@ export class VirtualClock implements Clock {
     this.#now += ms;
   }
 
-  #earliest(): Timer | undefined {
-    let first: Timer | undefined;
-    for (const timer of this.#timers) {
-      if (first === undefined || timer.at < first.at || (timer.at === first.at && timer.order < first.order)) first = timer;
-    }
-    return first;
+  #earliest(): number {
+    return this.#timers.reduce((first, { at }) => Math.min(first, at), Number.POSITIVE_INFINITY);
   }
 }
 
@@ -91,6 +87,11 @@ export function seededRandom(seed: number): RandomSource {
     t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
     return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
   };
-  const hex = (bytes: number) => Array.from({ length: bytes }, () => Math.floor(next() * 256).toString(16).padStart(2, '0')).join('');
+  const hex = (bytes: number) =>
+    Array.from({ length: bytes }, () =>
+      Math.floor(next() * 256)
+        .toString(16)
+        .padStart(2, '0'),
+    ).join('');
   return { next, hex };
 }

@@ -1,0 +1,15 @@
+// The public API, and nothing else.
+
+export { type AcquireOptions, acquire } from './acquire.js';
+export type { Clock, RandomSource } from './clock.js';
+export {
+  AcquireTimeoutError,
+  ConfigError,
+  NodeLeaseError,
+  type NodeLeaseErrorCode,
+  StoreUnusableError,
+} from './errors.js';
+export { type Lease, type LeaseEvent, type LeaseListener, LeaseLostError, type LossReason } from './lease/lease.js';
+export { ordinalOf, staticLease } from './lease/static-lease.js';
+export type { LossPolicy } from './managed-lease.js';
+export { type LeaseStore, StoreError } from './store/lease-store.js';

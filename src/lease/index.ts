@@ -1,0 +1,11 @@
+// The engine by itself, with clock, chance and store as parameters: `nodelease/engine`.
+
+export { type AcquireLeaseOptions, acquireLease } from './acquire-lease.js';
+export type { ClusterConfig } from './cluster-config.js';
+export type { WantedSettings } from './cluster-store.js';
+export { type Eviction, evictHolder } from './evict.js';
+export { type InitializeReport, initializeCluster, type Repair, repairCluster } from './initialize.js';
+export { type ClusterStatus, inspectCluster, type NodeStatus } from './inspect.js';
+export { type EncodedLease, type LeaseCodec, LeaseUnreadableError, nativeCodec } from './lease-codec.js';
+export type { HeldLease, KnownNodes, LeaseState, ReleasedLease, RetiredLease } from './lease-state.js';
+export { StoreSession } from './store-session.js';

@@ -1,0 +1,95 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { awsEnvironment, createBucket } from './bucket.js';
+import type { S3Access } from './minio.js';
+import { runCli, type TestProcess } from './processes.js';
+
+/** A store for the tasks of one test, as options and environment of the command line. */
+export interface FleetStore {
+  readonly name: 'file' | 's3';
+  readonly options: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  /** The keys of all objects in it, the driver's own left out. */
+  keys(): Promise<string[]>;
+  read(key: string): Promise<string | undefined>;
+  /** Writes an object without a condition, as a careless hand would. */
+  spoil(key: string, body: string): Promise<void>;
+  remove(): Promise<void>;
+}
+
+/** A store that no other test uses: a temporary folder, or a bucket on the test server. */
+export async function fleetStore(kind: 'file' | 's3', s3: S3Access, endpoint = s3.endpoint): Promise<FleetStore> {
+  if (kind === 's3') {
+    const bucket = await createBucket(s3);
+    return {
+      name: 's3',
+      options: ['--store', `s3://${bucket.name}/fleet`, '--endpoint', endpoint],
+      env: awsEnvironment(s3),
+      keys: async () => (await bucket.listKeys('fleet/')).map((key) => key.slice('fleet/'.length)),
+      read: async (key) => (await bucket.getRaw(`fleet/${key}`))?.body,
+      spoil: (key, body) => bucket.putRaw(`fleet/${key}`, body),
+      remove: async () => undefined,
+    };
+  }
+  const directory = await mkdtemp(join(tmpdir(), 'nodelease-fleet-'));
+  const fs = await import('node:fs/promises');
+  return {
+    name: 'file',
+    options: ['--store', `file:${directory}`],
+    env: {},
+    keys: async () => (await fs.readdir(directory)).filter((name) => !name.startsWith('.')).sort(),
+    read: (key) => fs.readFile(join(directory, key), 'utf8').catch(() => undefined),
+    spoil: (key, body) => fs.writeFile(join(directory, key), body),
+    remove: () => rm(directory, { recursive: true, force: true }),
+  };
+}
+
+/** One line of a task's log. */
+export interface LogLine {
+  /** Milliseconds since the Unix epoch. */
+  readonly at: number;
+  readonly msg: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/** A task: `nodelease run` with a command that says what it was given, and what becomes of it. */
+export interface Task extends TestProcess {
+  /** Resolves to the id and version that its command was started with. */
+  started(ms?: number): Promise<{ id: number; version: number }>;
+  /** Its log so far; every line has to be JSON. */
+  log(): LogLine[];
+}
+
+/** Starts a task; its command prints `id N version V` and then runs `script`. */
+export function startTask(store: FleetStore, options: readonly string[], script = 'sleep 300'): Task {
+  const command = ['sh', '-c', `echo "id $NODE_ID version $NODE_ID_VERSION"; ${script}`];
+  const process = runCli(['run', ...store.options, ...options, '--', ...command], { env: store.env });
+  return {
+    ...process,
+    started: async (ms = 30_000) => {
+      const [, id, version] = await process.waitForOutput(/^id (\d+) version (\d+)$/m, ms);
+      return { id: Number(id), version: Number(version) };
+    },
+    log: () => parseLog(process.stderr()),
+  };
+}
+
+/** The lines of a log, as far as they are complete. */
+export function parseLog(text: string): LogLine[] {
+  return text
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => {
+      const fields = JSON.parse(line) as Record<string, unknown>;
+      return { at: Date.parse(String(fields.time)), msg: String(fields.msg), fields };
+    });
+}
+
+/** When a message was first logged, or last, in milliseconds since the Unix epoch. */
+export function loggedAt(log: readonly LogLine[], msg: RegExp, which: 'first' | 'last' = 'first'): number {
+  const lines = log.filter((line) => msg.test(line.msg));
+  const line = which === 'first' ? lines[0] : lines.at(-1);
+  if (line === undefined) throw new Error(`nothing like ${msg} was logged:\n${log.map(({ msg }) => msg).join('\n')}`);
+  return line.at;
+}
