@@ -1,0 +1,68 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { ConfigError } from '../errors.js';
+import { systemClock, systemRandom } from '../system.js';
+import { openStore } from './open-store.js';
+
+const base = { clock: systemClock, random: systemRandom, requestTimeoutMs: 1_000 };
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
+
+const withoutRegion = () => {
+  for (const name of ['AWS_REGION', 'AWS_DEFAULT_REGION', 'AWS_PROFILE', 'AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_S3']) vi.stubEnv(name, '');
+  vi.stubEnv('AWS_CONFIG_FILE', '/nonexistent/config');
+  vi.stubEnv('AWS_SHARED_CREDENTIALS_FILE', '/nonexistent/credentials');
+};
+
+describe('opening a store', () => {
+  it.each([
+    ['s3://leases/prod', 's3://leases/prod', true],
+    ['file:some/folder', 'file:some/folder', false],
+    ['memory:', 'memory:', false],
+  ])('%s gives the store of that URL', async (value, url, remote) => {
+    const store = await openStore(value, { ...base, ...(remote ? { region: 'eu-west-1' } : {}) });
+    expect(store).toMatchObject({ url, remote });
+    await store.close();
+  });
+
+  it.each([
+    ['file:leases', 'http://127.0.0.1:9000', 'no endpoint with --store file:leases'],
+    ['memory:', 'http://127.0.0.1:9000', 'no endpoint with --store memory:'],
+    ['s3://leases', 'ftp://127.0.0.1', 'an http or https URL'],
+    ['s3://leases', '127.0.0.1:9000', 'an http or https URL'],
+    ['s3://leases', 'http://127.0.0.1:9000/?x=1', 'an http or https URL'],
+    ['s3://leases', '', 'an http or https URL'],
+  ])('%s with the endpoint %j is refused with the reason', async (value, endpoint, reason) => {
+    const opening = openStore(value, { ...base, endpoint });
+    await expect(opening).rejects.toThrow(ConfigError);
+    await expect(opening).rejects.toThrow(`--endpoint: expected ${reason}`);
+  });
+
+  it('never prints a password that stands in an endpoint', async () => {
+    const error = await openStore('s3://leases', { ...base, endpoint: 'http://user:hunter2@127.0.0.1' }).catch(
+      (failure: unknown) => failure,
+    );
+    expect(error).toBeInstanceOf(ConfigError);
+    expect(JSON.stringify([error, String(error)])).not.toContain('hunter2');
+  });
+
+  it('asks for the region of an AWS bucket when nothing tells it', async () => {
+    withoutRegion();
+    const opening = openStore('s3://leases', base);
+    await expect(opening).rejects.toThrow(ConfigError);
+    await expect(opening).rejects.toThrow('--region: expected the region of the bucket');
+  });
+
+  it.each([
+    ['an option', () => ({ region: 'eu-west-1' })],
+    ['AWS_REGION', () => void vi.stubEnv('AWS_REGION', 'eu-west-1')],
+    ['AWS_DEFAULT_REGION', () => void vi.stubEnv('AWS_DEFAULT_REGION', 'eu-west-1')],
+    ['the fact that an endpoint needs none', () => ({ endpoint: 'http://127.0.0.1:9000' })],
+  ])('takes the region from %s', async (_, arrange) => {
+    withoutRegion();
+    const options = arrange() ?? {};
+    const store = await openStore('s3://leases', { ...base, ...options });
+    await store.close();
+  });
+});

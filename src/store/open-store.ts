@@ -1,0 +1,67 @@
+import type { Clock, RandomSource } from '../clock.js';
+import { ConfigError } from '../errors.js';
+import type { LeaseStore } from './lease-store.js';
+import { parseStoreUrl, type StoreUrl } from './store-url.js';
+
+/** What a store needs besides its URL. */
+export interface OpenStoreOptions {
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  /** The http(s) URL of an S3-compatible server. With `s3://` only. @default AWS */
+  readonly endpoint?: string;
+  /** The region of the bucket. With `s3://` only. @default what the AWS environment says */
+  readonly region?: string;
+  /** How long one request may take in all, in milliseconds. Keep it below the renewal interval. Stores on this machine ignore it. */
+  readonly requestTimeoutMs: number;
+}
+
+/**
+ * Opens the store that a URL names. Only the driver that it needs is loaded: the AWS SDK costs time and memory.
+ * Resolves before the store has been reached; close it with `close()`.
+ *
+ * @throws {@link ConfigError} when the URL, the endpoint or the region cannot be used
+ */
+export async function openStore(url: string | StoreUrl, options: OpenStoreOptions): Promise<LeaseStore> {
+  const store = typeof url === 'string' ? parseStoreUrl(url) : url;
+  const { clock, random, endpoint, region, requestTimeoutMs } = options;
+  if (endpoint !== undefined) {
+    if (store.kind !== 's3') throw new ConfigError('--endpoint', endpoint, `no endpoint with --store ${store.url}, which is not S3`);
+    checkEndpoint(endpoint);
+  }
+  switch (store.kind) {
+    case 's3': {
+      const { openS3Store } = await import('./s3/open-s3-store.js');
+      return openS3Store({
+        bucket: store.bucket,
+        prefix: store.prefix,
+        clock,
+        requestTimeoutMs,
+        ...(endpoint === undefined ? {} : { endpoint }),
+        ...(region === undefined ? {} : { region }),
+      });
+    }
+    case 'file': {
+      const { FileLeaseStore } = await import('./file/file-lease-store.js');
+      return new FileLeaseStore({ directory: store.directory, clock, random });
+    }
+    case 'memory': {
+      const { MemoryLeaseStore } = await import('./memory/memory-lease-store.js');
+      return new MemoryLeaseStore({ clock });
+    }
+  }
+}
+
+function checkEndpoint(endpoint: string): void {
+  const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol) || url.search !== '' || url.hash !== '') {
+    throw new ConfigError('--endpoint', endpoint, 'an http or https URL such as http://127.0.0.1:9000');
+  }
+  // A password in a URL ends up in process lists and logs; and the SDK would not use it.
+  if (url.username !== '' || url.password !== '') {
+    throw new ConfigError(
+      '--endpoint',
+      `${url.protocol}//…@${url.host}`,
+      'no credentials in the URL: they come from the AWS default chain',
+    );
+  }
+}

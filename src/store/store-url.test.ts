@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest';
+import { ConfigError } from '../errors.js';
+import { parseStoreUrl } from './store-url.js';
+
+describe('a store URL', () => {
+  it.each([
+    ['s3://leases', { kind: 's3', bucket: 'leases', prefix: '', url: 's3://leases' }],
+    ['s3://leases/', { kind: 's3', bucket: 'leases', prefix: '', url: 's3://leases' }],
+    ['s3://my.leases-1/prod/orders', { kind: 's3', bucket: 'my.leases-1', prefix: 'prod/orders', url: 's3://my.leases-1/prod/orders' }],
+    ['s3://leases/prod/', { kind: 's3', bucket: 'leases', prefix: 'prod', url: 's3://leases/prod' }],
+    ['file:.nodelease', { kind: 'file', directory: '.nodelease', url: 'file:.nodelease' }],
+    ['file:/var/lib/node lease', { kind: 'file', directory: '/var/lib/node lease', url: 'file:/var/lib/node lease' }],
+    ['file:///var/node%20lease', { kind: 'file', directory: '/var/node lease', url: 'file:/var/node lease' }],
+    ['memory:', { kind: 'memory', url: 'memory:' }],
+  ])('%s is understood', (value, expected) => {
+    expect(parseStoreUrl(value)).toEqual(expected);
+  });
+
+  it.each([
+    ['', 's3://bucket/prefix, file:DIR or memory:'],
+    ['leases', 's3://bucket/prefix, file:DIR or memory:'],
+    ['http://127.0.0.1:9000/leases', 's3://bucket/prefix, file:DIR or memory:'],
+    ['s3:leases', 's3://bucket/prefix, file:DIR or memory:'],
+    ['s3://', 'a bucket name'],
+    ['s3:///prefix', 'a bucket name'],
+    ['s3://ab', 'a bucket name'],
+    ['s3://Leases', 'a bucket name'],
+    ['s3://under_score', 'a bucket name'],
+    ['s3://two..dots', 'a bucket name'],
+    ['s3://-leases', 'a bucket name'],
+    ['s3://192.168.0.1', 'a bucket name'],
+    [`s3://${'b'.repeat(64)}`, 'a bucket name'],
+    ['s3://leases//prod', 'a prefix without empty'],
+    ['s3://leases/prod//', 'a prefix without empty'],
+    ['s3://leases/a//b', 'a prefix without empty'],
+    ['s3://leases/a/../b', 'a prefix without empty'],
+    ['s3://leases/./b', 'a prefix without empty'],
+    ['s3://leases/prod?region=eu-west-1', 'a prefix without blanks'],
+    ['s3://leases/my prod', 'a prefix without blanks'],
+    ['s3://leases/a\nb', 'a prefix without blanks'],
+    [`s3://leases/${'p'.repeat(901)}`, 'a prefix of at most 900 bytes'],
+    ['file:', 'a folder after file:'],
+    ['file:a\0b', 'a folder after file:'],
+    ['file://host/dir', 'file:DIR or file:///DIR, without a host'],
+    ['file:///a%2', 'well-formed'],
+    ['memory:x', 'memory: with nothing behind it'],
+  ])('%j is refused with the reason', (value, reason) => {
+    expect(() => parseStoreUrl(value, 'NODELEASE_STORE')).toThrow(ConfigError);
+    expect(() => parseStoreUrl(value, 'NODELEASE_STORE')).toThrow(reason);
+    expect(() => parseStoreUrl(value, 'NODELEASE_STORE')).toThrow(`NODELEASE_STORE: expected`);
+  });
+});
