@@ -1,6 +1,6 @@
 import { ConfigError } from './errors.js';
 import { acquireLease } from './lease/acquire-lease.js';
-import { checkWanted } from './lease/cluster-store.js';
+import { checkWanted } from './lease/cluster-config.js';
 import type { Lease, LeaseListener } from './lease/lease.js';
 import { type LossPolicy, manage } from './managed-lease.js';
 import type { LeaseStore } from './store/lease-store.js';
@@ -16,7 +16,7 @@ export interface AcquireOptions {
   readonly nodes?: number;
   /** How long a lease lasts without renewal, in milliseconds, 1000 … 86400000; for a new cluster. @default 15000 */
   readonly durationMs?: number;
-  /** How much longer others wait before they take an expired lease, in milliseconds, 0 … 3600000; for a new cluster. @default 1000 */
+  /** How much longer others wait before they take an expired lease, in milliseconds, a thousandth of the duration … 3600000; for a new cluster. @default 1000, or more for a long duration */
   readonly graceMs?: number;
   /** Names this run of this process: 1 … 128 printable ASCII characters without spaces. @default the ECS task's id, else host name and a random part */
   readonly taskId?: string;

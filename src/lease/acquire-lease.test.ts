@@ -232,6 +232,8 @@ describe('acquiring', () => {
     ['nodes', { nodes: 65_529 }],
     ['durationMs', { durationMs: 0.5 }],
     ['graceMs', { graceMs: -1 }],
+    ['graceMs', { graceMs: 14 }],
+    ['graceMs', { graceMs: 1_000, durationMs: 1_000_001 }],
     ['taskId', { taskId: 'with space' }],
   ])('names the setting %s that is out of range', async (setting, wrong) => {
     await expect(cluster().start(wrong).lease).rejects.toMatchObject({ constructor: ConfigError, setting });

@@ -4,7 +4,8 @@ import { type LeaseStore, StoreError } from '../store/lease-store.js';
 import { probeStore } from '../store/probe.js';
 import { Acquirer } from './acquirer.js';
 import { completeBootstrap } from './bootstrap.js';
-import { checkWanted, createCluster, readCluster, reportOverruled, type StoredCluster, type WantedSettings } from './cluster-store.js';
+import { checkWanted, type WantedSettings } from './cluster-config.js';
+import { createCluster, readCluster, reportOverruled, type StoredCluster } from './cluster-store.js';
 import { Keeper } from './keeper.js';
 import type { Lease, LeaseEvent, LeaseListener } from './lease.js';
 import { nativeCodec } from './lease-codec.js';
@@ -113,7 +114,8 @@ async function firstContact(options: AcquireLeaseOptions, session: StoreSession)
 
 async function refuseUnlessProven({ store, clock, random, signal }: AcquireLeaseOptions): Promise<void> {
   if (!store.remote) return;
-  const report = await probeStore(store, { clock, random, ...(signal && { signal }) });
+  // Without the check that ages grow: that one takes seconds, and a store whose clock stands still only lets nobody expire.
+  const report = await probeStore(store, { clock, random, watchAgeMs: 0, ...(signal && { signal }) });
   if (report.ok) return;
   const faults = report.checks.filter((check) => check.status === 'fault').map((check) => check.detail);
   throw new StoreUnusableError(`${store.url}: the store cannot be trusted with leases: ${faults.join('; ')}`);

@@ -1,6 +1,6 @@
 import { ConfigError } from '../errors.js';
 import { LeaseUnreadableError, parseObject, readInteger } from './lease-codec.js';
-import { MAX_NODE_IDS } from './lease-state.js';
+import { leastGraceMs, MAX_NODE_IDS } from './lease-state.js';
 
 /** The settings that every contender must share, kept in `cluster.json` (DESIGN 2). */
 export interface ClusterConfig {
@@ -24,22 +24,34 @@ export function idWidthFor(size: number): number {
   return Math.max(8, Math.ceil(Math.log2(8 + size)));
 }
 
+/** A task's own settings; what is undefined is left to the cluster. */
+export interface WantedSettings {
+  readonly nodes?: number | undefined;
+  readonly durationMs?: number | undefined;
+  readonly graceMs?: number | undefined;
+}
+
+/** Used for a new cluster where nobody says otherwise. The grace is longer where {@link leastGraceMs} is. */
+export const CLUSTER_DEFAULTS = { nodes: 16, durationMs: 15_000, graceMs: 1_000 } as const;
+
 /**
  * The settings of a cluster that is about to be created.
  *
  * @throws {ConfigError} when a value is out of range
  */
-export function newCluster(settings: { nodes: number; durationMs: number; graceMs: number }): ClusterConfig {
-  check('nodes', settings.nodes, 1, MAX_NODE_IDS, 'whole number');
-  check('durationMs', settings.durationMs, 1, 86_400_000, 'whole number of milliseconds');
-  check('graceMs', settings.graceMs, 0, 3_600_000, 'whole number of milliseconds');
-  return {
-    size: settings.nodes,
-    durationMs: settings.durationMs,
-    graceMs: settings.graceMs,
-    idWidth: idWidthFor(settings.nodes),
-    bootstrapped: false,
-  };
+export function newCluster(wanted: WantedSettings): ClusterConfig {
+  const { nodes = CLUSTER_DEFAULTS.nodes, durationMs = CLUSTER_DEFAULTS.durationMs } = wanted;
+  check('nodes', nodes, 1, MAX_NODE_IDS, 'whole number');
+  check('durationMs', durationMs, 1, 86_400_000, 'whole number of milliseconds');
+  const least = leastGraceMs(durationMs);
+  const { graceMs = Math.max(CLUSTER_DEFAULTS.graceMs, least) } = wanted;
+  check('graceMs', graceMs, least, 3_600_000, `whole number of milliseconds (a thousandth of the duration, since clocks drift)`);
+  return { size: nodes, durationMs, graceMs, idWidth: idWidthFor(nodes), bootstrapped: false };
+}
+
+/** @throws {ConfigError} for settings that no cluster could have, even where an existing cluster would overrule them */
+export function checkWanted(wanted: WantedSettings): void {
+  newCluster(wanted);
 }
 
 function check(name: string, value: number, least: number, most: number, what: string): void {

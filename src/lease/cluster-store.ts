@@ -1,14 +1,7 @@
 import { StoreUnusableError } from '../errors.js';
-import { CLUSTER_KEY, type ClusterConfig, decodeCluster, encodeCluster, newCluster } from './cluster-config.js';
+import { CLUSTER_KEY, type ClusterConfig, decodeCluster, encodeCluster, newCluster, type WantedSettings } from './cluster-config.js';
 import type { LeaseListener } from './lease.js';
 import type { StoreSession } from './store-session.js';
-
-/** A task's own settings; what is undefined is left to the cluster. */
-export interface WantedSettings {
-  readonly nodes?: number | undefined;
-  readonly durationMs?: number | undefined;
-  readonly graceMs?: number | undefined;
-}
 
 /** A cluster's settings as they are stored. */
 export interface StoredCluster {
@@ -16,9 +9,6 @@ export interface StoredCluster {
   readonly body: string;
   readonly etag: string;
 }
-
-/** Used for a new cluster where nobody says otherwise. */
-export const CLUSTER_DEFAULTS = { nodes: 16, durationMs: 15_000, graceMs: 1_000 } as const;
 
 /**
  * The cluster's settings, or undefined when there is no cluster yet.
@@ -43,11 +33,7 @@ export async function readCluster(session: StoreSession): Promise<StoredCluster 
  * @throws {StoreError}
  */
 export async function createCluster(session: StoreSession, wanted: WantedSettings): Promise<'created' | 'exists'> {
-  const config = newCluster({
-    nodes: wanted.nodes ?? CLUSTER_DEFAULTS.nodes,
-    durationMs: wanted.durationMs ?? CLUSTER_DEFAULTS.durationMs,
-    graceMs: wanted.graceMs ?? CLUSTER_DEFAULTS.graceMs,
-  });
+  const config = newCluster(wanted);
   const result = await session.write(CLUSTER_KEY, { body: encodeCluster(config), metadata: {} }, undefined);
   return result.status === 'written' ? 'created' : 'exists';
 }
@@ -70,9 +56,3 @@ export function reportOverruled(wanted: WantedSettings, stored: ClusterConfig, e
     if (own !== undefined && own !== value) emit({ type: 'setting-overruled', setting, own, stored: value });
   }
 }
-
-/** @throws {ConfigError} for settings that no cluster could have, even where an existing cluster would overrule them */
-export function checkWanted(wanted: WantedSettings): void {
-  newCluster({ ...CLUSTER_DEFAULTS, ...Object.fromEntries(Object.entries(wanted).filter(([, value]) => value !== undefined)) });
-}
-

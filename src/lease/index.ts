@@ -1,8 +1,7 @@
 // The engine by itself, with clock, chance and store as parameters: `nodelease/engine`.
 
 export { type AcquireLeaseOptions, acquireLease } from './acquire-lease.js';
-export type { ClusterConfig } from './cluster-config.js';
-export type { WantedSettings } from './cluster-store.js';
+export type { ClusterConfig, WantedSettings } from './cluster-config.js';
 export { type Eviction, evictHolder } from './evict.js';
 export { type InitializeReport, initializeCluster, type Repair, repairCluster } from './initialize.js';
 export { type ClusterStatus, inspectCluster, type NodeStatus } from './inspect.js';

@@ -1,7 +1,7 @@
 import { explain, StoreUnusableError } from '../errors.js';
 import { absentIds, createVacant } from './bootstrap.js';
-import { createCluster, markBootstrapped, readCluster, reportOverruled, type StoredCluster, type WantedSettings } from './cluster-store.js';
-import type { ClusterConfig } from './cluster-config.js';
+import { createCluster, markBootstrapped, readCluster, reportOverruled, type StoredCluster } from './cluster-store.js';
+import type { ClusterConfig, WantedSettings } from './cluster-config.js';
 import { concurrently } from './concurrently.js';
 import type { LeaseListener } from './lease.js';
 import { type LeaseCodec, nativeCodec } from './lease-codec.js';

@@ -39,6 +39,11 @@ describe('a contender (rule 4)', () => {
     expect(availability({ ...held, durationMs: 60_000 }, age(16_001), 1_000)).toMatchObject({ kind: 'held' });
   });
 
+  it('leaves room for clocks that drift apart over a long duration, whatever the grace', () => {
+    expect(availability({ ...held, durationMs: 3_600_000 }, age(3_603_600), 0)).toMatchObject({ kind: 'held' });
+    expect(availability({ ...held, durationMs: 3_600_000 }, age(3_603_601), 0)).toMatchObject({ kind: 'free' });
+  });
+
   it('waits as long after a forced release as the holder may go on believing', () => {
     expect(availability(evicted(held), age(16_000), 1_000)).toEqual({ kind: 'held', waitMs: 1 });
     expect(availability(evicted(held), age(16_001), 1_000)).toEqual({ kind: 'free', from: 'expired' });

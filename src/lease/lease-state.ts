@@ -73,6 +73,14 @@ export function timestampOf(state: LeaseState): number {
   return state.kind === 'vacant' ? 0 : state.timestamp;
 }
 
+/**
+ * The least grace for a duration, in milliseconds: a thousandth. A holder's clock that is slow and a store's that is fast count the
+ * duration differently; bad quartz is off by some 200 ppm.
+ */
+export function leastGraceMs(durationMs: number): number {
+  return Math.ceil(durationMs / 1_000);
+}
+
 /** Whether a contender may take the lease now (rule 4). */
 export type Availability =
   | { readonly kind: 'free'; readonly from: 'vacant' | 'released' | 'expired' }
@@ -92,13 +100,14 @@ export function availability(state: LeaseState, age: Interval, graceMs: number):
       return { kind: 'retired' };
     case 'released':
       if (state.durationMs === 0) return { kind: 'free', from: 'released' };
-      return onceOlderThan(state.durationMs + graceMs, age);
+      return onceExpired(state.durationMs, age, graceMs);
     case 'held':
-      return onceOlderThan(state.durationMs + graceMs, age);
+      return onceExpired(state.durationMs, age, graceMs);
   }
 }
 
-function onceOlderThan(limitMs: number, age: Interval): Availability {
+function onceExpired(durationMs: number, age: Interval, graceMs: number): Availability {
+  const limitMs = durationMs + Math.max(graceMs, leastGraceMs(durationMs));
   return age.min > limitMs ? { kind: 'free', from: 'expired' } : { kind: 'held', waitMs: limitMs - age.min + 1 };
 }
 

@@ -5,7 +5,7 @@ export class VirtualClock implements Clock {
   /** Wall clock less monotonic clock, in milliseconds. */
   wallOffset = 1_700_000_000_000;
   #now = 0;
-  #timers: Timer[] = [];
+  readonly #timers = new Set<Timer>();
   #order = 0;
 
   now(): number {
@@ -18,14 +18,14 @@ export class VirtualClock implements Clock {
 
   /** Sleeps that have not ended. */
   get sleepers(): number {
-    return this.#timers.length;
+    return this.#timers.size;
   }
 
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
       const onAbort = () => {
-        this.#timers = this.#timers.filter((other) => other !== timer);
+        this.#timers.delete(timer);
         reject(signal?.reason);
       };
       const timer = {
@@ -36,7 +36,7 @@ export class VirtualClock implements Clock {
           resolve();
         },
       };
-      this.#timers.push(timer);
+      this.#timers.add(timer);
       signal?.addEventListener('abort', onAbort, { once: true });
     });
   }
@@ -47,8 +47,8 @@ export class VirtualClock implements Clock {
     await settled();
     for (let at = this.#earliest(); at <= target; at = this.#earliest()) {
       this.#now = Math.max(this.#now, at);
-      const due = this.#timers.filter((timer) => timer.at <= this.#now).sort((a, b) => a.at - b.at || a.order - b.order);
-      this.#timers = this.#timers.filter((timer) => timer.at > this.#now);
+      const due = [...this.#timers].filter((timer) => timer.at <= this.#now).sort((a, b) => a.at - b.at || a.order - b.order);
+      for (const timer of due) this.#timers.delete(timer);
       for (const timer of due) timer.fire();
       await settled();
     }
@@ -62,7 +62,9 @@ export class VirtualClock implements Clock {
   }
 
   #earliest(): number {
-    return this.#timers.reduce((first, { at }) => Math.min(first, at), Number.POSITIVE_INFINITY);
+    let first = Number.POSITIVE_INFINITY;
+    for (const { at } of this.#timers) first = Math.min(first, at);
+    return first;
   }
 }
 
