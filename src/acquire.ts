@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { ConfigError } from './errors.js';
 import { acquireLease } from './lease/acquire-lease.js';
 import { checkWanted } from './lease/cluster-config.js';
@@ -67,7 +68,7 @@ export async function acquire(options: AcquireOptions = {}): Promise<Lease> {
     throw new ConfigError('durationMs', durationMs, `at least ${LEAST_DURATION_MS}: below it a single slow request would lose the lease`);
   }
   checkWanted(options);
-  const taskId = options.taskId ?? (await defaultTaskId());
+  const taskId = options.taskId ?? (await ownTaskId(options.signal));
   const exit = (code: number) => process.exit(code);
   const managed = { clock: systemClock, onLost, exit };
   if (keeper === 'worker') {
@@ -89,6 +90,11 @@ export async function acquire(options: AcquireOptions = {}): Promise<Lease> {
     await close();
     throw error;
   }
+}
+
+function ownTaskId(signal: AbortSignal | undefined): Promise<string> {
+  const warn = (message: string) => process.emitWarning(message, { code: 'NODELEASE_TASK_ID' });
+  return defaultTaskId({ env: process.env, hostname: hostname(), clock: systemClock, random: systemRandom, warn, ...(signal && { signal }) });
 }
 
 async function acquireByWorker(options: AcquireOptions, store: string | LeaseStore, taskId: string, killOnLoss: boolean): Promise<Lease> {

@@ -202,6 +202,15 @@ describe('releasing', () => {
     expect(network.calls.length).toBe(calls);
   });
 
+  it('reports the loss of a lease that had run out before it was released, and writes nothing', async () => {
+    const { clock, direct, lease, events } = await hold();
+    clock.freeze(DURATION);
+    await lease.release();
+    expect(lease.signal.reason).toMatchObject({ reason: 'paused' });
+    expect(events.at(-1)?.type).toBe('lost');
+    expect(nativeCodec.decode((await direct.read('0.json'))?.body ?? '', {})).toMatchObject({ kind: 'held' });
+  });
+
   it('gives up after a while when the store is away, and does not throw', async () => {
     const { clock, lease, network, events } = await hold();
     network.fault = () => Promise.reject(lost('not-applied'));

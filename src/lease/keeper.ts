@@ -233,6 +233,8 @@ export class Keeper implements Lease {
   }
 
   async #release(): Promise<void> {
+    // Work that ended after the deadline was done without a lease, even if nobody has noticed yet.
+    if (this.#state === 'held' && this.options.clock.monotonic() >= this.deadline) this.#giveUp('it was released too late');
     const mine = this.#state === 'held';
     if (mine) this.#state = 'released';
     this.#ending.abort(new Error('the lease is being released'));

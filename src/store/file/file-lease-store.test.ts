@@ -1,0 +1,169 @@
+import { mkdir, mkdtemp, readdir, readFile, rm, unlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { VirtualClock } from '../../../test/support/virtual-clock.js';
+import { systemRandom } from '../../system.js';
+import type { WriteResult } from '../lease-store.js';
+import type { BootClock } from './boot-clock.js';
+import { FileLeaseStore } from './file-lease-store.js';
+
+let directory: string;
+let clock: VirtualClock;
+let boot: BootClock;
+let store: FileLeaseStore;
+
+const open = (at = directory) => new FileLeaseStore({ directory: at, clock, random: systemRandom, boot });
+const path = (key: string) => join(directory, key);
+const etagOf = (result: WriteResult) => (result.status === 'written' ? result.etag : 'not written');
+const unknownAge = { min: 0, max: Number.POSITIVE_INFINITY };
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'nodelease-file-'));
+  clock = new VirtualClock();
+  boot = { id: 'boot', resolutionMs: 10, now: () => clock.monotonic() };
+  store = open();
+});
+
+afterEach(async () => {
+  await store.close();
+  await rm(directory, { recursive: true, force: true });
+});
+
+describe('a lease file', () => {
+  it('holds exactly the body, for people to read', async () => {
+    const etag = etagOf(await store.create('0.json', '{"a":1}', { version: '1' }));
+    expect(await readFile(path('0.json'), 'utf8')).toBe('{"a":1}');
+    await store.replace('0.json', '', {}, etag);
+    expect(await readFile(path('0.json'), 'utf8')).toBe('');
+  });
+
+  it('keeps its age when the wall clock is set, and across processes', async () => {
+    await store.create('0.json', 'x', {});
+    await clock.advance(60_000);
+    clock.wallOffset += 3_600_000;
+    expect((await open().read('0.json'))?.age).toEqual({ min: 59_990, max: 60_010 });
+    clock.wallOffset -= 10 * 3_600_000;
+    expect((await open().list()).objects[0]?.age).toEqual({ min: 59_990, max: 60_010 });
+  });
+
+  it('has an unknown age after a restart of the machine: only what this instance has seen counts', async () => {
+    await store.create('0.json', 'x', {});
+    await clock.advance(60_000);
+    boot = { ...boot, id: 'next boot' };
+    const restarted = open();
+    expect((await restarted.read('0.json'))?.age).toEqual(unknownAge);
+    await clock.advance(20_000);
+    expect((await restarted.list()).objects[0]?.age).toEqual({ min: 20_000, max: Number.POSITIVE_INFINITY });
+  });
+
+  it('leaves no history behind that grows', async () => {
+    let etag = etagOf(await store.create('0.json', '0', {}));
+    for (let i = 1; i <= 20; i += 1) etag = etagOf(await store.replace('0.json', `${i}`, {}, etag));
+    expect((await readdir(path('.cas/0.json'))).length).toBe(3);
+    expect((await readdir(directory)).sort()).toEqual(['.cas', '0.json']);
+  });
+});
+
+describe('a file that people have touched', () => {
+  it('is read as it is when it was made by hand, and can be replaced but not created', async () => {
+    await writeFile(path('0.json'), 'by hand');
+    const found = await store.read('0.json');
+    expect(found).toMatchObject({ body: 'by hand', metadata: {}, age: unknownAge });
+    expect((await store.list()).objects).toMatchObject([{ key: '0.json', size: 7, etag: found?.etag }]);
+    expect((await store.create('0.json', 'x', {})).status).toBe('conflict');
+    expect((await store.replace('0.json', 'replaced', { version: '2' }, found?.etag ?? '')).status).toBe('written');
+    expect(await store.read('0.json')).toMatchObject({ body: 'replaced', metadata: { version: '2' } });
+  });
+
+  it('gets another etag with every change by hand, so that a writer who has not seen it is refused', async () => {
+    const etag = etagOf(await store.create('0.json', 'x', { version: '1' }));
+    await writeFile(path('0.json'), 'edited');
+    expect((await store.replace('0.json', 'y', {}, etag)).status).toBe('conflict');
+    const edited = await store.read('0.json');
+    expect(edited).toMatchObject({ body: 'edited', metadata: {}, age: unknownAge });
+    await writeFile(path('0.json'), 'edited again');
+    expect((await store.replace('0.json', 'y', {}, edited?.etag ?? '')).status).toBe('conflict');
+    expect(await readFile(path('0.json'), 'utf8')).toBe('edited again');
+    expect((await store.replace('0.json', 'y', {}, (await store.read('0.json'))?.etag ?? '')).status).toBe('written');
+    expect(await readFile(path('0.json'), 'utf8')).toBe('y');
+  });
+
+  it('is absent when it was removed by hand, and a creation gives it an etag that it never had', async () => {
+    const first = etagOf(await store.create('0.json', 'x', {}));
+    await unlink(path('0.json'));
+    expect(await store.read('0.json')).toBeUndefined();
+    expect((await store.list()).objects).toEqual([]);
+    expect((await store.replace('0.json', 'y', {}, first)).status).toBe('conflict');
+    const second = etagOf(await store.create('0.json', 'x', {}));
+    expect(second).not.toBe(first);
+    expect((await store.replace('0.json', 'y', {}, first)).status).toBe('conflict');
+    expect(await store.read('0.json')).toMatchObject({ body: 'x', etag: second });
+  });
+
+  it('stays usable when its whole history was removed by hand', async () => {
+    const etag = etagOf(await store.create('0.json', 'x', {}));
+    await rm(path('.cas'), { recursive: true });
+    expect((await store.replace('0.json', 'y', {}, etag)).status).toBe('conflict');
+    const found = await store.read('0.json');
+    expect(found).toMatchObject({ body: 'x', age: unknownAge });
+    expect((await store.replace('0.json', 'y', {}, found?.etag ?? '')).status).toBe('written');
+  });
+
+  it('is not taken for a lease when its name cannot be a key', async () => {
+    await writeFile(path('.hidden'), 'x');
+    await writeFile(path('0.json~'), 'x');
+    await mkdir(path('folder'));
+    await store.create('0.json', 'x', {});
+    expect((await store.list()).objects.map(({ key }) => key)).toEqual(['0.json']);
+  });
+});
+
+describe('a folder that cannot be used', () => {
+  it('is named in the error when it is a file', async () => {
+    await writeFile(path('file'), '');
+    const broken = open(path('file'));
+    const failed = { code: 'STORE_FAILED', fault: 'rejected', outcome: 'not-applied', message: expect.stringContaining(path('file')) };
+    await expect(broken.read('0.json')).rejects.toMatchObject(failed);
+    await expect(broken.list()).rejects.toMatchObject(failed);
+    await expect(broken.create('0.json', 'x', {})).rejects.toMatchObject(failed);
+  });
+
+  it('is denied where nobody may write, and holds nothing', async () => {
+    // Not even root can make files in /proc.
+    const sealed = open('/proc/sys/nodelease');
+    expect(await sealed.read('0.json')).toBeUndefined();
+    await expect(sealed.create('0.json', 'x', {})).rejects.toMatchObject({ code: 'STORE_FAILED', outcome: 'not-applied' });
+  });
+
+  it.each(['', 'not JSON', 'null', '{"seat":"../../etc"}', '{"seat":"0","sha256":"","metadata":{},"stamp":{"clock":"","ms":0}}'])(
+    'says which record is damaged: %j',
+    async (record) => {
+      await store.create('0.json', 'x', {});
+      await writeFile(path('.cas/0.json/0/next'), record);
+      await expect(store.read('0.json')).rejects.toMatchObject({
+        fault: 'rejected',
+        message: expect.stringContaining('.cas/0.json/0/next'),
+      });
+    },
+  );
+
+  it.each(['', '.', '..', '.cas', '../0.json', 'a/b', 'a\\b', 'a\0', 'x'.repeat(300)])('refuses the key %j', async (key) => {
+    await expect(store.read(key)).rejects.toMatchObject({ fault: 'rejected', outcome: 'not-applied' });
+    await expect(store.create(key, 'x', {})).rejects.toMatchObject({ fault: 'rejected', outcome: 'not-applied' });
+    expect(await readdir(directory)).toEqual([]);
+  });
+});
+
+describe('giving up', () => {
+  it('ends a call at once and decides nothing afterwards when the signal aborts before the decision', async () => {
+    const etag = etagOf(await store.create('0.json', 'first', {}));
+    const given = new AbortController();
+    const call = store.replace('0.json', 'second', {}, etag, { signal: given.signal });
+    given.abort(new Error('given up'));
+    await expect(call).rejects.toThrow('given up');
+    // Whoever writes next finds the old state, or a conflict, but never loses a write of its own.
+    expect(etagOf(await store.replace('0.json', 'third', {}, etag))).not.toBe('not written');
+    expect((await store.read('0.json'))?.body).toBe('third');
+  });
+});

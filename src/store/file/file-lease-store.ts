@@ -1,0 +1,230 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import type { Clock, RandomSource } from '../../clock.js';
+import { abortable } from '../abortable.js';
+import {
+  type CallOptions,
+  type Interval,
+  type LeaseStore,
+  type ListedObject,
+  type Listing,
+  type StoredObject,
+  StoreError,
+  type WriteResult,
+} from '../lease-store.js';
+import { type BootClock, openBootClock } from './boot-clock.js';
+import { DecisionChain, type Head } from './decision-chain.js';
+import { toStoreError, unless } from './file-fault.js';
+import { FolderWatch } from './folder-watch.js';
+import { ObjectAges } from './object-ages.js';
+
+/** Settings of a {@link FileLeaseStore}. */
+export interface FileLeaseStoreOptions {
+  /** The folder, made at the first write. All who share it must run on one machine. */
+  readonly directory: string;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  /** How long to wait between two looks where the folder cannot be watched, in milliseconds. @default 500 */
+  readonly pollMs?: number;
+  /** The clock that ages are measured on. @default that of this machine */
+  readonly boot?: BootClock;
+}
+
+/** An object as it was at one moment. */
+interface Observation {
+  readonly head: Head;
+  /** Undefined when there is no object. */
+  readonly body: Buffer | undefined;
+  /** True when the body is the one that was decided on; false when somebody made, changed or removed the file by hand. */
+  readonly decided: boolean;
+  readonly etag: string;
+}
+
+const KEY = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/;
+
+/** A writer or reader that starts over this often gives up: each time another write went through. */
+const MAX_ROUNDS = 200;
+
+/** How many objects a listing looks at together: keeps the disk busy, and the number of open files low. */
+const LIST_WIDTH = 32;
+
+/**
+ * Leases in a folder of this machine, for any number of processes and containers that share it. `<directory>/<key>` holds exactly the
+ * body; what makes writes atomic is in `<directory>/.cas`, see `decision-chain.ts`. There are no locks: a process that dies or is
+ * paused at any point blocks nobody. The folder must be on a file system that has hard links.
+ *
+ * A file that was made or changed by hand is read as it is, with an etag of its own, no metadata and an unknown age. One that was removed
+ * by hand is absent. Changes by hand are not atomic: one that meets a write is lost.
+ *
+ * Ages come from the time since this machine started, so no change of the wall clock moves them. They are unknown (at least as long as
+ * this instance has seen the object unchanged) across restarts of the machine, and where the system does not name its boots:
+ * everywhere but on Linux.
+ */
+export class FileLeaseStore implements LeaseStore {
+  readonly url: string;
+  readonly remote = false;
+  readonly pollMs: number;
+  readonly #directory: string;
+  readonly #clock: Clock;
+  readonly #random: RandomSource;
+  readonly #ages: ObjectAges;
+  readonly #watch: FolderWatch;
+
+  constructor({ directory, clock, random, pollMs = 500, boot = openBootClock({ clock, random }) }: FileLeaseStoreOptions) {
+    this.url = `file:${directory}`;
+    this.pollMs = pollMs;
+    this.#directory = resolve(directory);
+    this.#clock = clock;
+    this.#random = random;
+    this.#ages = new ObjectAges(boot, clock);
+    this.#watch = new FolderWatch(this.#directory, clock, pollMs);
+  }
+
+  read(key: string, options?: CallOptions): Promise<StoredObject | undefined> {
+    return this.#run('not-applied', options, async (signal) => {
+      const lookedAt = this.#clock.monotonic();
+      const { head, body, decided, etag } = await this.#observe(this.#chain(key), key, signal);
+      if (body === undefined) return undefined;
+      const record = decided ? head.record : undefined;
+      const age = this.#ages.of(key, etag, record?.stamp, lookedAt);
+      return { key, body: body.toString('utf8'), metadata: record?.metadata ?? {}, etag, age, storeTime: this.#now() };
+    });
+  }
+
+  list(options?: CallOptions): Promise<Listing> {
+    return this.#run('not-applied', options, async (signal) => {
+      const keys = await this.#keys();
+      const objects: ListedObject[] = [];
+      const next = keys.values();
+      const work = async () => {
+        for (const key of next) {
+          const lookedAt = this.#clock.monotonic();
+          const { head, body, decided, etag } = await this.#observe(this.#chain(key), key, signal);
+          if (body === undefined) continue;
+          const age = this.#ages.of(key, etag, decided ? head.record?.stamp : undefined, lookedAt);
+          objects.push({ key, etag, size: body.length, age });
+        }
+      };
+      await Promise.all(Array.from({ length: LIST_WIDTH }, work));
+      return { objects, storeTime: this.#now() };
+    });
+  }
+
+  create(key: string, body: string, metadata: Readonly<Record<string, string>>, options?: CallOptions): Promise<WriteResult> {
+    return this.#write(key, body, metadata, (found) => found.body === undefined, options);
+  }
+
+  replace(
+    key: string,
+    body: string,
+    metadata: Readonly<Record<string, string>>,
+    etag: string,
+    options?: CallOptions,
+  ): Promise<WriteResult> {
+    return this.#write(key, body, metadata, (found) => found.body !== undefined && found.etag === etag, options);
+  }
+
+  /** Resolves when a file in the folder has changed; rejects with `signal.reason` when `signal` aborts. */
+  changed(signal: AbortSignal): Promise<void> {
+    return this.#watch.next(signal);
+  }
+
+  discardProbe(key: string, options?: CallOptions): Promise<void> {
+    return this.#run('unknown', options, async () => {
+      if (!key.startsWith('probe-')) throw refused(`${this.url}: ${key} is not a scratch object of a probe`);
+      await this.#chain(key).erase();
+    });
+  }
+
+  /** Gives the watcher up. Other calls go on working. */
+  async close(): Promise<void> {
+    this.#watch.close();
+  }
+
+  #write(
+    key: string,
+    body: string,
+    metadata: Readonly<Record<string, string>>,
+    condition: (found: Observation) => boolean,
+    options: CallOptions | undefined,
+  ): Promise<WriteResult> {
+    return this.#run('not-applied', options, async (signal): Promise<WriteResult> => {
+      const chain = this.#chain(key);
+      const found = await this.#observe(chain, key, signal);
+      if (!condition(found)) return { status: 'conflict' };
+      const bytes = Buffer.from(body, 'utf8');
+      const record = { sha256: sha256(bytes), metadata, stamp: this.#ages.stamp() };
+      const seat = await chain.succeed(found.head, { body: bytes, record }, signal);
+      return seat === undefined ? { status: 'conflict' } : { status: 'written', etag: seat, storeTime: this.#now() };
+    });
+  }
+
+  /**
+   * The object at some moment during the call. Changes nothing.
+   *
+   * Whenever head and file do not match, the head's body may not have been moved yet, or a later one may have been. Only a file that was read after the
+   * one and before the other can be excluded was changed by hand.
+   */
+  async #observe(chain: DecisionChain, key: string, signal: AbortSignal | undefined): Promise<Observation> {
+    let moved: string | undefined;
+    for (let round = 0; round < MAX_ROUNDS; round += 1) {
+      const head = await chain.head(signal);
+      const file = await unless(['ENOENT'], readFile(join(this.#directory, key)));
+      const digest = file === undefined ? undefined : sha256(file);
+      if (digest !== undefined && digest === head.record?.sha256) return { head, body: file, decided: true, etag: head.seat };
+      if (head.record === undefined || moved === head.seat) {
+        if (!(await chain.isHead(head))) continue;
+        return { head, body: file, decided: false, etag: `${head.seat}+${digest ?? 'absent'}` };
+      }
+      const body = await chain.bodyOf(head);
+      if (body !== undefined) return { head, body, decided: true, etag: head.seat };
+      moved = head.seat;
+    }
+    throw new StoreError(`${this.url}: ${key} changed too often to be read`, { fault: 'unavailable', outcome: 'not-applied' });
+  }
+
+  /** The names of all objects, those included whose first body has not been moved to its place yet. */
+  async #keys(): Promise<string[]> {
+    const [files, chains] = await Promise.all(
+      [this.#directory, join(this.#directory, '.cas')].map((folder) => unless(['ENOENT'], readdir(folder, { withFileTypes: true }))),
+    );
+    const names = new Set([
+      ...(files ?? []).filter((entry) => entry.isFile()).map(({ name }) => name),
+      ...(chains ?? []).filter((entry) => entry.isDirectory()).map(({ name }) => name),
+    ]);
+    return [...names].filter((name) => KEY.test(name)).sort();
+  }
+
+  #chain(key: string): DecisionChain {
+    if (!KEY.test(key)) throw refused(`${this.url}: ${JSON.stringify(key)} cannot be a key: letters, digits and ._- only, no dot in front`);
+    return new DecisionChain(this.#directory, key, this.#random);
+  }
+
+  #now(): Interval {
+    const now = Math.floor(this.#clock.now());
+    return { min: now, max: now + 1 };
+  }
+
+  async #run<T>(
+    outcome: 'unknown' | 'not-applied',
+    options: CallOptions | undefined,
+    work: (signal: AbortSignal | undefined) => Promise<T>,
+  ): Promise<T> {
+    const signal = options?.signal;
+    signal?.throwIfAborted();
+    try {
+      return await abortable(work(signal), signal);
+    } catch (error) {
+      throw toStoreError(error, this.url, outcome);
+    }
+  }
+}
+
+function refused(message: string): StoreError {
+  return new StoreError(message, { fault: 'rejected', outcome: 'not-applied' });
+}
+
+function sha256(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}

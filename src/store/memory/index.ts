@@ -1,0 +1,4 @@
+// Leases in memory, for tests and simulations: `nodelease/store/memory`.
+
+export { MemoryBucket } from './memory-bucket.js';
+export { type MemoryCall, type MemoryIntercept, MemoryLeaseStore, type MemoryLeaseStoreOptions } from './memory-lease-store.js';

@@ -1,0 +1,107 @@
+import type { Clock } from '../../clock.js';
+import { abortable } from '../abortable.js';
+import { type CallOptions, type LeaseStore, type Listing, type StoredObject, StoreError, type WriteResult } from '../lease-store.js';
+import { MemoryBucket } from './memory-bucket.js';
+
+/** One request, as an interceptor sees it. */
+export type MemoryCall =
+  | { readonly operation: 'read' | 'discardProbe'; readonly key: string }
+  | { readonly operation: 'list' }
+  | { readonly operation: 'create'; readonly key: string; readonly body: string }
+  | { readonly operation: 'replace'; readonly key: string; readonly body: string; readonly etag: string };
+
+/**
+ * Stands between a client and the objects, as a network does. `apply` carries the request out, in one synchronous step, and
+ * gives the reply. An interceptor may wait before it and after it, call it twice (a duplicate delivery), not call it (a request that
+ * is lost), or call it and throw (a reply that is lost): what it throws is what the client gets.
+ */
+export type MemoryIntercept = <Reply>(call: MemoryCall, apply: () => Reply) => Promise<Reply>;
+
+const faultless: MemoryIntercept = async (_, apply) => apply();
+
+/** Settings of a {@link MemoryLeaseStore}. */
+export interface MemoryLeaseStoreOptions {
+  /** The clock of the store: ages on `monotonic()`, store time from `now()`. */
+  readonly clock: Clock;
+  /** What its times are cut to, in milliseconds, at least 0: 1000 for whole seconds as on S3, 0 for exact times. @default 1 */
+  readonly resolutionMs?: number;
+  /** The network of this client. @default one without faults or delay */
+  readonly intercept?: MemoryIntercept;
+  /** What {@link LeaseStore.remote} says. @default false */
+  readonly remote?: boolean;
+}
+
+/**
+ * Leases in the memory of this process: for tests and simulations. Each instance is one client; {@link MemoryLeaseStore.connect}
+ * gives further ones of the same objects, each with a network of its own.
+ */
+export class MemoryLeaseStore implements LeaseStore {
+  readonly url = 'memory:';
+  readonly remote: boolean;
+  readonly pollMs = 500;
+  readonly #options: MemoryLeaseStoreOptions;
+  readonly #bucket: MemoryBucket;
+  readonly #intercept: MemoryIntercept;
+
+  /**
+   * @param options see there
+   * @param bucket the objects; without it, none yet
+   */
+  constructor(options: MemoryLeaseStoreOptions, bucket = new MemoryBucket(options.clock, options.resolutionMs ?? 1)) {
+    this.remote = options.remote ?? false;
+    this.#options = options;
+    this.#bucket = bucket;
+    this.#intercept = options.intercept ?? faultless;
+  }
+
+  /**
+   * Another client of the same objects, with the same settings but a network of its own.
+   *
+   * @param intercept its network; without it, one without faults or delay
+   */
+  connect(intercept: MemoryIntercept = faultless): MemoryLeaseStore {
+    return new MemoryLeaseStore({ ...this.#options, intercept }, this.#bucket);
+  }
+
+  read(key: string, options?: CallOptions): Promise<StoredObject | undefined> {
+    return this.#call({ operation: 'read', key }, () => this.#bucket.read(key), options);
+  }
+
+  list(options?: CallOptions): Promise<Listing> {
+    return this.#call({ operation: 'list' }, () => this.#bucket.list(), options);
+  }
+
+  create(key: string, body: string, metadata: Readonly<Record<string, string>>, options?: CallOptions): Promise<WriteResult> {
+    return this.#call({ operation: 'create', key, body }, () => this.#bucket.create(key, body, metadata), options);
+  }
+
+  replace(
+    key: string,
+    body: string,
+    metadata: Readonly<Record<string, string>>,
+    etag: string,
+    options?: CallOptions,
+  ): Promise<WriteResult> {
+    return this.#call({ operation: 'replace', key, body, etag }, () => this.#bucket.replace(key, body, metadata, etag), options);
+  }
+
+  /** Resolves at the next write or removal through any client; rejects with `signal.reason` when `signal` aborts. */
+  changed(signal: AbortSignal): Promise<void> {
+    return this.#bucket.changes.next(signal);
+  }
+
+  async discardProbe(key: string, options?: CallOptions): Promise<void> {
+    if (!key.startsWith('probe-')) {
+      throw new StoreError(`${key} is not a scratch object of a probe`, { fault: 'rejected', outcome: 'not-applied' });
+    }
+    await this.#call({ operation: 'discardProbe', key }, () => this.#bucket.remove(key), options);
+  }
+
+  /** Nothing to give up: the objects last as long as any client does. */
+  async close(): Promise<void> {}
+
+  async #call<Reply>(call: MemoryCall, apply: () => Reply, options: CallOptions | undefined): Promise<Reply> {
+    options?.signal?.throwIfAborted();
+    return abortable(this.#intercept(call, apply), options?.signal);
+  }
+}

@@ -1,0 +1,57 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const folders: string[] = [];
+
+/** A new folder, gone after {@link removeFolders}. */
+export function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'nodelease-run-'));
+  folders.push(folder);
+  return folder;
+}
+
+/** For `afterEach`. */
+export function removeFolders(): void {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+}
+
+/** True while a process is at work: zombies are not. */
+export function isAlive(pid: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return !/^[ZX]/.test(stat.slice(stat.lastIndexOf(')') + 2));
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Resolves, with the milliseconds it took, when none of the processes is at work any more.
+ *
+ * @throws Error when some still are after `ms` milliseconds
+ */
+export async function untilDead(pids: readonly number[], ms: number): Promise<number> {
+  const begun = performance.now();
+  for (;;) {
+    const alive = pids.filter(isAlive);
+    const took = performance.now() - begun;
+    if (alive.length === 0) return took;
+    if (took > ms) throw new Error(`processes ${alive.join(', ')} still run after ${ms} ms`);
+    await sleep(5);
+  }
+}
+
+/** The processes whose parent is `pid`. */
+export function childrenOf(pid: number): number[] {
+  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+    .split(' ')
+    .filter((text) => text !== '')
+    .map(Number);
+}
+
+/** The arguments of a process, the first one being its name. */
+export function argumentsOf(pid: number): string[] {
+  return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1);
+}
