@@ -1,0 +1,74 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { Writable } from 'node:stream';
+import { SHELL } from './guard.js';
+import { GATE_SCRIPT } from './guard-script.js';
+import { type ProcessGroup, systemProcessGroup } from './process-group.js';
+
+/** How a process ended. */
+export type ChildEnd = { readonly code: number } | { readonly signal: NodeJS.Signals };
+
+/** The process that a held lease is for, and everything that it starts in its own process group. */
+export interface Child {
+  readonly group: ProcessGroup;
+  /** Lets the command begin, where it waits for that. */
+  begin(): void;
+  /** Sends a signal to the process alone, as an init process would. */
+  signal(signal: NodeJS.Signals): void;
+  /** Resolves when the process has ended, whatever is left of its group. */
+  readonly ended: Promise<ChildEnd>;
+}
+
+/** What to start. */
+export interface ChildOptions {
+  readonly command: readonly [file: string, ...args: string[]];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** True to hold the command back until `begin()`. Needs {@link SHELL}. */
+  readonly gated: boolean;
+}
+
+/** The operating system refused to start the command. */
+export class ChildStartError extends Error {
+  /** True when what was to be started does not exist. */
+  readonly missing: boolean;
+
+  constructor(file: string, cause: unknown) {
+    super(`${file} could not be started`, { cause });
+    this.name = 'ChildStartError';
+    this.missing = cause instanceof Error && 'code' in cause && cause.code === 'ENOENT';
+  }
+}
+
+/**
+ * Starts a child in a session, and so a process group, of its own; its standard input, output and error are this process' own,
+ * and other open descriptors are not handed down.
+ *
+ * @throws {ChildStartError} when it could not be started
+ */
+export async function startChild({ command, env, gated }: ChildOptions): Promise<Child> {
+  const [file, ...args] = gated ? ([SHELL, '-c', GATE_SCRIPT, 'sh', ...command] as const) : command;
+  const stdio: ('inherit' | 'pipe')[] = ['inherit', 'inherit', 'inherit', ...(gated ? (['pipe'] as const) : [])];
+  let started: ChildProcess;
+  try {
+    started = spawn(file, args, { detached: true, stdio, env: { ...env } });
+  } catch (cause) {
+    throw new ChildStartError(file, cause);
+  }
+  const { pid } = started;
+  if (pid === undefined) throw new ChildStartError(file, (await once(started, 'error'))[0]);
+
+  const stream = started.stdio[3];
+  const gate = stream instanceof Writable ? stream : undefined;
+  // The child may end before it has read the line; its end says all there is to say.
+  gate?.on('error', () => undefined);
+  // A signal that cannot be sent, to a child that has become another user's, must not end this process.
+  started.on('error', () => undefined);
+  return {
+    group: systemProcessGroup(pid),
+    begin: () => gate?.end('\n'),
+    signal: (signal) => void started.kill(signal),
+    ended: new Promise<ChildEnd>((resolve) => {
+      started.once('exit', (code, signal) => resolve(signal === null ? { code: code ?? 0 } : { signal }));
+    }),
+  };
+}

@@ -1,0 +1,73 @@
+import { EventEmitter } from 'node:events';
+import { describe, expect, it } from 'vitest';
+import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
+import { runCommandLine } from './command-line.js';
+
+async function run(args: string[], env: Record<string, string> = {}) {
+  const output = { stdout: '', stderr: '' };
+  const code = await runCommandLine(
+    args,
+    {
+      env,
+      hostname: 'host',
+      processId: 4711,
+      clock: new VirtualClock(),
+      random: seededRandom(1),
+      signals: new EventEmitter(),
+      stdout: (text) => {
+        output.stdout += text;
+      },
+      stderr: (text) => {
+        output.stderr += text;
+      },
+      onWarning: () => undefined,
+      logFormat: 'json',
+    },
+    '1.2.3',
+  );
+  return { code, ...output };
+}
+
+describe('the command line', () => {
+  it.each<[string, string[], RegExp]>([
+    ['nothing at all', [], /no command given: see nodelease --help/],
+    ['an unknown command', ['walk'], /unknown command 'walk'/],
+    ['an unknown option', ['run', '--wait', '--', 'true'], /unknown option '--wait'/],
+    ['an unknown option before the command', ['--wait', 'run', '--', 'true'], /unknown option '--wait'/],
+    ['an option without its value', ['run', '--nodes'], /option '--nodes <n>' argument missing/],
+    ['no command after --', ['run', '--store', 'memory:', '--'], /no command given: expected one after --/],
+    ['no --', ['run', '--store', 'memory:'], /no command given: expected one after --/],
+    ['a command without --', ['run', 'true'], /too many arguments/],
+    ['--nodes 0', ['run', '--nodes', '0', '--', 'true'], /--nodes: expected a whole number from 1 to 65528, got "0"/],
+    ['--duration 10ms', ['run', '--duration', '10ms', '--', 'true'], /--duration: expected at least 1s .*, got "10ms"/],
+    ['a malformed store URL', ['run', '--store', 's3:/bucket', '--', 'true'], /--store: expected .*, got "s3:\/bucket"/],
+  ])('answers %s with one line and exit code 64', async (_, args, line) => {
+    const { code, stdout, stderr } = await run(args);
+    expect(stderr).toMatch(new RegExp(`^nodelease: .*${line.source}.*\n$`));
+    expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
+  });
+
+  it('answers a bad variable with one line and exit code 64', async () => {
+    expect(await run(['run', '--', 'true'], { NODELEASE_GRACE: 'long' })).toEqual({
+      code: 64,
+      stdout: '',
+      stderr: 'nodelease: NODELEASE_GRACE: expected a time such as 500ms, 15s, 2m or 1h, got "long"\n',
+    });
+  });
+
+  it('gives its help and its version on standard output', async () => {
+    expect(await run(['--version'])).toEqual({ code: 0, stdout: '1.2.3\n', stderr: '' });
+    const help = await run(['run', '--help']);
+    expect(help).toMatchObject({ code: 0, stderr: '' });
+    for (const name of ['--store', 'NODELEASE_STORE', '--task-id', 'NODELEASE_TASK_ID']) expect(help.stdout).toContain(name);
+  });
+
+  it('knows before it acquires anything that a command cannot be started', async () => {
+    expect(await run(['run', '--', 'no-such-command'])).toEqual({
+      code: 127,
+      stdout: '',
+      stderr: 'nodelease: no-such-command: command not found\n',
+    });
+    expect(await run(['run', '--', '/'])).toEqual({ code: 126, stdout: '', stderr: 'nodelease: /: not executable\n' });
+  });
+});

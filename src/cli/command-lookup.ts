@@ -1,0 +1,35 @@
+import { accessSync, constants, statSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+/** What a command's name stands for. */
+export type CommandLookup = 'executable' | 'not-executable' | 'not-found';
+
+/**
+ * Tells whether a command could be started, as a shell would look it up: along `PATH`, unless its name contains a slash.
+ * Known before a node id is acquired, so that a mistyped command costs nobody a version.
+ */
+export function lookUpCommand(file: string, path: string | undefined): CommandLookup {
+  if (file === '') return 'not-found';
+  if (file.includes('/')) return examine(file);
+  let best: CommandLookup = 'not-found';
+  for (const folder of (path ?? '').split(delimiter)) {
+    const found = examine(join(folder || '.', file));
+    if (found === 'executable') return found;
+    if (found === 'not-executable') best = found;
+  }
+  return best;
+}
+
+function examine(file: string): CommandLookup {
+  try {
+    if (!statSync(file).isFile()) return 'not-executable';
+  } catch {
+    return 'not-found';
+  }
+  try {
+    accessSync(file, constants.X_OK);
+    return 'executable';
+  } catch {
+    return 'not-executable';
+  }
+}

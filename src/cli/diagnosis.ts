@@ -1,0 +1,100 @@
+import type { ClusterConfig } from '../lease/cluster-config.js';
+import type { ClusterStatus } from '../lease/inspect.js';
+import type { Interval } from '../store/lease-store.js';
+import type { ProbeReport, ProbeStatus } from '../store/probe-report.js';
+import { type Damage, damageOf } from './damage.js';
+import { formatSetting, formatSpan } from './span.js';
+
+/** One line of what `doctor` found. */
+export interface Finding {
+  readonly id: string;
+  /** What was looked at. */
+  readonly title: string;
+  /** `fault`: no leases can, or should, be kept there. `warning`: somebody should look into it. */
+  readonly status: ProbeStatus;
+  /** What was seen; empty when there is nothing to say. */
+  readonly detail: string;
+}
+
+/** What `doctor --json` prints: every field is always there, null where there is nothing to say. */
+export interface Diagnosis {
+  readonly store: string;
+  /** False: at least one finding is a fault. */
+  readonly ok: boolean;
+  readonly findings: readonly Finding[];
+  /** The median time of a request, in milliseconds; null when the store could not be probed. */
+  readonly latencyMs: number | null;
+  /** The store's clock minus this host's, in milliseconds; null when the store tells no time. */
+  readonly clockOffsetMs: readonly [min: number, max: number] | null;
+  /** Null when there is no cluster, or it could not be read. */
+  readonly cluster: ClusterConfig | null;
+  readonly damaged: readonly Damage[];
+}
+
+/** A month of 30 days, in milliseconds. */
+const MONTH_MS = 30 * 86_400_000;
+/** Renewals in the time that one lease lasts (rule 6). */
+const RENEWALS_PER_DURATION = 3;
+/** An offset of the clocks that somebody may wonder about, in milliseconds. */
+const NOTEWORTHY_OFFSET_MS = 1_000;
+/** Signed requests whose time is off by more than this are refused by AWS, in milliseconds. */
+const SIGNATURE_LIMIT_MS = 15 * 60_000;
+
+/** The findings of a probe that got through: its checks, the latency, the clock. */
+export function probeFindings({ checks, latencyMs, requests, clockOffsetMs }: ProbeReport): Finding[] {
+  const latency = `median of ${requests} requests: ${latencyMs.toFixed(1)} ms`;
+  return [...checks, { id: 'latency', title: 'answers in time', status: 'ok', detail: latency }, clockFinding(clockOffsetMs)];
+}
+
+/** How the store's clock and this host's compare: for people. No lease rests on it, but signatures of AWS do. */
+export function clockFinding({ min, max }: Interval): Finding {
+  const finding = (status: ProbeStatus, detail: string): Finding => ({ id: 'clock', title: 'compares with this host’s clock', status, detail });
+  if (!Number.isFinite(min) || !Number.isFinite(max)) return finding('ok', 'it tells no time');
+  const least = min > 0 ? min : max < 0 ? -max : 0;
+  if (least <= NOTEWORTHY_OFFSET_MS) return finding('ok', 'no noteworthy difference');
+  const direction = min > 0 ? 'ahead of' : 'behind';
+  const harm = `harmless for leases, which trust no host’s clock, but AWS refuses signatures that are ${formatSetting(SIGNATURE_LIMIT_MS)} off`;
+  return finding('warning', `at least ${formatSpan(least)} ${direction} it (${harm})`);
+}
+
+/** The findings of a look at the cluster, or at its absence. */
+export function clusterFindings(status: ClusterStatus | undefined): Finding[] {
+  const finding = (state: ProbeStatus, detail: string): Finding => ({ id: 'cluster', title: 'has a cluster', status: state, detail });
+  if (status === undefined) return [finding('ok', 'none yet: nodelease init creates one, and so does the first nodelease run')];
+  const { size, durationMs, graceMs, bootstrapped } = status.cluster;
+  const held = status.nodes.filter(({ state }) => state === 'held').length;
+  const pending = bootstrapped ? '' : ', not all lease objects have been created yet';
+  return [
+    finding('ok', `${size} node ids, ${held} of them held; duration ${formatSetting(durationMs)}, grace ${formatSetting(graceMs)}${pending}`),
+    ...damageOf(status).map(({ id, problem }): Finding => ({ id: `node-id-${id}`, title: `keeps node id ${id}`, status: 'fault', detail: problem })),
+    costFinding(durationMs),
+  ];
+}
+
+function costFinding(durationMs: number): Finding {
+  const writes = Math.round((MONTH_MS / durationMs) * RENEWALS_PER_DURATION).toLocaleString('en-US');
+  return {
+    id: 'cost',
+    title: 'is asked',
+    status: 'ok',
+    detail: `${writes} times a month (PUT) by each node that holds a lease: ${RENEWALS_PER_DURATION} renewals per ${formatSetting(durationMs)}`,
+  };
+}
+
+/** Puts the findings together. */
+export function diagnosis(
+  store: string,
+  findings: readonly Finding[],
+  facts: { readonly probe: ProbeReport | undefined; readonly status: ClusterStatus | undefined },
+): Diagnosis {
+  const offset = facts.probe?.clockOffsetMs;
+  return {
+    store,
+    ok: findings.every(({ status }) => status !== 'fault'),
+    findings,
+    latencyMs: facts.probe?.latencyMs ?? null,
+    clockOffsetMs: offset && Number.isFinite(offset.min) && Number.isFinite(offset.max) ? [Math.floor(offset.min), Math.ceil(offset.max)] : null,
+    cluster: facts.status?.cluster ?? null,
+    damaged: facts.status === undefined ? [] : damageOf(facts.status),
+  };
+}

@@ -1,0 +1,43 @@
+import { constants } from 'node:os';
+import { NodeLeaseError } from '../errors.js';
+
+/** What the command line's own exit codes mean; any other one is the child's. */
+export const ExitCode = {
+  ok: 0,
+  /** The command was called wrongly. */
+  usage: 64,
+  /** The store cannot be used. */
+  storeUnusable: 69,
+  /** A fault in nodelease itself. */
+  internal: 70,
+  /** No node id became free in time. */
+  acquireTimeout: 75,
+  /** The lease, or what protects it, was lost: the child has been stopped. */
+  leaseLost: 76,
+  /** The child's command exists, but cannot be executed. */
+  notExecutable: 126,
+  /** The child's command does not exist. */
+  notFound: 127,
+} as const;
+
+/** The exit code for an error that ends a command. Decided by its `code`, never by its text. */
+export function exitCodeOf(error: unknown): number {
+  if (!(error instanceof NodeLeaseError)) return ExitCode.internal;
+  switch (error.code) {
+    case 'CONFIG_INVALID':
+      return ExitCode.usage;
+    case 'STORE_FAILED':
+    case 'STORE_UNUSABLE':
+    case 'LEASE_UNREADABLE':
+      return ExitCode.storeUnusable;
+    case 'ACQUIRE_TIMEOUT':
+      return ExitCode.acquireTimeout;
+    case 'LEASE_LOST':
+      return ExitCode.leaseLost;
+  }
+}
+
+/** The exit code of a process that a signal ended, as shells report it: 143 for SIGTERM. */
+export function exitCodeOfSignal(signal: NodeJS.Signals): number {
+  return 128 + constants.signals[signal];
+}

@@ -1,0 +1,108 @@
+import type { Settings } from '../config.js';
+import { ConfigError, StoreUnusableError } from '../errors.js';
+import { readCluster } from '../lease/cluster-store.js';
+import { type InitializeReport, initializeCluster, type Repair, repairCluster } from '../lease/initialize.js';
+import { inspectCluster } from '../lease/inspect.js';
+import type { LeaseEvent } from '../lease/lease.js';
+import type { StoreSession } from '../lease/store-session.js';
+import { probeStore } from '../store/probe.js';
+import { damageOf } from './damage.js';
+import { ExitCode } from './exit-codes.js';
+import type { Io } from './io.js';
+import { formatSetting } from './span.js';
+import { complain, onStore, say } from './store-command.js';
+
+/** What `init` is to do besides creating what is missing. */
+export interface InitOptions {
+  /** Restores damaged lease objects instead. */
+  readonly repair: boolean;
+  /** A version that no tenure of a damaged node id has exceeded, for ids of which nothing else is known. */
+  readonly aboveVersion?: number | undefined;
+}
+
+/** `nodelease init`: creates the cluster's settings and all lease objects, or restores damaged ones. Resolves to the exit code. */
+export function initCommand(options: InitOptions, settings: Settings, io: Io): Promise<number> {
+  return onStore(settings, io, (session) =>
+    options.repair ? repair(session, options.aboveVersion, io) : initialize(session, settings, io),
+  );
+}
+
+/**
+ * Creates what is missing. A remote store that is to get a new cluster is probed first.
+ *
+ * @throws {StoreUnusableError} when the probe finds a fault
+ * @throws {StoreError} when the store gives no answer
+ */
+export async function initialize(
+  session: StoreSession,
+  wanted: Pick<Settings, 'nodes' | 'durationMs' | 'graceMs'>,
+  io: Io,
+): Promise<number> {
+  const { store } = session;
+  if (store.remote && (await readCluster(session)) === undefined) {
+    const { checks } = await probeStore(store, io);
+    const faults = checks.filter(({ status }) => status === 'fault').map(({ detail }) => detail);
+    if (faults.length > 0) throw new StoreUnusableError(`${store.url}: the store cannot be trusted with leases: ${faults.join('; ')}`);
+  }
+  const report = await initializeCluster(session, wanted, (event) => warnOfOverruled(event, io));
+  for (const line of outcome(store.url, report)) say(io, line);
+  // Objects that were all created by this very call are known to be sound.
+  if (report.created.length === report.cluster.config.size) return ExitCode.ok;
+  const status = await inspectCluster(session);
+  const damage = status === undefined ? [] : damageOf(status);
+  for (const { id, problem } of damage) complain(io, `node id ${id}: ${problem}`);
+  if (damage.length === 0) return ExitCode.ok;
+  complain(io, `${damage.length} of ${report.cluster.config.size} node ids cannot be used: nodelease init --repair restores them`);
+  return ExitCode.storeUnusable;
+}
+
+function outcome(url: string, { cluster: { config }, clusterCreated, created }: InitializeReport): string[] {
+  const written = `${created.length} lease ${created.length === 1 ? 'object' : 'objects'} written`;
+  const settings = `duration ${formatSetting(config.durationMs)}, grace ${formatSetting(config.graceMs)}`;
+  if (clusterCreated) return [`created a cluster of ${config.size} node ids at ${url} (${settings})`, written];
+  const existing = `the cluster at ${url} has ${config.size} node ids (${settings})`;
+  return created.length > 0 ? [existing, written] : [`${existing}: nothing to do`];
+}
+
+function warnOfOverruled(event: LeaseEvent, io: Io): void {
+  if (event.type !== 'setting-overruled') return;
+  const show = (value: number) => (event.setting === 'nodes' ? String(value) : formatSetting(value));
+  complain(io, `warning: --${event.setting} ${show(event.own)} is overruled: the cluster exists, and its stored ${show(event.stored)} counts`);
+}
+
+/**
+ * Restores damaged lease objects.
+ *
+ * @param aboveVersion see {@link InitOptions}
+ * @throws {StoreUnusableError} when there is no cluster
+ * @throws {StoreError} when the store gives no answer
+ */
+export async function repair(session: StoreSession, aboveVersion: number | undefined, io: Io): Promise<number> {
+  const repairs = await repairCluster(session, aboveVersion);
+  if (repairs.length === 0) say(io, `no lease object at ${session.store.url} is damaged: nothing to do`);
+  for (const done of repairs) sayRepair(done, aboveVersion, io);
+  return repairs.every(({ version }) => version !== undefined) ? ExitCode.ok : ExitCode.storeUnusable;
+}
+
+function sayRepair({ id, problem, version }: Repair, aboveVersion: number | undefined, io: Io): void {
+  const what = problem.startsWith('lease object') ? problem : `lease object ${problem}`;
+  if (version !== undefined) return say(io, `node id ${id}: ${what}: restored at version ${version}`);
+  // With a version to go by, only somebody else's write can have come in between.
+  if (aboveVersion !== undefined) return complain(io, `node id ${id}: ${what}: not restored, it changed meanwhile: try again`);
+  complain(
+    io,
+    `node id ${id}: ${what}: not restored, nothing is known of its versions: give --above-version N, where N is at least the highest version ever used`,
+  );
+}
+
+/**
+ * Reads `--above-version`.
+ *
+ * @throws {ConfigError} when it is not a version
+ */
+export function parseAboveVersion(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  if (Number.isNaN(value)) throw new ConfigError('--above-version', text, 'a whole number from 0 to 999999999999999');
+  return value;
+}

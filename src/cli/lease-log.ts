@@ -1,0 +1,44 @@
+import { explain } from '../errors.js';
+import type { LeaseEvent, LeaseListener } from '../lease/lease.js';
+import type { Logger } from './logger.js';
+
+/** A listener that logs one line per event: changes at info, renewals at debug, what a person should look into at warn and above. */
+export function leaseLog(log: Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>): LeaseListener {
+  let waiting = false;
+  return (event: LeaseEvent) => {
+    switch (event.type) {
+      case 'setting-overruled':
+        return log.warn(
+          { setting: event.setting, own: event.own, stored: event.stored },
+          `${event.setting} ${event.own} is overruled: the cluster uses ${event.stored}`,
+        );
+      case 'damaged':
+        return log.error({ key: event.key }, `${event.key} cannot be used: ${event.problem}`);
+      case 'waiting': {
+        // A task may wait for hours and looks every second or so: that it waits is news only once.
+        const level = waiting ? 'debug' : 'info';
+        waiting = true;
+        return log[level]({ sleepMs: Math.round(event.sleepMs) }, 'no node id is free: waiting');
+      }
+      case 'store-failed':
+        return log.warn({ sleepMs: Math.round(event.sleepMs) }, `the store failed, trying again: ${explain(event.error)}`);
+      case 'acquired':
+        return log.info(
+          { nodeId: event.id, version: event.version, from: event.from, tookMs: Math.round(event.tookMs), requests: event.requests },
+          `acquired node id ${event.id} at version ${event.version}`,
+        );
+      case 'bootstrapped':
+        return log.info('all lease objects of the cluster exist');
+      case 'renewed':
+        return log.debug({ tookMs: Math.round(event.tookMs) }, 'lease renewed');
+      case 'renewal-failed':
+        return log.warn({ attempt: event.attempt }, `renewal failed: ${explain(event.error)}`);
+      case 'lost':
+        return log.error({ nodeId: event.error.nodeId, version: event.error.version, reason: event.error.reason }, explain(event.error));
+      case 'released':
+        return log.info('lease released');
+      case 'release-failed':
+        return log.warn(`the release failed, the lease is left to expire: ${explain(event.error)}`);
+    }
+  };
+}

@@ -1,0 +1,64 @@
+import type { Settings } from '../config.js';
+import { ConfigError } from '../errors.js';
+import { readCluster } from '../lease/cluster-store.js';
+import { evictHolder } from '../lease/evict.js';
+import { LeaseUnreadableError } from '../lease/lease-codec.js';
+import { MAX_NODE_IDS } from '../lease/lease-state.js';
+import type { StoreSession } from '../lease/store-session.js';
+import { ExitCode } from './exit-codes.js';
+import type { Io } from './io.js';
+import { formatSetting } from './span.js';
+import { complain, onStore, say } from './store-command.js';
+
+/** What somebody who did not say `--force` is told. */
+export function whyForce(id: number): string {
+  return (
+    `release ${id} takes the node id away from its holder, who notices at its next renewal only; others get it when duration and grace have passed. ` +
+    'It is not a way to stop a task: for that, send it SIGTERM. Add --force to do it'
+  );
+}
+
+/** `nodelease release ID --force`: takes a node id away from its holder. Resolves to the exit code. */
+export function releaseCommand(id: number, settings: Settings, io: Io): Promise<number> {
+  return onStore(settings, io, (session) => releaseId(session, id, io));
+}
+
+/**
+ * Takes the node id away, and says what comes of it (rule 9).
+ *
+ * @throws {ConfigError} when the cluster has no such node id
+ * @throws {StoreError} when the store gives no answer
+ */
+export async function releaseId(session: StoreSession, id: number, io: Io): Promise<number> {
+  const cluster = await readCluster(session);
+  if (cluster === undefined) {
+    say(io, `there is no cluster at ${session.store.url}: node id ${id} is not held`);
+    return ExitCode.ok;
+  }
+  const { durationMs, graceMs, bootstrapped } = cluster.config;
+  try {
+    const eviction = await evictHolder(session, id);
+    if (eviction.kind === 'evicted') {
+      say(io, `node id ${id} is taken away from task ${eviction.taskId}: its version is ${eviction.version} now`);
+      say(io, `the task stops at its next renewal, others may take the id in ${formatSetting(durationMs + graceMs)}`);
+    } else if (eviction.state === 'absent' && bootstrapped) {
+      say(io, `node id ${id} is not held, and cannot be: its lease object is absent (nodelease init --repair restores it)`);
+    } else say(io, `node id ${id} is not held: it is ${eviction.state === 'absent' ? 'vacant' : eviction.state}, nothing was changed`);
+    return ExitCode.ok;
+  } catch (error) {
+    if (!(error instanceof LeaseUnreadableError)) throw error;
+    complain(io, `node id ${id}: ${error.message}: left as it is (nodelease init --repair restores it)`);
+    return ExitCode.storeUnusable;
+  }
+}
+
+/**
+ * Reads the node id on the command line.
+ *
+ * @throws {ConfigError} when it is not one that any cluster could have
+ */
+export function parseNodeId(text: string): number {
+  const id = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(id < MAX_NODE_IDS)) throw new ConfigError('node id', text, `a whole number from 0 to ${MAX_NODE_IDS - 1}`);
+  return id;
+}

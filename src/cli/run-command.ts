@@ -1,0 +1,176 @@
+import type { Settings } from '../config.js';
+import { ConfigError, explain } from '../errors.js';
+import type { Lease, LeaseListener } from '../lease/lease.js';
+import type { LeaseStore } from '../store/lease-store.js';
+import { defaultTaskId } from '../task-id.js';
+import { ChildStartError, startChild } from './child.js';
+import { lookUpCommand } from './command-lookup.js';
+import { ExitCode, exitCodeOf, exitCodeOfSignal } from './exit-codes.js';
+import { canGuard, type Guard, SHELL, startGuard } from './guard.js';
+import type { Io } from './io.js';
+import { leaseLog } from './lease-log.js';
+import { createLogger, type Logger } from './logger.js';
+import { Interrupted, SignalRelay } from './signal-relay.js';
+import { type SuperviseResult, supervise } from './supervisor.js';
+
+/** The command that `run` starts: its file, and its arguments. */
+export type Command = readonly [file: string, ...args: string[]];
+
+/** How long one request to the store may take, in milliseconds, at the most. */
+const REQUEST_TIMEOUT_MS = 5_000;
+/** How long the release may hold up the exit, in milliseconds. */
+const RELEASE_LIMIT_MS = 5_000;
+/** How long the closing of the store may hold up the exit, in milliseconds. */
+const CLOSE_LIMIT_MS = 500;
+
+/**
+ * `nodelease run -- command`: acquires a node id, runs the command with it, and releases it when the command has ended.
+ * Resolves to the exit code; whatever goes wrong has been reported on standard error by then.
+ *
+ * @throws {ConfigError} when a setting turns out to be unusable, for the caller to report
+ */
+export async function runCommand(command: Command, settings: Settings, io: Io): Promise<number> {
+  const lookup = lookUpCommand(command[0], io.env.PATH);
+  if (lookup !== 'executable') {
+    io.stderr(`nodelease: ${command[0]}: ${lookup === 'not-found' ? 'command not found' : 'not executable'}\n`);
+    return lookup === 'not-found' ? ExitCode.notFound : ExitCode.notExecutable;
+  }
+  const signals = new SignalRelay(io.signals);
+  const log = await createLogger({ level: settings.logLevel, format: io.logFormat });
+  io.onWarning((warning) => log.warn(explain(warning)));
+  try {
+    return await new Run(command, settings, io, signals, log).execute();
+  } catch (error) {
+    if (error instanceof ConfigError) throw error;
+    if (error instanceof Interrupted) {
+      log.info({ signal: error.signal }, `${error.message} before the command was started`);
+      return exitCodeOfSignal(error.signal);
+    }
+    const code = exitCodeOf(error);
+    // Only who asks for details, or meets a fault of ours, is shown a stack trace.
+    const detail = log.isLevelEnabled('debug') || code === ExitCode.internal ? { err: error } : {};
+    log.fatal({ ...detail, exitCode: code }, explain(error));
+    return code;
+  } finally {
+    signals.close();
+  }
+}
+
+/** One run, from acquiring to releasing. */
+class Run {
+  #guard: Guard | undefined;
+  #log: Logger;
+
+  constructor(
+    private readonly command: Command,
+    private readonly settings: Settings,
+    private readonly io: Io,
+    private readonly signals: SignalRelay,
+    log: Logger,
+  ) {
+    this.#log = log;
+  }
+
+  async execute(): Promise<number> {
+    const { settings, io, signals } = this;
+    const signal = signals.interrupted;
+    if (io.processId === 1) this.#log.warn('node as process 1 collects no orphaned processes: start the nodelease script by its own name');
+    const taskId = settings.taskId ?? (await defaultTaskId({ ...io, signal, warn: (message) => this.#log.warn(message) }));
+    this.#log = this.#log.child({ taskId });
+    if (settings.nodeId !== undefined) {
+      const { staticLease } = await import('../lease/static-lease.js');
+      signal.throwIfAborted();
+      this.#log.info({ nodeId: settings.nodeId }, `node id ${settings.nodeId} is fixed: no lease, no store`);
+      return this.#hold(staticLease({ id: settings.nodeId, taskId }));
+    }
+    const store = await this.#openStore();
+    try {
+      return await this.#hold(await this.#acquire(store, taskId));
+    } finally {
+      await this.#within(CLOSE_LIMIT_MS, store.close(), 'closing the store');
+    }
+  }
+
+  async #openStore(): Promise<LeaseStore> {
+    const { store, endpoint, region } = this.settings;
+    const { clock, random } = this.io;
+    if (store.kind === 's3') (await import('./lean-memory.js')).keepMemoryLean();
+    const { openStore } = await import('../store/open-store.js');
+    return openStore(store, {
+      clock,
+      random,
+      requestTimeoutMs: REQUEST_TIMEOUT_MS,
+      ...(endpoint !== undefined && { endpoint }),
+      ...(region !== undefined && { region }),
+    });
+  }
+
+  async #acquire(store: LeaseStore, taskId: string): Promise<Lease> {
+    const { nodes, durationMs, graceMs, acquireTimeoutMs } = this.settings;
+    const { clock, random } = this.io;
+    const report = leaseLog(this.#log);
+    const onEvent: LeaseListener = (event) => {
+      // The guard first: it must not learn of the new deadline late because somebody does not read the log.
+      if (event.type === 'renewed') this.#guard?.extend(event.deadline);
+      report(event);
+    };
+    const { acquireLease } = await import('../lease/acquire-lease.js');
+    const signal = this.signals.interrupted;
+    return acquireLease({ store, clock, random, taskId, nodes, durationMs, graceMs, acquireTimeoutMs, signal, onEvent });
+  }
+
+  /** Runs the command while the lease is held, and releases it once the work has ended. */
+  async #hold(lease: Lease): Promise<number> {
+    let workEnded = true;
+    try {
+      this.signals.interrupted.throwIfAborted();
+      workEnded = false;
+      const result = await this.#supervise(lease);
+      workEnded = result.workEnded;
+      return result.exitCode;
+    } finally {
+      // A lost lease has nothing left to release.
+      if (workEnded && lease.isValid()) await this.#within(RELEASE_LIMIT_MS, lease.release(), 'the release');
+    }
+  }
+
+  async #supervise(lease: Lease): Promise<SuperviseResult> {
+    const { io, signals, command } = this;
+    const log = this.#log;
+    const guarded = canGuard(io.env.PATH);
+    if (guarded) this.#guard = startGuard({ clock: io.clock, path: io.env.PATH });
+    else log.warn(`no ${SHELL} or no sleep here: nothing will stop the command when this process is killed or paused`);
+    const env = { ...io.env, NODE_ID: String(lease.id), NODE_ID_VERSION: String(lease.version), NODELEASE_TASK_ID: lease.taskId };
+    try {
+      return await supervise({
+        lease,
+        clock: io.clock,
+        log,
+        guard: this.#guard,
+        signals,
+        start: () => startChild({ command, env, gated: guarded }),
+      });
+    } catch (error) {
+      this.#guard?.done();
+      if (!(error instanceof ChildStartError)) throw error;
+      log.fatal(explain(error));
+      return { exitCode: error.missing ? ExitCode.notFound : ExitCode.notExecutable, workEnded: true };
+    }
+  }
+
+  /** Waits for something that tidies up, but not for ever, and without failing for it. */
+  async #within(limitMs: number, work: Promise<void>, what: string): Promise<void> {
+    const limit = new AbortController();
+    const late = this.io.clock.sleep(limitMs, limit.signal).then(
+      () => 'late',
+      () => undefined,
+    );
+    try {
+      if ((await Promise.race([work, late])) === 'late') this.#log.warn(`${what} took more than ${limitMs} ms: not waiting for it`);
+    } catch (error) {
+      this.#log.warn(`${what} failed: ${explain(error)}`);
+    } finally {
+      limit.abort();
+    }
+  }
+}

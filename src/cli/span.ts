@@ -1,0 +1,27 @@
+/** A setting in milliseconds, exactly, as its user would write it: `15s`, `1.5s`, `90s`, `2h`. */
+export function formatSetting(ms: number): string {
+  if (ms >= 1_000) {
+    const hours = ms / 3_600_000;
+    if (Number.isInteger(hours)) return `${hours}h`;
+    const minutes = ms / 60_000;
+    if (Number.isInteger(minutes) && minutes > 1) return `${minutes}m`;
+    return `${ms / 1_000}s`;
+  }
+  return ms === 0 ? '0s' : `${ms}ms`;
+}
+
+/** A span of time in milliseconds, at least 0, for people: `3.2s`, `4m05s`, `2h10m`, `3d4h`. Cut, not rounded. */
+export function formatSpan(ms: number): string {
+  const tenths = Math.floor(ms / 100);
+  if (tenths < 600) return `${Math.floor(tenths / 10)}.${tenths % 10}s`;
+  const seconds = Math.floor(ms / 1_000);
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)}m${two(seconds % 60)}s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 1_440) return `${Math.floor(minutes / 60)}h${two(minutes % 60)}m`;
+  const hours = Math.floor(minutes / 60);
+  return `${Math.floor(hours / 24)}d${hours % 24}h`;
+}
+
+function two(value: number): string {
+  return String(value).padStart(2, '0');
+}

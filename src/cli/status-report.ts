@@ -1,0 +1,65 @@
+import type { ClusterConfig } from '../lease/cluster-config.js';
+import type { ClusterStatus, NodeStatus } from '../lease/inspect.js';
+import { problemOf } from './damage.js';
+
+/** What `status --json` prints: every field is always there, null where there is nothing to say. */
+export interface StatusReport {
+  readonly store: string;
+  /** Null when there is no cluster yet. */
+  readonly cluster: ClusterConfig | null;
+  /** In ascending order of the ids. */
+  readonly nodes: readonly NodeReport[];
+}
+
+/** One node id in a {@link StatusReport}. */
+export interface NodeReport {
+  readonly id: number;
+  readonly state: NodeStatus['state'];
+  /** The highest version used so far, 0 for none. */
+  readonly version: number;
+  readonly taskId: string | null;
+  /** Milliseconds since the last write by the store's clock, at least and at most; the latter is null where the store cannot tell. */
+  readonly ageMs: readonly [min: number, max: number | null] | null;
+  /** How much longer its holder may trust the lease at most, in milliseconds; below 0 for one that is overdue. Null unless it is held or expired. */
+  readonly expiresInMs: number | null;
+  /** The expiry that the holder wrote, in store time, milliseconds since the Unix epoch. */
+  readonly timestamp: number | null;
+  /** What its holder knows of the others' versions. */
+  readonly knownNodes: Readonly<Record<number, number>>;
+  readonly problem: string | null;
+}
+
+/** The report on a cluster, or on its absence. */
+export function statusReport(store: string, status: ClusterStatus | undefined): StatusReport {
+  if (status === undefined) return { store, cluster: null, nodes: [] };
+  const { size, durationMs, graceMs, idWidth, bootstrapped } = status.cluster;
+  return {
+    store,
+    cluster: { size, durationMs, graceMs, idWidth, bootstrapped },
+    nodes: status.nodes.map((node) => nodeReport(node, status.cluster)),
+  };
+}
+
+function nodeReport(node: NodeStatus, cluster: ClusterConfig): NodeReport {
+  const { id, state, version, taskId, age, timestamp, knownNodes } = node;
+  const expiresIn = expiresInMs(node);
+  return {
+    id,
+    state,
+    version,
+    taskId: taskId ?? null,
+    ageMs: age === undefined ? null : [Math.floor(age.min), Number.isFinite(age.max) ? Math.ceil(age.max) : null],
+    expiresInMs: expiresIn === undefined ? null : Math.ceil(expiresIn),
+    timestamp: timestamp ?? null,
+    knownNodes,
+    problem: problemOf(node, cluster) ?? null,
+  };
+}
+
+/**
+ * How much longer the holder of a lease may trust it at most, in milliseconds, by the store's clock and the least age: the same
+ * reckoning by which others decide that they may take it (rule 4). Undefined for an id that nobody holds.
+ */
+export function expiresInMs({ age, durationMs }: NodeStatus): number | undefined {
+  return age === undefined || durationMs === undefined ? undefined : durationMs - age.min;
+}

@@ -1,0 +1,113 @@
+import type { Interval } from '../store/lease-store.js';
+import type { ClusterStatus, NodeStatus } from '../lease/inspect.js';
+import { problemOf } from './damage.js';
+import { type Ink, type Paint, paintFor } from './ink.js';
+import type { Screen } from './io.js';
+import { formatSetting, formatSpan } from './span.js';
+import { expiresInMs } from './status-report.js';
+import { type Cell, type Column, renderTable } from './table.js';
+
+const COLUMNS: readonly Column[] = [
+  { title: 'ID', align: 'right' },
+  { title: 'STATE' },
+  { title: 'VERSION', align: 'right' },
+  { title: 'TASK', least: 12 },
+  { title: 'AGE', align: 'right' },
+  { title: 'EXPIRES IN', align: 'right' },
+  { title: 'PROBLEM', least: 16 },
+];
+
+const INKS: Readonly<Record<NodeStatus['state'], Ink | undefined>> = {
+  held: 'green',
+  expired: 'yellow',
+  vacant: 'dim',
+  released: 'dim',
+  retired: 'dim',
+  absent: 'dim',
+  unreadable: 'red',
+};
+
+/** What is worth a row first, where not all fit. */
+const WEIGHTS: Readonly<Record<NodeStatus['state'], number>> = {
+  unreadable: 0,
+  absent: 4,
+  expired: 1,
+  held: 2,
+  released: 3,
+  retired: 4,
+  vacant: 4,
+};
+
+/** Where a table goes. */
+export interface StatusTableOptions {
+  /** The terminal; undefined for text without colours and without limits. */
+  readonly screen: Screen | undefined;
+  /** How many lines there are in all, the summary included; as many as it takes unless given. */
+  readonly maxLines?: number | undefined;
+}
+
+/** The table of a cluster's node ids, one summary line below it. */
+export function statusTable(status: ClusterStatus, { screen, maxLines = Number.POSITIVE_INFINITY }: StatusTableOptions): string[] {
+  const paint = paintFor(screen?.color ?? false);
+  const { nodes, cluster } = status;
+  const overhead = 2;
+  const all = nodes.length + overhead <= maxLines;
+  // One more line is for the note that says how many are left out.
+  const shown = all ? nodes : mostTelling(status, Math.max(1, maxLines - overhead - 1));
+  const rows = shown.map((node) => row(node, cluster));
+  const left = nodes.length - shown.length;
+  return [
+    ...renderTable(COLUMNS, rows, { width: screen?.columns, paint }),
+    ...(left > 0 ? [paint(`… and ${left} more (nodelease status --all shows them)`, 'dim')] : []),
+    summary(status, paint),
+  ];
+}
+
+function row(node: NodeStatus, cluster: ClusterStatus['cluster']): Cell[] {
+  const problem = problemOf(node, cluster);
+  return [
+    { text: String(node.id) },
+    { text: node.state, ink: problem === undefined ? INKS[node.state] : 'red' },
+    { text: node.version === 0 ? '-' : String(node.version), ink: node.version === 0 ? 'dim' : undefined },
+    { text: node.taskId ?? '' },
+    { text: node.state === 'held' || node.state === 'expired' ? ageText(node.age) : '' },
+    expiryCell(node),
+    { text: problem ?? '', ink: 'red' },
+  ];
+}
+
+/** An age as exactly as the store tells it: S3 in whole seconds, others to the millisecond, hand-made files not at all. */
+function ageText(age: Interval | undefined): string {
+  if (age === undefined) return '';
+  if (!Number.isFinite(age.max)) return `>${formatSpan(age.min)}`;
+  return age.max - age.min > 500 ? `~${formatSpan((age.min + age.max) / 2)}` : formatSpan(age.min);
+}
+
+function expiryCell(node: NodeStatus): Cell {
+  const expiresIn = expiresInMs(node);
+  if (expiresIn === undefined) return { text: '' };
+  if (expiresIn > 0) return { text: formatSpan(expiresIn) };
+  return { text: node.state === 'held' ? 'in grace' : 'expired', ink: 'yellow' };
+}
+
+function mostTelling(status: ClusterStatus, limit: number): NodeStatus[] {
+  const weight = (node: NodeStatus) => (problemOf(node, status.cluster) === undefined ? WEIGHTS[node.state] : 0);
+  return [...status.nodes]
+    .sort((a, b) => weight(a) - weight(b) || a.id - b.id)
+    .slice(0, limit)
+    .sort((a, b) => a.id - b.id);
+}
+
+function summary(status: ClusterStatus, paint: Paint): string {
+  const count = { held: 0, free: 0, expired: 0, damaged: 0, retired: 0 };
+  for (const node of status.nodes) {
+    if (problemOf(node, status.cluster) !== undefined) count.damaged += 1;
+    else if (node.state === 'held' || node.state === 'expired' || node.state === 'retired') count[node.state] += 1;
+    else count.free += 1;
+  }
+  const { durationMs, graceMs } = status.cluster;
+  const damaged = paint(`damaged ${count.damaged}`, count.damaged > 0 ? 'red' : undefined);
+  const retired = count.retired > 0 ? `, retired ${count.retired}` : '';
+  const settings = `duration ${formatSetting(durationMs)}, grace ${formatSetting(graceMs)}`;
+  return `held ${count.held}, free ${count.free}, expired ${count.expired}, ${damaged}${retired}; ${settings}`;
+}

@@ -1,0 +1,129 @@
+import type { Clock } from '../clock.js';
+import { type Lease, LeaseLostError } from '../lease/lease.js';
+import type { Child, ChildEnd } from './child.js';
+import { ExitCode, exitCodeOfSignal } from './exit-codes.js';
+import { endGroup } from './group-ending.js';
+import type { Guard } from './guard.js';
+import type { Logger } from './logger.js';
+import type { SignalRelay } from './signal-relay.js';
+
+/** What it takes to run a child for a lease. */
+export interface SuperviseOptions {
+  readonly lease: Lease;
+  readonly clock: Clock;
+  readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
+  /** Ends the child when this process cannot. Told here of the child, of its end, and of the deadline at the start. */
+  readonly guard?: Guard | undefined;
+  readonly signals: SignalRelay;
+  /** Starts the child, held back until it is told to begin. */
+  readonly start: () => Promise<Child>;
+}
+
+/** How a supervised run ended. */
+export interface SuperviseResult {
+  readonly exitCode: number;
+  /** True when no work that relies on the node id is left, so that it may be released (rule 8). */
+  readonly workEnded: boolean;
+}
+
+/** How long what a child leaves behind gets between SIGTERM and SIGKILL, in milliseconds. */
+const LEFTOVER_PATIENCE_MS = 2_000;
+/** The same for a child whose guard has failed. */
+const UNGUARDED_PATIENCE_MS = 10_000;
+
+/**
+ * Runs a child for as long as it works and the lease is held, and sees to the end of its whole process group:
+ * - when the child has ended: what is left of its group gets SIGTERM and then SIGKILL, and only then this resolves (rule 8);
+ * - when the lease is lost (rule 7): with the store out of reach SIGTERM at once and SIGKILL before the deadline;
+ *   when somebody else may hold the id already, SIGKILL at once;
+ * - when the guard fails: SIGTERM at once and SIGKILL soon, and before the deadline in any case.
+ *
+ * Signals reach the child alone. Processes that left the group are out of reach.
+ *
+ * @throws the operating system's error when the child could not be started
+ */
+export async function supervise(options: SuperviseOptions): Promise<SuperviseResult> {
+  const { lease, guard, signals, start } = options;
+  const child = await start();
+  signals.handTo((signal) => child.signal(signal));
+  guard?.watch(child.group.id);
+  guard?.extend(lease.deadline);
+  child.begin();
+  const loss = watchForLoss(lease);
+  try {
+    const next = await Promise.race([
+      child.ended.then((end) => () => afterTheChild(end, child, options)),
+      loss.lost.then((error) => () => afterTheLease(error, child, options)),
+      guardFailure(guard).then((reason) => () => afterTheGuard(reason, child, options)),
+    ]);
+    const result = await next();
+    // Otherwise the guard learns from this process' end that there is something left to be killed.
+    if (result.workEnded) guard?.done();
+    return result;
+  } finally {
+    loss.forget();
+    signals.handTo(undefined);
+  }
+}
+
+/** The child has ended: by itself, at a signal that was handed on, or by the guard's hand while this process was paused. */
+async function afterTheChild(end: ChildEnd, { group }: Child, { lease, clock, log, signals }: SuperviseOptions): Promise<SuperviseResult> {
+  let abandoned = false;
+  // There is no child any more to have it: a further request to end is for this process.
+  signals.handTo((signal) => {
+    abandoned ||= signal === 'SIGTERM' || signal === 'SIGINT' || signal === 'SIGQUIT' || signal === 'SIGHUP';
+  });
+  const workEnded = await endGroup(group, {
+    lease,
+    clock,
+    patienceMs: LEFTOVER_PATIENCE_MS,
+    abandoned: () => abandoned,
+    onFound: () => log.info('the command has ended and left processes behind: ending them'),
+    onStuck: () => log.warn('some of them do not end: the lease is kept until they do'),
+  });
+  if (!workEnded) log.error('processes of the command are left: the lease is not released, but left to expire');
+  if (lease.isValid()) return { exitCode: 'signal' in end ? exitCodeOfSignal(end.signal) : end.code, workEnded };
+  if (!lease.signal.aborted) log.error('the lease ran out before the command had ended: this process was paused');
+  return { exitCode: ExitCode.leaseLost, workEnded };
+}
+
+async function afterTheLease(error: LeaseLostError, { group }: Child, { lease, clock, log }: SuperviseOptions): Promise<SuperviseResult> {
+  log.warn(
+    error.reason === 'unreachable'
+      ? 'ending the command before its lease runs out'
+      : 'killing the command: another task may hold its node id',
+  );
+  const workEnded = await endGroup(group, { lease, clock, patienceMs: Number.POSITIVE_INFINITY });
+  if (!workEnded) log.error('processes of the command could not be ended');
+  return { exitCode: ExitCode.leaseLost, workEnded };
+}
+
+async function afterTheGuard(reason: string, { group }: Child, { lease, clock, log }: SuperviseOptions): Promise<SuperviseResult> {
+  log.error(`ending the command: nothing would stop it in time if this process were paused, for its guard is gone (${reason})`);
+  const workEnded = await endGroup(group, {
+    lease,
+    clock,
+    patienceMs: UNGUARDED_PATIENCE_MS,
+    onStuck: () => log.warn('some of its processes do not end: the lease is kept until they do'),
+  });
+  return { exitCode: ExitCode.leaseLost, workEnded };
+}
+
+function guardFailure(guard: Guard | undefined): Promise<string> {
+  return guard ? guard.failed : new Promise(() => {});
+}
+
+/** The loss of a lease as a promise, and a way to drop the listener. */
+function watchForLoss({ id, version, deadline, signal }: Lease): { readonly lost: Promise<LeaseLostError>; readonly forget: () => void } {
+  let forget = () => {};
+  const lost = new Promise<LeaseLostError>((resolve) => {
+    const report = () => {
+      const reason: unknown = signal.reason;
+      resolve(reason instanceof LeaseLostError ? reason : new LeaseLostError(id, version, 'taken', deadline, 'it was ended', reason));
+    };
+    if (signal.aborted) return report();
+    signal.addEventListener('abort', report, { once: true });
+    forget = () => signal.removeEventListener('abort', report);
+  });
+  return { lost, forget };
+}
