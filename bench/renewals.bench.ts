@@ -18,7 +18,16 @@ it('renewals a second that one process can sustain on the memory store', async (
     if (type === 'renewed') renewals += 1;
   };
   const start = (n: number) =>
-    acquireLease({ store, clock, random: seededRandom(n), taskId: `task-${n}`, nodes: LEASES, durationMs: 15_000, graceMs: 1_000, onEvent });
+    acquireLease({
+      store,
+      clock,
+      random: seededRandom(n),
+      taskId: `task-${n}`,
+      nodes: LEASES,
+      durationMs: 15_000,
+      graceMs: 1_000,
+      onEvent,
+    });
   const leases = await Promise.all(Array.from({ length: LEASES }, (_, n) => start(n)));
   await clock.advance(60_000);
   renewals = 0;

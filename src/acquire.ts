@@ -94,12 +94,23 @@ export async function acquire(options: AcquireOptions = {}): Promise<Lease> {
 
 function ownTaskId(signal: AbortSignal | undefined): Promise<string> {
   const warn = (message: string) => process.emitWarning(message, { code: 'NODELEASE_TASK_ID' });
-  return defaultTaskId({ env: process.env, hostname: hostname(), clock: systemClock, random: systemRandom, warn, ...(signal && { signal }) });
+  return defaultTaskId({
+    env: process.env,
+    hostname: hostname(),
+    clock: systemClock,
+    random: systemRandom,
+    warn,
+    ...(signal && { signal }),
+  });
 }
 
 async function acquireByWorker(options: AcquireOptions, store: string | LeaseStore, taskId: string, killOnLoss: boolean): Promise<Lease> {
   if (typeof store !== 'string' || store.startsWith('memory:')) {
-    throw new ConfigError('store', typeof store === 'string' ? store : store.url, "the URL of a store outside this process when keeper is 'worker'");
+    throw new ConfigError(
+      'store',
+      typeof store === 'string' ? store : store.url,
+      "the URL of a store outside this process when keeper is 'worker'",
+    );
   }
   const { endpoint, region, nodes, durationMs, graceMs, acquireTimeoutMs, signal, onEvent = () => undefined } = options;
   const { acquireInWorker } = await import('./worker/worker-lease.js');

@@ -79,7 +79,9 @@ describe('settings', () => {
   });
 
   it('refuse a fixed node id beside a store, for another task may hold it there', () => {
-    expect(() => read({}, { NODELEASE_NODE_ID: '3', NODELEASE_STORE: 's3://bucket' })).toThrow(/^NODELEASE_NODE_ID: expected no NODELEASE_STORE beside it/);
+    expect(() => read({}, { NODELEASE_NODE_ID: '3', NODELEASE_STORE: 's3://bucket' })).toThrow(
+      /^NODELEASE_NODE_ID: expected no NODELEASE_STORE beside it/,
+    );
     expect(read({ 'node-id': '3' }, { NODELEASE_STORE: 's3://bucket' }).nodeId).toBe(3);
   });
 

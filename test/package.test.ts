@@ -17,8 +17,13 @@ describe('the package, installed into an empty folder', () => {
     // What prepack would do has been done by the set-up of these tests, and is in use by them.
     const { stdout } = await run('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', folder]);
     const listing: unknown = JSON.parse(stdout);
-    const [packed] = (Array.isArray(listing) ? listing : Object.values(listing as object)) as { filename: string; files: { path: string }[] }[];
-    expect(packed?.files.map(({ path }) => path)).toEqual(expect.arrayContaining(['LICENSE', 'README.md', 'CHANGELOG.md', 'dist/index.d.ts']));
+    const [packed] = (Array.isArray(listing) ? listing : Object.values(listing as object)) as {
+      filename: string;
+      files: { path: string }[];
+    }[];
+    expect(packed?.files.map(({ path }) => path)).toEqual(
+      expect.arrayContaining(['LICENSE', 'README.md', 'CHANGELOG.md', 'dist/index.d.ts']),
+    );
     expect(packed?.files.filter(({ path }) => /^(test|src|bench)\/|\.test\.|tsbuildinfo/.test(path))).toEqual([]);
     await writeFile(join(project, 'package.json'), '{"name":"consumer","private":true,"type":"module"}');
     await run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', join(folder, packed?.filename ?? '')], { cwd: project });
@@ -30,9 +35,13 @@ describe('the package, installed into an empty folder', () => {
   });
 
   it('has the command', async () => {
-    const { stdout } = await run('npx', ['--no-install', 'nodelease', 'run', '--nodes', '3', '--', 'sh', '-c', 'echo $NODE_ID $NODE_ID_VERSION'], {
-      cwd: folder,
-    });
+    const { stdout } = await run(
+      'npx',
+      ['--no-install', 'nodelease', 'run', '--nodes', '3', '--', 'sh', '-c', 'echo $NODE_ID $NODE_ID_VERSION'],
+      {
+        cwd: folder,
+      },
+    );
     expect(stdout).toBe('0 1\n');
     const version = await run('npx', ['--no-install', 'nodelease', '--version'], { cwd: folder });
     expect(version.stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
@@ -76,7 +85,18 @@ describe('the package, installed into an empty folder', () => {
     await mkdir(join(folder, 'node_modules/@types'), { recursive: true });
     await symlink(resolve('node_modules/@types/node'), join(folder, 'node_modules/@types/node'));
     await symlink(resolve('node_modules/undici-types'), join(folder, 'node_modules/undici-types'));
-    const options = ['--strict', '--noEmit', '--module', 'nodenext', '--target', 'es2023', '--lib', 'es2023,esnext.disposable', '--types', 'node'];
+    const options = [
+      '--strict',
+      '--noEmit',
+      '--module',
+      'nodenext',
+      '--target',
+      'es2023',
+      '--lib',
+      'es2023,esnext.disposable',
+      '--types',
+      'node',
+    ];
     await run(resolve('node_modules/.bin/tsc'), [...options, '--skipLibCheck', 'program.ts'], { cwd: folder });
   });
 });

@@ -158,7 +158,8 @@ describe('acquiring', () => {
     const { start } = cluster({ nodes: 3 });
     const lossy: MemoryIntercept = async (call, apply) => {
       const reply = apply();
-      if (call.operation === 'create' && call.key === '0.json') throw new StoreError('reply lost', { fault: 'unreachable', outcome: 'unknown' });
+      if (call.operation === 'create' && call.key === '0.json')
+        throw new StoreError('reply lost', { fault: 'unreachable', outcome: 'unknown' });
       return reply;
     };
     const lease = await start({ intercept: lossy }).lease;
@@ -180,19 +181,22 @@ describe('acquiring', () => {
     expect([(await rival)?.id, lease.id]).toEqual([0, 1]);
   });
 
-  it.each(['create', 'replace'] as const)('refuses a remote store that ignores the condition of a %s, although the cluster exists', async (ignored) => {
-    const { start, store, bucket, clock } = cluster({ nodes: 3 });
-    await (await start().lease).release();
-    const careless: MemoryIntercept = async (call, apply) => {
-      const reply = apply();
-      if (call.operation !== ignored) return reply;
-      return { status: 'written', etag: (await store.read(call.key))?.etag, storeTime: { min: 0, max: 0 } } as typeof reply;
-    };
-    const remote = new MemoryLeaseStore({ clock, remote: true, intercept: careless }, bucket);
-    await (await start().lease).release();
-    const outcomes = await Promise.allSettled([start({ store: remote }).lease, start({ store: remote }).lease]);
-    expect(outcomes.map((outcome) => outcome.status === 'rejected' && outcome.reason.code)).toContain('STORE_UNUSABLE');
-  });
+  it.each(['create', 'replace'] as const)(
+    'refuses a remote store that ignores the condition of a %s, although the cluster exists',
+    async (ignored) => {
+      const { start, store, bucket, clock } = cluster({ nodes: 3 });
+      await (await start().lease).release();
+      const careless: MemoryIntercept = async (call, apply) => {
+        const reply = apply();
+        if (call.operation !== ignored) return reply;
+        return { status: 'written', etag: (await store.read(call.key))?.etag, storeTime: { min: 0, max: 0 } } as typeof reply;
+      };
+      const remote = new MemoryLeaseStore({ clock, remote: true, intercept: careless }, bucket);
+      await (await start().lease).release();
+      const outcomes = await Promise.allSettled([start({ store: remote }).lease, start({ store: remote }).lease]);
+      expect(outcomes.map((outcome) => outcome.status === 'rejected' && outcome.reason.code)).toContain('STORE_UNUSABLE');
+    },
+  );
 
   it('accepts a remote store that keeps its conditions', async () => {
     const { start, bucket, clock } = cluster({ nodes: 3 });
@@ -208,9 +212,11 @@ describe('acquiring', () => {
 
   it('gives up at once when access is denied, and after a while when nobody answers', async () => {
     const { start, clock } = cluster();
-    const fault = (kind: 'denied' | 'unreachable'): MemoryIntercept => async () => {
-      throw new StoreError(`it is ${kind}`, { fault: kind, outcome: 'not-applied' });
-    };
+    const fault =
+      (kind: 'denied' | 'unreachable'): MemoryIntercept =>
+      async () => {
+        throw new StoreError(`it is ${kind}`, { fault: kind, outcome: 'not-applied' });
+      };
     await expect(start({ intercept: fault('denied') }).lease).rejects.toMatchObject({ code: 'STORE_UNUSABLE', cause: { fault: 'denied' } });
     const silent = start({ intercept: fault('unreachable') });
     await clock.advance(12_000);

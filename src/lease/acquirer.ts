@@ -129,7 +129,10 @@ export class Acquirer {
 
   #worthTrying(candidate: Candidate, config: ClusterConfig): boolean {
     if (candidate.row === undefined && config.bootstrapped) {
-      this.#reportDamage(candidate.key, 'is absent although the cluster is bootstrapped: somebody deleted it, and its version with it; `nodelease init --repair` restores it');
+      this.#reportDamage(
+        candidate.key,
+        'is absent although the cluster is bootstrapped: somebody deleted it, and its version with it; `nodelease init --repair` restores it',
+      );
       return false;
     }
     const known = this.#notBefore.get(candidate.key);
@@ -217,7 +220,13 @@ export class Acquirer {
    * must a replace with another object's etag. A store that takes either ignores conditions, and would give the same id to
    * everybody. Nothing is spoilt by asking, for the body is the one that stands there; what has been seen refused is not asked again.
    */
-  async #provesConditions(key: string, object: EncodedLease, etag: string | undefined, cluster: StoredCluster, until: number): Promise<boolean> {
+  async #provesConditions(
+    key: string,
+    object: EncodedLease,
+    etag: string | undefined,
+    cluster: StoredCluster,
+    until: number,
+  ): Promise<boolean> {
     const conditions = etag === undefined ? [undefined, cluster.etag] : [etag];
     for (const condition of conditions) {
       const header = condition === undefined ? 'If-None-Match' : 'If-Match';

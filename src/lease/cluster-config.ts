@@ -55,7 +55,8 @@ export function checkWanted(wanted: WantedSettings): void {
 }
 
 function check(name: string, value: number, least: number, most: number, what: string): void {
-  if (!Number.isSafeInteger(value) || value < least || value > most) throw new ConfigError(name, value, `a ${what} from ${least} to ${most}`);
+  if (!Number.isSafeInteger(value) || value < least || value > most)
+    throw new ConfigError(name, value, `a ${what} from ${least} to ${most}`);
 }
 
 /** The body of `cluster.json`; fields of `previous`, the body that it replaces, that we do not know are kept. */

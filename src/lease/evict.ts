@@ -23,7 +23,8 @@ const ATTEMPTS = 10;
  */
 export async function evictHolder(session: StoreSession, nodeId: number): Promise<Eviction> {
   const cluster = await readCluster(session);
-  if (cluster !== undefined && nodeId >= cluster.config.size) throw new ConfigError('node id', nodeId, `a node id from 0 to ${cluster.config.size - 1}`);
+  if (cluster !== undefined && nodeId >= cluster.config.size)
+    throw new ConfigError('node id', nodeId, `a node id from 0 to ${cluster.config.size - 1}`);
   const key = leaseKey(nodeId);
   let written: { state: ReleasedLease; taskId: string } | undefined;
   for (let attempt = 1; ; attempt += 1) {

@@ -1,7 +1,7 @@
 import { explain, StoreUnusableError } from '../errors.js';
 import { absentIds, createVacant } from './bootstrap.js';
-import { createCluster, markBootstrapped, readCluster, reportOverruled, type StoredCluster } from './cluster-store.js';
 import type { ClusterConfig, WantedSettings } from './cluster-config.js';
+import { createCluster, markBootstrapped, readCluster, reportOverruled, type StoredCluster } from './cluster-store.js';
 import { concurrently } from './concurrently.js';
 import type { LeaseListener } from './lease.js';
 import { type LeaseCodec, nativeCodec } from './lease-codec.js';
@@ -29,7 +29,11 @@ const WRITES = 16;
  * @throws {ConfigError} when a setting is out of range
  * @throws {StoreError}
  */
-export async function initializeCluster(session: StoreSession, wanted: WantedSettings, emit: LeaseListener = () => undefined): Promise<InitializeReport> {
+export async function initializeCluster(
+  session: StoreSession,
+  wanted: WantedSettings,
+  emit: LeaseListener = () => undefined,
+): Promise<InitializeReport> {
   const clusterCreated = (await readCluster(session)) === undefined && (await createCluster(session, wanted)) === 'created';
   const cluster = await existingCluster(session);
   reportOverruled(wanted, cluster.config, emit);
@@ -82,7 +86,8 @@ export async function repairCluster(session: StoreSession, aboveVersion: number 
   return concurrently(
     objects.filter(({ problem }) => problem !== undefined),
     WRITES,
-    ({ id, etag, problem = '', metadataVersion }) => restore(session, cluster.config, { id, etag, problem }, [seen.get(id), metadataVersion, aboveVersion]),
+    ({ id, etag, problem = '', metadataVersion }) =>
+      restore(session, cluster.config, { id, etag, problem }, [seen.get(id), metadataVersion, aboveVersion]),
   );
 }
 

@@ -4,7 +4,7 @@ import type { ClusterConfig } from './cluster-config.js';
 import { readCluster } from './cluster-store.js';
 import { concurrently } from './concurrently.js';
 import { type LeaseCodec, nativeCodec } from './lease-codec.js';
-import { availability, type KnownNodes, leaseKey, type LeaseState, timestampOf, versionOf } from './lease-state.js';
+import { availability, type KnownNodes, type LeaseState, leaseKey, timestampOf, versionOf } from './lease-state.js';
 import type { StoreSession } from './store-session.js';
 
 /** One node id, as a look at its lease object tells. */
@@ -53,7 +53,16 @@ export async function inspectCluster(session: StoreSession): Promise<ClusterStat
 }
 
 async function inspectNode(session: StoreSession, codec: LeaseCodec, id: number, graceMs: number): Promise<NodeStatus> {
-  const none = { id, version: 0, taskId: undefined, age: undefined, durationMs: undefined, timestamp: undefined, knownNodes: {}, problem: undefined };
+  const none = {
+    id,
+    version: 0,
+    taskId: undefined,
+    age: undefined,
+    durationMs: undefined,
+    timestamp: undefined,
+    knownNodes: {},
+    problem: undefined,
+  };
   const object = await session.read(leaseKey(id));
   if (object === undefined) return { ...none, state: 'absent' };
   let lease: LeaseState;

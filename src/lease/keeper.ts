@@ -199,14 +199,19 @@ export class Keeper implements Lease {
     } else if (state.kind === 'held') {
       this.#loseTo(`task ${state.taskId} holds it at version ${state.version}`);
     } else {
-      this.#loseTo(state.kind === 'vacant' ? 'its object has been emptied' : `it has been ${state.kind} at version ${state.version} by somebody else`);
+      this.#loseTo(
+        state.kind === 'vacant' ? 'its object has been emptied' : `it has been ${state.kind} at version ${state.version} by somebody else`,
+      );
     }
   }
 
   #adopt(held: HeldLease, etag: string): void {
     const sentAt = this.#sent.get(held.renewal);
     // Only ever forward: an object older than what is known to have been applied would be a store that forgets.
-    if (sentAt === undefined || held.renewal < this.#held.renewal) return this.#loseTo(`the store shows renewal ${held.renewal} after ${this.#held.renewal}`);
+    if (sentAt === undefined || held.renewal < this.#held.renewal) {
+      this.#loseTo(`the store shows renewal ${held.renewal} after ${this.#held.renewal}`);
+      return;
+    }
     this.#held = held;
     this.#etag = etag;
     this.#sentAt = sentAt;

@@ -21,7 +21,11 @@ const states: [string, LeaseState, Record<string, string>][] = [
   ['vacant', { kind: 'vacant' }, {}],
   ['held', held, { taskid: '0f9d3c2e5b7a4d6f8e1c', version: '7', expiry: '1795219212534' }],
   ['released', { kind: 'released', version: 7, timestamp: 1_795_219_212_534, durationMs: 0 }, { version: '7', expiry: '1795219212534' }],
-  ['evicted', { kind: 'released', version: 8, timestamp: 1_795_219_212_534, durationMs: 15_000 }, { version: '8', expiry: '1795219212534' }],
+  [
+    'evicted',
+    { kind: 'released', version: 8, timestamp: 1_795_219_212_534, durationMs: 15_000 },
+    { version: '8', expiry: '1795219212534' },
+  ],
   ['retired', { kind: 'retired', version: 7, timestamp: 1_795_219_212_534 }, { version: '7', expiry: '1795219212534' }],
 ];
 

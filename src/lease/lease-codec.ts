@@ -61,7 +61,12 @@ export const nativeCodec: LeaseCodec = {
     if (fields.taskId === undefined || fields.taskId === null) {
       const timestamp = fields.timestamp === undefined ? 0 : readInteger(fields, 'timestamp', 0);
       if (fields.retired === true) return { kind: 'retired', version, timestamp };
-      return { kind: 'released', version, timestamp, durationMs: fields.durationMs === undefined ? 0 : readInteger(fields, 'durationMs', 0) };
+      return {
+        kind: 'released',
+        version,
+        timestamp,
+        durationMs: fields.durationMs === undefined ? 0 : readInteger(fields, 'durationMs', 0),
+      };
     }
     return {
       kind: 'held',

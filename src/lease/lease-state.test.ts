@@ -56,5 +56,6 @@ describe('a contender (rule 4)', () => {
 
 it('knows lease objects by their keys and leaves every other object alone', () => {
   expect(['0.json', '65527.json'].map(nodeIdOf)).toEqual([0, 65_527]);
-  for (const key of ['cluster.json', 'probe-ab.json', '00.json', '01.json', '-1.json', '65528.json', '1.json.bak', '1']) expect(nodeIdOf(key)).toBeUndefined();
+  for (const key of ['cluster.json', 'probe-ab.json', '00.json', '01.json', '-1.json', '65528.json', '1.json.bak', '1'])
+    expect(nodeIdOf(key)).toBeUndefined();
 });

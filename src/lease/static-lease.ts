@@ -8,9 +8,10 @@ import { MAX_NODE_IDS } from './lease-state.js';
  *
  * @throws {ConfigError} when `id` or `version` is out of range
  */
-export function staticLease(options: { readonly id: number; readonly taskId: string; /** @default 1 */ readonly version?: number }): Lease {
+export function staticLease(options: { readonly id: number; readonly taskId: string /** @default 1 */; readonly version?: number }): Lease {
   const { id, taskId, version = 1 } = options;
-  if (!Number.isInteger(id) || id < 0 || id >= MAX_NODE_IDS) throw new ConfigError('node id', id, `a whole number from 0 to ${MAX_NODE_IDS - 1}`);
+  if (!Number.isInteger(id) || id < 0 || id >= MAX_NODE_IDS)
+    throw new ConfigError('node id', id, `a whole number from 0 to ${MAX_NODE_IDS - 1}`);
   if (!Number.isSafeInteger(version) || version < 1) throw new ConfigError('version', version, 'a whole number of at least 1');
   let valid = true;
   const release = async () => {

@@ -1,5 +1,13 @@
 import type { Clock } from '../clock.js';
-import { type CallOptions, type Interval, type LeaseStore, type Listing, StoreError, type StoredObject, type WriteResult } from '../store/lease-store.js';
+import {
+  type CallOptions,
+  type Interval,
+  type LeaseStore,
+  type Listing,
+  type StoredObject,
+  StoreError,
+  type WriteResult,
+} from '../store/lease-store.js';
 
 /** How far apart two clocks may run, as a share: generous against the 200 ppm of a bad quartz. */
 const DRIFT = 500e-6;
@@ -85,7 +93,12 @@ export class StoreSession {
     const givenUp = (detail: string, cause?: unknown) =>
       new StoreError(`${this.store.url}: ${what}: ${detail}`, { fault: 'unreachable', outcome: 'unknown', cause });
 
-    if (call.signal?.aborted) throw new StoreError(`${this.store.url}: ${what}: not begun`, { fault: 'unreachable', outcome: 'not-applied', cause: call.signal.reason });
+    if (call.signal?.aborted)
+      throw new StoreError(`${this.store.url}: ${what}: not begun`, {
+        fault: 'unreachable',
+        outcome: 'not-applied',
+        cause: call.signal.reason,
+      });
     this.requests += 1;
     const request = new AbortController();
     const timer = new AbortController();

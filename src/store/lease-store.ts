@@ -79,13 +79,7 @@ export interface LeaseStore {
   create(key: string, body: string, metadata: Readonly<Record<string, string>>, options?: CallOptions): Promise<WriteResult>;
 
   /** Writes the object only if its etag is still `etag`. An object that is gone is a conflict. */
-  replace(
-    key: string,
-    body: string,
-    metadata: Readonly<Record<string, string>>,
-    etag: string,
-    options?: CallOptions,
-  ): Promise<WriteResult>;
+  replace(key: string, body: string, metadata: Readonly<Record<string, string>>, etag: string, options?: CallOptions): Promise<WriteResult>;
 
   /** Resolves when some object may have changed since the call; a hint that may come late, for nothing, or not at all. */
   changed?(signal: AbortSignal): Promise<void>;

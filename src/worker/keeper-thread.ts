@@ -52,11 +52,14 @@ class KeeperThread {
   #receive(message: ToWorker): void {
     switch (message.type) {
       case 'abort':
-        return this.#stopWaiting.abort(new Error('aborted by the caller'));
+        this.#stopWaiting.abort(new Error('aborted by the caller'));
+        break;
       case 'known-nodes':
-        return this.#lease?.setKnownNodes(message.versions);
+        this.#lease?.setKnownNodes(message.versions);
+        break;
       case 'loss-seen':
-        return this.#lossSeen.abort();
+        this.#lossSeen.abort();
+        break;
       case 'release':
         this.#publish(0);
         void this.#lease?.release().then(() => this.#finish({ type: 'released' }));

@@ -96,7 +96,9 @@ export async function acquireInWorker(options: WorkerLeaseOptions): Promise<Leas
   const { settings, clock, emit, signal } = options;
   signal?.throwIfAborted();
   const deadline = new SharedArrayBuffer(8);
-  const thread = new Worker(new URL('./keeper-thread.js', import.meta.url), { workerData: { ...settings, deadline } satisfies WorkerSettings });
+  const thread = new Worker(new URL('./keeper-thread.js', import.meta.url), {
+    workerData: { ...settings, deadline } satisfies WorkerSettings,
+  });
   let lease: WorkerLease | undefined;
   let onAbort: (() => void) | undefined;
   try {

@@ -135,7 +135,14 @@ describe('nodelease run', () => {
       .trim()
       .split('\n')
       .map((line): unknown => JSON.parse(line));
-    expect(lines[0]).toMatchObject({ name: 'nodelease', level: 30, taskId: 'me', nodeId: 0, version: 1, msg: 'acquired node id 0 at version 1' });
+    expect(lines[0]).toMatchObject({
+      name: 'nodelease',
+      level: 30,
+      taskId: 'me',
+      nodeId: 0,
+      version: 1,
+      msg: 'acquired node id 0 at version 1',
+    });
     expect(lines.at(-1)).toMatchObject({ taskId: 'me', msg: 'lease released' });
     const silent = shell('echo from the command >&2', ...fixed, '--log-level', 'silent');
     await silent.exit;

@@ -7,7 +7,10 @@ import { killAll, type ProcessEnd, runCli } from '../support/processes.js';
 const LIMIT_MS = 15_000;
 
 /** Runs a task that cannot get anywhere; the one line that it says. */
-async function complaint(options: readonly string[], env: Record<string, string>): Promise<{ end: ProcessEnd; tookMs: number; line: string }> {
+async function complaint(
+  options: readonly string[],
+  env: Record<string, string>,
+): Promise<{ end: ProcessEnd; tookMs: number; line: string }> {
   const begun = Date.now();
   const task = runCli(['run', '--nodes', '2', ...options, '--', 'true'], { env });
   const end = await task.exit;
@@ -45,7 +48,11 @@ describe('a store that cannot be used ends a task with 69, soon, and says why in
 
   it('credentials missing', async () => {
     const store = await fleetStore('s3', inject('s3'));
-    const { end, tookMs, line } = await complaint(store.options, { AWS_REGION: 'us-east-1', AWS_EC2_METADATA_DISABLED: 'true', HOME: '/nonexistent' });
+    const { end, tookMs, line } = await complaint(store.options, {
+      AWS_REGION: 'us-east-1',
+      AWS_EC2_METADATA_DISABLED: 'true',
+      HOME: '/nonexistent',
+    });
     expect(end.code).toBe(69);
     expect(tookMs).toBeLessThan(LIMIT_MS);
     expect(line).toMatch(/credentials/);
@@ -62,7 +69,9 @@ describe('a store that cannot be used ends a task with 69, soon, and says why in
   it('somebody there who never answers', async () => {
     const server = createServer(() => undefined);
     silent = server;
-    const port = await new Promise<number>((resolve) => server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port)));
+    const port = await new Promise<number>((resolve) =>
+      server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port)),
+    );
     const options = ['--store', 's3://some-bucket/x', '--endpoint', `http://127.0.0.1:${port}`];
     const { end, tookMs, line } = await complaint(options, awsEnvironment(inject('s3')));
     expect(end.code).toBe(69);
