@@ -1,6 +1,7 @@
 import type { Clock } from './clock.js';
 import type { Lease, LeaseLostError } from './lease/lease.js';
 import { graceAfterLoss } from './lease/loss.js';
+import { sleepUntil } from './lease/sleep-until.js';
 
 /** The exit code of a process that lost its lease. */
 export const EXIT_LEASE_LOST = 76;
@@ -25,15 +26,13 @@ export function manage(lease: Lease, options: ManagedLeaseOptions): Lease {
     ending ??= lease.release().then(close);
     return ending;
   };
-  lease.signal.addEventListener(
-    'abort',
-    () => {
-      const error = lease.signal.reason as LeaseLostError;
-      if (typeof onLost === 'function') onLost(error);
-      else if (onLost === 'exit') void exitInTime(error, clock, exit);
-    },
-    { once: true },
-  );
+  const actOnLoss = () => {
+    const error = lease.signal.reason as LeaseLostError;
+    if (typeof onLost === 'function') onLost(error);
+    else if (onLost === 'exit') void exitInTime(error, clock, exit);
+  };
+  if (lease.signal.aborted) actOnLoss();
+  else lease.signal.addEventListener('abort', actOnLoss, { once: true });
   return {
     id: lease.id,
     version: lease.version,
@@ -51,7 +50,7 @@ export function manage(lease: Lease, options: ManagedLeaseOptions): Lease {
 
 /** Listeners of the signal get what time there is before the deadline; where somebody else may hold the id already, none. */
 async function exitInTime(error: LeaseLostError, clock: Clock, exit: (code: number) => void): Promise<void> {
-  const patienceMs = graceAfterLoss(error, clock.monotonic());
-  if (patienceMs > 0) await clock.sleep(patienceMs);
+  const now = clock.monotonic();
+  await sleepUntil(clock, now + graceAfterLoss(error, now));
   exit(EXIT_LEASE_LOST);
 }

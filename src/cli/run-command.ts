@@ -151,8 +151,9 @@ class Run {
         start: () => startChild({ command, env, gated: guarded }),
       });
     } catch (error) {
-      this.#guard?.done();
+      // For any other error the child may be running: then the guard ends it, as soon as this process is gone.
       if (!(error instanceof ChildStartError)) throw error;
+      this.#guard?.done();
       log.fatal(explain(error));
       return { exitCode: error.missing ? ExitCode.notFound : ExitCode.notExecutable, workEnded: true };
     }

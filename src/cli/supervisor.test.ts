@@ -104,6 +104,13 @@ describe('a supervised child', () => {
     expect(acts).toEqual(['0 watch 4711', `0 extend ${DURATION}`, '0 begin']);
   });
 
+  it('does not begin when the lease ran out while it was being started', async () => {
+    const { acts, running, result } = scene({ deadline: 0 });
+    await running;
+    expect(acts.filter((act) => /begin|SIGKILL/.test(act))).toEqual(['0 group SIGKILL']);
+    expect(result.value).toEqual({ exitCode: 76, workEnded: true });
+  });
+
   it('passes its exit code on, and a signal that ended it as 128 plus its number', async () => {
     const first = scene();
     first.end({ code: 5 });

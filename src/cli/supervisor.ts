@@ -48,7 +48,9 @@ export async function supervise(options: SuperviseOptions): Promise<SuperviseRes
   signals.handTo((signal) => child.signal(signal));
   guard?.watch(child.group.id);
   guard?.extend(lease.deadline);
-  child.begin();
+  // A pause since the lease was acquired may have outlasted it: then the command must not begin at all.
+  if (lease.isValid()) child.begin();
+  else child.group.signal('SIGKILL');
   const loss = watchForLoss(lease);
   try {
     const next = await Promise.race([

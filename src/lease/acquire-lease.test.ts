@@ -154,6 +154,47 @@ describe('acquiring', () => {
     await first.release();
   });
 
+  it('gives back what it took when it is told to stop while it still proves the store', async () => {
+    const { start, store, bucket, clock } = cluster({ nodes: 1 });
+    await (await start().lease).release();
+    const stop = new AbortController();
+    const remote = new MemoryLeaseStore(
+      {
+        clock,
+        remote: true,
+        intercept: async (call, apply) => {
+          if (call.operation === 'replace' && call.key === '0.json' && bucket.read('0.json')?.body.includes('taskId'))
+            stop.abort(new Error('enough'));
+          return apply();
+        },
+      },
+      bucket,
+    );
+    await expect(start({ store: remote, signal: stop.signal }).lease).rejects.toThrow('enough');
+    expect(await body(store, '0.json')).toMatchObject({ released: true, version: 2 });
+  });
+
+  it('spreads 100 simultaneous starters over 100 released ids within few requests each', async () => {
+    const { start, bucket, clock } = cluster({ nodes: 100 });
+    const slow: MemoryIntercept = async (_, apply) => {
+      await clock.sleep(15);
+      const reply = apply();
+      await clock.sleep(15);
+      return reply;
+    };
+    for (const version of [1, 2]) {
+      const started = Array.from({ length: 100 }, () => start({ store: new MemoryLeaseStore({ clock, intercept: slow }, bucket) }));
+      await clock.advance(5_000);
+      const leases = await Promise.all(started.map(({ lease }) => lease));
+      expect(new Set(leases.map(({ id }) => id)).size).toBe(100);
+      expect(new Set(leases.map((lease) => lease.version))).toEqual(new Set([version]));
+      const requests = started.flatMap(({ events }) => events.flatMap((event) => (event.type === 'acquired' ? [event.requests] : [])));
+      expect(requests.reduce((sum, n) => sum + n, 0) / 100).toBeLessThan(12);
+      expect(Math.max(...requests)).toBeLessThan(40);
+      await Promise.all([...leases.map((lease) => lease.release()), clock.advance(1_000)]);
+    }
+  });
+
   it('takes an acquiring write whose reply was lost for what it is: its own', async () => {
     const { start } = cluster({ nodes: 3 });
     const lossy: MemoryIntercept = async (call, apply) => {
@@ -167,7 +208,7 @@ describe('acquiring', () => {
   });
 
   it('does not take the write of another task with the same task id for its own', async () => {
-    const { start } = cluster({ nodes: 2 });
+    const { start, clock } = cluster({ nodes: 2 });
     let rival: Promise<Lease> | undefined;
     const raced: MemoryIntercept = async (call, apply) => {
       if (call.operation === 'create' && call.key === '0.json') {
@@ -177,8 +218,9 @@ describe('acquiring', () => {
       }
       return apply();
     };
-    const lease = await start({ taskId: 'web', intercept: raced }).lease;
-    expect([(await rival)?.id, lease.id]).toEqual([0, 1]);
+    const second = start({ taskId: 'web', intercept: raced }).lease;
+    await clock.advance(1_000);
+    expect([(await rival)?.id, (await second).id]).toEqual([0, 1]);
   });
 
   it.each(['create', 'replace'] as const)(
@@ -197,6 +239,27 @@ describe('acquiring', () => {
       expect(outcomes.map((outcome) => outcome.status === 'rejected' && outcome.reason.code)).toContain('STORE_UNUSABLE');
     },
   );
+
+  it('refuses a remote store whose conditions are not atomic, at the first start and at every one after it', async () => {
+    const { start, bucket, clock } = cluster({ nodes: 3 });
+    // Looks first and writes later, as some gateways do: in the meantime others have looked, too.
+    const checkThenWrite: MemoryIntercept = async (call, apply) => {
+      if (call.operation !== 'create' && call.operation !== 'replace') return apply();
+      const object = bucket.read(call.key);
+      if (call.operation === 'create' ? object !== undefined : object?.etag !== call.etag)
+        return { status: 'conflict' } as ReturnType<typeof apply>;
+      await clock.sleep(5);
+      const now = bucket.read(call.key);
+      const result = now === undefined ? bucket.create(call.key, call.body, {}) : bucket.replace(call.key, call.body, {}, now.etag);
+      return result as ReturnType<typeof apply>;
+    };
+    const remote = new MemoryLeaseStore({ clock, remote: true, intercept: checkThenWrite }, bucket);
+    for (const _ of ['first', 'second']) {
+      const refused = [start({ store: remote }), start({ store: remote })];
+      await clock.advance(10_000);
+      for (const { lease } of refused) await expect(lease).rejects.toMatchObject({ code: 'STORE_UNUSABLE' });
+    }
+  });
 
   it('accepts a remote store that keeps its conditions', async () => {
     const { start, bucket, clock } = cluster({ nodes: 3 });
@@ -221,6 +284,21 @@ describe('acquiring', () => {
     const silent = start({ intercept: fault('unreachable') });
     await clock.advance(12_000);
     await expect(silent.lease).rejects.toMatchObject({ code: 'STORE_UNUSABLE', cause: { fault: 'unreachable' } });
+  });
+
+  it('does not storm a store that lists but takes no writes, and gives up when its time is over', async () => {
+    const { start, store, clock } = cluster({ nodes: 3 });
+    await start().lease;
+    let writes = 0;
+    const readOnly: MemoryIntercept = async (call, apply) => {
+      if (call.operation !== 'create' && call.operation !== 'replace') return apply();
+      writes += 1;
+      throw new StoreError('slow down', { fault: 'unavailable', outcome: 'unknown' });
+    };
+    const waiting = start({ store: store.connect(readOnly), acquireTimeoutMs: 60_000 });
+    await clock.advance(65_000);
+    await expect(waiting.lease).rejects.toMatchObject({ code: 'STORE_UNUSABLE' });
+    expect(writes).toBeLessThan(70);
   });
 
   it('stops waiting when its signal aborts', async () => {

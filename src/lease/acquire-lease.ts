@@ -1,11 +1,11 @@
 import type { Clock, RandomSource } from '../clock.js';
 import { ConfigError, StoreUnusableError } from '../errors.js';
 import { type LeaseStore, StoreError } from '../store/lease-store.js';
-import { probeStore } from '../store/probe.js';
 import { Acquirer } from './acquirer.js';
 import { completeBootstrap } from './bootstrap.js';
 import { checkWanted, type WantedSettings } from './cluster-config.js';
-import { createCluster, readCluster, reportOverruled, type StoredCluster } from './cluster-store.js';
+import { readCluster, reportOverruled, type StoredCluster } from './cluster-store.js';
+import { ensureCluster } from './ensure-cluster.js';
 import { Keeper } from './keeper.js';
 import type { Lease, LeaseEvent, LeaseListener } from './lease.js';
 import { nativeCodec } from './lease-codec.js';
@@ -90,35 +90,19 @@ export async function acquireLease(options: AcquireLeaseOptions): Promise<Lease>
   }
 }
 
-/** Reads the cluster's settings, creating them where there are none. The one who creates them probes the store first. */
+/** The cluster's settings, or the news that the store cannot be reached, soon. */
 async function firstContact(options: AcquireLeaseOptions, session: StoreSession): Promise<StoredCluster> {
   const { clock, random, signal } = options;
-  return retry(
-    async () => {
-      const existing = await readCluster(session);
-      if (existing !== undefined) return existing;
-      if ((await createCluster(session, options)) === 'created') await refuseUnlessProven(options);
-      return mustRead(session);
-    },
-    {
-      clock,
-      random,
-      until: clock.monotonic() + FIRST_CONTACT_MS,
-      baseMs: 100,
-      capMs: 1_000,
-      ...(signal && { signal }),
-      shouldRetry: (error) => error instanceof StoreError && error.transient,
-    },
-  );
-}
-
-async function refuseUnlessProven({ store, clock, random, signal }: AcquireLeaseOptions): Promise<void> {
-  if (!store.remote) return;
-  // Without the check that ages grow: that one takes seconds, and a store whose clock stands still only lets nobody expire.
-  const report = await probeStore(store, { clock, random, watchAgeMs: 0, ...(signal && { signal }) });
-  if (report.ok) return;
-  const faults = report.checks.filter((check) => check.status === 'fault').map((check) => check.detail);
-  throw new StoreUnusableError(`${store.url}: the store cannot be trusted with leases: ${faults.join('; ')}`);
+  const { cluster } = await retry(() => ensureCluster({ session, clock, random, wanted: options, signal }), {
+    clock,
+    random,
+    until: clock.monotonic() + FIRST_CONTACT_MS,
+    baseMs: 100,
+    capMs: 1_000,
+    ...(signal && { signal }),
+    shouldRetry: (error) => error instanceof StoreError && error.transient,
+  });
+  return cluster;
 }
 
 async function mustRead(session: StoreSession): Promise<StoredCluster> {

@@ -1,34 +1,22 @@
-import type { Clock, RandomSource } from '../clock.js';
-import { AcquireTimeoutError, explain, StoreUnusableError } from '../errors.js';
-import { StoreError, type WriteResult } from '../store/lease-store.js';
+import { AcquireTimeoutError, explain } from '../errors.js';
+import { StoreError } from '../store/lease-store.js';
+import { type Claim, Claimant, type ClaimantOptions, STORE_RETRY_MS } from './claim.js';
 import type { ClusterConfig } from './cluster-config.js';
 import type { StoredCluster } from './cluster-store.js';
 import type { Tenure } from './keeper.js';
-import type { LeaseListener } from './lease.js';
-import type { EncodedLease, LeaseCodec } from './lease-codec.js';
-import { acquired, availability, type HeldLease, type LeaseState } from './lease-state.js';
+import { availability, type LeaseState } from './lease-state.js';
 import { type Candidate, survey } from './lease-survey.js';
-import { leaseTiming } from './lease-timing.js';
 import { retry } from './retry.js';
-import type { StoreSession } from './store-session.js';
+import { sleepUntil } from './sleep-until.js';
 
 /** A node id taken, and from what. */
 export interface Acquisition extends Tenure {
   readonly from: 'vacant' | 'released' | 'expired';
 }
 
-export interface AcquirerOptions {
-  readonly session: StoreSession;
-  readonly clock: Clock;
-  readonly random: RandomSource;
-  readonly codec: LeaseCodec;
-  readonly taskId: string;
+export interface AcquirerOptions extends ClaimantOptions {
   /** Reads the cluster's settings anew. */
   readonly readCluster: () => Promise<StoredCluster>;
-  readonly emit: LeaseListener;
-  readonly signal?: AbortSignal;
-  /** When to stop waiting, on the monotonic clock. */
-  readonly until: number;
 }
 
 /** A change of some object that may or may not come. */
@@ -40,25 +28,30 @@ interface Change {
 
 type Attempt =
   | { readonly kind: 'acquired'; readonly acquisition: Acquisition }
-  /** Somebody else was faster. */
-  | { readonly kind: 'lost' }
-  /** The LIST had raised false hopes; not to be tried again before `notBefore` unless the object changes. */
-  | { readonly kind: 'not-free'; readonly notBefore: number };
+  /** `lost`: somebody else was faster. `not-free`: the LIST had raised false hopes. Not to be tried again before `notBefore` unless the LIST changes. */
+  | { readonly kind: 'lost' | 'not-free'; readonly notBefore?: number };
 
 /** How often to look while a lease is about to be found expired by a store that tells whole seconds only, in milliseconds. */
 const EXPIRY_POLL_MS = 200;
+/** How long what is known of the bootstrap counts as fresh, and the least time between two looks at the store, in milliseconds. */
+const CLUSTER_FRESH_MS = 1_000;
+const LEAST_PAUSE_MS = 100;
 
 /** Finds a free node id and takes it (DESIGN 5). One use each. */
 export class Acquirer {
   /** True once a race was lost: then ids are drawn at random, so that starters spread out. */
   #contended = false;
-  /** True once this store has refused a write whose condition did not hold. */
-  readonly #refusalSeen = { 'If-None-Match': false, 'If-Match': false };
   /** Objects that are not free although they look it: not before that time of the monotonic clock, unless their etag changes. */
   readonly #notBefore = new Map<string, { etag: string | undefined; time: number }>();
   readonly #reported = new Set<string>();
+  readonly #claimant: Claimant;
+  #clusterReadAt: number;
+  #lookedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(private readonly options: AcquirerOptions) {}
+  constructor(private readonly options: AcquirerOptions) {
+    this.#claimant = new Claimant(options);
+    this.#clusterReadAt = options.clock.monotonic();
+  }
 
   /**
    * @throws {AcquireTimeoutError} when nothing became free in time
@@ -69,9 +62,9 @@ export class Acquirer {
   async acquire(known: StoredCluster): Promise<Acquisition> {
     let change: Change | undefined;
     try {
-      for (let round = 0, cluster = known; ; round += 1) {
+      for (let cluster = known; ; ) {
         this.options.signal?.throwIfAborted();
-        const look = await this.#look(cluster, round > 0);
+        const look = await this.#look(cluster);
         cluster = look.cluster;
         const taken = await this.#tryInTurn(look.free, cluster);
         if (taken === 'lost') continue;
@@ -89,15 +82,17 @@ export class Acquirer {
   }
 
   /** One LIST: what may be free, and when the first of the others can be found expired. */
-  async #look(known: StoredCluster, again: boolean): Promise<{ cluster: StoredCluster; free: readonly Candidate[]; expiryAt: number }> {
-    const { session, clock, codec } = this.options;
-    const listing = await this.#patiently(() => session.list());
+  async #look(known: StoredCluster): Promise<{ cluster: StoredCluster; free: readonly Candidate[]; expiryAt: number }> {
+    const { session, clock, codec, signal } = this.options;
+    const listing = await this.#patiently(() => session.list(signal && { signal }));
     const listedAt = clock.monotonic();
+    this.#lookedAt = listedAt;
     let cluster = known;
     let found = survey(listing, cluster.config, codec);
-    if (again && found.absent.length > 0 && !cluster.config.bootstrapped) {
-      // An absent object is a vacancy only while bootstrap goes on; what we knew of that may be old.
+    if (found.absent.length > 0 && !cluster.config.bootstrapped && listedAt - this.#clusterReadAt > CLUSTER_FRESH_MS) {
+      // An absent object is a vacancy only while bootstrap goes on; what we knew of that is old.
       cluster = await this.#patiently(() => this.options.readCluster());
+      this.#clusterReadAt = clock.monotonic();
       found = survey(listing, cluster.config, codec);
     }
     const free = found.candidates.filter((candidate) => this.#worthTrying(candidate, cluster.config));
@@ -114,10 +109,8 @@ export class Acquirer {
       const [candidate] = rest.splice(index, 1) as [Candidate];
       const attempt = await this.#try(candidate, cluster);
       if (attempt.kind === 'acquired') return attempt.acquisition;
-      if (attempt.kind === 'not-free') {
-        this.#notBefore.set(candidate.key, { etag: candidate.row?.etag, time: attempt.notBefore });
-        continue;
-      }
+      if (attempt.notBefore !== undefined) this.#notBefore.set(candidate.key, { etag: candidate.row?.etag, time: attempt.notBefore });
+      if (attempt.kind === 'not-free') continue;
       losses += 1;
       if (!this.#contended || losses === 2) {
         this.#contended = true;
@@ -143,118 +136,44 @@ export class Acquirer {
   }
 
   async #try(candidate: Candidate, cluster: StoredCluster): Promise<Attempt> {
-    if (candidate.row === undefined) return this.#take(candidate, { kind: 'vacant' }, undefined, 'vacant', cluster);
-    const { session, codec, clock } = this.options;
-    const object = await this.#patiently(() => session.read(candidate.key));
+    const { id, key, row } = candidate;
+    if (row === undefined) return this.#take({ id, previous: { kind: 'vacant' }, etag: undefined }, 'vacant', cluster);
+    const { session, codec, clock, signal } = this.options;
+    const object = await this.#patiently(() => session.read(key, signal && { signal }));
     const readAt = clock.monotonic();
     if (object === undefined) return { kind: 'lost' };
     let state: LeaseState;
     try {
       state = codec.decode(object.body, object.metadata);
     } catch (error) {
-      this.#reportDamage(candidate.key, explain(error));
+      this.#reportDamage(key, explain(error));
       return { kind: 'not-free', notBefore: Number.POSITIVE_INFINITY };
     }
     const chance = availability(state, object.age, cluster.config.graceMs);
     if (chance.kind === 'retired') return { kind: 'not-free', notBefore: Number.POSITIVE_INFINITY };
-    if (chance.kind === 'held') {
-      // The lower bound lags behind the true age, by up to half the interval's width on a store that tells whole seconds.
-      const lag = (object.age.max - object.age.min) / 2;
-      const soonest = Number.isFinite(lag) ? chance.waitMs - lag : chance.waitMs;
-      return { kind: 'not-free', notBefore: readAt + Math.max(soonest, Math.min(chance.waitMs, EXPIRY_POLL_MS)) };
-    }
-    return this.#take(candidate, state, object.etag, chance.from, cluster);
+    if (chance.kind === 'free') return this.#take({ id, previous: state, etag: object.etag }, chance.from, cluster);
+    // On a store that tells whole seconds the lower bound lags behind the true age, by up to half the interval's width.
+    const lag = (object.age.max - object.age.min) / 2;
+    const wide = Number.isFinite(lag) && 2 * lag >= EXPIRY_POLL_MS;
+    const notBefore = readAt + (wide ? Math.max(chance.waitMs - lag, EXPIRY_POLL_MS) : chance.waitMs);
+    // Taken since the listing: that is a race lost, and the rest of the listing is no fresher.
+    return { kind: object.etag === row.etag ? 'not-free' : 'lost', notBefore };
   }
 
-  /** The acquiring write: create where there is no object, else replace what was read. */
-  async #take(
-    candidate: Candidate,
-    previous: LeaseState,
-    etag: string | undefined,
-    from: 'vacant' | 'released' | 'expired',
-    cluster: StoredCluster,
-  ): Promise<Attempt> {
-    const { session, clock, random, codec, taskId } = this.options;
-    const claim = { taskId, nonce: random.hex(12), durationMs: cluster.config.durationMs, storeNow: session.storeNow().min };
-    const held = acquired(previous, claim);
-    const object = codec.encode(held);
-    const sentAt = clock.monotonic();
-    const applied = await this.#writeOnce(candidate.key, object, etag, held);
-    if (applied === undefined) return { kind: 'lost' };
-    const tenure = { id: candidate.id, held, etag: applied, sentAt, from };
-    const timing = leaseTiming(held.durationMs);
-    const stopAt = sentAt + timing.durationMs - timing.stopMarginMs;
-    // Learned too late to be of use: the lease is left to expire, and its version is spent.
-    if (clock.monotonic() >= stopAt) return { kind: 'lost' };
-    if (session.store.remote && !(await this.#provesConditions(candidate.key, object, etag, cluster, stopAt))) return { kind: 'lost' };
-    return { kind: 'acquired', acquisition: tenure };
+  async #take(claim: Claim, from: Acquisition['from'], cluster: StoredCluster): Promise<Attempt> {
+    const tenure = await this.#claimant.take(claim, cluster);
+    return tenure === undefined ? { kind: 'lost' } : { kind: 'acquired', acquisition: { ...tenure, from } };
   }
 
-  /** Writes, and where the outcome stays unknown reads it back (rule 5). The etag, or undefined when the write was not applied. */
-  async #writeOnce(key: string, object: EncodedLease, etag: string | undefined, held: HeldLease): Promise<string | undefined> {
-    const { session, codec } = this.options;
-    try {
-      const result = await session.write(key, object, etag);
-      this.#note(result, etag);
-      return result.status === 'written' ? result.etag : undefined;
-    } catch (error) {
-      if (!(error instanceof StoreError && error.transient)) throw error;
-      if (error.outcome === 'not-applied') return undefined;
-    }
-    const seen = await this.#patiently(() => session.read(key));
-    if (seen === undefined) return undefined;
-    try {
-      const state = codec.decode(seen.body, seen.metadata);
-      return state.kind === 'held' && state.nonce === held.nonce ? seen.etag : undefined;
-    } catch {
-      return undefined;
-    }
-  }
-
-  #note(result: WriteResult, etag: string | undefined): void {
-    if (result.status === 'conflict') this.#refusalSeen[etag === undefined ? 'If-None-Match' : 'If-Match'] = true;
-  }
-
-  /**
-   * The conditions that this tenure rests on, put to the test: the acquiring write, sent once more, must be refused now, and so
-   * must a replace with another object's etag. A store that takes either ignores conditions, and would give the same id to
-   * everybody. Nothing is spoilt by asking, for the body is the one that stands there; what has been seen refused is not asked again.
-   */
-  async #provesConditions(
-    key: string,
-    object: EncodedLease,
-    etag: string | undefined,
-    cluster: StoredCluster,
-    until: number,
-  ): Promise<boolean> {
-    const conditions = etag === undefined ? [undefined, cluster.etag] : [etag];
-    for (const condition of conditions) {
-      const header = condition === undefined ? 'If-None-Match' : 'If-Match';
-      if (this.#refusalSeen[header]) continue;
-      let result: WriteResult;
-      try {
-        result = await this.#patiently(() => this.options.session.write(key, object, condition), until);
-      } catch (error) {
-        if (error instanceof StoreError && error.transient) return false;
-        throw error;
-      }
-      this.#note(result, condition);
-      if (result.status === 'conflict') continue;
-      const { url } = this.options.session.store;
-      throw new StoreUnusableError(`${url}: the store ignores conditional writes (${header}): it would give one node id to several tasks`);
-    }
-    return true;
-  }
-
-  /** Makes a call that changes nothing twice over, again and again while the store is away. */
-  #patiently<T>(call: () => Promise<T>, until = this.options.until): Promise<T> {
-    const { clock, random, emit, signal } = this.options;
+  /** Makes a call that changes nothing again and again while the store is away. */
+  #patiently<T>(call: () => Promise<T>): Promise<T> {
+    const { clock, random, emit, signal, until } = this.options;
     return retry(call, {
       clock,
       random,
       until,
-      baseMs: 100,
-      capMs: 2_000,
+      baseMs: STORE_RETRY_MS.first,
+      capMs: STORE_RETRY_MS.most,
       ...(signal && { signal }),
       shouldRetry: (error) => error instanceof StoreError && error.transient,
       onFailure: (error, _attempt, sleepMs) => emit({ type: 'store-failed', error, sleepMs }),
@@ -265,8 +184,8 @@ export class Acquirer {
     const ignoring = new AbortController();
     const happened = this.options.session.store.changed?.(ignoring.signal);
     if (happened === undefined) return undefined;
-    // A watch that fails, or is ignored before anybody waits for it, is no failure: the sleep beside it has an end.
-    const quietly = happened.catch(() => undefined);
+    // A watch that fails, or is ignored before anybody waits for it, is no failure and no change: the sleep beside it has an end.
+    const quietly = happened.catch(() => new Promise<void>(() => undefined));
     return { happened: quietly, ignore: () => ignoring.abort(new Error('no longer of interest')) };
   }
 
@@ -280,13 +199,16 @@ export class Acquirer {
     // A little by chance, so that those who wait together do not all ask together.
     const jitterMs = random.next() * Math.min(50, config.durationMs / 100);
     const longestMs = change === undefined ? session.store.pollMs : config.durationMs;
-    const sleepMs = Math.min(nextChanceMs + jitterMs, longestMs, until - now);
+    // Not sooner than that: a store that tells whole seconds seems to be on the brink of an expiry for a second.
+    const sleepMs = Math.min(Math.max(nextChanceMs, EXPIRY_POLL_MS) + jitterMs, longestMs, until - now);
     emit({ type: 'waiting', sleepMs });
     const woken = new AbortController();
     const onAbort = () => woken.abort(signal?.reason);
     signal?.addEventListener('abort', onAbort, { once: true });
     try {
       await Promise.race([clock.sleep(sleepMs, woken.signal), ...(change ? [change.happened] : [])]);
+      // In a busy fleet something changes all the time.
+      await sleepUntil(clock, this.#lookedAt + LEAST_PAUSE_MS, woken.signal);
     } finally {
       signal?.removeEventListener('abort', onAbort);
       woken.abort();

@@ -1,11 +1,11 @@
 import type { Clock, RandomSource } from '../clock.js';
 import { StoreError } from '../store/lease-store.js';
-import { markBootstrapped, readCluster, type StoredCluster } from './cluster-store.js';
+import { markCluster, readCluster, type StoredCluster } from './cluster-store.js';
 import type { LeaseListener } from './lease.js';
 import type { LeaseCodec } from './lease-codec.js';
 import { leaseKey } from './lease-state.js';
 import { survey } from './lease-survey.js';
-import type { StoreSession } from './store-session.js';
+import type { SessionCall, StoreSession } from './store-session.js';
 
 export interface BootstrapOptions {
   readonly session: StoreSession;
@@ -44,22 +44,28 @@ export async function completeBootstrap(options: BootstrapOptions, ending: Abort
 
 async function bootstrapStep(options: BootstrapOptions, ending: AbortSignal): Promise<'completed' | 'known' | 'incomplete'> {
   const { session, random, codec } = options;
-  const cluster = await readCluster(session);
+  const call = { signal: ending };
+  const cluster = await readCluster(session, call);
   if (cluster === undefined || cluster.config.bootstrapped) return 'known';
-  const { absent } = survey(await session.list(), cluster.config, codec);
-  if (absent.length === 0) return (await markBootstrapped(session, cluster)) ? 'completed' : 'incomplete';
+  const { absent } = survey(await session.list(call), cluster.config, codec);
+  if (absent.length === 0) return (await markCluster(session, cluster, 'bootstrapped', call)) ? 'completed' : 'incomplete';
   let existing = 0;
   for (const id of shuffled(absent, random)) {
     if (ending.aborted || existing === YIELD_AFTER) return 'incomplete';
-    if ((await createVacant(session, codec, id)) === 'exists') existing += 1;
+    if ((await createVacant(session, codec, id, call)) === 'exists') existing += 1;
   }
   // Whoever marks the cluster has seen every object in a listing, not just an answer to its own writes.
   return bootstrapStep(options, ending);
 }
 
 /** Creates the object of an id that was never held. */
-export async function createVacant(session: StoreSession, codec: LeaseCodec, id: number): Promise<'created' | 'exists'> {
-  const result = await session.write(leaseKey(id), codec.encode({ kind: 'vacant' }), undefined);
+export async function createVacant(
+  session: StoreSession,
+  codec: LeaseCodec,
+  id: number,
+  call: SessionCall = {},
+): Promise<'created' | 'exists'> {
+  const result = await session.write(leaseKey(id), codec.encode({ kind: 'vacant' }), undefined, call);
   return result.status === 'written' ? 'created' : 'exists';
 }
 

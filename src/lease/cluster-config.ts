@@ -14,6 +14,8 @@ export interface ClusterConfig {
   readonly idWidth: number;
   /** True once every lease object has been seen to exist. From then on an absent one is damage. */
   readonly bootstrapped: boolean;
+  /** False until the store has passed the probe: whoever finds it so probes before using the store. Left out of the object once true. */
+  readonly proven: boolean;
 }
 
 /** The key of the cluster's settings. */
@@ -46,7 +48,7 @@ export function newCluster(wanted: WantedSettings): ClusterConfig {
   const least = leastGraceMs(durationMs);
   const { graceMs = Math.max(CLUSTER_DEFAULTS.graceMs, least) } = wanted;
   check('graceMs', graceMs, least, 3_600_000, `whole number of milliseconds (a thousandth of the duration, since clocks drift)`);
-  return { size: nodes, durationMs, graceMs, idWidth: idWidthFor(nodes), bootstrapped: false };
+  return { size: nodes, durationMs, graceMs, idWidth: idWidthFor(nodes), bootstrapped: false, proven: true };
 }
 
 /** @throws {ConfigError} for settings that no cluster could have, even where an existing cluster would overrule them */
@@ -61,7 +63,8 @@ function check(name: string, value: number, least: number, most: number, what: s
 
 /** The body of `cluster.json`; fields of `previous`, the body that it replaces, that we do not know are kept. */
 export function encodeCluster(config: ClusterConfig, previous?: string): string {
-  return JSON.stringify(previous === undefined ? config : { ...parseObject(previous), ...config });
+  const known = { ...config, proven: config.proven ? undefined : false };
+  return JSON.stringify(previous === undefined ? known : { ...parseObject(previous), ...known });
 }
 
 /** @throws {LeaseUnreadableError} when the object is not a cluster's settings */
@@ -76,5 +79,6 @@ export function decodeCluster(body: string): ClusterConfig {
     graceMs: readInteger(fields, 'graceMs', 0),
     idWidth: fields.idWidth === undefined ? idWidthFor(size) : readInteger(fields, 'idWidth', 8),
     bootstrapped: fields.bootstrapped,
+    proven: fields.proven !== false,
   };
 }

@@ -1,7 +1,7 @@
 import { StoreUnusableError } from '../errors.js';
 import { CLUSTER_KEY, type ClusterConfig, decodeCluster, encodeCluster, newCluster, type WantedSettings } from './cluster-config.js';
 import type { LeaseListener } from './lease.js';
-import type { StoreSession } from './store-session.js';
+import type { SessionCall, StoreSession } from './store-session.js';
 
 /** A cluster's settings as they are stored. */
 export interface StoredCluster {
@@ -16,8 +16,8 @@ export interface StoredCluster {
  * @throws {StoreUnusableError} when `cluster.json` is not what it should be: without it nobody knows how long a lease lasts
  * @throws {StoreError}
  */
-export async function readCluster(session: StoreSession): Promise<StoredCluster | undefined> {
-  const object = await session.read(CLUSTER_KEY);
+export async function readCluster(session: StoreSession, call: SessionCall = {}): Promise<StoredCluster | undefined> {
+  const object = await session.read(CLUSTER_KEY, call);
   if (object === undefined) return undefined;
   try {
     return { config: decodeCluster(object.body), body: object.body, etag: object.etag };
@@ -33,16 +33,24 @@ export async function readCluster(session: StoreSession): Promise<StoredCluster 
  * @throws {StoreError}
  */
 export async function createCluster(session: StoreSession, wanted: WantedSettings): Promise<'created' | 'exists'> {
-  const config = newCluster(wanted);
+  const config = { ...newCluster(wanted), proven: !session.store.remote };
   const result = await session.write(CLUSTER_KEY, { body: encodeCluster(config), metadata: {} }, undefined);
   return result.status === 'written' ? 'created' : 'exists';
 }
 
-/** Records that every lease object has been seen to exist. Resolves to false when somebody else changed the settings meanwhile. */
-export async function markBootstrapped(session: StoreSession, cluster: StoredCluster): Promise<boolean> {
-  if (cluster.config.bootstrapped) return true;
-  const body = encodeCluster({ ...cluster.config, bootstrapped: true }, cluster.body);
-  return (await session.write(CLUSTER_KEY, { body, metadata: {} }, cluster.etag)).status === 'written';
+/**
+ * Records that every lease object has been seen to exist, or that the store has passed the probe. Resolves to false when somebody else
+ * changed the settings meanwhile.
+ */
+export async function markCluster(
+  session: StoreSession,
+  cluster: StoredCluster,
+  mark: 'bootstrapped' | 'proven',
+  call: SessionCall = {},
+): Promise<boolean> {
+  if (cluster.config[mark]) return true;
+  const body = encodeCluster({ ...cluster.config, [mark]: true }, cluster.body);
+  return (await session.write(CLUSTER_KEY, { body, metadata: {} }, cluster.etag, call)).status === 'written';
 }
 
 /** Tells of every setting of our own that the cluster overrules. */

@@ -1,7 +1,7 @@
 import { ConfigError } from '../errors.js';
 import { readCluster } from './cluster-store.js';
 import { nativeCodec } from './lease-codec.js';
-import { evicted, leaseKey, type ReleasedLease } from './lease-state.js';
+import { availability, evicted, leaseKey, type ReleasedLease } from './lease-state.js';
 import type { StoreSession } from './store-session.js';
 
 /** What an operator's force-release came to. */
@@ -36,7 +36,8 @@ export async function evictHolder(session: StoreSession, nodeId: number): Promis
       return { kind: 'evicted', taskId: written.taskId, version: state.version };
     }
     if (state.kind !== 'held') return { kind: 'not-held', state: state.kind };
-    written = { state: evicted(state), taskId: state.taskId };
+    const expired = cluster !== undefined && availability(state, object.age, cluster.config.graceMs).kind === 'free';
+    written = { state: evicted(state, expired), taskId: state.taskId };
     try {
       const result = await session.write(key, nativeCodec.encode(written.state), object.etag);
       if (result.status === 'written') return { kind: 'evicted', taskId: state.taskId, version: written.state.version };

@@ -3,6 +3,7 @@ import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js'
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
 import { acquireLease } from './acquire-lease.js';
+import type { WantedSettings } from './cluster-config.js';
 import { initializeCluster, repairCluster } from './initialize.js';
 import { inspectCluster } from './inspect.js';
 import { StoreSession } from './store-session.js';
@@ -16,19 +17,22 @@ function setUp() {
   return { clock, bucket, store, session, acquire };
 }
 
+const initialize = (session: StoreSession, wanted: WantedSettings) =>
+  initializeCluster({ session, clock: new VirtualClock(), random: seededRandom(9), wanted });
+
 const wanted = { nodes: 4, durationMs: 15_000, graceMs: 1_000 };
 
 describe('nodelease init', () => {
   it('creates the settings and every object, and does nothing the second time', async () => {
     const { session, store } = setUp();
-    expect(await initializeCluster(session, wanted)).toMatchObject({ clusterCreated: true, created: [0, 1, 2, 3], damaged: [] });
+    expect(await initialize(session, wanted)).toMatchObject({ clusterCreated: true, created: [0, 1, 2, 3], damaged: [] });
     expect((await store.list()).objects.map(({ key, size }) => [key, size]).slice(0, 4)).toEqual([
       ['0.json', 0],
       ['1.json', 0],
       ['2.json', 0],
       ['3.json', 0],
     ]);
-    expect(await initializeCluster(session, wanted)).toMatchObject({
+    expect(await initialize(session, wanted)).toMatchObject({
       clusterCreated: false,
       created: [],
       cluster: { config: { size: 4, bootstrapped: true } },
@@ -39,16 +43,16 @@ describe('nodelease init', () => {
     const { session, store, acquire } = setUp();
     await store.create('cluster.json', '{"size":4,"durationMs":15000,"graceMs":1000,"bootstrapped":false}', {});
     const lease = await acquire();
-    expect(await initializeCluster(session, wanted)).toMatchObject({ clusterCreated: false, created: [1, 2, 3] });
+    expect(await initialize(session, wanted)).toMatchObject({ clusterCreated: false, created: [1, 2, 3] });
     expect(lease.isValid()).toBe(true);
     await lease.release();
   });
 
   it('reports an object that was deleted after bootstrap, and leaves it to a repair', async () => {
     const { session, bucket } = setUp();
-    await initializeCluster(session, wanted);
+    await initialize(session, wanted);
     bucket.remove('2.json');
-    expect(await initializeCluster(session, wanted)).toMatchObject({ created: [], damaged: [2] });
+    expect(await initialize(session, wanted)).toMatchObject({ created: [], damaged: [2] });
     expect(bucket.read('2.json')).toBeUndefined();
   });
 });
@@ -56,7 +60,7 @@ describe('nodelease init', () => {
 describe('nodelease init --repair', () => {
   it('restores a deleted object above the version that others know of, and keeps it off the market for a lease', async () => {
     const { session, bucket, acquire, clock } = setUp();
-    await initializeCluster(session, wanted);
+    await initialize(session, wanted);
     const lease = await acquire();
     lease.setKnownNodes({ 2: 41 });
     await clock.advance(5_000);
@@ -71,7 +75,7 @@ describe('nodelease init --repair', () => {
   it('restores an unreadable object above the version in its metadata or above the given one, whichever is higher', async () => {
     const { session, bucket } = setUp();
     bucket.create('1.json', 'garbage', { version: '9' });
-    await initializeCluster(session, wanted);
+    await initialize(session, wanted);
     expect(await repairCluster(session, 5)).toMatchObject([{ id: 1, version: 10 }]);
     bucket.remove('1.json');
     expect(await repairCluster(session, 50)).toMatchObject([{ id: 1, version: 51 }]);
@@ -79,7 +83,7 @@ describe('nodelease init --repair', () => {
 
   it('writes nothing where nothing is known of the versions', async () => {
     const { session, bucket } = setUp();
-    await initializeCluster(session, wanted);
+    await initialize(session, wanted);
     bucket.remove('1.json');
     expect(await repairCluster(session, undefined)).toEqual([{ id: 1, problem: 'is absent', version: undefined }]);
     expect(bucket.read('1.json')).toBeUndefined();
@@ -89,7 +93,7 @@ describe('nodelease init --repair', () => {
 describe('nodelease status', () => {
   it('tells every state apart', async () => {
     const { session, bucket, acquire, clock } = setUp();
-    await initializeCluster(session, { ...wanted, nodes: 6 });
+    await initialize(session, { ...wanted, nodes: 6 });
     const [first, second] = [await acquire(), await acquire()];
     await second.release();
     bucket.remove('3.json');

@@ -1,8 +1,9 @@
 import { explain, StoreUnusableError } from '../errors.js';
 import { absentIds, createVacant } from './bootstrap.js';
-import type { ClusterConfig, WantedSettings } from './cluster-config.js';
-import { createCluster, markBootstrapped, readCluster, reportOverruled, type StoredCluster } from './cluster-store.js';
+import type { ClusterConfig } from './cluster-config.js';
+import { markCluster, readCluster, reportOverruled, type StoredCluster } from './cluster-store.js';
 import { concurrently } from './concurrently.js';
+import { type EnsureClusterOptions, ensureCluster } from './ensure-cluster.js';
 import type { LeaseListener } from './lease.js';
 import { type LeaseCodec, nativeCodec } from './lease-codec.js';
 import { type LeaseState, leaseKey, versionOf } from './lease-state.js';
@@ -23,19 +24,16 @@ export interface InitializeReport {
 const WRITES = 16;
 
 /**
- * Creates the cluster's settings and every lease object that is missing. Safe beside running tasks and other calls of it;
+ * Creates the cluster's settings, after the probe, and every lease object that is missing. Safe beside running tasks and other calls of it;
  * interrupted and called again, it goes on where it was.
  *
  * @throws {ConfigError} when a setting is out of range
+ * @throws {StoreUnusableError} when the store fails the probe
  * @throws {StoreError}
  */
-export async function initializeCluster(
-  session: StoreSession,
-  wanted: WantedSettings,
-  emit: LeaseListener = () => undefined,
-): Promise<InitializeReport> {
-  const clusterCreated = (await readCluster(session)) === undefined && (await createCluster(session, wanted)) === 'created';
-  const cluster = await existingCluster(session);
+export async function initializeCluster(options: EnsureClusterOptions, emit: LeaseListener = () => undefined): Promise<InitializeReport> {
+  const { session, wanted } = options;
+  const { cluster, created: clusterCreated } = await ensureCluster(options);
   reportOverruled(wanted, cluster.config, emit);
   const absent = await absentIds(session, nativeCodec, cluster);
   if (cluster.config.bootstrapped) return { cluster, clusterCreated, created: [], damaged: absent };
@@ -54,7 +52,7 @@ async function markWhenComplete(session: StoreSession): Promise<void> {
   for (;;) {
     const cluster = await existingCluster(session);
     if ((await absentIds(session, nativeCodec, cluster)).length > 0) return;
-    if (await markBootstrapped(session, cluster)) return;
+    if (await markCluster(session, cluster, 'bootstrapped')) return;
   }
 }
 

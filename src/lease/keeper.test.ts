@@ -53,8 +53,8 @@ describe('a held lease', () => {
 
   it('counts its deadline from before the request was sent, however late the reply comes (rule 3)', async () => {
     const { clock, lease, network } = await hold();
-    network.fault = onWrites(() => clock.sleep(2_000));
-    await clock.advance(5_000);
+    network.fault = onWrites(() => clock.sleep(1_000));
+    await clock.advance(4_000);
     expect(lease.deadline).toBe(DURATION);
     await clock.advance(1_000);
     expect(lease.deadline).toBe(5_000 + DURATION);
@@ -153,6 +153,23 @@ describe('a held lease', () => {
     clock.freeze(DURATION);
     expect(lease.isValid()).toBe(false);
     await clock.advance(0);
+    expect(lease.signal.reason).toMatchObject({ reason: 'paused' });
+  });
+
+  it('notices within a second of waking that the machine was suspended, although timers stood still meanwhile', async () => {
+    class SuspendableClock extends VirtualClock {
+      suspendedMs = 0;
+      override monotonic() {
+        return super.monotonic() + this.suspendedMs;
+      }
+    }
+    const clock = new SuspendableClock();
+    const options = { clock, random: seededRandom(1), taskId: 'task', nodes: 1, durationMs: DURATION, graceMs: 1_000 };
+    const lease = await acquireLease({ store: new MemoryLeaseStore({ clock }), ...options });
+    await clock.advance(1_500);
+    clock.suspendedMs = 3_600_000;
+    expect(lease.isValid()).toBe(false);
+    await clock.advance(1_000);
     expect(lease.signal.reason).toMatchObject({ reason: 'paused' });
   });
 
@@ -261,6 +278,14 @@ describe("an operator's forced release", () => {
     await clock.advance(20_000);
     expect((await next).version).toBe(3);
     expect((await next).deadline - DURATION).toBeGreaterThan(evictedAt);
+  });
+
+  it('frees an id at once whose lease had expired anyway', async () => {
+    const { clock, session, network, direct } = await hold();
+    network.fault = () => Promise.reject(lost('not-applied'));
+    await clock.advance(20_000);
+    expect(await evictHolder(session, 0)).toMatchObject({ kind: 'evicted', version: 2 });
+    expect(nativeCodec.decode((await direct.read('0.json'))?.body ?? '', {})).toMatchObject({ kind: 'released', durationMs: 0 });
   });
 
   it('writes nothing when nobody holds the id', async () => {

@@ -6,6 +6,7 @@ import type { LeaseCodec } from './lease-codec.js';
 import { type HeldLease, type KnownNodes, leaseKey, released, renewed } from './lease-state.js';
 import type { LeaseTiming } from './lease-timing.js';
 import { retry } from './retry.js';
+import { sleepUntil } from './sleep-until.js';
 import type { StoreSession } from './store-session.js';
 
 /** A tenure as its acquiring write left it. */
@@ -113,7 +114,7 @@ export class Keeper implements Lease {
     const { clock, timing } = this.options;
     while (this.#state === 'held') {
       try {
-        await clock.sleep(this.#sentAt + timing.renewEveryMs - clock.monotonic(), this.#ending.signal);
+        await sleepUntil(clock, this.#sentAt + timing.renewEveryMs, this.#ending.signal);
         if (clock.monotonic() < this.#stopAt) await this.#renew();
         else this.#giveUp('no renewal came through in time');
       } catch (error) {

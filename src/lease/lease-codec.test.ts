@@ -82,7 +82,7 @@ describe('the native lease format', () => {
 });
 
 describe('cluster.json', () => {
-  const config = { size: 20, durationMs: 15_000, graceMs: 1_000, idWidth: 8, bootstrapped: true };
+  const config = { size: 20, durationMs: 15_000, graceMs: 1_000, idWidth: 8, bootstrapped: true, proven: true };
 
   it('is written and read as it always has been', () => {
     expect(encodeCluster(config)).toBe(golden('cluster'));
@@ -90,7 +90,16 @@ describe('cluster.json', () => {
   });
 
   it('keeps fields of other versions when it is rewritten', () => {
-    expect(JSON.parse(encodeCluster(config, '{"size":4,"drain":{"from":8}}'))).toEqual({ ...config, drain: { from: 8 } });
+    expect(JSON.parse(encodeCluster(config, '{"size":4,"drain":{"from":8}}'))).toEqual({
+      ...JSON.parse(golden('cluster')),
+      drain: { from: 8 },
+    });
+  });
+
+  it('says so for as long as the store has not been proven', () => {
+    const body = encodeCluster({ ...config, proven: false });
+    expect([JSON.parse(body).proven, decodeCluster(body).proven]).toEqual([false, false]);
+    expect(encodeCluster(config, body)).toBe(golden('cluster'));
   });
 
   it.each([

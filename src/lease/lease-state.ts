@@ -152,8 +152,8 @@ export function released(held: HeldLease): ReleasedLease {
 
 /**
  * An operator's force-release (rule 9): the version rises, and the holder finds a conflict when it renews. Until then it trusts its
- * lease, so nobody may take the id for as long as that can last (rule 1).
+ * lease, so nobody may take the id for as long as that can last (rule 1); not at all when it had `expired` already.
  */
-export function evicted(held: HeldLease): ReleasedLease {
-  return { kind: 'released', version: held.version + 1, timestamp: held.timestamp, durationMs: held.durationMs };
+export function evicted(held: HeldLease, expired = false): ReleasedLease {
+  return { kind: 'released', version: held.version + 1, timestamp: held.timestamp, durationMs: expired ? 0 : held.durationMs };
 }

@@ -12,7 +12,8 @@ import {
 /** How far apart two clocks may run, as a share: generous against the 200 ppm of a bad quartz. */
 const DRIFT = 500e-6;
 
-interface SessionCall {
+/** How one call of a session is made. */
+export interface SessionCall {
   /** How long to wait for the answer, in milliseconds; the session's default unless given. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;

@@ -1,14 +1,16 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { acquireLease } from '../lease/acquire-lease.js';
 import type { Lease, LeaseEvent, LeaseLostError } from '../lease/lease.js';
-import { graceAfterLoss } from '../lease/loss.js';
+import { sleepUntil } from '../lease/sleep-until.js';
 import type { LeaseStore } from '../store/lease-store.js';
 import { openStore } from '../store/open-store.js';
 import { systemClock, systemRandom } from '../system.js';
 import { cloneable, type FromWorker, type ToWorker, toWire, type WorkerSettings } from './messages.js';
 
-/** What a main thread gets at the least to act on a loss before it is killed, in milliseconds: a message has to reach it. */
-const LEAST_PATIENCE_MS = 100;
+/** What a main thread gets to act on a loss where somebody else may hold the id already, in milliseconds: a message has to reach it. */
+const TAKEN_PATIENCE_MS = 100;
+/** How long before the deadline a main thread that is still there is killed, in milliseconds. One that can act has exited before. */
+const KILL_MARGIN_MS = 30;
 
 /**
  * The keeper in a thread of its own: it acquires and renews while the main thread is free to block. The deadline stands in
@@ -17,7 +19,8 @@ const LEAST_PATIENCE_MS = 100;
 class KeeperThread {
   readonly #deadline: BigInt64Array;
   readonly #stopWaiting = new AbortController();
-  readonly #lossSeen = new AbortController();
+  /** Aborts when the main thread asks for the release, and so says that its work has ended: it is not to be killed then. */
+  readonly #workEnded = new AbortController();
   #store: LeaseStore | undefined;
   #lease: Lease | undefined;
 
@@ -57,10 +60,8 @@ class KeeperThread {
       case 'known-nodes':
         this.#lease?.setKnownNodes(message.versions);
         break;
-      case 'loss-seen':
-        this.#lossSeen.abort();
-        break;
       case 'release':
+        this.#workEnded.abort();
         this.#publish(0);
         void this.#lease?.release().then(() => this.#finish({ type: 'released' }));
     }
@@ -76,13 +77,14 @@ class KeeperThread {
     this.#publish(0);
     this.#post({ type: 'lost', error: toWire(error) });
     if (!this.settings.killOnLoss) return;
-    const patienceMs = Math.max(LEAST_PATIENCE_MS, graceAfterLoss(error, systemClock.monotonic()));
-    const seen = await systemClock.sleep(patienceMs, this.#lossSeen.signal).then(
-      () => false,
-      () => true,
-    );
-    // The main thread is blocked and cannot be asked any more. A signal ends it, where process.exit() in a thread would not.
-    if (!seen) process.kill(process.pid, 'SIGKILL');
+    const killAt = error.reason === 'unreachable' ? error.deadline - KILL_MARGIN_MS : systemClock.monotonic() + TAKEN_PATIENCE_MS;
+    try {
+      await sleepUntil(systemClock, killAt, this.#workEnded.signal);
+    } catch {
+      return;
+    }
+    // The main thread is blocked, for it would have exited by now. A signal ends it, where process.exit() in a thread would not.
+    process.kill(process.pid, 'SIGKILL');
   }
 
   #publish(deadline: number): void {

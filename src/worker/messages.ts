@@ -22,7 +22,6 @@ export interface WorkerSettings {
 export type ToWorker =
   | { readonly type: 'abort' }
   | { readonly type: 'known-nodes'; readonly versions: Readonly<Record<number, number>> }
-  | { readonly type: 'loss-seen' }
   | { readonly type: 'release' };
 
 /** From the keeper's thread to the main one. */

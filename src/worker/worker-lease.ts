@@ -10,6 +10,7 @@ class WorkerLease implements Lease {
   #state: 'held' | 'lost' | 'released' = 'held';
   #releasing: Promise<void> | undefined;
   #ended: () => void = () => undefined;
+  #threadGone = false;
 
   constructor(
     readonly id: number,
@@ -41,6 +42,7 @@ class WorkerLease implements Lease {
 
   release(): Promise<void> {
     this.#releasing ??= new Promise<void>((resolve) => {
+      if (this.#threadGone) return resolve();
       this.#ended = resolve;
       if (this.#state === 'held') this.#state = 'released';
       this.#send({ type: 'release' });
@@ -60,6 +62,7 @@ class WorkerLease implements Lease {
 
   /** The thread is gone: nobody renews any more. */
   threadEnded(cause?: unknown): void {
+    this.#threadGone = true;
     this.#ended();
     const deadline = this.deadline;
     if (this.#state !== 'held') return;
@@ -69,7 +72,8 @@ class WorkerLease implements Lease {
   #lose(error: LeaseLostError): void {
     if (this.#state !== 'held') return;
     this.#state = 'lost';
-    this.#send({ type: 'loss-seen' });
+    // Nothing is left to renew: the thread is no reason for the process to stay.
+    this.thread.unref();
     this.#lost.abort(error);
     this.emit({ type: 'lost', error });
   }
