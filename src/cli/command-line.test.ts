@@ -22,6 +22,8 @@ async function run(args: string[], env: Record<string, string> = {}) {
       },
       onWarning: () => undefined,
       logFormat: 'json',
+      screen: () => undefined,
+      program: ['nodelease'],
     },
     '1.2.3',
   );

@@ -36,6 +36,55 @@ export async function runCommandLine(args: readonly string[], io: Io, version: s
     });
   addSettings(run);
 
+  const init = addCommand(program, io, 'init', 'create the settings and all lease objects of a cluster')
+    .option('--repair', 'restore damaged lease objects')
+    .option('--above-version <n>', 'with --repair: a version that no tenure of a damaged node id has exceeded')
+    .action(async ({ repair = false, aboveVersion: text }: { repair?: boolean; aboveVersion?: string }) => {
+      if (text !== undefined && !repair) throw new UsageError('--above-version is of use with --repair only');
+      const settings = settingsOf(init, io, INIT_SETTINGS);
+      const { initCommand, parseAboveVersion } = await import('./init-command.js');
+      exitCode = await initCommand({ repair, aboveVersion: parseAboveVersion(text) }, settings, io);
+    });
+  addSettings(init, INIT_SETTINGS);
+
+  const status = addCommand(program, io, 'status', 'show who holds which node id')
+    .option('--json', 'one JSON object, on one line')
+    .option('--watch', 'look again every second, until interrupted')
+    .option('--all', 'show all node ids, also where they do not fit the terminal')
+    .action(async ({ json = false, watch = false, all = false }: Flags<'json' | 'watch' | 'all'>) => {
+      const settings = settingsOf(status, io, STORE_SETTINGS);
+      const { statusCommand } = await import('./status-command.js');
+      exitCode = await statusCommand({ json, watch, all }, settings, io);
+    });
+  addSettings(status, STORE_SETTINGS);
+
+  const release = addCommand(program, io, 'release', 'take a node id away from its holder')
+    .argument('<id>', 'the node id')
+    .option('--force', 'do it')
+    .action(async (text: string, { force = false }: Flags<'force'>) => {
+      const { parseNodeId, releaseCommand, whyForce } = await import('./release-command.js');
+      const id = parseNodeId(text);
+      if (!force) throw new UsageError(whyForce(id));
+      exitCode = await releaseCommand(id, settingsOf(release, io, STORE_SETTINGS), io);
+    });
+  addSettings(release, STORE_SETTINGS);
+
+  const doctor = addCommand(program, io, 'doctor', 'prove that the store keeps its conditions, and look for damage')
+    .option('--json', 'one JSON object, on one line')
+    .action(async ({ json = false }: Flags<'json'>) => {
+      const settings = settingsOf(doctor, io, STORE_SETTINGS);
+      const { doctorCommand } = await import('./doctor-command.js');
+      exitCode = await doctorCommand({ json }, settings, io);
+    });
+  addSettings(doctor, STORE_SETTINGS);
+
+  addCommand(program, io, 'demo', 'run a local fleet on the embedded store, to see it work')
+    .option('--once', 'end when one take-over has been shown')
+    .action(async ({ once = false }: Flags<'once'>) => {
+      const { demoCommand } = await import('./demo-command.js');
+      exitCode = await demoCommand({ once }, io);
+    });
+
   try {
     if (own.length === 0) throw new UsageError('no command given: see nodelease --help');
     await program.parseAsync([...own], { from: 'user' });
@@ -47,6 +96,13 @@ export async function runCommandLine(args: readonly string[], io: Io, version: s
     return ExitCode.usage;
   }
 }
+
+/** What a command that looks at a store needs to know. */
+const STORE_SETTINGS: readonly SettingName[] = ['store', 'endpoint', 'region', 'log-level'];
+const INIT_SETTINGS: readonly SettingName[] = ['nodes', 'duration', 'grace', ...STORE_SETTINGS];
+
+/** Options without a value, as commander hands them over. */
+type Flags<Name extends string> = { readonly [name in Name]?: boolean };
 
 /** The command line as a whole is wrong, rather than one setting. */
 class UsageError extends Error {}
@@ -69,18 +125,21 @@ function settleOutput(command: Command, io: Io): void {
     });
 }
 
-function addSettings(command: Command): void {
+function addSettings(command: Command, names?: readonly SettingName[]): void {
   for (const { name, argument, description } of SETTINGS) {
+    if (names && !names.includes(name)) continue;
     command.addOption(new Option(`--${name} <${argument}>`, `${description} [${environmentName(name)}]`));
   }
 }
 
-function settingsOf(command: Command, { env, hostname }: Io): Settings {
+/** @param names the settings that the command knows; variables of others are none of its business. All of them unless given */
+function settingsOf(command: Command, { env: surroundings, hostname }: Io, names?: readonly SettingName[]): Settings {
   const given: Record<string, unknown> = command.opts();
   const flags: Partial<Record<SettingName, string>> = {};
   for (const { name } of SETTINGS) {
     const value = given[new Option(`--${name}`).attributeName()];
     if (typeof value === 'string') flags[name] = value;
   }
+  const env = names ? Object.fromEntries(names.map(environmentName).map((name) => [name, surroundings[name]])) : surroundings;
   return readSettings({ flags, env, hostname });
 }

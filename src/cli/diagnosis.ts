@@ -1,9 +1,9 @@
-import type { ClusterConfig } from '../lease/cluster-config.js';
 import type { ClusterStatus } from '../lease/inspect.js';
 import type { Interval } from '../store/lease-store.js';
 import type { ProbeReport, ProbeStatus } from '../store/probe-report.js';
 import { type Damage, damageOf } from './damage.js';
 import { formatSetting, formatSpan } from './span.js';
+import { type ClusterReport, clusterReport } from './status-report.js';
 
 /** One line of what `doctor` found. */
 export interface Finding {
@@ -27,7 +27,7 @@ export interface Diagnosis {
   /** The store's clock minus this host's, in milliseconds; null when the store tells no time. */
   readonly clockOffsetMs: readonly [min: number, max: number] | null;
   /** Null when there is no cluster, or it could not be read. */
-  readonly cluster: ClusterConfig | null;
+  readonly cluster: ClusterReport | null;
   readonly damaged: readonly Damage[];
 }
 
@@ -42,42 +42,56 @@ const SIGNATURE_LIMIT_MS = 15 * 60_000;
 
 /** The findings of a probe that got through: its checks, the latency, the clock. */
 export function probeFindings({ checks, latencyMs, requests, clockOffsetMs }: ProbeReport): Finding[] {
-  const latency = `median of ${requests} requests: ${latencyMs.toFixed(1)} ms`;
-  return [...checks, { id: 'latency', title: 'answers in time', status: 'ok', detail: latency }, clockFinding(clockOffsetMs)];
+  const latency = `${latencyMs.toFixed(1)} ms, the median of ${requests} requests`;
+  return [...checks, { id: 'latency', title: 'latency', status: 'ok', detail: latency }, clockFinding(clockOffsetMs)];
 }
 
 /** How the store's clock and this host's compare: for people. No lease rests on it, but signatures of AWS do. */
 export function clockFinding({ min, max }: Interval): Finding {
-  const finding = (status: ProbeStatus, detail: string): Finding => ({ id: 'clock', title: 'compares with this host’s clock', status, detail });
-  if (!Number.isFinite(min) || !Number.isFinite(max)) return finding('ok', 'it tells no time');
+  const finding = (status: ProbeStatus, detail: string): Finding => ({
+    id: 'clock',
+    title: 'clock',
+    status,
+    detail,
+  });
+  if (!Number.isFinite(min) || !Number.isFinite(max)) return finding('ok', 'tells no time');
   const least = min > 0 ? min : max < 0 ? -max : 0;
-  if (least <= NOTEWORTHY_OFFSET_MS) return finding('ok', 'no noteworthy difference');
+  if (least <= NOTEWORTHY_OFFSET_MS) return finding('ok', 'agrees with that of this host');
   const direction = min > 0 ? 'ahead of' : 'behind';
   const harm = `harmless for leases, which trust no host’s clock, but AWS refuses signatures that are ${formatSetting(SIGNATURE_LIMIT_MS)} off`;
-  return finding('warning', `at least ${formatSpan(least)} ${direction} it (${harm})`);
+  return finding('warning', `at least ${formatSpan(least)} ${direction} that of this host (${harm})`);
 }
 
 /** The findings of a look at the cluster, or at its absence. */
 export function clusterFindings(status: ClusterStatus | undefined): Finding[] {
-  const finding = (state: ProbeStatus, detail: string): Finding => ({ id: 'cluster', title: 'has a cluster', status: state, detail });
+  const finding = (state: ProbeStatus, detail: string): Finding => ({ id: 'cluster', title: 'cluster', status: state, detail });
   if (status === undefined) return [finding('ok', 'none yet: nodelease init creates one, and so does the first nodelease run')];
   const { size, durationMs, graceMs, bootstrapped } = status.cluster;
   const held = status.nodes.filter(({ state }) => state === 'held').length;
   const pending = bootstrapped ? '' : ', not all lease objects have been created yet';
   return [
-    finding('ok', `${size} node ids, ${held} of them held; duration ${formatSetting(durationMs)}, grace ${formatSetting(graceMs)}${pending}`),
-    ...damageOf(status).map(({ id, problem }): Finding => ({ id: `node-id-${id}`, title: `keeps node id ${id}`, status: 'fault', detail: problem })),
+    finding(
+      'ok',
+      `${size} node ids, ${held} of them held; duration ${formatSetting(durationMs)}, grace ${formatSetting(graceMs)}${pending}`,
+    ),
+    ...damageFindings(damageOf(status)),
     costFinding(durationMs),
   ];
+}
+
+function damageFindings(damage: readonly Damage[]): Finding[] {
+  const finding = (status: ProbeStatus, detail: string): Finding => ({ id: 'lease-objects', title: 'lease objects', status, detail });
+  if (damage.length === 0) return [finding('ok', 'none is damaged')];
+  return damage.map(({ id, problem }) => finding('fault', `node id ${id}: ${problem} (nodelease init --repair restores it)`));
 }
 
 function costFinding(durationMs: number): Finding {
   const writes = Math.round((MONTH_MS / durationMs) * RENEWALS_PER_DURATION).toLocaleString('en-US');
   return {
     id: 'cost',
-    title: 'is asked',
+    title: 'cost',
     status: 'ok',
-    detail: `${writes} times a month (PUT) by each node that holds a lease: ${RENEWALS_PER_DURATION} renewals per ${formatSetting(durationMs)}`,
+    detail: `${writes} writes (PUT) a month for each node id that is held: ${RENEWALS_PER_DURATION} renewals per ${formatSetting(durationMs)}`,
   };
 }
 
@@ -93,8 +107,9 @@ export function diagnosis(
     ok: findings.every(({ status }) => status !== 'fault'),
     findings,
     latencyMs: facts.probe?.latencyMs ?? null,
-    clockOffsetMs: offset && Number.isFinite(offset.min) && Number.isFinite(offset.max) ? [Math.floor(offset.min), Math.ceil(offset.max)] : null,
-    cluster: facts.status?.cluster ?? null,
+    clockOffsetMs:
+      offset && Number.isFinite(offset.min) && Number.isFinite(offset.max) ? [Math.floor(offset.min), Math.ceil(offset.max)] : null,
+    cluster: facts.status ? clusterReport(facts.status.cluster) : null,
     damaged: facts.status === undefined ? [] : damageOf(facts.status),
   };
 }

@@ -44,7 +44,7 @@ export async function examine(session: StoreSession, options: ProbeOptions): Pro
     probe = await probeStore(store, options);
     findings.push(...probeFindings(probe));
   } catch (error) {
-    findings.push(failure('probe', 'can be used', error, options.signal));
+    findings.push(failure('store', 'store', error, options.signal));
   }
   // Who cannot be reached once need not be waited for a second time.
   if (probe !== undefined) {
@@ -52,7 +52,7 @@ export async function examine(session: StoreSession, options: ProbeOptions): Pro
       status = await inspectCluster(session);
       findings.push(...clusterFindings(status));
     } catch (error) {
-      findings.push(failure('cluster', 'has a cluster', error, options.signal));
+      findings.push(failure('cluster', 'cluster', error, options.signal));
     }
   }
   options.signal?.throwIfAborted();
@@ -77,7 +77,7 @@ export function showDiagnosis(result: Diagnosis, { json }: DoctorOptions, io: Io
   }
   if (result.ok) return ExitCode.ok;
   const faults = result.findings.filter(({ status }) => status === 'fault').map(({ detail }) => detail);
-  complain(io, `${result.store} is not fit for leases: ${faults.join('; ')}`);
+  complain(io, `${result.store}: ${faults.length} ${faults.length === 1 ? 'fault' : 'faults'}: ${faults.join('; ')}`);
   return ExitCode.storeUnusable;
 }
 

@@ -5,7 +5,7 @@ const BEGIN = '\x1b[?25l\x1b[?7l';
 const END = '\x1b[?7h\x1b[?25h';
 const CLEAR = '\x1b[2J';
 const HOME = '\x1b[H';
-const TO_END_OF_LINE = '\x1b[K';
+const ERASE_LINE = '\x1b[K';
 const TO_END_OF_SCREEN = '\x1b[J';
 
 /** A picture on a terminal that is drawn again and again in the same place, without flicker. */
@@ -18,7 +18,8 @@ export class Frame {
   draw(lines: readonly string[]): void {
     const start = this.#begun ? HOME : BEGIN + CLEAR + HOME;
     this.#begun = true;
-    this.io.stdout(`${start}${lines.map((line) => `${line}${TO_END_OF_LINE}\n`).join('')}${TO_END_OF_SCREEN}`);
+    // Erased first: behind a line that fills its row the cursor still stands on the last character.
+    this.io.stdout(`${start}${lines.map((line) => `${ERASE_LINE}${line}\n`).join('')}${TO_END_OF_SCREEN}`);
   }
 
   /** Gives the cursor back, below the last picture. Idempotent. */

@@ -39,12 +39,13 @@ export async function initialize(
   io: Io,
 ): Promise<number> {
   const { store } = session;
+  // Before anything is written, and with an eye on the ages, which takes longer than what every start can afford.
   if (store.remote && (await readCluster(session)) === undefined) {
     const { checks } = await probeStore(store, io);
     const faults = checks.filter(({ status }) => status === 'fault').map(({ detail }) => detail);
     if (faults.length > 0) throw new StoreUnusableError(`${store.url}: the store cannot be trusted with leases: ${faults.join('; ')}`);
   }
-  const report = await initializeCluster(session, wanted, (event) => warnOfOverruled(event, io));
+  const report = await initializeCluster({ session, clock: io.clock, random: io.random, wanted }, (event) => warnOfOverruled(event, io));
   for (const line of outcome(store.url, report)) say(io, line);
   // Objects that were all created by this very call are known to be sound.
   if (report.created.length === report.cluster.config.size) return ExitCode.ok;
@@ -67,7 +68,10 @@ function outcome(url: string, { cluster: { config }, clusterCreated, created }: 
 function warnOfOverruled(event: LeaseEvent, io: Io): void {
   if (event.type !== 'setting-overruled') return;
   const show = (value: number) => (event.setting === 'nodes' ? String(value) : formatSetting(value));
-  complain(io, `warning: --${event.setting} ${show(event.own)} is overruled: the cluster exists, and its stored ${show(event.stored)} counts`);
+  complain(
+    io,
+    `warning: --${event.setting} ${show(event.own)} is overruled: the cluster exists, and its stored ${show(event.stored)} counts`,
+  );
 }
 
 /**
@@ -86,13 +90,14 @@ export async function repair(session: StoreSession, aboveVersion: number | undef
 
 function sayRepair({ id, problem, version }: Repair, aboveVersion: number | undefined, io: Io): void {
   const what = problem.startsWith('lease object') ? problem : `lease object ${problem}`;
-  if (version !== undefined) return say(io, `node id ${id}: ${what}: restored at version ${version}`);
+  if (version !== undefined) say(io, `node id ${id}: ${what}: restored at version ${version}`);
+  else complain(io, `node id ${id}: ${what}: not restored, ${whyNot(aboveVersion)}`);
+}
+
+function whyNot(aboveVersion: number | undefined): string {
   // With a version to go by, only somebody else's write can have come in between.
-  if (aboveVersion !== undefined) return complain(io, `node id ${id}: ${what}: not restored, it changed meanwhile: try again`);
-  complain(
-    io,
-    `node id ${id}: ${what}: not restored, nothing is known of its versions: give --above-version N, where N is at least the highest version ever used`,
-  );
+  if (aboveVersion !== undefined) return 'it changed meanwhile: try again';
+  return 'nothing is known of its versions: add --above-version N, where N is at least the highest version that was ever used';
 }
 
 /**

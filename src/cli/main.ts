@@ -1,27 +1,50 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
+import { isatty } from 'node:tty';
+import { fileURLToPath } from 'node:url';
 import { systemClock, systemRandom } from '../system.js';
 import { runCommandLine } from './command-line.js';
+import type { Screen } from './io.js';
 
 // The only file that touches the process' arguments, environment and exit.
 
 const packageFile: { version: string } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
 
-process.exit(
-  await runCommandLine(
-    process.argv.slice(2),
-    {
-      env: process.env,
-      hostname: hostname(),
-      processId: process.pid,
-      clock: systemClock,
-      random: systemRandom,
-      signals: process,
-      stdout: (text) => process.stdout.write(text),
-      stderr: (text) => process.stderr.write(text),
-      onWarning: (listener) => process.removeAllListeners('warning').on('warning', listener),
-      logFormat: !process.stderr.isTTY ? 'json' : process.env.NO_COLOR ? 'plain' : 'color',
-    },
-    packageFile.version,
-  ),
+const STANDARD_OUTPUT = 1;
+
+// Not asked for before it is needed: node makes a pipe non-blocking when it opens it, and `run` leaves it to its child.
+function screen(): Screen | undefined {
+  if (!isatty(STANDARD_OUTPUT)) return undefined;
+  const { columns, rows } = process.stdout;
+  return { columns: columns || 80, rows: rows || 24, color: !process.env.NO_COLOR && process.env.TERM !== 'dumb' };
+}
+
+let answered = Promise.resolve();
+
+function answer(text: string): void {
+  // Whoever has read enough, such as head, wants no more: a command that is still at work ends in order, without a complaint.
+  if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', () => process.kill(process.pid, 'SIGTERM'));
+  answered = new Promise((resolve) => process.stdout.write(text, () => resolve()));
+}
+
+const exitCode = await runCommandLine(
+  process.argv.slice(2),
+  {
+    env: process.env,
+    hostname: hostname(),
+    processId: process.pid,
+    clock: systemClock,
+    random: systemRandom,
+    signals: process,
+    stdout: answer,
+    stderr: (text) => process.stderr.write(text),
+    onWarning: (listener) => process.removeAllListeners('warning').on('warning', listener),
+    logFormat: !process.stderr.isTTY ? 'json' : process.env.NO_COLOR ? 'plain' : 'color',
+    screen,
+    program: [process.execPath, fileURLToPath(new URL('./nodelease.js', import.meta.url))],
+  },
+  packageFile.version,
 );
+// A pipe whose reader is slow takes the rest of a long answer later.
+await answered;
+process.exit(exitCode);

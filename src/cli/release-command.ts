@@ -13,7 +13,7 @@ import { complain, onStore, say } from './store-command.js';
 /** What somebody who did not say `--force` is told. */
 export function whyForce(id: number): string {
   return (
-    `release ${id} takes the node id away from its holder, who notices at its next renewal only; others get it when duration and grace have passed. ` +
+    `release takes node id ${id} away from its holder, who notices at its next renewal only; others get it when duration and grace have passed. ` +
     'It is not a way to stop a task: for that, send it SIGTERM. Add --force to do it'
   );
 }
@@ -40,7 +40,7 @@ export async function releaseId(session: StoreSession, id: number, io: Io): Prom
     const eviction = await evictHolder(session, id);
     if (eviction.kind === 'evicted') {
       say(io, `node id ${id} is taken away from task ${eviction.taskId}: its version is ${eviction.version} now`);
-      say(io, `the task stops at its next renewal, others may take the id in ${formatSetting(durationMs + graceMs)}`);
+      say(io, `the task stops at its next renewal, others may take the id in ${formatSetting(durationMs + graceMs)} at the latest`);
     } else if (eviction.state === 'absent' && bootstrapped) {
       say(io, `node id ${id} is not held, and cannot be: its lease object is absent (nodelease init --repair restores it)`);
     } else say(io, `node id ${id} is not held: it is ${eviction.state === 'absent' ? 'vacant' : eviction.state}, nothing was changed`);

@@ -7,9 +7,9 @@ import { Frame } from './frame.js';
 import { paintFor, printable } from './ink.js';
 import type { Io, Screen } from './io.js';
 import { Interrupted, SignalRelay } from './signal-relay.js';
-import { complain, onStore } from './store-command.js';
 import { statusReport } from './status-report.js';
 import { statusTable } from './status-table.js';
+import { complain, onStore } from './store-command.js';
 import { cut } from './table.js';
 
 /** How `status` shows what it sees. */
@@ -87,7 +87,9 @@ function show(
   const screen = io.screen();
   if (screen && !options.json) {
     const maxLines = Math.max(4, screen.rows - 1);
-    const lines = snapshot(session, status, { ...options, all: false }, screen, maxLines - 1).trimEnd().split('\n');
+    const lines = snapshot(session, status, { ...options, all: false }, screen, maxLines - 1)
+      .trimEnd()
+      .split('\n');
     if (failure !== undefined) lines.push(paintFor(screen.color)(cut(`as it was: ${printable(failure)}`, screen.columns), 'red'));
     frame.draw(lines);
   } else if (failure !== undefined) complain(io, failure);
@@ -102,8 +104,11 @@ function snapshot(
   maxLines: number | undefined,
 ): string {
   if (json) return `${JSON.stringify(statusReport(url, status))}\n`;
-  if (status === undefined) return `There is no cluster at ${printable(url)} yet: nodelease init creates one, and so does the first nodelease run.\n`;
-  return statusTable(status, { screen, maxLines }).map((line) => `${line}\n`).join('');
+  if (status === undefined)
+    return `There is no cluster at ${printable(url)} yet: nodelease init creates one, and so does the first nodelease run.\n`;
+  return statusTable(status, { screen, maxLines })
+    .map((line) => `${line}\n`)
+    .join('');
 }
 
 /** A look that is under way may take as long as the store's time-outs; who interrupts it does not want to wait for that. */

@@ -6,10 +6,13 @@ import { problemOf } from './damage.js';
 export interface StatusReport {
   readonly store: string;
   /** Null when there is no cluster yet. */
-  readonly cluster: ClusterConfig | null;
+  readonly cluster: ClusterReport | null;
   /** In ascending order of the ids. */
   readonly nodes: readonly NodeReport[];
 }
+
+/** The settings of a cluster in a report. */
+export type ClusterReport = Pick<ClusterConfig, 'size' | 'durationMs' | 'graceMs' | 'idWidth' | 'bootstrapped'>;
 
 /** One node id in a {@link StatusReport}. */
 export interface NodeReport {
@@ -32,12 +35,12 @@ export interface NodeReport {
 /** The report on a cluster, or on its absence. */
 export function statusReport(store: string, status: ClusterStatus | undefined): StatusReport {
   if (status === undefined) return { store, cluster: null, nodes: [] };
-  const { size, durationMs, graceMs, idWidth, bootstrapped } = status.cluster;
-  return {
-    store,
-    cluster: { size, durationMs, graceMs, idWidth, bootstrapped },
-    nodes: status.nodes.map((node) => nodeReport(node, status.cluster)),
-  };
+  return { store, cluster: clusterReport(status.cluster), nodes: status.nodes.map((node) => nodeReport(node, status.cluster)) };
+}
+
+/** What a report says of a cluster's settings. */
+export function clusterReport({ size, durationMs, graceMs, idWidth, bootstrapped }: ClusterConfig): ClusterReport {
+  return { size, durationMs, graceMs, idWidth, bootstrapped };
 }
 
 function nodeReport(node: NodeStatus, cluster: ClusterConfig): NodeReport {

@@ -1,11 +1,11 @@
-import type { Interval } from '../store/lease-store.js';
 import type { ClusterStatus, NodeStatus } from '../lease/inspect.js';
+import type { Interval } from '../store/lease-store.js';
 import { problemOf } from './damage.js';
 import { type Ink, type Paint, paintFor } from './ink.js';
 import type { Screen } from './io.js';
 import { formatSetting, formatSpan } from './span.js';
 import { expiresInMs } from './status-report.js';
-import { type Cell, type Column, renderTable } from './table.js';
+import { type Cell, type Column, cut, renderTable } from './table.js';
 
 const COLUMNS: readonly Column[] = [
   { title: 'ID', align: 'right' },
@@ -55,11 +55,13 @@ export function statusTable(status: ClusterStatus, { screen, maxLines = Number.P
   // One more line is for the note that says how many are left out.
   const shown = all ? nodes : mostTelling(status, Math.max(1, maxLines - overhead - 1));
   const rows = shown.map((node) => row(node, cluster));
+  // A terminal has no room for a column that is empty; whoever reads a pipe wants the same columns every time.
+  const columns = screen !== undefined && shown.every((node) => problemOf(node, cluster) === undefined) ? COLUMNS.slice(0, -1) : COLUMNS;
   const left = nodes.length - shown.length;
   return [
-    ...renderTable(COLUMNS, rows, { width: screen?.columns, paint }),
+    ...renderTable(columns, rows, { width: screen?.columns, paint }),
     ...(left > 0 ? [paint(`… and ${left} more (nodelease status --all shows them)`, 'dim')] : []),
-    summary(status, paint),
+    fittedSummary(status, screen, paint),
   ];
 }
 
@@ -70,7 +72,7 @@ function row(node: NodeStatus, cluster: ClusterStatus['cluster']): Cell[] {
     { text: node.state, ink: problem === undefined ? INKS[node.state] : 'red' },
     { text: node.version === 0 ? '-' : String(node.version), ink: node.version === 0 ? 'dim' : undefined },
     { text: node.taskId ?? '' },
-    { text: node.state === 'held' || node.state === 'expired' ? ageText(node.age) : '' },
+    { text: ageText(node.age) },
     expiryCell(node),
     { text: problem ?? '', ink: 'red' },
   ];
@@ -96,6 +98,11 @@ function mostTelling(status: ClusterStatus, limit: number): NodeStatus[] {
     .sort((a, b) => weight(a) - weight(b) || a.id - b.id)
     .slice(0, limit)
     .sort((a, b) => a.id - b.id);
+}
+
+function fittedSummary(status: ClusterStatus, screen: Screen | undefined, paint: Paint): string {
+  const plain = summary(status, (text) => text);
+  return screen !== undefined && plain.length > screen.columns ? cut(plain, screen.columns) : summary(status, paint);
 }
 
 function summary(status: ClusterStatus, paint: Paint): string {

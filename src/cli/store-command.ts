@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import type { Settings } from '../config.js';
 import { ConfigError, explain } from '../errors.js';
 import { StoreSession } from '../lease/store-session.js';
-import { exitCodeOf, exitCodeOfSignal, ExitCode } from './exit-codes.js';
+import { ExitCode, exitCodeOf, exitCodeOfSignal } from './exit-codes.js';
 import { printable } from './ink.js';
 import type { Io } from './io.js';
 import { Interrupted } from './signal-relay.js';
@@ -19,10 +19,15 @@ const REQUEST_TIMEOUT_MS = 5_000;
 export async function onStore(settings: Settings, io: Io, act: (session: StoreSession) => Promise<number>): Promise<number> {
   const { store: url, endpoint, region } = settings;
   const { clock, random } = io;
+  io.onWarning((warning) => complain(io, `warning: ${explain(warning)}`));
   try {
     const { openStore } = await import('../store/open-store.js');
     const options = { clock, random, requestTimeoutMs: REQUEST_TIMEOUT_MS };
-    const store = await openStore(url, { ...options, ...(endpoint !== undefined && { endpoint }), ...(region !== undefined && { region }) });
+    const store = await openStore(url, {
+      ...options,
+      ...(endpoint !== undefined && { endpoint }),
+      ...(region !== undefined && { region }),
+    });
     try {
       return await act(new StoreSession(store, clock, REQUEST_TIMEOUT_MS));
     } finally {

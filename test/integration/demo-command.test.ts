@@ -1,0 +1,95 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { killAll, runCli, type TestProcess } from '../support/processes.js';
+import { childrenOf, untilDead } from './run-support.js';
+
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'nodelease-demo-test-'));
+});
+
+afterEach(async () => {
+  await killAll();
+  rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+});
+
+// Settings of the surroundings that would spoil it, if it heeded them.
+const demo = (...args: string[]) =>
+  runCli(['demo', ...args], {
+    env: { TMPDIR: folder, NODELEASE_TASK_ID: 'mine', NODELEASE_ENDPOINT: 'http://127.0.0.1:1', NODELEASE_NODE_ID: '7' },
+  });
+
+/** Every process below this one. */
+function descendants(pid: number): number[] {
+  return childrenOf(pid).flatMap((child) => [child, ...descendants(child)]);
+}
+
+/** Resolves to all processes of the demo when its three tasks are at work. */
+async function atWork(running: TestProcess): Promise<number[]> {
+  await running.waitForOutput(/(acquired node id \d at version 1\n[\s\S]*){3}/, 20_000);
+  const pids = descendants(running.pid);
+  expect(pids.length).toBeGreaterThanOrEqual(9);
+  return pids;
+}
+
+describe('nodelease demo', () => {
+  it('--once shows a task being killed and its node id being taken over at the next version, and ends with 0 and nothing left', async () => {
+    const running = demo('--once');
+    const pids = await atWork(running);
+    await running.waitForOutput(/started in its place/, 20_000);
+    const [successor] = descendants(running.pid).filter((pid) => !pids.includes(pid));
+    expect(await running.exit).toEqual({ code: 0, signal: null });
+    expect(running.stderr()).toBe('');
+    expect(running.stdout()).toMatch(
+      /(task-\d) killed by SIGKILL: node id (\d) \(version 1\) expires in [\s\S]*task-4 took over node id \2: version 1 -> 2, \d\.\ds after the kill\n/,
+    );
+    await untilDead([...pids, successor ?? 0], 1_000);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it.each(['SIGINT', 'SIGTERM'] as const)('ends its tasks in order at %s, with 0 and nothing left', async (signal) => {
+    const running = demo();
+    const pids = await atWork(running);
+    running.kill(signal);
+    expect(await running.exit).toEqual({ code: 0, signal: null });
+    expect(running.stdout()).toMatch(/task-1 stopped\n[\s\S]*task-2 stopped\n[\s\S]*task-3 stopped\n/);
+    expect(running.stdout().match(/is released, its version 1 is kept/g)).toHaveLength(3);
+    await untilDead(pids, 1_000);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it('takes a Ctrl-C that reaches it twice, from the terminal and from npm, for one', async () => {
+    const running = demo();
+    await atWork(running);
+    running.kill('SIGINT');
+    await sleep(30);
+    running.kill('SIGINT');
+    expect(await running.exit).toEqual({ code: 0, signal: null });
+    expect(running.stdout().match(/is released, its version 1 is kept/g)).toHaveLength(3);
+  });
+
+  it('does not wait for its tasks when it is asked a second time', async () => {
+    const running = demo();
+    const pids = await atWork(running);
+    for (const pid of childrenOf(running.pid)) process.kill(pid, 'SIGSTOP');
+    running.kill('SIGINT');
+    await sleep(1_200);
+    running.kill('SIGINT');
+    expect(await running.exit).toEqual({ code: 0, signal: null });
+    await untilDead(pids, 5_000);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it('takes all its processes along when it is killed itself, the waiting one included', async () => {
+    const running = demo('--once');
+    const pids = await atWork(running);
+    await running.waitForOutput(/started in its place/, 20_000);
+    const all = [...new Set([...pids, ...descendants(running.pid)])];
+    running.kill('SIGKILL');
+    await untilDead(all, 10_000);
+  });
+});

@@ -1,0 +1,205 @@
+import { execFile } from 'node:child_process';
+import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+const root = fileURLToPath(new URL('../', import.meta.url));
+
+const RING = 'lint/style/noRestrictedImports';
+const GLOBAL = 'lint/style/noRestrictedGlobals';
+const PLUGIN = 'plugin';
+
+/** Imports that reach up, sideways past a seam, or to a driver's package: folder, module, and the rule that refuses it. */
+const forbiddenImports: readonly (readonly [folder: string, module: string, rule: string])[] = [
+  ['src/lease', '../cli/run-command.js', RING],
+  ['src/lease', '../http/server.js', RING],
+  ['src/lease', '../discovery/tree.js', RING],
+  ['src/lease', '../zookeeper/session.js', RING],
+  ['src/lease', '../id/generator.js', RING],
+  ['src/lease', '../store/s3/s3-lease-store.js', RING],
+  ['src/lease', '../store/file/file-lease-store.js', RING],
+  ['src/lease', '../store/memory/memory-lease-store.js', RING],
+  ['src/lease', '../store/open-store.js', RING],
+  ['src/lease', '../system.js', RING],
+  ['src/lease', '../config.js', RING],
+  ['src/lease/keeper', '../../system.js', RING],
+  ['src/lease/keeper', '../../store/file/file-lease-store.js', RING],
+  ['src/store', '../lease/lease.js', RING],
+  ['src/store', '../cli/run-command.js', RING],
+  ['src/store/file', '../../lease/lease.js', RING],
+  ['src/store/s3', '../../cli/run-command.js', RING],
+  ['src/store/s3', '../../id/generator.js', RING],
+  ['src/id', '../discovery/tree.js', RING],
+  ['src/id', '../http/server.js', RING],
+  ['src/zookeeper', '../lease/lease.js', RING],
+  ['src/zookeeper', '../discovery/tree.js', RING],
+  ['src/discovery', '../http/server.js', RING],
+  ['src/discovery/curator', '../../cli/run-command.js', RING],
+  ['src/http', '../cli/run-command.js', RING],
+  ['src/worker', '../cli/run-command.js', RING],
+  ['src', './cli/run-command.js', RING],
+  ['src/lease', '@aws-sdk/client-s3', PLUGIN],
+  ['src/store', '@smithy/node-http-handler', PLUGIN],
+  ['src/store/file', '@aws-sdk/client-s3', PLUGIN],
+  ['src/cli', '@aws-sdk/client-s3/dist-cjs/index.js', PLUGIN],
+  ['src', '@smithy/types', PLUGIN],
+  ['src/lease', 'node-zookeeper-client', PLUGIN],
+  ['src/discovery', 'node-zookeeper-client', PLUGIN],
+  ['src/lease', 'node:timers', PLUGIN],
+  ['src/lease', 'node:timers/promises', PLUGIN],
+  ['src/store/s3', 'timers', PLUGIN],
+  ['src/http', 'node:perf_hooks', PLUGIN],
+  ['src/cli', 'node:process', PLUGIN],
+];
+
+const allowedImports: readonly (readonly [folder: string, module: string])[] = [
+  ['src/lease', './lease-codec.js'],
+  ['src/lease', '../store/lease-store.js'],
+  ['src/lease', '../store/probe.js'],
+  ['src/lease', '../errors.js'],
+  ['src/lease', '../clock.js'],
+  ['src/lease', 'p-retry'],
+  ['src/lease/keeper', '../lease-codec.js'],
+  ['src/lease/keeper', '../../clock.js'],
+  ['src/store', '../errors.js'],
+  ['src/store/file', '../lease-store.js'],
+  ['src/store/s3', '@aws-sdk/client-s3'],
+  ['src/store/s3', '@smithy/node-http-handler'],
+  ['src/zookeeper', 'node-zookeeper-client'],
+  ['src/discovery', '../lease/lease.js'],
+  ['src/discovery', '../zookeeper/session.js'],
+  ['src/cli', '../http/server.js'],
+  ['src/cli', '../lease/acquire-lease.js'],
+  ['src', './lease/acquire-lease.js'],
+];
+
+/** Every way to write an import of a module, each with something that the unused-code rules leave alone. */
+const importForms: Readonly<Record<string, (module: string) => string>> = {
+  import: (module) => `import { it } from '${module}';\nexport const use = it;\n`,
+  'import type': (module) => `import type { It } from '${module}';\nexport type Use = It;\n`,
+  'export from': (module) => `export { it } from '${module}';\n`,
+  'import()': (module) => `export const use = () => import('${module}');\n`,
+};
+
+const ambient: readonly (readonly [expression: string, rule: string])[] = [
+  ['Date.now()', PLUGIN],
+  ['[].map(Date.now)', PLUGIN],
+  ['Date?.now()', PLUGIN],
+  ['new Date()', PLUGIN],
+  ['new Date', PLUGIN],
+  ['Date()', PLUGIN],
+  ['Math.random()', PLUGIN],
+  ["Math['random']()", PLUGIN],
+  ['process.hrtime()', PLUGIN],
+  ['process.hrtime.bigint()', PLUGIN],
+  ['process.uptime()', PLUGIN],
+  ['AbortSignal.timeout(1)', PLUGIN],
+  ['(() => { const { now } = Date; return now; })()', PLUGIN],
+  ['(() => { const { hrtime } = process; return hrtime; })()', PLUGIN],
+  ['setTimeout(() => {}, 1)', GLOBAL],
+  ['setInterval(() => {}, 1)', GLOBAL],
+  ['setImmediate(() => {})', GLOBAL],
+  ['performance.now()', GLOBAL],
+  ['globalThis.setTimeout(() => {}, 1)', GLOBAL],
+];
+
+const converted = ['new Date(0).toISOString()', 'Math.max(1, 2)', 'process.pid', 'Date.parse("2026-01-01")'];
+
+const files = new Map<string, string>();
+
+/** Registers a source to be linted; its name has to be unique in its folder. */
+function source(folder: string, text: string, suffix = '.ts'): string {
+  const file = `${folder}/case-${files.size}${suffix}`;
+  files.set(file, text);
+  return file;
+}
+
+const folders = [
+  'src',
+  'src/lease',
+  'src/store',
+  'src/store/file',
+  'src/store/s3',
+  'src/id',
+  'src/http',
+  'src/discovery',
+  'src/worker',
+  'src/cli',
+];
+
+let workspace: string;
+/** The rules that each file breaks. */
+let broken: Map<string, Set<string>>;
+
+beforeAll(async () => {
+  workspace = await mkdtemp(join(tmpdir(), 'nodelease-lint-'));
+  await cp(join(root, 'biome.json'), join(workspace, 'biome.json'));
+  await cp(join(root, 'lint'), join(workspace, 'lint'), { recursive: true });
+  for (const [file, text] of files) {
+    await mkdir(dirname(join(workspace, file)), { recursive: true });
+    await writeFile(join(workspace, file), text);
+  }
+  // One run for all files: starting the linter takes longer than linting them.
+  const output = await new Promise<string>((resolve) => {
+    const biome = join(root, 'node_modules/.bin/biome');
+    execFile(biome, ['lint', '--reporter=json', '--max-diagnostics=none', '.'], { cwd: workspace, maxBuffer: 2 ** 26 }, (_, stdout) =>
+      resolve(stdout),
+    );
+  });
+  broken = new Map([...files.keys()].map((file) => [file, new Set()]));
+  for (const { category, severity, location } of (JSON.parse(output) as BiomeReport).diagnostics) {
+    if (severity === 'error') broken.get(location.path)?.add(category);
+  }
+});
+
+afterAll(() => rm(workspace, { recursive: true, force: true }));
+
+interface BiomeReport {
+  readonly diagnostics: readonly { readonly category: string; readonly severity: string; readonly location: { readonly path: string } }[];
+}
+
+describe.each(Object.keys(importForms))('the rings hold for "%s"', (form) => {
+  const write = importForms[form] ?? (() => '');
+
+  describe.each(forbiddenImports)('%s must not reach %s', (folder, module, rule) => {
+    const file = source(folder, write(module));
+    test(`${rule} refuses it`, () => expect(broken.get(file)).toContain(rule));
+  });
+
+  describe.each(allowedImports)('%s may use %s', (folder, module) => {
+    const file = source(folder, write(module));
+    test('nothing is reported', () => expect(broken.get(file)).toEqual(new Set()));
+  });
+});
+
+describe.each(ambient)('ambient time and chance: %s', (expression, rule) => {
+  const text = `export const use = () => ${expression};\n`;
+  const sources = folders.map((folder) => source(folder, text));
+  const exempt = source('src/lease', text, '.test.ts');
+
+  test(`${rule} refuses it in every folder`, () => {
+    for (const file of sources) expect(broken.get(file), file).toContain(rule);
+  });
+
+  test('a test beside the code may use it', () => {
+    const rules = broken.get(exempt);
+    expect(rules).not.toContain(PLUGIN);
+    expect(rules).not.toContain(GLOBAL);
+  });
+});
+
+describe('ambient time and chance', () => {
+  const system = 'src/system.ts';
+  files.set(
+    system,
+    'export const use = () => [Date.now(), new Date(), Math.random(), process.hrtime(), setTimeout(() => {}, 1), performance.now()];\n',
+  );
+  test('src/system.ts provides them', () => expect(broken.get(system)).toEqual(new Set()));
+
+  describe.each(converted)('%s asks no clock', (expression) => {
+    const file = source('src/lease', `export const use = () => ${expression};\n`);
+    test('it is allowed', () => expect(broken.get(file)).toEqual(new Set()));
+  });
+});

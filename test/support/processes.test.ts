@@ -1,0 +1,44 @@
+import { afterEach, expect, test } from 'vitest';
+import { killAll, runCli, runProcess } from './processes.js';
+
+afterEach(killAll);
+
+test('the built command runs as its users run it', async () => {
+  const cli = runCli(['--version']);
+  expect(await cli.exit).toEqual({ code: 0, signal: null });
+  expect(cli.stdout()).toMatch(/^\d+\.\d+\.\d+\n$/);
+});
+
+test('no setting of the surroundings reaches it', async () => {
+  process.env.NODELEASE_NODES = '7';
+  const printed = runProcess('sh', ['-c', 'echo "[$NODELEASE_NODES][$GIVEN]"'], { env: { GIVEN: 'yes' } });
+  delete process.env.NODELEASE_NODES;
+  await printed.exit;
+  expect(printed.stdout()).toBe('[][yes]\n');
+});
+
+test('standard input is given and closed, outputs are kept apart', async () => {
+  const copy = runProcess('sh', ['-c', 'cat; echo problem >&2; exit 3'], { stdin: 'text' });
+  expect(await copy.exit).toEqual({ code: 3, signal: null });
+  expect([copy.stdout(), copy.stderr()]).toEqual(['text', 'problem\n']);
+});
+
+test('waiting for output finds what came before and what comes later, and says what there was when it does not come', async () => {
+  const talker = runProcess('sh', ['-c', 'echo early; sleep 0.2; echo late 42 >&2; exec sleep 30']);
+  expect((await talker.waitForOutput(/late (\d+)/g, 5_000))[1]).toBe('42');
+  await talker.waitForOutput(/early/, 5_000);
+  await expect(talker.waitForOutput(/never/, 100)).rejects.toThrow(/within 100 ms.*early.*late 42/s);
+  const ended = talker.waitForOutput(/never/, 60_000);
+  talker.kill('SIGTERM');
+  await expect(ended).rejects.toThrow('before it ended with SIGTERM');
+});
+
+test('killAll() ends what still runs', async () => {
+  const sleeper = runProcess('sleep', ['60']);
+  await killAll();
+  expect(await sleeper.exit).toEqual({ code: null, signal: 'SIGKILL' });
+});
+
+test('a command that does not exist is an error at once', () => {
+  expect(() => runProcess('/no/such/command', [])).toThrow('/no/such/command could not be started');
+});

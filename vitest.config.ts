@@ -1,0 +1,55 @@
+import { defineConfig } from 'vitest/config';
+
+const build = 'test/support/build-setup.ts';
+const servers = 'test/support/server-setup.ts';
+const ci = process.env.CI === 'true';
+
+// The groups run one after the other: the timing-sensitive tests must not share the machine with anything else.
+export default defineConfig({
+  test: {
+    reporters: ci ? ['default', 'json'] : ['default'],
+    outputFile: { json: '.vitest-report/report.json' },
+    projects: [
+      {
+        test: {
+          name: 'unit',
+          include: ['src/**/*.test.ts'],
+          testTimeout: 15_000,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        test: {
+          name: 'contract',
+          include: ['test/contract/**/*.test.ts'],
+          globalSetup: [build, servers],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        test: {
+          name: 'integration',
+          include: ['test/*.test.ts', 'test/support/**/*.test.ts', 'test/integration/**/*.test.ts'],
+          globalSetup: [build, servers],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          fileParallelism: false,
+          sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        test: {
+          name: 'bench',
+          include: ['bench/**/*.bench.ts'],
+          globalSetup: [build, servers],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          fileParallelism: false,
+          sequence: { groupOrder: 3 },
+        },
+      },
+    ],
+  },
+});
