@@ -21,7 +21,8 @@ export function leaseChanges(before: readonly NodeStatus[], after: readonly Node
     if (isHeld(now) && now.taskId !== undefined && (!isHeld(was) || was?.version !== version)) {
       return [{ kind: 'acquired', id, version, taskId: now.taskId }];
     }
-    if (isHeld(was) && now.state === 'released') return [{ kind: 'released', id, version, taskId: was?.taskId }];
+    if (isHeld(was) && (now.state === 'released' || now.state === 'evicted'))
+      return [{ kind: 'released', id, version, taskId: was?.taskId }];
     if (isOverdue(now) && !isOverdue(was)) return [{ kind: 'overdue', id, version, taskId: now.taskId }];
     return [];
   });

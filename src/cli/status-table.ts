@@ -22,6 +22,7 @@ const INKS: Readonly<Record<NodeStatus['state'], Ink | undefined>> = {
   expired: 'yellow',
   vacant: 'dim',
   released: 'dim',
+  evicted: 'yellow',
   retired: 'dim',
   absent: 'dim',
   unreadable: 'red',
@@ -34,6 +35,7 @@ const WEIGHTS: Readonly<Record<NodeStatus['state'], number>> = {
   expired: 1,
   held: 2,
   released: 3,
+  evicted: 1,
   retired: 4,
   vacant: 4,
 };
@@ -89,7 +91,7 @@ function expiryCell(node: NodeStatus): Cell {
   const expiresIn = expiresInMs(node);
   if (expiresIn === undefined) return { text: '' };
   if (expiresIn > 0) return { text: formatSpan(expiresIn) };
-  return { text: node.state === 'held' ? 'in grace' : 'expired', ink: 'yellow' };
+  return { text: node.state === 'expired' ? 'expired' : 'in grace', ink: 'yellow' };
 }
 
 function mostTelling(status: ClusterStatus, limit: number): NodeStatus[] {
@@ -106,15 +108,16 @@ function fittedSummary(status: ClusterStatus, screen: Screen | undefined, paint:
 }
 
 function summary(status: ClusterStatus, paint: Paint): string {
-  const count = { held: 0, free: 0, expired: 0, damaged: 0, retired: 0 };
+  const count = { held: 0, free: 0, expired: 0, evicted: 0, damaged: 0, retired: 0 };
   for (const node of status.nodes) {
     if (problemOf(node, status.cluster) !== undefined) count.damaged += 1;
-    else if (node.state === 'held' || node.state === 'expired' || node.state === 'retired') count[node.state] += 1;
+    else if (node.state === 'held' || node.state === 'expired' || node.state === 'evicted' || node.state === 'retired')
+      count[node.state] += 1;
     else count.free += 1;
   }
   const { durationMs, graceMs } = status.cluster;
   const damaged = paint(`damaged ${count.damaged}`, count.damaged > 0 ? 'red' : undefined);
-  const retired = count.retired > 0 ? `, retired ${count.retired}` : '';
+  const rare = (['evicted', 'retired'] as const).map((state) => (count[state] > 0 ? `, ${state} ${count[state]}` : '')).join('');
   const settings = `duration ${formatSetting(durationMs)}, grace ${formatSetting(graceMs)}`;
-  return `held ${count.held}, free ${count.free}, expired ${count.expired}, ${damaged}${retired}; ${settings}`;
+  return `held ${count.held}, free ${count.free}, expired ${count.expired}, ${damaged}${rare}; ${settings}`;
 }

@@ -67,7 +67,9 @@ describe('nodelease init --repair', () => {
     bucket.remove('2.json');
     expect(await repairCluster(session, undefined)).toEqual([{ id: 2, problem: 'is absent', version: 42 }]);
     const status = await inspectCluster(session);
-    expect(status?.nodes[2]).toMatchObject({ state: 'released', version: 42 });
+    expect(status?.nodes[2]).toMatchObject({ state: 'evicted', version: 42 });
+    await clock.advance(16_100);
+    expect((await inspectCluster(session))?.nodes[2]).toMatchObject({ state: 'released', version: 42 });
     expect(JSON.parse(bucket.read('2.json')?.body ?? '')).toMatchObject({ durationMs: 15_000 });
     await lease.release();
   });

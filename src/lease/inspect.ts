@@ -11,16 +11,17 @@ import type { StoreSession } from './store-session.js';
 export interface NodeStatus {
   readonly id: number;
   /**
-   * `held`: not expired. `expired`: held by a task that no longer renews; may be taken. `absent`: no object; before the cluster is
+   * `held`: not expired. `expired`: held by a task that no longer renews; may be taken. `evicted`: released by force or repaired, and
+   * kept off the others while the old holder may still trust its lease. `absent`: no object; before the cluster is
    * bootstrapped this is a vacancy, afterwards damage. `unreadable`: damage, see `problem`.
    */
-  readonly state: 'vacant' | 'held' | 'expired' | 'released' | 'retired' | 'absent' | 'unreadable';
+  readonly state: 'vacant' | 'held' | 'expired' | 'released' | 'evicted' | 'retired' | 'absent' | 'unreadable';
   /** The highest version used so far; 0 for none. */
   readonly version: number;
   readonly taskId: string | undefined;
   /** Milliseconds since the last write, by the store's clock. */
   readonly age: Interval | undefined;
-  /** What stands in a held lease, in milliseconds. */
+  /** What stands in a held lease or an eviction, in milliseconds. */
   readonly durationMs: number | undefined;
   /** Store time, milliseconds since the Unix epoch. */
   readonly timestamp: number | undefined;
@@ -72,8 +73,9 @@ async function inspectNode(session: StoreSession, codec: LeaseCodec, id: number,
     return { ...none, state: 'unreadable', age: object.age, problem: explain(error) };
   }
   const facts = { ...none, age: object.age, version: versionOf(lease), timestamp: timestampOf(lease) || undefined };
+  const free = availability(lease, object.age, graceMs).kind === 'free';
+  if (lease.kind === 'released' && !free) return { ...facts, state: 'evicted', durationMs: lease.durationMs };
   if (lease.kind !== 'held') return { ...facts, state: lease.kind };
-  const expired = availability(lease, object.age, graceMs).kind === 'free';
   const { taskId, durationMs, knownNodes } = lease;
-  return { ...facts, state: expired ? 'expired' : 'held', taskId, durationMs, knownNodes };
+  return { ...facts, state: free ? 'expired' : 'held', taskId, durationMs, knownNodes };
 }
