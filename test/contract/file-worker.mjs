@@ -27,9 +27,13 @@ const naive = {
 
 const store = kind === 'naive' ? naive : new FileLeaseStore({ directory, clock, random });
 
-/** Adds to this process's own entry and to the sum, as often as it was told, by read and replace alone. */
+/** Adds to this process's own entry and to the sum, as often as it was told or until SIGTERM, by read and replace alone. */
 async function count() {
-  for (let done = 0; done < Number(times); ) {
+  let told = false;
+  process.once('SIGTERM', () => {
+    told = true;
+  });
+  for (let done = 0; done < Number(times) && !told; ) {
     const object = await store.read('0.json');
     const { sum, by } = JSON.parse(object.body);
     const body = JSON.stringify({ sum: sum + 1, by: { ...by, [name]: (by[name] ?? 0) + 1 } });
