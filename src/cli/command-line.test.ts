@@ -1,33 +1,11 @@
-import { EventEmitter } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
+import { capturedIo } from '../../test/support/captured-io.js';
 import { runCommandLine } from './command-line.js';
 
 async function run(args: string[], env: Record<string, string> = {}) {
-  const output = { stdout: '', stderr: '' };
-  const code = await runCommandLine(
-    args,
-    {
-      env,
-      hostname: 'host',
-      processId: 4711,
-      clock: new VirtualClock(),
-      random: seededRandom(1),
-      signals: new EventEmitter(),
-      stdout: (text) => {
-        output.stdout += text;
-      },
-      stderr: (text) => {
-        output.stderr += text;
-      },
-      onWarning: () => undefined,
-      logFormat: 'json',
-      screen: () => undefined,
-      program: ['nodelease'],
-    },
-    '1.2.3',
-  );
-  return { code, ...output };
+  const io = capturedIo();
+  const code = await runCommandLine(args, { ...io, env }, '1.2.3');
+  return { code, stdout: io.answer(), stderr: io.complaints() };
 }
 
 describe('the command line', () => {
