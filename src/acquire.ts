@@ -6,6 +6,7 @@ import type { Lease, LeaseListener } from './lease/lease.js';
 import { type LossPolicy, manage } from './managed-lease.js';
 import type { LeaseStore } from './store/lease-store.js';
 import { openStore } from './store/open-store.js';
+import { parseStoreUrl } from './store/store-url.js';
 import { systemClock, systemRandom } from './system.js';
 import { defaultTaskId } from './task-id.js';
 
@@ -63,6 +64,7 @@ const LEAST_DURATION_MS = 1_000;
  * @throws `signal.reason` when `signal` aborts first
  */
 export async function acquire(options: AcquireOptions = {}): Promise<Lease> {
+  checkOptions(options);
   const { store = 'file:.nodelease', durationMs, onLost = 'exit', keeper = 'inline' } = options;
   if (durationMs !== undefined && durationMs < LEAST_DURATION_MS) {
     throw new ConfigError('durationMs', durationMs, `at least ${LEAST_DURATION_MS}: below it a single slow request would lose the lease`);
@@ -90,6 +92,37 @@ export async function acquire(options: AcquireOptions = {}): Promise<Lease> {
     await close();
     throw error;
   }
+}
+
+const OPTION_NAMES: readonly string[] = [
+  'store',
+  'nodes',
+  'durationMs',
+  'graceMs',
+  'taskId',
+  'acquireTimeoutMs',
+  'endpoint',
+  'region',
+  'keeper',
+  'onLost',
+  'onEvent',
+  'signal',
+] satisfies (keyof AcquireOptions)[];
+
+/** What the compiler sees to in TypeScript: a misspelt `onLost` must not pass for the default, or the default for it. */
+function checkOptions(options: AcquireOptions): void {
+  for (const name of Object.keys(options)) {
+    if (!OPTION_NAMES.includes(name)) throw new ConfigError('options', name, `one of ${OPTION_NAMES.join(', ')}`);
+  }
+  const { keeper = 'inline', onLost = 'exit', acquireTimeoutMs = 0, store } = options;
+  if (keeper !== 'inline' && keeper !== 'worker') throw new ConfigError('keeper', keeper, "'inline' or 'worker'");
+  if (onLost !== 'exit' && onLost !== 'signal' && typeof onLost !== 'function') {
+    throw new ConfigError('onLost', onLost, "'exit', 'signal' or a function");
+  }
+  if (typeof acquireTimeoutMs !== 'number' || !(acquireTimeoutMs >= 0)) {
+    throw new ConfigError('acquireTimeoutMs', acquireTimeoutMs, 'a number of milliseconds of at least 0');
+  }
+  if (typeof store === 'string') parseStoreUrl(store, 'store');
 }
 
 function ownTaskId(signal: AbortSignal | undefined): Promise<string> {

@@ -17,8 +17,7 @@ export async function runCommandLine(args: readonly string[], io: Io, version: s
   let exitCode: number = ExitCode.ok;
   const program = new Command('nodelease')
     .description('Leases a small, unique, fenced node id to each container from a compare-and-swap store.')
-    .version(version)
-    .helpCommand(false);
+    .version(version);
   settleOutput(program, io);
 
   // Split by hand: whatever stands behind the first -- is the child's, word for word, further -- included.
@@ -34,6 +33,7 @@ export async function runCommandLine(args: readonly string[], io: Io, version: s
       const { runCommand } = await import('./run-command.js');
       exitCode = await runCommand([file, ...childArgs], settings, io);
     });
+  if (split < 0) settleOutput(run, io, '; the command to run goes after --, as in "nodelease run -- node server.js"');
   addSettings(run);
 
   const init = addCommand(program, io, 'init', 'create the settings and all lease objects of a cluster')
@@ -114,14 +114,20 @@ function addCommand(program: Command, io: Io, name: string, description: string)
 }
 
 /** Makes commander throw instead of ending the process, and complain in one line. */
-function settleOutput(command: Command, io: Io): void {
+function settleOutput(command: Command, io: Io, hint = ''): void {
   command
     .exitOverride()
-    .showSuggestionAfterError(false)
+    .showSuggestionAfterError()
     .configureOutput({
       writeOut: io.stdout,
       writeErr: io.stderr,
-      outputError: (text, write) => write(`nodelease: ${text.replace(/^error: /, '')}`),
+      outputError: (text, write) =>
+        write(
+          `nodelease: ${text
+            .replace(/^error: /, '')
+            .trim()
+            .replace(/\s+/g, ' ')}${hint}\n`,
+        ),
     });
 }
 

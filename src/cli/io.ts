@@ -18,6 +18,8 @@ export interface Io {
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly signals: SignalSource;
+  /** True when standard input is a terminal, so that SIGINT and SIGQUIT come from its keyboard. */
+  readonly keyboard: boolean;
   /** Answers. Logs and complaints never go here. */
   readonly stdout: (text: string) => void;
   readonly stderr: (text: string) => void;

@@ -10,6 +10,7 @@ import type { Screen } from './io.js';
 
 const packageFile: { version: string } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
 
+const STANDARD_INPUT = 0;
 const STANDARD_OUTPUT = 1;
 
 // Not asked for before it is needed: node makes a pipe non-blocking when it opens it, and `run` leaves it to its child.
@@ -36,6 +37,7 @@ const exitCode = await runCommandLine(
     clock: systemClock,
     random: systemRandom,
     signals: process,
+    keyboard: isatty(STANDARD_INPUT),
     stdout: answer,
     stderr: (text) => process.stderr.write(text),
     onWarning: (listener) => process.removeAllListeners('warning').on('warning', listener),

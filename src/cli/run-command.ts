@@ -94,6 +94,8 @@ class Run {
   async #openStore(): Promise<LeaseStore> {
     const { store, endpoint, region } = this.settings;
     const { clock, random } = this.io;
+    if (store.kind === 'memory')
+      this.#log.warn('memory: is private to this process: no other task will see this lease. It is for trials only');
     if (store.kind === 's3') (await import('./lean-memory.js')).keepMemoryLean();
     const { openStore } = await import('../store/open-store.js');
     return openStore(store, {
@@ -148,6 +150,7 @@ class Run {
         log,
         guard: this.#guard,
         signals,
+        keyboard: io.keyboard,
         start: () => startChild({ command, env, gated: guarded }),
       });
     } catch (error) {

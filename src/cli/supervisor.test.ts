@@ -9,7 +9,15 @@ import { type SuperviseResult, supervise } from './supervisor.js';
 const DURATION = 15_000;
 
 /** A child, a lease and a guard whose fates are in the test's hands. */
-function scene({ deadline = DURATION, diesOf = ['SIGTERM', 'SIGKILL'] }: { deadline?: number; diesOf?: NodeJS.Signals[] } = {}) {
+function scene({
+  deadline = DURATION,
+  diesOf = ['SIGTERM', 'SIGKILL'],
+  keyboard = false,
+}: {
+  deadline?: number;
+  diesOf?: NodeJS.Signals[];
+  keyboard?: boolean;
+} = {}) {
   const clock = new VirtualClock();
   const acts: string[] = [];
   const note = (what: string) => acts.push(`${clock.monotonic()} ${what}`);
@@ -75,7 +83,7 @@ function scene({ deadline = DURATION, diesOf = ['SIGTERM', 'SIGKILL'] }: { deadl
   const note2 = (line: unknown[]) => void lines.push(String(line.at(-1)));
 
   const result: { value?: SuperviseResult } = {};
-  const running = supervise({ lease, clock, log, guard, signals, start: async () => child }).then((value) => {
+  const running = supervise({ lease, clock, log, guard, signals, keyboard, start: async () => child }).then((value) => {
     note('over');
     result.value = value;
   });
@@ -111,6 +119,14 @@ describe('a supervised child', () => {
     expect(result.value).toEqual({ exitCode: 76, workEnded: true });
   });
 
+  it('shares the keyboard with all of its group, as on a terminal of its own', async () => {
+    const { acts, arrive } = scene({ keyboard: true });
+    await settled();
+    arrive('SIGINT');
+    arrive('SIGTERM');
+    expect(acts.slice(3)).toEqual(['0 group SIGINT', '0 child SIGTERM']);
+  });
+
   it('passes its exit code on, and a signal that ended it as 128 plus its number', async () => {
     const first = scene();
     first.end({ code: 5 });
@@ -143,12 +159,12 @@ describe('what a child leaves behind', () => {
   it('is ended before the run is over, so before the node id can be released (rule 8)', async () => {
     const { acts, clock, end, running, result } = scene({ diesOf: ['SIGKILL'] });
     end({ code: 0 }, true);
-    await clock.advance(1_900);
+    await clock.advance(9_900);
     expect(acts.slice(3)).toEqual(['0 group SIGTERM']);
     expect(result.value).toBeUndefined();
     await clock.advance(200);
     await running;
-    expect(acts.slice(3)).toEqual(['0 group SIGTERM', '2000 group SIGKILL', '2040 done', '2040 over']);
+    expect(acts.slice(3)).toEqual(['0 group SIGTERM', '10000 group SIGKILL', '10040 done', '10040 over']);
     expect(result.value).toEqual({ exitCode: 0, workEnded: true });
   });
 

@@ -15,6 +15,8 @@ export interface SuperviseOptions {
   /** Ends the child when this process cannot. Told here of the child, of its end, and of the deadline at the start. */
   readonly guard?: Guard | undefined;
   readonly signals: SignalRelay;
+  /** True when SIGINT and SIGQUIT come from a keyboard: a terminal means them for everything in the foreground, not for one process. */
+  readonly keyboard: boolean;
   /** Starts the child, held back until it is told to begin. */
   readonly start: () => Promise<Child>;
 }
@@ -27,7 +29,7 @@ export interface SuperviseResult {
 }
 
 /** How long what a child leaves behind gets between SIGTERM and SIGKILL, in milliseconds. */
-const LEFTOVER_PATIENCE_MS = 2_000;
+const LEFTOVER_PATIENCE_MS = 10_000;
 /** The same for a child whose guard has failed. */
 const UNGUARDED_PATIENCE_MS = 10_000;
 
@@ -38,14 +40,17 @@ const UNGUARDED_PATIENCE_MS = 10_000;
  *   when somebody else may hold the id already, SIGKILL at once;
  * - when the guard fails: SIGTERM at once and SIGKILL soon, and before the deadline in any case.
  *
- * Signals reach the child alone. Processes that left the group are out of reach.
+ * Signals reach the child alone, other than those of the keyboard. Processes that left the group are out of reach.
  *
  * @throws the operating system's error when the child could not be started
  */
 export async function supervise(options: SuperviseOptions): Promise<SuperviseResult> {
-  const { lease, guard, signals, start } = options;
+  const { lease, guard, signals, keyboard, start } = options;
   const child = await start();
-  signals.handTo((signal) => child.signal(signal));
+  signals.handTo((signal) => {
+    if (keyboard && (signal === 'SIGINT' || signal === 'SIGQUIT')) child.group.signal(signal);
+    else child.signal(signal);
+  });
   guard?.watch(child.group.id);
   guard?.extend(lease.deadline);
   // A pause since the lease was acquired may have outlasted it: then the command must not begin at all.
@@ -80,7 +85,8 @@ async function afterTheChild(end: ChildEnd, { group }: Child, { lease, clock, lo
     clock,
     patienceMs: LEFTOVER_PATIENCE_MS,
     abandoned: () => abandoned,
-    onFound: () => log.info('the command has ended and left processes behind: ending them'),
+    onFound: () =>
+      log.info(`the command has ended and left processes behind: they get SIGTERM, and SIGKILL after ${LEFTOVER_PATIENCE_MS / 1_000} s`),
     onStuck: () => log.warn('some of them do not end: the lease is kept until they do'),
   });
   if (!workEnded) log.error('processes of the command are left: the lease is not released, but left to expire');

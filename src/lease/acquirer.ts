@@ -124,7 +124,7 @@ export class Acquirer {
     if (candidate.row === undefined && config.bootstrapped) {
       this.#reportDamage(
         candidate.key,
-        'is absent although the cluster is bootstrapped: somebody deleted it, and its version with it; `nodelease init --repair` restores it',
+        'is absent although the cluster is bootstrapped: somebody deleted it, and its version with it; `nodelease init --repair --above-version N` restores it, N being the highest version it ever had',
       );
       return false;
     }
@@ -146,7 +146,7 @@ export class Acquirer {
     try {
       state = codec.decode(object.body, object.metadata);
     } catch (error) {
-      this.#reportDamage(key, explain(error));
+      this.#reportDamage(key, `${explain(error)}; left as it is, \`nodelease init --repair --above-version N\` replaces it`);
       return { kind: 'not-free', notBefore: Number.POSITIVE_INFINITY };
     }
     const chance = availability(state, object.age, cluster.config.graceMs);
@@ -217,7 +217,7 @@ export class Acquirer {
 
   #timeoutText(config: ClusterConfig): string {
     const damaged = this.#reported.size === 0 ? '' : `; damaged and not usable: ${[...this.#reported].sort().join(', ')}`;
-    return `${this.options.session.store.url}: none of the ${config.size} node ids became free in time${damaged}`;
+    return `${this.options.session.store.url}: none of the ${config.size} node ids became free in time; \`nodelease status\` shows who holds them${damaged}`;
   }
 
   #reportDamage(key: string, problem: string): void {

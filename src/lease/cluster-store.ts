@@ -1,6 +1,7 @@
 import { StoreUnusableError } from '../errors.js';
 import { CLUSTER_KEY, type ClusterConfig, decodeCluster, encodeCluster, newCluster, type WantedSettings } from './cluster-config.js';
 import type { LeaseListener } from './lease.js';
+import { LeaseUnreadableError } from './lease-codec.js';
 import type { SessionCall, StoreSession } from './store-session.js';
 
 /** A cluster's settings as they are stored. */
@@ -22,7 +23,10 @@ export async function readCluster(session: StoreSession, call: SessionCall = {})
   try {
     return { config: decodeCluster(object.body), body: object.body, etag: object.etag };
   } catch (error) {
-    throw new StoreUnusableError(`${session.store.url}: ${CLUSTER_KEY} cannot be used`, { cause: error });
+    const problem = error instanceof LeaseUnreadableError ? error.problem : String(error);
+    const advice =
+      'put the former object back, or, once no task is running, remove it and call `nodelease init` with the same --nodes, --duration and --grace';
+    throw new StoreUnusableError(`${session.store.url}: ${CLUSTER_KEY} cannot be used, it ${problem}: ${advice}`);
   }
 }
 

@@ -91,7 +91,7 @@ describe.each(['file', 's3'] as const)('a fleet on the %s store', (kind) => {
     // The command has ended; what it left ignores SIGTERM and is killed, and only then is the id free.
     const { version } = await waiting.started();
     expect(version).toBe(2);
-    expect(loggedAt(waiting.log(), /acquired/)).toBeGreaterThanOrEqual(loggedAt(holder.log(), /ending them/) + 1_900);
+    expect(loggedAt(waiting.log(), /acquired/)).toBeGreaterThanOrEqual(loggedAt(holder.log(), /left processes behind/) + 9_900);
     expect((await holder.exit).code).toBe(0);
   });
 });

@@ -22,6 +22,7 @@ export function capturedIo(screen?: Screen, clock = new VirtualClock()): Capture
     clock,
     random: seededRandom(1),
     signals: new EventEmitter(),
+    keyboard: false,
     stdout: (text) => {
       output.stdout += text;
     },
