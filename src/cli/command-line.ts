@@ -121,13 +121,15 @@ function settleOutput(command: Command, io: Io, hint = ''): void {
     .configureOutput({
       writeOut: io.stdout,
       writeErr: io.stderr,
-      outputError: (text, write) =>
-        write(
-          `nodelease: ${text
-            .replace(/^error: /, '')
-            .trim()
-            .replace(/\s+/g, ' ')}${hint}\n`,
-        ),
+      outputError: (text, write) => {
+        // A suggestion stands on a line of its own, a sentence ends in a full stop: neither suits one line that may go on.
+        const line = text
+          .replace(/^error: /, '')
+          .trim()
+          .replace(/\s+/g, ' ')
+          .replace(/\.$/, '');
+        write(`nodelease: ${line}${hint}\n`);
+      },
     });
 }
 
