@@ -43,8 +43,11 @@ describe('a process whose main thread is blocked', () => {
     expect((await next.exit).code).toBe(0);
   });
 
-  it('is killed before the deadline when the lease is lost and it cannot be told', async () => {
-    const process = program('blocked-and-cut-off', `${folder}/store`, String(DURATION_MS));
+  it.each([
+    ['and it cannot be told', []],
+    ['and it blocks again after it was told', ['heard']],
+  ])('is killed before the deadline when the lease is lost %s', async (_, mode) => {
+    const process = program('blocked-and-cut-off', `${folder}/store`, String(DURATION_MS), ...mode);
     const begun = Date.now();
     expect(await process.exit).toEqual({ code: null, signal: 'SIGKILL' });
     const last = Number(/(\d{13})\n$/.exec(process.stdout())?.[1]);
