@@ -46,7 +46,7 @@ export function probeFindings({ checks, latencyMs, requests, clockOffsetMs }: Pr
   return [...checks, { id: 'latency', title: 'latency', status: 'ok', detail: latency }, clockFinding(clockOffsetMs)];
 }
 
-/** How the store's clock and this host's compare: for people. No lease rests on it, but signatures of AWS do. */
+/** How the store's clock and this host's compare: for people. No lease rests on it; signatures of AWS do, which are then made by the store's time. */
 export function clockFinding({ min, max }: Interval): Finding {
   const finding = (status: ProbeStatus, detail: string): Finding => ({
     id: 'clock',
@@ -58,7 +58,10 @@ export function clockFinding({ min, max }: Interval): Finding {
   const least = min > 0 ? min : max < 0 ? -max : 0;
   if (least <= NOTEWORTHY_OFFSET_MS) return finding('ok', 'agrees with that of this host');
   const direction = min > 0 ? 'ahead of' : 'behind';
-  const harm = `harmless for leases, which trust no host’s clock, but AWS refuses signatures that are ${formatSetting(SIGNATURE_LIMIT_MS)} off`;
+  const harm =
+    least < SIGNATURE_LIMIT_MS
+      ? 'harmless for leases, which trust no host’s clock'
+      : `AWS refuses signatures that are ${formatSetting(SIGNATURE_LIMIT_MS)} off: the first request is made twice, and temporary credentials may be renewed too late`;
   return finding('warning', `at least ${formatSpan(least)} ${direction} that of this host (${harm})`);
 }
 

@@ -1,5 +1,5 @@
 import { AcquireTimeoutError, explain } from '../errors.js';
-import { StoreError } from '../store/lease-store.js';
+import { type Interval, StoreError } from '../store/lease-store.js';
 import { type Claim, Claimant, type ClaimantOptions, STORE_RETRY_MS } from './claim.js';
 import type { ClusterConfig } from './cluster-config.js';
 import type { StoredCluster } from './cluster-store.js';
@@ -31,8 +31,8 @@ type Attempt =
   /** `lost`: somebody else was faster. `not-free`: the LIST had raised false hopes. Not to be tried again before `notBefore` unless the LIST changes. */
   | { readonly kind: 'lost' | 'not-free'; readonly notBefore?: number };
 
-/** How often to look while a lease is about to be found expired by a store that tells whole seconds only, in milliseconds. */
-const EXPIRY_POLL_MS = 200;
+/** The least time between two looks at a store on which nothing is free, in milliseconds. */
+const LEAST_SLEEP_MS = 200;
 /** How long what is known of the bootstrap counts as fresh, and the least time between two looks at the store, in milliseconds. */
 const CLUSTER_FRESH_MS = 1_000;
 const LEAST_PAUSE_MS = 100;
@@ -96,7 +96,7 @@ export class Acquirer {
       found = survey(listing, cluster.config, codec);
     }
     const free = found.candidates.filter((candidate) => this.#worthTrying(candidate, cluster.config));
-    return { cluster, free, expiryAt: listedAt + found.earliestExpiryMs };
+    return { cluster, free, expiryAt: listedAt + this.#untilTold(found.earliestExpiryMs, listing.storeTime) };
   }
 
   /** Tries one id after the other; 'lost' means that the listing is out of date. */
@@ -152,12 +152,20 @@ export class Acquirer {
     const chance = availability(state, object.age, cluster.config.graceMs);
     if (chance.kind === 'retired') return { kind: 'not-free', notBefore: Number.POSITIVE_INFINITY };
     if (chance.kind === 'free') return this.#take({ id, previous: state, etag: object.etag }, chance.from, cluster);
-    // On a store that tells whole seconds the lower bound lags behind the true age, by up to half the interval's width.
-    const lag = (object.age.max - object.age.min) / 2;
-    const wide = Number.isFinite(lag) && 2 * lag >= EXPIRY_POLL_MS;
-    const notBefore = readAt + (wide ? Math.max(chance.waitMs - lag, EXPIRY_POLL_MS) : chance.waitMs);
+    const notBefore = readAt + this.#untilTold(chance.waitMs, object.storeTime);
     // Taken since the listing: that is a race lost, and the rest of the listing is no fresher.
     return { kind: object.etag === row.etag ? 'not-free' : 'lost', notBefore };
+  }
+
+  /** How long until a reply can show that an age has grown by `ageMs` since the one of `storeTime`, in milliseconds: a store that cuts its times shows it at its next step. */
+  #untilTold(ageMs: number, storeTime: Interval): number {
+    const { session } = this.options;
+    const { timeStepMs } = session.store;
+    const told = session.storeNow();
+    if (timeStepMs === 0 || !Number.isFinite(storeTime.max) || !Number.isFinite(told.max)) return ageMs;
+    const due = Math.ceil((storeTime.min + ageMs) / timeStepMs) * timeStepMs;
+    // The store's time is known within bounds: by its lower one the step is certain. A clock that was set must not make this endless.
+    return Math.min(Math.max(0, due - told.min), ageMs + 2 * timeStepMs);
   }
 
   async #take(claim: Claim, from: Acquisition['from'], cluster: StoredCluster): Promise<Attempt> {
@@ -199,16 +207,22 @@ export class Acquirer {
     // A little by chance, so that those who wait together do not all ask together.
     const jitterMs = random.next() * Math.min(50, config.durationMs / 100);
     const longestMs = change === undefined ? session.store.pollMs : config.durationMs;
-    // Not sooner than that: a store that tells whole seconds seems to be on the brink of an expiry for a second.
-    const sleepMs = Math.min(Math.max(nextChanceMs, EXPIRY_POLL_MS) + jitterMs, longestMs, until - now);
+    const sleepMs = Math.min(Math.max(nextChanceMs, LEAST_SLEEP_MS) + jitterMs, longestMs, until - now);
     emit({ type: 'waiting', sleepMs });
+    if (change === undefined) await clock.sleep(sleepMs, signal);
+    else await this.#sleepOrChange(sleepMs, change);
+    // In a busy fleet something changes all the time.
+    await sleepUntil(clock, this.#lookedAt + LEAST_PAUSE_MS, signal);
+  }
+
+  async #sleepOrChange(sleepMs: number, change: Change): Promise<void> {
+    const { clock, signal } = this.options;
+    signal?.throwIfAborted();
     const woken = new AbortController();
     const onAbort = () => woken.abort(signal?.reason);
     signal?.addEventListener('abort', onAbort, { once: true });
     try {
-      await Promise.race([clock.sleep(sleepMs, woken.signal), ...(change ? [change.happened] : [])]);
-      // In a busy fleet something changes all the time.
-      await sleepUntil(clock, this.#lookedAt + LEAST_PAUSE_MS, woken.signal);
+      await Promise.race([clock.sleep(sleepMs, woken.signal), change.happened]);
     } finally {
       signal?.removeEventListener('abort', onAbort);
       woken.abort();

@@ -8,6 +8,7 @@ import { acquireLease } from './acquire-lease.js';
 import { evictHolder } from './evict.js';
 import type { LeaseEvent, LeaseLostError } from './lease.js';
 import { nativeCodec } from './lease-codec.js';
+import { leaseTiming } from './lease-timing.js';
 import { StoreSession } from './store-session.js';
 
 const DURATION = 15_000;
@@ -91,6 +92,14 @@ describe('a held lease', () => {
     network.fault = () => new Promise(() => undefined);
     await clock.advance(11_001);
     expect(lease.signal.reason).toMatchObject({ reason: 'unreachable', deadline: DURATION });
+  });
+
+  it('is kept on a store that takes longer for every request than a first attempt waits', async () => {
+    const { clock, lease, network, events } = await hold();
+    network.fault = () => clock.sleep(leaseTiming(DURATION).requestTimeoutMs * 1.2);
+    await clock.advance(4 * DURATION);
+    expect(lease.isValid()).toBe(true);
+    expect(events.filter(({ type }) => type === 'lost')).toEqual([]);
   });
 
   it('takes a renewal whose reply was lost for applied (rule 5)', async () => {
@@ -235,6 +244,23 @@ describe('releasing', () => {
     await clock.advance(4_000);
     await ending;
     expect(events.at(-1)).toMatchObject({ type: 'release-failed' });
+  });
+
+  it('keeps in its tombstone the timestamp of a renewal that it never heard of', async () => {
+    const { clock, direct, lease, network } = await hold();
+    await clock.advance(2_000);
+    network.fault = onWrites(async (apply) => {
+      apply();
+      throw lost('unknown');
+    });
+    await clock.advance(1_600);
+    network.fault = undefined;
+    const { timestamp } = JSON.parse((await direct.read('0.json'))?.body ?? '');
+    expect(timestamp).toBeGreaterThan(clock.wallOffset + DURATION);
+    const ending = lease.release();
+    await clock.advance(1_000);
+    await ending;
+    expect(JSON.parse((await direct.read('0.json'))?.body ?? '')).toEqual({ released: true, version: 1, timestamp });
   });
 
   it('is not confused by a tombstone whose reply was lost', async () => {

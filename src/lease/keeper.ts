@@ -52,6 +52,8 @@ export class Keeper implements Lease {
   readonly #sent = new Map<number, number>();
   /** True while the object may be ahead of what we know of it: a write of ours has no known outcome. */
   #uncertain = false;
+  /** True when a first attempt of the present renewal has failed. */
+  #retrying = false;
   #known: KnownNodes = {};
   #state: 'held' | 'lost' | 'released' = 'held';
   #releasing: Promise<void> | undefined;
@@ -136,6 +138,7 @@ export class Keeper implements Lease {
   async #renew(): Promise<void> {
     const { clock, random, timing, emit } = this.options;
     const begun = clock.monotonic();
+    this.#retrying = false;
     await retry(() => this.#attempt(begun), {
       clock,
       random,
@@ -146,6 +149,7 @@ export class Keeper implements Lease {
       // A refusal such as 403 may pass as well, when credentials are being rotated; until the stop point nothing is lost by asking again.
       shouldRetry: (error) => this.#state === 'held' && (error instanceof StoreError || error instanceof Overtaken),
       onFailure: (error, attempt) => {
+        this.#retrying = true;
         if (error instanceof StoreError) emit({ type: 'renewal-failed', error, attempt });
       },
     });
@@ -219,10 +223,14 @@ export class Keeper implements Lease {
     for (const renewal of this.#sent.keys()) if (renewal < held.renewal) this.#sent.delete(renewal);
   }
 
-  /** No request outlasts the stop point, so that the loop is there when it comes. */
+  /**
+   * A first attempt that hangs is soon given up; further ones get twice the time, for a store that is slow at everything. None outlasts
+   * the stop point, so that the loop is there when it comes.
+   */
   #call(): { timeoutMs: number; signal: AbortSignal } {
     const { clock, timing } = this.options;
-    return { timeoutMs: Math.min(timing.requestTimeoutMs, this.#stopAt - clock.monotonic()), signal: this.#ending.signal };
+    const timeoutMs = timing.requestTimeoutMs * (this.#retrying ? 2 : 1);
+    return { timeoutMs: Math.min(timeoutMs, this.#stopAt - clock.monotonic()), signal: this.#ending.signal };
   }
 
   #loseTo(detail: string): void {
@@ -252,7 +260,7 @@ export class Keeper implements Lease {
   async #writeTombstone(): Promise<void> {
     const { clock, random, codec, session, timing, emit } = this.options;
     const key = leaseKey(this.id);
-    const tombstone = codec.encode(released(this.#held));
+    let last = this.#held;
     let first = true;
     try {
       await retry(
@@ -262,10 +270,12 @@ export class Keeper implements Lease {
             const object = await session.read(key);
             const state = object && codec.decode(object.body, object.metadata);
             if (object === undefined || state?.kind !== 'held' || state.nonce !== this.#held.nonce) return;
+            // A renewal that we did not hear of has a later timestamp, and a tombstone keeps the last one.
+            last = state;
             this.#etag = object.etag;
           }
           first = false;
-          const result = await session.write(key, tombstone, this.#etag);
+          const result = await session.write(key, codec.encode(released(last)), this.#etag);
           if (result.status === 'conflict') throw new Overtaken('a renewal of our own came in between');
         },
         {

@@ -36,7 +36,7 @@ export function survey(listing: Listing, cluster: ClusterConfig, codec: LeaseCod
     const needMs = cluster.durationMs + cluster.graceMs;
     if (row === undefined) absent.push(id);
     else if (row.size > codec.tombstoneMaxBytes && row.age.max <= needMs) {
-      earliestExpiryMs = Math.min(earliestExpiryMs, needMs - row.age.max);
+      earliestExpiryMs = Math.min(earliestExpiryMs, needMs - row.age.max + 1);
       continue;
     }
     candidates.push({ id, key: leaseKey(id), row });

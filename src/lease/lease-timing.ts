@@ -5,7 +5,7 @@ export interface LeaseTiming {
   readonly renewEveryMs: number;
   /** How long before the deadline a holder that cannot renew gives up, so that its work can end in time (rule 7). */
   readonly stopMarginMs: number;
-  /** How long a single request may take: several of them, hanging, fit between the first renewal that fails and the stop point. */
+  /** How long a request of a renewal's first attempt may take, those of further ones twice as long: several of them, hanging, fit in before the stop point. */
   readonly requestTimeoutMs: number;
   /** First and longest pause between two attempts to renew. */
   readonly retryBaseMs: number;
@@ -18,7 +18,7 @@ export function leaseTiming(durationMs: number): LeaseTiming {
     durationMs,
     renewEveryMs: durationMs / 3,
     stopMarginMs: durationMs / 6,
-    requestTimeoutMs: Math.max(durationMs / 12, Math.min(durationMs / 6, 500)),
+    requestTimeoutMs: Math.min(Math.max(durationMs / 12, Math.min(durationMs / 6, 500)), 5_000),
     retryBaseMs: Math.min(200, durationMs / 60),
     retryCapMs: Math.min(2_000, durationMs / 15),
   };

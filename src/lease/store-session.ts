@@ -1,13 +1,6 @@
 import type { Clock } from '../clock.js';
-import {
-  type CallOptions,
-  type Interval,
-  type LeaseStore,
-  type Listing,
-  type StoredObject,
-  StoreError,
-  type WriteResult,
-} from '../store/lease-store.js';
+import { bounded } from '../store/bounded.js';
+import type { CallOptions, Interval, LeaseStore, Listing, StoredObject, WriteResult } from '../store/lease-store.js';
 
 /** How far apart two clocks may run, as a share: generous against the 200 ppm of a bad quartz. */
 const DRIFT = 500e-6;
@@ -89,36 +82,16 @@ export class StoreSession {
     this.#offset = { interval: narrowed.min <= narrowed.max ? narrowed : heard, learnedAt: now };
   }
 
-  async #bounded<T>(what: string, call: SessionCall, run: (options: CallOptions) => Promise<T>): Promise<T> {
-    const timeoutMs = Math.max(0, Math.min(call.timeoutMs ?? this.timeoutMs, this.timeoutMs));
-    const givenUp = (detail: string, cause?: unknown) =>
-      new StoreError(`${this.store.url}: ${what}: ${detail}`, { fault: 'unreachable', outcome: 'unknown', cause });
-
-    if (call.signal?.aborted)
-      throw new StoreError(`${this.store.url}: ${what}: not begun`, {
-        fault: 'unreachable',
-        outcome: 'not-applied',
-        cause: call.signal.reason,
-      });
-    this.requests += 1;
-    const request = new AbortController();
-    const timer = new AbortController();
-    let onAbort: (() => void) | undefined;
-    const aborted = new Promise<never>((_, reject) => {
-      onAbort = () => reject(givenUp('given up', call.signal?.reason));
-      call.signal?.addEventListener('abort', onAbort, { once: true });
-    });
-    const expired = this.clock.sleep(timeoutMs, timer.signal).then(() => {
-      throw givenUp(`no answer within ${Math.round(timeoutMs)} ms`);
-    });
-    try {
-      return await Promise.race([run({ signal: request.signal }), aborted, expired]);
-    } catch (error) {
-      throw error instanceof StoreError ? error : givenUp('failed', error);
-    } finally {
-      timer.abort();
-      request.abort();
-      if (onAbort !== undefined) call.signal?.removeEventListener('abort', onAbort);
-    }
+  #bounded<T>(what: string, { timeoutMs = this.timeoutMs, signal }: SessionCall, run: (options: CallOptions) => Promise<T>): Promise<T> {
+    if (!signal?.aborted) this.requests += 1;
+    return bounded(
+      {
+        clock: this.clock,
+        timeoutMs: Math.max(0, timeoutMs),
+        signal,
+        what: `${this.store.url}: ${what}`,
+      },
+      run,
+    );
   }
 }

@@ -69,6 +69,12 @@ export interface LeaseStore {
   /** How long a waiting task may sleep before it looks for a released id, in milliseconds. Not used where `changed` is offered. */
   readonly pollMs: number;
 
+  /**
+   * What its times are cut to, in milliseconds: 1000 where it tells whole seconds, 0 where it tells them exactly. The lower bound of an
+   * age grows in such steps, so that there is nothing new to be learnt between two of them.
+   */
+  readonly timeStepMs: number;
+
   /** The object, or undefined when there is none of that key. */
   read(key: string, options?: CallOptions): Promise<StoredObject | undefined>;
 

@@ -1,5 +1,14 @@
 import type { Clock } from '../clock.js';
-import { type Interval, type LeaseStore, type Listing, type StoredObject, StoreError, type WriteResult } from './lease-store.js';
+import { bounded } from './bounded.js';
+import {
+  type CallOptions,
+  type Interval,
+  type LeaseStore,
+  type Listing,
+  type StoredObject,
+  StoreError,
+  type WriteResult,
+} from './lease-store.js';
 
 /** What a conditional write of a probe came to. */
 export type ProbedWrite =
@@ -10,6 +19,8 @@ export type ProbedWrite =
   /** The store does not take such a request at all. */
   | { readonly status: 'rejected'; readonly error: StoreError };
 
+/** How long one request may take, in milliseconds. A probe has to end, also where the driver underneath is stuck. */
+const REQUEST_TIMEOUT_MS = 5_000;
 const READ_ATTEMPTS = 3;
 const READ_PAUSE_MS = 200;
 
@@ -54,11 +65,12 @@ export class ProbeSession {
   async cleanUp(): Promise<{ readonly key: string; readonly error: unknown }[]> {
     const keys = [...this.#keys];
     // Not given up with the probe: whoever aborts it does not want the litter either.
-    const results = await Promise.allSettled(keys.map((key) => this.store.discardProbe(key)));
+    const bounds = { clock: this.clock, timeoutMs: REQUEST_TIMEOUT_MS, what: `${this.store.url}: tidying up` };
+    const results = await Promise.allSettled(keys.map((key) => bounded(bounds, (options) => this.store.discardProbe(key, options))));
     return results.flatMap((result, index) => (result.status === 'rejected' ? [{ key: keys[index] ?? '', error: result.reason }] : []));
   }
 
-  async #write(run: (options: { signal?: AbortSignal }) => Promise<WriteResult>): Promise<ProbedWrite> {
+  async #write(run: (options: CallOptions) => Promise<WriteResult>): Promise<ProbedWrite> {
     try {
       return await this.#timed(run);
     } catch (error) {
@@ -81,14 +93,15 @@ export class ProbeSession {
 
   #inFlight = 0;
 
-  async #timed<T>(run: (options: { signal?: AbortSignal }) => Promise<T>): Promise<T> {
+  async #timed<T>(run: (options: CallOptions) => Promise<T>): Promise<T> {
     this.requests++;
     this.#inFlight++;
     const alone = this.#inFlight === 1;
     const startedAt = this.clock.monotonic();
     const nowBefore = this.clock.now();
     try {
-      const result = await run(this.signal === undefined ? {} : { signal: this.signal });
+      const bounds = { clock: this.clock, timeoutMs: REQUEST_TIMEOUT_MS, signal: this.signal, what: `${this.store.url}: probing` };
+      const result = await bounded(bounds, run);
       if (alone && this.#inFlight === 1) this.latenciesMs.push(this.clock.monotonic() - startedAt);
       this.#learnTime(result, nowBefore);
       return result;

@@ -44,6 +44,7 @@ function careless(inner: LeaseStore, onReplace = () => {}): LeaseStore {
     url: 'file:leases',
     remote: false,
     pollMs: inner.pollMs,
+    timeStepMs: inner.timeStepMs,
     read: (key, options) => inner.read(key, options),
     list: (options) => inner.list(options),
     create: (key, body, metadata, options) => inner.create(key, body, metadata, options),

@@ -8,11 +8,11 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { RunningServer } from './minio.js';
+import { packageRoot } from './package-root.js';
 
-const INSTALL = fileURLToPath(new URL('./install-minio.sh', import.meta.url));
+const INSTALL = join(packageRoot, 'test/support/install-minio.sh');
 const READY_WITHIN_MS = 30_000;
 const STOPPED_WITHIN_MS = 5_000;
 

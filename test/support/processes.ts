@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
+import { packageRoot } from './package-root.js';
 
 /** How a process ended: one of the two is null. */
 export interface ProcessEnd {
@@ -40,7 +41,6 @@ export interface ProcessOptions {
 /** How long to wait for the end of the output when descendants keep it open, in milliseconds. */
 const OUTPUT_GRACE_MS = 500;
 
-const root = fileURLToPath(new URL('../../', import.meta.url));
 const running = new Set<ChildProcess>();
 
 process.once('exit', () => {
@@ -48,11 +48,9 @@ process.once('exit', () => {
 });
 
 /** The file that package.json names as the command, as built: run it with Node. */
-export const cliFile: string = fileURLToPath(
-  new URL(
-    (JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as { bin: { nodelease: string } }).bin.nodelease,
-    new URL('../../', import.meta.url),
-  ),
+export const cliFile: string = join(
+  packageRoot,
+  (JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as { bin: { nodelease: string } }).bin.nodelease,
 );
 
 /** Runs the built command line as a user does: `runCli(['status', '--json'])`. */
@@ -67,7 +65,7 @@ export function runCli(args: readonly string[], options: ProcessOptions = {}): T
  */
 export function runProcess(command: string, args: readonly string[], options: ProcessOptions = {}): TestProcess {
   const child = spawn(command, args, {
-    cwd: options.cwd ?? root,
+    cwd: options.cwd ?? packageRoot,
     env: { ...cleanEnvironment(), ...options.env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });

@@ -65,6 +65,7 @@ export class FileLeaseStore implements LeaseStore {
   readonly url: string;
   readonly remote = false;
   readonly pollMs: number;
+  readonly timeStepMs = 0;
   readonly #directory: string;
   readonly #clock: Clock;
   readonly #random: RandomSource;

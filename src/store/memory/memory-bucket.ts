@@ -7,6 +7,8 @@ interface MemoryObject {
   readonly body: string;
   readonly metadata: Readonly<Record<string, string>>;
   readonly etag: string;
+  /** Bytes of the body. */
+  readonly size: number;
   /** The bucket's monotonic clock at the write, cut to its resolution. */
   readonly writtenAt: number;
 }
@@ -15,22 +17,26 @@ interface MemoryObject {
  * The server's side of {@link MemoryLeaseStore}: objects, conditions and a clock. Every operation is one synchronous step, so it
  * is atomic, and happens exactly when it is called.
  *
- * An etag is the MD5 of the body, like that of a single-part S3 object: a body that comes back brings its etag back with it.
+ * By default an etag is the MD5 of the body, like that of a single-part S3 object: a body that comes back brings its etag back with it.
  */
 export class MemoryBucket {
   /** Told of every write and removal that was applied. */
   readonly changes = new Changes();
   readonly #objects = new Map<string, MemoryObject>();
+  /** The objects in the order of their keys, until one of them changes. */
+  #sorted: [key: string, object: MemoryObject][] | undefined;
   readonly #clock: Clock;
-  readonly #resolutionMs: number;
-
   /**
    * @param clock the clock of the store, which need not be that of its clients
    * @param resolutionMs what its times are cut to, in milliseconds; 0 for exact times
+   * @param etagOf makes a body's etag; the same one whenever the same body is given
    */
-  constructor(clock: Clock, resolutionMs: number) {
+  constructor(
+    clock: Clock,
+    readonly resolutionMs: number,
+    private readonly etagOf: (body: string) => string = md5,
+  ) {
     this.#clock = clock;
-    this.#resolutionMs = resolutionMs;
   }
 
   /** The object, or undefined. */
@@ -43,11 +49,8 @@ export class MemoryBucket {
 
   /** All objects, in the order of their keys. */
   list(): Listing {
-    const keys = [...this.#objects.keys()].sort();
-    const objects = keys.flatMap((key) => {
-      const object = this.#objects.get(key);
-      return object === undefined ? [] : [{ key, etag: object.etag, size: Buffer.byteLength(object.body), age: this.#ageOf(object) }];
-    });
+    this.#sorted ??= [...this.#objects].sort(([a], [b]) => (a < b ? -1 : 1));
+    const objects = this.#sorted.map(([key, object]) => ({ key, etag: object.etag, size: object.size, age: this.#ageOf(object) }));
     return { objects, storeTime: this.#now() };
   }
 
@@ -63,12 +66,16 @@ export class MemoryBucket {
 
   /** Removes the object, if there is one. */
   remove(key: string): void {
-    if (this.#objects.delete(key)) this.changes.announce();
+    if (!this.#objects.delete(key)) return;
+    this.#sorted = undefined;
+    this.changes.announce();
   }
 
   #write(key: string, body: string, metadata: Readonly<Record<string, string>>): WriteResult {
-    const etag = createHash('md5').update(body).digest('hex');
-    this.#objects.set(key, { body, metadata: { ...metadata }, etag, writtenAt: this.#cut(this.#clock.monotonic()) });
+    const etag = this.etagOf(body);
+    const size = Buffer.byteLength(body);
+    this.#objects.set(key, { body, metadata: { ...metadata }, etag, size, writtenAt: this.#cut(this.#clock.monotonic()) });
+    this.#sorted = undefined;
     this.changes.announce();
     return { status: 'written', etag, storeTime: this.#now() };
   }
@@ -76,15 +83,19 @@ export class MemoryBucket {
   #ageOf({ writtenAt }: MemoryObject): Interval {
     // Both ends are cut, so the difference is off by less than one step either way.
     const age = this.#cut(this.#clock.monotonic()) - writtenAt;
-    return { min: Math.max(0, age - this.#resolutionMs), max: age + this.#resolutionMs };
+    return { min: Math.max(0, age - this.resolutionMs), max: age + this.resolutionMs };
   }
 
   #now(): Interval {
     const now = this.#cut(this.#clock.now());
-    return { min: now, max: now + this.#resolutionMs };
+    return { min: now, max: now + this.resolutionMs };
   }
 
   #cut(time: number): number {
-    return this.#resolutionMs === 0 ? time : Math.floor(time / this.#resolutionMs) * this.#resolutionMs;
+    return this.resolutionMs === 0 ? time : Math.floor(time / this.resolutionMs) * this.resolutionMs;
   }
+}
+
+function md5(body: string): string {
+  return createHash('md5').update(body).digest('hex');
 }

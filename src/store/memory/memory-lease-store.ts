@@ -39,6 +39,7 @@ export class MemoryLeaseStore implements LeaseStore {
   readonly url = 'memory:';
   readonly remote: boolean;
   readonly pollMs = 500;
+  readonly timeStepMs: number;
   readonly #options: MemoryLeaseStoreOptions;
   readonly #bucket: MemoryBucket;
   readonly #intercept: MemoryIntercept;
@@ -49,6 +50,7 @@ export class MemoryLeaseStore implements LeaseStore {
    */
   constructor(options: MemoryLeaseStoreOptions, bucket = new MemoryBucket(options.clock, options.resolutionMs ?? 1)) {
     this.remote = options.remote ?? false;
+    this.timeStepMs = bucket.resolutionMs;
     this.#options = options;
     this.#bucket = bucket;
     this.#intercept = options.intercept ?? faultless;

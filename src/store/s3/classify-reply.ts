@@ -60,6 +60,19 @@ export function classifyReply(error: unknown, request: FailedRequest): Classifie
   return failed('rejected', 'not-applied', `refused (${said})`);
 }
 
+/** A difference of clocks that no server minds, in milliseconds; they refuse from 15 minutes on. */
+const HARMLESS_SKEW_MS = 60_000;
+
+/**
+ * True when the server refused the request for the time in its signature, and told another time along with the refusal. Such a request is
+ * certainly not applied: signatures are looked at first. The SDK signs with the server's time from then on, so that the same call gets through.
+ */
+export function teachesTime(error: unknown, { status, headers, signedAt }: ObservedReply): boolean {
+  if (status === undefined || status < 400 || text(error, 'Code') !== 'RequestTimeTooSkewed') return false;
+  const signed = signedAt?.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z') ?? '';
+  return Math.abs(Date.parse(headers.date ?? '') - Date.parse(signed)) > HARMLESS_SKEW_MS;
+}
+
 /** The failure of a request that its caller gave up: a write of unknown outcome, unless it had not been sent. */
 export function givenUp(reason: unknown, request: FailedRequest): StoreError {
   const outcome = request.reply.sent ? 'unknown' : 'not-applied';

@@ -6,10 +6,15 @@ export interface ObservedReply {
   readonly status: number | undefined;
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string | undefined>>;
+  /** The time that the request was signed with, as it was sent: `20261121T120000Z`; undefined when it was not signed by SigV4. */
+  readonly signedAt: string | undefined;
 }
 
-/** Where {@link ReplyObserver.middleware} goes: the lowest place of this step is next to the HTTP client, inside the parsing of the reply. */
-export const OBSERVER_PLACE = { step: 'deserialize', priority: 'low', name: 'observeReply' } as const;
+/**
+ * Where {@link ReplyObserver.middleware} goes: the lowest place of this step is next to the HTTP client, inside the parsing of the reply.
+ * The observer of a command that is sent again takes the place of the first one.
+ */
+export const OBSERVER_PLACE = { step: 'deserialize', priority: 'low', name: 'observeReply', override: true } as const;
 
 /**
  * Watches one request. The age of an object needs the `Date` header, which the SDK's output leaves out; and whether a
@@ -19,6 +24,7 @@ export class ReplyObserver implements ObservedReply {
   sent = false;
   status: number | undefined;
   headers: Readonly<Record<string, string | undefined>> = {};
+  signedAt: string | undefined;
   readonly #signal: AbortSignal;
 
   /** @param signal a request that has not been sent when this aborts is never sent, so `sent` stays true to its word */
@@ -28,11 +34,13 @@ export class ReplyObserver implements ObservedReply {
 
   /** For the middleware stack of the one command that is watched, at {@link OBSERVER_PLACE}. */
   readonly middleware =
-    <Request, Result extends { response: unknown }>(next: (request: Request) => Promise<Result>) =>
-    async (request: Request): Promise<Result> => {
+    <Input extends { request: unknown }, Result extends { response: unknown }>(next: (input: Input) => Promise<Result>) =>
+    async (input: Input): Promise<Result> => {
       this.#signal.throwIfAborted();
+      const request = input.request as { readonly headers: Readonly<Record<string, string | undefined>> };
+      this.signedAt = request.headers['x-amz-date'];
       this.sent = true;
-      const result = await next(request);
+      const result = await next(input);
       const { statusCode, headers } = result.response as { statusCode: number; headers: Record<string, string> };
       this.headers = { ...headers };
       this.status = statusCode;

@@ -10,7 +10,7 @@ import {
   StoreError,
   type WriteResult,
 } from '../lease-store.js';
-import { classifyReply, type FailedRequest, givenUp } from './classify-reply.js';
+import { classifyReply, type FailedRequest, givenUp, teachesTime } from './classify-reply.js';
 import { OBSERVER_PLACE, type ObservedReply, ReplyObserver } from './reply-observer.js';
 import { ageFromHeaders, ageFromListing, storeTime } from './reply-time.js';
 import type { S3Requests } from './s3-client.js';
@@ -32,12 +32,14 @@ type Operation = Pick<FailedRequest, 'operation' | 'key'>;
 
 /**
  * Leases in a bucket of S3, or of a server that speaks its API: PutObject with `If-None-Match: *` and `If-Match`. Every call makes
- * one request and none is repeated; only a listing makes one a page.
+ * one request and none that may have been applied is repeated; only a listing makes one a page. A request that was refused for the time
+ * in its signature is made once more, by the server's time: the clock of the host may be off by any amount.
  */
 export class S3LeaseStore implements LeaseStore {
   readonly url: string;
   readonly remote = true;
   readonly pollMs: number;
+  readonly timeStepMs = 1_000;
   readonly #bucket: string;
   readonly #keyPrefix: string;
   readonly #client: S3Requests;
@@ -150,7 +152,7 @@ export class S3LeaseStore implements LeaseStore {
     return { status: 'written', etag: this.#etag(request, answer.output.ETag), storeTime: storeTime(answer.reply.headers.date) };
   }
 
-  /** One request, bounded in time. Resolves with the output, or with the definite answer that came in the form of an error. */
+  /** One request, bounded in time, unless it has to be signed anew. Resolves with the output, or with the definite answer that came in the form of an error. */
   async #call<Output>(
     request: Operation,
     options: CallOptions | undefined,
@@ -159,7 +161,7 @@ export class S3LeaseStore implements LeaseStore {
     const signal = options?.signal;
     const call = new AbortController();
     const timer = new AbortController();
-    const observer = new ReplyObserver(call.signal);
+    let observer = new ReplyObserver(call.signal);
     const onAbort = () => call.abort(signal?.reason);
     signal?.addEventListener('abort', onAbort, { once: true });
     const expire = () => call.abort(new DOMException(`no answer within ${this.#requestTimeoutMs} ms`, 'TimeoutError'));
@@ -167,7 +169,12 @@ export class S3LeaseStore implements LeaseStore {
     try {
       signal?.throwIfAborted();
       // The SDK looks at the signal only once it has credentials, and not while it reads a body: the rest is seen to here.
-      const output = await abortable(send(call.signal, observer), call.signal);
+      const attempt = () => abortable(send(call.signal, observer), call.signal);
+      const output = await attempt().catch((error: unknown) => {
+        if (call.signal.aborted || !teachesTime(error, observer)) throw error;
+        observer = new ReplyObserver(call.signal);
+        return attempt();
+      });
       return { output, reply: observer };
     } catch (error) {
       const failed = { ...request, url: this.url, reply: observer };
