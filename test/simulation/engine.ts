@@ -1,0 +1,10 @@
+import { type AcquireLeaseOptions, acquireLease } from '../../src/lease/acquire-lease.js';
+import type { Lease } from '../../src/lease/lease.js';
+
+/** What gives a task its lease: the shipped engine, or another one to be compared with it. */
+export interface Engine {
+  /** Has the contract of `acquireLease`, as far as the simulation uses it: it reports `acquired`, `renewed` and `lost`. */
+  acquire(options: AcquireLeaseOptions): Promise<Lease>;
+}
+
+export const shippedEngine: Engine = { acquire: acquireLease };

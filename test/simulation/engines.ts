@@ -1,0 +1,10 @@
+import type { Engine } from './engine.js';
+import { shippedEngine } from './engine.js';
+import { plainProtocol } from './plain-protocol.js';
+
+/** The engines that a simulation can run, by the name that `--engine` takes. */
+export const ENGINES: Readonly<Record<string, Engine>> = {
+  shipped: shippedEngine,
+  plain: plainProtocol({ versionAfterRelease: 'cleared' }),
+  'plain-kept-version': plainProtocol({ versionAfterRelease: 'kept' }),
+};

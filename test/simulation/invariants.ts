@@ -1,0 +1,308 @@
+import type { Lease, LeaseLostError } from '../../src/lease/lease.js';
+import { leaseKey, nodeIdOf } from '../../src/lease/lease-state.js';
+import { leaseTiming } from '../../src/lease/lease-timing.js';
+import type { WriteResult } from '../../src/store/lease-store.js';
+import { livenessBoundMs, type NetworkFault } from './conditions.js';
+import type { SimulatedProcess } from './simulated-process.js';
+import type { World } from './world.js';
+
+/** What has to hold at every step. */
+export type InvariantName =
+  /** At most one task believes that it holds a node id, or has work running under it (rule 1). */
+  | 'exclusion'
+  /** Versions of a node id strictly increase, and none has two holders (rule 2). */
+  | 'fencing'
+  /** Belief, and work, end with the lease, whether somebody waits for it or not (rules 3 and 7). */
+  | 'deadline'
+  /** No lease object is lost or unreadable. */
+  | 'objects'
+  /** A task's own write is not taken for somebody else's, nor a lost reply for a lost id (rules 5 and 6). */
+  | 'own-writes'
+  /** A task fails in no other way than the engine's contract says. */
+  | 'errors'
+  /** With the faults ended, nobody waits while an id is free. */
+  | 'liveness';
+
+/** A promise that was broken. */
+export interface Violation {
+  readonly invariant: InvariantName;
+  /** True time in milliseconds. */
+  readonly at: number;
+  readonly text: string;
+}
+
+/** A task, as whoever watches from outside sees it. */
+export interface WatchedTask {
+  readonly name: string;
+  readonly process: SimulatedProcess;
+  readonly lease: Lease;
+  /** True while a command that was started for the lease may act. */
+  readonly workRuns: () => boolean;
+}
+
+/** How long after a deadline it is looked whether anybody goes on, in milliseconds. */
+const TOLERANCE_MS = 1;
+/** How long a command may run after the news that its id may be somebody else's, in milliseconds; shorter than any pause. */
+const AT_ONCE_MS = 40;
+
+/** What is known of a node id's object from the writes that were applied to it. */
+interface ObjectHistory {
+  readonly version: number;
+  readonly nonce: string | undefined;
+  readonly held: boolean;
+  readonly taskId: string | undefined;
+  /** The last expiry in store time; undefined for objects that tell none. */
+  readonly timestamp: number | undefined;
+  /** How long a holder may trust what stands there, in milliseconds; undefined for objects that do not tell. */
+  readonly durationMs: number | undefined;
+}
+
+const NEVER_HELD: ObjectHistory = {
+  version: 0,
+  nonce: undefined,
+  held: false,
+  taskId: undefined,
+  timestamp: undefined,
+  durationMs: undefined,
+};
+
+/** An acquiring write that was applied, and whose reply was lost. */
+interface Unheard {
+  readonly id: number;
+  readonly key: string;
+  readonly nonce: string | undefined;
+  readonly sentAt: number;
+}
+
+/**
+ * Watches one world from outside, in true time, with its own reading of the objects, and keeps the first promise that is broken.
+ *
+ * Belief can only begin in a step of the task's own machine, so that it is enough to look, after each step, at the task whose step it was.
+ */
+export class Invariants {
+  violation: Violation | undefined;
+  readonly #objects = new Map<number, ObjectHistory>();
+  readonly #tasks = new Map<number, WatchedTask[]>();
+  readonly #byProcess = new Map<SimulatedProcess, WatchedTask>();
+  readonly #holders = new Map<string, string>();
+  readonly #unheard = new Map<SimulatedProcess, Unheard>();
+  /** Until when each task may believe, on its machine's monotonic clock. */
+  readonly #deadlines = new Map<SimulatedProcess, number>();
+  #thawedUntil = 0;
+  readonly #lastSent = new Map<SimulatedProcess, number>();
+
+  constructor(private readonly world: World) {}
+
+  /** A task says that it holds an id. */
+  onAcquired(task: WatchedTask): void {
+    const { lease, name } = task;
+    const tenure = `${lease.id} version ${lease.version}`;
+    const other = this.#holders.get(tenure);
+    if (other !== undefined) this.#fail('fencing', `node id ${tenure} is held by ${name}, and was by ${other}`);
+    this.#holders.set(tenure, name);
+    const others = this.#tasks.get(lease.id) ?? [];
+    others.push(task);
+    this.#tasks.set(lease.id, others);
+    this.#byProcess.set(task.process, task);
+    this.#unheard.delete(task.process);
+  }
+
+  /** A task has ended with everything that it started. */
+  onEnded(task: WatchedTask): void {
+    const tasks = this.#tasks.get(task.lease.id) ?? [];
+    const at = tasks.indexOf(task);
+    if (at >= 0) tasks.splice(at, 1);
+    if (this.#byProcess.get(task.process) === task) this.#byProcess.delete(task.process);
+  }
+
+  /** A task says that it lost its lease. */
+  onLost({ name, lease, process, workRuns }: WatchedTask, error: LeaseLostError): void {
+    if (lease.isValid()) this.#fail('deadline', `${name} reports its lease as lost (${error.detail}) and believes in it all the same`);
+    if (error.reason === 'unreachable') return;
+    const { scheduler } = this.world;
+    // Somebody else may be at work already.
+    scheduler.at(scheduler.now + AT_ONCE_MS, undefined, () => {
+      if (process.alive && !process.stopped && workRuns())
+        this.#fail('deadline', `the command of ${name} runs on after its lease was lost: ${error.detail}`);
+    });
+    if (error.reason !== 'taken') return;
+    const object = this.#objects.get(lease.id);
+    if (object?.held && object.version === lease.version && object.taskId === lease.taskId) {
+      this.#fail(
+        'own-writes',
+        `${name} gives up ${lease.id} version ${lease.version} (${error.detail}), which the store still says is its own`,
+      );
+    }
+  }
+
+  /** Looks at the task whose step it was. */
+  afterStep(process: SimulatedProcess): void {
+    const task = this.#byProcess.get(process);
+    if (task !== undefined) this.#check(task);
+  }
+
+  /** Looks at every task. */
+  checkAll(): void {
+    for (const tasks of this.#tasks.values()) for (const task of tasks) this.#check(task);
+  }
+
+  #check(task: WatchedTask): void {
+    if (!believes(task)) return;
+    this.#checkDeadline(task);
+    const tasks = this.#tasks.get(task.lease.id) as WatchedTask[];
+    if (tasks.length === 1) return;
+    for (const other of tasks) {
+      if (other === task || !believes(other)) continue;
+      const { id } = task.lease;
+      this.#fail('exclusion', `node id ${id}: ${told(task)} and ${told(other)} at once`);
+    }
+  }
+
+  /** A task has failed in a way that nobody should have to expect. */
+  onUnexpected(name: string, error: unknown): void {
+    this.#fail('errors', `${name} fails: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+  }
+
+  /** A task has sent a request; `fault` is what is about to happen to it. */
+  onRequest(process: SimulatedProcess, operation: string, key: string, fault: NetworkFault | undefined): void {
+    const { now } = this.world.scheduler;
+    const unheard = this.#unheard.get(process);
+    this.#lastSent.set(process, now);
+    if (unheard === undefined) return;
+    const { clock } = process;
+    // Whatever else goes wrong excuses the task; so does the end of what it could still have used.
+    const { durationMs } = this.world.conditions;
+    const tooLate = unheard.sentAt + durationMs - leaseTiming(durationMs).stopMarginMs;
+    const overwritten = this.#objects.get(unheard.id)?.nonce !== unheard.nonce;
+    if (fault !== undefined || overwritten || clock.monotonic() >= tooLate) this.#unheard.delete(process);
+    else if (operation === 'list' || key !== unheard.key) {
+      this.#fail(
+        'own-writes',
+        `the write to ${unheard.key} was applied, its reply lost, and its task goes on to another id as if it had not been`,
+      );
+    }
+  }
+
+  /** Something happened to a process that excuses it from finding a lost reply's write. */
+  onDisturbed(process: SimulatedProcess): void {
+    this.#unheard.delete(process);
+  }
+
+  /** The store has carried out a task's request, and its reply is about to be lost or not. */
+  onApplied(process: SimulatedProcess, operation: string, key: string, reply: unknown, fault: NetworkFault | undefined): void {
+    if (operation !== 'create' && operation !== 'replace') return;
+    if (fault !== 'response-lost' && fault !== 'error-applied') return;
+    const id = nodeIdOf(key);
+    if (id === undefined || (reply as WriteResult).status !== 'written' || this.#byProcess.has(process)) return;
+    const object = this.#objects.get(id);
+    if (object?.held) this.#unheard.set(process, { id, key, nonce: object.nonce, sentAt: this.#sentAt(process) });
+  }
+
+  /** A write of a task's that names it as the holder was applied: until when it may believe, by the observer's own account. */
+  onHeld(process: SimulatedProcess, key: string, sentAt: number): void {
+    const id = nodeIdOf(key);
+    const durationMs = id === undefined ? undefined : this.#objects.get(id)?.durationMs;
+    if (durationMs === undefined) return;
+    const { machine } = process;
+    const deadline = Math.max(this.#deadlines.get(process) ?? 0, machine.monotonicAt(sentAt) + durationMs);
+    this.#deadlines.set(process, deadline);
+    const { scheduler } = this.world;
+    const leftMs = machine.trueMs(deadline - machine.monotonicAt(scheduler.now));
+    scheduler.at(scheduler.now + leftMs + TOLERANCE_MS, undefined, () => {
+      const task = this.#byProcess.get(process);
+      if (task !== undefined) this.#checkDeadline(task);
+    });
+  }
+
+  #checkDeadline(task: WatchedTask): void {
+    const { process, lease } = task;
+    const deadline = this.#deadlines.get(process);
+    if (deadline === undefined || !believes(task)) return;
+    const overMs = process.machine.monotonicAt(this.world.scheduler.now) - deadline;
+    if (overMs < 0 || this.world.scheduler.now < this.#thawedUntil) return;
+    this.#fail('deadline', `${told(task)} goes on with node id ${lease.id} ${overMs.toFixed(1)} ms after its deadline`);
+  }
+
+  /** Everything on some machine goes on: its guards need a moment. */
+  onThaw(forMs: number): void {
+    this.#thawedUntil = Math.max(this.#thawedUntil, this.world.scheduler.now + forMs);
+  }
+
+  /** The store has answered a write; hands the answer on. */
+  afterWrite(key: string, body: string, metadata: Readonly<Record<string, string>>, result: WriteResult): WriteResult {
+    const id = nodeIdOf(key);
+    if (result.status !== 'written' || id === undefined) return result;
+    const known = this.#objects.get(id) ?? NEVER_HELD;
+    const now = readLease(body, metadata);
+    if (this.world.recording) this.world.note('store', `${key} is now ${now === undefined ? body : described(now)}`);
+    if (now === undefined) this.#fail('objects', `${key} has been made unreadable: ${body}`);
+    else {
+      if (now.version < known.version) this.#fail('fencing', `${key} goes from version ${known.version} back to ${now.version}`);
+      else if (now.held && now.version === known.version && (!known.held || now.nonce !== known.nonce)) {
+        this.#fail('fencing', `version ${now.version} of ${key} is given out twice`);
+      } else if (!now.held && now.durationMs !== undefined && now.version === known.version) {
+        this.#fail('fencing', `a forced release leaves ${key} at version ${now.version} (rule 9)`);
+      } else if (now.timestamp !== undefined && now.timestamp < (known.timestamp ?? 0)) {
+        this.#fail('fencing', `the timestamp of ${key} goes from ${known.timestamp} back to ${now.timestamp}`);
+      }
+      this.#objects.set(id, now);
+    }
+    return result;
+  }
+
+  /** The store has removed an object. */
+  afterRemoval(key: string): void {
+    if (nodeIdOf(key) !== undefined) this.#fail('objects', `${key} has been deleted, and its version with it`);
+  }
+
+  /** At the end, with the faults over for long enough: is every id held that could be? */
+  atEnd(tasksAlive: number, ids: number): void {
+    const { durationMs, graceMs, pollMs } = this.world.conditions;
+    for (const id of this.#objects.keys()) {
+      if (this.world.bucket.read(leaseKey(id)) === undefined) this.#fail('objects', `${leaseKey(id)} is missing`);
+    }
+    const held = [...this.#tasks.values()].filter((tasks) => tasks.some(believes)).length;
+    if (held < Math.min(ids, tasksAlive)) {
+      const bound = livenessBoundMs(durationMs, graceMs, pollMs);
+      this.#fail('liveness', `${bound} ms after the last fault ${tasksAlive} tasks hold ${held} of ${ids} node ids`);
+    }
+  }
+
+  #sentAt(process: SimulatedProcess): number {
+    const sentAt = this.#lastSent.get(process) ?? this.world.scheduler.now;
+    return process.machine.monotonicAt(sentAt);
+  }
+
+  #fail(invariant: InvariantName, text: string): void {
+    this.violation ??= { invariant, at: this.world.scheduler.now, text };
+  }
+}
+
+function believes({ process, lease, workRuns }: WatchedTask): boolean {
+  return (process.alive && lease.isValid()) || workRuns();
+}
+
+function told({ name, lease, workRuns }: WatchedTask): string {
+  return `${name} (version ${lease.version}${workRuns() ? ', its command runs' : ''})`;
+}
+
+/** The simulator's own reading of an object, so that it does not share a mistake with the codec. */
+function readLease(body: string, metadata: Readonly<Record<string, string>>): ObjectHistory | undefined {
+  if (body === '') return { ...NEVER_HELD, version: Number(metadata.version ?? 0) };
+  try {
+    const { version, nonce, taskId, timestamp, durationMs } = JSON.parse(body) as Partial<
+      Record<'version' | 'timestamp' | 'durationMs', number> & Record<'nonce' | 'taskId', string>
+    >;
+    if (version === undefined) return undefined;
+    const held = typeof taskId === 'string';
+    // Other engines' objects may have no mark of their own, and a timestamp that means something else.
+    const mark = nonce ?? `${taskId} ${version}`;
+    return { version, nonce: mark, taskId, held, durationMs, timestamp: held && nonce === undefined ? undefined : timestamp };
+  } catch {
+    return undefined;
+  }
+}
+
+function described({ held, taskId, version }: ObjectHistory): string {
+  return held ? `held by ${taskId}, version ${version}` : `free, version ${version}`;
+}

@@ -1,0 +1,27 @@
+// `npm run simulate`: the part that touches the process.
+
+import { plantTree } from './plant-tree.js';
+import { PLANTS } from './plants.js';
+import { simulateCommand } from './simulate-command.js';
+
+const interruption = new AbortController();
+// The second one ends the process at once, as if there were no listener.
+process.once('SIGINT', () => interruption.abort());
+// Whoever has read enough, such as head, wants no more.
+process.stdout.on('error', () => process.exit());
+
+let written = Promise.resolve();
+
+process.exitCode = await simulateCommand(
+  process.argv.slice(2),
+  { folder: new URL('./', import.meta.url), plants: PLANTS, plantTree },
+  {
+    stdout: (text) => {
+      written = new Promise((resolve) => process.stdout.write(text, () => resolve()));
+    },
+    stderr: (text) => process.stderr.write(text),
+    columns: () => (process.stderr.isTTY ? process.stderr.columns || 80 : undefined),
+    interrupted: interruption.signal,
+  },
+);
+await written;

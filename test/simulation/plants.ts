@@ -1,0 +1,241 @@
+/** A change of one compiled file: `from` stands in it exactly once. */
+export interface Edit {
+  /** Below the compiled tree: `src/lease/keeper.js`. */
+  readonly file: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+/** A mistake, as somebody might make it, planted into a copy of the compiled engine. The simulator has to find it. */
+export interface Plant {
+  readonly name: string;
+  /** What is wrong, and which rule it breaks. */
+  readonly breaks: string;
+  readonly edits: readonly Edit[];
+}
+
+const claim = 'src/lease/claim.js';
+const keeper = 'src/lease/keeper.js';
+const acquirer = 'src/lease/acquirer.js';
+const leaseState = 'src/lease/lease-state.js';
+const survey = 'src/lease/lease-survey.js';
+
+/** Every mistake that the simulator is known to find, by the name that `--plant` takes. */
+export const PLANTS: readonly Plant[] = [
+  {
+    name: 'aba',
+    breaks: 'a release writes an empty body, whose etag comes back with every release (rule 2)',
+    edits: [
+      {
+        file: 'src/lease/lease-codec.js',
+        from: 'return { body: JSON.stringify(body), metadata: facts(state) };',
+        to: "return { body: durationMs > 0 ? JSON.stringify(body) : '', metadata: facts(state) };",
+      },
+    ],
+  },
+  {
+    name: 'deadline-from-response',
+    breaks: 'the deadline counts from the reply instead of the moment before the request (rule 3)',
+    edits: [
+      {
+        file: claim,
+        from: 'return { id, held, etag: applied, sentAt };',
+        to: 'return { id, held, etag: applied, sentAt: clock.monotonic() };',
+      },
+      {
+        file: keeper,
+        from: "if (result.status === 'written')\n                this.#adopt(",
+        to: "this.#sent.set(next.renewal, clock.monotonic());\n            if (result.status === 'written')\n                this.#adopt(",
+      },
+    ],
+  },
+  {
+    name: 'wall-clock-expiry',
+    breaks: "a contender compares its own wall clock with the holder's timestamp (rule 4)",
+    edits: [
+      { file: claim, from: 'storeNow: session.storeNow().min', to: 'storeNow: clock.now()' },
+      { file: keeper, from: 'storeNow: session.storeNow().min', to: 'storeNow: clock.now()' },
+      {
+        file: acquirer,
+        from: 'const chance = availability(state, object.age, cluster.config.graceMs);',
+        to: `const overdueMs = state.kind === 'held' ? clock.now() - state.timestamp - cluster.config.graceMs : 0;
+        const chance = state.kind !== 'held' ? availability(state, object.age, cluster.config.graceMs)
+            : overdueMs > 0 ? { kind: 'free', from: 'expired' } : { kind: 'held', waitMs: 1 - overdueMs };`,
+      },
+      // Ages say nothing any more: every object has to be read.
+      {
+        file: survey,
+        from: 'earliestExpiryMs = Math.min(earliestExpiryMs, needMs - row.age.max + 1);\n            continue;',
+        to: 'earliestExpiryMs = Math.min(earliestExpiryMs, needMs - row.age.max + 1);',
+      },
+    ],
+  },
+  {
+    name: 'no-read-back',
+    breaks: 'a write of unknown outcome is taken as not written (rule 5)',
+    edits: [
+      {
+        file: claim,
+        from: "const applied = error.outcome === 'unknown' ? await this.#readBack(key, held, stopAt) : undefined;",
+        to: 'const applied = undefined;',
+      },
+      {
+        file: keeper,
+        from: "if (!(error instanceof StoreError && error.outcome === 'not-applied'))\n                this.#uncertain = true;",
+        to: '',
+      },
+      {
+        file: keeper,
+        from: "if (result === 'written' || this.#state !== 'held')\n            return;",
+        to: "if (result === 'written' || this.#state !== 'held')\n            return;\n        return this.#loseTo('its renewal was refused');",
+      },
+    ],
+  },
+  {
+    name: 'sdk-retry',
+    breaks: 'the client repeats a conditional write whose reply was lost, and so takes its own write for a conflict (rule 5)',
+    edits: ['create(key, body, metadata)', 'replace(key, body, metadata, etag)'].map((call) => {
+      const send = `this.#send('${call.slice(0, call.indexOf('('))}', key, () => invariants.afterWrite(key, body, metadata, bucket.${call}))`;
+      return {
+        file: 'test/simulation/simulated-store.js',
+        from: `return ${send};`,
+        to: `const attempt = () => ${send};\n        return attempt().catch(attempt).catch(attempt);`,
+      };
+    }),
+  },
+  {
+    name: 'delete-on-release',
+    breaks: 'a release deletes the lease object, and its version with it (rule 2)',
+    edits: [
+      {
+        file: keeper,
+        from: 'const result = await session.write(key, codec.encode(released(last)), this.#etag);',
+        to: "await session.store.discardProbe(key);\n                const result = { status: 'written' };",
+      },
+    ],
+  },
+  {
+    name: 'no-grace',
+    breaks: "a contender waits for the duration alone: the store's servers may disagree, and clocks drift (rule 4)",
+    edits: [
+      {
+        file: leaseState,
+        from: 'const limitMs = durationMs + Math.max(graceMs, leastGraceMs(durationMs));',
+        to: 'const limitMs = durationMs + 0 * graceMs;',
+      },
+      { file: survey, from: 'const needMs = cluster.durationMs + cluster.graceMs;', to: 'const needMs = cluster.durationMs;' },
+    ],
+  },
+  {
+    name: 'timer-validity',
+    breaks: 'isValid() trusts that a timer has said so in time, instead of comparing clocks (rule 3)',
+    edits: [
+      {
+        file: keeper,
+        from: "return this.#state === 'held' && this.options.clock.monotonic() < this.deadline;",
+        to: "return this.#state === 'held';",
+      },
+    ],
+  },
+  {
+    name: 'optimistic-age',
+    breaks: "a contender goes by the upper bound of a lease's age (rule 4)",
+    edits: [{ file: leaseState, from: 'return age.min > limitMs ?', to: 'return age.max > limitMs ?' }],
+  },
+  {
+    name: 'own-settings',
+    breaks: 'a contender goes by its own duration and grace, not by those that stand in the lease and the cluster (rule 4)',
+    edits: [
+      {
+        file: acquirer,
+        from: 'const chance = availability(state, object.age, cluster.config.graceMs);',
+        to: "const own = this.options.wanted;\n        const chance = availability(state.kind === 'held' ? { ...state, durationMs: own.durationMs } : state, object.age, own.graceMs);",
+      },
+      {
+        file: 'src/lease/acquire-lease.js',
+        from: 'readCluster: () => mustRead(session),',
+        to: 'readCluster: () => mustRead(session), wanted: options,',
+      },
+      {
+        file: survey,
+        from: 'earliestExpiryMs = Math.min(earliestExpiryMs, needMs - row.age.max + 1);\n            continue;',
+        to: 'earliestExpiryMs = Math.min(earliestExpiryMs, needMs - row.age.max + 1);',
+      },
+    ],
+  },
+  {
+    name: 'newest-write',
+    breaks: 'after a read-back the deadline counts from the newest write that was sent, not from the one that stands there (rule 3)',
+    edits: [{ file: keeper, from: 'const sentAt = this.#sent.get(held.renewal);', to: 'const sentAt = Math.max(...this.#sent.values());' }],
+  },
+  {
+    name: 'evict-at-once',
+    breaks: 'an id that was released by force may be taken at once, while its holder still trusts its lease (rules 1 and 9)',
+    edits: [{ file: leaseState, from: 'durationMs: expired ? 0 : held.durationMs };', to: 'durationMs: expired ? 0 : 0 };' }],
+  },
+  {
+    name: 'late-deadline',
+    breaks: 'the deadline is 60 ms late (rule 3)',
+    edits: [
+      {
+        file: keeper,
+        from: 'return this.#sentAt + this.options.timing.durationMs;',
+        to: 'return this.#sentAt + this.options.timing.durationMs + 60;',
+      },
+    ],
+  },
+  {
+    name: 'adopts-refused',
+    breaks: 'a renewal that was certainly not applied prolongs the lease (rule 3)',
+    edits: [
+      {
+        file: keeper,
+        from: "if (!(error instanceof StoreError && error.outcome === 'not-applied'))\n                this.#uncertain = true;",
+        to: "if (!(error instanceof StoreError && error.outcome === 'not-applied'))\n                this.#uncertain = true;\n            else\n                this.#adopt(next, this.#etag);",
+      },
+    ],
+  },
+  {
+    name: 'deaf-supervisor',
+    breaks: 'the supervisor does not act on the loss of the lease, and leaves the command to its guard (rule 7)',
+    edits: [
+      {
+        file: 'src/cli/supervisor.js',
+        from: 'loss.lost.then((error) => () => afterTheLease(error, child, options)),',
+        to: '',
+      },
+    ],
+  },
+  {
+    name: 'evict-no-bump',
+    breaks: 'a forced release keeps the version (rule 9)',
+    edits: [
+      {
+        file: leaseState,
+        from: 'version: held.version + 1, timestamp: held.timestamp, durationMs: expired',
+        to: 'version: held.version, timestamp: held.timestamp, durationMs: expired',
+      },
+    ],
+  },
+  {
+    name: 'never-expires',
+    breaks: 'an expired lease is not taken, so that the id of a killed task is lost for good (liveness)',
+    edits: [{ file: leaseState, from: 'return age.min > limitMs ?', to: 'return age.min > Number.MAX_VALUE ?' }],
+  },
+  {
+    name: 'task-id-only',
+    breaks: 'a task knows its own write by task id and version alone, which another run may share (rule 5)',
+    edits: [
+      {
+        file: claim,
+        from: "state?.kind === 'held' && state.nonce === held.nonce ?",
+        to: "state?.kind === 'held' && state.taskId === held.taskId && state.version === held.version ?",
+      },
+      {
+        file: keeper,
+        from: "if (state.kind === 'held' && state.nonce === this.#held.nonce && state.version === this.version) {",
+        to: "if (state.kind === 'held' && state.taskId === this.taskId && state.version === this.version) {",
+      },
+    ],
+  },
+];

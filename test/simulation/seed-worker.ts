@@ -1,0 +1,82 @@
+// The thread that simulates: it gets its settings at its start, and then orders. A planted tree has a copy of its own of this file.
+
+import { parentPort, workerData } from 'node:worker_threads';
+import type { Engine } from './engine.js';
+import { ENGINES } from './engines.js';
+import { useQuickAbort } from './quick-abort.js';
+import { Pulse, RunControl } from './run-control.js';
+import type { Answer, ChunkResult, Order, SeedHistory, ShrunkViolation, ThreadSettings, ViolatedSeed } from './seed-messages.js';
+import { shrink } from './shrink.js';
+import { type SeedResult, type SimulationOptions, simulate } from './simulation.js';
+import { addSeed, emptyTally } from './tally.js';
+
+// Nothing in a simulation reads stack traces, and the many errors that it is made of would spend most of their time on them.
+Error.stackTraceLimit = 0;
+useQuickAbort();
+
+const settings = workerData as ThreadSettings;
+const control = new RunControl(settings.control);
+const pulse = new Pulse(settings.pulse);
+const engine = engineCalled(settings.engine);
+const only = settings.only && new Set(settings.only);
+const { size } = settings;
+/** The name under which a host's part in a run can be left out. */
+const HOST = /^host \d+ takes part$/;
+
+const port = parentPort;
+if (port === null) throw new Error('seed-worker is the code of a worker thread');
+const answer = (message: Answer) => port.postMessage(message);
+// What a simulation throws ends the thread: whoever gave the order is told of that.
+port.on('message', async (order: Order) => answer(order.kind === 'run' ? await run(order) : await shrunk(order)));
+answer({ kind: 'ready' });
+
+function engineCalled(name: string): Engine {
+  const found = ENGINES[name];
+  if (found === undefined) throw new Error(`there is no engine ${name}`);
+  return found;
+}
+
+function simulated(seed: number, more: Pick<SimulationOptions, 'allowed' | 'recording'>): Promise<SeedResult> {
+  pulse.beat(seed);
+  return simulate(seed, { size, only, engine, ...more });
+}
+
+async function run({ first, count }: { first: number; count: number }): Promise<ChunkResult> {
+  const tally = emptyTally();
+  const histories: SeedHistory[] = [];
+  let violated: ViolatedSeed | undefined;
+  for (let seed = first; seed < first + count && control.wants(seed - settings.from); seed += 1) {
+    const { violation, counts, history } = await simulated(seed, { recording: settings.recording });
+    addSeed(tally, counts, violation !== undefined);
+    if (settings.recording) histories.push({ seed, lines: history });
+    if (violation === undefined) continue;
+    violated = { seed, violation };
+    control.limitTo(seed - settings.from);
+  }
+  return { kind: 'ran', tally, violated, histories };
+}
+
+async function shrunk({ seed, maxRuns }: { seed: number; maxRuns: number }): Promise<ShrunkViolation> {
+  const whole = await simulated(seed, {});
+  const attempt = async (names: readonly string[]) => {
+    const { violation, happened } = await simulated(seed, { allowed: new Set(names) });
+    return violation?.invariant === whole.violation?.invariant ? happened : undefined;
+  };
+  const isHost = (name: string) => HOST.test(name);
+  const isFault = (name: string) => !isHost(name);
+  // A host takes its faults along, so the hosts go first.
+  const groups = [isHost, isFault];
+  const { names, runs, minimal } = await shrink({ names: whole.happened, attempt, maxRuns, groups, stopped: () => control.stopped });
+  const { violation, history } = await simulated(seed, { allowed: new Set(names), recording: true });
+  if (violation === undefined) throw new Error(`seed ${seed} does not fail again`);
+  return {
+    kind: 'shrunk',
+    violation,
+    hosts: names.filter(isHost),
+    faults: names.filter(isFault),
+    of: { hosts: whole.happened.filter(isHost).length, faults: whole.happened.filter(isFault).length },
+    runs,
+    minimal,
+    history,
+  };
+}

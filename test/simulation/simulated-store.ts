@@ -1,0 +1,179 @@
+import {
+  type CallOptions,
+  type LeaseStore,
+  type Listing,
+  type StoredObject,
+  StoreError,
+  type StoreFault,
+  type WriteResult,
+} from '../../src/store/lease-store.js';
+import { NETWORK_FAULTS, type NetworkFault } from './conditions.js';
+import type { Dice } from './dice.js';
+import type { SimulatedProcess } from './simulated-process.js';
+import type { World } from './world.js';
+
+/** Where a store's client runs, and how it is called in the history. */
+export interface StoreClientOptions {
+  readonly world: World;
+  readonly process: SimulatedProcess;
+  readonly dice: Dice;
+  readonly name: string;
+  /** True while the network between this machine and the store is cut. */
+  readonly cutOff: () => boolean;
+}
+
+/** One call of a client, as it goes through the network. */
+interface Call<Reply> {
+  readonly operation: 'read' | 'list' | 'create' | 'replace' | 'discard';
+  readonly key: string;
+  readonly apply: () => Reply;
+  readonly resolve: (reply: Reply) => void;
+  readonly reject: (error: StoreError) => void;
+}
+
+/** A client of the store, behind a network that loses, delays and repeats. Speaks the store contract, as the S3 driver does. */
+export class SimulatedStore implements LeaseStore {
+  readonly url = 'sim:';
+  readonly remote = true;
+  readonly timeStepMs: number;
+  readonly pollMs: number;
+  #requests = 0;
+
+  constructor(private readonly options: StoreClientOptions) {
+    const { pollMs, timeStepMs } = options.world.conditions;
+    this.pollMs = pollMs;
+    this.timeStepMs = timeStepMs;
+  }
+
+  read(key: string): Promise<StoredObject | undefined> {
+    return this.#send('read', key, () => this.options.world.bucket.read(key));
+  }
+
+  list(): Promise<Listing> {
+    return this.#send('list', '', () => this.options.world.list());
+  }
+
+  create(key: string, body: string, metadata: Readonly<Record<string, string>>): Promise<WriteResult> {
+    const { bucket, invariants } = this.options.world;
+    return this.#send('create', key, () => invariants.afterWrite(key, body, metadata, bucket.create(key, body, metadata)));
+  }
+
+  replace(key: string, body: string, metadata: Readonly<Record<string, string>>, etag: string, _: CallOptions = {}): Promise<WriteResult> {
+    const { bucket, invariants } = this.options.world;
+    return this.#send('replace', key, () => invariants.afterWrite(key, body, metadata, bucket.replace(key, body, metadata, etag)));
+  }
+
+  discardProbe(key: string): Promise<void> {
+    return this.#send('discard', key, () => {
+      this.options.world.bucket.remove(key);
+      this.options.world.invariants.afterRemoval(key);
+    });
+  }
+
+  /** Nothing is open. */
+  async close(): Promise<void> {}
+
+  #send<Reply>(operation: Call<Reply>['operation'], key: string, apply: () => Reply): Promise<Reply> {
+    const { world, name } = this.options;
+    this.#requests += 1;
+    world.counts.requests += 1;
+    const dice = this.options.dice.fork(this.#requests);
+    return new Promise((resolve, reject) => {
+      const call: Call<Reply> = { operation, key, apply, resolve, reject };
+      const number = this.#requests;
+      if (world.recording) world.note(name, `#${number} ${operation} ${key}`);
+      const fault = this.#drawFault(dice, call, number);
+      world.invariants.onRequest(this.options.process, operation, key, fault);
+      this.#carry(call, fault, dice);
+    });
+  }
+
+  /** At most one fault for each request. */
+  #drawFault<Reply>(dice: Dice, { operation, key }: Call<Reply>, number: number): NetworkFault | undefined {
+    const { world, name } = this.options;
+    if (world.quiet) return undefined;
+    let chance = dice.next();
+    for (const kind of NETWORK_FAULTS) {
+      const rate = world.conditions.rates[kind];
+      chance -= rate;
+      if (rate === 0 || chance >= 0) continue;
+      if (kind === 'conflict-409' && operation !== 'create' && operation !== 'replace') return undefined;
+      if (kind === 'stale-list' && operation !== 'list') return undefined;
+      return world.happens(kind, `${name} #${number} ${operation} ${key}: ${kind}`) ? kind : undefined;
+    }
+    return undefined;
+  }
+
+  #carry<Reply>(call: Call<Reply>, fault: NetworkFault | undefined, dice: Dice): void {
+    const { world, process, cutOff } = this.options;
+    const { scheduler, conditions } = world;
+    const [least, most] = conditions.latencyMs;
+    const thereMs = dice.between(least, most) + this.#extraMs('there', fault, dice);
+    const server = dice.below(conditions.storeOffsets.length);
+    const workMs = dice.between(0, least);
+    const silent = dice.chance(0.5);
+    if (cutOff() || world.outages > 0 || fault === 'request-lost') {
+      if (!silent) this.#answer(thereMs, () => call.reject(brokenConnection()));
+      return;
+    }
+    const sentAt = scheduler.now;
+    const arrivesAt = sentAt + thereMs;
+    const lastChance = fault === 'delayed' ? Math.min(arrivesAt, conditions.quietAt) : arrivesAt;
+    scheduler.at(lastChance + workMs, undefined, () => {
+      if (fault === 'error') return this.#answer(thereMs, () => call.reject(serverError()));
+      if (fault === 'refused') return this.#answer(thereMs, () => call.reject(refusal()));
+      if (fault === 'conflict-409') return this.#answer(thereMs, () => call.resolve({ status: 'conflict' } as Reply));
+      // A store may stamp a write with the time at which its request began to arrive.
+      const apply = fault === 'stale-list' ? () => world.staleList() as Reply : call.apply;
+      const reply = world.atStore(server, isWrite(call) ? lastChance : scheduler.now, apply);
+      if (isWrite(call) && (reply as WriteResult).status === 'written') world.invariants.onHeld(process, call.key, sentAt);
+      world.invariants.onApplied(process, call.operation, call.key, reply, fault);
+      const backMs = dice.between(least, most) + this.#extraMs('back', fault, dice);
+      if (fault === 'duplicate') return this.#repeat(call, reply, server, dice, backMs);
+      if (fault === 'error-applied') return this.#answer(backMs, () => call.reject(serverError()));
+      if (fault === 'response-lost' || cutOff()) {
+        if (!silent) this.#answer(backMs, () => call.reject(brokenConnection()));
+        return;
+      }
+      this.#answer(backMs, () => call.resolve(reply));
+    });
+  }
+
+  /** The second delivery comes soon or late; the client hears of the first, or else of the second. */
+  #repeat<Reply>(call: Call<Reply>, first: Reply, server: number, dice: Dice, backMs: number): void {
+    const { world } = this.options;
+    const { scheduler, conditions } = world;
+    const hearsFirst = dice.chance(0.5);
+    const againAt = Math.min(scheduler.now + dice.magnitude(1, 2 * conditions.durationMs), Math.max(scheduler.now + 1, conditions.quietAt));
+    if (hearsFirst) this.#answer(backMs, () => call.resolve(first));
+    scheduler.at(againAt, undefined, () => {
+      const second = world.atStore(server, scheduler.now, call.apply);
+      if (!hearsFirst) this.#answer(backMs, () => call.resolve(second));
+    });
+  }
+
+  #answer(afterMs: number, settle: () => void): void {
+    const { scheduler } = this.options.world;
+    scheduler.at(scheduler.now + afterMs, this.options.process, settle);
+  }
+
+  #extraMs(way: 'there' | 'back', fault: NetworkFault | undefined, dice: Dice): number {
+    const { durationMs } = this.options.world.conditions;
+    if (fault === 'delayed') return way === 'there' ? dice.magnitude(500, 3 * durationMs) : 0;
+    if (fault !== 'slow') return 0;
+    // One of the two ways, or both.
+    return dice.chance(0.6) ? dice.magnitude(50, 4_000) : 0;
+  }
+}
+
+function isWrite({ operation }: { operation: Call<unknown>['operation'] }): boolean {
+  return operation === 'create' || operation === 'replace';
+}
+
+function failure(text: string, fault: StoreFault): StoreError {
+  return new StoreError(`sim: ${text}`, { fault, outcome: 'unknown' });
+}
+
+const refusal = () => new StoreError('sim: the store answered 403', { fault: 'denied', outcome: 'not-applied' });
+const brokenConnection = () => failure('the connection broke', 'unreachable');
+const serverError = () => failure('the store answered 500', 'unavailable');

@@ -1,0 +1,126 @@
+import { evictHolder } from '../../src/lease/evict.js';
+import { StoreSession } from '../../src/lease/store-session.js';
+import { drawConditions, EPOCH_MS, type FaultKind, type PlannedFault, type SimulationSize } from './conditions.js';
+import { type Engine, shippedEngine } from './engine.js';
+import { Host } from './host.js';
+import type { Violation } from './invariants.js';
+import { Machine } from './machine.js';
+import { SimulatedProcess } from './simulated-process.js';
+import { SimulatedStore } from './simulated-store.js';
+import { type Counts, World } from './world.js';
+
+export interface SimulationOptions {
+  /** @default 8 hosts, 4 ids, 60 s */
+  readonly size?: SimulationSize;
+  /** Faults of these kinds and no others. @default all */
+  readonly only?: ReadonlySet<FaultKind> | undefined;
+  /** The names of the faults that may happen, from an earlier run's `happened`. @default all */
+  readonly allowed?: ReadonlySet<string> | undefined;
+  /** Whether to keep the history. @default false */
+  readonly recording?: boolean;
+  /** @default the shipped one */
+  readonly engine?: Engine;
+}
+
+/** What became of one seed. */
+export interface SeedResult {
+  readonly seed: number;
+  readonly violation: Violation | undefined;
+  readonly counts: Counts;
+  /** The names of everything that happened and could have been left out. */
+  readonly happened: readonly string[];
+  /** Empty unless it was asked for. */
+  readonly history: readonly string[];
+}
+
+/** How long after a thaw a command may still run whose lease ran out meanwhile, in milliseconds: its guard needs a moment. */
+const AFTER_THAW_MS = 10;
+
+/** Runs one seed to its end or to its first violation. The same seed and options give the same result, to the byte. */
+export async function simulate(seed: number, options: SimulationOptions = {}): Promise<SeedResult> {
+  const conditions = drawConditions(seed, options.size, options.only);
+  const world = new World(conditions, { allowed: options.allowed, recording: options.recording ?? false });
+  const { scheduler, invariants } = world;
+  const hosts = conditions.hosts.map((host, index) => new Host(world, index, host, options.engine ?? shippedEngine));
+  const started = hosts.filter((host, index) => {
+    const name = `host ${index} takes part`;
+    if (options.allowed?.has(name) === false) return false;
+    world.happened.push(name);
+    scheduler.at(conditions.hosts[index]?.startsAt ?? 0, undefined, () => host.start());
+    return true;
+  });
+  for (const [number, fault] of conditions.plan.entries()) {
+    scheduler.at(fault.at, undefined, () => befall(fault, `${number} ${described(fault)}`, world, started));
+  }
+  await scheduler.run(conditions.endAt, (actor) => {
+    if (actor instanceof SimulatedProcess) invariants.afterStep(actor);
+    return invariants.violation === undefined;
+  });
+  if (invariants.violation === undefined) invariants.atEnd(started.length, conditions.ids);
+  const { violation } = invariants;
+  if (violation !== undefined && world.recording) world.note('VIOLATION', `${violation.invariant}: ${violation.text}`);
+  return { seed, violation, counts: world.counts, happened: world.happened, history: world.history };
+}
+
+function described({ kind, target, lastsMs }: PlannedFault): string {
+  return `${kind} of ${target} for ${Math.round(lastsMs)} ms`;
+}
+
+function befall(fault: PlannedFault, name: string, world: World, hosts: readonly Host[]): void {
+  const { scheduler } = world;
+  const { kind, target, lastsMs, chance } = fault;
+  const host = hosts.find(({ index }) => index === target);
+  if (!world.happens(kind, name)) return;
+  const inTime = (ms: number, act: () => void) => void scheduler.at(scheduler.now + ms, undefined, act);
+  switch (kind) {
+    case 'pause':
+      host?.pause(lastsMs);
+      break;
+    case 'freeze':
+      host?.freeze(lastsMs);
+      inTime(lastsMs, () => world.invariants.onThaw(AFTER_THAW_MS - 1));
+      inTime(lastsMs + AFTER_THAW_MS, () => world.invariants.checkAll());
+      break;
+    case 'crash':
+      host?.crash();
+      break;
+    case 'twin':
+      host?.abandon();
+      break;
+    case 'forced-release':
+      void evict(world, target, chance);
+      break;
+    case 'rollout':
+      for (const one of hosts) one.retire();
+      inTime(chance * 2_000, () => {
+        for (const one of hosts) one.start();
+      });
+      break;
+    case 'outage':
+      world.outages += 1;
+      inTime(lastsMs, () => {
+        world.outages -= 1;
+      });
+      break;
+    case 'partition':
+      host?.cutOff(lastsMs);
+      break;
+    case 'clock-step':
+      host?.machine.stepWall(chance < 0.5 ? -lastsMs : lastsMs);
+      break;
+  }
+}
+
+/** An operator's `nodelease release ID --force`, from a machine of its own. */
+async function evict(world: World, nodeId: number, chance: number): Promise<void> {
+  const { scheduler } = world;
+  const process = new SimulatedProcess(scheduler, new Machine(EPOCH_MS, 0, 0, 0), () => 0);
+  const name = `operator ${nodeId}.${Math.floor(chance * 1_000)}`;
+  const store = new SimulatedStore({ world, process, dice: world.dice.fork(4, chance * 2 ** 32), name, cutOff: () => false });
+  try {
+    const eviction = await evictHolder(new StoreSession(store, process.clock, 4_000), nodeId);
+    if (world.recording) world.note(name, `force-release: ${JSON.stringify(eviction)}`);
+  } catch (error) {
+    if (world.recording) world.note(name, `fails: ${String(error)}`);
+  }
+}
