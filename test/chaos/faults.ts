@@ -1,0 +1,133 @@
+import type { RandomSource } from '../../src/clock.js';
+import type { FaultProxy } from '../support/fault-proxy.js';
+import type { ActorKind } from './act.js';
+import type { Task } from './slot.js';
+
+/** What a fault hits. */
+export interface Target {
+  readonly proxy: FaultProxy;
+  readonly task: Task;
+}
+
+/** One kind of fault of a single task. */
+export interface FaultKind {
+  readonly name: string;
+  /** How often it is drawn, beside the others. */
+  readonly weight: number;
+  /** A task has at most one fault of its network and one of its processes at a time. */
+  readonly of: 'network' | 'processes';
+  /** Which tasks it can hit; all unless it is given. */
+  readonly only?: ActorKind;
+  /** How long it lasts, in lease durations; a fault without it is over at once. */
+  readonly lasts?: readonly [least: number, most: number];
+  /** Brings it about. */
+  begin(target: Target, random: RandomSource): OngoingFault;
+}
+
+/** A fault that has begun. */
+export interface OngoingFault {
+  /** Ends it. */
+  end(): void;
+  /** Resolves when it has hit something, rejects when it did not; absent for one that hits at once. */
+  readonly happened?: Promise<unknown>;
+}
+
+const over: OngoingFault = { end: () => undefined };
+
+const network = (name: string, weight: number, lasts: FaultKind['lasts'], begin: FaultKind['begin']): FaultKind => ({
+  name,
+  weight,
+  of: 'network',
+  ...(lasts && { lasts }),
+  begin,
+});
+
+/** A break of the network that ends with everything that was held back being dropped. */
+const broken = (name: string, weight: number, act: (proxy: FaultProxy) => void): FaultKind =>
+  network(name, weight, [0.2, 2.5], ({ proxy }) => {
+    act(proxy);
+    return { end: () => proxy.heal() };
+  });
+
+/**
+ * Who of a task is meant. The group is the supervisor and its command, without the guard: when all three are stopped together, as by a
+ * container that is frozen, nothing is left to end the command before it goes on, and it may act once more. Only versions help there.
+ */
+const PARTS = {
+  supervisor: (task: Task) => [task.main],
+  child: (task: Task) => (task.child ? [task.child] : []),
+  guard: (task: Task) => (task.guard ? [task.guard] : []),
+  group: (task: Task) => (task.child ? [task.main, task.child] : [task.main]),
+};
+
+/** A pause: SIGSTOP, and SIGCONT much later. */
+const pause = (part: keyof typeof PARTS, weight: number, only?: ActorKind): FaultKind => ({
+  name: only === 'library' ? 'pause of the process' : `pause of the ${part}`,
+  weight,
+  of: 'processes',
+  ...(only && { only }),
+  lasts: [0.2, 4],
+  begin({ task }) {
+    const paused = PARTS[part](task);
+    for (const process of paused) process.signal('SIGSTOP');
+    const end = () => {
+      for (const process of paused) process.signal('SIGCONT');
+    };
+    return { end };
+  },
+});
+
+const signal = (name: string, part: keyof typeof PARTS, which: NodeJS.Signals, weight: number, only?: ActorKind): FaultKind => ({
+  name,
+  weight,
+  of: 'processes',
+  ...(only && { only }),
+  begin({ task }) {
+    for (const process of PARTS[part](task)) process.signal(which);
+    return over;
+  },
+});
+
+/** Everything that happens to single tasks. */
+export const FAULTS: readonly FaultKind[] = [
+  broken('cut', 3, (proxy) => proxy.cut()),
+  broken('stall to the server', 3, (proxy) => proxy.stall('to-server')),
+  broken('stall to the client', 3, (proxy) => proxy.stall('to-client')),
+  broken('stall both ways', 2, (proxy) => proxy.stall('both')),
+  network('stall, delivered late', 5, [0.2, 2.5], ({ proxy }, random) => {
+    proxy.stall(random.next() < 0.5 ? 'to-server' : 'both');
+    return { end: () => proxy.heal({ deliverHeld: true }) };
+  }),
+  network('delay', 3, [0.5, 2], ({ proxy }, random) => {
+    proxy.delay(20 + random.next() * 500);
+    return { end: () => proxy.heal() };
+  }),
+  network('reset', 4, undefined, ({ proxy }) => {
+    proxy.reset();
+    return over;
+  }),
+  network('lost reply to a write', 6, [1, 1], ({ proxy }) => ({
+    happened: proxy.dropNextReply((head) => head.startsWith('PUT ')),
+    end: () => proxy.heal(),
+  })),
+  pause('supervisor', 6, 'run'),
+  pause('child', 3, 'run'),
+  pause('group', 6, 'run'),
+  pause('supervisor', 12, 'library'),
+  signal('SIGKILL of the child', 'child', 'SIGKILL', 5, 'run'),
+  signal('SIGKILL of the supervisor', 'supervisor', 'SIGKILL', 4, 'run'),
+  signal('SIGKILL of the guard', 'guard', 'SIGKILL', 2, 'run'),
+  signal('SIGKILL of the group', 'group', 'SIGKILL', 3, 'run'),
+  signal('SIGKILL of the process', 'supervisor', 'SIGKILL', 5, 'library'),
+  signal('SIGTERM', 'supervisor', 'SIGTERM', 16),
+];
+
+/** Draws one of the faults that can hit a task of this kind. */
+export function drawFault(kind: ActorKind, busy: ReadonlySet<FaultKind['of']>, random: RandomSource): FaultKind | undefined {
+  const possible = FAULTS.filter((fault) => !busy.has(fault.of) && (fault.only === undefined || fault.only === kind));
+  let left = random.next() * possible.reduce((sum, { weight }) => sum + weight, 0);
+  return possible.find(({ weight }) => {
+    left -= weight;
+    return left < 0;
+  });
+}

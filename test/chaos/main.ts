@@ -1,0 +1,86 @@
+// `npm run chaos`: a fleet under real faults on a real S3 server. Exits with 0 when nothing was wrong, 1 otherwise, 64 for a wrong call.
+
+import { randomBytes } from 'node:crypto';
+import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { startMinio } from '../support/minio.js';
+import { killAll } from '../support/processes.js';
+import { type ChaosOptions, runChaos } from './run-chaos.js';
+import { failuresOf, progressLine, summary } from './summary.js';
+
+const EXIT = { passed: 0, failed: 1, usage: 64 };
+const DURATION = { ms: 1, s: 1_000, m: 60_000 };
+
+interface Flags {
+  readonly minutes: number;
+  readonly seed: number;
+  readonly tasks: number;
+  readonly ids: number;
+  readonly duration: number;
+}
+
+function readFlags(args: readonly string[]): Flags {
+  const program = new Command('npm run chaos --')
+    .description('Runs a fleet on a real S3 server, harms it, and checks that no node id is ever used by two tasks at a time.')
+    .requiredOption('--minutes <m>', 'how long tasks are harmed', number(0.1, 10_000, false))
+    .option(
+      '--seed <s>',
+      'what the faults are drawn from (default: a new one each time)',
+      number(0, 2 ** 32 - 1, true),
+      randomBytes(4).readUInt32LE(),
+    )
+    .option('--tasks <n>', 'how many tasks there are at a time', number(2, 100, true), 10)
+    .option('--ids <n>', 'how many node ids they share', number(1, 100, true), 5)
+    .option('--duration <time>', 'how long a lease lasts, such as 3s or 1500ms', duration, 3_000)
+    .allowExcessArguments(false)
+    .exitOverride();
+  return program.parse(args, { from: 'user' }).opts<Flags>();
+}
+
+function number(least: number, most: number, whole: boolean): (text: string) => number {
+  return (text) => {
+    const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= least && value <= most && (!whole || Number.isInteger(value))) return value;
+    throw new InvalidArgumentError(`Expected a ${whole ? 'whole ' : ''}number from ${least} to ${most}.`);
+  };
+}
+
+function duration(text: string): number {
+  const [, digits, unit] = /^(\d+)(ms|s|m)$/.exec(text) ?? [];
+  const ms = Number(digits) * DURATION[unit as keyof typeof DURATION];
+  if (ms >= 1_000 && ms <= 60_000) return ms;
+  throw new InvalidArgumentError('Expected a time from 1s to 1m.');
+}
+
+async function chaos({ minutes, seed, tasks, ids, duration }: Flags): Promise<number> {
+  const interrupted = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
+  const server = await startMinio();
+  const terminal = process.stderr.isTTY;
+  console.log(`seed ${seed}, on ${server.description}`);
+  const onProgress: ChaosOptions['onProgress'] = (progress) => {
+    if (terminal) process.stderr.write(`\r\x1b[K${progressLine(progress).slice(0, (process.stderr.columns || 80) - 1)}`);
+  };
+  try {
+    const { signal } = interrupted;
+    const result = await runChaos({ s3: server, lengthMs: minutes * 60_000, seed, tasks, ids, durationMs: duration, onProgress, signal });
+    if (terminal) process.stderr.write('\r\x1b[K');
+    console.log(summary(result));
+    const failures = failuresOf(result);
+    for (const failure of failures) console.log(`\nFAILED: ${failure}`);
+    if (interrupted.signal.aborted) console.log('\nFAILED: interrupted');
+    return failures.length > 0 || interrupted.signal.aborted ? EXIT.failed : EXIT.passed;
+  } finally {
+    await killAll();
+    await server.stop();
+  }
+}
+
+// The client that looks into the bucket need not repeat on every start that the SDK will want a newer Node one day.
+process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED = 'true';
+
+try {
+  process.exitCode = await chaos(readFlags(process.argv.slice(2)));
+} catch (error) {
+  if (!(error instanceof CommanderError)) throw error;
+  process.exitCode = error.exitCode === 0 ? EXIT.passed : EXIT.usage;
+}

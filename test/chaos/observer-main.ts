@@ -1,0 +1,30 @@
+// The observer's process: `node observer-main.js PIPE`. Judges what comes through the pipe and tells its parent what it found.
+
+import { constants, openSync } from 'node:fs';
+import { Socket } from 'node:net';
+import { parseAct } from './act.js';
+import { Judge } from './judge.js';
+import { END_OF_ACTS, type Observation } from './observer.js';
+
+/** How often the parent is told, in milliseconds. */
+const TELL_EVERY_MS = 500;
+
+const [path = ''] = process.argv.slice(2);
+const judge = new Judge();
+const tell = (observation: Observation, then?: () => void) => process.send?.(observation, undefined, undefined, then);
+const glance = () => tell({ type: 'glance', glance: judge.glance });
+
+// Open for writing as well, so that the pipe does not end when the last of the tasks does.
+const pipe = new Socket({ fd: openSync(path, constants.O_RDWR | constants.O_NONBLOCK), readable: true, writable: false });
+let rest = '';
+pipe.setEncoding('latin1').on('data', (text: string) => {
+  const lines = (rest + text).split('\n');
+  rest = lines.pop() ?? '';
+  for (const line of lines) {
+    if (line !== END_OF_ACTS) judge.see(parseAct(line));
+    else tell({ type: 'findings', findings: judge.findings }, () => process.exit());
+  }
+});
+process.once('disconnect', () => process.exit());
+setInterval(glance, TELL_EVERY_MS);
+glance();

@@ -1,0 +1,175 @@
+import { setMaxListeners } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { awsEnvironment, createBucket } from '../support/bucket.js';
+import type { S3Access } from '../support/minio.js';
+import { runCli } from '../support/processes.js';
+import { seededRandom } from '../support/virtual-clock.js';
+import type { Findings, Glance } from './judge.js';
+import { type Observer, startObserver } from './observer.js';
+import { Slot, type SlotSpec, type Surroundings, type TaskEnd } from './slot.js';
+import { StoreWatch } from './store-watch.js';
+import { type FaultRecord, makeTrouble } from './trouble.js';
+
+/** How a chaos run goes. */
+export interface ChaosOptions {
+  readonly s3: S3Access;
+  /** How long tasks are harmed, in milliseconds; setting up and ending come on top, some 15 seconds. */
+  readonly lengthMs: number;
+  /** What faults are drawn from. */
+  readonly seed: number;
+  /** How many tasks there are at a time. @default 10 */
+  readonly tasks?: number;
+  /** How many node ids they share. @default 5 */
+  readonly ids?: number;
+  /** The lease's duration, in milliseconds. @default 3000 */
+  readonly durationMs?: number;
+  /** Called every now and then. */
+  readonly onProgress?: (progress: ChaosProgress) => void;
+  /** Ends the run early, in order. */
+  readonly signal?: AbortSignal;
+}
+
+/** What a run has come to so far. */
+export interface ChaosProgress {
+  readonly elapsedMs: number;
+  readonly lengthMs: number;
+  readonly glance: Glance;
+  readonly faults: readonly FaultRecord[];
+  readonly ends: readonly TaskEnd[];
+}
+
+/** What a run came to. */
+export interface ChaosResult extends Omit<ChaosProgress, 'glance'> {
+  readonly findings: Findings;
+  readonly specs: readonly SlotSpec[];
+  readonly ids: number;
+  readonly durationMs: number;
+  readonly graceMs: number;
+  /** What was wrong with the objects in the store. */
+  readonly storeProblems: readonly string[];
+  /** How many times the objects in the store were read, beside the tasks. */
+  readonly storeLooks: number;
+  /** Processes that outlived their tasks, and were killed. */
+  readonly leftovers: number;
+}
+
+const GRACE_MS = 1_000;
+const PREFIX = 'fleet';
+const TELL_EVERY_MS = 500;
+/** How long tasks may take to end in order, and what was killed to be gone, in milliseconds. */
+const ENDING_MS = { inOrder: 5_000, killed: 3_000 };
+
+/**
+ * Runs a fleet on a real S3 server, harms its tasks and their connections, and has all their acts observed. The built command and library
+ * have to be there, and the compiled programs of this folder.
+ *
+ * @throws Error when it cannot be set up; what goes wrong in the fleet is in the result
+ */
+export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
+  const folder = await mkdtemp(join(tmpdir(), 'nodelease-chaos-'));
+  let observer: Observer | undefined;
+  try {
+    observer = await startObserver(folder);
+    return await observed(options, observer);
+  } finally {
+    observer?.kill();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function observed(options: ChaosOptions, observer: Observer): Promise<ChaosResult> {
+  const { s3, lengthMs, seed, tasks = 10, ids = 5, durationMs = 3_000 } = options;
+  const server = new URL(s3.endpoint);
+  if (server.protocol !== 'http:') throw new Error(`${s3.endpoint}: the proxies of a chaos run need a server that speaks plain HTTP`);
+  const bucket = await createBucket(s3);
+  const store = `s3://${bucket.name}/${PREFIX}`;
+  const operator = { options: ['--store', store, '--endpoint', s3.endpoint], env: awsEnvironment(s3) };
+  await initialize(operator, ids, durationMs);
+
+  const random = seededRandom(seed);
+  const surroundings: Surroundings = { store, server, env: operator.env, pipe: observer.pipe };
+  const slots = slotSpecs(tasks).map((spec) => new Slot(spec, surroundings, random));
+  const faults: FaultRecord[] = [];
+  const watch = new StoreWatch(bucket, PREFIX, ids);
+  // Aborts when the time is up, when the caller wants it, or when something failed. Not made by AbortSignal.any() of a time-out:
+  // Node 20 may collect that as garbage, and then it never aborts.
+  const ended = new AbortController();
+  const { signal } = ended;
+  const end = () => ended.abort();
+  options.signal?.addEventListener('abort', end, { once: true });
+  if (options.signal?.aborted) end();
+  // Every fault that lasts listens to it.
+  setMaxListeners(0, signal);
+  const begun = performance.now();
+  const progress = (): ChaosProgress => ({
+    elapsedMs: performance.now() - begun,
+    lengthMs,
+    glance: observer.latest(),
+    faults,
+    ends: slots.flatMap(({ ends }) => ends),
+  });
+  const timer = setTimeout(end, lengthMs);
+  const telling = setInterval(() => options.onProgress?.(progress()), TELL_EVERY_MS);
+  try {
+    for (const slot of slots) await slot.open();
+    await Promise.all([
+      makeTrouble({ slots, random, durationMs, ids, operator, signal }, (fault) => faults.push(fault)),
+      watch.watch(signal),
+    ]);
+  } finally {
+    end();
+    options.signal?.removeEventListener('abort', end);
+    clearTimeout(timer);
+    clearInterval(telling);
+    await Promise.all(slots.map((slot) => slot.close(ENDING_MS.inOrder)));
+  }
+  const leftovers = await endLeftovers(slots);
+  const findings = await observer.finish();
+  await watch.finish(findings.tenures);
+  const { glance: _, ...facts } = progress();
+  return {
+    ...facts,
+    findings,
+    specs: slots.map(({ spec }) => spec),
+    ids,
+    durationMs,
+    graceMs: GRACE_MS,
+    storeProblems: [...watch.problems],
+    storeLooks: watch.looks,
+    leftovers,
+  };
+}
+
+/** Every other one runs `nodelease run`; two of each kind have a host whose wall clock is wrong; library tasks renew inline and in a worker by turns. */
+export function slotSpecs(tasks: number): SlotSpec[] {
+  return Array.from({ length: tasks }, (_, number) => ({
+    number,
+    kind: number % 2 === 0 ? ('run' as const) : ('library' as const),
+    keeper: number % 4 === 1 ? ('inline' as const) : ('worker' as const),
+    clockHours: ([10, 10, -10, -10] as const)[number % 10] ?? (0 as const),
+  }));
+}
+
+async function initialize(
+  operator: { readonly options: readonly string[]; readonly env: Readonly<Record<string, string>> },
+  ids: number,
+  durationMs: number,
+): Promise<void> {
+  const settings = ['--nodes', String(ids), '--duration', `${durationMs}ms`, '--grace', `${GRACE_MS}ms`];
+  const init = runCli(['init', ...operator.options, ...settings], { env: operator.env });
+  const { code } = await init.exit;
+  if (code !== 0) throw new Error(`nodelease init failed with exit code ${code}: ${init.stderr()}`);
+}
+
+/** The processes of tasks that ended are to end with them, at the hand of a guard. How many did not, in good time. */
+async function endLeftovers(slots: readonly Slot[]): Promise<number> {
+  const deadline = performance.now() + ENDING_MS.killed;
+  const leftovers = () => slots.flatMap((slot) => slot.leftovers);
+  while (leftovers().length > 0 && performance.now() < deadline) await sleep(50);
+  const left = leftovers();
+  for (const process of left) process.signal('SIGKILL');
+  return left.length;
+}

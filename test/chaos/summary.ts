@@ -1,0 +1,147 @@
+import type { Tenure, Violation } from './judge.js';
+import type { ChaosProgress, ChaosResult } from './run-chaos.js';
+import type { SlotSpec } from './slot.js';
+
+/** Exit codes that no fault may lead to: a wrong call, an error that nobody foresaw. */
+const UNFORESEEN = [1, 64, 70, 126, 127];
+/** Signals that nobody sent. */
+const UNSENT: readonly (NodeJS.Signals | null)[] = ['SIGABRT', 'SIGSEGV', 'SIGBUS', 'SIGILL', 'SIGTRAP', 'SIGPIPE'];
+/** The share of acts that may get lost before the observer counts as blind. */
+const LOST_SHARE = 0.01;
+
+/** From how many expected tenures on every sort of task is sure to have had one. */
+const TELLING_TENURES = 10;
+
+/**
+ * The least number of tenures that a run of this length has to show: for every node id, one in 2.25 expiries (100 in 3 minutes as the
+ * command runs it), in a short run one in five.
+ */
+export function leastTenures({ elapsedMs, lengthMs, ids, durationMs, graceMs }: ChaosResult): number {
+  const share = lengthMs < 120_000 ? 5 : 2.25;
+  return Math.ceil((Math.min(elapsedMs, lengthMs) * ids) / (share * (durationMs + graceMs)));
+}
+
+/** What is wrong with a run; nothing, when it passed. */
+export function failuresOf(result: ChaosResult): string[] {
+  const { findings, storeProblems, specs, ends, leftovers, faults } = result;
+  const failures = [...findings.violations.map((violation) => describeViolation(violation, result)), ...storeProblems];
+  const least = leastTenures(result);
+  if (findings.tenures.length < least)
+    failures.push(`only ${findings.tenures.length} tenures were seen; a run of this length has to show ${least}`);
+  if (least >= TELLING_TENURES) failures.push(...absentees(specs, ends));
+  if (faults.length === 0) failures.push('no fault happened');
+  if (findings.disordered > 0) failures.push(`${findings.disordered} acts came out of order: the observer cannot be trusted`);
+  if (findings.lost > findings.acts * LOST_SHARE) failures.push(`${findings.lost} acts were lost: the observer was blind for too long`);
+  if (leftovers > 0) failures.push(`${leftovers} processes outlived their tasks`);
+  for (const { spec, code, signal, log } of ends) {
+    if (code !== null && UNFORESEEN.includes(code)) failures.push(`a ${describeSpec(spec)} ended with exit code ${code}:\n${log}`);
+    if (UNSENT.includes(signal)) failures.push(`a ${describeSpec(spec)} ended with ${signal}:\n${log}`);
+  }
+  return failures;
+}
+
+/** One line about a run that goes on. */
+export function progressLine({ elapsedMs, lengthMs, glance, faults, ends }: ChaosProgress): string {
+  const counts = count(glance.violations);
+  return [
+    `${clockOf(Math.min(elapsedMs, lengthMs))} of ${clockOf(lengthMs)}`,
+    `${glance.tenures} tenures`,
+    `${takeOvers(ends)} take-overs`,
+    `${glance.acts} acts`,
+    `${faults.length} faults`,
+    `${counts.overlap} overlaps`,
+    `${counts['repeated-version']} repeated versions`,
+  ].join(' · ');
+}
+
+/** The figures of a run that has ended. */
+export function summary(result: ChaosResult): string {
+  const { findings, faults, ends, storeLooks, elapsedMs, lengthMs, specs } = result;
+  const counts = count(findings.violations);
+  const tenures = (kind: string) => findings.tenures.filter((tenure) => tenure.kind === kind).length;
+  const onClock = (hours: number) => ends.filter(({ spec, taskId }) => spec.clockHours === hours && taskId !== undefined).length;
+  const rows: [string, string | number][] = [
+    [
+      'length',
+      `${clockOf(Math.min(elapsedMs, lengthMs))}, ${specs.length} tasks at a time, ${result.ids} node ids, leases of ${result.durationMs} ms`,
+    ],
+    ['tenures', `${findings.tenures.length} (run: ${tenures('run')}, library: ${tenures('library')})`],
+    ['on wrong clocks', `${onClock(10)} tenures at +10 h, ${onClock(-10)} at -10 h`],
+    ['take-overs', `${takeOvers(ends)} of expired leases`],
+    ['tasks', `${ends.length} ended: ${tally(ends.map(({ code, signal }) => String(signal ?? code)))}`],
+    ['acts', `${findings.acts} seen, ${findings.lost} lost, ${findings.late} late (decided on before a pause)`],
+    ['store', `${storeLooks} looks at lease objects`],
+    ['faults', faults.length],
+    ...Object.entries(tallied(faults.map(({ name }) => name))).map(([name, times]): [string, number] => [`  ${name}`, times]),
+    ['overlaps', counts.overlap],
+    ['repeated versions', counts['repeated-version']],
+  ];
+  const width = Math.max(...rows.map(([name]) => name.length));
+  return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join('\n');
+}
+
+/** Which sort of task, or of host, never had a node id: what is said of it would rest on nothing. */
+function absentees(specs: readonly SlotSpec[], ends: ChaosProgress['ends']): string[] {
+  const acted = ends.filter(({ taskId }) => taskId !== undefined).map(({ spec }) => spec);
+  const kinds = [...new Set(specs.map(({ kind }) => kind))].filter((kind) => !acted.some((spec) => spec.kind === kind));
+  const clocks = [...new Set(specs.map(({ clockHours }) => clockHours))].filter(
+    (hours) => !acted.some((spec) => spec.clockHours === hours),
+  );
+  return [
+    ...kinds.map((kind) => `no ${kind} task ever acted`),
+    ...clocks.map((hours) => `no task whose clock is ${hours} h off ever acted`),
+  ];
+}
+
+function describeSpec({ kind, clockHours }: SlotSpec): string {
+  return `${kind} task${clockHours === 0 ? '' : ` on a host ${Math.abs(clockHours)} h ${clockHours > 0 ? 'ahead' : 'behind'}`}`;
+}
+
+/** A task that held its id until the next one had waited for its lease to expire says so in its log. */
+function takeOvers(ends: ChaosProgress['ends']): number {
+  return ends.filter(({ from }) => from === 'expired').length;
+}
+
+function count(violations: readonly Violation[]): Record<Violation['type'], number> {
+  const counts = { overlap: 0, 'repeated-version': 0 };
+  for (const { type } of violations) counts[type] += 1;
+  return counts;
+}
+
+/** What happened, and to whom, with what was done to the two tasks and what they said. */
+function describeViolation(violation: Violation, { faults, ends }: ChaosResult): string {
+  const [one, two] = violation.type === 'overlap' ? [violation.earlier, violation.later] : [violation.first, violation.second];
+  const headline =
+    violation.type === 'overlap'
+      ? `overlap of node id ${one.nodeId}, told by ${violation.by}, by ${violation.byMicros} µs`
+      : `version ${one.version} of node id ${one.nodeId} was used twice`;
+  const lines = [headline];
+  for (const tenure of [one, two]) {
+    lines.push(`  ${describeTenure(tenure)}`);
+    for (const { name, at, lengthMs, taskId } of faults) if (taskId === tenure.taskId) lines.push(`    ${at} ${name}, ${lengthMs} ms`);
+    for (const { taskId, log } of ends) if (taskId === tenure.taskId) lines.push(...log.split('\n').map((line) => `    ${line}`));
+  }
+  return lines.join('\n');
+}
+
+function describeTenure({ version, taskId, kind, acts, believedBy, believedUntil }: Tenure): string {
+  return `version ${version}, task ${taskId} (${kind}), ${acts} acts, from ${believedBy} to ${believedUntil}`;
+}
+
+function tallied(names: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const name of [...names].sort()) counts[name] = (counts[name] ?? 0) + 1;
+  return counts;
+}
+
+function tally(names: readonly string[]): string {
+  return Object.entries(tallied(names))
+    .map(([name, times]) => `${name} × ${times}`)
+    .join(', ');
+}
+
+/** Milliseconds as minutes and seconds: 2:05. */
+function clockOf(ms: number): string {
+  const seconds = Math.floor(ms / 1_000);
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
+}
