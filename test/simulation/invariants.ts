@@ -183,7 +183,7 @@ export class Invariants {
     }
   }
 
-  /** Something happened to a process that excuses it from finding a lost reply's write. */
+  /** Something happened to a process, or to its way to the store, that excuses it from finding a lost reply's write. */
   onDisturbed(process: SimulatedProcess): void {
     this.#unheard.delete(process);
   }

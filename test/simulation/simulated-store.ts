@@ -112,7 +112,9 @@ export class SimulatedStore implements LeaseStore {
     const server = dice.below(conditions.storeOffsets.length);
     const workMs = dice.between(0, least);
     const silent = dice.chance(0.5);
-    if (cutOff() || world.outages > 0 || fault === 'request-lost') {
+    const unreachable = cutOff() || world.outages > 0;
+    if (unreachable) world.invariants.onDisturbed(process);
+    if (unreachable || fault === 'request-lost') {
       if (!silent) this.#answer(thereMs, () => call.reject(brokenConnection()));
       return;
     }
