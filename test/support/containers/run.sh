@@ -60,21 +60,69 @@ events_logger = "file"
 CONF
 
 echo '== Images'
-image=$(sed -n "s/^export const MINIO_IMAGE = '\(.*\)';$/\1/p" test/support/minio-container.ts)
-[ -n "$image" ] || {
-  echo 'test/support/minio-container.ts names no MINIO_IMAGE' >&2
-  exit 1
+# The name that a module of the tests asks for.
+image_name() {
+  local name
+  name=$(sed -n "s/^export const [A-Z]*_IMAGE = '\(.*\)';$/\1/p" "$1")
+  [ -n "$name" ] || {
+    echo "$1 names no image" >&2
+    exit 1
+  }
+  # As a registry would know it: an image without an owner is an official one.
+  case $name in */*) echo "docker.io/$name" ;; *) echo "docker.io/library/$name" ;; esac
 }
+
 minio=$(sh test/support/install-minio.sh)
-mkdir -p "$run/image/tmp"
-ln "$minio" "$run/image/minio" 2>/dev/null || cp "$minio" "$run/image/minio"
-cat >"$run/image/Containerfile" <<'FILE'
+mkdir -p "$run/minio/tmp"
+ln "$minio" "$run/minio/minio" 2>/dev/null || cp "$minio" "$run/minio/minio"
+cat >"$run/minio/Containerfile" <<'FILE'
 FROM scratch
 COPY minio /usr/bin/minio
 COPY tmp /tmp
 ENTRYPOINT ["/usr/bin/minio"]
 FILE
-"${podman[@]}" build --quiet -t "docker.io/$image" -f "$run/image/Containerfile" "$run/image"
+name=$(image_name test/support/minio-container.ts)
+"${podman[@]}" build --quiet -t "$name" -f "$run/minio/Containerfile" "$run/minio"
+
+# ZooKeeper: the host's package, its Java and the libraries that this needs. The official image's settings are understood
+# as far as the tests use them.
+class_path=$(sh test/support/install-zookeeper.sh)
+java=$(dirname "$(dirname "$(readlink -f "$(command -v java)")")")
+root=$run/zookeeper/root
+mkdir -p "$root/tmp" "$root/bin" "$root/usr/share/java" "$root$java"
+cp -L /bin/sh "$root/bin/sh"
+# The symbolic links would lead out of the image; some of them lead nowhere on a host without a desktop.
+cp -RL "$java/bin" "$java/lib" "$java/conf" "$root$java" 2>/dev/null || true
+rm -f "$root$java/lib/src.zip"
+cp -L /usr/share/java/*.jar "$root/usr/share/java"
+ldd /bin/sh "$java/bin/java" "$java/lib/server/libjvm.so" "$java"/lib/lib{java,jli,net,nio,zip,management}.so |
+  awk '$2 == "=>" && $3 ~ /^[/]/ { print $3 } NF == 2 && $1 ~ /^[/]/ { print $1 }' | sort -u | while read -r library; do
+  case $library in "$java"/*) continue ;; esac
+  mkdir -p "$root$(dirname "$library")"
+  cp -L "$library" "$root$library"
+done
+cat >"$root/start" <<FILE
+#!/bin/sh
+{
+  echo "tickTime=\$ZOO_TICK_TIME"
+  echo "maxClientCnxns=\$ZOO_MAX_CLIENT_CNXNS"
+  echo "admin.enableServer=\$ZOO_ADMINSERVER_ENABLED"
+  echo "4lw.commands.whitelist=\$ZOO_4LW_COMMANDS_WHITELIST"
+  echo clientPort=2181
+  echo dataDir=/tmp/data
+  for line in \$ZOO_CFG_EXTRA; do echo "\$line"; done
+} >/tmp/zoo.cfg
+exec $java/bin/java -Xmx128m -XX:+UseSerialGC -cp $class_path org.apache.zookeeper.server.quorum.QuorumPeerMain /tmp/zoo.cfg
+FILE
+chmod 755 "$root/start"
+cat >"$run/zookeeper/Containerfile" <<'FILE'
+FROM scratch
+COPY root /
+ENTRYPOINT ["/start"]
+FILE
+name=$(image_name test/support/zookeeper-container.ts)
+"${podman[@]}" build --quiet -t "$name" -f "$run/zookeeper/Containerfile" "$run/zookeeper"
+rm -rf "$run/zookeeper"
 
 echo '== Docker API'
 "${podman[@]}" system service --time=0 "unix://$short/docker.sock" &

@@ -1,0 +1,216 @@
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Client, createClient } from 'node-zookeeper-client';
+import { startZooKeeperContainer } from './zookeeper-container.js';
+import { startZooKeeperProcess, ZOOKEEPER_TIMES } from './zookeeper-process.js';
+
+/** How to reach a ZooKeeper server. Plain data, so that it can be handed to test workers. */
+export interface ZooKeeperAccess {
+  /** The server, `host:port`, or several separated by commas; without a chroot. */
+  readonly connect: string;
+}
+
+/** A ZooKeeper server that tests may use. */
+export interface ZooKeeperServer extends ZooKeeperAccess {
+  /** Where it came from, for people. */
+  readonly description: string;
+  /** Stops the server and removes its data; of a server that was there before, only what this run's chroots hold. Idempotent. */
+  stop(): Promise<void>;
+}
+
+const HELP = `Tests need a real ZooKeeper server and none could be started. One of these will do:
+  - Docker: start its daemon (or set DOCKER_HOST),
+  - Debian or Ubuntu: apt-get install zookeeper (done by itself when the tests run as root),
+  - a ZooKeeper of your own: set NODELEASE_TEST_ZOOKEEPER to HOST:PORT.`;
+
+const ANSWERS_WITHIN_MS = 5_000;
+
+/**
+ * Starts, or finds, a real ZooKeeper server: the one that NODELEASE_TEST_ZOOKEEPER names, else one in a container where a
+ * Docker API is reachable, else the local package as a process.
+ *
+ * @throws Error when there is none, or when it does not grant sessions as short as the tests need; tests are never skipped for that
+ */
+export async function startZooKeeper(): Promise<ZooKeeperServer> {
+  const connect = process.env.NODELEASE_TEST_ZOOKEEPER;
+  if (connect) return external(connect);
+  const server = await startAny();
+  try {
+    await assertUsable(server);
+    return server;
+  } catch (error) {
+    await server.stop().catch(() => {});
+    throw error;
+  }
+}
+
+async function assertUsable({ connect, description }: Omit<ZooKeeperServer, 'stop'>): Promise<void> {
+  const wanted = ZOOKEEPER_TIMES.minSessionTimeoutMs;
+  const session = await openSession(connect, wanted).catch((error: unknown) => {
+    throw new Error(`${description} cannot be used: ${String(error)}`);
+  });
+  const granted = session.getSessionTimeout();
+  await end(session);
+  if (granted > wanted)
+    throw new Error(
+      `${description} cannot be used: it grants no session shorter than ${granted} ms, and the tests need one of ${wanted} ms`,
+    );
+}
+
+async function startAny(): Promise<ZooKeeperServer> {
+  // `container` or `process` insists on one kind; without it a container is preferred.
+  const kind = process.env.NODELEASE_TEST_ZOOKEEPER_SERVER;
+  if (kind && kind !== 'container' && kind !== 'process')
+    throw new Error(`NODELEASE_TEST_ZOOKEEPER_SERVER: expected container or process, got ${kind}`);
+  if (kind === 'container' || (!kind && process.env.DOCKER_HOST)) return startZooKeeperContainer();
+  const failures: string[] = [];
+  if (!kind && existsSync('/var/run/docker.sock')) {
+    try {
+      return await startZooKeeperContainer();
+    } catch (error) {
+      failures.push(`container: ${String(error)}`);
+      process.stderr.write(`ZooKeeper could not be started in a container, trying a local process: ${String(error)}\n`);
+    }
+  }
+  try {
+    const server = await startZooKeeperProcess();
+    return { connect: server.connect, description: server.description, stop: () => server.dispose() };
+  } catch (error) {
+    failures.push(`local process: ${String(error)}`);
+  }
+  throw new Error(`${HELP}\n${failures.join('\n')}`);
+}
+
+async function external(connect: string): Promise<ZooKeeperServer> {
+  if (!/^[^\s,/:]+:\d+(,[^\s,/:]+:\d+)*$/.test(connect))
+    throw new Error(`NODELEASE_TEST_ZOOKEEPER: expected HOST:PORT[,HOST:PORT…] without a chroot, got ${connect}`);
+  const description = `${connect} (NODELEASE_TEST_ZOOKEEPER)`;
+  await assertUsable({ connect, description });
+  // Only the one who marked this run's chroots knows when nobody uses them any longer.
+  if (process.env[RUN_MARK]) return { connect, description, stop: async () => {} };
+  const mark = randomBytes(4).toString('hex');
+  process.env[RUN_MARK] = mark;
+  return { connect, description, stop: () => removeChroots(connect, `nodelease-test-${mark}`) };
+}
+
+/** Set for the workers of a run, so that their chroots on a server that stays are known when the run ends. */
+const RUN_MARK = 'NODELEASE_TEST_ZOOKEEPER_MARK';
+
+/** A chroot that no other test uses, to be put behind `connect`. It is not made here. */
+export function uniqueChroot(name?: string): string {
+  return `/nodelease-test-${[process.env[RUN_MARK], name, randomBytes(6).toString('hex')].filter(Boolean).join('-')}`;
+}
+
+async function removeChroots(connect: string, prefix: string): Promise<void> {
+  const client = await openSession(connect, 10_000);
+  const children = (path: string) =>
+    new Promise<string[]>((resolve, reject) => client.getChildren(path, (error, names) => (error ? reject(error) : resolve(names))));
+  const remove = async (path: string): Promise<void> => {
+    for (const name of await children(path)) await remove(`${path}/${name}`);
+    await new Promise<void>((resolve, reject) => client.remove(path, (error) => (error ? reject(error) : resolve())));
+  };
+  try {
+    for (const name of await children('/')) if (name.startsWith(prefix)) await remove(`/${name}`);
+  } finally {
+    await end(client);
+  }
+}
+
+/** A session to be ended. */
+export interface SessionToExpire {
+  /** One or more of the servers; those that cannot be reached are passed over. */
+  readonly connect: string;
+  /** As 16 hex digits, or as the client has it. */
+  readonly sessionId: string | Buffer;
+}
+
+/**
+ * Has a session expire on purpose: it is over, and its ephemeral znodes are gone, when this resolves. The server takes away the client's
+ * connection, so that a client in this process learns it as soon as it comes back. One in another process may come back before the end:
+ * in rare cases a server that stands alone then leaves it connected and answers nothing, which it has to notice by itself.
+ *
+ * @throws Error when there is no such session, or no server can be reached
+ */
+export async function expireSession({ connect, sessionId }: SessionToExpire): Promise<void> {
+  const id = Buffer.isBuffer(sessionId) ? sessionId.toString('hex') : sessionId;
+  const password = sessionPassword(BigInt(`0x${id}`)).toString('hex');
+  for (let known = false, attempt = 0; attempt < 100; attempt += 1) {
+    // This process is held up meanwhile on purpose, so that a client within it cannot come back too early.
+    const answer = execFileSync(process.execPath, ['-e', END_SESSION, id, password, ...connect.split(',')], { encoding: 'utf8' });
+    if (answer === 'unreachable') throw new Error(`no server of ${connect} can be reached`);
+    if (answer === 'unknown' && known) return;
+    if (answer === 'unknown') throw new Error(`there is no session ${id} on ${connect}`);
+    known ||= answer === 'known';
+    await sleep(20);
+  }
+  throw new Error(`session ${id} could not be ended on ${connect}`);
+}
+
+/** Takes a session over from its client and ends it as soon as it has it, at the first server that can be reached. */
+const END_SESSION = `
+const [id, password, ...servers] = process.argv.slice(1);
+const int = (value) => { const bytes = Buffer.alloc(4); bytes.writeInt32BE(value); return bytes; };
+const packet = (...parts) => Buffer.concat([int(parts.reduce((sum, part) => sum + part.length, 0)), ...parts]);
+const connectRequest = packet(int(0), Buffer.alloc(8), int(10000), Buffer.from(id, 'hex'), int(16), Buffer.from(password, 'hex'));
+const closeRequest = packet(int(1), int(-11));
+let reached = false;
+const attempt = (server) => {
+  if (!server) return process.stdout.write(reached ? 'interrupted' : 'unreachable');
+  const [, host, port] = /^(.*):(.*)$/.exec(server);
+  const socket = require('node:net').connect(Number(port), host);
+  let end;
+  socket.setTimeout(${ANSWERS_WITHIN_MS}, () => socket.destroy());
+  socket.on('error', () => {});
+  socket.on('connect', () => {
+    reached = true;
+    socket.write(connectRequest);
+  });
+  // A granted time-out of nothing says that there is no such session.
+  socket.once('data', (answer) => {
+    end = answer.readInt32BE(8) > 0 ? 'known' : 'unknown';
+    if (end === 'known') socket.write(closeRequest);
+  });
+  // The server closes the connection when the session is over, and when there is none.
+  socket.on('close', () => (end ? process.stdout.write(end) : attempt(servers.shift())));
+};
+attempt(servers.shift());
+`;
+
+async function openSession(connect: string, timeoutMs: number): Promise<Client> {
+  const client = createClient(connect, { sessionTimeout: timeoutMs, spinDelay: 50 });
+  let timer: NodeJS.Timeout | undefined;
+  try {
+    return await new Promise<Client>((resolve, reject) => {
+      timer = setTimeout(() => reject(new Error(`no session with ${connect} within ${ANSWERS_WITHIN_MS} ms`)), ANSWERS_WITHIN_MS);
+      client.once('connected', () => resolve(client));
+      client.connect();
+    });
+  } catch (error) {
+    client.close();
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function end(client: Client): Promise<void> {
+  await new Promise<void>((resolve) => {
+    client.once('disconnected', resolve);
+    client.close();
+  });
+}
+
+/** ZooKeeper derives a session's password from its id, with Java's generator of chance (java.util.Random) and a number that is no secret. */
+function sessionPassword(sessionId: bigint): Buffer {
+  const bits48 = (1n << 48n) - 1n;
+  const multiplier = 0x5deece66dn;
+  let seed = (sessionId ^ 0xb3415c00n ^ multiplier) & bits48;
+  const password = Buffer.alloc(16);
+  for (let offset = 0; offset < password.length; offset += 4) {
+    seed = (seed * multiplier + 0xbn) & bits48;
+    password.writeUInt32LE(Number(seed >> 16n), offset);
+  }
+  return password;
+}
