@@ -5,7 +5,8 @@ export type NodeLeaseErrorCode =
   | 'STORE_UNUSABLE'
   | 'ACQUIRE_TIMEOUT'
   | 'LEASE_LOST'
-  | 'LEASE_UNREADABLE';
+  | 'LEASE_UNREADABLE'
+  | 'ZOOKEEPER_FAILED';
 
 /** The base of every error that nodelease throws on purpose. */
 export abstract class NodeLeaseError extends Error {

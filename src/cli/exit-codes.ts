@@ -6,7 +6,7 @@ export const ExitCode = {
   ok: 0,
   /** The command was called wrongly. */
   usage: 64,
-  /** The store cannot be used. */
+  /** The store, or ZooKeeper where it is asked for, cannot be used. */
   storeUnusable: 69,
   /** A fault in nodelease itself. */
   internal: 70,
@@ -29,6 +29,7 @@ export function exitCodeOf(error: unknown): number {
     case 'STORE_FAILED':
     case 'STORE_UNUSABLE':
     case 'LEASE_UNREADABLE':
+    case 'ZOOKEEPER_FAILED':
       return ExitCode.storeUnusable;
     case 'ACQUIRE_TIMEOUT':
       return ExitCode.acquireTimeout;

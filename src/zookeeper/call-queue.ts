@@ -1,0 +1,166 @@
+import type { Clock } from '../clock.js';
+import { onAbort } from './abort-fan.js';
+import type { LibrarySession } from './library-session.js';
+import { RequestFailure } from './request-failure.js';
+import type { SessionKeeper } from './session-keeper.js';
+import type { SessionState } from './session-state.js';
+import type { CallOptions } from './zookeeper.js';
+import { ZooKeeperError, type ZooKeeperFault } from './zookeeper-error.js';
+
+/** What is asked of the servers, for messages and for judging a failure. */
+export interface Call {
+  /** In the words of the port: `create`, `read`. */
+  readonly operation: string;
+  /** Within the chroot. */
+  readonly path?: string | undefined;
+  /** Those of a transaction's operations, in their order. */
+  readonly paths?: readonly string[];
+  /** Whether it may change anything. */
+  readonly writes: boolean;
+}
+
+export interface CallQueueOptions {
+  readonly keeper: SessionKeeper;
+  readonly clock: Clock;
+  readonly timeoutMs: number;
+  /** The servers and the chroot, the beginning of every message. */
+  readonly description: string;
+}
+
+type Connected = SessionState & { status: 'connected' };
+
+/** One call from when it is made to when it has an answer. */
+interface Pending {
+  readonly sessionId: string | undefined;
+  send(): void;
+  fail(fault: ZooKeeperFault, detail: string, cause?: unknown): void;
+}
+
+/**
+ * Holds calls while there is no connection, and gives each its deadline and its signal.
+ *
+ * The library would queue without limit and send late; here a call that was given up is not sent any more, and the answer to one that was
+ * sent is ignored.
+ */
+export class CallQueue {
+  readonly #waiting = new Set<Pending>();
+  readonly #all = new Set<Pending>();
+  #closed = false;
+
+  constructor(private readonly options: CallQueueOptions) {
+    options.keeper.onState((state) => this.#onState(state));
+  }
+
+  /** Sends a request as soon as there is a connection, and resolves with its answer. */
+  call<T>(call: Call, options: CallOptions, send: (session: LibrarySession) => Promise<T>): Promise<T> {
+    return this.#begin(call, options, (_, resolve, reject) => send(this.options.keeper.session).then(resolve, reject));
+  }
+
+  /** Resolves with the session as soon as there is a connection. */
+  whenConnected(options: CallOptions): Promise<Connected> {
+    return this.#begin({ operation: 'connect', writes: false }, options, (state, resolve) => resolve(state));
+  }
+
+  #begin<T>(
+    call: Call,
+    { timeoutMs = this.options.timeoutMs, signal, sessionId }: CallOptions,
+    run: (state: Connected, resolve: (value: T) => void, reject: (error: unknown) => void) => void,
+  ): Promise<T> {
+    const { clock, keeper } = this.options;
+    return new Promise<T>((resolve, reject) => {
+      let sent = false;
+      let forget: (() => void) | undefined;
+      const timer = new AbortController();
+      const settle = () => {
+        this.#waiting.delete(pending);
+        this.#all.delete(pending);
+        timer.abort(SETTLED);
+        forget?.();
+      };
+      const fail = (fault: ZooKeeperFault, detail: string, cause?: unknown) => {
+        settle();
+        reject(this.#error(call, fault, detail, sent, cause));
+      };
+      const pending: Pending = {
+        sessionId,
+        fail,
+        send: () => {
+          const { state } = keeper;
+          if (state.status !== 'connected') return;
+          this.#waiting.delete(pending);
+          sent = true;
+          run(
+            state,
+            (value) => {
+              if (!this.#all.has(pending)) return;
+              settle();
+              resolve(value);
+            },
+            (error) => {
+              if (!this.#all.has(pending)) return;
+              if (!(error instanceof RequestFailure)) return fail('refused', 'the client failed', error);
+              settle();
+              reject(this.#error(call, error.fault, detailOf(call, error), error.mayBeApplied, undefined, error.index));
+            },
+          );
+        },
+      };
+      const giveUp = () => fail('aborted', 'given up', signal?.reason);
+      this.#all.add(pending);
+      if (this.#closed) return fail('closed', 'the client is closed');
+      if (signal?.aborted) return giveUp();
+      if (isOver(sessionId, keeper.state)) return fail('session-expired', `session ${sessionId} is over`);
+      if (signal) forget = onAbort(signal, giveUp);
+      clock.sleep(timeoutMs, timer.signal).then(
+        () => this.#late(pending, timeoutMs, sent),
+        // The call has ended in another way.
+        () => undefined,
+      );
+      if (keeper.state.status === 'connected') pending.send();
+      else this.#waiting.add(pending);
+    });
+  }
+
+  #late(pending: Pending, timeoutMs: number, sent: boolean): void {
+    const { problem } = this.options.keeper;
+    const cause = problem === undefined ? undefined : new Error(problem);
+    pending.fail('timeout', `no ${sent ? 'answer' : 'connection'} within ${Math.round(timeoutMs)} ms`, cause);
+  }
+
+  #onState(state: SessionState): void {
+    if (state.status === 'closed') {
+      this.#closed = true;
+      for (const pending of [...this.#all]) pending.fail('closed', 'the client is closed');
+      return;
+    }
+    for (const pending of [...this.#waiting]) {
+      if (isOver(pending.sessionId, state)) pending.fail('session-expired', `session ${pending.sessionId} is over`);
+      else pending.send();
+    }
+  }
+
+  #error(call: Call, fault: ZooKeeperFault, detail: string, mayBeApplied: boolean, cause: unknown, index = 0): ZooKeeperError {
+    const { operation, writes } = call;
+    const path = call.paths?.[index] ?? call.path;
+    const what = path === undefined ? operation : `${operation} ${path}`;
+    return new ZooKeeperError(`${this.options.description}: ${what}: ${detail} (${fault})`, {
+      fault,
+      path,
+      cause,
+      outcome: writes && mayBeApplied ? 'unknown' : 'not-applied',
+    });
+  }
+}
+
+/** One for all: nobody gets to see it. */
+const SETTLED = new Error('the call has ended');
+
+/** Whether a call is for a session that cannot be the next to be connected. */
+function isOver(sessionId: string | undefined, state: SessionState): boolean {
+  if (sessionId === undefined || state.status === 'closed') return false;
+  return !('sessionId' in state) || state.status === 'expired' || state.sessionId !== sessionId;
+}
+
+function detailOf({ operation }: Call, { fault, message }: RequestFailure): string {
+  return operation === 'create' && fault === 'no-node' ? 'its parent does not exist' : message;
+}

@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest';
+import { formatServer, parseConnectString } from './connect-string.js';
+
+const parse = (text: string) => parseConnectString(text, '--zookeeper');
+
+describe('a connect string', () => {
+  it('names one server, its port being 2181 unless it is given', () => {
+    expect(parse('zk1')).toEqual({ servers: [{ host: 'zk1', port: 2181 }], chroot: '', text: 'zk1' });
+    expect(parse('10.0.0.1:2182').servers).toEqual([{ host: '10.0.0.1', port: 2182 }]);
+  });
+
+  it('names several servers and a chroot', () => {
+    expect(parse('zk1.example:2181,zk_2:2182,[::1]:2183/prod/nodelease')).toEqual({
+      servers: [
+        { host: 'zk1.example', port: 2181 },
+        { host: 'zk_2', port: 2182 },
+        { host: '::1', port: 2183 },
+      ],
+      chroot: '/prod/nodelease',
+      text: 'zk1.example:2181,zk_2:2182,[::1]:2183/prod/nodelease',
+    });
+    expect(parse('[2001:db8::7]').servers.map(formatServer)).toEqual(['[2001:db8::7]:2181']);
+  });
+
+  it.each([
+    ['', 'it is empty'],
+    ['/chroot', 'no server is named'],
+    ['zk1:2181,', 'a server is empty'],
+    ['zk1,,zk2', 'a server is empty'],
+    [':2181', '"" is no host'],
+    ['zk1:', '"" is no port'],
+    ['zk1:0', '"0" is no port'],
+    ['zk1:65536', '"65536" is no port'],
+    ['zk1:21 81', '"21 81" is no port'],
+    ['zk1:2181:2182', '"2181:2182" is no port'],
+    ['zk 1:2181', '"zk 1" is no host'],
+    ['zk1: 2181', '" 2181" is no port'],
+    ['-zk1:2181', '"-zk1" is no host'],
+    ['zk1..example:2181', '"zk1..example" is no host'],
+    ['300.0.0.1:2181', '"300.0.0.1" is no host'],
+    ['::1:2181', 'an IPv6 address stands in brackets'],
+    ['2001:db8::7', 'an IPv6 address stands in brackets'],
+    ['[::1', 'an IPv6 address stands in brackets'],
+    ['[zk1]:2181', '"zk1" is no host'],
+    ['zookeeper://zk1:2181', '"" is no port'],
+    ['zk1:2181/', 'a path does not end with "/"'],
+    ['zk1:2181/a/', 'a path does not end with "/"'],
+    ['zk1:2181//a', 'a name is empty'],
+    ['zk1:2181/a//b', 'a name is empty'],
+    ['zk1:2181/a/./b', '. is no name'],
+    ['zk1:2181/..', '.. is no name'],
+    ['zk1:2181/a\u0007', 'a character that the servers refuse'],
+    ['zk1:2181/a,zk2:2181/\u{1f600}', 'a character that the servers refuse'],
+    ['zk1:2181/zookeeper/config', 'belongs to the servers'],
+  ])('%j is refused: %s', (text, why) => {
+    expect(() => parse(text)).toThrow(
+      expect.objectContaining({
+        code: 'CONFIG_INVALID',
+        setting: '--zookeeper',
+        value: text,
+        message: expect.stringContaining(why) as string,
+      }),
+    );
+    expect(() => parse(text)).toThrow(/^--zookeeper: expected HOST:PORT\[,HOST:PORT\]\.\.\.\[\/CHROOT\] \(/);
+  });
+});

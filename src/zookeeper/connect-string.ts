@@ -1,0 +1,77 @@
+import { isIPv4, isIPv6 } from 'node:net';
+import { ConfigError } from '../errors.js';
+import { isReserved, pathProblem } from './znode-path.js';
+
+/** One server. */
+export interface ServerAddress {
+  /** A host name or an IP address, an IPv6 one without its brackets. */
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Where the ensemble is reached, and where in its tree everything stands. */
+export interface ConnectString {
+  /** At least one, in the order in which they were given. */
+  readonly servers: readonly ServerAddress[];
+  /** The path that all others are within; empty for the root. */
+  readonly chroot: string;
+  /** As it was given. */
+  readonly text: string;
+}
+
+/** The port of a server that is given without one. */
+export const DEFAULT_PORT = 2181;
+
+const FORM = 'HOST:PORT[,HOST:PORT]...[/CHROOT]';
+
+/**
+ * Takes a connect string apart: `HOST:PORT[,HOST:PORT]…[/CHROOT]`, IPv6 addresses in brackets, the port 2181 where none is given.
+ *
+ * @param label the setting that it comes from, as its user knows it
+ * @throws {ConfigError} naming what is wrong with it
+ */
+export function parseConnectString(text: string, label: string): ConnectString {
+  const fail = (why: string) => new ConfigError(label, text, `${FORM} (${why})`);
+  if (text === '') throw fail('it is empty');
+  const slash = text.indexOf('/');
+  const list = slash < 0 ? text : text.slice(0, slash);
+  const chroot = slash < 0 ? '' : text.slice(slash);
+  if (list === '') throw fail('no server is named');
+  const servers = list.split(',').map((item) => {
+    const server = parseServer(item);
+    if (typeof server === 'string') throw fail(server);
+    return server;
+  });
+  if (chroot !== '') {
+    const problem = chroot === '/' ? 'a path does not end with "/"' : pathProblem(chroot);
+    if (problem !== undefined) throw fail(`the chroot ${JSON.stringify(chroot)}: ${problem}`);
+    if (isReserved(chroot)) throw fail('the chroot /zookeeper belongs to the servers');
+  }
+  return { servers, chroot, text };
+}
+
+/** A server as people write it, for messages. */
+export function formatServer({ host, port }: ServerAddress): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+/** The server, or what is wrong with the text. */
+function parseServer(item: string): ServerAddress | string {
+  if (item === '') return 'a server is empty';
+  const parts = /^(?:\[(?<ipv6>[^\]]*)\]|(?<name>[^:[\]]*))(?::(?<port>.*))?$/s.exec(item)?.groups;
+  if (!parts || isIPv6(item)) return `the server ${JSON.stringify(item)}: an IPv6 address stands in brackets`;
+  const { ipv6, name, port } = parts;
+  const host = ipv6 ?? name ?? '';
+  if (ipv6 === undefined ? !isHost(host) : !isIPv6(host)) return `${JSON.stringify(host)} is no host`;
+  if (port === undefined) return { host, port: DEFAULT_PORT };
+  if (!/^[0-9]{1,5}$/.test(port) || Number(port) < 1 || Number(port) > 65_535) return `${JSON.stringify(port)} is no port, 1 to 65535`;
+  return { host, port: Number(port) };
+}
+
+/** A name may have underscores, which resolvers of containers take. */
+function isHost(host: string): boolean {
+  if (/^[0-9.]+$/.test(host)) return isIPv4(host);
+  return (
+    host.length <= 253 && /^[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?(?:\.[A-Za-z0-9_](?:[A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?$/.test(host)
+  );
+}

@@ -1,0 +1,307 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { systemClock as clock, systemRandom as random } from '../system.js';
+import type { SessionState } from './session-state.js';
+import { openZooKeeper, type ZooKeeperClient, type ZooKeeperOptions } from './zookeeper-client.js';
+
+// Servers that do what real ones do not do on demand. What they say is the protocol's own, byte for byte.
+
+const OP = { create: 1, exists: 3, getData: 4, multi: 14, auth: 100, close: -11 } as const;
+const NO_NODE = -101;
+
+/** One request as the server reads it. */
+interface Request {
+  readonly xid: number;
+  readonly type: number;
+  readonly body: Buffer;
+  readonly socket: Socket;
+  /** How many connections came before this one. */
+  readonly connection: number;
+}
+
+interface Script {
+  /** Answers a request for a session. @default grants one */
+  readonly onConnect?: (socket: Socket, connection: number) => void;
+  /** Answers a request; undefined for the default: everything exists not. */
+  readonly onRequest?: (request: Request) => Buffer | undefined | 'silence';
+}
+
+const SESSION_ID = Buffer.from('0123456789abcdef', 'hex');
+const servers: Server[] = [];
+const sockets = new Set<Socket>();
+const clients: ZooKeeperClient[] = [];
+
+afterEach(async () => {
+  await Promise.all(clients.splice(0).map((client) => client.close()));
+  for (const socket of sockets) socket.destroy();
+  for (const server of servers.splice(0)) server.close();
+});
+
+async function scriptedServer({
+  onConnect = (socket) => socket.write(granted()),
+  onRequest = () => undefined,
+}: Script = {}): Promise<number> {
+  let connections = 0;
+  const server = createServer((socket) => {
+    const connection = connections;
+    connections += 1;
+    sockets.add(socket);
+    let rest = Buffer.alloc(0);
+    let isAsked = false;
+    socket.on('error', () => {});
+    socket.on('close', () => sockets.delete(socket));
+    socket.on('data', (bytes) => {
+      rest = Buffer.concat([rest, bytes]);
+      while (rest.length >= 4 && rest.length >= rest.readInt32BE(0) + 4) {
+        const frame = rest.subarray(4, rest.readInt32BE(0) + 4);
+        rest = rest.subarray(frame.length + 4);
+        if (!isAsked) {
+          isAsked = true;
+          onConnect(socket, connection);
+          continue;
+        }
+        const request = { xid: frame.readInt32BE(0), type: frame.readInt32BE(4), body: frame.subarray(8), socket, connection };
+        const reply =
+          onRequest(request) ?? (request.type === OP.auth ? 'silence' : answer(request.xid, request.type === OP.close ? 0 : NO_NODE));
+        if (reply !== 'silence') socket.write(reply);
+        if (request.type === OP.close) socket.end();
+      }
+    });
+  });
+  servers.push(server.listen(0, '127.0.0.1'));
+  await once(server, 'listening');
+  return (server.address() as AddressInfo).port;
+}
+
+const frame = (...parts: Buffer[]) => Buffer.concat([int(Buffer.concat(parts).length), ...parts]);
+const granted = (timeoutMs = 3_000) => frame(int(0), int(timeoutMs), SESSION_ID, int(16), Buffer.alloc(16, 7), Buffer.from([0]));
+const answer = (xid: number, code: number, payload = Buffer.alloc(0)) => frame(int(xid), long(1n), int(code), payload);
+const event = (type: number, path: string) =>
+  frame(int(-1), long(-1n), int(0), int(type), int(3), int(Buffer.byteLength(path)), Buffer.from(path));
+
+function int(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeInt32BE(value);
+  return bytes;
+}
+
+function long(value: bigint): Buffer {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigInt64BE(value);
+  return bytes;
+}
+
+function open(connect: string, options: Partial<ZooKeeperOptions> = {}): { client: ZooKeeperClient; states: SessionState['status'][] } {
+  const client = openZooKeeper({ connect, clock, random, sessionTimeoutMs: 3_000, operationTimeoutMs: 5_000, ...options });
+  clients.push(client);
+  const states: SessionState['status'][] = [];
+  client.onState(({ status }) => states.push(status));
+  return { client, states };
+}
+
+describe('a server', () => {
+  it.each([-122, -125, -127, -4242])('may answer with the code %i, which the library does not know', async (code) => {
+    const port = await scriptedServer({ onRequest: ({ xid, type }) => (type === OP.getData ? answer(xid, code) : undefined) });
+    const { client, states } = open(`127.0.0.1:${port}`);
+    await expect(client.read('/a')).rejects.toMatchObject({
+      fault: 'refused',
+      outcome: 'not-applied',
+      path: '/a',
+      message: expect.stringContaining(String(code)),
+    });
+    expect(await client.children('/a')).toBeUndefined();
+    expect(states).toEqual(['connected']);
+  });
+
+  it('may refuse an operation of a transaction with a code that the library does not know', async () => {
+    const refusal = Buffer.concat([int(-1), Buffer.from([0]), int(-125), int(-125), int(-1), Buffer.from([1]), int(-1)]);
+    const port = await scriptedServer({
+      onRequest: ({ xid, type, connection }) => (type === OP.multi && connection === 0 ? answer(xid, 0, refusal) : undefined),
+    });
+    const { client } = open(`127.0.0.1:${port}`);
+    const multi = client.multi([{ type: 'set', path: '/a', data: 'x' }]);
+    // What it was cannot be said; what matters is that the caller is told that it may have happened, and the client goes on.
+    await expect(multi).rejects.toMatchObject({ fault: 'connection-loss', outcome: 'unknown' });
+    expect(await client.read('/a')).toBeUndefined();
+  });
+
+  it('may send events that the library does not know', async () => {
+    const port = await scriptedServer({
+      onRequest: ({ socket, type }) => {
+        if (type === OP.getData) socket.write(Buffer.concat([event(5, '/a'), event(-1, ''), event(99, '/a')]));
+        return undefined;
+      },
+    });
+    const { client, states } = open(`127.0.0.1:${port}`);
+    expect(await client.read('/a')).toBeUndefined();
+    expect(await client.read('/a')).toBeUndefined();
+    expect(states).toEqual(['connected']);
+  });
+
+  it('may send a great many messages at once', async () => {
+    const pings = Buffer.concat(Array.from({ length: 100_000 }, () => frame(int(-2), long(0n), int(0))));
+    const port = await scriptedServer({
+      onRequest: ({ socket, type }) => {
+        if (type === OP.getData) socket.write(pings);
+        return undefined;
+      },
+    });
+    const { client, states } = open(`127.0.0.1:${port}`);
+    expect(await client.read('/a')).toBeUndefined();
+    expect(states).toEqual(['connected']);
+  });
+
+  it('may break the connection in the middle of a message, which is not the beginning of what comes over the next one', async () => {
+    let connections = 0;
+    const port = await scriptedServer({
+      onConnect: (socket) => {
+        connections += 1;
+        socket.write(granted());
+      },
+      onRequest: ({ socket, type, connection }) => {
+        if (type !== OP.getData || connection > 0) return undefined;
+        socket.end(answer(0, NO_NODE).subarray(0, 9));
+        return 'silence';
+      },
+    });
+    const { client } = open(`127.0.0.1:${port}`);
+    await expect(client.read('/a')).rejects.toMatchObject({ fault: 'connection-loss' });
+    expect(await client.read('/a')).toBeUndefined();
+    expect(connections).toBe(2);
+  });
+
+  it('may accept the connection and never answer: the next server is tried in time', async () => {
+    const deaf = await scriptedServer({ onConnect: () => {} });
+    const good = await scriptedServer();
+    // Whichever is tried first: several clients, so that some begin with the deaf one.
+    const all = Array.from({ length: 8 }, () => open(`127.0.0.1:${deaf},127.0.0.1:${good}`).client);
+    for (const state of await Promise.all(all.map((client) => client.whenConnected()))) expect(state.server).toBe(`127.0.0.1:${good}`);
+  });
+
+  it('may accept the connection and never answer: when it is the only one, the time-out says so', async () => {
+    const port = await scriptedServer({ onConnect: () => {} });
+    const { client } = open(`127.0.0.1:${port}`, { sessionTimeoutMs: 1_500 });
+    await expect(client.whenConnected({ timeoutMs: 1_200 })).rejects.toMatchObject({
+      fault: 'timeout',
+      cause: expect.objectContaining({ message: `127.0.0.1:${port}: no session within 500 ms` }),
+    });
+  });
+
+  it('may fall silent: the connection is given up before the session is lost, and the session goes on over the next one', async () => {
+    const port = await scriptedServer({
+      onConnect: (socket) => socket.write(granted(900)),
+      onRequest: ({ connection }) => (connection === 0 ? 'silence' : undefined),
+    });
+    const { client, states } = open(`127.0.0.1:${port}`);
+    const since = clock.monotonic();
+    await client.whenConnected();
+    await expect.poll(() => states, { timeout: 3_000 }).toEqual(['connected', 'suspended', 'connected']);
+    expect(clock.monotonic() - since).toBeLessThan(900);
+    expect(client.state).toMatchObject({ sessionId: '0123456789abcdef' });
+  });
+
+  it('may speak another protocol: the time-out says so', async () => {
+    const port = await scriptedServer({ onConnect: (socket) => socket.write('HTTP/1.1 400 Bad Request\r\n\r\n') });
+    const { client } = open(`127.0.0.1:${port}`);
+    await expect(client.read('/a', { timeoutMs: 300 })).rejects.toMatchObject({
+      fault: 'timeout',
+      outcome: 'not-applied',
+      cause: expect.objectContaining({ message: `127.0.0.1:${port}: it does not speak the protocol of ZooKeeper` }),
+    });
+  });
+
+  it('may refuse the credentials: calls under way learn it, later ones are told why there is no connection', async () => {
+    const port = await scriptedServer({
+      onRequest: ({ type, socket }) => {
+        if (type === OP.auth) socket.write(frame(int(-4), long(0n), int(-115)));
+        return 'silence';
+      },
+    });
+    const { client, states } = open(`127.0.0.1:${port}`, { auth: 'digest:app:s3cret' });
+    await expect(client.create('/a', '', 'ephemeral')).rejects.toMatchObject({ fault: 'auth-failed', outcome: 'unknown' });
+    await expect.poll(() => states.slice(0, 4)).toEqual(['connected', 'suspended', 'expired', 'connecting']);
+    const again = states.length;
+    await clock.sleep(1_000);
+    // With pauses that grow, not in a tight loop: at 4 states a session.
+    expect(states.length - again).toBeLessThan(30);
+    expect(client.state).toMatchObject({ problem: expect.stringContaining('the credentials are refused') });
+  });
+
+  it('gets the credentials once, however many attempts it took to connect', async () => {
+    let auths = 0;
+    const port = await scriptedServer({
+      onConnect: (socket, connection) => (connection < 3 ? socket.end() : socket.write(granted())),
+      onRequest: ({ type }) => {
+        if (type === OP.auth) auths += 1;
+        return undefined;
+      },
+    });
+    const { client } = open(`127.0.0.1:${port}`, { auth: 'digest:app:s3cret' });
+    expect(await client.read('/a')).toBeUndefined();
+    expect(auths).toBe(1);
+  });
+
+  it('may say that the session has moved: the write was not applied, and the session goes on over another connection', async () => {
+    const port = await scriptedServer({
+      onRequest: ({ xid, type, connection }) => {
+        if (type !== OP.create) return undefined;
+        return connection === 0 ? answer(xid, -118) : answer(xid, 0, Buffer.concat([int(2), Buffer.from('/a')]));
+      },
+    });
+    const { client, states } = open(`127.0.0.1:${port}`);
+    await expect(client.create('/a', '', 'ephemeral')).rejects.toMatchObject({
+      fault: 'connection-loss',
+      outcome: 'not-applied',
+      transient: true,
+    });
+    expect(await client.create('/a', '', 'ephemeral')).toBe('/a');
+    expect(states).toEqual(['connected', 'suspended', 'connected']);
+  });
+
+  it('never gets a write that was given up with the connection before it was sent', async () => {
+    const created: number[] = [];
+    const port = await scriptedServer({
+      onConnect: (socket) => socket.write(granted(900)),
+      onRequest: ({ type, socket, connection }) => {
+        if (type === OP.create) created.push(connection);
+        // Reads no more: what the client sends from here on waits in its own memory.
+        if (type === OP.getData && connection === 0) socket.pause();
+        return undefined;
+      },
+    });
+    const { client } = open(`127.0.0.1:${port}`);
+    const stuck = client.read('/stop').catch(() => undefined);
+    const writes = Array.from({ length: 60 }, (_, i) => client.create(`/w${i}`, 'x'.repeat(900_000), 'ephemeral'));
+    const results = await Promise.allSettled([...writes, stuck]);
+    expect(results.slice(0, 60).every(({ status }) => status === 'rejected')).toBe(true);
+    await client.whenConnected();
+    expect(await client.read('/go')).toBeUndefined();
+    expect(created.filter((connection) => connection > 0)).toEqual([]);
+  });
+
+  it('may close every connection at once: it is not asked more often than a few times a second', async () => {
+    let connections = 0;
+    const port = await scriptedServer({
+      onConnect: (socket) => {
+        connections += 1;
+        socket.end();
+      },
+    });
+    const { client } = open(`127.0.0.1:${port}`);
+    await expect(client.read('/a', { timeoutMs: 1_000 })).rejects.toMatchObject({
+      cause: expect.objectContaining({ message: expect.stringContaining('it may have no quorum') }),
+    });
+    expect(connections).toBeGreaterThan(2);
+    expect(connections).toBeLessThan(10);
+  });
+
+  it('may confirm the session and close the connection every time: it is not asked more often than a few times a second', async () => {
+    const port = await scriptedServer({ onConnect: (socket) => socket.end(granted()) });
+    const { states } = open(`127.0.0.1:${port}`);
+    await clock.sleep(1_000);
+    // Two states a connection.
+    expect(states.length).toBeGreaterThan(4);
+    expect(states.length).toBeLessThan(20);
+  });
+});

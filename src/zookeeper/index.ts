@@ -1,0 +1,15 @@
+// The ZooKeeper client: sessions that renew themselves, calls with deadlines, watches that stay.
+
+export { type DigestAuth, parseAuth } from './access.js';
+export { type ConnectString, DEFAULT_PORT, formatServer, parseConnectString, type ServerAddress } from './connect-string.js';
+export type { SessionState } from './session-state.js';
+export { checkZnodeName } from './znode-path.js';
+export type { CallOptions, CreateMode, MultiOperation, Watch, Znode, ZnodeStat, ZooKeeper } from './zookeeper.js';
+export {
+  DEFAULT_OPERATION_TIMEOUT_MS,
+  DEFAULT_SESSION_TIMEOUT_MS,
+  openZooKeeper,
+  ZooKeeperClient,
+  type ZooKeeperOptions,
+} from './zookeeper-client.js';
+export { isFault, ZooKeeperError, type ZooKeeperFault } from './zookeeper-error.js';

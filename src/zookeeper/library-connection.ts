@@ -1,0 +1,324 @@
+import type { Clock, RandomSource } from '../clock.js';
+import { formatServer, type ServerAddress } from './connect-string.js';
+import type { ConnectionManager, LibraryClient, LibraryError } from './library-internals.js';
+import { MessageGuard } from './message-guard.js';
+import { connectionLost, failureOf, RequestFailure, SESSION_MOVED } from './request-failure.js';
+import { fallsSilent } from './silence.js';
+
+/** What a session tells of itself. Must not throw. */
+export interface SessionListener {
+  /** The session is confirmed over a connection, for the first time or again. */
+  connected(facts: { readonly sessionId: string; readonly timeoutMs: number; readonly server: string }): void;
+  /** The connection of a confirmed session is lost. Every request under way has failed. */
+  suspended(): void;
+  /** Another attempt to connect has failed, or the first. */
+  troubled(): void;
+  /** The servers have ended the session, or refuse the credentials. Nothing more comes of it. */
+  ended(why: 'expired' | 'auth-failed'): void;
+  /** A one-shot watch on the znode has fired. */
+  changed(path: string): void;
+}
+
+export interface LibraryConnectionOptions {
+  /** Not connected yet. */
+  readonly client: LibraryClient;
+  readonly servers: readonly ServerAddress[];
+  /** What is asked of the servers, in milliseconds. */
+  readonly sessionTimeoutMs: number;
+  /** The codes of answers that the library has names for. */
+  readonly knownCodes: ReadonlySet<number>;
+  /** Asks the server for something cheap. */
+  readonly ask: () => void;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly listener: SessionListener;
+}
+
+/** Between two rounds over all servers, in milliseconds: the first and the longest. */
+const ROUND_BASE_MS = 50;
+const ROUND_CAP_MS = 1_000;
+/** No attempt to connect is given up sooner, in milliseconds. */
+const LEAST_ATTEMPT_MS = 500;
+/** A connection that lasted this long was a good one: the search for the next begins without a pause, in milliseconds. */
+const GOOD_AFTER_MS = 1_000;
+
+/** One attempt to reach a server, and the connection that comes of it. */
+interface Attempt {
+  readonly server: string;
+  /** Ends with the connection. */
+  readonly over: AbortController;
+  /** Why it ended, as far as somebody knows. */
+  problem: string | undefined;
+  /** When the session was asked for over it, and when it was confirmed, on the monotonic clock. */
+  askedAt: number | undefined;
+  confirmedAt: number | undefined;
+}
+
+/** A request's callback: an error or a result, and of a transaction that was refused which operation it was for. */
+export type Done<T> = (error: LibraryError | null, result?: T, index?: number) => void;
+
+/**
+ * The connection of one session, over as many sockets as it takes, and what the library does wrong about it put right on the instance.
+ *
+ * All waiting is done on the injected clock. The library's own search for a server, its time-outs and its watches are replaced, since they
+ * cannot be stopped, do not notice a server that does not answer, or throw where nobody can catch it.
+ */
+export class LibraryConnection {
+  /** The monotonic time just before the request was sent whose answer came last; undefined before the first connection. */
+  lastHeardAt: number | undefined;
+  readonly #client: LibraryClient;
+  readonly #manager: ConnectionManager;
+  readonly #guard: MessageGuard;
+  readonly #over = new AbortController();
+  readonly #underWay = new Set<(failure: RequestFailure) => void>();
+  readonly #problems = new Map<string, string>();
+  #attempt: Attempt | undefined;
+  /** Attempts since the last good connection. */
+  #attempts = 0;
+  #nextServer = 0;
+  #connected = false;
+  #lastMessageAt = 0;
+  #suspendedAt: number | undefined;
+  #onConnected: (() => void) | undefined;
+
+  constructor(private readonly options: LibraryConnectionOptions) {
+    const { client, servers, random, listener, knownCodes, clock } = options;
+    this.#client = client;
+    this.#manager = client.connectionManager;
+    // Past the library's parser, which knows no IPv6, and its shuffling, which knows only ambient chance.
+    this.#manager.servers = shuffled(servers, random);
+    this.#guard = new MessageGuard({
+      manager: this.#manager,
+      knownCodes,
+      onMessage: () => {
+        this.#lastMessageAt = clock.monotonic();
+      },
+      onNonsense: (problem) => this.#drop(problem),
+    });
+    this.#takeOverWatches(listener);
+    this.#takeOverConnection();
+    client.on('connected', () => this.#confirmed());
+    client.on('expired', () => this.#end('expired'));
+    client.on('authenticationFailed', () => this.#end('auth-failed'));
+    client.connect();
+  }
+
+  /** What was wrong with each server when it was last tried; undefined while nothing is known. */
+  get problem(): string | undefined {
+    const problems = [...this.#problems.values()];
+    return problems.length === 0 ? undefined : problems.join('; ');
+  }
+
+  /**
+   * Sends a request.
+   *
+   * @throws {RequestFailure} `connection-loss` when there is no connection, or it breaks before the answer comes; what a server answers
+   */
+  request<T>(send: (done: Done<T>) => void): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      if (!this.#connected) return reject(new RequestFailure('connection-loss', false, 'there is no connection'));
+      const sentAt = this.options.clock.monotonic();
+      this.#underWay.add(reject);
+      // Sent as 32 bits, and counted up without end by the library.
+      if (this.#manager.xid >= 0x7fff_ff00) this.#manager.xid = 1;
+      try {
+        send((error, result, index) => {
+          if (!this.#underWay.delete(reject)) return;
+          this.lastHeardAt = sentAt;
+          if (!error) return resolve(result as T);
+          const code = this.#guard.code || ('code' in error && typeof error.code === 'number' ? error.code : 0);
+          reject(failureOf(code, index));
+          if (code === SESSION_MOVED) this.#drop('the session has moved to another server');
+        });
+      } catch (error) {
+        this.#underWay.delete(reject);
+        reject(error instanceof RequestFailure ? error : new RequestFailure('refused', false, told(error)));
+      }
+    });
+  }
+
+  /**
+   * Ends the session at the servers. Without a connection, waits for one, since the session's znodes stay otherwise. Leaves nothing open, also
+   * when `signal` aborts first.
+   */
+  async end(signal: AbortSignal): Promise<void> {
+    if (!this.#connected && this.#suspendedAt !== undefined) {
+      const connected = new Promise<void>((resolve) => {
+        this.#onConnected = resolve;
+      });
+      await Promise.race([connected, aborted(signal)]);
+    }
+    const socket = this.#manager.socket;
+    if (this.#connected && socket && !signal.aborted) {
+      const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+      this.#manager.packetQueue.queue.length = 0;
+      this.#client.close();
+      await Promise.race([closed, aborted(signal)]);
+    }
+    this.dispose();
+  }
+
+  /** Lets go of everything, and of the session, which ends at the servers when its time-out has passed. Idempotent. */
+  dispose(): void {
+    if (this.#over.signal.aborted) return;
+    this.#over.abort();
+    this.#attempt?.over.abort();
+    this.#connected = false;
+    this.#onConnected?.();
+    this.#failAll(connectionLost('the session is over'));
+    this.#manager.socket?.destroy();
+  }
+
+  #takeOverWatches(listener: SessionListener): void {
+    const { watcherManager } = this.#manager;
+    // Kept in none of the library's books: whoever watches reads again after each reconnect, so there is nothing to hand to the next server.
+    watcherManager.registerDataWatcher = () => undefined;
+    watcherManager.registerChildWatcher = () => undefined;
+    watcherManager.registerExistenceWatcher = () => undefined;
+    watcherManager.emit = ({ path }) => listener.changed(path);
+  }
+
+  #takeOverConnection(): void {
+    const manager = this.#manager;
+    manager.findNextServer = (callback) => void this.#connectNext(callback);
+    const asked = manager.onSocketConnected.bind(manager);
+    manager.onSocketConnected = () => {
+      if (this.#attempt) this.#attempt.askedAt = this.options.clock.monotonic();
+      asked();
+    };
+    const closed = manager.onSocketClosed.bind(manager);
+    manager.onSocketClosed = (hadError) => {
+      this.#disconnected();
+      closed(hadError);
+    };
+  }
+
+  async #connectNext(open: (server: ServerAddress) => void): Promise<void> {
+    const { clock, random, sessionTimeoutMs } = this.options;
+    const { servers } = this.#manager;
+    const round = Math.floor(this.#attempts / servers.length);
+    const isNewRound = this.#attempts > 0 && this.#attempts % servers.length === 0;
+    const pauseMs = isNewRound ? Math.min(ROUND_CAP_MS, ROUND_BASE_MS * 2 ** Math.min(round, 10)) * (0.5 + random.next() / 2) : 0;
+    // Also without a pause: the library expects to be called back later.
+    await clock.sleep(pauseMs, this.#over.signal).catch(() => undefined);
+    const server = servers[this.#nextServer % servers.length];
+    if (this.#over.signal.aborted || server === undefined) return;
+    this.#attempts += 1;
+    this.#nextServer += 1;
+    // Servers that were set up anew are behind what this client has seen, and would refuse it for ever, instead of calling the session expired.
+    if (this.#suspendedAt !== undefined && clock.monotonic() - this.#suspendedAt > sessionTimeoutMs) this.#manager.zxid = Buffer.alloc(8);
+    const attempt: Attempt = {
+      server: formatServer(server),
+      over: new AbortController(),
+      problem: undefined,
+      askedAt: undefined,
+      confirmedAt: undefined,
+    };
+    this.#attempt = attempt;
+    this.#guard.reset();
+    open(server);
+    // This file has its own, which also covers a server that accepts the connection and does not answer, and keeps no process alive.
+    clearTimeout(this.#manager.connectTimeoutHandler ?? undefined);
+    this.#manager.socket?.on('error', (error) => {
+      attempt.problem ??= told(error);
+    });
+    const limitMs = Math.max(LEAST_ATTEMPT_MS, sessionTimeoutMs / (3 * Math.min(3, servers.length)));
+    clock.sleep(limitMs, attempt.over.signal).then(
+      () => {
+        if (!this.#connected && this.#attempt === attempt) this.#drop(`no session within ${Math.round(limitMs)} ms`);
+      },
+      () => undefined,
+    );
+  }
+
+  #confirmed(): void {
+    const attempt = this.#attempt;
+    if (this.#over.signal.aborted || !attempt) return;
+    const { clock, listener, ask } = this.options;
+    this.#connected = true;
+    this.#suspendedAt = undefined;
+    this.#problems.clear();
+    attempt.confirmedAt = clock.monotonic();
+    this.lastHeardAt = attempt.askedAt;
+    const timeoutMs = this.#client.getSessionTimeout();
+    const { remoteAddress = '', remotePort = 0 } = this.#manager.socket ?? {};
+    void fallsSilent({
+      clock,
+      intervalMs: timeoutMs / 3,
+      lastHeard: () => this.#lastMessageAt,
+      ask,
+      signal: attempt.over.signal,
+    }).then((isSilent) => {
+      if (isSilent) this.#drop(`no answer for ${Math.round((timeoutMs * 2) / 3)} ms`);
+    });
+    const sessionId = this.#client.getSessionId().toString('hex');
+    if (this.#onConnected) this.#onConnected();
+    else listener.connected({ sessionId, timeoutMs, server: formatServer({ host: remoteAddress, port: remotePort }) });
+  }
+
+  /** The connection is of no more use. Once its socket has closed, the library goes on to the next server. */
+  #disconnected(): void {
+    const attempt = this.#attempt;
+    if (!attempt || attempt.over.signal.aborted) return;
+    const { clock, listener } = this.options;
+    const wasConnected = this.#connected;
+    this.#connected = false;
+    if (attempt.confirmedAt !== undefined && clock.monotonic() - attempt.confirmedAt >= GOOD_AFTER_MS) this.#attempts = 0;
+    attempt.over.abort();
+    const problem = attempt.problem ?? (attempt.askedAt === undefined || wasConnected ? 'the connection was closed' : NO_SESSION);
+    const text = problem.includes(attempt.server) ? problem : `${attempt.server}: ${problem}`;
+    this.#problems.set(attempt.server, text);
+    // What was not written yet belongs to calls that fail now: it must not be carried out behind their backs later.
+    this.#manager.packetQueue.queue.length = 0;
+    this.#failAll(connectionLost(text));
+    if (wasConnected) {
+      this.#suspendedAt = clock.monotonic();
+      listener.suspended();
+    } else listener.troubled();
+  }
+
+  #end(why: 'expired' | 'auth-failed'): void {
+    if (this.#over.signal.aborted) return;
+    if (why === 'auth-failed') {
+      if (this.#attempt) this.#problems.set(this.#attempt.server, `${this.#attempt.server}: the credentials are refused`);
+      this.#failAll(new RequestFailure('auth-failed', true, 'the servers refuse the credentials'));
+    }
+    this.dispose();
+    this.options.listener.ended(why);
+  }
+
+  /** Breaks the connection, not the session: the library goes on to the next server. */
+  #drop(problem: string): void {
+    if (this.#attempt) this.#attempt.problem ??= problem;
+    this.#manager.socket?.destroy();
+    // The socket says so only a little later; nothing may be sent until then.
+    this.#disconnected();
+  }
+
+  #failAll(failure: RequestFailure): void {
+    const failing = [...this.#underWay];
+    this.#underWay.clear();
+    for (const fail of failing) fail(failure);
+  }
+}
+
+/** What a server does that has lost its quorum, or that is behind what this client has seen. */
+const NO_SESSION = 'the server closed the connection without a session: it may have no quorum';
+
+/** A host with several addresses fails with an error that holds one for each, and no text of its own. */
+function told(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(told).join(', ');
+  return error instanceof Error ? error.message : String(error);
+}
+
+function shuffled<T>(items: readonly T[], random: RandomSource): T[] {
+  const keyed = items.map((item) => ({ item, key: random.next() }));
+  return keyed.sort((a, b) => a.key - b.key).map(({ item }) => item);
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

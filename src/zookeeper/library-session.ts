@@ -1,0 +1,158 @@
+import { ACL, CreateMode, createClient, Exception, Id, Permission, type Stat } from 'node-zookeeper-client';
+import { authData, type DigestAuth } from './access.js';
+import { LibraryConnection, type LibraryConnectionOptions } from './library-connection.js';
+import { insidesOf, type LibraryClient, type LibraryError, type TransactionInternals } from './library-internals.js';
+import { RequestFailure } from './request-failure.js';
+import type { CreateMode as Mode, MultiOperation, Znode, ZnodeStat } from './zookeeper.js';
+
+export interface LibrarySessionOptions extends Omit<LibraryConnectionOptions, 'client' | 'knownCodes' | 'ask'> {
+  readonly auth: DigestAuth | undefined;
+}
+
+/** What the servers take, in bytes (`jute.maxbuffer`, less room for the rest of the request). */
+const LARGEST_DATA = 1_000_000;
+
+const MODES: Readonly<Record<Mode, number>> = {
+  persistent: CreateMode.PERSISTENT,
+  ephemeral: CreateMode.EPHEMERAL,
+  'persistent-sequential': CreateMode.PERSISTENT_SEQUENTIAL,
+  'ephemeral-sequential': CreateMode.EPHEMERAL_SEQUENTIAL,
+};
+
+const KNOWN_CODES: ReadonlySet<number> = new Set(Object.values(Exception).filter((value): value is number => typeof value === 'number'));
+
+/** The library wants a watcher to ask for a watch; what it would be told arrives by another way. */
+const WATCH = () => undefined;
+
+/**
+ * One session with ZooKeeper: one client of the library. The only file that imports it.
+ *
+ * Paths are absolute on the servers. Requests may only be made while connected; they reject with a {@link RequestFailure}.
+ */
+export class LibrarySession {
+  readonly #client: LibraryClient;
+  readonly #connection: LibraryConnection;
+  readonly #acl: ACL[];
+
+  constructor({ auth, ...options }: LibrarySessionOptions) {
+    const client = insidesOf(createClient('127.0.0.1', { sessionTimeout: options.sessionTimeoutMs, retries: 0 }));
+    this.#client = client;
+    // "auth" stands for whoever the connection has authenticated as.
+    this.#acl = [new ACL(Permission.ALL, auth ? new Id('auth', '') : new Id('world', 'anyone'))];
+    if (auth) {
+      this.#acl.push(new ACL(Permission.READ, new Id('world', 'anyone')));
+      client.addAuthInfo(auth.scheme, authData(auth));
+    }
+    this.#connection = new LibraryConnection({
+      ...options,
+      client,
+      knownCodes: KNOWN_CODES,
+      ask: () => void this.exists('/', false).catch(() => undefined),
+    });
+  }
+
+  /** The monotonic time just before the request was sent whose answer came last; undefined before the first connection. */
+  get lastHeardAt(): number | undefined {
+    return this.#connection.lastHeardAt;
+  }
+
+  /** What was wrong with each server when it was last tried; undefined while nothing is known. */
+  get problem(): string | undefined {
+    return this.#connection.problem;
+  }
+
+  create(path: string, data: Buffer, mode: Mode): Promise<string> {
+    return this.#connection.request((done) => {
+      checkSize(data.length);
+      this.#client.create(path, data, this.#acl, MODES[mode], done);
+    });
+  }
+
+  remove(path: string, version: number): Promise<void> {
+    return this.#connection.request((done) => this.#client.remove(path, version, done));
+  }
+
+  setData(path: string, data: Buffer, version: number): Promise<ZnodeStat> {
+    return this.#connection
+      .request<Stat>((done) => {
+        checkSize(data.length);
+        this.#client.setData(path, data, version, done);
+      })
+      .then(toStat);
+  }
+
+  /** @param watch whether the next change of the data is to be told */
+  read(path: string, watch: boolean): Promise<Znode> {
+    return this.#connection.request<Znode>((done) => {
+      const answered = (error: LibraryError | null, data: Buffer | undefined, stat: Stat) =>
+        error ? done(error) : done(null, { data: data ?? Buffer.alloc(0), stat: toStat(stat) });
+      if (watch) this.#client.getData(path, WATCH, answered);
+      else this.#client.getData(path, answered);
+    });
+  }
+
+  /** @param watch whether the next change of the set of children is to be told */
+  children(path: string, watch: boolean): Promise<readonly string[]> {
+    return this.#connection.request<string[]>((done) => {
+      const answered = (error: LibraryError | null, names: string[]) => done(error, names);
+      if (watch) this.#client.getChildren(path, WATCH, answered);
+      else this.#client.getChildren(path, answered);
+    });
+  }
+
+  /** @param watch whether the making of the znode, or its next change, is to be told */
+  exists(path: string, watch: boolean): Promise<boolean> {
+    return this.#connection
+      .request<Stat | null>((done) => {
+        if (watch) this.#client.exists(path, WATCH, done);
+        else this.#client.exists(path, done);
+      })
+      .then((stat) => stat !== null);
+  }
+
+  multi(operations: readonly MultiOperation[]): Promise<void> {
+    return this.#connection.request<void>((done) => {
+      checkSize(operations.reduce((sum, operation) => sum + ('data' in operation ? Buffer.byteLength(operation.data) : 0), 0));
+      const transaction = this.#client.transaction();
+      const { ops } = transaction as unknown as TransactionInternals;
+      for (const operation of operations) {
+        const { path } = operation;
+        if (operation.type === 'create') transaction.create(path, Buffer.from(operation.data), this.#acl, MODES[operation.mode]);
+        else if (operation.type === 'set') transaction.setData(path, Buffer.from(operation.data));
+        else if (operation.type === 'remove') transaction.remove(path);
+        else transaction.check(path);
+        // The library takes a version of 0 for none.
+        const added = ops.at(-1);
+        if (added && operation.type !== 'create') added.version = operation.version ?? -1;
+      }
+      transaction.commit((error, results: readonly { readonly err?: number }[] | undefined) => {
+        // Those before the one that is refused are told to be fine, those after it to have been given up.
+        const index = results?.findIndex(({ err = 0 }) => err !== 0);
+        done(error, undefined, index === -1 ? undefined : index);
+      });
+    });
+  }
+
+  /** As {@link LibraryConnection.end}. */
+  end(signal: AbortSignal): Promise<void> {
+    return this.#connection.end(signal);
+  }
+}
+
+/** A server closes the connection on a request that is too large, every time that it is sent. */
+function checkSize(bytes: number): void {
+  if (bytes > LARGEST_DATA) throw new RequestFailure('refused', false, `${bytes} bytes of data, where a request takes ${LARGEST_DATA}`);
+}
+
+function toStat(stat: Stat): ZnodeStat {
+  const owner = stat.ephemeralOwner.toString('hex');
+  return {
+    version: stat.version,
+    childrenVersion: stat.cversion,
+    createdZxid: stat.czxid.readBigUInt64BE(),
+    modifiedZxid: stat.mzxid.readBigUInt64BE(),
+    createdAt: Number(stat.ctime.readBigInt64BE()),
+    owner: /^0+$/.test(owner) ? undefined : owner,
+    childCount: stat.numChildren,
+  };
+}

@@ -1,0 +1,150 @@
+import type { Clock, RandomSource } from '../clock.js';
+import type { DigestAuth } from './access.js';
+import type { ConnectString } from './connect-string.js';
+import { LibrarySession } from './library-session.js';
+import { notify } from './listeners.js';
+import type { SessionState } from './session-state.js';
+
+export interface SessionKeeperOptions {
+  readonly connect: ConnectString;
+  readonly sessionTimeoutMs: number;
+  readonly auth: DigestAuth | undefined;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  /** A one-shot watch on the znode has fired, its path being that on the servers. */
+  readonly onChanged: (path: string) => void;
+}
+
+/** How long the end of a session may take, in milliseconds. */
+const CLOSE_WITHIN_MS = 1_000;
+/** A session that lasted this long was a good one: the next follows at once, in milliseconds. */
+const GOOD_AFTER_MS = 5_000;
+/** Between sessions that do not last, in milliseconds: the first and the longest. */
+const RENEW_BASE_MS = 100;
+const RENEW_CAP_MS = 5_000;
+
+/** Sees to it that there is a session: opens a new one when the last has ended, and says how things stand. */
+export class SessionKeeper {
+  #state: SessionState = { status: 'connecting' };
+  #session: LibrarySession;
+  /** Since the last good one. */
+  #shortSessions = 0;
+  #connectedAt: number | undefined;
+  readonly #listeners = new Set<(state: SessionState) => void>();
+  readonly #news: SessionState[] = [];
+  readonly #closing = new AbortController();
+  #closed: Promise<void> | undefined;
+
+  constructor(private readonly options: SessionKeeperOptions) {
+    this.#session = this.#open();
+  }
+
+  get state(): SessionState {
+    return this.#state;
+  }
+
+  /** The session to send requests to; only while the state is `connected`. */
+  get session(): LibrarySession {
+    return this.#session;
+  }
+
+  /** What is wrong, for people; undefined while nothing is. */
+  get problem(): string | undefined {
+    return this.#session.problem;
+  }
+
+  onState(listener: (state: SessionState) => void): () => void {
+    // Each gets an identity of its own: the same function may be given twice.
+    const own = (state: SessionState) => listener(state);
+    this.#listeners.add(own);
+    return () => this.#listeners.delete(own);
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#end();
+    return this.#closed;
+  }
+
+  async #end(): Promise<void> {
+    this.#closing.abort();
+    const session = this.#session;
+    const ended = new AbortController();
+    const limit = new AbortController();
+    this.options.clock.sleep(CLOSE_WITHIN_MS, ended.signal).then(
+      () => limit.abort(),
+      () => undefined,
+    );
+    const end = session.end(limit.signal);
+    this.#become({ status: 'closed' });
+    await end;
+    ended.abort();
+    this.#listeners.clear();
+  }
+
+  #open(): LibrarySession {
+    const { connect, sessionTimeoutMs, auth, clock, random, onChanged } = this.options;
+    return new LibrarySession({
+      servers: connect.servers,
+      sessionTimeoutMs,
+      auth,
+      clock,
+      random,
+      listener: {
+        connected: (facts) => {
+          this.#connectedAt ??= clock.monotonic();
+          this.#become({ status: 'connected', ...facts });
+        },
+        suspended: () => {
+          if (this.#state.status !== 'connected') return;
+          const { sessionId, timeoutMs } = this.#state;
+          this.#become({ status: 'suspended', sessionId, timeoutMs, problem: this.problem });
+        },
+        troubled: () => this.#troubled(),
+        ended: () => this.#renew(),
+        changed: onChanged,
+      },
+    });
+  }
+
+  #troubled(): void {
+    const { problem } = this;
+    const state = this.#state;
+    if ((state.status !== 'connecting' && state.status !== 'suspended') || state.problem === problem) return;
+    this.#become({ ...state, problem });
+  }
+
+  #renew(): void {
+    if (this.#closing.signal.aborted) return;
+    const { clock, random } = this.options;
+    const { problem } = this;
+    if (this.#state.status === 'connected') {
+      const { sessionId, timeoutMs } = this.#state;
+      this.#become({ status: 'suspended', sessionId, timeoutMs, problem });
+    }
+    if (this.#state.status === 'suspended') this.#become({ status: 'expired', sessionId: this.#state.sessionId });
+    this.#become({ status: 'connecting', problem });
+    if (this.#closing.signal.aborted) return;
+    if (this.#connectedAt !== undefined && clock.monotonic() - this.#connectedAt >= GOOD_AFTER_MS) this.#shortSessions = 0;
+    this.#connectedAt = undefined;
+    const pauseMs = this.#shortSessions === 0 ? 0 : Math.min(RENEW_CAP_MS, RENEW_BASE_MS * 2 ** Math.min(this.#shortSessions, 10));
+    this.#shortSessions += 1;
+    clock.sleep(pauseMs * (0.5 + random.next() / 2), this.#closing.signal).then(
+      () => {
+        this.#session = this.#open();
+      },
+      () => undefined,
+    );
+  }
+
+  /** Tells every listener of each state in order, also when one of them brings about the next. */
+  #become(state: SessionState): void {
+    if (this.#state.status === 'closed') return;
+    this.#state = state;
+    this.#news.push(state);
+    if (this.#news.length > 1) return;
+    for (let next = this.#news[0]; next !== undefined; next = this.#news[0]) {
+      for (const listener of [...this.#listeners]) if (this.#listeners.has(listener)) notify(listener, next);
+      this.#news.shift();
+    }
+  }
+}

@@ -1,0 +1,60 @@
+import { ConfigError } from '../errors.js';
+
+/** What `checkZnodeName` asks for, as the rest of the sentence "expected …". */
+const NAME = 'a name without "/" and control characters, other than "." and ".."';
+
+/**
+ * Checks that a text can be the name of a znode, one step of a path.
+ *
+ * @param label the setting that it comes from, as its user knows it
+ * @throws {ConfigError} when it cannot
+ */
+export function checkZnodeName(name: string, label: string): void {
+  if (name.includes('/') || nameProblem(name) !== undefined) throw new ConfigError(label, name, NAME);
+}
+
+/**
+ * What is wrong with an absolute path, as a short sentence; undefined when nothing is.
+ *
+ * The rules are the servers' own: they refuse what breaks them, some by closing the connection. `/zookeeper` is theirs, at the root only.
+ */
+export function pathProblem(path: string): string | undefined {
+  if (path === '/') return undefined;
+  if (!path.startsWith('/')) return 'a path begins with "/"';
+  if (path.endsWith('/')) return 'a path does not end with "/"';
+  for (const name of path.slice(1).split('/')) {
+    const problem = nameProblem(name);
+    if (problem !== undefined) return problem;
+  }
+  return undefined;
+}
+
+/** Whether a path from the servers' root, any chroot included, lies in the part that they keep for themselves. */
+export function isReserved(path: string): boolean {
+  return path === '/zookeeper' || path.startsWith('/zookeeper/');
+}
+
+/** The path of the parent; undefined for the root. */
+export function parentOf(path: string): string | undefined {
+  if (path === '/') return undefined;
+  const end = path.lastIndexOf('/');
+  return end === 0 ? '/' : path.slice(0, end);
+}
+
+/** A path within a chroot as the servers know it. */
+export function withinChroot(chroot: string, path: string): string {
+  if (chroot === '') return path;
+  return path === '/' ? chroot : chroot + path;
+}
+
+function nameProblem(name: string): string | undefined {
+  if (name === '') return 'a name is empty';
+  if (name === '.' || name === '..') return `${name} is no name`;
+  for (let i = 0; i < name.length; i += 1) if (!isAllowed(name.charCodeAt(i))) return 'a name contains a character that the servers refuse';
+  return undefined;
+}
+
+/** ZooKeeper's PathUtils refuses control characters, surrogates with the private use area, and the specials. */
+function isAllowed(code: number): boolean {
+  return code > 0x1f && !(code >= 0x7f && code <= 0x9f) && !(code >= 0xd800 && code <= 0xf8ff) && code < 0xfff0;
+}

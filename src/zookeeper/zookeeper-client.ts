@@ -1,0 +1,260 @@
+import type { Clock, RandomSource } from '../clock.js';
+import { ConfigError } from '../errors.js';
+import { parseAuth } from './access.js';
+import { type Call, CallQueue } from './call-queue.js';
+import { type ConnectString, parseConnectString } from './connect-string.js';
+import type { LibrarySession } from './library-session.js';
+import { SessionKeeper } from './session-keeper.js';
+import type { SessionState } from './session-state.js';
+import { WatchHub } from './watch-hub.js';
+import { childrenOf, dataOf } from './watched-reads.js';
+import { parentOf, pathProblem, withinChroot } from './znode-path.js';
+import type { CallOptions, CreateMode, MultiOperation, Watch, Znode, ZnodeStat, ZooKeeper } from './zookeeper.js';
+import { isFault, ZooKeeperError } from './zookeeper-error.js';
+
+/** How to reach ZooKeeper. */
+export interface ZooKeeperOptions {
+  /** `HOST:PORT[,HOST:PORT]…[/CHROOT]`, or what {@link parseConnectString} made of it. */
+  readonly connect: string | ConnectString;
+  /** How long the session outlives its connection, 1,000 to 600,000 milliseconds; the servers may grant another time. @default 10000 */
+  readonly sessionTimeoutMs?: number | undefined;
+  /** How long a call may take that says nothing else, in milliseconds, 1 to 86,400,000. @default 5000 */
+  readonly operationTimeoutMs?: number | undefined;
+  /**
+   * `digest:USER:PASSWORD`. Without it everybody may do anything with the znodes made here. With it only this user may, and everybody may read them.
+   * Wrong credentials are not refused as such: operations that they do not allow fail as `no-auth`.
+   *
+   * @default none
+   */
+  readonly auth?: string | undefined;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+}
+
+/** How long a session outlives its connection where nobody says otherwise, in milliseconds. */
+export const DEFAULT_SESSION_TIMEOUT_MS = 10_000;
+/** How long a call may take where nobody says otherwise, in milliseconds. */
+export const DEFAULT_OPERATION_TIMEOUT_MS = 5_000;
+
+/** How often parents are made anew that vanish again before their child is there, if the time allows. */
+const PARENT_ROUNDS = 100;
+
+/**
+ * Begins to connect, in the background; the client can be used at once.
+ *
+ * @throws {ConfigError} when an option is wrong
+ */
+export function openZooKeeper(options: ZooKeeperOptions): ZooKeeperClient {
+  return new ZooKeeperClient(options);
+}
+
+/**
+ * A client of ZooKeeper over `node-zookeeper-client`.
+ *
+ * A call is sent once, or not at all: whether to repeat it is for the caller to decide, by the error's `fault` and `outcome`. Calls that are made
+ * while there is no connection wait for one until their deadline.
+ */
+export class ZooKeeperClient implements ZooKeeper {
+  readonly description: string;
+  readonly #chroot: string;
+  readonly #keeper: SessionKeeper;
+  readonly #calls: CallQueue;
+  readonly #watches: WatchHub;
+  readonly #operationTimeoutMs: number;
+
+  /** @see openZooKeeper */
+  constructor(private readonly options: ZooKeeperOptions) {
+    const { clock, random } = options;
+    const sessionTimeoutMs = integer(options.sessionTimeoutMs, DEFAULT_SESSION_TIMEOUT_MS, 'sessionTimeoutMs', 1_000, 600_000);
+    this.#operationTimeoutMs = integer(options.operationTimeoutMs, DEFAULT_OPERATION_TIMEOUT_MS, 'operationTimeoutMs', 1, 86_400_000);
+    const connect = typeof options.connect === 'string' ? parseConnectString(options.connect, 'connect') : options.connect;
+    const auth = options.auth === undefined ? undefined : parseAuth(options.auth, 'auth');
+    this.description = `zookeeper ${connect.text}`;
+    this.#chroot = connect.chroot;
+    const keeper = new SessionKeeper({
+      connect,
+      sessionTimeoutMs,
+      auth,
+      clock,
+      random,
+      onChanged: (path) => this.#watches.onChanged(path),
+    });
+    this.#keeper = keeper;
+    this.#calls = new CallQueue({ keeper, clock, timeoutMs: this.#operationTimeoutMs, description: this.description });
+    this.#watches = new WatchHub({ clock, random, isConnected: () => keeper.state.status === 'connected' });
+    keeper.onState(({ status }) => {
+      if (status === 'connected') this.#watches.onConnected();
+      if (status === 'closed') this.#watches.close();
+    });
+  }
+
+  get state(): SessionState {
+    return this.#keeper.state;
+  }
+
+  /**
+   * The monotonic time just before the request was sent whose answer came last in this session, in milliseconds: the servers had heard of the
+   * session no earlier than then. Undefined while there has been no answer in it.
+   */
+  get lastHeardAt(): number | undefined {
+    const { status } = this.state;
+    return status === 'connected' || status === 'suspended' ? this.#keeper.session.lastHeardAt : undefined;
+  }
+
+  /** How many standing watches are open. */
+  get openWatches(): number {
+    return this.#watches.size;
+  }
+
+  onState(listener: (state: SessionState) => void): () => void {
+    return this.#keeper.onState(listener);
+  }
+
+  whenConnected(options: Omit<CallOptions, 'sessionId'> = {}): Promise<SessionState & { status: 'connected' }> {
+    return this.#calls.whenConnected(options);
+  }
+
+  create(path: string, data: string, mode: CreateMode, options: CallOptions = {}): Promise<string> {
+    return this.#write('create', path, options, async (session, full) => {
+      const made = await session.create(full, Buffer.from(data), mode);
+      return made.slice(this.#chroot.length) || '/';
+    });
+  }
+
+  createWithParents(path: string, data: string, mode: CreateMode, options: CallOptions = {}): Promise<string> {
+    return this.#withParents(path, this.#share(options), (call) => this.create(path, data, mode, call));
+  }
+
+  async ensurePath(path: string, options: CallOptions = {}): Promise<void> {
+    const call = this.#share(options);
+    // Where it exists no right to make it may be at hand, nor any to make its parents.
+    if (await this.#exists(path, call())) return;
+    await this.#ensure(withinChroot(this.#chroot, path), path, call);
+  }
+
+  read(path: string, options: CallOptions = {}): Promise<Znode | undefined> {
+    return orUndefined(this.#call('read', path, false, options, (session, full) => session.read(full, false)));
+  }
+
+  children(path: string, options: CallOptions = {}): Promise<readonly string[] | undefined> {
+    return orUndefined(this.#call('children', path, false, options, (session, full) => session.children(full, false)));
+  }
+
+  setData(path: string, data: string, version = -1, options: CallOptions = {}): Promise<ZnodeStat> {
+    return this.#write('setData', path, options, (session, full) => session.setData(full, Buffer.from(data), version));
+  }
+
+  async remove(path: string, version = -1, options: CallOptions = {}): Promise<boolean> {
+    const removed = this.#write('remove', path, options, (session, full) => session.remove(full, version).then(() => true as const));
+    return (await orUndefined(removed)) ?? false;
+  }
+
+  async multi(operations: readonly MultiOperation[], options: CallOptions = {}): Promise<void> {
+    if (operations.length === 0) return;
+    const paths = operations.map(({ path }) => path);
+    for (const path of paths) this.#check('multi', path);
+    const within = operations.map((operation) => ({ ...operation, path: withinChroot(this.#chroot, operation.path) }));
+    const call = { operation: `multi of ${operations.length}`, paths, writes: true };
+    await this.#calls.call(call, options, (session) => session.multi(within));
+  }
+
+  watchChildren(path: string, listener: (children: readonly string[] | undefined) => void): Watch {
+    this.#check('watchChildren', path);
+    const call = { operation: 'watchChildren', path, writes: false };
+    return this.#watches.watch(
+      childrenOf(withinChroot(this.#chroot, path), (send) => this.#calls.call(call, {}, send)),
+      listener,
+    );
+  }
+
+  watchData(path: string, listener: (znode: Znode | undefined) => void): Watch {
+    this.#check('watchData', path);
+    const call = { operation: 'watchData', path, writes: false };
+    return this.#watches.watch(
+      dataOf(withinChroot(this.#chroot, path), (send) => this.#calls.call(call, {}, send)),
+      listener,
+    );
+  }
+
+  close(): Promise<void> {
+    return this.#keeper.close();
+  }
+
+  /** Runs `make` until it does not fail for want of a parent, making those in between. */
+  async #withParents<T>(path: string, call: () => CallOptions, make: (call: CallOptions) => Promise<T>): Promise<T> {
+    for (let round = 1; ; round += 1) {
+      try {
+        return await make(call());
+      } catch (error) {
+        if (!isFault(error, 'no-node') || round === PARENT_ROUNDS) throw error;
+      }
+      const parent = parentOf(withinChroot(this.#chroot, path));
+      if (parent !== undefined) await this.#ensure(parent, path, call);
+    }
+  }
+
+  /** Makes a znode by its path on the servers, and before it the parents that turn out to be missing: existing ones need not be writable. */
+  async #ensure(full: string, path: string, call: () => CallOptions): Promise<void> {
+    for (let round = 1; ; round += 1) {
+      try {
+        const request: Call = { operation: 'create', path, writes: true };
+        await this.#calls.call(request, call(), (session) => session.create(full, Buffer.alloc(0), 'persistent'));
+        return;
+      } catch (error) {
+        if (isFault(error, 'node-exists')) return;
+        if (!isFault(error, 'no-node') || round === PARENT_ROUNDS) throw error;
+      }
+      const parent = parentOf(full);
+      if (parent !== undefined && parent !== '/') await this.#ensure(parent, path, call);
+    }
+  }
+
+  #exists(path: string, options: CallOptions): Promise<boolean> {
+    return this.#call('exists', path, false, options, (session, full) => session.exists(full, false));
+  }
+
+  #write<T>(operation: string, path: string, options: CallOptions, send: Send<T>): Promise<T> {
+    return this.#call(operation, path, true, options, send);
+  }
+
+  async #call<T>(operation: string, path: string, writes: boolean, options: CallOptions, send: Send<T>): Promise<T> {
+    const full = this.#check(operation, path);
+    return this.#calls.call({ operation, path, writes }, options, (session) => send(session, full));
+  }
+
+  /** The path on the servers. */
+  #check(operation: string, path: string): string {
+    const problem = pathProblem(path);
+    if (problem === undefined) return withinChroot(this.#chroot, path);
+    throw new ZooKeeperError(`${this.description}: ${operation} ${JSON.stringify(path)}: ${problem} (refused)`, {
+      fault: 'refused',
+      outcome: 'not-applied',
+      path,
+    });
+  }
+
+  /** The options of several requests that are one call, and so have one deadline. */
+  #share({ timeoutMs = this.#operationTimeoutMs, ...options }: CallOptions): () => CallOptions {
+    const { clock } = this.options;
+    const deadline = clock.monotonic() + timeoutMs;
+    return () => ({ ...options, timeoutMs: Math.max(0, deadline - clock.monotonic()) });
+  }
+}
+
+type Send<T> = (session: LibrarySession, full: string) => Promise<T>;
+
+/** An absent znode as a value. */
+async function orUndefined<T>(result: Promise<T>): Promise<T | undefined> {
+  try {
+    return await result;
+  } catch (error) {
+    if (isFault(error, 'no-node')) return undefined;
+    throw error;
+  }
+}
+
+function integer(value: number | undefined, otherwise: number, name: string, least: number, most: number): number {
+  if (value === undefined) return otherwise;
+  if (Number.isInteger(value) && value >= least && value <= most) return value;
+  throw new ConfigError(name, value, `a whole number of milliseconds, ${least} to ${most}`);
+}

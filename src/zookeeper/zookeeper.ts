@@ -1,0 +1,138 @@
+import type { SessionState } from './session-state.js';
+
+/** What every call may be given. */
+export interface CallOptions {
+  /** How long the call may take, in milliseconds, the wait for a connection included. @default the client's `operationTimeoutMs` */
+  readonly timeoutMs?: number;
+  /** Gives the call up, at once. What was sent already may still be applied. */
+  readonly signal?: AbortSignal | undefined;
+  /**
+   * The id of the session that the call is for, as in {@link SessionState}. In any other session it is not sent, and fails as
+   * `session-expired`: an ephemeral znode that was meant for an earlier session must not be made in a later one.
+   *
+   * @default whichever session there is
+   */
+  readonly sessionId?: string | undefined;
+}
+
+/** What becomes of a znode when the session that made it ends, and whether the server numbers it. */
+export type CreateMode = 'persistent' | 'ephemeral' | 'persistent-sequential' | 'ephemeral-sequential';
+
+/** What the server knows of a znode beside its data. */
+export interface ZnodeStat {
+  /** The number of changes of the data, for conditional writes. */
+  readonly version: number;
+  /** The number of changes of the children. */
+  readonly childrenVersion: number;
+  /** The transaction that made it: greater for whatever was made later, on the whole ensemble. */
+  readonly createdZxid: bigint;
+  /** The transaction that last changed its data. */
+  readonly modifiedZxid: bigint;
+  /** When it was made, in milliseconds since the Unix epoch by the leader's clock. For people only. */
+  readonly createdAt: number;
+  /** The session that an ephemeral znode goes with, as in {@link SessionState}; undefined for a persistent one. */
+  readonly owner: string | undefined;
+  readonly childCount: number;
+}
+
+/** A znode's data and facts. */
+export interface Znode {
+  readonly data: Buffer;
+  readonly stat: ZnodeStat;
+}
+
+/** One operation of a transaction. */
+export type MultiOperation =
+  | { readonly type: 'create'; readonly path: string; readonly data: string; readonly mode: CreateMode }
+  | { readonly type: 'set'; readonly path: string; readonly data: string; readonly version?: number }
+  | { readonly type: 'remove'; readonly path: string; readonly version?: number }
+  | { readonly type: 'check'; readonly path: string; readonly version?: number };
+
+/** A standing watch. */
+export interface Watch {
+  /** Resolves once the listener has been told a first state. Never rejects, and never resolves when the watch is closed before. */
+  readonly first: Promise<void>;
+  /** Ends it: the listener is not called again. */
+  close(): void;
+}
+
+/**
+ * A ZooKeeper service, for whoever uses one: sessions are opened again by themselves, every call has a deadline, watches stay.
+ *
+ * Paths are absolute within the chroot: `/discovery/nodes`. Every call rejects with a {@link ZooKeeperError}; what is expected in
+ * ordinary use, an absent znode, is a value.
+ */
+export interface ZooKeeper {
+  /** The servers and the chroot, for people. */
+  readonly description: string;
+
+  /** The session as of now. */
+  readonly state: SessionState;
+
+  /** Calls `listener` with every new state, in order, until the returned function is called. Not with the present one. Listeners must not throw. */
+  onState(listener: (state: SessionState) => void): () => void;
+
+  /**
+   * Resolves to the state `connected`, at once where that is the present one.
+   *
+   * @throws {ZooKeeperError} `timeout` when there is no session within `timeoutMs`, with what went wrong last as its cause; `closed` after `close()`
+   */
+  whenConnected(options?: Omit<CallOptions, 'sessionId'>): Promise<SessionState & { status: 'connected' }>;
+
+  /**
+   * Makes a znode; its parent must exist.
+   *
+   * @returns its path, which differs from `path` for the sequential modes
+   * @throws {ZooKeeperError} among others `node-exists`, `no-node` (no parent)
+   */
+  create(path: string, data: string, mode: CreateMode, options?: CallOptions): Promise<string>;
+
+  /** As {@link create}, and makes the parents that are missing, again where one vanishes in between (Curator's are containers, which the server removes when empty). */
+  createWithParents(path: string, data: string, mode: CreateMode, options?: CallOptions): Promise<string>;
+
+  /** Makes a persistent znode without data, and its parents, unless they exist. The chroot is made with them. */
+  ensurePath(path: string, options?: CallOptions): Promise<void>;
+
+  /** Undefined for an absent znode. */
+  read(path: string, options?: CallOptions): Promise<Znode | undefined>;
+
+  /** The names of the children, in no particular order; undefined for an absent znode. */
+  children(path: string, options?: CallOptions): Promise<readonly string[] | undefined>;
+
+  /**
+   * Replaces a znode's data.
+   *
+   * @param version only where the data's version is this one
+   * @throws {ZooKeeperError} among others `no-node`, `bad-version`
+   */
+  setData(path: string, data: string, version?: number, options?: CallOptions): Promise<ZnodeStat>;
+
+  /**
+   * Removes a znode.
+   *
+   * @param version only where the data's version is this one
+   * @returns false when there was none
+   * @throws {ZooKeeperError} among others `bad-version`, `not-empty`
+   */
+  remove(path: string, version?: number, options?: CallOptions): Promise<boolean>;
+
+  /**
+   * Carries out all of the operations, or none.
+   *
+   * @throws {ZooKeeperError} that of the first operation that is refused
+   */
+  multi(operations: readonly MultiOperation[], options?: CallOptions): Promise<void>;
+
+  /**
+   * Tells `listener` the names of a znode's children, undefined while it is absent: now, and after every change, until the watch is
+   * closed. Changes in quick succession may be told as one, but the last thing told is always the newest state, across lost connections
+   * and sessions too. While there is no connection nothing is told. Listeners must not throw.
+   */
+  watchChildren(path: string, listener: (children: readonly string[] | undefined) => void): Watch;
+
+  /** The same for a znode's data. */
+  watchData(path: string, listener: (znode: Znode | undefined) => void): Watch;
+
+  /** Ends the session, so that its ephemeral znodes go, and every watch. Resolves when that is done, or soon after, when no server answers; never rejects, may be called again. */
+  close(): Promise<void>;
+}
