@@ -1,0 +1,475 @@
+import { describe, expect, it } from 'vitest';
+import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
+import type { LeaseEvent } from '../../lease/lease.js';
+import type { SessionState } from '../../zookeeper/session-state.js';
+import type { CallOptions, MultiOperation, Watch, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
+import { ZooKeeperError, type ZooKeeperFault } from '../../zookeeper/zookeeper-error.js';
+import { groupPath, hexPair } from '../tree-paths.js';
+import { acquireFromZooKeeper } from './acquire-from-zookeeper.js';
+
+// The deadline, and the calls of unknown outcome, in virtual time. What servers really do is tested on real ones.
+
+const T = 12_000;
+const PATH = '/discovery/nodes/00/08';
+
+/** What a call is, and how to have it carried out; throws what the call is to fail with. */
+type Fault = (operation: string, path: string, apply: () => void) => Promise<void>;
+
+const fails = (fault: ZooKeeperFault, outcome: 'unknown' | 'not-applied') => new ZooKeeperError(fault, { fault, outcome });
+
+const pathOf = (clusterNodeId: number) => `${groupPath(clusterNodeId >> 8)}/${hexPair(clusterNodeId & 0xff)}`;
+
+/** A tree in memory, and a network whose behaviour can be set. */
+class ScriptedZooKeeper implements ZooKeeper {
+  readonly description = 'scripted';
+  readonly znodes = new Map<string, Znode>();
+  readonly calls: string[] = [];
+  readonly listeners = new Set<(state: SessionState) => void>();
+  readonly watches = new Map<Watch, () => void>();
+  fault: Fault | undefined;
+  state: SessionState = { status: 'connected', sessionId: 'a', timeoutMs: T, server: 'x:1' };
+  zxid = 100n;
+  #sequence = 1;
+
+  constructor(private readonly clock: VirtualClock) {}
+
+  become(state: SessionState): void {
+    this.state = state;
+    for (const listener of [...this.listeners]) listener(state);
+  }
+
+  put(path: string, data: string, owner: string | undefined): void {
+    this.zxid += 1n;
+    const createdZxid = this.zxid;
+    const stat = { version: 0, childrenVersion: 0, createdZxid, modifiedZxid: createdZxid, createdAt: 0, owner, childCount: 0 };
+    this.znodes.set(path, { data: Buffer.from(data), stat });
+  }
+
+  tell(): void {
+    for (const tell of [...this.watches.values()]) tell();
+  }
+
+  onState(listener: (state: SessionState) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  async whenConnected(): Promise<SessionState & { status: 'connected' }> {
+    if (this.state.status !== 'connected') throw fails('timeout', 'not-applied');
+    return this.state;
+  }
+
+  create(path: string, data: string, mode: string, call: CallOptions = {}): Promise<string> {
+    return this.#call('create', path, call, () => this.#create(path, data, mode, call));
+  }
+
+  createWithParents(path: string, data: string, mode: string, call: CallOptions = {}): Promise<string> {
+    return this.create(path, data, mode, call);
+  }
+
+  ensurePath(path: string, call: CallOptions = {}): Promise<void> {
+    return this.#call('ensurePath', path, call, () => {
+      for (let end = path.indexOf('/', 1); end !== -1; end = path.indexOf('/', end + 1)) this.put(path.slice(0, end), '', undefined);
+      this.put(path, '', undefined);
+    });
+  }
+
+  read(path: string, call: CallOptions = {}): Promise<Znode | undefined> {
+    return this.#call('read', path, call, () => this.znodes.get(path));
+  }
+
+  children(path: string, call: CallOptions = {}): Promise<readonly string[] | undefined> {
+    return this.#call('children', path, call, () => this.#children(path));
+  }
+
+  setData(path: string, data: string, version = -1, call: CallOptions = {}): Promise<Znode['stat']> {
+    return this.#call('setData', path, call, () => {
+      const znode = this.znodes.get(path);
+      if (znode === undefined) throw fails('no-node', 'not-applied');
+      if (version !== -1 && version !== znode.stat.version) throw fails('bad-version', 'not-applied');
+      const stat = { ...znode.stat, version: znode.stat.version + 1 };
+      this.znodes.set(path, { data: Buffer.from(data), stat });
+      return stat;
+    });
+  }
+
+  remove(path: string, _version?: number, call: CallOptions = {}): Promise<boolean> {
+    return this.#call('remove', path, call, () => this.znodes.delete(path));
+  }
+
+  multi(operations: readonly MultiOperation[], call: CallOptions = {}): Promise<void> {
+    return this.#call('multi', operations[0]?.path ?? '', call, () => {
+      for (const operation of operations) {
+        if (operation.type === 'create') this.#create(operation.path, operation.data, operation.mode, call);
+        else if (!this.znodes.has(operation.path)) throw fails('no-node', 'not-applied');
+        else if (operation.type === 'remove') this.znodes.delete(operation.path);
+      }
+    });
+  }
+
+  watchChildren(path: string, listener: (children: readonly string[] | undefined) => void): Watch {
+    return this.#watch(() => listener(this.#children(path)));
+  }
+
+  watchData(path: string, listener: (znode: Znode | undefined) => void): Watch {
+    return this.#watch(() => listener(this.znodes.get(path)));
+  }
+
+  async close(): Promise<void> {
+    this.become({ status: 'closed' });
+  }
+
+  #watch(tell: () => void): Watch {
+    const watch = { first: Promise.resolve(), close: () => void this.watches.delete(watch) };
+    this.watches.set(watch, tell);
+    return watch;
+  }
+
+  #create(path: string, data: string, mode: string, { sessionId }: CallOptions): string {
+    const full = mode === 'ephemeral-sequential' ? `${path}${String(this.#sequence++).padStart(10, '0')}` : path;
+    if (this.znodes.has(full)) throw fails('node-exists', 'not-applied');
+    this.put(full, data, sessionId);
+    return full;
+  }
+
+  #children(path: string): string[] {
+    const below = `${path}/`;
+    return [...this.znodes.keys()]
+      .filter((key) => key.startsWith(below) && !key.slice(below.length).includes('/'))
+      .map((key) => key.slice(below.length));
+  }
+
+  async #call<T>(operation: string, path: string, { timeoutMs = 5_000, sessionId, signal }: CallOptions, act: () => T): Promise<T> {
+    this.calls.push(`${operation} ${path}`);
+    if (!('sessionId' in this.state) || this.state.sessionId !== sessionId) throw fails('session-expired', 'not-applied');
+    let result: { readonly value: T } | undefined;
+    const apply = () => {
+      result ??= { value: act() };
+    };
+    const over = new AbortController();
+    const onAbort = () => over.abort(fails('aborted', 'unknown'));
+    signal?.addEventListener('abort', onAbort, { once: true });
+    const late = this.clock.sleep(timeoutMs, over.signal).then(() => Promise.reject(fails('timeout', 'unknown')));
+    try {
+      await Promise.race([this.fault?.(operation, path, apply), late]);
+      apply();
+      return (result as unknown as { value: T }).value;
+    } finally {
+      signal?.removeEventListener('abort', onAbort);
+      late.catch(() => undefined);
+      over.abort();
+    }
+  }
+}
+
+async function hold(own: object = {}, prepare?: (zookeeper: ScriptedZooKeeper, clock: VirtualClock) => void) {
+  const clock = new VirtualClock();
+  const zookeeper = new ScriptedZooKeeper(clock);
+  prepare?.(zookeeper, clock);
+  const events: LeaseEvent[] = [];
+  const onEvent = (event: LeaseEvent) => events.push(event);
+  const pending = acquireFromZooKeeper({ zookeeper, clock, random: seededRandom(1), taskId: 'task', onEvent, ...own });
+  pending.catch(() => undefined);
+  await clock.advance(0);
+  return { clock, zookeeper, events, pending };
+}
+
+/** One that has been held for a while: the last heartbeat was sent at `beatAt`. */
+async function held() {
+  const setUp = await hold();
+  const lease = await setUp.pending;
+  await setUp.clock.advance(T);
+  const beatAt = setUp.clock.monotonic();
+  expect(lease.deadline).toBe(beatAt + T / 2);
+  return { ...setUp, lease, beatAt };
+}
+
+describe('an id that is held by a session', () => {
+  it('is proven by a heartbeat every sixth of the time-out that changes no data, and each moves the deadline', async () => {
+    const { clock, events, lease, zookeeper } = await held();
+    const version = zookeeper.znodes.get(PATH)?.stat.version;
+    const renewed = events.length;
+    await clock.advance(10 * T);
+    expect(events.slice(renewed).filter(({ type }) => type === 'renewed')).toHaveLength(60);
+    expect(events.at(-1)).toEqual({ type: 'renewed', deadline: 11 * T + T / 2, tookMs: 0 });
+    expect([lease.deadline, lease.isValid()]).toEqual([11 * T + T / 2, true]);
+    expect(zookeeper.znodes.get(PATH)?.stat.version).toBe(version);
+  });
+
+  it('counts its deadline from before the heartbeat was sent, however late the answer comes (rule 3)', async () => {
+    const { clock, lease, zookeeper, beatAt } = await held();
+    zookeeper.fault = (operation) => (operation === 'multi' ? clock.sleep(400) : Promise.resolve());
+    await clock.advance(T / 6 + 399);
+    expect(lease.deadline).toBe(beatAt + T / 2);
+    await clock.advance(1);
+    expect(lease.deadline).toBe(beatAt + T / 6 + T / 2);
+  });
+
+  it('is not prolonged by reads that are answered while writes are not: a server without a leader goes on to answer those', async () => {
+    const { clock, lease, zookeeper, beatAt } = await held();
+    zookeeper.fault = (operation) => (operation === 'multi' ? new Promise(() => undefined) : Promise.resolve());
+    await clock.advance((T * 5) / 12 + 1);
+    expect(lease.signal.reason).toMatchObject({ reason: 'unreachable', deadline: beatAt + T / 2 });
+  });
+
+  it('survives an outage that ends before the stop point', async () => {
+    const { clock, lease, zookeeper } = await held();
+    zookeeper.fault = () => Promise.reject(fails('connection-loss', 'unknown'));
+    await clock.advance(T / 3);
+    zookeeper.fault = undefined;
+    await clock.advance(2 * T);
+    expect(lease.isValid()).toBe(true);
+  });
+
+  it.each([
+    ['fail', () => Promise.reject(fails('connection-loss', 'unknown'))],
+    ['hang for ever', () => new Promise<void>(() => undefined)],
+  ])('is lost before its deadline when calls %s, with time left to end the work', async (_, fault) => {
+    const { clock, lease, zookeeper, beatAt, events } = await held();
+    zookeeper.fault = fault;
+    await clock.advance(T / 3);
+    expect(lease.signal.aborted).toBe(false);
+    await clock.advance(T / 12 + 1);
+    expect(lease.signal.reason).toMatchObject({ code: 'LEASE_LOST', reason: 'unreachable', deadline: beatAt + T / 2 });
+    expect([lease.isValid(), clock.monotonic() < beatAt + T / 2]).toEqual([false, true]);
+    expect(events.some(({ type }) => type === 'renewal-failed')).toBe(true);
+    expect(events.at(-1)?.type).toBe('lost');
+  });
+
+  it('is known to be lost at the moment of waking from a pause past its deadline, before any timer has run', async () => {
+    const { clock, lease } = await held();
+    clock.freeze(T / 2);
+    expect(lease.isValid()).toBe(false);
+    await clock.advance(0);
+    expect(lease.signal.reason).toMatchObject({ reason: 'paused' });
+  });
+
+  it.each<[string, SessionState[]]>([
+    ['expires', [{ status: 'expired', sessionId: 'a' }]],
+    ['is replaced by another', [{ status: 'connected', sessionId: 'b', timeoutMs: T, server: 'x:1' }]],
+    ['is closed', [{ status: 'closed' }]],
+  ])('is lost at once when its session %s', async (_, states) => {
+    const { lease, zookeeper, clock } = await held();
+    for (const state of states) zookeeper.become(state);
+    expect(lease.isValid()).toBe(false);
+    expect(lease.signal.reason).toMatchObject({ reason: 'taken', deadline: clock.monotonic() });
+  });
+
+  it('is not lost while its session is suspended, and goes by the shorter time-out that another server grants', async () => {
+    const { clock, lease, zookeeper, beatAt } = await held();
+    zookeeper.become({ status: 'suspended', sessionId: 'a', timeoutMs: T });
+    expect(lease.isValid()).toBe(true);
+    zookeeper.become({ status: 'connected', sessionId: 'a', timeoutMs: T / 2, server: 'y:1' });
+    expect(lease.deadline).toBe(beatAt + T / 4);
+    await clock.advance(2 * T);
+    expect(lease.deadline - clock.monotonic()).toBeLessThanOrEqual(T / 4);
+    expect(lease.isValid()).toBe(true);
+  });
+
+  it.each<[string, (zookeeper: ScriptedZooKeeper) => void]>([
+    ['deleted', (zookeeper) => zookeeper.znodes.delete(PATH)],
+    ['deleted and made by another session', (zookeeper) => zookeeper.put(PATH, String(zookeeper.znodes.get(PATH)?.data), 'b')],
+    ['overwritten', (zookeeper) => zookeeper.put(PATH, '{"nonce":"other"}', 'a')],
+    ['overwritten by what is no JSON', (zookeeper) => zookeeper.put(PATH, 'me', 'a')],
+  ])('is lost when its znode was %s: at once by the watch, and by the next heartbeat in any case', async (_, spoil) => {
+    const watched = await held();
+    spoil(watched.zookeeper);
+    watched.zookeeper.tell();
+    expect(watched.lease.signal.reason).toMatchObject({ reason: 'taken' });
+    const unwatched = await held();
+    spoil(unwatched.zookeeper);
+    await unwatched.clock.advance(T / 6);
+    expect(unwatched.lease.signal.reason).toMatchObject({ reason: 'taken' });
+  });
+
+  it('says in its znode who holds it, under which version, and how wide its ids are, and says so anew when groups appear', async () => {
+    const { pending, zookeeper, clock } = await hold({ data: { address: '10.0.0.1', version: 'not ours' } });
+    const lease = await pending;
+    const told = () => JSON.parse(String(zookeeper.znodes.get(PATH)?.data)) as Record<string, unknown>;
+    const expected = { taskId: 'task', nodeId: 0, version: lease.version, idWidth: 8, address: '10.0.0.1', nonce: expect.any(String) };
+    expect(told()).toEqual(expected);
+    expect(BigInt(lease.version)).toBe(zookeeper.znodes.get(PATH)?.stat.createdZxid);
+    zookeeper.put('/discovery/nodes/02', '', undefined);
+    zookeeper.tell();
+    await clock.advance(0);
+    expect(told()).toEqual({ ...expected, idWidth: 10 });
+  });
+
+  it('is given back once, however often it is asked for, and leaves no timer, watch or listener behind', async () => {
+    const { clock, lease, zookeeper, events } = await held();
+    await Promise.all([lease.release(), lease[Symbol.asyncDispose]()]);
+    expect([...zookeeper.znodes.keys()].filter((path) => path === PATH)).toEqual([]);
+    expect(events.filter(({ type }) => type === 'released')).toHaveLength(1);
+    expect([lease.isValid(), lease.signal.aborted]).toEqual([false, false]);
+    expect([clock.sleepers, zookeeper.watches.size, zookeeper.listeners.size]).toEqual([0, 0, 0]);
+    const calls = zookeeper.calls.length;
+    await clock.advance(10 * T);
+    expect(zookeeper.calls.length).toBe(calls);
+  });
+
+  it('leaves no timer, watch or listener behind when it is lost, and its release removes nothing', async () => {
+    const { clock, lease, zookeeper } = await held();
+    clock.freeze(T);
+    await lease.release();
+    expect(lease.signal.reason).toMatchObject({ reason: 'paused' });
+    expect([clock.sleepers, zookeeper.watches.size, zookeeper.listeners.size]).toEqual([0, 0, 0]);
+    expect(zookeeper.znodes.has(PATH)).toBe(true);
+  });
+
+  it('removes no znode that has become somebody else’s', async () => {
+    const { lease, zookeeper } = await held();
+    zookeeper.put(PATH, '{"nonce":"other"}', 'b');
+    await lease.release();
+    expect(zookeeper.znodes.has(PATH)).toBe(true);
+  });
+
+  it('gives a release up after a while when no server answers, and does not throw', async () => {
+    const { clock, lease, zookeeper, events } = await held();
+    zookeeper.fault = () => Promise.reject(fails('connection-loss', 'unknown'));
+    const ending = lease.release();
+    await clock.advance(3_000);
+    await ending;
+    expect(events.at(-1)).toMatchObject({ type: 'release-failed' });
+  });
+});
+
+describe('claiming an id', () => {
+  const onClaim =
+    (act: (apply: () => void, attempt: number) => Promise<void>): Fault =>
+    async (operation, path, apply) => {
+      if (operation === 'create' && path.startsWith('/discovery/nodes/')) await act(apply, ++attempts);
+    };
+  let attempts = 0;
+  const idsIn = (zookeeper: ScriptedZooKeeper) => [...zookeeper.znodes.keys()].filter((path) => /nodes\/00\/../.test(path));
+
+  it('takes a claim whose answer was lost for its own, and no second id beside it (rule 5)', async () => {
+    attempts = 0;
+    const { pending, zookeeper } = await hold({}, (script) => {
+      script.fault = onClaim(async (apply) => {
+        apply();
+        throw fails('connection-loss', 'unknown');
+      });
+    });
+    expect((await pending).id).toBe(0);
+    expect([idsIn(zookeeper), attempts]).toEqual([[PATH], 1]);
+  });
+
+  it('tries again where the claim of unknown outcome was not carried out', async () => {
+    attempts = 0;
+    const { pending, zookeeper, clock } = await hold({}, (script) => {
+      script.fault = onClaim(async (_, attempt) => {
+        if (attempt === 1) throw fails('timeout', 'unknown');
+      });
+    });
+    await clock.advance(1_000);
+    expect((await pending).id).toBe(0);
+    expect([idsIn(zookeeper), attempts]).toEqual([[PATH], 1]);
+  });
+
+  it('begins again in the next session when the first one ends on the way, and leaves the first one’s znodes to it', async () => {
+    attempts = 0;
+    const { pending, events } = await hold({}, (script) => {
+      script.fault = onClaim(async (_, attempt) => {
+        if (attempt > 1) return;
+        script.become({ status: 'connected', sessionId: 'b', timeoutMs: T, server: 'x:1' });
+        throw fails('session-expired', 'unknown');
+      });
+    });
+    const lease = await pending;
+    expect([lease.id, lease.isValid(), attempts]).toEqual([0, true, 2]);
+    expect(events.map(({ type }) => type)).toEqual(['store-failed', 'acquired']);
+  });
+
+  it('never takes two places in the line, although the answer to the first was lost', async () => {
+    let races = 0;
+    const { pending, zookeeper, clock } = await hold({}, (script) => {
+      script.fault = async (operation, path, apply) => {
+        // Somebody else is always a moment faster, three times over.
+        if (/^(create|multi)$/.test(operation) && /nodes\/..\/../.test(path) && races++ < 3) script.put(path, '{}', 'b');
+        if (operation === 'create' && path.startsWith('/discovery/claims')) {
+          apply();
+          throw fails('connection-loss', 'unknown');
+        }
+      };
+    });
+    await clock.advance(5_000);
+    const lease = await pending;
+    expect(lease.id).toBe(3);
+    expect(zookeeper.calls.filter((call) => call.startsWith('create /discovery/claims'))).toHaveLength(1);
+    expect([...zookeeper.znodes.keys()].filter((path) => path.startsWith('/discovery/claims/'))).toEqual([]);
+    // Given up together with the claim: in between, others would leave one id too many to it.
+    expect(zookeeper.calls.filter((call) => call.startsWith('remove'))).toEqual([]);
+  });
+
+  it('looks at a further group too, where those before it in the line may take all that is free in the first', async () => {
+    const { pending, zookeeper, clock } = await hold({}, (script) => {
+      for (let index = 8; index < 255; index += 1) script.put(pathOf(index), '{}', 'b');
+      for (const index of [0x100, 0x101]) script.put(pathOf(index), '{}', 'b');
+      script.put('/discovery/nodes/00', '', undefined);
+      script.put('/discovery/nodes/01', '', undefined);
+      script.put('/discovery/claims/somebody-0000000000', '', 'b');
+      let raced = false;
+      script.fault = async (operation) => {
+        // One is faster, and the other one who stands in line is about to take what is left of the first group.
+        if (operation === 'create' && !raced) script.znodes.delete(pathOf(254)) && script.put(pathOf(255), '{}', 'b');
+        raced ||= operation === 'create';
+      };
+    });
+    await clock.advance(1_000);
+    expect((await pending).id + 8).toBe(0x102);
+    expect(zookeeper.calls.filter((call) => call === 'multi /discovery/nodes/01/00')).toEqual([]);
+  });
+
+  it('leaves the line when it is given up', async () => {
+    const giveUp = new AbortController();
+    const { pending, zookeeper, clock } = await hold({ signal: giveUp.signal, maxGroups: 1 }, (script) => {
+      for (let index = 9; index < 256; index += 1) script.put(pathOf(index), '{}', 'b');
+      script.fault = async (operation, path) => {
+        if (operation === 'create' && path === PATH) script.put(path, '{}', 'b');
+      };
+    });
+    await clock.advance(1_000);
+    const line = () => [...zookeeper.znodes.keys()].filter((path) => path.startsWith('/discovery/claims/'));
+    expect(line()).toHaveLength(1);
+    giveUp.abort(new Error('enough'));
+    await expect(pending).rejects.toThrow('enough');
+    expect(line()).toEqual([]);
+    expect([clock.sleepers, zookeeper.watches.size, zookeeper.listeners.size]).toEqual([0, 0, 0]);
+  });
+
+  it('refuses a transaction id that is too large for a version, and takes its znode back', async () => {
+    const { pending, zookeeper } = await hold({}, (script) => {
+      script.zxid = 1n << 53n;
+    });
+    await expect(pending).rejects.toMatchObject({
+      code: 'ZOOKEEPER_FAILED',
+      fault: 'refused',
+      message: expect.stringContaining('9007199254740991'),
+    });
+    expect(idsIn(zookeeper)).toEqual([]);
+  });
+
+  it.each([
+    ['taskId', { taskId: 'two words' }],
+    ['maxGroups', { maxGroups: 257 }],
+    ['maxGroups', { maxGroups: 0 }],
+  ])('refuses a bad %s', async (setting, own) => {
+    const { pending } = await hold(own);
+    await expect(pending).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting });
+  });
+
+  it('gives up at once, or in time, when all ids are taken', async () => {
+    for (const acquireTimeoutMs of [0, 45_000]) {
+      const { pending, clock, events } = await hold({ maxGroups: 1, acquireTimeoutMs }, (script) => {
+        for (let index = 8; index < 256; index += 1) script.put(pathOf(index), '{}', 'b');
+      });
+      await clock.advance(acquireTimeoutMs);
+      await expect(pending).rejects.toMatchObject({
+        code: 'ACQUIRE_TIMEOUT',
+        message: expect.stringContaining('none of the 248 node ids'),
+      });
+      expect(clock.monotonic()).toBe(acquireTimeoutMs);
+      expect(events.some(({ type }) => type === 'waiting')).toBe(acquireTimeoutMs > 0);
+    }
+  });
+});

@@ -1,0 +1,33 @@
+/** What stands in every znode of the discovery tree, as JSON: who holds which node id under which version. */
+export interface Assignment {
+  readonly taskId: string;
+  readonly nodeId: number;
+  /** The fencing token of the tenure. */
+  readonly version: number;
+  /** Further fields, such as `service`, `address`, `port`, `idWidth`, and others' own. */
+  readonly [field: string]: unknown;
+}
+
+/** The JSON of an assignment, the three fields that everybody needs first. */
+export function encodeAssignment(assignment: Assignment): string {
+  const { taskId, nodeId, version, ...more } = assignment;
+  return JSON.stringify({ taskId, nodeId, version, ...more });
+}
+
+/** The assignment in a znode's data; undefined for anything that does not name task, node id and version. Never throws. */
+export function decodeAssignment(data: Buffer): Assignment | undefined {
+  let fields: unknown;
+  try {
+    fields = JSON.parse(data.toString('utf8'));
+  } catch {
+    return undefined;
+  }
+  if (typeof fields !== 'object' || fields === null || Array.isArray(fields)) return undefined;
+  const { taskId, nodeId, version } = fields as Partial<Record<string, unknown>>;
+  if (typeof taskId !== 'string' || !isCount(nodeId) || !isCount(version)) return undefined;
+  return fields as Assignment;
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}

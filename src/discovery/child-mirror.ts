@@ -1,0 +1,57 @@
+import type { Watch, ZooKeeper } from '../zookeeper/zookeeper.js';
+
+/** Something that is looked after until it is closed. */
+export interface Closeable {
+  close(): void;
+}
+
+export interface ChildMirrorOptions<T extends Closeable> {
+  readonly zookeeper: ZooKeeper;
+  /** The znode whose children are looked after; it need not exist. */
+  readonly path: string;
+  /** Begins to look after a child that has appeared; undefined for one that is none of ours. */
+  readonly open: (name: string) => T | undefined;
+  /** Called whenever the children have been told, after those that appeared were opened and those that vanished closed. */
+  readonly onTold?: () => void;
+}
+
+/**
+ * Keeps one thing open for each child of a znode, for as long as the child is there. A znode that is absent has no children, and is
+ * watched until it comes (again). What is open at any time follows the tree as far as a standing watch does, across sessions too.
+ */
+export class ChildMirror<T extends Closeable> implements Closeable {
+  readonly #options: ChildMirrorOptions<T>;
+  readonly #open = new Map<string, T>();
+  readonly #watch: Watch;
+
+  constructor(options: ChildMirrorOptions<T>) {
+    this.#options = options;
+    this.#watch = options.zookeeper.watchChildren(options.path, (names) => this.#follow(names ?? []));
+  }
+
+  /** What is open, by the name of its child. It changes with the tree: copy it to keep it. */
+  get children(): ReadonlyMap<string, T> {
+    return this.#open;
+  }
+
+  /** Closes everything that is open, and opens nothing any more. */
+  close(): void {
+    this.#watch.close();
+    this.#follow([]);
+  }
+
+  #follow(names: readonly string[]): void {
+    const present = new Set(names);
+    for (const [name, child] of this.#open) {
+      if (present.has(name)) continue;
+      this.#open.delete(name);
+      child.close();
+    }
+    for (const name of present) {
+      if (this.#open.has(name)) continue;
+      const child = this.#options.open(name);
+      if (child !== undefined) this.#open.set(name, child);
+    }
+    this.#options.onTold?.();
+  }
+}

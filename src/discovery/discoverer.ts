@@ -1,0 +1,104 @@
+import type { Clock, RandomSource } from '../clock.js';
+import type { ClusterStatus } from '../lease/inspect.js';
+import type { Lease } from '../lease/lease.js';
+import type { ConnectString } from '../zookeeper/connect-string.js';
+import { openZooKeeper, type ZooKeeperClient } from '../zookeeper/zookeeper-client.js';
+import { type Announcement, announcedFields, Discovery, type DiscoveryEvent, type TenureOrigin } from './discovery.js';
+
+/** How to reach ZooKeeper and what to announce there, as settings say it. */
+export interface DiscovererOptions {
+  readonly connect: string | ConnectString;
+  /** `digest:user:password`. @default none */
+  readonly auth?: string | undefined;
+  /** How long a session outlives its connection, in milliseconds; the servers may grant another. @default 10000 */
+  readonly sessionTimeoutMs?: number | undefined;
+  /** Whether the start fails where ZooKeeper cannot be reached, or the announcement not be made. @default false */
+  readonly required?: boolean | undefined;
+  readonly announcement: Announcement;
+  /** How long readiness waits for the other nodes, in milliseconds. @default 60000 */
+  readonly readyTimeoutMs?: number | undefined;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  /** Must not throw and must not block. */
+  readonly onEvent?: ((event: DiscoveryEvent) => void) | undefined;
+}
+
+/** A held node id, and what discovery needs to know of it. */
+export interface DiscoveredLease {
+  readonly lease: Lease;
+  readonly origin: TenureOrigin;
+  /** Reads the leases; undefined where there are none. */
+  readonly leases: (() => Promise<ClusterStatus | undefined>) | undefined;
+  /** False where the node id's own znode is looked after by whoever allocated it. */
+  readonly announcesNode: boolean;
+}
+
+/** How long a start waits for ZooKeeper where it is required, in milliseconds: once for the session, once for the tree. */
+const REQUIRED_WITHIN_MS = 10_000;
+const READY_WITHIN_MS = 60_000;
+
+/** Discovery from before there is a node id to its end: one session with ZooKeeper, and in it one {@link Discovery}. */
+export class Discoverer {
+  /** The session; {@link close} ends it. */
+  readonly zookeeper: ZooKeeperClient;
+  #discovery: Discovery | undefined;
+
+  /**
+   * Begins to connect, in the background.
+   *
+   * @throws {ConfigError} when the connect string or the credentials are malformed
+   */
+  constructor(private readonly options: DiscovererOptions) {
+    const { connect, sessionTimeoutMs, auth, clock, random } = options;
+    this.zookeeper = openZooKeeper({
+      ...{ connect, clock, random },
+      ...(sessionTimeoutMs !== undefined && { sessionTimeoutMs }),
+      ...(auth !== undefined && { auth }),
+    });
+  }
+
+  /**
+   * Waits for the session where ZooKeeper is required, before a node id is taken for nothing.
+   *
+   * @throws {ZooKeeperError} `timeout`
+   * @throws `signal.reason` as soon as `signal` aborts
+   */
+  async connected(signal: AbortSignal | undefined): Promise<void> {
+    if (!this.options.required) return;
+    try {
+      await this.zookeeper.whenConnected({ timeoutMs: REQUIRED_WITHIN_MS, signal });
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw error;
+    }
+  }
+
+  /** What is announced, for whoever makes the node id's own znode. */
+  get fields(): Record<string, unknown> {
+    return announcedFields(this.options.announcement);
+  }
+
+  /**
+   * Announces a held node id, and keeps it announced. Waits for the tree where ZooKeeper is required.
+   *
+   * @throws {ConfigError} when a name cannot be a znode's
+   * @throws {ZooKeeperError} `timeout`
+   * @throws `signal.reason` as soon as `signal` aborts
+   */
+  async start(held: DiscoveredLease, signal?: AbortSignal): Promise<Discovery> {
+    const { announcement, readyTimeoutMs = READY_WITHIN_MS, required, clock, random, onEvent } = this.options;
+    this.#discovery = new Discovery({ ...held, zookeeper: this.zookeeper, announcement, readyTimeoutMs, clock, random, onEvent });
+    if (required) await this.#discovery.synced(REQUIRED_WITHIN_MS, signal);
+    return this.#discovery;
+  }
+
+  /** Takes the node out of the tree: nothing of it but an allocated node id itself is left there. Never rejects. */
+  async leave(): Promise<void> {
+    await this.#discovery?.leave();
+  }
+
+  /** The same, and ends the session. Never rejects. */
+  async close(): Promise<void> {
+    await (this.#discovery ?? this.zookeeper).close();
+  }
+}

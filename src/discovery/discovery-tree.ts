@@ -1,0 +1,331 @@
+import type { Clock, RandomSource } from '../clock.js';
+import { explain } from '../errors.js';
+import type { Lease } from '../lease/lease.js';
+import type { SessionState } from '../zookeeper/session-state.js';
+import type { Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
+import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import { type Assignment, decodeAssignment, encodeAssignment } from './assignment.js';
+import { entryPath, type TreeEntry } from './tree-paths.js';
+
+/** How far the tree shows what was announced. */
+export type TreeState =
+  /** Everything stands there, in this session. */
+  | { readonly status: 'synced' }
+  /** Something does not, or not for certain; it is being worked on in the background. */
+  | { readonly status: 'degraded'; readonly problem: string }
+  | { readonly status: 'closed' };
+
+/** What happens to announcements, for logs. */
+export type TreeEvent =
+  | { readonly type: 'synced' }
+  | { readonly type: 'degraded'; readonly problem: string }
+  /** Somebody holds the node id at a higher version: this task is the stale one. Nothing is replaced; the lease decides what becomes of it. */
+  | { readonly type: 'superseded'; readonly path: string; readonly by: Assignment }
+  /** Something stands at a path of ours that tells no lower version, and is left alone until it goes. */
+  | { readonly type: 'blocked'; readonly path: string; readonly problem: string };
+
+export interface DiscoveryTreeOptions {
+  readonly zookeeper: ZooKeeper;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  /** In whose name it is announced. While it is not valid nothing is written: who has lost a node id does not come back to the tree. */
+  readonly lease: Pick<Lease, 'id' | 'version' | 'taskId' | 'isValid'>;
+  /** Must not throw and must not block. */
+  readonly onEvent?: (event: TreeEvent) => void;
+}
+
+/** One thing that is announced. */
+interface Announced {
+  readonly path: string;
+  data: string;
+  wanted: boolean;
+  /** Whether the tree may differ from what is wanted. */
+  dirty: boolean;
+  /** Why the znode at the path is left alone; undefined while nothing is in the way. */
+  blockedBy: string | undefined;
+  /** Who was reported to be in the way, so that it is done once. */
+  reported: bigint | undefined;
+  readonly watch: Watch;
+}
+
+/** Between two tries while something fails, in milliseconds: the first and the longest. */
+const RETRY_BASE_MS = 100;
+const RETRY_CAP_MS = 1_000;
+/** How often one entry is tried against others' changes before it has to wait like a failure. */
+const ROUNDS = 8;
+
+/**
+ * What one task announces in the discovery tree (DESIGN 7), kept in memory and made true again after every change: of the wish, of the
+ * session, of the znodes themselves.
+ *
+ * A znode of an earlier session, or of an earlier holder of the node id, is replaced only where its version is lower than ours. Not
+ * guaranteed: that two holders at once, which the lease excludes, see each other at once; the higher version ends up in the tree.
+ */
+export class DiscoveryTree {
+  readonly #entries = new Map<string, Announced>();
+  readonly #listeners = new Set<(state: TreeState) => void>();
+  readonly #closing = new AbortController();
+  readonly #forgetSession: () => void;
+  #state: TreeState = { status: 'degraded', problem: 'nothing has been announced yet' };
+  #woken = false;
+  #wake: () => void = () => undefined;
+  #failures = 0;
+  readonly #loop: Promise<void>;
+
+  constructor(private readonly options: DiscoveryTreeOptions) {
+    this.#forgetSession = options.zookeeper.onState((state) => this.#onSession(state));
+    this.#loop = this.#keep();
+  }
+
+  get state(): TreeState {
+    return this.#state;
+  }
+
+  /** Calls `listener` with every new state, until the returned function is called. Not with the present one. Listeners must not throw. */
+  onState(listener: (state: TreeState) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /**
+   * Announces an entry, or changes its data. Returns at once; the tree follows.
+   *
+   * @param fields stand in the znode's JSON beside task, node id and version
+   * @throws {ConfigError} when a name cannot be a znode's
+   */
+  put(entry: TreeEntry, fields: Readonly<Record<string, unknown>> = {}): void {
+    this.#closing.signal.throwIfAborted();
+    const { lease, zookeeper } = this.options;
+    const { id: nodeId, taskId, version } = lease;
+    const path = entryPath(entry, nodeId);
+    const data = encodeAssignment({ ...fields, taskId, nodeId, version });
+    const known = this.#entries.get(path);
+    if (known === undefined) {
+      const watch = zookeeper.watchData(path, (znode) => this.#onZnode(path, znode));
+      this.#entries.set(path, { path, data, wanted: true, dirty: true, blockedBy: undefined, reported: undefined, watch });
+    } else {
+      known.data = data;
+      known.wanted = true;
+      known.dirty = true;
+    }
+    this.#awake();
+  }
+
+  /**
+   * Takes an entry back. Returns at once; the tree follows.
+   *
+   * @throws {ConfigError} when a name cannot be a znode's
+   */
+  remove(entry: TreeEntry): void {
+    const known = this.#entries.get(entryPath(entry, this.options.lease.id));
+    if (known === undefined) return;
+    known.wanted = false;
+    known.dirty = true;
+    this.#awake();
+  }
+
+  /** Looks after nothing any more. The znodes stay until they are withdrawn or their session ends. Idempotent. */
+  async close(): Promise<void> {
+    if (!this.#closing.signal.aborted) {
+      this.#closing.abort(new ZooKeeperError('the discovery tree has been closed', { fault: 'closed', outcome: 'unknown' }));
+      this.#forgetSession();
+      for (const { watch } of this.#entries.values()) watch.close();
+      this.#setState({ status: 'closed' });
+      this.#wake();
+    }
+    await this.#loop;
+  }
+
+  /**
+   * Closes the tree and removes what this session announced in it. What cannot be removed in time goes with the session: whoever has it
+   * to himself ends it instead, which is one request, and can hit nobody else's znode.
+   *
+   * @returns whether everything is known to be gone
+   */
+  async withdraw(timeoutMs: number): Promise<boolean> {
+    await this.close();
+    const { zookeeper } = this.options;
+    const session = zookeeper.state;
+    if (session.status !== 'connected') return false;
+    const call = { timeoutMs, sessionId: session.sessionId };
+    const removed = [...this.#entries.keys()].map(async (path) => {
+      const znode = await zookeeper.read(path, call);
+      if (znode?.stat.owner === session.sessionId) await zookeeper.remove(path, znode.stat.version, call);
+    });
+    const results = await Promise.allSettled(removed);
+    return results.every(({ status }) => status === 'fulfilled');
+  }
+
+  async #keep(): Promise<void> {
+    const { zookeeper, random } = this.options;
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      this.#woken = false;
+      const session = zookeeper.state;
+      const problem = session.status === 'connected' ? await this.#reconcile(session.sessionId) : told(session, zookeeper.description);
+      if (signal.aborted) return;
+      if (problem !== undefined) this.#degrade(problem);
+      else if (this.#entries.size > 0) this.#succeed();
+      const pauseMs = Math.min(RETRY_CAP_MS, RETRY_BASE_MS * 2 ** Math.min(this.#failures - 1, 10)) * (0.5 + random.next() / 2);
+      await this.#untilWoken(this.#failures === 0 ? undefined : pauseMs);
+    }
+  }
+
+  /** Makes the tree right, as far as it is not. Returns what stands in the way. */
+  async #reconcile(sessionId: string): Promise<string | undefined> {
+    const dirty = [...this.#entries.values()].filter((entry) => entry.dirty);
+    const problems = await Promise.all(
+      dirty.map(async (entry) => {
+        try {
+          await this.#settle(entry, sessionId);
+          return undefined;
+        } catch (error) {
+          entry.dirty = true;
+          // A new session, or the end of this one, wakes the loop by itself.
+          return { text: explain(error), again: !isFault(error, 'session-expired') };
+        }
+      }),
+    );
+    const failures = problems.filter((problem) => problem !== undefined);
+    this.#failures = failures.some(({ again }) => again) ? this.#failures + 1 : 0;
+    const blocked = [...this.#entries.values()].find(({ blockedBy }) => blockedBy !== undefined);
+    return failures[0]?.text ?? blocked?.blockedBy;
+  }
+
+  async #settle(entry: Announced, sessionId: string): Promise<void> {
+    const { zookeeper } = this.options;
+    const { path } = entry;
+    const call = { sessionId, signal: this.#closing.signal };
+    for (let round = 0; round < ROUNDS; round += 1) {
+      // Whatever happens from here on makes it dirty again.
+      entry.dirty = false;
+      const { data } = entry;
+      const znode = await zookeeper.read(path, call);
+      if (!entry.wanted) {
+        if (znode?.stat.owner === sessionId) await zookeeper.remove(path, znode.stat.version, call);
+        if (entry.wanted) continue;
+        entry.watch.close();
+        this.#entries.delete(path);
+        return;
+      }
+      const obstacle = znode === undefined ? undefined : this.#obstacle(path, znode, sessionId);
+      entry.blockedBy = obstacle?.problem;
+      if (obstacle !== undefined && znode !== undefined) {
+        if (entry.reported !== znode.stat.modifiedZxid) this.options.onEvent?.(obstacle.event);
+        entry.reported = znode.stat.modifiedZxid;
+        return;
+      }
+      if (await this.#write(path, data, znode, call)) return;
+    }
+    throw new ZooKeeperError(`${path} is being changed by others all the time`, { fault: 'refused', outcome: 'not-applied', path });
+  }
+
+  /** Brings a znode that nothing protects from us to the wanted data. False when somebody was quicker, and it has to be looked at again. */
+  async #write(
+    path: string,
+    data: string,
+    znode: Znode | undefined,
+    call: { readonly sessionId: string; readonly signal: AbortSignal },
+  ): Promise<boolean> {
+    const { zookeeper, lease } = this.options;
+    // Between its loss and its withdrawal, or after a pause: the servers must not hear from it any more.
+    if (!lease.isValid()) throw new ZooKeeperError(`${path}: the lease is not valid`, { fault: 'refused', outcome: 'not-applied', path });
+    try {
+      if (znode === undefined) await zookeeper.createWithParents(path, data, 'ephemeral', call);
+      else if (znode.stat.owner !== call.sessionId) {
+        // In one transaction: nobody sees the node id without a znode.
+        await zookeeper.multi(
+          [
+            { type: 'remove', path, version: znode.stat.version },
+            { type: 'create', path, data, mode: 'ephemeral' },
+          ],
+          call,
+        );
+      } else if (znode.data.toString('utf8') !== data) await zookeeper.setData(path, data, znode.stat.version, call);
+      return true;
+    } catch (error) {
+      if (isFault(error, 'node-exists', 'no-node', 'bad-version')) return false;
+      throw error;
+    }
+  }
+
+  /** Why the znode that stands at a path of ours must not be replaced; undefined when it may be. */
+  #obstacle(path: string, { data, stat }: Znode, sessionId: string): { readonly problem: string; readonly event: TreeEvent } | undefined {
+    if (stat.owner === sessionId) return undefined;
+    const { taskId, version } = this.options.lease;
+    const other = decodeAssignment(data);
+    const blocked = (problem: string) => ({ problem, event: { type: 'blocked', path, problem } as const });
+    if (other === undefined) return blocked(`${path} holds something that tells no version`);
+    if (other.version < version || (other.version === version && other.taskId === taskId)) return undefined;
+    if (other.version === version) return blocked(`${path} is announced by task ${other.taskId} under the same version ${version}`);
+    const problem = `${path} is announced by task ${other.taskId} under version ${other.version}, above our ${version}`;
+    return { problem, event: { type: 'superseded', path, by: other } };
+  }
+
+  /** A znode of ours has changed, or is seen for the first time. */
+  #onZnode(path: string, znode: Znode | undefined): void {
+    const entry = this.#entries.get(path);
+    if (entry === undefined) return;
+    const session = this.options.zookeeper.state;
+    const right = session.status === 'connected' && znode?.stat.owner === session.sessionId && znode.data.toString('utf8') === entry.data;
+    if (right || (znode === undefined && !entry.wanted)) return;
+    entry.dirty = true;
+    this.#awake();
+  }
+
+  #onSession(session: SessionState): void {
+    if (session.status === 'connected') for (const entry of this.#entries.values()) entry.dirty = true;
+    else this.#degrade(told(session, this.options.zookeeper.description));
+    this.#failures = 0;
+    this.#awake();
+  }
+
+  #awake(): void {
+    this.#woken = true;
+    this.#wake();
+  }
+
+  /** Until there is something to do, or for that long. */
+  async #untilWoken(limitMs?: number): Promise<void> {
+    if (this.#woken || this.#closing.signal.aborted) return;
+    const woken = new AbortController();
+    const wake = new Promise<void>((resolve) => {
+      this.#wake = resolve;
+    });
+    const limit = limitMs === undefined ? [] : [this.options.clock.sleep(limitMs, woken.signal)];
+    await Promise.race([wake, ...limit]);
+    woken.abort();
+  }
+
+  #succeed(): void {
+    if ([...this.#entries.values()].some(({ dirty }) => dirty)) return;
+    if (this.#state.status === 'synced') return;
+    this.#setState({ status: 'synced' });
+    this.options.onEvent?.({ type: 'synced' });
+  }
+
+  #degrade(problem: string): void {
+    const { status } = this.#state;
+    const same = this.#state.status === 'degraded' && this.#state.problem === problem;
+    if (status === 'closed' || same) return;
+    this.#setState({ status: 'degraded', problem });
+    this.options.onEvent?.({ type: 'degraded', problem });
+  }
+
+  #setState(state: TreeState): void {
+    this.#state = state;
+    for (const listener of this.#listeners) listener(state);
+  }
+}
+
+function told(session: SessionState, where: string): string {
+  switch (session.status) {
+    case 'connecting':
+    case 'suspended':
+      return `no connection to ZooKeeper at ${where}${session.problem === undefined ? '' : `: ${session.problem}`}`;
+    case 'expired':
+      return `the session with ZooKeeper at ${where} has expired`;
+    default:
+      return `the session with ZooKeeper at ${where} is ${session.status}`;
+  }
+}

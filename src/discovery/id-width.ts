@@ -1,0 +1,54 @@
+import { clusterNodeIdOf, groupOf, widthOfGroup } from '../id/cluster-node-id.js';
+import type { ZooKeeper } from '../zookeeper/zookeeper.js';
+import type { Observable } from './observable.js';
+import { NODES_PATH, parseHexPair } from './tree-paths.js';
+
+/**
+ * How many bits of a unique id the node ids take, by the groups that stand in the discovery tree: 8 to 16 (DESIGN 6).
+ *
+ * It grows when a higher group appears, and never shrinks while it is watched. With the wider width gone from here, a node of the higher
+ * group may still be making ids, and in one millisecond the narrow id of one node can be the wide id of another: in 8 bits the sequence
+ * begins where in 9 bits the node id still goes on. A group that is gone also tells nothing about when the last of its ids was made.
+ */
+export interface IdWidth extends Observable<number> {
+  /**
+   * Resolves once the groups have been seen; before that, `value` is what this node's own id needs. Never rejects, and never resolves when
+   * closed before.
+   */
+  readonly first: Promise<void>;
+
+  /** Ends the watch; `value` stays as it is. */
+  close(): void;
+}
+
+/**
+ * Watches the groups for the width of node ids. While ZooKeeper is away the width stays, so it may be too narrow for a node whose group
+ * has appeared meanwhile: whoever makes such a group has to wait until everybody has published the wider width.
+ *
+ * @param own this node's id, 0 … 65527: the width is never below what it needs; none for a mere observer
+ * @throws {ConfigError} when `own` is out of range
+ */
+export function watchIdWidth(zookeeper: ZooKeeper, own?: number): IdWidth {
+  const listeners = new Set<(width: number) => void>();
+  let width = widthOfGroup(own === undefined ? 0 : groupOf(clusterNodeIdOf(own)));
+  const watch = zookeeper.watchChildren(NODES_PATH, (names = []) => {
+    const needed = widthOfGroup(Math.max(0, ...names.map((name) => parseHexPair(name) ?? 0)));
+    if (needed <= width) return;
+    width = needed;
+    for (const listener of [...listeners]) listener(width);
+  });
+  return {
+    get value() {
+      return width;
+    },
+    first: watch.first,
+    onChange: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    close: () => {
+      watch.close();
+      listeners.clear();
+    },
+  };
+}

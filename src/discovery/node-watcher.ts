@@ -1,0 +1,260 @@
+import type { Clock } from '../clock.js';
+import { CLUSTER_NODE_ID_OFFSET } from '../id/cluster-node-id.js';
+import type { SessionState } from '../zookeeper/session-state.js';
+import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
+import type { Assignment } from './assignment.js';
+import { ChildMirror, type Closeable } from './child-mirror.js';
+import { FirstReads, PATIENCE_S } from './first-reads.js';
+import { type NodeZnode, readNodeZnode } from './node-znode.js';
+import { NODES_PATH, parseHexPair } from './tree-paths.js';
+
+export interface NodeWatcherOptions {
+  readonly zookeeper: ZooKeeper;
+  readonly clock: Clock;
+  /**
+   * Told once of each znode among the nodes that cannot be understood, with the rest of the sentence "<path> …", and of 1,000 at the
+   * most. Must not throw and must not block.
+   */
+  readonly onUnreadable?: ((path: string, problem: string) => void) | undefined;
+}
+
+/** A cluster node id that is taken by a znode which does not tell by whom. */
+export interface UnreadableNode {
+  readonly path: string;
+  readonly problem: string;
+}
+
+/** Called with the cluster node ids whose nodes have come, changed or gone since the last call. Must not throw. */
+export type NodesListener = (changed: ReadonlySet<number>) => void;
+
+interface Member extends Closeable {
+  readonly path: string;
+  readonly clusterNodeId: number;
+  told: NodeZnode;
+}
+
+/** Of a znode that is watched, but never told. */
+const UNREAD = `has not let itself be read for ${PATIENCE_S} s`;
+/** How many znodes are reported at the most: whoever fills the tree with others' znodes must not fill the log. */
+const MAX_REPORTS = 1_000;
+
+/**
+ * The nodes that stand in the discovery tree (DESIGN 7), and who holds them. It follows the tree until it is closed: groups and members
+ * that come, change, go and come again, also while there was no connection.
+ *
+ * The tree mirrors the leases and decides nothing. Not guaranteed: that each change is seen, only that the last one is; nor that
+ * everything has been read again in the moment in which `stale` ends.
+ */
+export class NodeWatcher {
+  /**
+   * Resolves once the whole tree has been seen. Znodes that refuse to be read hold it up for 5 seconds. Never rejects, and never resolves
+   * when closed before.
+   */
+  readonly ready: Promise<void>;
+
+  readonly #options: NodeWatcherOptions;
+  readonly #nodes = new Map<number, Assignment>();
+  readonly #unreadable = new Map<number, UnreadableNode>();
+  /** More than one znode for an id only where its hex digits are spelled in several ways. */
+  readonly #members = new Map<number, Member[]>();
+  readonly #reads: FirstReads;
+  readonly #reported = new Set<string>();
+  readonly #listeners = new Set<NodesListener>();
+  readonly #root: ChildMirror<Closeable>;
+  readonly #forgetSession: () => void;
+  #changed = new Set<number>();
+  #telling = false;
+  #closed = false;
+  #staleSince: number | undefined;
+
+  constructor(options: NodeWatcherOptions) {
+    const { zookeeper, clock } = options;
+    this.#options = options;
+    let becomeReady = () => {};
+    this.ready = new Promise((resolve) => {
+      becomeReady = resolve;
+    });
+    const onWhole = () => {
+      this.#tell();
+      becomeReady();
+    };
+    this.#reads = new FirstReads({ zookeeper, clock, onWhole });
+    this.#onSession(zookeeper.state);
+    this.#forgetSession = zookeeper.onState((state) => this.#onSession(state));
+    // Without the groups there is nothing to go on with.
+    this.#reads.begin(NODES_PATH, () => {
+      this.#report(NODES_PATH, UNREAD);
+      return false;
+    });
+    this.#root = new ChildMirror({
+      zookeeper,
+      path: NODES_PATH,
+      open: (name) => this.#openGroup(name),
+      onTold: () => this.#reads.end(NODES_PATH),
+    });
+  }
+
+  /**
+   * Cluster node id → the assignment that stands there, further fields included, in no particular order. It changes with the tree: copy it
+   * to keep it.
+   */
+  get nodes(): ReadonlyMap<number, Assignment> {
+    return this.#nodes;
+  }
+
+  /** The cluster node ids that are taken by znodes which do not tell task, node id and version. */
+  get unreadable(): ReadonlyMap<number, UnreadableNode> {
+    return this.#unreadable;
+  }
+
+  /**
+   * Undefined while the session is connected; otherwise since when it is not, in milliseconds on the monotonic clock. What is told
+   * meanwhile is what was seen last.
+   */
+  get stale(): { readonly since: number } | undefined {
+    return this.#staleSince === undefined ? undefined : { since: this.#staleSince };
+  }
+
+  /** Whether a znode stands at a cluster node id, readable or not. */
+  isTaken(clusterNodeId: number): boolean {
+    return this.#members.get(clusterNodeId)?.some(({ told }) => told.status !== 'absent') ?? false;
+  }
+
+  /** Node id → version, of every node that can be read: what a lease publishes as its `knownNodesMapping`. */
+  knownVersions(): Record<number, number> {
+    const versions: Record<number, number> = {};
+    for (const { nodeId, version } of this.#nodes.values()) versions[nodeId] = version;
+    return versions;
+  }
+
+  /**
+   * Calls `listener` just before {@link ready} resolves, with whatever there is, and after changes from then on, until the returned
+   * function is called. Changes in quick succession are told as one.
+   */
+  onChange(listener: NodesListener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Ends all watches. What was seen last can still be asked for. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#reads.close();
+    this.#forgetSession();
+    this.#listeners.clear();
+    this.#staleSince ??= this.#options.clock.monotonic();
+    this.#root.close();
+  }
+
+  #openGroup(name: string): Closeable | undefined {
+    const { zookeeper } = this.#options;
+    const path = `${NODES_PATH}/${name}`;
+    const group = parseHexPair(name);
+    if (group === undefined) return this.#report(path, 'is not the name of a group, two hex digits');
+    this.#reads.begin(path, () => {
+      this.#report(path, UNREAD);
+      return true;
+    });
+    const members = new ChildMirror({
+      zookeeper,
+      path,
+      open: (index) => this.#openMember(path, group, index),
+      onTold: () => this.#reads.end(path),
+    });
+    const close = () => {
+      members.close();
+      this.#reads.end(path);
+    };
+    return { close };
+  }
+
+  #openMember(groupPath: string, group: number, name: string): Closeable | undefined {
+    const path = `${groupPath}/${name}`;
+    const index = parseHexPair(name);
+    if (index === undefined) return this.#report(path, 'is not the name of a node, two hex digits');
+    const clusterNodeId = (group << 8) | index;
+    // Reserved for those who do not lease; whatever stands there is none of ours.
+    if (clusterNodeId < CLUSTER_NODE_ID_OFFSET) return undefined;
+    const member: Member = { path, clusterNodeId, told: { status: 'unread' }, close: () => undefined };
+    const spellings = this.#members.get(clusterNodeId);
+    if (spellings === undefined) this.#members.set(clusterNodeId, [member]);
+    else spellings.push(member);
+    this.#reads.begin(path, () => {
+      member.told = { status: 'unreadable', data: undefined, problem: UNREAD };
+      this.#publish(clusterNodeId);
+      return true;
+    });
+    const watch = this.#options.zookeeper.watchData(path, (znode) => this.#onMember(member, znode));
+    member.close = () => {
+      watch.close();
+      this.#forget(member);
+    };
+    return member;
+  }
+
+  #onMember(member: Member, znode: Znode | undefined): void {
+    member.told = readNodeZnode(member.clusterNodeId, znode, member.told);
+    this.#publish(member.clusterNodeId);
+    this.#reads.end(member.path);
+  }
+
+  #forget(member: Member): void {
+    // What was seen last is kept when the watcher is closed, and given up when the znode has gone.
+    if (this.#closed) return;
+    const { clusterNodeId, path } = member;
+    const others = this.#members.get(clusterNodeId)?.filter((other) => other !== member) ?? [];
+    if (others.length > 0) this.#members.set(clusterNodeId, others);
+    else this.#members.delete(clusterNodeId);
+    this.#publish(clusterNodeId);
+    this.#reads.end(path);
+  }
+
+  /** Brings what is offered of one id into line with what its znodes tell. */
+  #publish(clusterNodeId: number): void {
+    let assignment: Assignment | undefined;
+    let unreadable: UnreadableNode | undefined;
+    for (const { path, told } of this.#members.get(clusterNodeId) ?? []) {
+      if (told.status === 'assigned' && !(assignment && assignment.version >= told.assignment.version)) assignment = told.assignment;
+      if (told.status !== 'unreadable') continue;
+      const known = this.#unreadable.get(clusterNodeId);
+      unreadable = known?.path === path && known.problem === told.problem ? known : { path, problem: told.problem };
+      this.#report(path, told.problem);
+    }
+    if (assignment !== undefined) unreadable = undefined;
+    if (this.#nodes.get(clusterNodeId) === assignment && this.#unreadable.get(clusterNodeId) === unreadable) return;
+    this.#nodes.delete(clusterNodeId);
+    this.#unreadable.delete(clusterNodeId);
+    if (assignment !== undefined) this.#nodes.set(clusterNodeId, assignment);
+    else if (unreadable !== undefined) this.#unreadable.set(clusterNodeId, unreadable);
+    this.#changed.add(clusterNodeId);
+    this.#tellSoon();
+  }
+
+  /** Once for everything that the same packet of the server tells. */
+  #tellSoon(): void {
+    if (this.#telling || !this.#reads.whole) return;
+    this.#telling = true;
+    queueMicrotask(() => {
+      this.#telling = false;
+      this.#tell();
+    });
+  }
+
+  #tell(): void {
+    const changed = this.#changed;
+    this.#changed = new Set();
+    for (const listener of [...this.#listeners]) listener(changed);
+  }
+
+  #onSession(session: SessionState): void {
+    if (session.status === 'connected') this.#staleSince = undefined;
+    else this.#staleSince ??= this.#options.clock.monotonic();
+  }
+
+  #report(path: string, problem: string): undefined {
+    if (this.#reported.has(path) || this.#reported.size >= MAX_REPORTS) return;
+    this.#reported.add(path);
+    this.#options.onUnreadable?.(path, problem);
+  }
+}

@@ -1,0 +1,133 @@
+import type { Clock, RandomSource } from '../clock.js';
+import { NodeLeaseError, StoreUnusableError } from '../errors.js';
+import type { ClusterStatus } from '../lease/inspect.js';
+import type { Lease } from '../lease/lease.js';
+import { sleepUntil } from '../lease/sleep-until.js';
+import { abortable } from '../store/abortable.js';
+
+/** What {@link awaitReadiness} found out. `tookMs` is the time that it took, in milliseconds. */
+export type Readiness =
+  | {
+      readonly ready: true;
+      /**
+       * `vacant`, `released`, `static`: there was no predecessor, or it had ended its work. `known`: all live nodes know of this tenure.
+       * `timeout`: some may not, and the wait was over.
+       */
+      readonly why: 'vacant' | 'released' | 'static' | 'known' | 'timeout';
+      /**
+       * The node ids of the live nodes that did not know of this tenure when the leases were last read; undefined when they never could be.
+       */
+      readonly ignorant: readonly number[] | undefined;
+      readonly tookMs: number;
+    }
+  /** Before that the lease was lost, or released, or the caller's signal ended the wait. */
+  | { readonly ready: false; readonly why: 'lost' | 'aborted'; readonly tookMs: number };
+
+/** What happens on the way, for logs. */
+export type ReadinessEvent =
+  /** These live nodes do not know of this tenure yet. Told whenever they are others than before. */
+  | { readonly type: 'waiting'; readonly ignorant: readonly number[] }
+  /** The leases could not be read; tried again. */
+  | { readonly type: 'inspection-failed'; readonly error: unknown };
+
+export interface ReadinessOptions {
+  readonly lease: Pick<Lease, 'id' | 'version' | 'signal' | 'isValid'>;
+  /** What the lease was before it was acquired; `static` for an id that is not leased. */
+  readonly origin: 'vacant' | 'released' | 'expired' | 'static';
+  /**
+   * Reads the leases, to learn who knows what. Resolves to undefined where there is no cluster; undefined where there are no leases, and so
+   * nobody to wait for.
+   */
+  readonly leases: (() => Promise<ClusterStatus | undefined>) | undefined;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  /** How long to wait for the others, in milliseconds, 0 or more. @default 60000 */
+  readonly timeoutMs?: number | undefined;
+  /**
+   * About how long from one look at the leases to the next, in milliseconds.
+   *
+   * @default a third of their duration, but 5 for each node id at the least
+   */
+  readonly pollMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+  /** Must not throw and must not block. */
+  readonly onEvent?: ((event: ReadinessEvent) => void) | undefined;
+}
+
+/** How long to wait for the others where nobody says otherwise, in milliseconds. */
+export const DEFAULT_READY_TIMEOUT_MS = 60_000;
+
+/** From one look to the next while the duration is not known yet, in milliseconds. */
+const FIRST_POLL_MS = 1_000;
+/** A look reads every lease object: this, in milliseconds a node id, bounds a waiting node to some 200 requests a second. */
+const POLL_PER_NODE_MS = 5;
+
+/**
+ * Waits until this node may take part.
+ *
+ * The predecessor of a lease that was not released may still be at work in the eyes of the others: they send to it, and accept what it
+ * sends. So the node is ready only once every other live node has published, in its lease, that it knows this version of the node id or
+ * a higher one. Live is whoever holds a lease that has not expired; what is free, retired or evicted does not count, and a node that
+ * publishes nothing knows nothing. After a release, or where nobody held the id before, there is nothing to wait for.
+ *
+ * Failures of the store prolong the wait, at most to the time-out. Not guaranteed: that a node which starts later knows of this one, or
+ * that the others act on what they know.
+ *
+ * Resolves as soon as the lease is lost or `signal` aborts; after a release, at the next look. Rejects only where `leases` fails with
+ * something that is no {@link NodeLeaseError}.
+ */
+export async function awaitReadiness(options: ReadinessOptions): Promise<Readiness> {
+  const { lease, origin, leases, clock, signal, timeoutMs = DEFAULT_READY_TIMEOUT_MS } = options;
+  const begun = clock.monotonic();
+  const ending = new AbortController();
+  const end = () => ending.abort();
+  lease.signal.addEventListener('abort', end, { once: true });
+  signal?.addEventListener('abort', end, { once: true });
+  sleepUntil(clock, begun + timeoutMs, ending.signal).then(end, () => undefined);
+  try {
+    const waits = origin === 'expired' && leases !== undefined && !signal?.aborted;
+    const ignorant = waits ? await untilKnown({ ...options, leases }, ending.signal) : [];
+    const tookMs = clock.monotonic() - begun;
+    if (!lease.isValid()) return { ready: false, why: 'lost', tookMs };
+    if (signal?.aborted) return { ready: false, why: 'aborted', tookMs };
+    if (origin !== 'expired') return { ready: true, why: origin, ignorant: [], tookMs };
+    return { ready: true, why: ignorant?.length === 0 ? 'known' : 'timeout', ignorant, tookMs };
+  } finally {
+    lease.signal.removeEventListener('abort', end);
+    signal?.removeEventListener('abort', end);
+    end();
+  }
+}
+
+/** Looks at the leases until nobody is ignorant, the lease is over, or `ending` aborts. Returns what the last look told. */
+async function untilKnown(
+  { leases, ...options }: ReadinessOptions & { readonly leases: () => Promise<ClusterStatus | undefined> },
+  ending: AbortSignal,
+): Promise<readonly number[] | undefined> {
+  const { lease, clock, random, onEvent } = options;
+  let ignorant: readonly number[] | undefined;
+  let pollMs = options.pollMs ?? FIRST_POLL_MS;
+  while (!ending.aborted && lease.isValid()) {
+    try {
+      const status = await abortable(leases(), ending);
+      if (status === undefined) throw new StoreUnusableError('the settings of the cluster are gone from the store');
+      pollMs = options.pollMs ?? Math.max(status.cluster.durationMs / 3, status.cluster.size * POLL_PER_NODE_MS);
+      const found = ignorantOf(status, lease);
+      if (found.length > 0 && found.join() !== ignorant?.join()) onEvent?.({ type: 'waiting', ignorant: found });
+      ignorant = found;
+      if (found.length === 0) return found;
+    } catch (error) {
+      if (ending.aborted) break;
+      if (!(error instanceof NodeLeaseError)) throw error;
+      onEvent?.({ type: 'inspection-failed', error });
+    }
+    // Whatever interrupts this sleep ends the loop as well.
+    await clock.sleep(pollMs * (0.75 + random.next() / 2), ending).catch(() => undefined);
+  }
+  return ignorant;
+}
+
+/** The live nodes other than this one that have not published that they know of it. */
+function ignorantOf({ nodes }: ClusterStatus, { id, version }: ReadinessOptions['lease']): number[] {
+  return nodes.filter((node) => node.state === 'held' && node.id !== id && (node.knownNodes[id] ?? 0) < version).map((node) => node.id);
+}

@@ -1,0 +1,72 @@
+import { ConfigError } from '../errors.js';
+import { clusterNodeIdOf, groupOf, indexOf } from '../id/cluster-node-id.js';
+import { checkZnodeName } from '../zookeeper/znode-path.js';
+
+/** Everything that is announced stands below this znode, within the chroot. */
+export const DISCOVERY_PATH = '/discovery';
+/** The assignment: one group znode for each 256 cluster node ids, the ids below it. */
+export const NODES_PATH = `${DISCOVERY_PATH}/nodes`;
+export const SERVICES_PATH = `${DISCOVERY_PATH}/servicetypes`;
+export const ENDPOINTS_PATH = `${DISCOVERY_PATH}/endpoints`;
+
+/** The key of an endpoint that has none of its own. */
+export const NO_KEY = '_';
+
+/** What a task can announce, each at most once: that it holds its node id, a service, or an endpoint of that service. */
+export type TreeEntry =
+  | { readonly kind: 'node' }
+  | { readonly kind: 'service'; readonly service: string }
+  | {
+      readonly kind: 'endpoint';
+      readonly endpoint: string;
+      /** Tells several implementations of one endpoint apart. @default none */
+      readonly key?: string | undefined;
+      /** The service that offers it, the first part of the reference that stands in the tree. */
+      readonly service?: string | undefined;
+    };
+
+/**
+ * Where an entry of a node stands.
+ *
+ * - `nodes/<GG>/<II>`: group and index of the cluster node id (the node id + 8), two upper-case hex digits each;
+ * - `servicetypes/<service>/<node id>`: decimal;
+ * - `endpoints/<endpoint>/<key or _>/<service>:<node id>`, or the node id alone where no service is named.
+ *
+ * @param nodeId the leased one, 0 … 65527
+ * @throws {ConfigError} when a name cannot be a znode's, or the node id is out of range
+ */
+export function entryPath(entry: TreeEntry, nodeId: number): string {
+  const clusterNodeId = clusterNodeIdOf(nodeId);
+  switch (entry.kind) {
+    case 'node':
+      return `${groupPath(groupOf(clusterNodeId))}/${hexPair(indexOf(clusterNodeId))}`;
+    case 'service':
+      return `${SERVICES_PATH}/${checkName(entry.service, 'service')}/${nodeId}`;
+    case 'endpoint': {
+      const { endpoint, key, service } = entry;
+      if (key === NO_KEY) throw new ConfigError('endpoint key', key, `a key other than ${NO_KEY}, which stands for none`);
+      const ref = service === undefined ? String(nodeId) : `${checkName(service, 'service')}:${nodeId}`;
+      return `${ENDPOINTS_PATH}/${checkName(endpoint, 'endpoint')}/${key === undefined ? NO_KEY : checkName(key, 'endpoint key')}/${ref}`;
+    }
+  }
+}
+
+/** The znode of a group of 256 cluster node ids. */
+export function groupPath(group: number): string {
+  return `${NODES_PATH}/${hexPair(group)}`;
+}
+
+/** Two upper-case hex digits, as groups and indices are named. */
+export function hexPair(value: number): string {
+  return value.toString(16).toUpperCase().padStart(2, '0');
+}
+
+/** The number that a name of two hex digits stands for; undefined for any other name. */
+export function parseHexPair(name: string): number | undefined {
+  return /^[0-9A-Fa-f]{2}$/.test(name) ? Number.parseInt(name, 16) : undefined;
+}
+
+function checkName(name: string, what: string): string {
+  checkZnodeName(name, what);
+  return name;
+}

@@ -1,0 +1,68 @@
+import { ConfigError } from '../errors.js';
+
+/** Cluster node ids 0 … 7 are reserved for whoever is given an id by hand; leased node ids begin above them (DESIGN 6). */
+export const CLUSTER_NODE_ID_OFFSET = 8;
+
+/** The highest cluster node id: 16 bits. */
+export const MAX_CLUSTER_NODE_ID = 0xffff;
+
+/** The bits of a cluster node id below its group. */
+const INDEX_BITS = 8;
+const MAX_GROUP = MAX_CLUSTER_NODE_ID >> INDEX_BITS;
+
+/**
+ * The cluster node id of a leased node id: the form that stands in unique ids and in the discovery tree.
+ *
+ * @param nodeId 0 … 65527
+ * @returns 8 … 65535
+ * @throws {ConfigError} when the node id is none, or out of range
+ */
+export function clusterNodeIdOf(nodeId: number): number {
+  const highest = MAX_CLUSTER_NODE_ID - CLUSTER_NODE_ID_OFFSET;
+  if (!isWithin(nodeId, 0, highest)) {
+    throw new ConfigError('node id', nodeId, `an integer from 0 to ${highest} (cluster node ids end at ${MAX_CLUSTER_NODE_ID})`);
+  }
+  return nodeId + CLUSTER_NODE_ID_OFFSET;
+}
+
+/**
+ * The leased node id of a cluster node id.
+ *
+ * @param clusterNodeId 8 … 65535
+ * @returns 0 … 65527
+ * @throws {ConfigError} when it is out of range, the reserved ids included
+ */
+export function nodeIdOf(clusterNodeId: number): number {
+  if (!isWithin(clusterNodeId, CLUSTER_NODE_ID_OFFSET, MAX_CLUSTER_NODE_ID)) {
+    const expected = `an integer from ${CLUSTER_NODE_ID_OFFSET} to ${MAX_CLUSTER_NODE_ID} (lower ones are reserved)`;
+    throw new ConfigError('cluster node id', clusterNodeId, expected);
+  }
+  return clusterNodeId - CLUSTER_NODE_ID_OFFSET;
+}
+
+/** The group of a cluster node id, 0 … 255: its upper 8 bits. */
+export function groupOf(clusterNodeId: number): number {
+  return clusterNodeId >> INDEX_BITS;
+}
+
+/** The index of a cluster node id within its group, 0 … 255: its lower 8 bits. */
+export function indexOf(clusterNodeId: number): number {
+  return clusterNodeId & ((1 << INDEX_BITS) - 1);
+}
+
+/**
+ * How many bits of a unique id the cluster node ids of all groups up to this one take: 8 for group 0, one more for every doubling,
+ * 16 from group 128 on.
+ *
+ * @param highestGroup 0 … 255
+ * @throws {ConfigError} when it is out of range
+ */
+export function widthOfGroup(highestGroup: number): number {
+  if (!isWithin(highestGroup, 0, MAX_GROUP)) throw new ConfigError('group', highestGroup, `an integer from 0 to ${MAX_GROUP}`);
+  // 32 less the leading zeros: the bits that the number itself takes, none for group 0.
+  return INDEX_BITS + (32 - Math.clz32(highestGroup));
+}
+
+function isWithin(value: number, least: number, most: number): boolean {
+  return Number.isInteger(value) && value >= least && value <= most;
+}
