@@ -1,14 +1,17 @@
 import { hostname } from 'node:os';
+import type { Discoverer } from './discovery/discoverer.js';
+import type { Announcement, DiscoveryEvent, TenureOrigin } from './discovery/discovery.js';
 import { ConfigError } from './errors.js';
-import { acquireLease } from './lease/acquire-lease.js';
 import { checkWanted } from './lease/cluster-config.js';
-import type { Lease, LeaseListener } from './lease/lease.js';
-import { type LossPolicy, manage } from './managed-lease.js';
+import type { LeaseListener } from './lease/lease.js';
+import { acquireFromSession, acquireFromStore, acquireFromWorker, type LeaseSource, type SourceOptions } from './lease-source.js';
+import { type LossPolicy, type ManagedLease, manage } from './managed-lease.js';
 import type { LeaseStore } from './store/lease-store.js';
-import { openStore } from './store/open-store.js';
 import { parseStoreUrl } from './store/store-url.js';
 import { systemClock, systemRandom } from './system.js';
 import { defaultTaskId } from './task-id.js';
+import { parseAuth } from './zookeeper/access.js';
+import { parseConnectString } from './zookeeper/connect-string.js';
 
 /** How to acquire a node id. */
 export interface AcquireOptions {
@@ -39,10 +42,36 @@ export interface AcquireOptions {
    * A function is called with the error instead. @default 'exit'
    */
   readonly onLost?: LossPolicy;
+  /**
+   * Mirrors the node id into ZooKeeper's discovery tree for as long as it is held: a connect string such as `zk1:2181,zk2:2181/app`, or
+   * more. @default no discovery
+   */
+  readonly zookeeper?: string | ZooKeeperOptions;
+  /**
+   * Where the node id comes from: a lease in the store, or ZooKeeper alone, for as long as the session with it lasts; `zookeeper` needs
+   * the option of that name, and uses nothing of the store. @default 'store'
+   */
+  readonly provider?: 'store' | 'zookeeper';
   /** Receives what happens to the lease. */
   readonly onEvent?: LeaseListener;
   /** Gives up waiting. Has no effect once the lease is held. */
   readonly signal?: AbortSignal;
+}
+
+/** How to reach ZooKeeper, and what to announce there. */
+export interface ZooKeeperOptions extends Announcement {
+  /** Servers and chroot: `zk1:2181,zk2:2181/app`. */
+  readonly connect: string;
+  /** Credentials: `digest:user:password`. Znodes that are made then can be changed by that user alone. @default none, and znodes open to all */
+  readonly auth?: string;
+  /** How long a session outlives its connection, in milliseconds, 1000 … 600000; the servers may grant another. @default 10000 */
+  readonly sessionTimeoutMs?: number;
+  /** Whether `acquire` fails where ZooKeeper cannot be reached, instead of going on without it until it can. @default false */
+  readonly required?: boolean;
+  /** How long a node that took over an expired lease waits until all others know of it, in milliseconds. @default 60000 */
+  readonly readyTimeoutMs?: number;
+  /** Receives what happens to the announcement. */
+  readonly onEvent?: (event: DiscoveryEvent) => void;
 }
 
 /** The shortest duration: below it, a single slow request would lose the lease. */
@@ -60,38 +89,68 @@ const LEAST_DURATION_MS = 1_000;
  *
  * @throws {ConfigError} when an option is out of range
  * @throws {StoreUnusableError} when the store cannot be reached, denies access, or ignores conditions
+ * @throws {ZooKeeperError} when ZooKeeper is required, or gives out the node ids, and cannot be reached
  * @throws {AcquireTimeoutError} when no id became free in time
  * @throws `signal.reason` when `signal` aborts first
  */
-export async function acquire(options: AcquireOptions = {}): Promise<Lease> {
+export async function acquire(options: AcquireOptions = {}): Promise<ManagedLease> {
   checkOptions(options);
-  const { store = 'file:.nodelease', durationMs, onLost = 'exit', keeper = 'inline' } = options;
+  const { store = 'file:.nodelease', durationMs } = options;
   if (durationMs !== undefined && durationMs < LEAST_DURATION_MS) {
     throw new ConfigError('durationMs', durationMs, `at least ${LEAST_DURATION_MS}: below it a single slow request would lose the lease`);
   }
   checkWanted(options);
   const taskId = options.taskId ?? (await ownTaskId(options.signal));
-  const exit = (code: number) => process.exit(code);
-  const managed = { clock: systemClock, onLost, exit };
-  if (keeper === 'worker') {
-    const lease = await acquireByWorker(options, store, taskId, onLost === 'exit');
-    return manage(lease, { ...managed, close: async () => undefined });
-  }
-  const opened = typeof store === 'string' ? await open(store, options) : undefined;
-  const close = async () => opened?.close();
+  const discoverer = options.zookeeper === undefined ? undefined : await openDiscoverer(options.zookeeper);
+  let origin: TenureOrigin = 'vacant';
+  const onEvent: LeaseListener = (event) => {
+    if (event.type === 'acquired') origin = event.from;
+    options.onEvent?.(event);
+  };
   try {
-    const lease = await acquireLease({
-      ...options,
-      store: opened ?? (store as LeaseStore),
-      clock: systemClock,
-      random: systemRandom,
-      taskId,
-    });
-    return manage(lease, { ...managed, close });
+    await discoverer?.connected(options.signal);
+    const source = await acquireAnyhow({ options, store, taskId, onEvent }, discoverer);
+    return await settle(source, origin, options, discoverer);
   } catch (error) {
+    await discoverer?.close();
+    throw error;
+  }
+}
+
+function acquireAnyhow(source: SourceOptions, discoverer: Discoverer | undefined): Promise<LeaseSource> {
+  const { provider, keeper } = source.options;
+  if (provider === 'zookeeper') return acquireFromSession(source, discoverer as Discoverer);
+  return keeper === 'worker' ? acquireFromWorker(source) : acquireFromStore(source);
+}
+
+/** Announces the lease, where it is to be, and hands it over with everything that it has to look after. */
+async function settle(
+  { lease, leases, announcesNode, close }: LeaseSource,
+  origin: TenureOrigin,
+  { onLost = 'exit', signal }: AcquireOptions,
+  discoverer: Discoverer | undefined,
+): Promise<ManagedLease> {
+  try {
+    const discovery = await discoverer?.start({ lease, origin, leases, announcesNode }, signal);
+    return manage(lease, {
+      ...{ clock: systemClock, onLost, exit: (code) => process.exit(code), discovery },
+      leave: async () => discoverer?.leave(),
+      close: async () => {
+        await discoverer?.close();
+        await close();
+      },
+    });
+  } catch (error) {
+    await lease.release();
     await close();
     throw error;
   }
+}
+
+async function openDiscoverer(given: string | ZooKeeperOptions): Promise<Discoverer> {
+  const { service, address, port, endpoints, ...session } = typeof given === 'string' ? { connect: given } : given;
+  const { Discoverer } = await import('./discovery/discoverer.js');
+  return new Discoverer({ ...session, announcement: { service, address, port, endpoints }, clock: systemClock, random: systemRandom });
 }
 
 const OPTION_NAMES: readonly string[] = [
@@ -105,6 +164,8 @@ const OPTION_NAMES: readonly string[] = [
   'region',
   'keeper',
   'onLost',
+  'zookeeper',
+  'provider',
   'onEvent',
   'signal',
 ] satisfies (keyof AcquireOptions)[];
@@ -123,6 +184,45 @@ function checkOptions(options: AcquireOptions): void {
     throw new ConfigError('acquireTimeoutMs', acquireTimeoutMs, 'a number of milliseconds of at least 0');
   }
   if (typeof store === 'string') parseStoreUrl(store, 'store');
+  checkZooKeeper(options);
+}
+
+const ZOOKEEPER_OPTION_NAMES: readonly string[] = [
+  'connect',
+  'auth',
+  'sessionTimeoutMs',
+  'required',
+  'service',
+  'address',
+  'port',
+  'endpoints',
+  'readyTimeoutMs',
+  'onEvent',
+] satisfies (keyof ZooKeeperOptions)[];
+
+function checkZooKeeper({ zookeeper, provider = 'store', store, keeper }: AcquireOptions): void {
+  if (provider !== 'store' && provider !== 'zookeeper') throw new ConfigError('provider', provider, "'store' or 'zookeeper'");
+  if (provider === 'zookeeper') {
+    if (zookeeper === undefined) throw new ConfigError('provider', provider, 'the option zookeeper beside it');
+    if (store !== undefined) throw new ConfigError('provider', provider, 'no store beside it: the node ids come from ZooKeeper alone');
+    if (keeper === 'worker') throw new ConfigError('keeper', keeper, "'inline' beside provider 'zookeeper'");
+  }
+  if (typeof zookeeper === 'string') parseConnectString(zookeeper, 'zookeeper');
+  if (zookeeper === undefined || typeof zookeeper === 'string') return;
+  for (const name of Object.keys(zookeeper)) {
+    if (!ZOOKEEPER_OPTION_NAMES.includes(name)) {
+      throw new ConfigError('zookeeper', name, `one of ${ZOOKEEPER_OPTION_NAMES.join(', ')}`);
+    }
+  }
+  const { connect, auth, sessionTimeoutMs = 10_000, readyTimeoutMs = 0, port = 1 } = zookeeper;
+  if (typeof connect !== 'string') throw new ConfigError('zookeeper.connect', connect, 'servers such as zk1:2181,zk2:2181/app');
+  parseConnectString(connect, 'zookeeper.connect');
+  if (auth !== undefined) parseAuth(auth, 'zookeeper.auth');
+  if (!(sessionTimeoutMs >= 1_000 && sessionTimeoutMs <= 600_000)) {
+    throw new ConfigError('zookeeper.sessionTimeoutMs', sessionTimeoutMs, 'a number of milliseconds from 1000 to 600000');
+  }
+  if (!(readyTimeoutMs >= 0)) throw new ConfigError('zookeeper.readyTimeoutMs', readyTimeoutMs, 'a number of milliseconds of at least 0');
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) throw new ConfigError('zookeeper.port', port, 'a whole number from 1 to 65535');
 }
 
 function ownTaskId(signal: AbortSignal | undefined): Promise<string> {
@@ -135,41 +235,4 @@ function ownTaskId(signal: AbortSignal | undefined): Promise<string> {
     warn,
     ...(signal && { signal }),
   });
-}
-
-async function acquireByWorker(options: AcquireOptions, store: string | LeaseStore, taskId: string, killOnLoss: boolean): Promise<Lease> {
-  if (typeof store !== 'string' || store.startsWith('memory:')) {
-    throw new ConfigError(
-      'store',
-      typeof store === 'string' ? store : store.url,
-      "the URL of a store outside this process when keeper is 'worker'",
-    );
-  }
-  const { endpoint, region, nodes, durationMs, graceMs, acquireTimeoutMs, signal, onEvent = () => undefined } = options;
-  const { acquireInWorker } = await import('./worker/worker-lease.js');
-  return acquireInWorker({
-    settings: {
-      storeUrl: store,
-      requestTimeoutMs: requestTimeout(durationMs),
-      ...{ endpoint, region, taskId, nodes, durationMs, graceMs, acquireTimeoutMs, killOnLoss },
-    },
-    clock: systemClock,
-    emit: onEvent,
-    signal,
-  });
-}
-
-function open(url: string, { endpoint, region, durationMs }: AcquireOptions): Promise<LeaseStore> {
-  return openStore(url, {
-    clock: systemClock,
-    random: systemRandom,
-    requestTimeoutMs: requestTimeout(durationMs),
-    ...(endpoint !== undefined && { endpoint }),
-    ...(region !== undefined && { region }),
-  });
-}
-
-/** Below the renewal interval, whatever the cluster says later: the engine gives requests up by itself, sooner where it must. */
-function requestTimeout(durationMs = 15_000): number {
-  return Math.min(5_000, durationMs / 3);
 }

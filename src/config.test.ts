@@ -7,7 +7,11 @@ const read = (flags: Partial<Record<SettingName, string>> = {}, env: Record<stri
 
 describe('settings', () => {
   it('have defaults, and leave to the cluster what the cluster decides', () => {
-    expect(read()).toEqual({ store: { kind: 'file', url: 'file:.nodelease', directory: '.nodelease' }, logLevel: 'info' });
+    expect(read()).toEqual({
+      store: { kind: 'file', url: 'file:.nodelease', directory: '.nodelease' },
+      logLevel: 'info',
+      provider: 'store',
+    });
   });
 
   it('can all be given as a flag and as an environment variable alike', () => {
@@ -22,6 +26,15 @@ describe('settings', () => {
       endpoint: 'http://127.0.0.1:9000',
       region: 'eu-central-1',
       'log-level': 'debug',
+      provider: 'store',
+      zookeeper: 'zk1:2181,zk2:2182/app',
+      'zookeeper-auth': 'digest:me:secret',
+      'zookeeper-session-timeout': '6s',
+      'zookeeper-required': 'true',
+      service: 'orders',
+      address: '10.0.0.7',
+      port: '8080',
+      'ready-timeout': '30s',
     };
     for (const left of ['node-id', 'store'] as const) {
       const given = Object.entries(values).filter(([name]) => name !== left && (left === 'node-id' || name !== 'endpoint'));
@@ -98,5 +111,148 @@ describe('settings', () => {
     expect(read({}, env).taskId).toBeUndefined();
     expect(read({}, { NODELEASE_TASK_ID: 'mine' }).taskId).toBe('mine');
     expect(read({ 'task-id': 'mine' }, env).taskId).toBe('mine');
+  });
+});
+
+describe('the settings of discovery', () => {
+  const zookeeper = '127.0.0.1:2181';
+
+  it('are none without --zookeeper', () => {
+    expect(read()).not.toHaveProperty('zookeeper');
+  });
+
+  it('have defaults', () => {
+    expect(read({ zookeeper: 'zk1,zk2:2182/app' }).zookeeper).toEqual({
+      connect: {
+        servers: [
+          { host: 'zk1', port: 2181 },
+          { host: 'zk2', port: 2182 },
+        ],
+        chroot: '/app',
+        text: 'zk1,zk2:2182/app',
+      },
+      required: false,
+      sessionTimeoutMs: 10_000,
+      readyTimeoutMs: 60_000,
+    });
+  });
+
+  it('are read', () => {
+    const flags = {
+      zookeeper: '[::1]:2181',
+      'zookeeper-auth': 'digest:me:a:b',
+      'zookeeper-session-timeout': '2500ms',
+      'zookeeper-required': 'true',
+      service: 'orders',
+      address: 'fe80::1%eth0',
+      port: '65535',
+      'ready-timeout': '0s',
+    };
+    expect(read(flags).zookeeper).toEqual({
+      connect: { servers: [{ host: '::1', port: 2181 }], chroot: '', text: '[::1]:2181' },
+      auth: 'digest:me:a:b',
+      required: true,
+      sessionTimeoutMs: 2_500,
+      service: 'orders',
+      address: 'fe80::1%eth0',
+      port: 65_535,
+      readyTimeoutMs: 0,
+    });
+  });
+
+  const form = '--zookeeper: expected HOST:PORT[,HOST:PORT]...[/CHROOT]';
+  it.each([
+    ['', `${form} (it is empty), got ""`],
+    ['/app', `${form} (no server is named), got "/app"`],
+    [',zk', `${form} (a server is empty), got ",zk"`],
+    ['zk1:2181,', `${form} (a server is empty), got "zk1:2181,"`],
+    ['zk:', `${form} ("" is no port, 1 to 65535), got "zk:"`],
+    ['zk:0', `${form} ("0" is no port, 1 to 65535), got "zk:0"`],
+    ['zk:65536', `${form} ("65536" is no port, 1 to 65535), got "zk:65536"`],
+    ['zk:port', `${form} ("port" is no port, 1 to 65535), got "zk:port"`],
+    [':2181', `${form} ("" is no host), got ":2181"`],
+    ['a b:2181', `${form} ("a b" is no host), got "a b:2181"`],
+    ['1.2.3:2181', `${form} ("1.2.3" is no host), got "1.2.3:2181"`],
+    ['::1', `${form} (the server "::1": an IPv6 address stands in brackets), got "::1"`],
+    ['[::g]:2181', `${form} ("::g" is no host), got "[::g]:2181"`],
+    ['zk:2181/', `${form} (the chroot "/": a path does not end with "/"), got "zk:2181/"`],
+    ['zk:2181/app/', `${form} (the chroot "/app/": a path does not end with "/"), got "zk:2181/app/"`],
+    ['zk:2181//app', `${form} (the chroot "//app": a name is empty), got "zk:2181//app"`],
+    ['zk:2181/app/..', `${form} (the chroot "/app/..": .. is no name), got "zk:2181/app/.."`],
+    ['zk:2181/zookeeper', `${form} (the chroot /zookeeper belongs to the servers), got "zk:2181/zookeeper"`],
+  ])('refuse the connect string %j', (text, message) => {
+    expect(() => read({ zookeeper: text })).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID', message }));
+  });
+
+  const name = 'a name without "/" and control characters, other than "." and ".."';
+  it.each([
+    [{ service: '' }, `--service: expected ${name}, got ""`],
+    [{ service: 'a/b' }, `--service: expected ${name}, got "a/b"`],
+    [{ service: '..' }, `--service: expected ${name}, got ".."`],
+    [{ address: 'http://x' }, '--address: expected a host name or an IP address, without a port, got "http://x"'],
+    [{ address: '' }, '--address: expected a host name or an IP address, without a port, got ""'],
+    [{ port: '0' }, '--port: expected a whole number from 1 to 65535, got "0"'],
+    [{ port: '65536' }, '--port: expected a whole number from 1 to 65535, got "65536"'],
+    [
+      { 'zookeeper-session-timeout': '900ms' },
+      '--zookeeper-session-timeout: expected at least 1s (a session must outlive a short break of the connection), got "900ms"',
+    ],
+    [
+      { 'zookeeper-session-timeout': '11m' },
+      '--zookeeper-session-timeout: expected at most 10m (that long a dead node stays in the tree), got "11m"',
+    ],
+    [{ 'ready-timeout': '25h' }, '--ready-timeout: expected at most 24h, got "25h"'],
+    [{ 'zookeeper-required': 'yes' }, '--zookeeper-required: expected true or false, got "yes"'],
+    [{ provider: 'etcd' }, '--provider: expected store or zookeeper, got "etcd"'],
+  ] satisfies [Partial<Record<SettingName, string>>, string][])('refuse %j', (flags, message) => {
+    expect(() => read({ zookeeper, ...flags })).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID', message }));
+  });
+
+  it.each(['digest:', 'digest:me', 'digest:me:', 'digest::secret', 'plain:me:secret', 'me:secret', 'digest:me:sec\nret'])(
+    'refuse the credentials %j without showing a password',
+    (text) => {
+      const shown = text.startsWith('digest:') ? 'digest:…' : '…';
+      const message = `--zookeeper-auth: expected digest:USER:PASSWORD, the digest scheme being the only one, got "${shown}"`;
+      expect(() => read({ zookeeper, 'zookeeper-auth': text })).toThrow(expect.objectContaining({ message }));
+    },
+  );
+
+  it.each(['zookeeper-session-timeout', 'service', 'address', 'port', 'ready-timeout'] as const)(
+    'are of no use without --zookeeper: the flag --%s is refused, the variable ignored',
+    (setting) => {
+      const value = { 'zookeeper-session-timeout': '5s', service: 'orders', address: 'host', port: '80', 'ready-timeout': '5s' }[setting];
+      expect(() => read({ [setting]: value })).toThrow(
+        `--${setting}: expected --zookeeper beside it (it is of use with discovery only), got "${value}"`,
+      );
+      expect(read({}, { [environmentName(setting)]: value })).not.toHaveProperty('zookeeper');
+    },
+  );
+
+  it('do not show a password that is given without --zookeeper', () => {
+    expect(() => read({ 'zookeeper-auth': 'digest:me:secret' })).toThrow(
+      '--zookeeper-auth: expected --zookeeper beside it (it is of use with discovery only), got "digest:…"',
+    );
+  });
+
+  it('name the variable when it was a variable that was wrong', () => {
+    expect(() => read({}, { NODELEASE_ZOOKEEPER: 'zk:x' })).toThrow(/^NODELEASE_ZOOKEEPER: expected HOST:PORT/);
+    expect(() => read({}, { NODELEASE_ZOOKEEPER: 'zk', NODELEASE_ZOOKEEPER_AUTH: 'secret' })).toThrow(
+      /^NODELEASE_ZOOKEEPER_AUTH: expected digest:USER:PASSWORD.*, got "…"$/,
+    );
+  });
+
+  it('let ZooKeeper give out the node ids, with nothing beside it that is about leases in a store', () => {
+    expect(read({ zookeeper, provider: 'zookeeper' })).toMatchObject({ provider: 'zookeeper', zookeeper: { required: false } });
+    expect(() => read({ provider: 'zookeeper' })).toThrow(
+      '--provider: expected --zookeeper beside it, with the servers that give out the node ids, got "zookeeper"',
+    );
+    const values = { store: 'memory:', nodes: '3', duration: '5s', grace: '1s', 'node-id': '3', region: 'eu', 'ready-timeout': '5s' };
+    for (const [setting, value] of Object.entries(values)) {
+      expect(() => read({ zookeeper, provider: 'zookeeper', [setting]: value })).toThrow(
+        `--${setting}: expected no --provider zookeeper beside it (it is about leases in a store), got "${value}"`,
+      );
+    }
+    // Variables may be there for other programs of the same surroundings.
+    expect(read({ zookeeper, provider: 'zookeeper' }, { NODELEASE_STORE: 'memory:', NODELEASE_NODES: '3' }).provider).toBe('zookeeper');
   });
 });

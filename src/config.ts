@@ -2,13 +2,16 @@ import { ConfigError } from './errors.js';
 import { leastGraceMs } from './lease/lease-state.js';
 import { ordinalOf } from './lease/static-lease.js';
 import { parseStoreUrl, type StoreUrl } from './store/store-url.js';
+import { parseAuth } from './zookeeper/access.js';
+import { type ConnectString, parseConnectString } from './zookeeper/connect-string.js';
+import { checkZnodeName } from './zookeeper/znode-path.js';
 
 /** One setting of the command line: the flag `--<name>`, and the environment variable of the same name. */
 export interface SettingSpec {
   /** Without the leading dashes: `task-id` is `--task-id` and `NODELEASE_TASK_ID`. */
   readonly name: SettingName;
-  /** What the value is, for the help: `url`, `duration`. */
-  readonly argument: string;
+  /** What the value is, for the help: `url`, `duration`; absent for a switch, which is on or off. */
+  readonly argument?: string;
   /** One line for the help. */
   readonly description: string;
 }
@@ -24,6 +27,15 @@ export type SettingName =
   | 'node-id'
   | 'endpoint'
   | 'region'
+  | 'provider'
+  | 'zookeeper'
+  | 'zookeeper-auth'
+  | 'zookeeper-session-timeout'
+  | 'zookeeper-required'
+  | 'service'
+  | 'address'
+  | 'port'
+  | 'ready-timeout'
   | 'log-level';
 
 /** Every setting, in the order of the help. */
@@ -45,6 +57,27 @@ export const SETTINGS: readonly SettingSpec[] = [
   },
   { name: 'endpoint', argument: 'url', description: 'the server of an S3-compatible store (default: AWS)' },
   { name: 'region', argument: 'name', description: 'the region of the S3 bucket (default: what the AWS environment says)' },
+  {
+    name: 'provider',
+    argument: 'name',
+    description: 'where node ids come from: store, or zookeeper for ids that last as long as a ZooKeeper session (default: store)',
+  },
+  { name: 'zookeeper', argument: 'servers', description: 'ZooKeeper servers and chroot for discovery: HOST:PORT[,HOST:PORT]...[/CHROOT]' },
+  { name: 'zookeeper-auth', argument: 'digest', description: 'credentials for ZooKeeper: digest:USER:PASSWORD (default: none)' },
+  {
+    name: 'zookeeper-session-timeout',
+    argument: 'time',
+    description: 'how long a ZooKeeper session outlives its connection, 1s to 10m (default: 10s)',
+  },
+  { name: 'zookeeper-required', description: 'fail at the start when ZooKeeper cannot be reached, instead of working without it' },
+  { name: 'service', argument: 'name', description: 'the service to announce this node under' },
+  { name: 'address', argument: 'host', description: 'the address to announce' },
+  { name: 'port', argument: 'n', description: 'the port to announce, 1 to 65535' },
+  {
+    name: 'ready-timeout',
+    argument: 'time',
+    description: 'how long to wait, after taking over an expired lease, until all other nodes know of it (default: 60s)',
+  },
   { name: 'log-level', argument: 'level', description: 'trace, debug, info, warn, error, fatal or silent (default: info)' },
 ];
 
@@ -79,8 +112,32 @@ export interface Settings {
   readonly acquireTimeoutMs?: number;
   readonly endpoint?: string;
   readonly region?: string;
+  /** @default store */
+  readonly provider: NodeIdProvider;
+  /** Present when there is discovery. */
+  readonly zookeeper?: ZooKeeperSettings;
   /** @default info */
   readonly logLevel: LogLevel;
+}
+
+/** Where node ids come from. */
+export type NodeIdProvider = 'store' | 'zookeeper';
+
+/** How to reach ZooKeeper, and what to announce there. */
+export interface ZooKeeperSettings {
+  readonly connect: ConnectString;
+  /** `digest:user:password`. */
+  readonly auth?: string;
+  /** How long a session outlives its connection, 1,000 to 600,000. The servers may grant another. @default 10000 */
+  readonly sessionTimeoutMs: number;
+  /** Fails the start when ZooKeeper cannot be reached. */
+  readonly required: boolean;
+  /** A znode's name. */
+  readonly service?: string;
+  readonly address?: string;
+  readonly port?: number;
+  /** How long a node that took over an expired lease waits until the others know of it. @default 60000 */
+  readonly readyTimeoutMs: number;
 }
 
 /** How long a lease lasts where nobody says otherwise, in milliseconds. */
@@ -119,6 +176,8 @@ export function readSettings(sources: SettingSources): Settings {
   const endpoint = read('endpoint', checkEndpoint);
   const region = read('region', checkRegion);
   const logLevel = read('log-level', checkLogLevel) ?? 'info';
+  const provider = read('provider', checkProvider) ?? 'store';
+  const zookeeper = readZooKeeper(sources, read);
 
   const graceGiven = find(sources, 'grace');
   const least = leastGraceMs(durationMs ?? DEFAULT_DURATION_MS);
@@ -148,9 +207,13 @@ export function readSettings(sources: SettingSources): Settings {
     throw new ConfigError(endpointGiven.label, endpointGiven.text, `no endpoint with the store ${store.url} (only s3: has one)`);
   }
 
+  checkProviderBeside(sources, provider, zookeeper !== undefined);
+
   return {
     store,
     logLevel,
+    provider,
+    ...(zookeeper !== undefined && { zookeeper }),
     ...(nodeId !== undefined && { nodeId }),
     ...(nodes !== undefined && { nodes }),
     ...(durationMs !== undefined && { durationMs }),
@@ -161,6 +224,75 @@ export function readSettings(sources: SettingSources): Settings {
     ...(region !== undefined && { region }),
   };
 }
+
+/** Reads one setting, where it is given. */
+type Read = <T>(name: SettingName, parse: (text: string, label: string) => T) => T | undefined;
+
+/** What is of no use without `zookeeper`. */
+const DISCOVERY_SETTINGS: readonly SettingName[] = [
+  'zookeeper-auth',
+  'zookeeper-session-timeout',
+  'zookeeper-required',
+  'service',
+  'address',
+  'port',
+  'ready-timeout',
+];
+
+function readZooKeeper(sources: SettingSources, read: Read): ZooKeeperSettings | undefined {
+  const connect = read('zookeeper', parseConnectString);
+  const auth = read('zookeeper-auth', (text, label) => {
+    parseAuth(text, label);
+    return text;
+  });
+  const sessionTimeoutMs = read('zookeeper-session-timeout', (text, label) =>
+    duration(text, label, {
+      least: [1_000, 'at least 1s (a session must outlive a short break of the connection)'],
+      most: [600_000, 'at most 10m (that long a dead node stays in the tree)'],
+    }),
+  );
+  const required = read('zookeeper-required', onOrOff) ?? false;
+  const service = read('service', (text, label) => {
+    checkZnodeName(text, label);
+    return text;
+  });
+  const address = read('address', checkAddress);
+  const port = read('port', (text, label) => integer(text, label, 1, 65_535));
+  const readyTimeoutMs = read('ready-timeout', (text, label) => duration(text, label, { most: [86_400_000, 'at most 24h'] }));
+  if (connect === undefined) {
+    // Variables may be there for other programs of the same surroundings; a flag is meant for this one.
+    const useless = DISCOVERY_SETTINGS.map((name) => find(sources, name)).find((given) => given?.flag);
+    if (useless) throw new ConfigError(useless.label, secretive(useless), '--zookeeper beside it (it is of use with discovery only)');
+    return undefined;
+  }
+  return {
+    connect,
+    required,
+    sessionTimeoutMs: sessionTimeoutMs ?? 10_000,
+    readyTimeoutMs: readyTimeoutMs ?? 60_000,
+    ...(auth !== undefined && { auth }),
+    ...(service !== undefined && { service }),
+    ...(address !== undefined && { address }),
+    ...(port !== undefined && { port }),
+  };
+}
+
+/** A password does not belong into a log. */
+function secretive({ label, text }: Given): string {
+  return label === '--zookeeper-auth' ? 'digest:…' : text;
+}
+
+/** `--provider zookeeper` needs ZooKeeper, and nothing that is about leases in a store. */
+function checkProviderBeside(sources: SettingSources, provider: NodeIdProvider, hasZooKeeper: boolean): void {
+  const given = find(sources, 'provider');
+  if (given === undefined || provider === 'store') return;
+  if (!hasZooKeeper) throw new ConfigError(given.label, given.text, '--zookeeper beside it, with the servers that give out the node ids');
+  const useless = STORE_ONLY.map((name) => find(sources, name)).find((other) => other?.flag);
+  if (useless) throw new ConfigError(useless.label, useless.text, `no ${given.label} zookeeper beside it (it is about leases in a store)`);
+}
+
+/** What only leases in a store have. */
+const STORE_ONLY: readonly SettingName[] = ['store', 'nodes', 'duration', 'grace', 'node-id', 'endpoint', 'region', 'ready-timeout'];
 
 /** A value, and the name under which its user knows it. */
 interface Given {
@@ -229,6 +361,21 @@ function checkEndpoint(text: string, label: string): string {
 
 function checkRegion(text: string, label: string): string {
   if (!/^[a-z0-9-]{1,64}$/.test(text)) throw new ConfigError(label, text, 'the name of a region such as eu-central-1');
+  return text;
+}
+
+function checkProvider(text: string, label: string): NodeIdProvider {
+  if (text !== 'store' && text !== 'zookeeper') throw new ConfigError(label, text, 'store or zookeeper');
+  return text;
+}
+
+function onOrOff(text: string, label: string): boolean {
+  if (text !== 'true' && text !== 'false') throw new ConfigError(label, text, 'true or false');
+  return text === 'true';
+}
+
+function checkAddress(text: string, label: string): string {
+  if (!/^[A-Za-z0-9._:%-]{1,255}$/.test(text)) throw new ConfigError(label, text, 'a host name or an IP address, without a port');
   return text;
 }
 

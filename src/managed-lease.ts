@@ -1,4 +1,5 @@
 import type { Clock } from './clock.js';
+import type { Discovery } from './discovery/discovery.js';
 import type { Lease, LeaseLostError } from './lease/lease.js';
 import { graceAfterLoss } from './lease/loss.js';
 import { sleepUntil } from './lease/sleep-until.js';
@@ -14,16 +15,31 @@ export interface ManagedLeaseOptions {
   readonly onLost: LossPolicy;
   /** Ends the process with that code. */
   readonly exit: (code: number) => void;
+  /** Where the lease is announced, if anywhere. */
+  readonly discovery?: Discovery | undefined;
+  /** Takes the node out of the discovery tree, before its id is given back. */
+  readonly leave?: () => Promise<void>;
   /** Gives up what was opened for this lease. */
   readonly close: () => Promise<void>;
 }
 
+/** A lease that looks after its surroundings. */
+export interface ManagedLease extends Lease {
+  /** The node in the discovery tree; undefined without ZooKeeper. */
+  readonly discovery: Discovery | undefined;
+}
+
 /** The lease with its surroundings: the store that was opened for it is closed with it, and its loss is acted upon. */
-export function manage(lease: Lease, options: ManagedLeaseOptions): Lease {
-  const { clock, onLost, exit, close } = options;
+export function manage(lease: Lease, options: ManagedLeaseOptions): ManagedLease {
+  const { clock, onLost, exit, discovery, leave = async () => undefined, close } = options;
   let ending: Promise<void> | undefined;
+  const end = async () => {
+    await leave();
+    await lease.release();
+    await close();
+  };
   const release = () => {
-    ending ??= lease.release().then(close);
+    ending ??= end();
     return ending;
   };
   const actOnLoss = () => {
@@ -37,6 +53,7 @@ export function manage(lease: Lease, options: ManagedLeaseOptions): Lease {
     id: lease.id,
     version: lease.version,
     taskId: lease.taskId,
+    discovery,
     signal: lease.signal,
     get deadline() {
       return lease.deadline;

@@ -21,6 +21,15 @@ describe('the command line', () => {
     ['--nodes 0', ['run', '--nodes', '0', '--', 'true'], /--nodes: expected a whole number from 1 to 65528, got "0"/],
     ['--duration 10ms', ['run', '--duration', '10ms', '--', 'true'], /--duration: expected at least 1s .*, got "10ms"/],
     ['a malformed store URL', ['run', '--store', 's3:/bucket', '--', 'true'], /--store: expected .*, got "s3:\/bucket"/],
+    ['discovery alone', ['discovery'], /no command given: see nodelease discovery --help/],
+    ['an unknown command of discovery', ['discovery', 'lss'], /unknown command 'lss'.*Did you mean ls/],
+    ['discovery without ZooKeeper', ['discovery', 'ls'], /no ZooKeeper given: expected --zookeeper HOST:PORT/],
+    [
+      'status with half of the settings of ZooKeeper',
+      ['status', '--zookeeper-auth', 'digest:a:b'],
+      /--zookeeper-auth: expected --zookeeper beside it/,
+    ],
+    ['doctor with a malformed connect string', ['doctor', '--zookeeper', 'zk:0'], /--zookeeper: expected .*, got "zk:0"/],
   ])('answers %s with one line and exit code 64', async (_, args, line) => {
     const { code, stdout, stderr } = await run(args);
     expect(stderr).toMatch(new RegExp(`^nodelease: .*${line.source}.*\n$`));

@@ -1,5 +1,5 @@
 import { Command, CommanderError, Option } from 'commander';
-import { environmentName, readSettings, SETTINGS, type SettingName, type Settings } from '../config.js';
+import { environmentName, readSettings, SETTINGS, type SettingName, type Settings, type ZooKeeperSettings } from '../config.js';
 import { ConfigError } from '../errors.js';
 import { ExitCode } from './exit-codes.js';
 import type { Io } from './io.js';
@@ -52,11 +52,11 @@ export async function runCommandLine(args: readonly string[], io: Io, version: s
     .option('--watch', 'look again every second, until interrupted')
     .option('--all', 'show all node ids, also where they do not fit the terminal')
     .action(async ({ json = false, watch = false, all = false }: Flags<'json' | 'watch' | 'all'>) => {
-      const settings = settingsOf(status, io, STORE_SETTINGS);
+      const settings = settingsOf(status, io, LOOK_SETTINGS);
       const { statusCommand } = await import('./status-command.js');
       exitCode = await statusCommand({ json, watch, all }, settings, io);
     });
-  addSettings(status, STORE_SETTINGS);
+  addSettings(status, LOOK_SETTINGS);
 
   const release = addCommand(program, io, 'release', 'take a node id away from its holder')
     .argument('<id>', 'the node id')
@@ -69,14 +69,34 @@ export async function runCommandLine(args: readonly string[], io: Io, version: s
     });
   addSettings(release, STORE_SETTINGS);
 
-  const doctor = addCommand(program, io, 'doctor', 'prove that the store keeps its conditions, and look for damage')
+  const doctor = addCommand(program, io, 'doctor', 'prove that the store keeps its conditions, look for damage, and examine ZooKeeper')
     .option('--json', 'one JSON object, on one line')
     .action(async ({ json = false }: Flags<'json'>) => {
-      const settings = settingsOf(doctor, io, STORE_SETTINGS);
+      const settings = settingsOf(doctor, io, LOOK_SETTINGS);
       const { doctorCommand } = await import('./doctor-command.js');
       exitCode = await doctorCommand({ json }, settings, io);
     });
-  addSettings(doctor, STORE_SETTINGS);
+  addSettings(doctor, LOOK_SETTINGS);
+
+  const discovery = addCommand(program, io, 'discovery', 'look into the discovery tree in ZooKeeper');
+  const list = addCommand(discovery, io, 'ls', 'show the nodes, services and endpoints that are announced')
+    .argument('[path]', 'only what stands there, such as /discovery/nodes')
+    .option('--json', 'one JSON object, on one line')
+    .action(async (path: string | undefined, { json = false }: Flags<'json'>) => {
+      const settings = withZooKeeper(settingsOf(list, io, ZOOKEEPER_SETTINGS));
+      const { listDiscoveryCommand } = await import('./discovery-command.js');
+      exitCode = await listDiscoveryCommand(path, { json }, settings, io);
+    });
+  addSettings(list, ZOOKEEPER_SETTINGS);
+
+  const watch = addCommand(discovery, io, 'watch', 'show what is announced, and then every change, until interrupted')
+    .option('--json', 'one JSON object for each change, on one line')
+    .action(async ({ json = false }: Flags<'json'>) => {
+      const settings = withZooKeeper(settingsOf(watch, io, ZOOKEEPER_SETTINGS));
+      const { watchDiscoveryCommand } = await import('./discovery-command.js');
+      exitCode = await watchDiscoveryCommand({ json }, settings, io);
+    });
+  addSettings(watch, ZOOKEEPER_SETTINGS);
 
   addCommand(program, io, 'demo', 'run a local fleet on the embedded store, to see it work')
     .option('--once', 'end when one take-over has been shown')
@@ -87,6 +107,7 @@ export async function runCommandLine(args: readonly string[], io: Io, version: s
 
   try {
     if (own.length === 0) throw new UsageError('no command given: see nodelease --help');
+    if (own.length === 1 && own[0] === 'discovery') throw new UsageError('no command given: see nodelease discovery --help');
     await program.parseAsync([...own], { from: 'user' });
     return exitCode;
   } catch (error) {
@@ -99,6 +120,10 @@ export async function runCommandLine(args: readonly string[], io: Io, version: s
 
 /** What a command that looks at a store needs to know. */
 const STORE_SETTINGS: readonly SettingName[] = ['store', 'endpoint', 'region', 'log-level'];
+/** What a command that looks at ZooKeeper needs to know. */
+const ZOOKEEPER_SETTINGS: readonly SettingName[] = ['zookeeper', 'zookeeper-auth', 'zookeeper-session-timeout', 'log-level'];
+/** What a command needs to know that looks at a store and, where there is one, at ZooKeeper. */
+const LOOK_SETTINGS: readonly SettingName[] = [...STORE_SETTINGS, ...ZOOKEEPER_SETTINGS];
 const INIT_SETTINGS: readonly SettingName[] = ['nodes', 'duration', 'grace', ...STORE_SETTINGS];
 
 /** Options without a value, as commander hands them over. */
@@ -107,8 +132,15 @@ type Flags<Name extends string> = { readonly [name in Name]?: boolean };
 /** The command line as a whole is wrong, rather than one setting. */
 class UsageError extends Error {}
 
-function addCommand(program: Command, io: Io, name: string, description: string): Command {
-  const command = program.command(name).description(description).allowExcessArguments(false);
+/** For the commands that are about nothing else. */
+function withZooKeeper(settings: Settings): Settings & { readonly zookeeper: ZooKeeperSettings } {
+  const { zookeeper } = settings;
+  if (zookeeper !== undefined) return { ...settings, zookeeper };
+  throw new UsageError('no ZooKeeper given: expected --zookeeper HOST:PORT[,HOST:PORT]...[/CHROOT], or NODELEASE_ZOOKEEPER');
+}
+
+function addCommand(parent: Command, io: Io, name: string, description: string): Command {
+  const command = parent.command(name).description(description).allowExcessArguments(false);
   settleOutput(command, io);
   return command;
 }
@@ -136,7 +168,8 @@ function settleOutput(command: Command, io: Io, hint = ''): void {
 function addSettings(command: Command, names?: readonly SettingName[]): void {
   for (const { name, argument, description } of SETTINGS) {
     if (names && !names.includes(name)) continue;
-    command.addOption(new Option(`--${name} <${argument}>`, `${description} [${environmentName(name)}]`));
+    const flags = argument === undefined ? `--${name}` : `--${name} <${argument}>`;
+    command.addOption(new Option(flags, `${description} [${environmentName(name)}]`));
   }
 }
 
@@ -147,6 +180,7 @@ function settingsOf(command: Command, { env: surroundings, hostname }: Io, names
   for (const { name } of SETTINGS) {
     const value = given[new Option(`--${name}`).attributeName()];
     if (typeof value === 'string') flags[name] = value;
+    else if (value === true) flags[name] = 'true';
   }
   const env = names ? Object.fromEntries(names.map(environmentName).map((name) => [name, surroundings[name]])) : surroundings;
   return readSettings({ flags, env, hostname });

@@ -4,6 +4,7 @@ import type { ProbeReport, ProbeStatus } from '../store/probe-report.js';
 import { type Damage, damageOf } from './damage.js';
 import { formatSetting, formatSpan } from './span.js';
 import { type ClusterReport, clusterReport } from './status-report.js';
+import type { ZooKeeperDiagnosis } from './zookeeper-diagnosis.js';
 
 /** One line of what `doctor` found. */
 export interface Finding {
@@ -19,8 +20,9 @@ export interface Finding {
 /** What `doctor --json` prints: every field is always there, null where there is nothing to say. */
 export interface Diagnosis {
   readonly store: string;
-  /** False: at least one finding is a fault. */
+  /** False: at least one finding, of the store or of ZooKeeper, is a fault. */
   readonly ok: boolean;
+  /** On the store, and what is in it. */
   readonly findings: readonly Finding[];
   /** The median time of a request, in milliseconds; null when the store could not be probed. */
   readonly latencyMs: number | null;
@@ -29,6 +31,8 @@ export interface Diagnosis {
   /** Null when there is no cluster, or it could not be read. */
   readonly cluster: ClusterReport | null;
   readonly damaged: readonly Damage[];
+  /** Null when there is no discovery. */
+  readonly zookeeper: ZooKeeperDiagnosis | null;
 }
 
 /** A month of 30 days, in milliseconds. */
@@ -102,17 +106,22 @@ function costFinding(durationMs: number): Finding {
 export function diagnosis(
   store: string,
   findings: readonly Finding[],
-  facts: { readonly probe: ProbeReport | undefined; readonly status: ClusterStatus | undefined },
+  facts: {
+    readonly probe: ProbeReport | undefined;
+    readonly status: ClusterStatus | undefined;
+    readonly zookeeper?: ZooKeeperDiagnosis | undefined;
+  },
 ): Diagnosis {
   const offset = facts.probe?.clockOffsetMs;
   return {
     store,
-    ok: findings.every(({ status }) => status !== 'fault'),
+    ok: findings.every(({ status }) => status !== 'fault') && facts.zookeeper?.ok !== false,
     findings,
     latencyMs: facts.probe?.latencyMs ?? null,
     clockOffsetMs:
       offset && Number.isFinite(offset.min) && Number.isFinite(offset.max) ? [Math.floor(offset.min), Math.ceil(offset.max)] : null,
     cluster: facts.status ? clusterReport(facts.status.cluster) : null,
     damaged: facts.status === undefined ? [] : damageOf(facts.status),
+    zookeeper: facts.zookeeper ?? null,
   };
 }

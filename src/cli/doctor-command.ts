@@ -3,12 +3,14 @@ import { explain, NodeLeaseError } from '../errors.js';
 import { type ClusterStatus, inspectCluster } from '../lease/inspect.js';
 import type { StoreSession } from '../lease/store-session.js';
 import { type ProbeOptions, type ProbeReport, probeStore } from '../store/probe.js';
+import { counted } from './counted.js';
 import { clusterFindings, type Diagnosis, diagnosis, type Finding, probeFindings } from './diagnosis.js';
 import { ExitCode } from './exit-codes.js';
 import { type Paint, paintFor, printable } from './ink.js';
 import type { Io } from './io.js';
 import { SignalRelay } from './signal-relay.js';
 import { complain, onStore } from './store-command.js';
+import { examineZooKeeper, type ZooKeeperDiagnosis } from './zookeeper-diagnosis.js';
 
 /** How `doctor` shows what it finds. */
 export interface DoctorOptions {
@@ -16,14 +18,17 @@ export interface DoctorOptions {
 }
 
 /**
- * `nodelease doctor`: proves that the store keeps its conditions, and looks for damage. Safe beside running tasks; its scratch objects are
- * removed, also when it is interrupted. Resolves to the exit code.
+ * `nodelease doctor`: proves that the store keeps its conditions, looks for damage, and examines ZooKeeper where that is used. Safe beside
+ * running tasks; its scratch objects and znodes are removed, also when it is interrupted. Resolves to the exit code.
  */
 export function doctorCommand(options: DoctorOptions, settings: Settings, io: Io): Promise<number> {
   return onStore(settings, io, async (session) => {
     const signals = new SignalRelay(io.signals);
     try {
-      return showDiagnosis(await examine(session, { ...io, signal: signals.interrupted }), options, io);
+      const signal = signals.interrupted;
+      const { zookeeper: discovery } = settings;
+      const look = discovery && (() => examineZooKeeper(discovery, io, signal));
+      return showDiagnosis(await examine(session, { ...io, signal }, look), options, io);
     } finally {
       signals.close();
     }
@@ -31,11 +36,15 @@ export function doctorCommand(options: DoctorOptions, settings: Settings, io: Io
 }
 
 /**
- * Examines a store. What it finds, the failures of the store included, are findings.
+ * Examines a store, and ZooKeeper where there is discovery. What it finds, their failures included, are findings.
  *
  * @throws `options.signal.reason` when it aborts
  */
-export async function examine(session: StoreSession, options: ProbeOptions): Promise<Diagnosis> {
+export async function examine(
+  session: StoreSession,
+  options: ProbeOptions,
+  lookAtZooKeeper?: () => Promise<ZooKeeperDiagnosis>,
+): Promise<Diagnosis> {
   const { store } = session;
   const findings: Finding[] = [];
   let probe: ProbeReport | undefined;
@@ -56,7 +65,7 @@ export async function examine(session: StoreSession, options: ProbeOptions): Pro
     }
   }
   options.signal?.throwIfAborted();
-  return diagnosis(store.url, findings, { probe, status });
+  return diagnosis(store.url, findings, { probe, status, zookeeper: await lookAtZooKeeper?.() });
 }
 
 function failure(id: string, title: string, error: unknown, signal: AbortSignal | undefined): Finding {
@@ -67,18 +76,31 @@ function failure(id: string, title: string, error: unknown, signal: AbortSignal 
 
 /** Shows a diagnosis. Returns the exit code; the faults stand on standard error, too, in one line. */
 export function showDiagnosis(result: Diagnosis, { json }: DoctorOptions, io: Io): number {
+  const { zookeeper } = result;
   if (json) io.stdout(`${JSON.stringify(result)}\n`);
   else {
     const paint = paintFor(io.screen()?.color ?? false);
     io.stdout(`The store ${printable(result.store)}\n`);
     for (const finding of result.findings) io.stdout(`${findingLine(finding, paint)}\n`);
-    const warnings = result.findings.filter(({ status }) => status === 'warning').length;
-    if (result.ok) io.stdout(warnings === 0 ? 'All is well.\n' : `No faults, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}.\n`);
+    if (zookeeper !== null) io.stdout(`ZooKeeper at ${printable(zookeeper.zookeeper)}\n`);
+    for (const finding of zookeeper?.findings ?? []) io.stdout(`${findingLine(finding, paint)}\n`);
+    const warnings = [...result.findings, ...(zookeeper?.findings ?? [])].filter(({ status }) => status === 'warning').length;
+    if (result.ok) io.stdout(warnings === 0 ? 'All is well.\n' : `No faults, ${counted(warnings, 'warning')}.\n`);
   }
   if (result.ok) return ExitCode.ok;
-  const faults = result.findings.filter(({ status }) => status === 'fault').map(({ detail }) => detail);
-  complain(io, `${result.store}: ${faults.length} ${faults.length === 1 ? 'fault' : 'faults'}: ${faults.join('; ')}`);
+  const faults = [
+    faultsOf(result.store, result.findings),
+    zookeeper === null ? '' : faultsOf(`ZooKeeper at ${zookeeper.zookeeper}`, zookeeper.findings),
+  ];
+  complain(io, faults.filter((text) => text !== '').join('; '));
   return ExitCode.storeUnusable;
+}
+
+/** Empty where there are none. */
+function faultsOf(subject: string, findings: readonly Finding[]): string {
+  const faults = findings.filter(({ status }) => status === 'fault');
+  const texts = faults.map(({ id, title, detail }) => (id === 'zookeeper-server' ? `${title}: ${detail}` : detail));
+  return faults.length === 0 ? '' : `${subject}: ${counted(faults.length, 'fault')}: ${texts.join('; ')}`;
 }
 
 function findingLine({ title, status, detail }: Finding, paint: Paint): string {

@@ -1,4 +1,6 @@
-import type { Settings } from '../config.js';
+import type { Settings, ZooKeeperSettings } from '../config.js';
+import type { DiscoveredLease, Discoverer } from '../discovery/discoverer.js';
+import type { TenureOrigin } from '../discovery/discovery.js';
 import { ConfigError, explain } from '../errors.js';
 import type { Lease, LeaseListener } from '../lease/lease.js';
 import type { LeaseStore } from '../store/lease-store.js';
@@ -20,6 +22,8 @@ export type Command = readonly [file: string, ...args: string[]];
 const REQUEST_TIMEOUT_MS = 5_000;
 /** How long the release may hold up the exit, in milliseconds. */
 const RELEASE_LIMIT_MS = 5_000;
+/** How long taking the node out of the discovery tree may hold up the release, in milliseconds. */
+const WITHDRAW_LIMIT_MS = 1_500;
 /** How long the closing of the store may hold up the exit, in milliseconds. */
 const CLOSE_LIMIT_MS = 500;
 
@@ -59,6 +63,10 @@ export async function runCommand(command: Command, settings: Settings, io: Io): 
 /** One run, from acquiring to releasing. */
 class Run {
   #guard: Guard | undefined;
+  #discoverer: Discoverer | undefined;
+  #origin: TenureOrigin = 'static';
+  /** False while work that relies on the node id may be left. */
+  #workEnded = true;
   #log: Logger;
 
   constructor(
@@ -77,15 +85,43 @@ class Run {
     if (io.processId === 1) this.#log.warn('node as process 1 collects no orphaned processes: start the nodelease script by its own name');
     const taskId = settings.taskId ?? (await defaultTaskId({ ...io, signal, warn: (message) => this.#log.warn(message) }));
     this.#log = this.#log.child({ taskId });
-    if (settings.nodeId !== undefined) {
-      const { staticLease } = await import('../lease/static-lease.js');
-      signal.throwIfAborted();
-      this.#log.info({ nodeId: settings.nodeId }, `node id ${settings.nodeId} is fixed: no lease, no store`);
-      return this.#hold(staticLease({ id: settings.nodeId, taskId }));
+    if (settings.zookeeper === undefined) return this.#lease(taskId);
+    this.#discoverer = await this.#openDiscoverer(settings.zookeeper);
+    try {
+      await this.#discoverer.connected(signal);
+      return await this.#lease(taskId);
+    } finally {
+      // A node id that lives by the session is free as soon as that ends: while work is left, it has to run out by itself.
+      if (settings.provider === 'store' || this.#workEnded) await this.#discoverer.close();
     }
+  }
+
+  /** Begins to connect to ZooKeeper, while the node id is being acquired. */
+  async #openDiscoverer(settings: ZooKeeperSettings): Promise<Discoverer> {
+    const { service, address, port, ...session } = settings;
+    const { clock, random } = this.io;
+    const { Discoverer } = await import('../discovery/discoverer.js');
+    const { discoveryLog } = await import('./discovery-log.js');
+    return new Discoverer({ ...session, announcement: { service, address, port }, clock, random, onEvent: discoveryLog(this.#log) });
+  }
+
+  /** Gets the node id from wherever it comes, and holds it. */
+  async #lease(taskId: string): Promise<number> {
+    const { nodeId, provider } = this.settings;
+    if (nodeId !== undefined) {
+      const { staticLease } = await import('../lease/static-lease.js');
+      this.signals.interrupted.throwIfAborted();
+      this.#log.info({ nodeId }, `node id ${nodeId} is fixed: no lease, no store`);
+      return this.#hold(staticLease({ id: nodeId, taskId }), { leases: undefined, announcesNode: true });
+    }
+    if (provider === 'zookeeper') return this.#hold(await this.#allocate(taskId), { leases: undefined, announcesNode: false });
     const store = await this.#openStore();
     try {
-      return await this.#hold(await this.#acquire(store, taskId));
+      const lease = await this.#acquire(store, taskId);
+      const { inspectCluster } = await import('../lease/inspect.js');
+      const { StoreSession } = await import('../lease/store-session.js');
+      const session = new StoreSession(store, this.io.clock, REQUEST_TIMEOUT_MS);
+      return await this.#hold(lease, { leases: () => inspectCluster(session), announcesNode: true });
     } finally {
       await this.#within(CLOSE_LIMIT_MS, store.close(), 'closing the store');
     }
@@ -110,29 +146,47 @@ class Run {
   async #acquire(store: LeaseStore, taskId: string): Promise<Lease> {
     const { nodes, durationMs, graceMs, acquireTimeoutMs } = this.settings;
     const { clock, random } = this.io;
-    const report = leaseLog(this.#log);
-    const onEvent: LeaseListener = (event) => {
-      // The guard first: it must not learn of the new deadline late because somebody does not read the log.
-      if (event.type === 'renewed') this.#guard?.extend(event.deadline);
-      report(event);
-    };
     const { acquireLease } = await import('../lease/acquire-lease.js');
     const signal = this.signals.interrupted;
+    const onEvent = this.#listener();
     return acquireLease({ store, clock, random, taskId, nodes, durationMs, graceMs, acquireTimeoutMs, signal, onEvent });
   }
 
+  /** A node id from ZooKeeper alone. */
+  async #allocate(taskId: string): Promise<Lease> {
+    const { zookeeper, fields: data } = this.#discoverer as Discoverer;
+    const { acquireTimeoutMs } = this.settings;
+    const { clock, random } = this.io;
+    const { acquireFromZooKeeper } = await import('../discovery/allocation/acquire-from-zookeeper.js');
+    const signal = this.signals.interrupted;
+    return acquireFromZooKeeper({ zookeeper, clock, random, taskId, acquireTimeoutMs, signal, data, onEvent: this.#listener() });
+  }
+
+  #listener(): LeaseListener {
+    const report = leaseLog(this.#log);
+    return (event) => {
+      // The guard first: it must not learn of the new deadline late because somebody does not read the log.
+      if (event.type === 'renewed') this.#guard?.extend(event.deadline);
+      else if (event.type === 'acquired') this.#origin = event.from;
+      report(event);
+    };
+  }
+
   /** Runs the command while the lease is held, and releases it once the work has ended. */
-  async #hold(lease: Lease): Promise<number> {
-    let workEnded = true;
+  async #hold(lease: Lease, facts: Pick<DiscoveredLease, 'leases' | 'announcesNode'>): Promise<number> {
     try {
       this.signals.interrupted.throwIfAborted();
-      workEnded = false;
+      await this.#discoverer?.start({ lease, origin: this.#origin, ...facts }, this.signals.interrupted);
+      this.signals.interrupted.throwIfAborted();
+      this.#workEnded = false;
       const result = await this.#supervise(lease);
-      workEnded = result.workEnded;
+      this.#workEnded = result.workEnded;
       return result.exitCode;
     } finally {
+      // Out of the tree first: nobody should be sent to a node id that another task may have by then.
+      if (this.#discoverer) await this.#within(WITHDRAW_LIMIT_MS, this.#discoverer.leave(), 'leaving the discovery tree');
       // A lost lease has nothing left to release.
-      if (workEnded && lease.isValid()) await this.#within(RELEASE_LIMIT_MS, lease.release(), 'the release');
+      if (this.#workEnded && lease.isValid()) await this.#within(RELEASE_LIMIT_MS, lease.release(), 'the release');
     }
   }
 

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { capturedIo } from '../../test/support/captured-io.js';
 import { seededRandom, settled, VirtualClock } from '../../test/support/virtual-clock.js';
 import { initializeCluster } from '../lease/initialize.js';
+import { inspectCluster } from '../lease/inspect.js';
 import { nativeCodec } from '../lease/lease-codec.js';
 import type { HeldLease } from '../lease/lease-state.js';
 import { StoreSession } from '../lease/store-session.js';
@@ -10,7 +11,9 @@ import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { type MemoryIntercept, MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
 import type { Screen } from './io.js';
 import { showStatus, watchStatus } from './status-command.js';
-import type { StatusReport } from './status-report.js';
+import type { DiscoveryStatus } from './status-discovery.js';
+import { type StatusReport, statusReport } from './status-report.js';
+import { statusTable } from './status-table.js';
 
 const once = { json: false, watch: false, all: false };
 const terminal: Screen = { columns: 80, rows: 24, color: true };
@@ -98,6 +101,7 @@ describe('nodelease status', () => {
     expect(report).toMatchObject({
       store: 'memory:',
       cluster: { size: 5, durationMs: 15_000, graceMs: 1_000, idWidth: 8, bootstrapped: true },
+      discovery: null,
     });
     expect(report.nodes[1]).toEqual({
       id: 1,
@@ -130,7 +134,7 @@ describe('nodelease status', () => {
     expect(io.answer()).toMatch(/^There is no cluster at memory: yet: .*nodelease init.*nodelease run.*\n$/);
     const json = capturedIo();
     expect(await showStatus(session, { ...once, json: true }, json)).toBe(0);
-    expect(JSON.parse(json.answer())).toEqual({ store: 'memory:', cluster: null, nodes: [] });
+    expect(JSON.parse(json.answer())).toEqual({ store: 'memory:', cluster: null, nodes: [], discovery: null });
   });
 
   it('uses colours on a terminal that has them, and nowhere else', async () => {
@@ -165,6 +169,75 @@ describe('nodelease status', () => {
     await showStatus(session, once, io);
     expect(io.answer().trimEnd().split('\n')).toHaveLength(302);
     expect(io.answer()).toContain('x'.repeat(100));
+  });
+});
+
+describe('nodelease status beside discovery', () => {
+  const discovery: DiscoveryStatus = {
+    problem: 'of 2 held node ids 1 shown with another version',
+    nodes: new Map([
+      [1, { state: 'ok', version: 2 }],
+      [2, { state: 'other-version', version: 6 }],
+    ]),
+  };
+
+  it('has a column that tells how the tree shows each held id, and a line on discovery below', async () => {
+    const status = await inspectCluster((await mixed()).session);
+    expect(status && statusTable(status, { screen: undefined, discovery })).toEqual([
+      'ID  STATE    VERSION  TASK    AGE  EXPIRES IN  DISCOVERY  PROBLEM',
+      ' 0  expired        3  dead   4.0s     expired',
+      ' 1  held           2  alive  1.5s       13.4s  ok',
+      ' 2  held           7  late   4.0s    in grace  version 6',
+      ' 3  absent         -                                      lease object is absent although the cluster is bootstrapped',
+      ' 4  vacant         -         4.0s',
+      'held 2, free 1, expired 1, damaged 1; duration 15s, grace 1s',
+      'discovery: degraded (of 2 held node ids 1 shown with another version)',
+    ]);
+  });
+
+  it.each([
+    ['missing', { state: 'missing' }],
+    ['unreadable', { state: 'unreadable' }],
+    ['?', { state: 'unknown' }],
+  ] as const)('shows %s where it is that', async (text, node) => {
+    const status = await inspectCluster((await mixed()).session);
+    const lines =
+      (status && statusTable(status, { screen: undefined, discovery: { problem: undefined, nodes: new Map([[1, node]]) } })) ?? [];
+    expect(lines[2]?.endsWith(`13.4s  ${text}`)).toBe(true);
+    expect(lines.at(-1)).toBe('discovery: ok');
+  });
+
+  it('keeps within a terminal with it', async () => {
+    const { session, hold } = await scene({ nodes: 300 });
+    hold(250, { taskId: 'x'.repeat(100) });
+    const status = await inspectCluster(session);
+    const screen = { columns: 70, rows: 12, color: false };
+    const lines = (status && statusTable(status, { screen, maxLines: 11, discovery: { ...discovery, problem: 'y'.repeat(100) } })) ?? [];
+    expect(lines).toHaveLength(11);
+    expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(70);
+    expect(lines.at(-1)).toMatch(/^discovery: degraded \(y+…$/);
+  });
+
+  it('lets nothing of a server reach the terminal as a command', async () => {
+    const status = await inspectCluster((await mixed()).session);
+    const lines = (status && statusTable(status, { screen: terminal, discovery: { ...discovery, problem: 'a\x1b[2Jb' } })) ?? [];
+    expect(lines.at(-1)).toContain('a\ufffd[2Jb');
+  });
+
+  it('gives JSON in which no field is ever left out', () => {
+    expect(statusReport('memory:', undefined, discovery).discovery).toEqual({
+      state: 'degraded',
+      problem: 'of 2 held node ids 1 shown with another version',
+      nodes: [
+        { id: 1, state: 'ok', version: 2 },
+        { id: 2, state: 'other-version', version: 6 },
+      ],
+    });
+    expect(statusReport('memory:', undefined, { problem: undefined, nodes: new Map([[3, { state: 'missing' }]]) }).discovery).toEqual({
+      state: 'ok',
+      problem: null,
+      nodes: [{ id: 3, state: 'missing', version: null }],
+    });
   });
 });
 

@@ -1,6 +1,7 @@
 import type { ClusterConfig } from '../lease/cluster-config.js';
 import type { ClusterStatus, NodeStatus } from '../lease/inspect.js';
 import { problemOf } from './damage.js';
+import type { DiscoveryStatus, NodeDiscovery } from './status-discovery.js';
 
 /** What `status --json` prints: every field is always there, null where there is nothing to say. */
 export interface StatusReport {
@@ -9,6 +10,22 @@ export interface StatusReport {
   readonly cluster: ClusterReport | null;
   /** In ascending order of the ids. */
   readonly nodes: readonly NodeReport[];
+  /** How far ZooKeeper agrees; null when it was not asked. */
+  readonly discovery: DiscoveryStatusReport | null;
+}
+
+/** What a {@link StatusReport} says of the discovery tree. */
+export interface DiscoveryStatusReport {
+  readonly state: 'ok' | 'degraded';
+  /** Why it is degraded. */
+  readonly problem: string | null;
+  /** The node ids that are held, in ascending order. */
+  readonly nodes: readonly {
+    readonly id: number;
+    readonly state: NodeDiscovery['state'];
+    /** The version in the tree; null where it shows none. */
+    readonly version: number | null;
+  }[];
 }
 
 /** The settings of a cluster in a report. */
@@ -33,9 +50,19 @@ export interface NodeReport {
 }
 
 /** The report on a cluster, or on its absence. */
-export function statusReport(store: string, status: ClusterStatus | undefined): StatusReport {
-  if (status === undefined) return { store, cluster: null, nodes: [] };
-  return { store, cluster: clusterReport(status.cluster), nodes: status.nodes.map((node) => nodeReport(node, status.cluster)) };
+export function statusReport(store: string, status: ClusterStatus | undefined, discoveryStatus: DiscoveryStatus | undefined): StatusReport {
+  const discovery = discoveryStatus === undefined ? null : discoveryStatusReport(discoveryStatus);
+  if (status === undefined) return { store, cluster: null, nodes: [], discovery };
+  const { cluster, nodes } = status;
+  return { store, cluster: clusterReport(cluster), nodes: nodes.map((node) => nodeReport(node, cluster)), discovery };
+}
+
+function discoveryStatusReport({ problem, nodes }: DiscoveryStatus): DiscoveryStatusReport {
+  return {
+    state: problem === undefined ? 'ok' : 'degraded',
+    problem: problem ?? null,
+    nodes: [...nodes].map(([id, node]) => ({ id, state: node.state, version: 'version' in node ? node.version : null })),
+  };
 }
 
 /** What a report says of a cluster's settings. */

@@ -1,9 +1,10 @@
 import type { ClusterStatus, NodeStatus } from '../lease/inspect.js';
 import type { Interval } from '../store/lease-store.js';
 import { problemOf } from './damage.js';
-import { type Ink, type Paint, paintFor } from './ink.js';
+import { type Ink, type Paint, paintFor, printable } from './ink.js';
 import type { Screen } from './io.js';
 import { formatSetting, formatSpan } from './span.js';
+import type { DiscoveryStatus, NodeDiscovery } from './status-discovery.js';
 import { expiresInMs } from './status-report.js';
 import { type Cell, type Column, cut, renderTable } from './table.js';
 
@@ -14,8 +15,9 @@ const COLUMNS: readonly Column[] = [
   { title: 'TASK', least: 12 },
   { title: 'AGE', align: 'right' },
   { title: 'EXPIRES IN', align: 'right' },
-  { title: 'PROBLEM', least: 16 },
 ];
+const DISCOVERY_COLUMN: Column = { title: 'DISCOVERY' };
+const PROBLEM_COLUMN: Column = { title: 'PROBLEM', least: 16 };
 
 const INKS: Readonly<Record<NodeStatus['state'], Ink | undefined>> = {
   held: 'green',
@@ -46,28 +48,41 @@ export interface StatusTableOptions {
   readonly screen: Screen | undefined;
   /** How many lines there are in all, the summary included; as many as it takes unless given. */
   readonly maxLines?: number | undefined;
+  /** How the discovery tree shows the node ids; undefined when it was not asked. */
+  readonly discovery?: DiscoveryStatus | undefined;
 }
 
-/** The table of a cluster's node ids, one summary line below it. */
-export function statusTable(status: ClusterStatus, { screen, maxLines = Number.POSITIVE_INFINITY }: StatusTableOptions): string[] {
+/** The table of a cluster's node ids, one summary line below it, and one for discovery where that was asked. */
+export function statusTable(status: ClusterStatus, options: StatusTableOptions): string[] {
+  const { screen, maxLines = Number.POSITIVE_INFINITY, discovery } = options;
   const paint = paintFor(screen?.color ?? false);
   const { nodes, cluster } = status;
-  const overhead = 2;
+  const overhead = discovery === undefined ? 2 : 3;
   const all = nodes.length + overhead <= maxLines;
   // One more line is for the note that says how many are left out.
   const shown = all ? nodes : mostTelling(status, Math.max(1, maxLines - overhead - 1));
-  const rows = shown.map((node) => row(node, cluster));
+  const rows = shown.map((node) => row(node, cluster, discovery));
   // A terminal has no room for a column that is empty; whoever reads a pipe wants the same columns every time.
-  const columns = screen !== undefined && shown.every((node) => problemOf(node, cluster) === undefined) ? COLUMNS.slice(0, -1) : COLUMNS;
+  const spared = screen !== undefined && shown.every((node) => problemOf(node, cluster) === undefined);
+  const columns = [...COLUMNS, ...(discovery === undefined ? [] : [DISCOVERY_COLUMN]), ...(spared ? [] : [PROBLEM_COLUMN])];
   const left = nodes.length - shown.length;
   return [
     ...renderTable(columns, rows, { width: screen?.columns, paint }),
     ...(left > 0 ? [paint(`… and ${left} more (nodelease status --all shows them)`, 'dim')] : []),
     fittedSummary(status, screen, paint),
+    ...(discovery === undefined ? [] : [discoverySummary(discovery, screen)]),
   ];
 }
 
-function row(node: NodeStatus, cluster: ClusterStatus['cluster']): Cell[] {
+/** One line on the discovery tree: `discovery: ok`, `discovery: degraded (why)`. */
+export function discoverySummary({ problem }: DiscoveryStatus, screen: Screen | undefined): string {
+  const paint = paintFor(screen?.color ?? false);
+  if (problem === undefined) return `discovery: ${paint('ok', 'green')}`;
+  const plain = printable(`discovery: degraded (${problem})`);
+  return paint(screen === undefined ? plain : cut(plain, screen.columns), 'yellow');
+}
+
+function row(node: NodeStatus, cluster: ClusterStatus['cluster'], discovery: DiscoveryStatus | undefined): Cell[] {
   const problem = problemOf(node, cluster);
   return [
     { text: String(node.id) },
@@ -76,6 +91,7 @@ function row(node: NodeStatus, cluster: ClusterStatus['cluster']): Cell[] {
     { text: node.taskId ?? '' },
     { text: ageText(node.age) },
     expiryCell(node),
+    ...(discovery === undefined ? [] : [discoveryCell(discovery.nodes.get(node.id))]),
     { text: problem ?? '', ink: 'red' },
   ];
 }
@@ -92,6 +108,20 @@ function expiryCell(node: NodeStatus): Cell {
   if (expiresIn === undefined) return { text: '' };
   if (expiresIn > 0) return { text: formatSpan(expiresIn) };
   return { text: node.state === 'expired' ? 'expired' : 'in grace', ink: 'yellow' };
+}
+
+function discoveryCell(node: NodeDiscovery | undefined): Cell {
+  if (node === undefined) return { text: '' };
+  switch (node.state) {
+    case 'ok':
+      return { text: 'ok', ink: 'green' };
+    case 'unknown':
+      return { text: '?', ink: 'dim' };
+    case 'other-version':
+      return { text: `version ${node.version}`, ink: 'yellow' };
+    default:
+      return { text: node.state, ink: 'red' };
+  }
 }
 
 function mostTelling(status: ClusterStatus, limit: number): NodeStatus[] {

@@ -1,0 +1,125 @@
+import { nodeIdOfRef } from './discovery-place.js';
+import type { DiscoveryEntry, DiscoverySnapshot } from './discovery-snapshot.js';
+
+/** How `discovery` shows what it sees. */
+export interface DiscoveryOptions {
+  /** One JSON object, or with `watch` one for each change, on one line. */
+  readonly json: boolean;
+}
+
+/** What `discovery ls --json` prints: every field is always there, null where there is nothing to say. */
+export interface DiscoveryReport {
+  /** The connect string. */
+  readonly zookeeper: string;
+  /** The path that was asked about, within the chroot. */
+  readonly path: string;
+  /** False when there is nothing at that path. */
+  readonly exists: boolean;
+  /** In ascending order of the ids. */
+  readonly nodes: readonly (EntryReport & { readonly clusterNodeId: number })[];
+  /** Those that were asked about, the ones that no node offers any more included. */
+  readonly services: readonly { readonly service: string; readonly nodes: readonly EntryReport[] }[];
+  readonly endpoints: readonly { readonly endpoint: string; readonly keys: readonly KeyReport[] }[];
+  /** The paths of znodes that the tree has no place for. */
+  readonly foreign: readonly string[];
+}
+
+/** A key of an endpoint in a {@link DiscoveryReport}. */
+export interface KeyReport {
+  /** `_` for the endpoints that have none. */
+  readonly key: string;
+  readonly refs: readonly (EntryReport & { readonly ref: string })[];
+}
+
+/** One announcement in a report. */
+export interface EntryReport {
+  readonly path: string;
+  /** By its name, or else by its data; null where neither tells. */
+  readonly nodeId: number | null;
+  readonly version: number | null;
+  readonly taskId: string | null;
+  readonly service: string | null;
+  readonly address: string | null;
+  readonly port: number | null;
+  /** 16 hex digits; null for a persistent znode, which goes with no session. */
+  readonly sessionId: string | null;
+  /** All that its JSON says; null where it is none. */
+  readonly data: Readonly<Record<string, unknown>> | null;
+  readonly problem: string | null;
+}
+
+/** The report on a part of the tree, or on its absence. */
+export function discoveryReport(zookeeper: string, path: string, snapshot: DiscoverySnapshot | undefined): DiscoveryReport {
+  const nodes: (EntryReport & { clusterNodeId: number })[] = [];
+  const services = new Map<string, EntryReport[]>();
+  const endpoints = new Map<string, Map<string, (EntryReport & { ref: string })[]>>();
+  const refsOf = (endpoint: string, key: string) =>
+    ensure(
+      ensure(endpoints, endpoint, () => new Map()),
+      key,
+      () => [],
+    );
+  // Folders first: what nobody offers any more is listed, too.
+  for (const folder of snapshot?.emptyFolders ?? []) {
+    const [, , branch, first, second] = folder.split('/');
+    if (first === undefined) continue;
+    if (branch === 'servicetypes') ensure(services, first, () => []);
+    if (branch === 'endpoints' && second === undefined) ensure(endpoints, first, () => new Map());
+    if (branch === 'endpoints' && second !== undefined) refsOf(first, second);
+  }
+  for (const entry of snapshot?.entries ?? []) {
+    const { place } = entry;
+    const report = entryReport(entry);
+    if (place.kind === 'node') nodes.push({ clusterNodeId: place.clusterNodeId, ...report });
+    else if (place.kind === 'service') ensure(services, place.service, () => []).push(report);
+    else refsOf(place.endpoint, place.key).push({ ref: place.ref, ...report });
+  }
+  return {
+    zookeeper,
+    path,
+    exists: snapshot !== undefined,
+    nodes,
+    services: sorted(services).map(([service, members]) => ({ service, nodes: members })),
+    endpoints: sorted(endpoints).map(([endpoint, keys]) => ({ endpoint, keys: sorted(keys).map(([key, refs]) => ({ key, refs })) })),
+    foreign: snapshot?.foreign ?? [],
+  };
+}
+
+/** What a report says of one announcement. */
+export function entryReport({ path, place, assignment, text, sessionId, problem }: DiscoveryEntry): EntryReport {
+  const fields = { service: assignment?.service, address: assignment?.address, port: assignment?.port };
+  const byName = place.kind === 'node' ? place.nodeId : nodeIdOfRef(place.ref);
+  return {
+    path,
+    nodeId: byName ?? assignment?.nodeId ?? null,
+    version: assignment?.version ?? null,
+    taskId: assignment?.taskId ?? null,
+    service: typeof fields.service === 'string' ? fields.service : place.kind === 'service' ? place.service : null,
+    address: typeof fields.address === 'string' ? fields.address : null,
+    port: typeof fields.port === 'number' ? fields.port : null,
+    sessionId: sessionId ?? null,
+    data: assignment ?? objectIn(text),
+    problem: problem ?? null,
+  };
+}
+
+function objectIn(text: string | undefined): Readonly<Record<string, unknown>> | null {
+  try {
+    const value: unknown = JSON.parse(text ?? '');
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : null;
+  } catch {
+    return null;
+  }
+}
+
+function ensure<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  const present = map.get(key);
+  if (present !== undefined) return present;
+  const made = make();
+  map.set(key, made);
+  return made;
+}
+
+function sorted<V>(map: ReadonlyMap<string, V>): [string, V][] {
+  return [...map].sort(([a], [b]) => (a < b ? -1 : 1));
+}

@@ -1,0 +1,99 @@
+import type { Clock } from '../clock.js';
+import type { ZooKeeperSettings } from '../config.js';
+import { decodeAssignment } from '../discovery/assignment.js';
+import { entryPath } from '../discovery/tree-paths.js';
+import { explain, NodeLeaseError } from '../errors.js';
+import { concurrently } from '../lease/concurrently.js';
+import type { ClusterStatus, NodeStatus } from '../lease/inspect.js';
+import type { ZooKeeper } from '../zookeeper/zookeeper.js';
+import { isFault } from '../zookeeper/zookeeper-error.js';
+import type { Io } from './io.js';
+import { connectTo } from './zookeeper-command.js';
+
+/** How the discovery tree shows a node id that is held. */
+export type NodeDiscovery =
+  /** Under the version that the lease has. */
+  | { readonly state: 'ok'; readonly version: number }
+  | { readonly state: 'missing' }
+  /** Under another one: the tree lags behind, or a znode is left over. */
+  | { readonly state: 'other-version'; readonly version: number }
+  /** Something stands there that tells no version, or that may not be read. */
+  | { readonly state: 'unreadable' }
+  /** ZooKeeper gave no answer. */
+  | { readonly state: 'unknown' };
+
+/** How far the discovery tree agrees with the leases. */
+export interface DiscoveryStatus {
+  /** Why discovery is degraded; undefined while it is not. */
+  readonly problem: string | undefined;
+  /** Of every node id that is held. */
+  readonly nodes: ReadonlyMap<number, NodeDiscovery>;
+}
+
+/** How long a look waits for ZooKeeper in all, in milliseconds. */
+const LIMIT_MS = 2_000;
+/** The same after a look that was in vain, so that those of a watch do not become rare. */
+const LIMIT_AFTER_FAILURE_MS = 500;
+/** Reads under way at once. */
+const READS = 64;
+
+/** Looks at how the discovery tree shows the node ids that are held, and never holds up anybody who is more interested in the leases. */
+export class DiscoveryGlance {
+  #limitMs = LIMIT_MS;
+
+  constructor(
+    private readonly zookeeper: ZooKeeper,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Begins to connect, in the background; undefined where there is no discovery. */
+  static async open(settings: ZooKeeperSettings | undefined, io: Io): Promise<DiscoveryGlance | undefined> {
+    return settings && new DiscoveryGlance(await connectTo(settings, io), io.clock);
+  }
+
+  /** Resolves within about two seconds; no answer is one, too. */
+  async look(status: ClusterStatus | undefined): Promise<DiscoveryStatus> {
+    const held = status?.nodes.filter(({ state }) => state === 'held') ?? [];
+    try {
+      const begun = this.clock.monotonic();
+      await this.zookeeper.whenConnected({ timeoutMs: this.#limitMs });
+      const leftMs = () => Math.max(1, this.#limitMs - (this.clock.monotonic() - begun));
+      const found = await concurrently(held, READS, async (node) => [node.id, await this.#find(node, leftMs())] as const);
+      this.#limitMs = LIMIT_MS;
+      return { problem: disagreement(found.map(([, node]) => node)), nodes: new Map(found) };
+    } catch (error) {
+      if (!(error instanceof NodeLeaseError)) throw error;
+      this.#limitMs = LIMIT_AFTER_FAILURE_MS;
+      return { problem: explain(error), nodes: new Map(held.map(({ id }) => [id, { state: 'unknown' }])) };
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.zookeeper.close();
+  }
+
+  async #find({ id, version }: NodeStatus, timeoutMs: number): Promise<NodeDiscovery> {
+    try {
+      const znode = await this.zookeeper.read(entryPath({ kind: 'node' }, id), { timeoutMs });
+      if (znode === undefined) return { state: 'missing' };
+      const shown = decodeAssignment(znode.data)?.version;
+      if (shown === undefined) return { state: 'unreadable' };
+      return { state: shown === version ? 'ok' : 'other-version', version: shown };
+    } catch (error) {
+      if (isFault(error, 'no-auth')) return { state: 'unreadable' };
+      throw error;
+    }
+  }
+}
+
+/** What is wrong with the tree, as a clause; undefined when nothing is. */
+function disagreement(nodes: readonly NodeDiscovery[]): string | undefined {
+  const count = (state: NodeDiscovery['state']) => nodes.filter((node) => node.state === state).length;
+  const clauses = [
+    [count('missing'), 'missing'],
+    [count('other-version'), 'shown with another version'],
+    [count('unreadable'), 'unreadable'],
+  ] as const;
+  const told = clauses.filter(([number]) => number > 0).map(([number, what]) => `${number} ${what}`);
+  return told.length === 0 ? undefined : `of ${nodes.length} held node ids ${told.join(', ')}`;
+}

@@ -1,0 +1,125 @@
+import type { ZooKeeperSettings } from '../config.js';
+import { explain, NodeLeaseError } from '../errors.js';
+import { formatServer } from '../zookeeper/connect-string.js';
+import type { Finding } from './diagnosis.js';
+import type { Io } from './io.js';
+import { formatSetting } from './span.js';
+import { connectTo } from './zookeeper-command.js';
+import { checkRights, type RightsReport } from './zookeeper-rights-check.js';
+import { checkServer, type ServerCheck } from './zookeeper-server-check.js';
+
+/** What `doctor --json` prints of ZooKeeper: every field is always there, null where there is nothing to say. */
+export interface ZooKeeperDiagnosis {
+  /** The connect string. */
+  readonly zookeeper: string;
+  /** False: at least one finding is a fault. */
+  readonly ok: boolean;
+  readonly findings: readonly Finding[];
+  /** Each by itself, in the order of the connect string. */
+  readonly servers: readonly ServerCheck[];
+  /** How long a session outlives its connection, in milliseconds: as asked for, and as granted. */
+  readonly sessionTimeoutMs: { readonly asked: number; readonly granted: number | null };
+  /** The median times of requests that read, and that write, in milliseconds; null when they did not get through. */
+  readonly latencyMs: { readonly read: number; readonly write: number } | null;
+}
+
+/**
+ * Examines ZooKeeper: each server by itself, the session, and the rights in the tree. What it finds, failures included, are findings; its
+ * scratch znodes are gone afterwards.
+ *
+ * @throws {ConfigError} when a setting turns out to be unusable
+ * @throws `signal.reason` when it aborts
+ */
+export async function examineZooKeeper(
+  settings: ZooKeeperSettings,
+  io: Pick<Io, 'clock' | 'random'>,
+  signal?: AbortSignal,
+): Promise<ZooKeeperDiagnosis> {
+  const { connect, sessionTimeoutMs: asked } = settings;
+  const findings: Finding[] = [];
+  let granted: number | null = null;
+  let rights: RightsReport | undefined;
+  const single = connect.servers.map((server) =>
+    checkServer({ servers: [server], chroot: '', text: formatServer(server) }, settings, io, signal),
+  );
+  // All of them, before anything is thrown: none of their sessions is left behind.
+  await Promise.allSettled(single);
+  const servers = await Promise.all(single);
+  findings.push(...serverFindings(servers));
+  // Who cannot be reached by any way need not be waited for once more.
+  if (servers.some(({ ok }) => ok)) {
+    const whole = { ...connect, chroot: '', text: connect.servers.map(formatServer).join(',') };
+    const zookeeper = await connectTo({ ...settings, connect: whole }, io);
+    try {
+      ({ timeoutMs: granted } = await zookeeper.whenConnected({ signal }));
+      findings.push(sessionFinding(asked, granted));
+      rights = await checkRights(zookeeper, connect.chroot, io, signal);
+      findings.push(...rightsFindings(rights, settings));
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (!(error instanceof NodeLeaseError)) throw error;
+      findings.push({ id: 'zookeeper-session', title: 'session', status: 'fault', detail: explain(error) });
+    } finally {
+      await zookeeper.close();
+    }
+  }
+  signal?.throwIfAborted();
+  return {
+    zookeeper: connect.text,
+    ok: findings.every(({ status }) => status !== 'fault'),
+    findings,
+    servers,
+    sessionTimeoutMs: { asked, granted },
+    latencyMs: rights?.latencyMs ?? null,
+  };
+}
+
+/** One server out of several may be down; that is what they are several for. */
+function serverFindings(servers: readonly ServerCheck[]): Finding[] {
+  const usable = servers.some(({ ok }) => ok);
+  return servers.map(({ server, latencyMs, problem }) => ({
+    id: 'zookeeper-server',
+    title: `server ${server}`,
+    status: problem === null ? 'ok' : usable ? 'warning' : 'fault',
+    detail: problem ?? `a session within ${(latencyMs ?? 0).toFixed(1)} ms`,
+  }));
+}
+
+function sessionFinding(asked: number, granted: number): Finding {
+  const times = `asked to outlive its connection by ${formatSetting(asked)}, granted ${formatSetting(granted)}`;
+  const finding = { id: 'zookeeper-session', title: 'session' };
+  return granted === asked
+    ? { ...finding, status: 'ok', detail: times }
+    : { ...finding, status: 'warning', detail: `${times}, by the bounds of the servers` };
+}
+
+function rightsFindings({ chroot, denied, failed, left, latencyMs }: RightsReport, { connect, auth }: ZooKeeperSettings): Finding[] {
+  const findings: Finding[] = [];
+  if (chroot !== undefined) {
+    const detail = chroot === 'present' ? 'is there' : 'is not there yet, and can be made';
+    findings.push({ id: 'zookeeper-chroot', title: `chroot ${connect.chroot}`, status: 'ok', detail });
+  }
+  const why =
+    auth === undefined
+      ? 'no credentials are given: --zookeeper-auth'
+      : 'the credentials of --zookeeper-auth are wrong, or have no right to';
+  const problems = [...denied.map((text) => `${text} (${why})`), ...failed];
+  if (problems.length === 0) {
+    findings.push({
+      id: 'zookeeper-rights',
+      title: 'rights',
+      status: 'ok',
+      detail: 'znodes can be made, read, changed and removed everywhere',
+    });
+  }
+  findings.push(...problems.map((detail): Finding => ({ id: 'zookeeper-rights', title: 'rights', status: 'fault', detail })));
+  if (latencyMs !== undefined) {
+    const detail = `${latencyMs.read.toFixed(1)} ms to read, ${latencyMs.write.toFixed(1)} ms to write (medians)`;
+    findings.push({ id: 'zookeeper-latency', title: 'latency', status: 'ok', detail });
+  }
+  if (left.length > 0) {
+    const detail = `left behind, remove by hand: ${left.join(', ')}`;
+    findings.push({ id: 'zookeeper-clean-up', title: 'scratch znodes', status: 'warning', detail });
+  }
+  return findings;
+}

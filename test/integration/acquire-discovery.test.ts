@@ -1,0 +1,199 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import { type AcquireOptions, acquire } from '../../src/acquire.js';
+import { evictHolder } from '../../src/lease/evict.js';
+import { LeaseLostError } from '../../src/lease/lease.js';
+import { StoreSession } from '../../src/lease/store-session.js';
+import type { ManagedLease } from '../../src/managed-lease.js';
+import { type MemoryIntercept, MemoryLeaseStore } from '../../src/store/memory/memory-lease-store.js';
+import { systemClock } from '../../src/system.js';
+import { killAll, runCli, runProcess, type TestProcess } from '../support/processes.js';
+import { TreeReader } from '../support/tree-reader.js';
+import { expireSession, uniqueChroot } from '../support/zookeeper.js';
+
+const NODE = '/discovery/nodes/00/08';
+
+let connect: string;
+let reader: TreeReader;
+let folder: string;
+const leases: ManagedLease[] = [];
+
+beforeEach(async () => {
+  connect = `${inject('zookeeper').connect}${uniqueChroot()}`;
+  reader = new TreeReader(connect);
+  folder = await mkdtemp(join(tmpdir(), 'nodelease-announced-'));
+});
+afterEach(async () => {
+  await Promise.all(leases.splice(0).map((lease) => lease.release()));
+  await reader.close();
+  await killAll();
+  await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+});
+
+async function hold(options: AcquireOptions): Promise<ManagedLease> {
+  const lease = await acquire({ nodes: 4, onLost: 'signal', ...options });
+  leases.push(lease);
+  return lease;
+}
+
+/** A program of its own that holds and announces a node id. */
+function announced(keeper: 'inline' | 'worker' = 'inline'): TestProcess {
+  const file = fileURLToPath(new URL('../fixtures/programs/announced.mjs', import.meta.url));
+  return runProcess(process.execPath, [file, join(folder, 'store'), connect, keeper]);
+}
+
+describe('a lease with discovery', () => {
+  it('stands in the tree with its service and endpoints, and is ready at once where nobody held the id before', async () => {
+    const zookeeper = {
+      connect,
+      service: 'orders',
+      address: '::1',
+      port: 80,
+      endpoints: [{ endpoint: 'pay', key: 'visa', fields: { tier: 1 } }],
+    };
+    const lease = await hold({ store: 'memory:', taskId: 'me', zookeeper });
+    expect(await lease.discovery?.ready).toMatchObject({ ready: true, why: 'vacant' });
+    await lease.discovery?.synced(5_000);
+    const fields = { taskId: 'me', nodeId: 0, version: 1, service: 'orders', address: '::1', port: 80 };
+    expect([...(await reader.all())]).toEqual([
+      ['/discovery/endpoints/pay/visa/orders:0', { ...fields, tier: 1 }],
+      [NODE, fields],
+      ['/discovery/servicetypes/orders/0', fields],
+    ]);
+    expect(lease.discovery).toMatchObject({ isReady: true, state: { status: 'synced' }, idWidth: { value: 8 } });
+  });
+
+  it('has left the tree when the write that gives the id back is sent', async () => {
+    const seen: unknown[] = [];
+    const intercept: MemoryIntercept = async (call, apply) => {
+      if (call.operation === 'replace' && /^\d/.test(call.key) && !call.body.includes('"taskId"')) seen.push((await reader.all()).size);
+      return apply();
+    };
+    const store = new MemoryLeaseStore({ clock: systemClock, intercept });
+    const lease = await hold({ store, zookeeper: { connect, service: 'orders' } });
+    await lease.discovery?.synced(5_000);
+    expect((await reader.all()).size).toBe(2);
+    await lease.release();
+    expect(seen).toEqual([0]);
+    expect(lease.discovery?.state.status).toBe('closed');
+  });
+
+  it('is gone from the tree within 1 s of its loss, and does not come back', async () => {
+    const store = new MemoryLeaseStore({ clock: systemClock });
+    const lease = await hold({ store, durationMs: 2_000, zookeeper: { connect, service: 'orders' } });
+    await lease.discovery?.synced(5_000);
+    const lost = new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
+    await evictHolder(new StoreSession(store.connect(), systemClock, 1_000), 0);
+    await lost;
+    expect(lease.signal.reason).toBeInstanceOf(LeaseLostError);
+    expect(await reader.until(NODE, (at) => at === undefined, 2_000)).toBeLessThan(1_000);
+    expect((await reader.all()).size).toBe(0);
+    expect(lease.discovery).toMatchObject({ isReady: false, state: { status: 'closed' } });
+  });
+
+  it('is gone from the tree even when the loss ends the process at once, long before its session would have ended', async () => {
+    const program = announced();
+    await program.waitForOutput(/id 0 version 1/, 10_000);
+    await reader.until('/discovery/servicetypes/orders/0', (at) => at !== undefined, 5_000);
+    const release = runCli(['release', '0', '--force', '--store', `file:${join(folder, 'store')}`]);
+    expect((await release.exit).code).toBe(0);
+    expect((await program.exit).code).toBe(76);
+    expect(await reader.until(NODE, (at) => at === undefined, 2_000)).toBeLessThan(1_000);
+  });
+
+  it('works without ZooKeeper, unless that is required, and then nothing of the store has been touched', async () => {
+    const lease = await hold({ store: 'memory:', zookeeper: '127.0.0.1:1' });
+    expect(lease.isValid()).toBe(true);
+    expect(lease.discovery?.state).toMatchObject({ status: 'degraded' });
+    await expect.poll(() => JSON.stringify(lease.discovery?.state)).toMatch(/ECONNREFUSED/);
+    const calls: string[] = [];
+    const store = new MemoryLeaseStore({
+      clock: systemClock,
+      intercept: async (call, apply) => {
+        calls.push(call.operation);
+        return apply();
+      },
+    });
+    const rejected = expect(acquire({ store, zookeeper: { connect: '127.0.0.1:1', required: true } })).rejects;
+    await rejected.toMatchObject({ code: 'ZOOKEEPER_FAILED', fault: 'timeout' });
+    expect(calls).toEqual([]);
+  }, 20_000);
+
+  it('gives up waiting for a required ZooKeeper when it is told to', async () => {
+    const giveUp = AbortSignal.timeout(200);
+    const begun = performance.now();
+    const options = { store: 'memory:', zookeeper: { connect: '127.0.0.1:1', required: true }, signal: giveUp } as const;
+    await expect(acquire(options)).rejects.toSatisfy((error) => giveUp.aborted && error === giveUp.reason);
+    expect(performance.now() - begun).toBeLessThan(2_000);
+  });
+
+  it('knows the others, and is known by them before it is ready, also when a thread of its own keeps it', async () => {
+    const store = `file:${join(folder, 'store')}`;
+    const others = [await hold({ store, zookeeper: connect, durationMs: 2_000 }), await hold({ store, zookeeper: connect })];
+    // Dies without a word, and leaves an expired lease.
+    const dead = announced();
+    await dead.waitForOutput(/id 2 version 1/, 10_000);
+    dead.kill('SIGKILL');
+    others.push(await hold({ store, zookeeper: connect }));
+    const successor = announced('worker');
+    await successor.waitForOutput(/id 2 version 2\nready: known/, 30_000);
+    expect(others[0]?.discovery?.nodes.knownVersions()).toEqual({ 0: 1, 1: 1, 2: 2, 3: 1 });
+  }, 60_000);
+});
+
+describe('a node id from ZooKeeper alone', () => {
+  const provider = 'zookeeper';
+
+  it('is the first that is free, needs no store, and is free again after its release', async () => {
+    const options = { provider, zookeeper: { connect, service: 'orders' } } as const;
+    const first = await acquire({ ...options, taskId: 'first', onLost: 'signal' });
+    const second = await acquire({ ...options, taskId: 'second', onLost: 'signal' });
+    expect([first.id, second.id]).toEqual([0, 1]);
+    expect(second.version).toBeGreaterThan(first.version);
+    await second.discovery?.synced(5_000);
+    await reader.until('/discovery/servicetypes/orders/0', (at) => at?.version === first.version, 2_000);
+    expect(await reader.at(NODE)).toMatchObject({ taskId: 'first', nodeId: 0, version: first.version, service: 'orders' });
+    await first.release();
+    expect([...(await reader.all()).keys()]).toEqual(['/discovery/nodes/00/09', '/discovery/servicetypes/orders/1']);
+    const third = await acquire({ ...options, taskId: 'third', onLost: 'signal' });
+    expect(third.id).toBe(0);
+    expect(third.version).toBeGreaterThan(second.version);
+    await Promise.all([second.release(), third.release()]);
+    expect((await reader.all()).size).toBe(0);
+  });
+
+  it('is lost with the session', async () => {
+    const lease = await acquire({ provider, zookeeper: connect, onLost: 'signal' });
+    const lost = new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
+    const state = lease.discovery?.zookeeper.state;
+    if (state?.status !== 'connected') throw new Error('not connected');
+    await expireSession({ connect: inject('zookeeper').connect, sessionId: state.sessionId });
+    await lost;
+    expect(lease.isValid()).toBe(false);
+    expect(lease.signal.reason).toMatchObject({ code: 'LEASE_LOST', reason: 'taken' });
+    await lease.release();
+  });
+});
+
+describe('options that cannot be', () => {
+  it.each([
+    ['zookeeper', { zookeeper: 'zk1:no' }],
+    ['zookeeper', { zookeeper: { connect: 'zk1', conect: 'zk2' } }],
+    ['zookeeper.connect', { zookeeper: { connect: 7 } }],
+    ['zookeeper.connect', { zookeeper: { connect: '' } }],
+    ['zookeeper.auth', { zookeeper: { connect: 'zk1', auth: 'digest:me' } }],
+    ['zookeeper.sessionTimeoutMs', { zookeeper: { connect: 'zk1', sessionTimeoutMs: 10 } }],
+    ['zookeeper.port', { zookeeper: { connect: 'zk1', port: 0 } }],
+    ['service', { zookeeper: { connect: 'zk1', service: 'a/b' } }],
+    ['provider', { provider: 'etcd' }],
+    ['provider', { provider: 'zookeeper' }],
+    ['provider', { provider: 'zookeeper', zookeeper: 'zk1', store: 'memory:' }],
+    ['keeper', { provider: 'zookeeper', zookeeper: 'zk1', keeper: 'worker' }],
+  ])('are named before anything else happens: %s in %j', async (setting, options) => {
+    const store = 'provider' in options ? {} : { store: `file:${join(folder, 'store')}` };
+    await expect(acquire({ ...store, ...options } as AcquireOptions)).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting });
+  });
+});
