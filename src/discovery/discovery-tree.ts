@@ -51,6 +51,8 @@ interface Announced {
 /** Between two tries while something fails, in milliseconds: the first and the longest. */
 const RETRY_BASE_MS = 100;
 const RETRY_CAP_MS = 1_000;
+/** Before anything has been tried. */
+const BEGUN: TreeState = { status: 'degraded', problem: 'there has been no connection yet' };
 /** How often one entry is tried against others' changes before it has to wait like a failure. */
 const ROUNDS = 8;
 
@@ -66,7 +68,7 @@ export class DiscoveryTree {
   readonly #listeners = new Set<(state: TreeState) => void>();
   readonly #closing = new AbortController();
   readonly #forgetSession: () => void;
-  #state: TreeState = { status: 'degraded', problem: 'nothing has been announced yet' };
+  #state: TreeState = BEGUN;
   #woken = false;
   #wake: () => void = () => undefined;
   #failures = 0;
@@ -162,10 +164,13 @@ export class DiscoveryTree {
     while (!signal.aborted) {
       this.#woken = false;
       const session = zookeeper.state;
-      const problem = session.status === 'connected' ? await this.#reconcile(session.sessionId) : told(session, zookeeper.description);
-      if (signal.aborted) return;
-      if (problem !== undefined) this.#degrade(problem);
-      else if (this.#entries.size > 0) this.#succeed();
+      if (session.status !== 'connected') this.#withoutSession(session);
+      else {
+        const problem = await this.#reconcile(session.sessionId);
+        if (signal.aborted) return;
+        if (problem !== undefined) this.#degrade(problem);
+        else if (this.#entries.size > 0) this.#succeed();
+      }
       const pauseMs = Math.min(RETRY_CAP_MS, RETRY_BASE_MS * 2 ** Math.min(this.#failures - 1, 10)) * (0.5 + random.next() / 2);
       await this.#untilWoken(this.#failures === 0 ? undefined : pauseMs);
     }
@@ -275,9 +280,16 @@ export class DiscoveryTree {
 
   #onSession(session: SessionState): void {
     if (session.status === 'connected') for (const entry of this.#entries.values()) entry.dirty = true;
-    else this.#degrade(told(session, this.options.zookeeper.description));
+    else this.#withoutSession(session);
     this.#failures = 0;
     this.#awake();
+  }
+
+  #withoutSession(session: SessionState): void {
+    // Whoever closes the client wants it so, and a first connection takes its time: nothing has gone wrong.
+    const begins = session.status === 'connecting' && session.problem === undefined && this.#state === BEGUN;
+    if (session.status === 'closed') this.#setState({ status: 'closed' });
+    else if (!begins) this.#degrade(told(session, this.options.zookeeper.description));
   }
 
   #awake(): void {
@@ -313,6 +325,7 @@ export class DiscoveryTree {
   }
 
   #setState(state: TreeState): void {
+    if (this.#state.status === 'closed') return;
     this.#state = state;
     for (const listener of this.#listeners) listener(state);
   }
@@ -322,10 +335,10 @@ function told(session: SessionState, where: string): string {
   switch (session.status) {
     case 'connecting':
     case 'suspended':
-      return `no connection to ZooKeeper at ${where}${session.problem === undefined ? '' : `: ${session.problem}`}`;
+      return `no connection to ${where}${session.problem === undefined ? '' : `: ${session.problem}`}`;
     case 'expired':
-      return `the session with ZooKeeper at ${where} has expired`;
+      return `the session with ${where} has expired`;
     default:
-      return `the session with ZooKeeper at ${where} is ${session.status}`;
+      return `the session with ${where} is ${session.status}`;
   }
 }

@@ -56,6 +56,17 @@ function family(pid: number): number[] {
   return [pid, ...childrenOf(pid).flatMap(family)];
 }
 
+/** All of it at once. What one's death has killed already is gone. */
+function killFamily(pid: number): void {
+  for (const member of family(pid)) {
+    try {
+      process.kill(member, 'SIGKILL');
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    }
+  }
+}
+
 describe('tasks on S3 and ZooKeeper', () => {
   it('stand in the tree under their node ids, for every client to read; a killed one goes, and its successor has the higher version', async () => {
     const tasks = [];
@@ -77,7 +88,7 @@ describe('tasks on S3 and ZooKeeper', () => {
     expect(await zkCli(connect, ['ls', '/discovery/servicetypes/orders'])).toContain('[0, 1, 2]');
 
     const [, second] = tasks as [Task, Task, Task];
-    for (const pid of family(second.pid)) process.kill(pid, 'SIGKILL');
+    killFamily(second.pid);
     expect(await reader.until(NODE(1), (seen) => seen === undefined, 10_000)).toBeLessThan(SESSION_MS + 2_000);
     const successor = start('four');
     expect(await successor.started()).toEqual({ id: 1, version: 2 });
@@ -106,7 +117,7 @@ describe('tasks on S3 and ZooKeeper', () => {
     expect(await again.started()).toEqual({ id: 1, version: 2 });
     await again.waitForOutput(/"why":"released".*"msg":"ready"/, 2_000);
 
-    for (const pid of family(again.pid)) process.kill(pid, 'SIGKILL');
+    killFamily(again.pid);
     // The only other id is taken, so that the expired one has to be.
     const three = start('three');
     expect(await three.started()).toEqual({ id: 2, version: 1 });
@@ -124,7 +135,7 @@ describe('tasks on S3 and ZooKeeper', () => {
     await one.started();
     const two = start('two');
     await two.started();
-    for (const pid of family(two.pid)) process.kill(pid, 'SIGKILL');
+    killFamily(two.pid);
     const three = start('three');
     await three.started();
     const successor = start('successor', ['--ready-timeout', '3s']);
@@ -199,6 +210,8 @@ describe('a task whose lease ends', () => {
     expect(await reader.at(NODE(0))).toBeUndefined();
     expect((await task.exit).code).toBe(143);
     await expect.poll(held).toBe(false);
+    // Nothing went wrong, from the beginning to the end.
+    expect(task.log().filter(({ fields }) => Number(fields.level) > 30)).toEqual([]);
   });
 });
 

@@ -36,7 +36,7 @@ export function claimPath(clusterNodeId: number): string {
 
 /** What the znode is made with. The version is not known before the znode exists, and is written into it right after. */
 export function claimData({ taskId, nonce, fields }: Claimer, clusterNodeId: number): string {
-  return JSON.stringify({ taskId, nodeId: nodeIdOf(clusterNodeId), ...fields, nonce });
+  return JSON.stringify({ ...fields, taskId, nodeId: nodeIdOf(clusterNodeId), version: undefined, nonce });
 }
 
 /** What stands in the znode during the tenure. */
