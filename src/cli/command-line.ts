@@ -42,6 +42,10 @@ export async function runCommandLine(args: readonly string[], io: Io, version: s
     .action(async ({ repair = false, aboveVersion: text }: { repair?: boolean; aboveVersion?: string }) => {
       if (text !== undefined && !repair) throw new UsageError('--above-version is of use with --repair only');
       const settings = settingsOf(init, io, INIT_SETTINGS);
+      checkZooKeeperUse(init, settings);
+      if (repair && settings.provider === 'zookeeper') {
+        throw new UsageError('--repair is about lease objects in a store: there are none with the provider zookeeper');
+      }
       const { initCommand, parseAboveVersion } = await import('./init-command.js');
       exitCode = await initCommand({ repair, aboveVersion: parseAboveVersion(text) }, settings, io);
     });
@@ -64,10 +68,12 @@ export async function runCommandLine(args: readonly string[], io: Io, version: s
     .action(async (text: string, { force = false }: Flags<'force'>) => {
       const { parseNodeId, releaseCommand, whyForce } = await import('./release-command.js');
       const id = parseNodeId(text);
-      if (!force) throw new UsageError(whyForce(id));
-      exitCode = await releaseCommand(id, settingsOf(release, io, STORE_SETTINGS), io);
+      const settings = settingsOf(release, io, LOOK_SETTINGS);
+      checkZooKeeperUse(release, settings);
+      if (!force) throw new UsageError(whyForce(id, settings));
+      exitCode = await releaseCommand(id, settings, io);
     });
-  addSettings(release, STORE_SETTINGS);
+  addSettings(release, LOOK_SETTINGS);
 
   const doctor = addCommand(program, io, 'doctor', 'prove that the store keeps its conditions, look for damage, and examine ZooKeeper')
     .option('--json', 'one JSON object, on one line')
@@ -122,9 +128,9 @@ export async function runCommandLine(args: readonly string[], io: Io, version: s
 const STORE_SETTINGS: readonly SettingName[] = ['store', 'endpoint', 'region', 'log-level'];
 /** What a command that looks at ZooKeeper needs to know. */
 const ZOOKEEPER_SETTINGS: readonly SettingName[] = ['zookeeper', 'zookeeper-auth', 'zookeeper-session-timeout', 'log-level'];
-/** What a command needs to know that looks at a store and, where there is one, at ZooKeeper. */
-const LOOK_SETTINGS: readonly SettingName[] = [...STORE_SETTINGS, ...ZOOKEEPER_SETTINGS];
-const INIT_SETTINGS: readonly SettingName[] = ['nodes', 'duration', 'grace', ...STORE_SETTINGS];
+/** What a command needs to know that looks at where the node ids come from, and at ZooKeeper where that is used. */
+const LOOK_SETTINGS: readonly SettingName[] = ['provider', ...STORE_SETTINGS, ...ZOOKEEPER_SETTINGS];
+const INIT_SETTINGS: readonly SettingName[] = ['nodes', 'duration', 'grace', ...LOOK_SETTINGS];
 
 /** Options without a value, as commander hands them over. */
 type Flags<Name extends string> = { readonly [name in Name]?: boolean };
@@ -137,6 +143,17 @@ function withZooKeeper(settings: Settings): Settings & { readonly zookeeper: Zoo
   const { zookeeper } = settings;
   if (zookeeper !== undefined) return { ...settings, zookeeper };
   throw new UsageError('no ZooKeeper given: expected --zookeeper HOST:PORT[,HOST:PORT]...[/CHROOT], or NODELEASE_ZOOKEEPER');
+}
+
+/** For the commands that use ZooKeeper only where it gives out the node ids. Variables may be there for other commands. */
+function checkZooKeeperUse(command: Command, { provider }: Settings): void {
+  const { zookeeper } = command.opts<{ zookeeper?: string }>();
+  if (zookeeper === undefined || provider === 'zookeeper') return;
+  throw new ConfigError(
+    '--zookeeper',
+    zookeeper,
+    `--provider zookeeper beside it (nodelease ${command.name()} looks at the store otherwise)`,
+  );
 }
 
 function addCommand(parent: Command, io: Io, name: string, description: string): Command {

@@ -1,15 +1,17 @@
 import type { Settings } from '../config.js';
-import { explain, NodeLeaseError } from '../errors.js';
+import { ConfigError, explain, NodeLeaseError } from '../errors.js';
 import { type ClusterStatus, inspectCluster } from '../lease/inspect.js';
 import type { StoreSession } from '../lease/store-session.js';
 import { type ProbeOptions, type ProbeReport, probeStore } from '../store/probe.js';
+import { type AllocatedDiagnosis, allocatedDiagnosis } from './allocated-diagnosis.js';
+import { type AllocatedSettings, allocatedSettings } from './allocated-settings.js';
 import { counted } from './counted.js';
 import { clusterFindings, type Diagnosis, diagnosis, type Finding, probeFindings } from './diagnosis.js';
-import { ExitCode } from './exit-codes.js';
+import { ExitCode, exitCodeOfSignal } from './exit-codes.js';
 import { type Paint, paintFor, printable } from './ink.js';
 import type { Io } from './io.js';
-import { SignalRelay } from './signal-relay.js';
-import { complain, onStore } from './store-command.js';
+import { Interrupted, SignalRelay } from './signal-relay.js';
+import { complain, onStore, reportFailure } from './store-command.js';
 import { examineZooKeeper, type ZooKeeperDiagnosis } from './zookeeper-diagnosis.js';
 
 /** How `doctor` shows what it finds. */
@@ -22,6 +24,8 @@ export interface DoctorOptions {
  * running tasks; its scratch objects and znodes are removed, also when it is interrupted. Resolves to the exit code.
  */
 export function doctorCommand(options: DoctorOptions, settings: Settings, io: Io): Promise<number> {
+  const allocated = allocatedSettings(settings);
+  if (allocated !== undefined) return diagnoseAllocated(options, allocated, io);
   return onStore(settings, io, async (session) => {
     const signals = new SignalRelay(io.signals);
     try {
@@ -33,6 +37,21 @@ export function doctorCommand(options: DoctorOptions, settings: Settings, io: Io
       signals.close();
     }
   });
+}
+
+/** The same where node ids come from ZooKeeper alone: there is no store to be opened. */
+async function diagnoseAllocated(options: DoctorOptions, settings: AllocatedSettings, io: Io): Promise<number> {
+  io.onWarning((warning) => complain(io, `warning: ${explain(warning)}`));
+  const signals = new SignalRelay(io.signals);
+  try {
+    return showDiagnosis(allocatedDiagnosis(await examineZooKeeper(settings.zookeeper, io, signals.interrupted)), options, io);
+  } catch (error) {
+    if (error instanceof ConfigError) throw error;
+    if (error instanceof Interrupted) return exitCodeOfSignal(error.signal);
+    return reportFailure(error, settings, io);
+  } finally {
+    signals.close();
+  }
 }
 
 /**
@@ -75,12 +94,12 @@ function failure(id: string, title: string, error: unknown, signal: AbortSignal 
 }
 
 /** Shows a diagnosis. Returns the exit code; the faults stand on standard error, too, in one line. */
-export function showDiagnosis(result: Diagnosis, { json }: DoctorOptions, io: Io): number {
+export function showDiagnosis(result: Diagnosis | AllocatedDiagnosis, { json }: DoctorOptions, io: Io): number {
   const { zookeeper } = result;
   if (json) io.stdout(`${JSON.stringify(result)}\n`);
   else {
     const paint = paintFor(io.screen()?.color ?? false);
-    io.stdout(`The store ${printable(result.store)}\n`);
+    if (result.store !== null) io.stdout(`The store ${printable(result.store)}\n`);
     for (const finding of result.findings) io.stdout(`${findingLine(finding, paint)}\n`);
     if (zookeeper !== null) io.stdout(`ZooKeeper at ${printable(zookeeper.zookeeper)}\n`);
     for (const finding of zookeeper?.findings ?? []) io.stdout(`${findingLine(finding, paint)}\n`);
@@ -89,7 +108,7 @@ export function showDiagnosis(result: Diagnosis, { json }: DoctorOptions, io: Io
   }
   if (result.ok) return ExitCode.ok;
   const faults = [
-    faultsOf(result.store, result.findings),
+    result.store === null ? '' : faultsOf(result.store, result.findings),
     zookeeper === null ? '' : faultsOf(`ZooKeeper at ${zookeeper.zookeeper}`, zookeeper.findings),
   ];
   complain(io, faults.filter((text) => text !== '').join('; '));

@@ -6,6 +6,8 @@ import { inspectCluster } from '../lease/inspect.js';
 import type { LeaseEvent } from '../lease/lease.js';
 import type { StoreSession } from '../lease/store-session.js';
 import { probeStore } from '../store/probe.js';
+import { initAllocatedCommand } from './allocated-init.js';
+import { allocatedSettings } from './allocated-settings.js';
 import { damageOf } from './damage.js';
 import { ExitCode } from './exit-codes.js';
 import type { Io } from './io.js';
@@ -20,8 +22,14 @@ export interface InitOptions {
   readonly aboveVersion?: number | undefined;
 }
 
-/** `nodelease init`: creates the cluster's settings and all lease objects, or restores damaged ones. Resolves to the exit code. */
+/**
+ * `nodelease init`: creates the cluster's settings and all lease objects, or restores damaged ones. Resolves to the exit code.
+ *
+ * Where node ids come from ZooKeeper alone there is nothing to repair, and the caller has seen to it that nobody asks for that.
+ */
 export function initCommand(options: InitOptions, settings: Settings, io: Io): Promise<number> {
+  const allocated = allocatedSettings(settings);
+  if (allocated !== undefined) return initAllocatedCommand(allocated, io);
   return onStore(settings, io, (session) =>
     options.repair ? repair(session, options.aboveVersion, io) : initialize(session, settings, io),
   );

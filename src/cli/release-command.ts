@@ -5,13 +5,16 @@ import { evictHolder } from '../lease/evict.js';
 import { LeaseUnreadableError } from '../lease/lease-codec.js';
 import { MAX_NODE_IDS } from '../lease/lease-state.js';
 import type { StoreSession } from '../lease/store-session.js';
+import { releaseAllocatedCommand, whyForceAllocated } from './allocated-release.js';
+import { allocatedSettings } from './allocated-settings.js';
 import { ExitCode } from './exit-codes.js';
 import type { Io } from './io.js';
 import { formatSetting } from './span.js';
 import { complain, onStore, say } from './store-command.js';
 
 /** What somebody who did not say `--force` is told. */
-export function whyForce(id: number): string {
+export function whyForce(id: number, { provider }: Pick<Settings, 'provider'>): string {
+  if (provider === 'zookeeper') return whyForceAllocated(id);
   return (
     `release takes node id ${id} away from its holder, who notices at its next renewal only; others get it when duration and grace have passed. ` +
     'It is not a way to stop a task: for that, send it SIGTERM. Add --force to do it'
@@ -20,6 +23,8 @@ export function whyForce(id: number): string {
 
 /** `nodelease release ID --force`: takes a node id away from its holder. Resolves to the exit code. */
 export function releaseCommand(id: number, settings: Settings, io: Io): Promise<number> {
+  const allocated = allocatedSettings(settings);
+  if (allocated !== undefined) return releaseAllocatedCommand(id, allocated, io);
   return onStore(settings, io, (session) => releaseId(session, id, io));
 }
 

@@ -102,6 +102,7 @@ describe('nodelease status', () => {
       store: 'memory:',
       cluster: { size: 5, durationMs: 15_000, graceMs: 1_000, idWidth: 8, bootstrapped: true },
       discovery: null,
+      allocation: null,
     });
     expect(report.nodes[1]).toEqual({
       id: 1,
@@ -134,7 +135,7 @@ describe('nodelease status', () => {
     expect(io.answer()).toMatch(/^There is no cluster at memory: yet: .*nodelease init.*nodelease run.*\n$/);
     const json = capturedIo();
     expect(await showStatus(session, { ...once, json: true }, json)).toBe(0);
-    expect(JSON.parse(json.answer())).toEqual({ store: 'memory:', cluster: null, nodes: [], discovery: null });
+    expect(JSON.parse(json.answer())).toEqual({ store: 'memory:', cluster: null, nodes: [], discovery: null, allocation: null });
   });
 
   it('uses colours on a terminal that has them, and nowhere else', async () => {

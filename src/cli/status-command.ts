@@ -2,16 +2,21 @@ import type { Settings } from '../config.js';
 import { explain } from '../errors.js';
 import { type ClusterStatus, inspectCluster } from '../lease/inspect.js';
 import type { StoreSession } from '../lease/store-session.js';
+import type { ZooKeeper } from '../zookeeper/zookeeper.js';
+import { allocatedSettings } from './allocated-settings.js';
+import { type AllocatedStatus, inspectAllocated } from './allocated-status.js';
+import { allocatedTable } from './allocated-table.js';
 import { ExitCode, exitCodeOfSignal } from './exit-codes.js';
 import { Frame } from './frame.js';
 import { paintFor, printable } from './ink.js';
 import type { Io, Screen } from './io.js';
 import { Interrupted, SignalRelay } from './signal-relay.js';
 import { DiscoveryGlance, type DiscoveryStatus } from './status-discovery.js';
-import { statusReport } from './status-report.js';
+import { allocatedReport, type StatusReport, statusReport } from './status-report.js';
 import { discoverySummary, statusTable } from './status-table.js';
 import { complain, onStore } from './store-command.js';
 import { cut } from './table.js';
+import { onZooKeeper } from './zookeeper-command.js';
 
 /** How `status` shows what it sees. */
 export interface StatusOptions {
@@ -28,6 +33,13 @@ const WATCH_MS = 1_000;
 
 /** `nodelease status`: shows who holds which node id. Resolves to the exit code. */
 export function statusCommand(options: StatusOptions, settings: Settings, io: Io): Promise<number> {
+  const allocated = allocatedSettings(settings);
+  if (allocated !== undefined) {
+    return onZooKeeper(allocated, io, (zookeeper, signal) => {
+      const view = allocatedView(zookeeper, allocated.zookeeper.connect.text);
+      return options.watch ? watch(view, options, io) : show(view, options, io, signal);
+    });
+  }
   return onStore(settings, io, async (session) => {
     const glance = await DiscoveryGlance.open(settings.zookeeper, io);
     try {
@@ -38,30 +50,14 @@ export function statusCommand(options: StatusOptions, settings: Settings, io: Io
   });
 }
 
-/** What is shown: the leases, and how the discovery tree shows them, where it was asked. */
-interface Look {
-  /** Undefined when there is no cluster yet. */
-  readonly status: ClusterStatus | undefined;
-  readonly discovery: DiscoveryStatus | undefined;
-}
-
-async function look(session: StoreSession, glance: DiscoveryGlance | undefined): Promise<Look> {
-  const status = await inspectCluster(session);
-  return { status, discovery: await glance?.look(status) };
-}
-
 /**
  * Shows the leases once.
  *
  * @param glance looks at discovery, too, whose failures are shown and are none of this command
  * @throws {StoreError} when the store gives no answer
  */
-export async function showStatus(session: StoreSession, options: StatusOptions, io: Io, glance?: DiscoveryGlance): Promise<number> {
-  const screen = io.screen();
-  // The prompt wants a line, too.
-  const maxLines = screen && !options.all ? screen.rows - 1 : undefined;
-  io.stdout(snapshot(session, await look(session, glance), options, screen, maxLines));
-  return ExitCode.ok;
+export function showStatus(session: StoreSession, options: StatusOptions, io: Io, glance?: DiscoveryGlance): Promise<number> {
+  return show(storeView(session, glance), options, io);
 }
 
 /**
@@ -70,21 +66,71 @@ export async function showStatus(session: StoreSession, options: StatusOptions, 
  *
  * @throws {StoreError} when the store gives no answer to the first look
  */
-export async function watchStatus(session: StoreSession, options: StatusOptions, io: Io, glance?: DiscoveryGlance): Promise<number> {
+export function watchStatus(session: StoreSession, options: StatusOptions, io: Io, glance?: DiscoveryGlance): Promise<number> {
+  return watch(storeView(session, glance), options, io);
+}
+
+/** Where to look, and how to show what was seen there. */
+interface View<Seen> {
+  look(signal?: AbortSignal): Promise<Seen>;
+  report(seen: Seen): StatusReport;
+  lines(seen: Seen, screen: Screen | undefined, maxLines: number | undefined): readonly string[];
+}
+
+/** The leases, and how the discovery tree shows them, where it was asked. */
+interface Look {
+  /** Undefined when there is no cluster yet. */
+  readonly status: ClusterStatus | undefined;
+  readonly discovery: DiscoveryStatus | undefined;
+}
+
+function storeView(session: StoreSession, glance: DiscoveryGlance | undefined): View<Look> {
+  const { url } = session.store;
+  return {
+    look: async () => {
+      const status = await inspectCluster(session);
+      return { status, discovery: await glance?.look(status) };
+    },
+    report: ({ status, discovery }) => statusReport(url, status, discovery),
+    lines: ({ status, discovery }, screen, maxLines) => {
+      if (status !== undefined) return statusTable(status, { screen, maxLines, discovery });
+      const none = `There is no cluster at ${printable(url)} yet: nodelease init creates one, and so does the first nodelease run.`;
+      return [none, ...(discovery === undefined ? [] : [discoverySummary(discovery, screen)])];
+    },
+  };
+}
+
+function allocatedView(zookeeper: ZooKeeper, where: string): View<AllocatedStatus> {
+  return {
+    look: (signal) => inspectAllocated(zookeeper, signal),
+    report: (status) => allocatedReport(where, status),
+    lines: (status, screen, maxLines) => allocatedTable(status, where, { screen, maxLines }),
+  };
+}
+
+async function show<Seen>(view: View<Seen>, options: StatusOptions, io: Io, signal?: AbortSignal): Promise<number> {
+  const screen = io.screen();
+  // The prompt wants a line, too.
+  const maxLines = screen && !options.all ? screen.rows - 1 : undefined;
+  io.stdout(snapshot(view, await view.look(signal), options, screen, maxLines));
+  return ExitCode.ok;
+}
+
+async function watch<Seen>(view: View<Seen>, options: StatusOptions, io: Io): Promise<number> {
   const signals = new SignalRelay(io.signals);
   const frame = new Frame(io);
-  let seen: Look | undefined;
+  let seen: { readonly last: Seen } | undefined;
   try {
     for (;;) {
       const begun = io.clock.monotonic();
       let failure: string | undefined;
       try {
-        seen = await untilInterrupted(look(session, glance), signals.interrupted);
+        seen = { last: await untilInterrupted(view.look(), signals.interrupted) };
       } catch (error) {
         if (error instanceof Interrupted || seen === undefined) throw error;
         failure = explain(error);
       }
-      show(session, seen, failure, options, io, frame);
+      draw(view, seen.last, failure, options, io, frame);
       await io.clock.sleep(WATCH_MS - (io.clock.monotonic() - begun), signals.interrupted);
     }
   } catch (error) {
@@ -96,34 +142,32 @@ export async function watchStatus(session: StoreSession, options: StatusOptions,
   }
 }
 
-/** One look of a watch. Where the store failed, a terminal keeps the last picture, with the failure below it. */
-function show(session: StoreSession, seen: Look, failure: string | undefined, options: StatusOptions, io: Io, frame: Frame): void {
+/** One look of a watch. Where it failed, a terminal keeps the last picture, with the failure below it. */
+function draw<Seen>(view: View<Seen>, seen: Seen, failure: string | undefined, options: StatusOptions, io: Io, frame: Frame): void {
   const screen = io.screen();
   if (screen && !options.json) {
     const maxLines = Math.max(4, screen.rows - 1);
-    const lines = snapshot(session, seen, { ...options, all: false }, screen, maxLines - 1)
+    const lines = snapshot(view, seen, options, screen, maxLines - 1)
       .trimEnd()
       .split('\n');
     if (failure !== undefined) lines.push(paintFor(screen.color)(cut(`as it was: ${printable(failure)}`, screen.columns), 'red'));
     frame.draw(lines);
   } else if (failure !== undefined) complain(io, failure);
-  else io.stdout(`${snapshot(session, seen, options, screen, undefined)}${options.json ? '' : '\n'}`);
+  else io.stdout(`${snapshot(view, seen, options, screen, undefined)}${options.json ? '' : '\n'}`);
 }
 
-function snapshot(
-  { store: { url } }: StoreSession,
-  { status, discovery }: Look,
+function snapshot<Seen>(
+  view: View<Seen>,
+  seen: Seen,
   { json }: StatusOptions,
   screen: Screen | undefined,
   maxLines: number | undefined,
 ): string {
-  if (json) return `${JSON.stringify(statusReport(url, status, discovery))}\n`;
-  const none = `There is no cluster at ${printable(url)} yet: nodelease init creates one, and so does the first nodelease run.`;
-  const lines =
-    status !== undefined
-      ? statusTable(status, { screen, maxLines, discovery })
-      : [none, ...(discovery === undefined ? [] : [discoverySummary(discovery, screen)])];
-  return lines.map((line) => `${line}\n`).join('');
+  if (json) return `${JSON.stringify(view.report(seen))}\n`;
+  return view
+    .lines(seen, screen, maxLines)
+    .map((line) => `${line}\n`)
+    .join('');
 }
 
 /** A look that is under way may take as long as the store's time-outs; who interrupts it does not want to wait for that. */

@@ -1,17 +1,31 @@
 import type { ClusterConfig } from '../lease/cluster-config.js';
 import type { ClusterStatus, NodeStatus } from '../lease/inspect.js';
+import type { AllocatedStatus } from './allocated-status.js';
 import { problemOf } from './damage.js';
 import type { DiscoveryStatus, NodeDiscovery } from './status-discovery.js';
 
 /** What `status --json` prints: every field is always there, null where there is nothing to say. */
 export interface StatusReport {
-  readonly store: string;
-  /** Null when there is no cluster yet. */
+  /** Null where node ids come from ZooKeeper alone. */
+  readonly store: string | null;
+  /** Null when there is no cluster yet, and where node ids come from ZooKeeper alone. */
   readonly cluster: ClusterReport | null;
-  /** In ascending order of the ids. */
+  /** In ascending order of the ids. From a store, all there are; from ZooKeeper alone, those that stand in the tree, without ages and expiries. */
   readonly nodes: readonly NodeReport[];
-  /** How far ZooKeeper agrees; null when it was not asked. */
+  /** How far ZooKeeper agrees with the store; null when it was not asked, and where there is no store to agree with. */
   readonly discovery: DiscoveryStatusReport | null;
+  /** Where ZooKeeper gives out the node ids; null where they are leased from a store. */
+  readonly allocation: AllocationReport | null;
+}
+
+/** What a {@link StatusReport} says of node ids from ZooKeeper alone. */
+export interface AllocationReport {
+  /** The connect string. */
+  readonly zookeeper: string;
+  /** The groups of 256 ids that exist, in ascending order. */
+  readonly groups: readonly number[];
+  /** How many bits of a unique id a node id takes, by these groups. */
+  readonly idWidth: number;
 }
 
 /** What a {@link StatusReport} says of the discovery tree. */
@@ -52,9 +66,16 @@ export interface NodeReport {
 /** The report on a cluster, or on its absence. */
 export function statusReport(store: string, status: ClusterStatus | undefined, discoveryStatus: DiscoveryStatus | undefined): StatusReport {
   const discovery = discoveryStatus === undefined ? null : discoveryStatusReport(discoveryStatus);
-  if (status === undefined) return { store, cluster: null, nodes: [], discovery };
-  const { cluster, nodes } = status;
-  return { store, cluster: clusterReport(cluster), nodes: nodes.map((node) => nodeReport(node, cluster)), discovery };
+  if (status === undefined) return { store, cluster: null, nodes: [], discovery, allocation: null };
+  const { cluster } = status;
+  const nodes = status.nodes.map((node) => nodeReport(node, problemOf(node, cluster)));
+  return { store, cluster: clusterReport(cluster), nodes, discovery, allocation: null };
+}
+
+/** The report on node ids from ZooKeeper alone. */
+export function allocatedReport(zookeeper: string, { groups = [], idWidth, nodes }: AllocatedStatus): StatusReport {
+  const reports = nodes.map((node) => nodeReport(node, node.problem));
+  return { store: null, cluster: null, nodes: reports, discovery: null, allocation: { zookeeper, groups, idWidth } };
 }
 
 function discoveryStatusReport({ problem, nodes }: DiscoveryStatus): DiscoveryStatusReport {
@@ -70,7 +91,7 @@ export function clusterReport({ size, durationMs, graceMs, idWidth, bootstrapped
   return { size, durationMs, graceMs, idWidth, bootstrapped };
 }
 
-function nodeReport(node: NodeStatus, cluster: ClusterConfig): NodeReport {
+function nodeReport(node: NodeStatus, problem: string | undefined): NodeReport {
   const { id, state, version, taskId, age, timestamp, knownNodes } = node;
   const expiresIn = expiresInMs(node);
   return {
@@ -82,7 +103,7 @@ function nodeReport(node: NodeStatus, cluster: ClusterConfig): NodeReport {
     expiresInMs: expiresIn === undefined ? null : Math.ceil(expiresIn),
     timestamp: timestamp ?? null,
     knownNodes,
-    problem: problemOf(node, cluster) ?? null,
+    problem: problem ?? null,
   };
 }
 

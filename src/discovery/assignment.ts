@@ -14,8 +14,12 @@ export function encodeAssignment(assignment: Assignment): string {
   return JSON.stringify({ taskId, nodeId, version, ...more });
 }
 
-/** The assignment in a znode's data; undefined for anything that does not name task, node id and version. Never throws. */
-export function decodeAssignment(data: Buffer): Assignment | undefined {
+/**
+ * The assignment in a znode's data; undefined for anything that does not name task, node id and version. Never throws.
+ *
+ * @param otherwise the version of one that names none
+ */
+export function decodeAssignment(data: Buffer, otherwise?: number): Assignment | undefined {
   let fields: unknown;
   try {
     fields = JSON.parse(data.toString('utf8'));
@@ -23,9 +27,9 @@ export function decodeAssignment(data: Buffer): Assignment | undefined {
     return undefined;
   }
   if (typeof fields !== 'object' || fields === null || Array.isArray(fields)) return undefined;
-  const { taskId, nodeId, version } = fields as Partial<Record<string, unknown>>;
+  const { taskId, nodeId, version = otherwise } = fields as Partial<Record<string, unknown>>;
   if (typeof taskId !== 'string' || !isCount(nodeId) || !isCount(version)) return undefined;
-  return fields as Assignment;
+  return { ...fields, taskId, nodeId, version };
 }
 
 function isCount(value: unknown): value is number {

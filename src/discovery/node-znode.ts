@@ -16,9 +16,16 @@ export function readNodeZnode(clusterNodeId: number, znode: Znode | undefined, b
   if (znode === undefined) return { status: 'absent' };
   const { data } = znode;
   if ((before.status === 'assigned' || before.status === 'unreadable') && before.data?.equals(data)) return before;
-  const assignment = decodeAssignment(data);
+  const assignment = decodeAssignment(data) ?? claimOf(znode);
   if (assignment === undefined) return { status: 'unreadable', data, problem: 'does not tell task, node id and version' };
   const nodeId = nodeIdOf(clusterNodeId);
   if (assignment.nodeId === nodeId) return { status: 'assigned', data, assignment };
   return { status: 'unreadable', data, problem: `stands for node id ${nodeId}, but tells of ${assignment.nodeId}` };
+}
+
+/** Who has allocated the id by making this very znode writes the version, which is its transaction's number, a moment later. */
+function claimOf({ data, stat }: Znode): Assignment | undefined {
+  const version = Number(stat.createdZxid);
+  const claim = decodeAssignment(data, version);
+  return claim !== undefined && typeof claim.nonce === 'string' ? claim : undefined;
 }

@@ -1,13 +1,14 @@
 import type { Clock, RandomSource } from '../clock.js';
-import { ConfigError, StoreUnusableError } from '../errors.js';
+import { StoreUnusableError } from '../errors.js';
 import { type LeaseStore, StoreError } from '../store/lease-store.js';
 import { Acquirer } from './acquirer.js';
 import { completeBootstrap } from './bootstrap.js';
+import { checkTaskId, detached } from './caller.js';
 import { checkWanted, type WantedSettings } from './cluster-config.js';
 import { readCluster, reportOverruled, type StoredCluster } from './cluster-store.js';
 import { ensureCluster } from './ensure-cluster.js';
 import { Keeper } from './keeper.js';
-import type { Lease, LeaseEvent, LeaseListener } from './lease.js';
+import type { Lease, LeaseListener } from './lease.js';
 import { nativeCodec } from './lease-codec.js';
 import { leaseTiming } from './lease-timing.js';
 import { retry } from './retry.js';
@@ -46,7 +47,7 @@ const ACQUIRE_REQUEST_MS = 4_000;
 export async function acquireLease(options: AcquireLeaseOptions): Promise<Lease> {
   const { store, clock, random, taskId, signal } = options;
   checkWanted(options);
-  if (!/^[\x21-\x7e]{1,128}$/.test(taskId)) throw new ConfigError('taskId', taskId, '1 to 128 printable ASCII characters without spaces');
+  checkTaskId(taskId);
   const begun = clock.monotonic();
   const emit = detached(options.onEvent);
   const session = new StoreSession(store, clock, ACQUIRE_REQUEST_MS);
@@ -109,17 +110,4 @@ async function mustRead(session: StoreSession): Promise<StoredCluster> {
   const cluster = await readCluster(session);
   if (cluster === undefined) throw new StoreUnusableError(`${session.store.url}: cluster.json is gone`);
   return cluster;
-}
-
-/** A listener that fails must not take the lease along: its error surfaces as an uncaught one, outside of the engine. */
-function detached(listener: LeaseListener | undefined): LeaseListener {
-  return (event: LeaseEvent) => {
-    try {
-      listener?.(event);
-    } catch (error) {
-      queueMicrotask(() => {
-        throw error;
-      });
-    }
-  };
 }

@@ -280,6 +280,45 @@ describe('a server', () => {
     expect(created.filter((connection) => connection > 0)).toEqual([]);
   });
 
+  it('is asked for no more than 64 watched znodes at a time', async () => {
+    const unanswered: Request[] = [];
+    let most = 0;
+    const port = await scriptedServer({
+      onRequest: (request) => {
+        if (request.type === OP.close) return undefined;
+        if (unanswered.push(request) === 1) {
+          // Once nothing more comes for now, all at once.
+          setTimeout(() => {
+            most = Math.max(most, unanswered.length);
+            for (const { socket, xid } of unanswered.splice(0)) socket.write(answer(xid, NO_NODE));
+          }, 20);
+        }
+        return 'silence';
+      },
+    });
+    const { client } = open(`127.0.0.1:${port}`);
+    const watches = Array.from({ length: 300 }, (_, i) => client.watchData(`/n${i}`, () => {}));
+    await Promise.all(watches.map(({ first }) => first));
+    expect(most).toBe(64);
+  });
+
+  it('may refuse to let a znode be read: a watch on it asks again until it is told', async () => {
+    let refusals = 0;
+    const port = await scriptedServer({
+      onRequest: ({ xid, type }) => {
+        if (type !== OP.getData || refusals === 3) return undefined;
+        refusals += 1;
+        return answer(xid, -102);
+      },
+    });
+    const { client, states } = open(`127.0.0.1:${port}`);
+    const told: unknown[] = [];
+    await client.watchData('/a', (znode) => told.push(znode)).first;
+    expect(told).toEqual([undefined]);
+    expect(refusals).toBe(3);
+    expect(states).toEqual(['connected']);
+  });
+
   it('may close every connection at once: it is not asked more often than a few times a second', async () => {
     let connections = 0;
     const port = await scriptedServer({

@@ -3,6 +3,7 @@ import { formatServer, type ServerAddress } from './connect-string.js';
 import type { ConnectionManager, LibraryClient, LibraryError } from './library-internals.js';
 import { MessageGuard } from './message-guard.js';
 import { connectionLost, failureOf, RequestFailure, SESSION_MOVED } from './request-failure.js';
+import { ServerRotation } from './server-rotation.js';
 import { fallsSilent } from './silence.js';
 
 /** What a session tells of itself. Must not throw. */
@@ -34,11 +35,10 @@ export interface LibraryConnectionOptions {
   readonly listener: SessionListener;
 }
 
-/** Between two rounds over all servers, in milliseconds: the first and the longest. */
-const ROUND_BASE_MS = 50;
-const ROUND_CAP_MS = 1_000;
 /** No attempt to connect is given up sooner, in milliseconds. */
 const LEAST_ATTEMPT_MS = 500;
+/** However long the session: how long a server may say nothing before it is asked, then to answer, and to confirm a session, in milliseconds. */
+const LONGEST_SILENCE_MS = 5_000;
 /** A connection that lasted this long was a good one: the search for the next begins without a pause, in milliseconds. */
 const GOOD_AFTER_MS = 1_000;
 
@@ -69,13 +69,11 @@ export class LibraryConnection {
   readonly #client: LibraryClient;
   readonly #manager: ConnectionManager;
   readonly #guard: MessageGuard;
+  readonly #rotation: ServerRotation;
   readonly #over = new AbortController();
   readonly #underWay = new Set<(failure: RequestFailure) => void>();
   readonly #problems = new Map<string, string>();
   #attempt: Attempt | undefined;
-  /** Attempts since the last good connection. */
-  #attempts = 0;
-  #nextServer = 0;
   #connected = false;
   #lastMessageAt = 0;
   #suspendedAt: number | undefined;
@@ -85,8 +83,7 @@ export class LibraryConnection {
     const { client, servers, random, listener, knownCodes, clock } = options;
     this.#client = client;
     this.#manager = client.connectionManager;
-    // Past the library's parser, which knows no IPv6, and its shuffling, which knows only ambient chance.
-    this.#manager.servers = shuffled(servers, random);
+    this.#rotation = new ServerRotation(servers, random);
     this.#guard = new MessageGuard({
       manager: this.#manager,
       knownCodes,
@@ -194,17 +191,11 @@ export class LibraryConnection {
   }
 
   async #connectNext(open: (server: ServerAddress) => void): Promise<void> {
-    const { clock, random, sessionTimeoutMs } = this.options;
-    const { servers } = this.#manager;
-    const round = Math.floor(this.#attempts / servers.length);
-    const isNewRound = this.#attempts > 0 && this.#attempts % servers.length === 0;
-    const pauseMs = isNewRound ? Math.min(ROUND_CAP_MS, ROUND_BASE_MS * 2 ** Math.min(round, 10)) * (0.5 + random.next() / 2) : 0;
+    const { clock, servers, sessionTimeoutMs } = this.options;
     // Also without a pause: the library expects to be called back later.
-    await clock.sleep(pauseMs, this.#over.signal).catch(() => undefined);
-    const server = servers[this.#nextServer % servers.length];
-    if (this.#over.signal.aborted || server === undefined) return;
-    this.#attempts += 1;
-    this.#nextServer += 1;
+    await clock.sleep(this.#rotation.pauseMs(), this.#over.signal).catch(() => undefined);
+    if (this.#over.signal.aborted) return;
+    const server = this.#rotation.next();
     // Servers that were set up anew are behind what this client has seen, and would refuse it for ever, instead of calling the session expired.
     if (this.#suspendedAt !== undefined && clock.monotonic() - this.#suspendedAt > sessionTimeoutMs) this.#manager.zxid = Buffer.alloc(8);
     const attempt: Attempt = {
@@ -222,7 +213,7 @@ export class LibraryConnection {
     this.#manager.socket?.on('error', (error) => {
       attempt.problem ??= told(error);
     });
-    const limitMs = Math.max(LEAST_ATTEMPT_MS, sessionTimeoutMs / (3 * Math.min(3, servers.length)));
+    const limitMs = Math.min(LONGEST_SILENCE_MS, Math.max(LEAST_ATTEMPT_MS, sessionTimeoutMs / (3 * Math.min(3, servers.length))));
     clock.sleep(limitMs, attempt.over.signal).then(
       () => {
         if (!this.#connected && this.#attempt === attempt) this.#drop(`no session within ${Math.round(limitMs)} ms`);
@@ -241,15 +232,16 @@ export class LibraryConnection {
     attempt.confirmedAt = clock.monotonic();
     this.lastHeardAt = attempt.askedAt;
     const timeoutMs = this.#client.getSessionTimeout();
+    const intervalMs = Math.min(LONGEST_SILENCE_MS, timeoutMs / 3);
     const { remoteAddress = '', remotePort = 0 } = this.#manager.socket ?? {};
     void fallsSilent({
       clock,
-      intervalMs: timeoutMs / 3,
+      intervalMs,
       lastHeard: () => this.#lastMessageAt,
       ask,
       signal: attempt.over.signal,
     }).then((isSilent) => {
-      if (isSilent) this.#drop(`no answer for ${Math.round((timeoutMs * 2) / 3)} ms`);
+      if (isSilent) this.#drop(`no answer for ${Math.round(2 * intervalMs)} ms`);
     });
     const sessionId = this.#client.getSessionId().toString('hex');
     if (this.#onConnected) this.#onConnected();
@@ -263,7 +255,7 @@ export class LibraryConnection {
     const { clock, listener } = this.options;
     const wasConnected = this.#connected;
     this.#connected = false;
-    if (attempt.confirmedAt !== undefined && clock.monotonic() - attempt.confirmedAt >= GOOD_AFTER_MS) this.#attempts = 0;
+    if (attempt.confirmedAt !== undefined && clock.monotonic() - attempt.confirmedAt >= GOOD_AFTER_MS) this.#rotation.succeeded();
     attempt.over.abort();
     const problem = attempt.problem ?? (attempt.askedAt === undefined || wasConnected ? 'the connection was closed' : NO_SESSION);
     const text = problem.includes(attempt.server) ? problem : `${attempt.server}: ${problem}`;
@@ -309,11 +301,6 @@ const NO_SESSION = 'the server closed the connection without a session: it may h
 function told(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(told).join(', ');
   return error instanceof Error ? error.message : String(error);
-}
-
-function shuffled<T>(items: readonly T[], random: RandomSource): T[] {
-  const keyed = items.map((item) => ({ item, key: random.next() }));
-  return keyed.sort((a, b) => a.key - b.key).map(({ item }) => item);
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -12,7 +12,6 @@ export interface ConnectionManager {
   readonly state: number;
   /** Undefined until the first attempt. */
   readonly socket: Socket | undefined;
-  servers: { readonly host: string; readonly port: number }[];
   /** The greatest transaction it has seen. A server that is behind it refuses the connection. */
   zxid: Buffer;
   /** The number of the next request, sent as 32 bits. */

@@ -25,7 +25,7 @@ const KNOWN_CODES: ReadonlySet<number> = new Set(Object.values(Exception).filter
 const WATCH = () => undefined;
 
 /**
- * One session with ZooKeeper: one client of the library. The only file that imports it.
+ * One session with ZooKeeper: one client of the library. The only file that loads it.
  *
  * Paths are absolute on the servers. Requests may only be made while connected; they reject with a {@link RequestFailure}.
  */
@@ -35,6 +35,7 @@ export class LibrarySession {
   readonly #acl: ACL[];
 
   constructor({ auth, ...options }: LibrarySessionOptions) {
+    // The connection finds its servers past the library's parser, which knows no IPv6.
     const client = insidesOf(createClient('127.0.0.1', { sessionTimeout: options.sessionTimeoutMs, retries: 0 }));
     this.#client = client;
     // "auth" stands for whoever the connection has authenticated as.

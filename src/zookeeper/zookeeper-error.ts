@@ -13,7 +13,7 @@ export type ZooKeeperFault =
   | 'no-children-for-ephemerals'
   /** The access control list does not allow it to whoever this session has authenticated as. */
   | 'no-auth'
-  /** The servers refuse the credentials themselves. */
+  /** The servers refuse the credentials themselves. They never do so for a digest, where wrong ones show as `no-auth`. */
   | 'auth-failed'
   /** The connection broke while the call was under way. */
   | 'connection-loss'

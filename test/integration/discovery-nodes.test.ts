@@ -194,6 +194,15 @@ describe('a watcher of the nodes', () => {
     expect(reports).toHaveLength(shapes.length);
   });
 
+  it('takes the znode’s transaction for the version of an allocated id whose holder has not written it yet', async () => {
+    await add('00', '0A', '{"taskId":"t","nodeId":2,"nonce":"0123"}');
+    const made = (await other.read(path('00', '0A')))?.stat.createdZxid;
+    const { watcher, reports } = watch();
+    await watcher.ready;
+    expect(watcher.knownVersions()).toEqual({ 2: Number(made) });
+    expect(reports).toEqual([]);
+  });
+
   it('ignores names that are no group or node, reporting each once, and the ids that are reserved', async () => {
     await add('00', '08', json(0, 1));
     await add('00', '07', 'reserved');

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { type FleetStore, fleetStore, loggedAt, startTask, type Task } from '../support/fleet.js';
-import { killAll, runCli } from '../support/processes.js';
+import { killAll, runCli, type TestProcess } from '../support/processes.js';
 import { TreeReader } from '../support/tree-reader.js';
 import { uniqueChroot } from '../support/zookeeper.js';
 import { zkCli } from '../support/zookeeper-process.js';
@@ -272,6 +272,67 @@ describe('a task whose ZooKeeper is away', () => {
     expect(performance.now() - begun).toBeLessThan(4_000);
     expect(everything.filter(isAlive)).toEqual([]);
     expect(JSON.parse((await store.read('0.json')) ?? '')).not.toHaveProperty('taskId');
+  });
+});
+
+describe('a task with a node id from ZooKeeper alone', () => {
+  /** A command that tells its id, and then the time for as long as it lives. */
+  const HEARTBEAT = 'echo "id $NODE_ID version $NODE_ID_VERSION"; while :; do date +%s%3N; sleep 0.02; done';
+
+  function allocate(through: string, script = HEARTBEAT) {
+    const options = ['--zookeeper', through, '--zookeeper-session-timeout', `${SESSION_MS}ms`, '--service', 'orders'];
+    return runCli(['run', '--provider', 'zookeeper', ...options, '--', 'sh', '-c', script]);
+  }
+
+  async function given(task: TestProcess): Promise<[number, number]> {
+    const [, id, version] = await task.waitForOutput(/^id (\d+) version (\d+)$/m, 15_000);
+    return [Number(id), Number(version)];
+  }
+
+  it('has the first free one, and gives it back when its command has ended', async () => {
+    const one = allocate(connect);
+    const [first, version] = await given(one);
+    const two = allocate(connect);
+    const [second, later] = await given(two);
+    expect([first, second]).toEqual([0, 1]);
+    expect(later).toBeGreaterThan(version);
+    await reader.until('/discovery/servicetypes/orders/0', (seen) => seen?.version === version, 3_000);
+    one.kill('SIGTERM');
+    expect((await one.exit).code).toBe(143);
+    expect([...(await reader.all()).keys()]).toEqual([NODE(1), '/discovery/servicetypes/orders/1']);
+    const [again, latest] = await given(allocate(connect));
+    expect(again).toBe(0);
+    expect(latest).toBeGreaterThan(later);
+  });
+
+  it.each(['', "trap '' TERM; "])('is stopped before the servers give its id away when it is cut off (command: %j)', async (trap) => {
+    const { proxy, through } = await zookeeperProxy();
+    const task = allocate(through, trap + HEARTBEAT);
+    expect((await given(task))[0]).toBe(0);
+    proxy.cut();
+    await reader.until(NODE(0), (seen) => seen === undefined, 10_000);
+    const goneAt = Date.now();
+    expect(await task.exit).toEqual({ code: 76, signal: null });
+    const lastHeartbeat = Number(/(\d{13})\n[^\d]*$/.exec(task.stdout())?.[1]);
+    expect(lastHeartbeat).toBeLessThan(goneAt);
+  });
+
+  it('keeps its id until a command that takes its time has ended', async () => {
+    const task = allocate(connect, `trap 'echo told; sleep 0.3; echo ended; exit 0' TERM; ${HEARTBEAT}`);
+    await given(task);
+    // Who waits for the place is told of the very moment in which it is free.
+    const free = reader.until(NODE(0), (seen) => seen === undefined, 20_000);
+    task.kill('SIGTERM');
+    await task.waitForOutput(/told/, 5_000);
+    await free;
+    expect(task.stdout()).toMatch(/ended/);
+    expect((await task.exit).code).toBe(0);
+  });
+
+  it('fails with 69 when no server answers, and says why', async () => {
+    const task = allocate('127.0.0.1:1');
+    expect((await task.exit).code).toBe(69);
+    expect(task.stderr()).toMatch(/127\.0\.0\.1:1.*ECONNREFUSED/);
   });
 });
 

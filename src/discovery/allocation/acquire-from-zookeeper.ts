@@ -1,7 +1,8 @@
 import type { Clock, RandomSource } from '../../clock.js';
 import { ConfigError } from '../../errors.js';
 import { clusterNodeIdOf, indexOf } from '../../id/cluster-node-id.js';
-import type { Lease, LeaseEvent, LeaseListener } from '../../lease/lease.js';
+import { checkTaskId, detached } from '../../lease/caller.js';
+import type { Lease, LeaseListener } from '../../lease/lease.js';
 import { sleepUntil } from '../../lease/sleep-until.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
@@ -58,7 +59,7 @@ const LAST_LOOK_MS = 1_000;
  */
 export async function acquireFromZooKeeper(options: AcquireFromZooKeeperOptions): Promise<Lease> {
   const { zookeeper, clock, random, taskId, signal, maxGroups = MOST_GROUPS } = options;
-  if (!/^[\x21-\x7e]{1,128}$/.test(taskId)) throw new ConfigError('taskId', taskId, '1 to 128 printable ASCII characters without spaces');
+  checkTaskId(taskId);
   if (!Number.isInteger(maxGroups) || maxGroups < 1 || maxGroups > MOST_GROUPS) {
     throw new ConfigError('maxGroups', maxGroups, `a whole number from 1 to ${MOST_GROUPS}`);
   }
@@ -135,17 +136,4 @@ async function tend(session: BoundSession, maxGroups: number, call: BoundCall): 
   } catch (error) {
     if (!(error instanceof ZooKeeperError)) throw error;
   }
-}
-
-/** A listener that fails must not take the lease along: its error surfaces as an uncaught one, outside of here. */
-function detached(listener: LeaseListener | undefined): LeaseListener {
-  return (event: LeaseEvent) => {
-    try {
-      listener?.(event);
-    } catch (error) {
-      queueMicrotask(() => {
-        throw error;
-      });
-    }
-  };
 }

@@ -1,0 +1,57 @@
+import { type AllocatedEviction, evictAllocated } from '../discovery/allocation/evict-allocated.js';
+import type { ZooKeeper } from '../zookeeper/zookeeper.js';
+import type { AllocatedSettings } from './allocated-settings.js';
+import { ExitCode } from './exit-codes.js';
+import type { Io } from './io.js';
+import { formatSetting } from './span.js';
+import { complain, say } from './store-command.js';
+import { onZooKeeper } from './zookeeper-command.js';
+
+/** What somebody who did not say `--force` is told. */
+export function whyForceAllocated(id: number): string {
+  return (
+    `release takes node id ${id} away from its holder, whose command is killed; others get it when the holder's session has ended. ` +
+    'It is not a way to stop a task: for that, send it SIGTERM. Add --force to do it'
+  );
+}
+
+/** `nodelease release ID --force --provider zookeeper`: takes a node id away from its holder. Resolves to the exit code. */
+export function releaseAllocatedCommand(id: number, settings: AllocatedSettings, io: Io): Promise<number> {
+  return onZooKeeper(settings, io, (zookeeper, signal) => releaseAllocated(zookeeper, id, io, signal));
+}
+
+/**
+ * Takes the node id away, and says what comes of it (rule 9).
+ *
+ * @throws {ZooKeeperError} when there is no answer, or the znode may not be changed
+ */
+async function releaseAllocated(zookeeper: ZooKeeper, id: number, io: Io, signal: AbortSignal): Promise<number> {
+  const { timeoutMs } = await zookeeper.whenConnected({ signal });
+  const eviction = await evictAllocated({ zookeeper, clock: io.clock, signal }, id);
+  if (eviction.kind === 'not-allocated') {
+    complain(io, `node id ${id}: ${whyNot(eviction)}: left as it is`);
+    return ExitCode.storeUnusable;
+  }
+  for (const line of outcome(id, eviction, timeoutMs)) say(io, line);
+  return ExitCode.ok;
+}
+
+/** @param timeoutMs what the servers granted to this session, for want of the holder's */
+function outcome(id: number, eviction: Exclude<AllocatedEviction, { kind: 'not-allocated' }>, timeoutMs: number): string[] {
+  if (eviction.kind === 'free') return [`node id ${id} is not held: it is free, nothing was changed`];
+  const { version, taskId = 'that came to hold it just now' } = eviction;
+  if (eviction.kind === 'ended') {
+    return [`node id ${id} is not held any more by task ${taskId} (version ${version}), whose session has just ended: nothing was changed`];
+  }
+  const taken = `node id ${id} ${eviction.earlier ? 'was taken away before' : 'is taken away'} from task ${taskId} (version ${version})`;
+  return [
+    eviction.earlier ? `${taken}, whose session has not ended yet: nothing was changed` : taken,
+    `the task stops at its next heartbeat, others may take the id when its session has ended: right after that, or, if the task does not answer, ` +
+      `${formatSetting(timeoutMs)} after its last sign of life (its session's time-out, taken to be that of this one)`,
+  ];
+}
+
+function whyNot({ path, why }: Extract<AllocatedEviction, { kind: 'not-allocated' }>): string {
+  if (why === 'persistent') return `${path} is persistent, and goes with nobody's session`;
+  return `${path} is not of a task that has its node id from ZooKeeper (where it mirrors a lease in a store, release that)`;
+}
