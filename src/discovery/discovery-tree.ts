@@ -41,11 +41,14 @@ interface Announced {
   wanted: boolean;
   /** Whether the tree may differ from what is wanted. */
   dirty: boolean;
+  /** The session in which the place was looked at or taken last; in any other it is most likely free. */
+  sessionId: string | undefined;
   /** Why the znode at the path is left alone; undefined while nothing is in the way. */
   blockedBy: string | undefined;
   /** Who was reported to be in the way, so that it is done once. */
   reported: bigint | undefined;
-  readonly watch: Watch;
+  /** Opened once the place is taken, or found to be: its first look tells what happened since. */
+  watch: Watch | undefined;
 }
 
 /** Between two tries while something fails, in milliseconds: the first and the longest. */
@@ -69,6 +72,8 @@ export class DiscoveryTree {
   readonly #closing = new AbortController();
   readonly #forgetSession: () => void;
   #state: TreeState = BEGUN;
+  /** The last event: the problem that was told of, empty for none. What is written within a moment is no event. */
+  #said: string | undefined;
   #woken = false;
   #wake: () => void = () => undefined;
   #failures = 0;
@@ -97,20 +102,15 @@ export class DiscoveryTree {
    */
   put(entry: TreeEntry, fields: Readonly<Record<string, unknown>> = {}): void {
     this.#closing.signal.throwIfAborted();
-    const { lease, zookeeper } = this.options;
-    const { id: nodeId, taskId, version } = lease;
+    const { id: nodeId, taskId, version } = this.options.lease;
     const path = entryPath(entry, nodeId);
     const data = encodeAssignment({ ...fields, taskId, nodeId, version });
     const known = this.#entries.get(path);
-    if (known === undefined) {
-      const watch = zookeeper.watchData(path, (znode) => this.#onZnode(path, znode));
-      this.#entries.set(path, { path, data, wanted: true, dirty: true, blockedBy: undefined, reported: undefined, watch });
-    } else {
-      known.data = data;
-      known.wanted = true;
-      known.dirty = true;
-    }
-    this.#awake();
+    const announced = known ?? nowhere(path);
+    announced.data = data;
+    announced.wanted = true;
+    this.#entries.set(path, announced);
+    this.#touched(announced);
   }
 
   /**
@@ -122,8 +122,7 @@ export class DiscoveryTree {
     const known = this.#entries.get(entryPath(entry, this.options.lease.id));
     if (known === undefined) return;
     known.wanted = false;
-    known.dirty = true;
-    this.#awake();
+    this.#touched(known);
   }
 
   /** Looks after nothing any more. The znodes stay until they are withdrawn or their session ends. Idempotent. */
@@ -131,7 +130,7 @@ export class DiscoveryTree {
     if (!this.#closing.signal.aborted) {
       this.#closing.abort(new ZooKeeperError('the discovery tree has been closed', { fault: 'closed', outcome: 'unknown' }));
       this.#forgetSession();
-      for (const { watch } of this.#entries.values()) watch.close();
+      for (const { watch } of this.#entries.values()) watch?.close();
       this.#setState({ status: 'closed' });
       this.#wake();
     }
@@ -205,11 +204,17 @@ export class DiscoveryTree {
       // Whatever happens from here on makes it dirty again.
       entry.dirty = false;
       const { data } = entry;
+      if (entry.wanted && entry.sessionId !== sessionId) {
+        // Nothing of ours stands there yet in this session. Only where somebody else's does it has to be looked at first.
+        entry.sessionId = sessionId;
+        entry.blockedBy = undefined;
+        if (await this.#write(path, data, undefined, call)) return this.#watch(entry);
+      }
       const znode = await zookeeper.read(path, call);
       if (!entry.wanted) {
         if (znode?.stat.owner === sessionId) await zookeeper.remove(path, znode.stat.version, call);
         if (entry.wanted) continue;
-        entry.watch.close();
+        entry.watch?.close();
         this.#entries.delete(path);
         return;
       }
@@ -218,11 +223,16 @@ export class DiscoveryTree {
       if (obstacle !== undefined && znode !== undefined) {
         if (entry.reported !== znode.stat.modifiedZxid) this.options.onEvent?.(obstacle.event);
         entry.reported = znode.stat.modifiedZxid;
-        return;
+        return this.#watch(entry);
       }
-      if (await this.#write(path, data, znode, call)) return;
+      if (await this.#write(path, data, znode, call)) return this.#watch(entry);
     }
     throw new ZooKeeperError(`${path} is being changed by others all the time`, { fault: 'refused', outcome: 'not-applied', path });
+  }
+
+  #watch(entry: Announced): void {
+    if (entry.watch !== undefined || this.#closing.signal.aborted) return;
+    entry.watch = this.options.zookeeper.watchData(entry.path, (znode) => this.#onZnode(entry, znode));
   }
 
   /** Brings a znode that nothing protects from us to the wanted data. False when somebody was quicker, and it has to be looked at again. */
@@ -268,13 +278,18 @@ export class DiscoveryTree {
   }
 
   /** A znode of ours has changed, or is seen for the first time. */
-  #onZnode(path: string, znode: Znode | undefined): void {
-    const entry = this.#entries.get(path);
-    if (entry === undefined) return;
+  #onZnode(entry: Announced, znode: Znode | undefined): void {
     const session = this.options.zookeeper.state;
     const right = session.status === 'connected' && znode?.stat.owner === session.sessionId && znode.data.toString('utf8') === entry.data;
-    if (right || (znode === undefined && !entry.wanted)) return;
+    const obstructed = entry.blockedBy !== undefined && znode?.stat.modifiedZxid === entry.reported;
+    if (right || obstructed || (znode === undefined && !entry.wanted)) return;
+    this.#touched(entry);
+  }
+
+  /** Something about an entry is not, or may not be, as it should: from now on, until it has been looked at. */
+  #touched(entry: Announced): void {
     entry.dirty = true;
+    if (this.#state.status === 'synced') this.#setState({ status: 'degraded', problem: `${entry.path} is about to be written` });
     this.#awake();
   }
 
@@ -311,16 +326,17 @@ export class DiscoveryTree {
 
   #succeed(): void {
     if ([...this.#entries.values()].some(({ dirty }) => dirty)) return;
-    if (this.#state.status === 'synced') return;
-    this.#setState({ status: 'synced' });
+    if (this.#state.status !== 'synced') this.#setState({ status: 'synced' });
+    if (this.#said === '') return;
+    this.#said = '';
     this.options.onEvent?.({ type: 'synced' });
   }
 
   #degrade(problem: string): void {
-    const { status } = this.#state;
-    const same = this.#state.status === 'degraded' && this.#state.problem === problem;
-    if (status === 'closed' || same) return;
-    this.#setState({ status: 'degraded', problem });
+    if (this.#state.status === 'closed') return;
+    if (this.#state.status !== 'degraded' || this.#state.problem !== problem) this.#setState({ status: 'degraded', problem });
+    if (this.#said === problem) return;
+    this.#said = problem;
     this.options.onEvent?.({ type: 'degraded', problem });
   }
 
@@ -329,6 +345,10 @@ export class DiscoveryTree {
     this.#state = state;
     for (const listener of this.#listeners) listener(state);
   }
+}
+
+function nowhere(path: string): Announced {
+  return { path, data: '', wanted: true, dirty: true, sessionId: undefined, blockedBy: undefined, reported: undefined, watch: undefined };
 }
 
 function told(session: SessionState, where: string): string {

@@ -91,6 +91,36 @@ describe('a discovery tree', () => {
     expect(await reader.zookeeper.children('/discovery/servicetypes/orders')).toEqual([]);
   });
 
+  it('says that it is not in step with what was announced until that stands, and tells of troubles only', async () => {
+    const one = task(1);
+    one.tree.put({ kind: 'node' });
+    await synced(one);
+    one.tree.put({ kind: 'node' }, { port: 2 });
+    expect(one.tree.state.status).toBe('degraded');
+    await synced(one);
+    expect(await reader.at(NODE)).toMatchObject({ port: 2 });
+    one.tree.put({ kind: 'service', service: 'orders' });
+    expect(one.tree.state.status).toBe('degraded');
+    await synced(one);
+    expect(await reader.at('/discovery/servicetypes/orders/0')).toMatchObject({ version: 1 });
+    expect(one.events).toEqual([{ type: 'synced' }]);
+  });
+
+  it('takes a place in a new session that was blocked in the one before', async () => {
+    const { proxy, through } = await throughProxy();
+    await reader.zookeeper.createWithParents(NODE, 'in the way', 'ephemeral');
+    const one = task(1, { through, sessionTimeoutMs: 1_000 });
+    one.tree.put({ kind: 'node' });
+    await expect.poll(() => one.events.map(({ type }) => type)).toContain('blocked');
+    proxy.cut();
+    await expect.poll(() => one.zookeeper.state.status).toBe('suspended');
+    await sleep(2_500);
+    await reader.zookeeper.remove(NODE);
+    proxy.heal();
+    await synced(one);
+    expect(await reader.at(NODE)).toMatchObject({ version: 1 });
+  });
+
   it('can announce again what was taken back', async () => {
     const one = task(1);
     const entry = { kind: 'service', service: 'orders' } as const;
