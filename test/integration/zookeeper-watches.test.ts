@@ -127,8 +127,9 @@ describe('a standing watch', () => {
     await data.watch.first;
     await children.watch.first;
     for (let i = 0; i < 3; i += 1) {
+      const suspended = new Promise<void>((resolve) => client.onState(({ status }) => status === 'suspended' && resolve()));
       proxy.reset();
-      await expect.poll(() => client.state.status).toBe('suspended');
+      await suspended;
       await client.whenConnected();
     }
     // A change behind the reads of the last reconnect.
