@@ -29,6 +29,31 @@ describe('the command line', () => {
       ['status', '--zookeeper-auth', 'digest:a:b'],
       /--zookeeper-auth: expected --zookeeper beside it/,
     ],
+    ...['run', 'status', 'doctor', 'release', 'init'].map((name): [string, string[], RegExp] => [
+      `${name} with the provider zookeeper and no servers`,
+      [name, ...(name === 'release' ? ['3', '--force'] : []), '--provider', 'zookeeper', ...(name === 'run' ? ['--', 'true'] : [])],
+      /--provider: expected --zookeeper beside it, with the servers that give out the node ids, got "zookeeper"/,
+    ]),
+    ...['--nodes=3', '--duration=20s', '--grace=2s', '--store=memory:'].map((flag): [string, string[], RegExp] => [
+      `init with the provider zookeeper and ${flag}`,
+      ['init', '--provider', 'zookeeper', '--zookeeper', 'zk:1', flag],
+      new RegExp(`${flag.split('=')[0]}: expected no --provider zookeeper beside it`),
+    ]),
+    [
+      'init with the provider zookeeper and --repair',
+      ['init', '--provider', 'zookeeper', '--zookeeper', 'zk:1', '--repair'],
+      /--repair is about lease objects in a store: there are none with the provider zookeeper/,
+    ],
+    [
+      'release without the provider zookeeper for an id of ZooKeeper',
+      ['release', '3', '--force', '--zookeeper', 'zk:1'],
+      /--zookeeper: expected --provider zookeeper beside it \(nodelease release looks at the store otherwise\), got "zk:1"/,
+    ],
+    [
+      'release with the provider zookeeper and without --force',
+      ['release', '3', '--provider', 'zookeeper', '--zookeeper', 'zk:1'],
+      /others get it when the holder's session has ended\..* Add --force to do it/,
+    ],
     ['doctor with a malformed connect string', ['doctor', '--zookeeper', 'zk:0'], /--zookeeper: expected .*, got "zk:0"/],
   ])('answers %s with one line and exit code 64', async (_, args, line) => {
     const { code, stdout, stderr } = await run(args);

@@ -108,7 +108,9 @@ export class IdAllocator {
     const start = { session: this.#session, claimer: this.#claimer, clock, clusterNodeId, znode, sentAt, timeoutMs };
     try {
       const tenure = tenureOf({ ...start, answeredAt: clock.monotonic() });
-      return (await this.#publish(tenure, znode, widthFor(clusterNodeId, taken.highestGroup))) ? tenure : undefined;
+      if (await this.#publish(tenure, znode, widthFor(clusterNodeId, taken.highestGroup))) return tenure;
+      await this.#quietly(() => this.#giveUp(tenure.path));
+      return undefined;
     } catch (error) {
       const call = { timeoutMs: TIDY_PATIENCE_MS };
       await this.#quietly(() => removeOurs(this.#session, claimPath(clusterNodeId), this.#claimer.nonce, call));
@@ -168,6 +170,13 @@ export class IdAllocator {
       proof.answered(sentAt, clock.monotonic());
       return true;
     });
+  }
+
+  /** Somebody has taken the id from us before we held it: a mark that stays in this session would keep everybody off it. */
+  async #giveUp(path: string): Promise<void> {
+    const call = { timeoutMs: TIDY_PATIENCE_MS };
+    const znode = await this.#session.read(path, call);
+    if (znode?.stat.owner === this.#session.sessionId) await this.#session.remove(path, znode.stat.version, call);
   }
 
   /** Waits until an id may have become free, or somebody before us in the line has left. */
