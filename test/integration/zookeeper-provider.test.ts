@@ -100,6 +100,23 @@ describe('the ids', () => {
     expect((await clients[0]?.children('/discovery/nodes/00'))?.toSorted()).toEqual(['08', '09', '0A', '0B']);
   });
 
+  it('are free for the next one when they were taken back between their claim and their tenure', async () => {
+    const chroot = uniqueChroot('evicted');
+    const operator = open(chroot);
+    const client = open(chroot);
+    const setData = client.setData.bind(client);
+    // Just before the claimer writes its version, somebody marks the znode as evicted.
+    client.setData = async (path, data, version, options) => {
+      client.setData = setData;
+      await operator.setData(path, '{"taskId":"task","nodeId":0,"evictedAt":1}');
+      return setData(path, data, version, options);
+    };
+    const lease = await acquire(client);
+    expect(lease.id).toBe(0);
+    expect(decodeAssignment((await operator.read(pathOf(8)))?.data as Buffer)).toMatchObject({ taskId: 'task', version: lease.version });
+    expect((await acquire(open(chroot))).id).toBe(1);
+  });
+
   it('go on in group 01 when group 00 is full, and those who are there learn that ids are 9 bits wide', async () => {
     const chroot = uniqueChroot('full');
     const early = await acquire(open(chroot));
