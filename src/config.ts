@@ -62,7 +62,7 @@ export const SETTINGS: readonly SettingSpec[] = [
     argument: 'name',
     description: 'where node ids come from: store, or zookeeper for ids that last as long as a ZooKeeper session (default: store)',
   },
-  { name: 'zookeeper', argument: 'servers', description: 'ZooKeeper servers and chroot for discovery: HOST:PORT[,HOST:PORT]...[/CHROOT]' },
+  { name: 'zookeeper', argument: 'servers', description: 'ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT]...[/CHROOT]' },
   { name: 'zookeeper-auth', argument: 'digest', description: 'credentials for ZooKeeper: digest:USER:PASSWORD (default: none)' },
   {
     name: 'zookeeper-session-timeout',

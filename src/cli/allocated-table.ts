@@ -4,18 +4,8 @@ import type { AllocatedStatus } from './allocated-status.js';
 import { counted } from './counted.js';
 import { type Paint, paintFor, printable } from './ink.js';
 import type { Screen } from './io.js';
-import { type Cell, type Column, cut, renderTable } from './table.js';
-
-/** The columns of leases in a store, so that whoever reads them need not care where node ids come from. */
-const COLUMNS: readonly Column[] = [
-  { title: 'ID', align: 'right' },
-  { title: 'STATE' },
-  { title: 'VERSION', align: 'right' },
-  { title: 'TASK', least: 12 },
-  { title: 'AGE', align: 'right' },
-  { title: 'EXPIRES IN', align: 'right' },
-];
-const PROBLEM_COLUMN: Column = { title: 'PROBLEM', least: 16 };
+import { LEASE_COLUMNS, PROBLEM_COLUMN } from './status-table.js';
+import { type Cell, cut, renderTable } from './table.js';
 
 /** Where a table goes. */
 export interface AllocatedTableOptions {
@@ -42,7 +32,7 @@ export function allocatedTable(status: AllocatedStatus, where: string, options: 
   const left = nodes.length - shown.length;
   const spared = screen !== undefined && shown.every(({ problem }) => problem === undefined);
   return [
-    ...renderTable(spared ? COLUMNS : [...COLUMNS, PROBLEM_COLUMN], shown.map(row), { width: screen?.columns, paint }),
+    ...renderTable(spared ? LEASE_COLUMNS : [...LEASE_COLUMNS, PROBLEM_COLUMN], shown.map(row), { width: screen?.columns, paint }),
     ...(left > 0 ? [paint(`… and ${left} more (nodelease status --all shows them)`, 'dim')] : []),
     fittedSummary(status, groups, screen, paint),
   ];

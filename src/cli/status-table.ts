@@ -8,7 +8,8 @@ import type { DiscoveryStatus, NodeDiscovery } from './status-discovery.js';
 import { expiresInMs } from './status-report.js';
 import { type Cell, type Column, cut, renderTable } from './table.js';
 
-const COLUMNS: readonly Column[] = [
+/** What is told of a node id, wherever it comes from. */
+export const LEASE_COLUMNS: readonly Column[] = [
   { title: 'ID', align: 'right' },
   { title: 'STATE' },
   { title: 'VERSION', align: 'right' },
@@ -17,7 +18,8 @@ const COLUMNS: readonly Column[] = [
   { title: 'EXPIRES IN', align: 'right' },
 ];
 const DISCOVERY_COLUMN: Column = { title: 'DISCOVERY' };
-const PROBLEM_COLUMN: Column = { title: 'PROBLEM', least: 16 };
+/** The last column, for what is wrong with it. */
+export const PROBLEM_COLUMN: Column = { title: 'PROBLEM', least: 16 };
 
 const INKS: Readonly<Record<NodeStatus['state'], Ink | undefined>> = {
   held: 'green',
@@ -64,7 +66,7 @@ export function statusTable(status: ClusterStatus, options: StatusTableOptions):
   const rows = shown.map((node) => row(node, cluster, discovery));
   // A terminal has no room for a column that is empty; whoever reads a pipe wants the same columns every time.
   const spared = screen !== undefined && shown.every((node) => problemOf(node, cluster) === undefined);
-  const columns = [...COLUMNS, ...(discovery === undefined ? [] : [DISCOVERY_COLUMN]), ...(spared ? [] : [PROBLEM_COLUMN])];
+  const columns = [...LEASE_COLUMNS, ...(discovery === undefined ? [] : [DISCOVERY_COLUMN]), ...(spared ? [] : [PROBLEM_COLUMN])];
   const left = nodes.length - shown.length;
   return [
     ...renderTable(columns, rows, { width: screen?.columns, paint }),
