@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import type { Discoverer } from './discovery/discoverer.js';
 import type { Announcement, DiscoveryEvent, TenureOrigin } from './discovery/discovery.js';
+import { entryPath } from './discovery/tree-paths.js';
 import { ConfigError } from './errors.js';
 import { checkWanted } from './lease/cluster-config.js';
 import type { LeaseListener } from './lease/lease.js';
@@ -70,7 +71,7 @@ export interface ZooKeeperOptions extends Announcement {
   readonly required?: boolean;
   /** How long a node that took over an expired lease waits until all others know of it, in milliseconds. @default 60000 */
   readonly readyTimeoutMs?: number;
-  /** Receives what happens to the announcement. */
+  /** Receives what happens to the announcement. One that throws has its error surface as an uncaught one. */
   readonly onEvent?: (event: DiscoveryEvent) => void;
 }
 
@@ -221,8 +222,15 @@ function checkZooKeeper({ zookeeper, provider = 'store', store, keeper }: Acquir
   if (!(sessionTimeoutMs >= 1_000 && sessionTimeoutMs <= 600_000)) {
     throw new ConfigError('zookeeper.sessionTimeoutMs', sessionTimeoutMs, 'a number of milliseconds from 1000 to 600000');
   }
+  checkNames(zookeeper);
   if (!(readyTimeoutMs >= 0)) throw new ConfigError('zookeeper.readyTimeoutMs', readyTimeoutMs, 'a number of milliseconds of at least 0');
   if (!Number.isInteger(port) || port < 1 || port > 65_535) throw new ConfigError('zookeeper.port', port, 'a whole number from 1 to 65535');
+}
+
+/** Before a node id is taken for nothing: whether znodes can be named like this. */
+function checkNames({ service, endpoints = [] }: Announcement): void {
+  if (service !== undefined) entryPath({ kind: 'service', service }, 0);
+  for (const { endpoint, key } of endpoints) entryPath({ kind: 'endpoint', endpoint, key, service }, 0);
 }
 
 function ownTaskId(signal: AbortSignal | undefined): Promise<string> {

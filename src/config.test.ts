@@ -228,6 +228,16 @@ describe('the settings of discovery', () => {
     },
   );
 
+  it('ignore a variable without --zookeeper also where its value is none', () => {
+    expect(read({}, { NODELEASE_SERVICE: 'a/b', NODELEASE_PORT: 'http' })).not.toHaveProperty('zookeeper');
+  });
+
+  it('do not show credentials that are given for the servers', () => {
+    expect(() => read({ zookeeper: 'digest:me:secret' })).toThrow(
+      '--zookeeper: expected servers, HOST:PORT[,HOST:PORT]...[/CHROOT] (credentials go to --zookeeper-auth), got "digest:…"',
+    );
+  });
+
   it('do not show a password that is given without --zookeeper', () => {
     expect(() => read({ 'zookeeper-auth': 'digest:me:secret' })).toThrow(
       '--zookeeper-auth: expected --zookeeper beside it (it is of use with discovery only), got "digest:…"',

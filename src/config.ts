@@ -240,7 +240,17 @@ const DISCOVERY_SETTINGS: readonly SettingName[] = [
 ];
 
 function readZooKeeper(sources: SettingSources, read: Read): ZooKeeperSettings | undefined {
-  const connect = read('zookeeper', parseConnectString);
+  const connect = read('zookeeper', (text, label) => {
+    if (/^digest:/i.test(text))
+      throw new ConfigError(label, 'digest:…', 'servers, HOST:PORT[,HOST:PORT]...[/CHROOT] (credentials go to --zookeeper-auth)');
+    return parseConnectString(text, label);
+  });
+  if (connect === undefined) {
+    // Variables may be there for other programs of the same surroundings; a flag is meant for this one.
+    const useless = DISCOVERY_SETTINGS.map((name) => find(sources, name)).find((given) => given?.flag);
+    if (useless) throw new ConfigError(useless.label, secretive(useless), '--zookeeper beside it (it is of use with discovery only)');
+    return undefined;
+  }
   const auth = read('zookeeper-auth', (text, label) => {
     parseAuth(text, label);
     return text;
@@ -259,12 +269,6 @@ function readZooKeeper(sources: SettingSources, read: Read): ZooKeeperSettings |
   const address = read('address', checkAddress);
   const port = read('port', (text, label) => integer(text, label, 1, 65_535));
   const readyTimeoutMs = read('ready-timeout', (text, label) => duration(text, label, { most: [86_400_000, 'at most 24h'] }));
-  if (connect === undefined) {
-    // Variables may be there for other programs of the same surroundings; a flag is meant for this one.
-    const useless = DISCOVERY_SETTINGS.map((name) => find(sources, name)).find((given) => given?.flag);
-    if (useless) throw new ConfigError(useless.label, secretive(useless), '--zookeeper beside it (it is of use with discovery only)');
-    return undefined;
-  }
   return {
     connect,
     required,

@@ -34,9 +34,12 @@ export function manage(lease: Lease, options: ManagedLeaseOptions): ManagedLease
   const { clock, onLost, exit, discovery, leave = async () => undefined, close } = options;
   let ending: Promise<void> | undefined;
   const end = async () => {
-    await leave();
-    await lease.release();
-    await close();
+    try {
+      await leave();
+    } finally {
+      await lease.release();
+      await close();
+    }
   };
   const release = () => {
     ending ??= end();

@@ -19,7 +19,7 @@ export interface DiscovererOptions {
   readonly readyTimeoutMs?: number | undefined;
   readonly clock: Clock;
   readonly random: RandomSource;
-  /** Must not throw and must not block. */
+  /** Must not block. One that throws has its error surface as an uncaught one, and does no harm here. */
   readonly onEvent?: ((event: DiscoveryEvent) => void) | undefined;
 }
 
@@ -83,12 +83,19 @@ export class Discoverer {
    *
    * @throws {ConfigError} when a name cannot be a znode's
    * @throws {ZooKeeperError} `timeout`
+   * @throws {LeaseLostError} when the lease is lost meanwhile
    * @throws `signal.reason` as soon as `signal` aborts
    */
   async start(held: DiscoveredLease, signal?: AbortSignal): Promise<Discovery> {
     const { announcement, readyTimeoutMs = READY_WITHIN_MS, required, clock, random, onEvent } = this.options;
     this.#discovery = new Discovery({ ...held, zookeeper: this.zookeeper, announcement, readyTimeoutMs, clock, random, onEvent });
-    if (required) await this.#discovery.synced(REQUIRED_WITHIN_MS, signal);
+    try {
+      if (required) await this.#discovery.synced(REQUIRED_WITHIN_MS, signal);
+    } catch (error) {
+      // The loss of the lease closes the discovery: it is the loss that counts.
+      held.lease.signal.throwIfAborted();
+      throw error;
+    }
     return this.#discovery;
   }
 

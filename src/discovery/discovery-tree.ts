@@ -1,6 +1,8 @@
 import type { Clock, RandomSource } from '../clock.js';
 import { explain } from '../errors.js';
+import { concurrently } from '../lease/concurrently.js';
 import type { Lease } from '../lease/lease.js';
+import { notify } from '../zookeeper/listeners.js';
 import type { SessionState } from '../zookeeper/session-state.js';
 import type { Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
@@ -54,6 +56,8 @@ interface Announced {
 /** Between two tries while something fails, in milliseconds: the first and the longest. */
 const RETRY_BASE_MS = 100;
 const RETRY_CAP_MS = 1_000;
+/** How many entries are written at a time: after a reconnect all of them have to be looked at. */
+const SETTLED_AT_ONCE = 64;
 /** Before anything has been tried. */
 const BEGUN: TreeState = { status: 'degraded', problem: 'there has been no connection yet' };
 /** How often one entry is tried against others' changes before it has to wait like a failure. */
@@ -74,6 +78,8 @@ export class DiscoveryTree {
   #state: TreeState = BEGUN;
   /** The last event: the problem that was told of, empty for none. What is written within a moment is no event. */
   #said: string | undefined;
+  #withdrawn = false;
+  #onEmpty: () => void = () => undefined;
   #woken = false;
   #wake: () => void = () => undefined;
   #failures = 0;
@@ -102,6 +108,7 @@ export class DiscoveryTree {
    */
   put(entry: TreeEntry, fields: Readonly<Record<string, unknown>> = {}): void {
     this.#closing.signal.throwIfAborted();
+    if (this.#withdrawn) throw new ZooKeeperError('announcements have been withdrawn', { fault: 'closed', outcome: 'not-applied' });
     const { id: nodeId, taskId, version } = this.options.lease;
     const path = entryPath(entry, nodeId);
     const data = encodeAssignment({ ...fields, taskId, nodeId, version });
@@ -138,23 +145,25 @@ export class DiscoveryTree {
   }
 
   /**
-   * Closes the tree and removes what this session announced in it. What cannot be removed in time goes with the session: whoever has it
-   * to himself ends it instead, which is one request, and can hit nobody else's znode.
+   * Takes everything back for good. What this session announced is removed, now or as soon as there is a connection again, until the tree
+   * is closed; nobody else's znode is touched. Whoever has the session to himself ends it instead, which is one request.
    *
-   * @returns whether everything is known to be gone
+   * @returns whether everything is known to be gone after that time
    */
   async withdraw(timeoutMs: number): Promise<boolean> {
-    await this.close();
-    const { zookeeper } = this.options;
-    const session = zookeeper.state;
-    if (session.status !== 'connected') return false;
-    const call = { timeoutMs, sessionId: session.sessionId };
-    const removed = [...this.#entries.keys()].map(async (path) => {
-      const znode = await zookeeper.read(path, call);
-      if (znode?.stat.owner === session.sessionId) await zookeeper.remove(path, znode.stat.version, call);
+    this.#withdrawn = true;
+    const over = new AbortController();
+    const gone = new Promise<void>((resolve) => {
+      this.#onEmpty = resolve;
     });
-    const results = await Promise.allSettled(removed);
-    return results.every(({ status }) => status === 'fulfilled');
+    for (const entry of this.#entries.values()) {
+      entry.wanted = false;
+      this.#touched(entry);
+    }
+    if (this.#entries.size > 0 && !this.#closing.signal.aborted)
+      await Promise.race([gone, this.options.clock.sleep(timeoutMs, over.signal)]);
+    over.abort();
+    return this.#entries.size === 0;
   }
 
   async #keep(): Promise<void> {
@@ -168,7 +177,7 @@ export class DiscoveryTree {
         const problem = await this.#reconcile(session.sessionId);
         if (signal.aborted) return;
         if (problem !== undefined) this.#degrade(problem);
-        else if (this.#entries.size > 0) this.#succeed();
+        else this.#succeed();
       }
       const pauseMs = Math.min(RETRY_CAP_MS, RETRY_BASE_MS * 2 ** Math.min(this.#failures - 1, 10)) * (0.5 + random.next() / 2);
       await this.#untilWoken(this.#failures === 0 ? undefined : pauseMs);
@@ -178,18 +187,16 @@ export class DiscoveryTree {
   /** Makes the tree right, as far as it is not. Returns what stands in the way. */
   async #reconcile(sessionId: string): Promise<string | undefined> {
     const dirty = [...this.#entries.values()].filter((entry) => entry.dirty);
-    const problems = await Promise.all(
-      dirty.map(async (entry) => {
-        try {
-          await this.#settle(entry, sessionId);
-          return undefined;
-        } catch (error) {
-          entry.dirty = true;
-          // A new session, or the end of this one, wakes the loop by itself.
-          return { text: explain(error), again: !isFault(error, 'session-expired') };
-        }
-      }),
-    );
+    const problems = await concurrently(dirty, SETTLED_AT_ONCE, async (entry) => {
+      try {
+        await this.#settle(entry, sessionId);
+        return undefined;
+      } catch (error) {
+        entry.dirty = true;
+        // A new session, or the end of this one, wakes the loop by itself.
+        return { text: explain(error), again: !isFault(error, 'session-expired') };
+      }
+    });
     const failures = problems.filter((problem) => problem !== undefined);
     this.#failures = failures.some(({ again }) => again) ? this.#failures + 1 : 0;
     const blocked = [...this.#entries.values()].find(({ blockedBy }) => blockedBy !== undefined);
@@ -216,6 +223,7 @@ export class DiscoveryTree {
         if (entry.wanted) continue;
         entry.watch?.close();
         this.#entries.delete(path);
+        if (this.#entries.size === 0) this.#onEmpty();
         return;
       }
       const obstacle = znode === undefined ? undefined : this.#obstacle(path, znode, sessionId);
@@ -343,7 +351,7 @@ export class DiscoveryTree {
   #setState(state: TreeState): void {
     if (this.#state.status === 'closed') return;
     this.#state = state;
-    for (const listener of this.#listeners) listener(state);
+    for (const listener of [...this.#listeners]) notify(listener, state);
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Clock, RandomSource } from '../clock.js';
 import type { ClusterStatus } from '../lease/inspect.js';
 import type { Lease, LeaseEvent } from '../lease/lease.js';
+import { notify } from '../zookeeper/listeners.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { DiscoveryTree, type TreeEvent, type TreeState } from './discovery-tree.js';
@@ -67,7 +68,7 @@ export interface DiscoveryOptions {
   readonly readyTimeoutMs: number;
   readonly clock: Clock;
   readonly random: RandomSource;
-  /** Must not throw and must not block. */
+  /** Must not block. One that throws has its error surface as an uncaught one, and does no harm here. */
   readonly onEvent?: ((event: DiscoveryEvent) => void) | undefined;
 }
 
@@ -91,6 +92,7 @@ export class Discovery {
   readonly idWidth: IdWidth;
   /** Settles once this node may take work: see {@link Readiness}. Never rejects. */
   readonly ready: Promise<Readiness>;
+  readonly #emit: (event: DiscoveryEvent) => void;
   #readiness: Readiness | undefined;
   readonly #ending = new AbortController();
   readonly #forgetLease: () => void;
@@ -98,8 +100,10 @@ export class Discovery {
 
   constructor(private readonly options: DiscoveryOptions) {
     const { zookeeper, lease, clock, random, onEvent = () => undefined } = options;
-    this.tree = new DiscoveryTree({ zookeeper, lease, clock, random, onEvent });
-    this.nodes = new NodeWatcher({ zookeeper, clock, onUnreadable: (path, problem) => onEvent({ type: 'unreadable', path, problem }) });
+    const emit = (event: DiscoveryEvent) => notify(onEvent, event);
+    this.#emit = emit;
+    this.tree = new DiscoveryTree({ zookeeper, lease, clock, random, onEvent: emit });
+    this.nodes = new NodeWatcher({ zookeeper, clock, onUnreadable: (path, problem) => emit({ type: 'unreadable', path, problem }) });
     this.idWidth = watchIdWidth(zookeeper, lease.id);
     // An allocated node id is free for others as soon as the session ends: that has to wait for the end of the work.
     const onLost = () => void (options.announcesNode ? this.close() : this.leave());
@@ -177,6 +181,7 @@ export class Discovery {
    */
   async leave(): Promise<void> {
     if (this.options.announcesNode) await this.close();
+    // Where it takes longer, the tree goes on with it as long as the session lasts.
     else await this.tree.withdraw(LEAVE_LIMIT_MS);
   }
 
@@ -210,17 +215,19 @@ export class Discovery {
   /** What goes into the lease with its next renewal; our own version among it, whatever the tree says. */
   #tellKnown(): void {
     const { lease } = this.options;
-    lease.setKnownNodes({ ...this.nodes.knownVersions(), [lease.id]: lease.version });
+    // A version begins with 1. Anybody can write into a tree that is open to all, and what is told here outlives the tree.
+    const known = Object.entries(this.nodes.knownVersions()).filter(([, version]) => version > 0);
+    lease.setKnownNodes({ ...Object.fromEntries(known), [lease.id]: lease.version });
   }
 
   async #becomeReady(): Promise<Readiness> {
-    const { lease, origin, leases, readyTimeoutMs: timeoutMs, clock, random, onEvent = () => undefined } = this.options;
+    const { lease, origin, leases, readyTimeoutMs: timeoutMs, clock, random } = this.options;
     const readiness = await awaitReadiness({
       ...{ lease, origin, leases, clock, random, timeoutMs, signal: this.#ending.signal },
-      onEvent: (event) => onEvent({ type: 'readiness', event }),
+      onEvent: (event) => this.#emit({ type: 'readiness', event }),
     });
     this.#readiness = readiness;
-    if (readiness.ready) onEvent({ type: 'ready', readiness });
+    if (readiness.ready) this.#emit({ type: 'ready', readiness });
     return readiness;
   }
 }

@@ -1,4 +1,5 @@
 import { clusterNodeIdOf, groupOf, widthOfGroup } from '../id/cluster-node-id.js';
+import { notify } from '../zookeeper/listeners.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import type { Observable } from './observable.js';
 import { NODES_PATH, parseHexPair } from './tree-paths.js';
@@ -35,7 +36,7 @@ export function watchIdWidth(zookeeper: ZooKeeper, own?: number): IdWidth {
     const needed = widthOfGroup(Math.max(0, ...names.map((name) => parseHexPair(name) ?? 0)));
     if (needed <= width) return;
     width = needed;
-    for (const listener of [...listeners]) listener(width);
+    for (const listener of [...listeners]) notify(listener, width);
   });
   return {
     get value() {

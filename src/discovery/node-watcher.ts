@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.js';
 import { CLUSTER_NODE_ID_OFFSET } from '../id/cluster-node-id.js';
+import { notify } from '../zookeeper/listeners.js';
 import type { SessionState } from '../zookeeper/session-state.js';
 import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import type { Assignment } from './assignment.js';
@@ -244,7 +245,7 @@ export class NodeWatcher {
   #tell(): void {
     const changed = this.#changed;
     this.#changed = new Set();
-    for (const listener of [...this.#listeners]) listener(changed);
+    for (const listener of [...this.#listeners]) notify(listener, changed);
   }
 
   #onSession(session: SessionState): void {

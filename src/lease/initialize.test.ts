@@ -83,6 +83,18 @@ describe('nodelease init --repair', () => {
     expect(await repairCluster(session, 50)).toMatchObject([{ id: 1, version: 51 }]);
   });
 
+  it('does not believe in a version that no id can have had, which would leave no room for further ones', async () => {
+    const { session, bucket, acquire, clock } = setUp();
+    await initialize(session, wanted);
+    const lease = await acquire();
+    lease.setKnownNodes({ 1: Number.MAX_SAFE_INTEGER, 2: Number.MAX_SAFE_INTEGER });
+    await clock.advance(5_000);
+    bucket.remove('1.json');
+    expect(await repairCluster(session, undefined)).toEqual([{ id: 1, problem: 'is absent', version: undefined }]);
+    expect(await repairCluster(session, 7)).toMatchObject([{ id: 1, version: 8 }]);
+    await lease.release();
+  });
+
   it('writes nothing where nothing is known of the versions', async () => {
     const { session, bucket } = setUp();
     await initialize(session, wanted);

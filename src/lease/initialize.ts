@@ -85,7 +85,7 @@ export async function repairCluster(session: StoreSession, aboveVersion: number 
     objects.filter(({ problem }) => problem !== undefined),
     WRITES,
     ({ id, etag, problem = '', metadataVersion }) =>
-      restore(session, cluster.config, { id, etag, problem }, [seen.get(id), metadataVersion, aboveVersion]),
+      restore(session, cluster.config, { id, etag, problem }, [plausible(seen.get(id)), plausible(metadataVersion), aboveVersion]),
   );
 }
 
@@ -117,6 +117,13 @@ function highestKnown(mappings: readonly Readonly<Record<number, number>>[]): Ma
     for (const [id, version] of Object.entries(mapping)) highest.set(Number(id), Math.max(version, highest.get(Number(id)) ?? 0));
   }
   return highest;
+}
+
+/** No id has had that many tenures: a version above it is somebody's mistake or malice, and would leave no room for further ones. */
+const MOST_PLAUSIBLE_VERSION = 2 ** 52;
+
+function plausible(version: number | undefined): number | undefined {
+  return version !== undefined && version <= MOST_PLAUSIBLE_VERSION ? version : undefined;
 }
 
 /** The holder of a damaged object may still be at work: like an eviction, the tombstone keeps others off for a lease's duration. */

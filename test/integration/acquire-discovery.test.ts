@@ -10,6 +10,7 @@ import { StoreSession } from '../../src/lease/store-session.js';
 import type { ManagedLease } from '../../src/managed-lease.js';
 import { type MemoryIntercept, MemoryLeaseStore } from '../../src/store/memory/memory-lease-store.js';
 import { systemClock } from '../../src/system.js';
+import { FaultProxy } from '../support/fault-proxy.js';
 import { killAll, runCli, runProcess, type TestProcess } from '../support/processes.js';
 import { TreeReader } from '../support/tree-reader.js';
 import { expireSession, uniqueChroot } from '../support/zookeeper.js';
@@ -122,6 +123,41 @@ describe('a lease with discovery', () => {
     expect(calls).toEqual([]);
   }, 20_000);
 
+  it('is not harmed by a listener that throws: that one surfaces as an uncaught error, once for each event', async () => {
+    const uncaught: unknown[] = [];
+    const others = process.listeners('uncaughtException');
+    process.removeAllListeners('uncaughtException');
+    process.on('uncaughtException', (error) => uncaught.push(error));
+    try {
+      const mistake = new Error('a mistake of the listener');
+      const onEvent = () => {
+        throw mistake;
+      };
+      const lease = await hold({ store: 'memory:', zookeeper: { connect, onEvent } });
+      await lease.discovery?.synced(5_000);
+      await reader.zookeeper.remove(NODE);
+      await reader.until(NODE, (at) => at?.version === 1, 2_000);
+      expect(await lease.discovery?.ready).toMatchObject({ ready: true });
+      await lease.release();
+      expect(lease.isValid()).toBe(false);
+      expect(new Set(uncaught)).toEqual(new Set([mistake]));
+    } finally {
+      process.removeAllListeners('uncaughtException');
+      for (const listener of others) process.on('uncaughtException', listener);
+    }
+  });
+
+  it('fails for its loss when it is lost while a required announcement is still awaited', async () => {
+    await reader.zookeeper.createWithParents(NODE, 'in the way', 'ephemeral');
+    const store = new MemoryLeaseStore({ clock: systemClock });
+    const rejected = expect(
+      acquire({ store, nodes: 4, durationMs: 1_500, onLost: 'signal', zookeeper: { connect, required: true } }),
+    ).rejects;
+    const session = new StoreSession(store.connect(), systemClock, 1_000);
+    await expect.poll(async () => (await evictHolder(session, 0).catch(() => undefined))?.kind, { timeout: 5_000 }).toBe('evicted');
+    await rejected.toMatchObject({ code: 'LEASE_LOST', reason: 'taken' });
+  });
+
   it('gives up waiting for a required ZooKeeper when it is told to', async () => {
     const giveUp = AbortSignal.timeout(200);
     const begun = performance.now();
@@ -165,6 +201,37 @@ describe('a node id from ZooKeeper alone', () => {
     expect((await reader.all()).size).toBe(0);
   });
 
+  it('needs nothing to announce where ZooKeeper is required', async () => {
+    const lease = await acquire({ provider, zookeeper: { connect, required: true }, onLost: 'signal' });
+    expect(lease.discovery?.state.status).toBe('synced');
+    await lease.release();
+  });
+
+  it('is not announced any longer once it is lost, also where the session comes back later', async () => {
+    const proxy = new FaultProxy();
+    const [host = '', port] = inject('zookeeper').connect.split(':');
+    const through = connect.replace(/^[^/]*/, `127.0.0.1:${await proxy.start(host, Number(port))}`);
+    try {
+      const lease = await acquire({
+        provider,
+        zookeeper: { connect: through, sessionTimeoutMs: 10_000, service: 'orders' },
+        onLost: 'signal',
+      });
+      await lease.discovery?.synced(5_000);
+      const lost = new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
+      proxy.cut();
+      await lost;
+      proxy.heal();
+      await reader.until('/discovery/servicetypes/orders/0', (at) => at === undefined, 5_000);
+      // The id itself stays taken: its holder may still be ending its work.
+      expect(await reader.at(NODE)).toMatchObject({ nodeId: 0 });
+      await lease.release();
+      expect(await reader.at(NODE)).toBeUndefined();
+    } finally {
+      await proxy.stop();
+    }
+  }, 30_000);
+
   it('is lost with the session', async () => {
     const lease = await acquire({ provider, zookeeper: connect, onLost: 'signal' });
     const lost = new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
@@ -188,6 +255,7 @@ describe('options that cannot be', () => {
     ['zookeeper.sessionTimeoutMs', { zookeeper: { connect: 'zk1', sessionTimeoutMs: 10 } }],
     ['zookeeper.port', { zookeeper: { connect: 'zk1', port: 0 } }],
     ['service', { zookeeper: { connect: 'zk1', service: 'a/b' } }],
+    ['endpoint key', { zookeeper: { connect: 'zk1', endpoints: [{ endpoint: 'pay', key: '' }] } }],
     ['provider', { provider: 'etcd' }],
     ['provider', { provider: 'zookeeper' }],
     ['provider', { provider: 'zookeeper', zookeeper: 'zk1', store: 'memory:' }],
