@@ -233,7 +233,7 @@ describe('a discovery tree', () => {
     await synced(other);
     expect(await one.tree.withdraw(1_000)).toBe(true);
     expect([...(await reader.all()).keys()]).toEqual(['/discovery/servicetypes/orders/1']);
-    expect(() => one.tree.put({ kind: 'node' })).toThrow(/closed/);
+    expect(() => one.tree.put({ kind: 'node' })).toThrow(/withdrawn/);
   });
 
   it.each([
