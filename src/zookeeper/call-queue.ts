@@ -27,6 +27,13 @@ export interface CallQueueOptions {
   readonly description: string;
 }
 
+/** A request that was sent, and in which session. */
+interface Sent {
+  readonly session: LibrarySession;
+  /** Resolves once it has an answer, or none can come any more. */
+  readonly answered: Promise<void>;
+}
+
 type Connected = SessionState & { status: 'connected' };
 
 /** One call from when it is made to when it has an answer. */
@@ -53,22 +60,31 @@ export class CallQueue {
 
   /** Sends a request as soon as there is a connection, and resolves with its answer. */
   call<T>(call: Call, options: CallOptions, send: (session: LibrarySession) => Promise<T>): Promise<T> {
-    return this.#begin(call, options, (_, resolve, reject) => send(this.options.keeper.session).then(resolve, reject));
+    return this.#begin(call, options, (_, resolve, reject) => {
+      const { session } = this.options.keeper;
+      const request = send(session);
+      request.then(resolve, reject);
+      return { session, answered: request.then(ignore, ignore) };
+    });
   }
 
   /** Resolves with the session as soon as there is a connection. */
   whenConnected(options: CallOptions): Promise<Connected> {
-    return this.#begin({ operation: 'connect', writes: false }, options, (state, resolve) => resolve(state));
+    return this.#begin({ operation: 'connect', writes: false }, options, (state, resolve) => {
+      resolve(state);
+      return undefined;
+    });
   }
 
   #begin<T>(
     call: Call,
-    { timeoutMs = this.options.timeoutMs, signal, sessionId }: CallOptions,
-    run: (state: Connected, resolve: (value: T) => void, reject: (error: unknown) => void) => void,
+    { timeoutMs = this.options.timeoutMs, signal, sessionId, reconnectOnTimeout = false }: CallOptions,
+    run: (state: Connected, resolve: (value: T) => void, reject: (error: unknown) => void) => Sent | undefined,
   ): Promise<T> {
     const { clock, keeper } = this.options;
     return new Promise<T>((resolve, reject) => {
-      let sent = false;
+      let isSent = false;
+      let sent: Sent | undefined;
       let forget: (() => void) | undefined;
       const timer = new AbortController();
       const settle = () => {
@@ -79,7 +95,7 @@ export class CallQueue {
       };
       const fail = (fault: ZooKeeperFault, detail: string, cause?: unknown) => {
         settle();
-        reject(this.#error(call, fault, detail, sent, cause));
+        reject(this.#error(call, fault, detail, isSent, cause));
       };
       const pending: Pending = {
         sessionId,
@@ -88,8 +104,8 @@ export class CallQueue {
           const { state } = keeper;
           if (state.status !== 'connected') return;
           this.#waiting.delete(pending);
-          sent = true;
-          run(
+          isSent = true;
+          sent = run(
             state,
             (value) => {
               if (!this.#all.has(pending)) return;
@@ -112,7 +128,10 @@ export class CallQueue {
       if (isOver(sessionId, keeper.state)) return fail('session-expired', `session ${sessionId} is over`);
       if (signal) forget = onAbort(signal, giveUp);
       clock.sleep(timeoutMs, timer.signal).then(
-        () => this.#late(pending, timeoutMs, sent),
+        () => {
+          this.#late(pending, timeoutMs, isSent);
+          if (sent && reconnectOnTimeout) void this.#giveUp(sent, timeoutMs);
+        },
         // The call has ended in another way.
         () => undefined,
       );
@@ -125,6 +144,14 @@ export class CallQueue {
     const { problem } = this.options.keeper;
     const cause = problem === undefined ? undefined : new Error(problem);
     pending.fail('timeout', `no ${sent ? 'answer' : 'connection'} within ${Math.round(timeoutMs)} ms`, cause);
+  }
+
+  /** Has the connection given up over which a request was sent that is not answered. */
+  async #giveUp({ session, answered }: Sent, timeoutMs: number): Promise<void> {
+    const { clock } = this.options;
+    // After a pause of this process timers come before the answers that wait in the socket: those get their turn.
+    const turns = clock.sleep(0).then(() => clock.sleep(0));
+    if ((await Promise.race([answered.then(() => true), turns])) !== true) session.giveUp(`no answer within ${Math.round(timeoutMs)} ms`);
   }
 
   #onState(state: SessionState): void {
@@ -151,6 +178,8 @@ export class CallQueue {
     });
   }
 }
+
+const ignore = () => undefined;
 
 /** One for all: nobody gets to see it. */
 const SETTLED = new Error('the call has ended');

@@ -75,6 +75,7 @@ async function scriptedServer({
 }
 
 const frame = (...parts: Buffer[]) => Buffer.concat([int(Buffer.concat(parts).length), ...parts]);
+const expired = () => frame(int(0), int(0), Buffer.alloc(8), int(16), Buffer.alloc(16), Buffer.from([0]));
 const granted = (timeoutMs = 3_000) => frame(int(0), int(timeoutMs), SESSION_ID, int(16), Buffer.alloc(16, 7), Buffer.from([0]));
 const answer = (xid: number, code: number, payload = Buffer.alloc(0)) => frame(int(xid), long(1n), int(code), payload);
 const event = (type: number, path: string) =>
@@ -278,6 +279,55 @@ describe('a server', () => {
     await client.whenConnected();
     expect(await client.read('/go')).toBeUndefined();
     expect(created.filter((connection) => connection > 0)).toEqual([]);
+  });
+
+  it('may not answer a call for which that is reason enough: the session goes on over the next connection at once', async () => {
+    const port = await scriptedServer({
+      onRequest: ({ connection, type }) => (connection === 0 && type === OP.getData ? 'silence' : undefined),
+    });
+    const { client, states } = open(`127.0.0.1:${port}`, { sessionTimeoutMs: 30_000 });
+    await client.whenConnected();
+    await expect(client.read('/a', { timeoutMs: 100 })).rejects.toMatchObject({ fault: 'timeout' });
+    await clock.sleep(50);
+    expect(states).toEqual(['connected']);
+    const other = client.children('/b', { timeoutMs: 5_000 });
+    expect(await other).toBeUndefined();
+    const silent = client.read('/b', { timeoutMs: 5_000 });
+    const told = expect(silent).rejects.toMatchObject({
+      fault: 'connection-loss',
+      message: expect.stringContaining('no answer within 100 ms'),
+    });
+    await expect(client.read('/a', { timeoutMs: 100, reconnectOnTimeout: true })).rejects.toMatchObject({ fault: 'timeout' });
+    await told;
+    expect(await client.read('/a', { timeoutMs: 500, reconnectOnTimeout: true })).toBeUndefined();
+    expect(states).toEqual(['connected', 'suspended', 'connected']);
+    expect(client.state).toMatchObject({ sessionId: '0123456789abcdef' });
+  });
+
+  it('is not left because of an answer that waited in the socket while this process stood still', async () => {
+    const port = await scriptedServer({
+      onRequest: ({ type }) => {
+        // In the same process: the answer is on its way before nothing runs here for longer than the call may take.
+        if (type === OP.getData) setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400));
+        return undefined;
+      },
+    });
+    const { client, states } = open(`127.0.0.1:${port}`);
+    await client.whenConnected();
+    const call = client.read('/a', { timeoutMs: 200, reconnectOnTimeout: true }).catch(() => undefined);
+    await call;
+    await clock.sleep(100);
+    expect(states).toEqual(['connected']);
+  });
+
+  it('may end every session: a client that is closed in the pause before the next one does not wait for a connection', async () => {
+    const port = await scriptedServer({ onConnect: (socket, connection) => socket.end(connection % 2 === 0 ? granted() : expired()) });
+    const { client, states } = open(`127.0.0.1:${port}`);
+    await expect.poll(() => states.filter((status) => status === 'expired').length, { interval: 5, timeout: 5_000 }).toBe(3);
+    expect(client.state.status).toBe('connecting');
+    const since = clock.monotonic();
+    await client.close();
+    expect(clock.monotonic() - since).toBeLessThan(300);
   });
 
   it('is asked for no more than 64 watched znodes at a time', async () => {

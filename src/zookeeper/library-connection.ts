@@ -2,8 +2,9 @@ import type { Clock, RandomSource } from '../clock.js';
 import { formatServer, type ServerAddress } from './connect-string.js';
 import type { ConnectionManager, LibraryClient, LibraryError } from './library-internals.js';
 import { MessageGuard } from './message-guard.js';
+import { type NameResolver, sharedResolver } from './name-resolver.js';
 import { connectionLost, failureOf, RequestFailure, SESSION_MOVED } from './request-failure.js';
-import { ServerRotation } from './server-rotation.js';
+import { type Candidate, ServerSearch } from './server-search.js';
 import { fallsSilent } from './silence.js';
 
 /** What a session tells of itself. Must not throw. */
@@ -33,11 +34,11 @@ export interface LibraryConnectionOptions {
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly listener: SessionListener;
+  /** Finds the servers' addresses. @default the one that all connections of the process share */
+  readonly names?: NameResolver;
 }
 
-/** No attempt to connect is given up sooner, in milliseconds. */
-const LEAST_ATTEMPT_MS = 500;
-/** However long the session: how long a server may say nothing before it is asked, then to answer, and to confirm a session, in milliseconds. */
+/** However long the session: how long a server may say nothing before it is asked, and then to answer, in milliseconds. */
 const LONGEST_SILENCE_MS = 5_000;
 /** A connection that lasted this long was a good one: the search for the next begins without a pause, in milliseconds. */
 const GOOD_AFTER_MS = 1_000;
@@ -69,7 +70,7 @@ export class LibraryConnection {
   readonly #client: LibraryClient;
   readonly #manager: ConnectionManager;
   readonly #guard: MessageGuard;
-  readonly #rotation: ServerRotation;
+  readonly #search: ServerSearch;
   readonly #over = new AbortController();
   readonly #underWay = new Set<(failure: RequestFailure) => void>();
   readonly #problems = new Map<string, string>();
@@ -80,10 +81,10 @@ export class LibraryConnection {
   #onConnected: (() => void) | undefined;
 
   constructor(private readonly options: LibraryConnectionOptions) {
-    const { client, servers, random, listener, knownCodes, clock } = options;
+    const { client, servers, sessionTimeoutMs, random, listener, knownCodes, clock, names = sharedResolver } = options;
     this.#client = client;
     this.#manager = client.connectionManager;
-    this.#rotation = new ServerRotation(servers, random);
+    this.#search = new ServerSearch({ servers, sessionTimeoutMs, names, clock, random });
     this.#guard = new MessageGuard({
       manager: this.#manager,
       knownCodes,
@@ -139,7 +140,8 @@ export class LibraryConnection {
    * when `signal` aborts first.
    */
   async end(signal: AbortSignal): Promise<void> {
-    if (!this.#connected && this.#suspendedAt !== undefined) {
+    // Not where the servers have ended it already: then none comes.
+    if (!this.#connected && this.#suspendedAt !== undefined && !this.#over.signal.aborted) {
       const connected = new Promise<void>((resolve) => {
         this.#onConnected = resolve;
       });
@@ -153,6 +155,16 @@ export class LibraryConnection {
       await Promise.race([closed, aborted(signal)]);
     }
     this.dispose();
+  }
+
+  /**
+   * Gives up the present connection, whose server does not answer, and keeps the session: the next server is tried at once. Does nothing while
+   * there is no connection.
+   *
+   * @param problem why, for people
+   */
+  giveUp(problem: string): void {
+    if (this.#connected) this.#drop(problem);
   }
 
   /** Lets go of everything, and of the session, which ends at the servers when its time-out has passed. Idempotent. */
@@ -191,11 +203,10 @@ export class LibraryConnection {
   }
 
   async #connectNext(open: (server: ServerAddress) => void): Promise<void> {
-    const { clock, servers, sessionTimeoutMs } = this.options;
-    // Also without a pause: the library expects to be called back later.
-    await clock.sleep(this.#rotation.pauseMs(), this.#over.signal).catch(() => undefined);
-    if (this.#over.signal.aborted) return;
-    const server = this.#rotation.next();
+    const { clock, sessionTimeoutMs } = this.options;
+    const found = await this.#find();
+    if (!found) return;
+    const { server, address, limitMs } = found;
     // Servers that were set up anew are behind what this client has seen, and would refuse it for ever, instead of calling the session expired.
     if (this.#suspendedAt !== undefined && clock.monotonic() - this.#suspendedAt > sessionTimeoutMs) this.#manager.zxid = Buffer.alloc(8);
     const attempt: Attempt = {
@@ -207,13 +218,12 @@ export class LibraryConnection {
     };
     this.#attempt = attempt;
     this.#guard.reset();
-    open(server);
+    open({ host: address, port: server.port });
     // This file has its own, which also covers a server that accepts the connection and does not answer, and keeps no process alive.
     clearTimeout(this.#manager.connectTimeoutHandler ?? undefined);
     this.#manager.socket?.on('error', (error) => {
       attempt.problem ??= told(error);
     });
-    const limitMs = Math.min(LONGEST_SILENCE_MS, Math.max(LEAST_ATTEMPT_MS, sessionTimeoutMs / (3 * Math.min(3, servers.length))));
     clock.sleep(limitMs, attempt.over.signal).then(
       () => {
         if (!this.#connected && this.#attempt === attempt) this.#drop(`no session within ${Math.round(limitMs)} ms`);
@@ -222,11 +232,23 @@ export class LibraryConnection {
     );
   }
 
+  /** The next address to connect to; undefined when all is over. */
+  async #find(): Promise<(Candidate & { status: 'found' }) | undefined> {
+    for (;;) {
+      const candidate = await this.#search.next(this.#over.signal).catch(() => undefined);
+      if (this.#over.signal.aborted || !candidate) return undefined;
+      if (candidate.status === 'found') return candidate;
+      this.#note(formatServer(candidate.server), candidate.problem);
+      this.options.listener.troubled();
+    }
+  }
+
   #confirmed(): void {
     const attempt = this.#attempt;
     if (this.#over.signal.aborted || !attempt) return;
     const { clock, listener, ask } = this.options;
     this.#connected = true;
+    this.#search.connected();
     this.#suspendedAt = undefined;
     this.#problems.clear();
     attempt.confirmedAt = clock.monotonic();
@@ -255,11 +277,10 @@ export class LibraryConnection {
     const { clock, listener } = this.options;
     const wasConnected = this.#connected;
     this.#connected = false;
-    if (attempt.confirmedAt !== undefined && clock.monotonic() - attempt.confirmedAt >= GOOD_AFTER_MS) this.#rotation.succeeded();
+    if (attempt.confirmedAt !== undefined && clock.monotonic() - attempt.confirmedAt >= GOOD_AFTER_MS) this.#search.succeeded();
     attempt.over.abort();
     const problem = attempt.problem ?? (attempt.askedAt === undefined || wasConnected ? 'the connection was closed' : NO_SESSION);
-    const text = problem.includes(attempt.server) ? problem : `${attempt.server}: ${problem}`;
-    this.#problems.set(attempt.server, text);
+    const text = this.#note(attempt.server, problem);
     // What was not written yet belongs to calls that fail now: it must not be carried out behind their backs later.
     this.#manager.packetQueue.queue.length = 0;
     this.#failAll(connectionLost(text));
@@ -287,6 +308,13 @@ export class LibraryConnection {
     this.#disconnected();
   }
 
+  /** What is wrong with a server, as it is told. */
+  #note(server: string, problem: string): string {
+    const text = problem.includes(server) ? problem : `${server}: ${problem}`;
+    this.#problems.set(server, text);
+    return text;
+  }
+
   #failAll(failure: RequestFailure): void {
     const failing = [...this.#underWay];
     this.#underWay.clear();
@@ -297,9 +325,7 @@ export class LibraryConnection {
 /** What a server does that has lost its quorum, or that is behind what this client has seen. */
 const NO_SESSION = 'the server closed the connection without a session: it may have no quorum';
 
-/** A host with several addresses fails with an error that holds one for each, and no text of its own. */
 function told(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(told).join(', ');
   return error instanceof Error ? error.message : String(error);
 }
 

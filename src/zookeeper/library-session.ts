@@ -134,6 +134,11 @@ export class LibrarySession {
     });
   }
 
+  /** As {@link LibraryConnection.giveUp}. */
+  giveUp(problem: string): void {
+    this.#connection.giveUp(problem);
+  }
+
   /** As {@link LibraryConnection.end}. */
   end(signal: AbortSignal): Promise<void> {
     return this.#connection.end(signal);

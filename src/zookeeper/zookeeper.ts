@@ -13,6 +13,14 @@ export interface CallOptions {
    * @default whichever session there is
    */
   readonly sessionId?: string | undefined;
+  /**
+   * Whether to give up the connection too when the call was sent and no answer comes in time, as that to a server which stands still: the
+   * client keeps its session, and tries the next server at once. Other calls under way then fail as `connection-loss`. For whoever must
+   * know sooner than the client finds out by itself, which takes up to two thirds of the session's time-out.
+   *
+   * @default false
+   */
+  readonly reconnectOnTimeout?: boolean | undefined;
 }
 
 /** What becomes of a znode when the session that made it ends, and whether the server numbers it. */

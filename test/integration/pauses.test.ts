@@ -71,6 +71,8 @@ describe('the command of `nodelease run`', () => {
     const first = start();
     const { pid, taskId } = await acting(first);
     const second = start();
+    // It says that it acts before it does: the observer has to have heard of it.
+    await sleep(300);
     const [supervisor, child] = [new ProcessHandle(first.pid), new ProcessHandle(pid)];
     supervisor.signal('SIGSTOP');
     child.signal('SIGSTOP');

@@ -154,8 +154,9 @@ export class SessionLease implements Lease {
     const { session, path, proof } = this.tenure;
     const sentAt = clock.monotonic();
     try {
-      await session.multi([{ type: 'check', path }], this.#call());
-      const znode = await session.read(path, this.#call());
+      // A server that stands still is left for another while there is time for it: the client alone would take longer than the id lasts.
+      await session.multi([{ type: 'check', path }], { ...this.#call(), reconnectOnTimeout: true });
+      const znode = await session.read(path, { ...this.#call(), reconnectOnTimeout: true });
       if (!this.#stillOurs(znode)) return;
       proof.answered(sentAt, clock.monotonic());
       await this.#correct(znode);
