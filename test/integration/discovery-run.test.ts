@@ -5,7 +5,7 @@ import { type FleetStore, fleetStore, loggedAt, startTask, type Task } from '../
 import { killAll, runCli, type TestProcess } from '../support/processes.js';
 import { TreeReader } from '../support/tree-reader.js';
 import { uniqueChroot } from '../support/zookeeper.js';
-import { zkCli } from '../support/zookeeper-process.js';
+import { ZOOKEEPER_TIMES, zkCli } from '../support/zookeeper-process.js';
 import { childrenOf, isAlive } from './run-support.js';
 
 const SESSION_MS = 2_000;
@@ -55,7 +55,14 @@ async function storeProxy(): Promise<{ proxy: FaultProxy; options: string[] }> {
 
 /** The supervisor, and everything that it started. */
 function family(pid: number): number[] {
-  return [pid, ...childrenOf(pid).flatMap(family)];
+  let children: number[] = [];
+  try {
+    children = childrenOf(pid);
+  } catch (error) {
+    // The guard's naps last a second at most, and may end at any time.
+    if (!['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
+  }
+  return [pid, ...children.flatMap(family)];
 }
 
 /** To each of them. What has ended already, by itself or with another of them, is gone. */
