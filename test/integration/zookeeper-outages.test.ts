@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock as clock, systemRandom as random } from '../../src/system.js';
+import { LibrarySession } from '../../src/zookeeper/library-session.js';
+import { type Lookup, NameResolver } from '../../src/zookeeper/name-resolver.js';
 import type { SessionState } from '../../src/zookeeper/session-state.js';
 import { openZooKeeper, type ZooKeeperClient, type ZooKeeperOptions } from '../../src/zookeeper/zookeeper-client.js';
 import { FaultProxy, type StallDirection } from '../support/fault-proxy.js';
@@ -244,6 +246,75 @@ describe('a client', () => {
     await client.read('/', { timeoutMs: 100 }).catch(() => undefined);
     await status(client, 'suspended');
     expect(client.lastHeardAt).toBe(heardAt);
+  });
+});
+
+describe('a session', () => {
+  const sessions: LibrarySession[] = [];
+  afterEach(async () => {
+    await Promise.all(sessions.splice(0).map((session) => session.end(AbortSignal.timeout(1_000))));
+  });
+
+  /** Resolves once there is a session, to the address that it is connected to. */
+  function connected(hosts: readonly string[], names: NameResolver): { session: LibrarySession; at: Promise<string> } {
+    let resolve: (server: string) => void = () => undefined;
+    const at = new Promise<string>((settle) => {
+      resolve = settle;
+    });
+    const ignore = () => undefined;
+    const listener = {
+      connected: (facts: { server: string }) => resolve(facts.server),
+      suspended: ignore,
+      troubled: ignore,
+      ended: ignore,
+    };
+    const session = new LibrarySession({
+      servers: hosts.map((host) => ({ host, port: server.port })),
+      sessionTimeoutMs: SESSION_MS,
+      auth: undefined,
+      clock,
+      random,
+      names,
+      listener: { ...listener, changed: ignore },
+    });
+    sessions.push(session);
+    return { session, at };
+  }
+
+  it('begins under another address of the name when the first one is of no use', async () => {
+    const names = new NameResolver(async () => ['::1', '127.0.0.1']);
+    const since = performance.now();
+    expect(await connected(['zk.test'], names).at).toBe(server.connect);
+    expect(performance.now() - since).toBeLessThan(1_000);
+  });
+
+  it('begins at a server whose address is known while the names of the others are not resolved', async () => {
+    const begun: string[] = [];
+    const lookup: Lookup = (host) => {
+      begun.push(host);
+      return new Promise(() => undefined);
+    };
+    const names = new NameResolver(lookup);
+    // Many, so that the known one comes last for some.
+    const all = Array.from({ length: 10 }, () => connected(['zk1.test', 'zk2.test', '127.0.0.1'], names).at);
+    expect(await Promise.all(all)).toEqual(all.map(() => server.connect));
+    expect(begun).toHaveLength(1);
+  });
+
+  it('says which name is not resolved, and begins once it is', async () => {
+    let answer: (addresses: string[]) => void = () => undefined;
+    const names = new NameResolver(
+      () =>
+        new Promise((resolve) => {
+          answer = resolve;
+        }),
+    );
+    const { session, at } = connected(['zk.test'], names);
+    await expect.poll(() => session.problem, { timeout: 3_000 }).toBe(`zk.test:${server.port}: the name was not resolved within 1000 ms`);
+    await expect(session.read('/', false)).rejects.toMatchObject({ fault: 'connection-loss' });
+    answer(['127.0.0.1']);
+    expect(await at).toBe(server.connect);
+    expect((await session.read('/', false)).stat.childCount).toBeGreaterThan(0);
   });
 });
 

@@ -4,7 +4,7 @@ import { decodeAssignment } from '../../src/discovery/assignment.js';
 import { groupPath, hexPair } from '../../src/discovery/tree-paths.js';
 import type { Lease, LeaseEvent } from '../../src/lease/lease.js';
 import { systemClock, systemRandom } from '../../src/system.js';
-import { openZooKeeper, type ZooKeeperClient } from '../../src/zookeeper/index.js';
+import { DEFAULT_SESSION_TIMEOUT_MS, openZooKeeper, type ZooKeeperClient } from '../../src/zookeeper/index.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { ProcessHandle } from '../support/process-handle.js';
 import { killAll, runProcess } from '../support/processes.js';
@@ -34,6 +34,16 @@ function open(chroot: string, connect = inject('zookeeper').connect, sessionTime
   const client = openZooKeeper({ connect: `${connect}${chroot}`, sessionTimeoutMs, clock: systemClock, random: systemRandom });
   clients.push(client);
   return client;
+}
+
+/** The first client of those that `make` makes that is connected to this server; the order in which each tries them is drawn at random. */
+async function connectedTo(server: string, make: () => ZooKeeperClient): Promise<ZooKeeperClient> {
+  for (let attempt = 1; attempt <= 50; attempt += 1) {
+    const client = make();
+    if ((await client.whenConnected()).server === server) return client;
+    await client.close();
+  }
+  throw new Error(`none of 50 clients connected to ${server}`);
 }
 
 type Own = Partial<AcquireFromZooKeeperOptions>;
@@ -332,6 +342,25 @@ describe('on an ensemble of three', () => {
     expect(loss.reason).toBe('unreachable');
     expect(loss.at).toBeLessThan(loss.deadline);
     expect(loss.deadline).toBeLessThan(pausedAt + sessionMs / 2 + 100);
+  });
+
+  it('an id is kept when the server stands still that its session is connected to, with the defaults of a session', async () => {
+    const ensemble = await startEnsemble(3);
+    ends.push(() => ensemble.stop());
+    const chroot = uniqueChroot('standing-still');
+    const leader = await ensemble.leader();
+    const follower = ensemble.servers.find(({ port }) => port !== leader.port) as typeof leader;
+    const client = await connectedTo(follower.connect, () => open(chroot, ensemble.connect, DEFAULT_SESSION_TIMEOUT_MS));
+    const lease = await acquire(client);
+    const { state } = client;
+    // Past the first heartbeats, whose answers are worth less.
+    await expect.poll(() => lease.deadline - systemClock.monotonic(), { timeout: 10_000 }).toBeGreaterThan(4_900);
+    ends.push(async () => follower.resume());
+    follower.pause();
+    const pausedAt = systemClock.monotonic();
+    await expect.poll(() => lease.deadline, { timeout: DEFAULT_SESSION_TIMEOUT_MS }).toBeGreaterThan(pausedAt + DEFAULT_SESSION_TIMEOUT_MS);
+    expect(lease.signal.aborted).toBe(false);
+    expect(client.state).toMatchObject({ status: 'connected', sessionId: 'sessionId' in state ? state.sessionId : '' });
   });
 
   it('ids of sessions on a follower that is cut off from the leader are lost before the leader gives them to others', async () => {

@@ -1,0 +1,83 @@
+import { describe, expect, it } from 'vitest';
+import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
+import { NameResolver } from './name-resolver.js';
+import { type Candidate, ServerSearch } from './server-search.js';
+
+const ADDRESSES: Record<string, string[]> = { both: ['::1', '127.0.0.1'], all: ['10.0.0.1', '10.0.0.2', '10.0.0.3'], one: ['10.0.1.1'] };
+
+function search(hosts: readonly string[], sessionTimeoutMs = 9_000) {
+  const clock = new VirtualClock();
+  const names = new NameResolver(async (host) => {
+    const addresses = ADDRESSES[host];
+    if (!addresses) throw new Error(`getaddrinfo ENOTFOUND ${host}`);
+    return addresses;
+  });
+  const servers = hosts.map((host) => ({ host, port: 2181 }));
+  const of = new ServerSearch({ servers, sessionTimeoutMs, names, clock, random: seededRandom(1) });
+  /** The next candidate, and how long it took. */
+  const next = async () => {
+    const since = clock.monotonic();
+    let candidate: Candidate | undefined;
+    void of.next(new AbortController().signal).then((value) => {
+      candidate = value;
+    });
+    await clock.advance(0);
+    while (!candidate) await clock.advance(1);
+    return { candidate, tookMs: clock.monotonic() - since };
+  };
+  const address = async () => {
+    const { candidate } = await next();
+    return candidate.status === 'found' ? candidate.address : candidate.problem;
+  };
+  return { of, next, address };
+}
+
+describe('a server with several addresses', () => {
+  it('is tried under one after the other, without a pause in between', async () => {
+    const { next } = search(['both']);
+    const [first, second, third] = [await next(), await next(), await next()];
+    expect([first, second]).toEqual([
+      { candidate: { status: 'found', server: { host: 'both', port: 2181 }, address: '::1', limitMs: 1_500 }, tookMs: 0 },
+      { candidate: { status: 'found', server: { host: 'both', port: 2181 }, address: '127.0.0.1', limitMs: 1_500 }, tookMs: 0 },
+    ]);
+    expect(third).toMatchObject({ candidate: { address: '::1' } });
+    expect(third.tookMs).toBeGreaterThan(0);
+  });
+
+  it('is tried under another one first when a connection is lost', async () => {
+    const { of, address } = search(['all']);
+    const tried: string[] = [];
+    for (let i = 0; i < 4; i += 1) {
+      tried.push(await address());
+      of.connected();
+    }
+    expect(tried).toEqual(['10.0.0.1', '10.0.0.2', '10.0.0.3', '10.0.0.1']);
+  });
+
+  it('gives way to the next server once all of them have been tried', async () => {
+    const { address } = search(['both', 'one']);
+    const tried = [await address(), await address(), await address()].join();
+    expect(['::1,127.0.0.1,10.0.1.1', '10.0.1.1,::1,127.0.0.1']).toContain(tried);
+  });
+});
+
+describe('a server whose name is not found', () => {
+  it('is told as such, and passed over at once', async () => {
+    const { next } = search(['missing', '10.0.2.1']);
+    const both = [await next(), await next()];
+    const unresolved = { status: 'unresolved', server: { host: 'missing', port: 2181 }, problem: 'getaddrinfo ENOTFOUND missing' };
+    expect(both).toContainEqual({ candidate: unresolved, tookMs: 0 });
+    expect(both).toContainEqual({ candidate: expect.objectContaining({ address: '10.0.2.1' }), tookMs: 0 });
+  });
+});
+
+describe('an attempt', () => {
+  it.each([
+    [['10.0.0.1'], 1_000, 500],
+    [['10.0.0.1'], 9_000, 3_000],
+    [['10.0.0.1', '10.0.0.2', '10.0.0.3', '10.0.0.4'], 9_000, 1_000],
+    [['10.0.0.1'], 600_000, 5_000],
+  ])('at %j with a session of %i ms has %i ms', async (hosts, sessionTimeoutMs, limitMs) => {
+    expect((await search(hosts, sessionTimeoutMs).next()).candidate).toMatchObject({ limitMs });
+  });
+});

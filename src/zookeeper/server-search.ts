@@ -1,0 +1,84 @@
+import type { Clock, RandomSource } from '../clock.js';
+import type { ServerAddress } from './connect-string.js';
+import type { NameResolver } from './name-resolver.js';
+import { ServerRotation } from './server-rotation.js';
+
+export interface ServerSearchOptions {
+  readonly servers: readonly ServerAddress[];
+  /** What is asked of the servers, in milliseconds. */
+  readonly sessionTimeoutMs: number;
+  readonly names: NameResolver;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+}
+
+/** Where to connect to next, or why one of the servers is out of the question for now. */
+export type Candidate =
+  | {
+      readonly status: 'found';
+      readonly server: ServerAddress;
+      /** One of the server's IP addresses. */
+      readonly address: string;
+      /** How long it may take until there is a session, in milliseconds. */
+      readonly limitMs: number;
+    }
+  | { readonly status: 'unresolved'; readonly server: ServerAddress; readonly problem: string };
+
+/** No attempt to connect is given up sooner, nor a lookup, in milliseconds. */
+const LEAST_ATTEMPT_MS = 500;
+/** Nor later, however long the session, in milliseconds. */
+const LONGEST_ATTEMPT_MS = 5_000;
+
+/**
+ * Finds the next address to connect to: the servers in the order of a {@link ServerRotation}, and each one's addresses in turn, without a
+ * pause, beginning after the one that was tried last. A name may stand for all servers of an ensemble, or for one in two families.
+ */
+export class ServerSearch {
+  readonly #rotation: ServerRotation;
+  readonly #lastTried = new Map<string, string>();
+  /** The server that is up, and its addresses that have not been tried in this turn. */
+  #turn: { readonly server: ServerAddress; readonly untried: string[]; readonly limitMs: number } | undefined;
+
+  constructor(private readonly options: ServerSearchOptions) {
+    this.#rotation = new ServerRotation(options.servers, options.random);
+  }
+
+  /**
+   * The next address to try, when it is time for it.
+   *
+   * @throws the reason of `signal` when it aborts
+   */
+  async next(signal: AbortSignal): Promise<Candidate> {
+    const { clock, names, servers } = this.options;
+    if (!this.#turn || this.#turn.untried.length === 0) {
+      // Also without a pause: the library expects to be called back later.
+      await clock.sleep(this.#rotation.pauseMs(), signal);
+      const server = this.#rotation.next();
+      const resolution = await names.resolve(server.host, { clock, limitMs: this.#limitMs(servers.length), signal });
+      if (resolution.status === 'failed') return { status: 'unresolved', server, problem: resolution.problem };
+      const { addresses } = resolution;
+      const begin = addresses.indexOf(this.#lastTried.get(server.host) ?? '') + 1;
+      const limitMs = this.#limitMs(Math.max(servers.length, addresses.length));
+      this.#turn = { server, untried: [...addresses.slice(begin), ...addresses.slice(0, begin)], limitMs };
+    } else await clock.sleep(0, signal);
+    const { server, untried, limitMs } = this.#turn;
+    const address = untried.shift() ?? server.host;
+    this.#lastTried.set(server.host, address);
+    return { status: 'found', server, address, limitMs };
+  }
+
+  /** There is a session: the further addresses are not what to try when the connection is lost. */
+  connected(): void {
+    this.#turn = undefined;
+  }
+
+  /** The last connection was a good one: the search for the next begins without a pause. */
+  succeeded(): void {
+    this.#rotation.succeeded();
+  }
+
+  /** Short enough for three of them within the session's time-out. */
+  #limitMs(choices: number): number {
+    return Math.min(LONGEST_ATTEMPT_MS, Math.max(LEAST_ATTEMPT_MS, this.options.sessionTimeoutMs / (3 * Math.min(3, choices))));
+  }
+}
