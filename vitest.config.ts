@@ -6,7 +6,7 @@ const ci = process.env.CI === 'true';
 /** Tests that spend their time waiting: for sessions to expire, servers to come back, an election. Those that measure are not among them. */
 const patient = [
   'test/integration/{acquire-discovery,doctor-zookeeper,provider-commands,readiness,status-discovery}.test.ts',
-  'test/integration/discovery-{command,nodes,run,tree}.test.ts',
+  'test/integration/discovery-{command,nodes,run,safeguards,tree}.test.ts',
   'test/integration/zookeeper-{client,ensemble,outages,provider,watches}.test.ts',
   'test/support/zookeeper.test.ts',
 ];

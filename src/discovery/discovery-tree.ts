@@ -68,7 +68,9 @@ const ROUNDS = 8;
  * session, of the znodes themselves.
  *
  * A znode of an earlier session, or of an earlier holder of the node id, is replaced only where its version is lower than ours. Not
- * guaranteed: that two holders at once, which the lease excludes, see each other at once; the higher version ends up in the tree.
+ * guaranteed: that two holders at once, which the lease excludes, see each other at once. Between the look at a leftover and its replacement
+ * a third one may stand there (ZooKeeper compares the number of changes of the data, and a znode that was made anew begins to count anew):
+ * then that one's watch puts it back. The highest version ends up in the tree.
  */
 export class DiscoveryTree {
   readonly #entries = new Map<string, Announced>();
