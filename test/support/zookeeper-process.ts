@@ -287,8 +287,10 @@ const run = promisify(execFile);
  */
 export async function zkCli(connect: string, command: readonly string[]): Promise<string> {
   const quiet = ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-Dorg.slf4j.simpleLogger.defaultLogLevel=off'];
+  // Java writes in the surroundings' encoding otherwise, which under the locale C has no letters beyond ASCII: the property's name is another from Java 19 on.
+  const utf8 = ['-Dfile.encoding=UTF-8', '-Dsun.stdout.encoding=UTF-8', '-Dstdout.encoding=UTF-8'];
   const client = ['-cp', await findZooKeeper(), 'org.apache.zookeeper.ZooKeeperMain', '-server', connect, ...command];
-  const { stdout } = await run('java', [...quiet, ...client], { timeout: READY_WITHIN_MS });
+  const { stdout } = await run('java', [...quiet, ...utf8, ...client], { timeout: READY_WITHIN_MS });
   return stdout
     .replace(/^Connecting to .*\n/, '')
     .replace(/\nWATCHER::\n\nWatchedEvent .*\n/g, '')
