@@ -36,9 +36,6 @@ export const DEFAULT_SESSION_TIMEOUT_MS = 10_000;
 /** How long a call may take where nobody says otherwise, in milliseconds. */
 export const DEFAULT_OPERATION_TIMEOUT_MS = 5_000;
 
-/** How often parents are made anew that vanish again before their child is there, if the time allows. */
-const PARENT_ROUNDS = 100;
-
 /**
  * Begins to connect, in the background; the client can be used at once.
  *
@@ -180,13 +177,13 @@ export class ZooKeeperClient implements ZooKeeper {
     return this.#keeper.close();
   }
 
-  /** Runs `make` until it does not fail for want of a parent, making those in between. */
+  /** Runs `make` until it does not fail for want of a parent, making those in between; to the call's deadline, where somebody removes them all the time. */
   async #withParents<T>(path: string, call: () => CallOptions, make: (call: CallOptions) => Promise<T>): Promise<T> {
-    for (let round = 1; ; round += 1) {
+    for (;;) {
       try {
         return await make(call());
       } catch (error) {
-        if (!isFault(error, 'no-node') || round === PARENT_ROUNDS) throw error;
+        if (!isFault(error, 'no-node')) throw error;
       }
       const parent = parentOf(withinChroot(this.#chroot, path));
       if (parent !== undefined) await this.#ensure(parent, path, call);
@@ -195,14 +192,14 @@ export class ZooKeeperClient implements ZooKeeper {
 
   /** Makes a znode by its path on the servers, and before it the parents that turn out to be missing: existing ones need not be writable. */
   async #ensure(full: string, path: string, call: () => CallOptions): Promise<void> {
-    for (let round = 1; ; round += 1) {
+    for (;;) {
       try {
         const request: Call = { operation: 'create', path, writes: true };
         await this.#calls.call(request, call(), (session) => session.create(full, Buffer.alloc(0), 'persistent'));
         return;
       } catch (error) {
         if (isFault(error, 'node-exists')) return;
-        if (!isFault(error, 'no-node') || round === PARENT_ROUNDS) throw error;
+        if (!isFault(error, 'no-node')) throw error;
       }
       const parent = parentOf(full);
       if (parent !== undefined && parent !== '/') await this.#ensure(parent, path, call);

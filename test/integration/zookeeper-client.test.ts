@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { systemClock as clock, systemRandom as random } from '../../src/system.js';
@@ -155,7 +156,10 @@ describe('a client', () => {
     const other = open();
     let isDone = false;
     const removing = (async () => {
-      while (!isDone) for (const path of ['/p/q', '/p']) await other.remove(path).catch(() => undefined);
+      while (!isDone) {
+        for (const path of ['/p/q', '/p']) await other.remove(path).catch(() => undefined);
+        await sleep(1);
+      }
     })();
     try {
       for (let i = 0; i < 20; i += 1) {
