@@ -3,13 +3,6 @@ import { defineConfig } from 'vitest/config';
 const build = 'test/support/build-setup.ts';
 const servers = 'test/support/server-setup.ts';
 const ci = process.env.CI === 'true';
-/** Tests that spend their time waiting: for sessions to expire, servers to come back, an election. Those that measure are not among them. */
-const patient = [
-  'test/integration/{acquire-discovery,doctor-zookeeper,provider-commands,readiness,status-discovery}.test.ts',
-  'test/integration/discovery-{command,nodes,run,safeguards,tree}.test.ts',
-  'test/integration/zookeeper-{client,ensemble,outages,provider,watches}.test.ts',
-  'test/support/zookeeper.test.ts',
-];
 
 // The tests' own S3 clients need not repeat on every start that the SDK will want a newer Node one day. What is tested gets a clean environment.
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED = 'true';
@@ -42,23 +35,11 @@ export default defineConfig({
         test: {
           name: 'integration',
           include: ['test/*.test.ts', 'test/support/**/*.test.ts', 'test/integration/**/*.test.ts'],
-          exclude: patient,
           globalSetup: [build, servers],
           testTimeout: 120_000,
           hookTimeout: 120_000,
           fileParallelism: false,
           sequence: { groupOrder: 2 },
-        },
-      },
-      {
-        test: {
-          name: 'discovery',
-          include: patient,
-          globalSetup: [build, servers],
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
-          maxWorkers: 2,
-          sequence: { groupOrder: 3 },
         },
       },
       {
@@ -69,7 +50,7 @@ export default defineConfig({
           testTimeout: 120_000,
           hookTimeout: 120_000,
           fileParallelism: false,
-          sequence: { groupOrder: 4 },
+          sequence: { groupOrder: 3 },
         },
       },
     ],

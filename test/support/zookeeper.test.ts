@@ -166,7 +166,7 @@ describe('a server under the control of a test', () => {
     server.pause();
     await expect(fourLetter(server.port, 'ruok', { timeoutMs: 300 })).rejects.toThrow('did not answer ruok within 300 ms');
     server.resume();
-    expect(await fourLetter(server.port, 'ruok')).toBe('imok');
+    await expect.poll(() => fourLetter(server.port, 'ruok').catch(String)).toBe('imok');
     const handle = new ProcessHandle(server.pid ?? 0);
     server.pause();
     await server.stop();
