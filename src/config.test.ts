@@ -251,6 +251,14 @@ describe('the settings of discovery', () => {
     );
   });
 
+  it.each([{}, { provider: 'zookeeper' }])(
+    'let no fixed node id of the surroundings pass for one that ZooKeeper gives out (flags: %j)',
+    (flags) => {
+      const env = { NODELEASE_NODE_ID: '3', NODELEASE_PROVIDER: 'zookeeper' };
+      expect(() => read({ zookeeper, ...flags }, env)).toThrow(/^NODELEASE_NODE_ID: expected no .* zookeeper beside it .*, got "3"$/);
+    },
+  );
+
   it('let ZooKeeper give out the node ids, with nothing beside it that is about leases in a store', () => {
     expect(read({ zookeeper, provider: 'zookeeper' })).toMatchObject({ provider: 'zookeeper', zookeeper: { required: false } });
     expect(() => read({ provider: 'zookeeper' })).toThrow(

@@ -293,6 +293,10 @@ function checkProviderBeside(sources: SettingSources, provider: NodeIdProvider, 
   if (!hasZooKeeper) throw new ConfigError(given.label, given.text, '--zookeeper beside it, with the servers that give out the node ids');
   const useless = STORE_ONLY.map((name) => find(sources, name)).find((other) => other?.flag);
   if (useless) throw new ConfigError(useless.label, useless.text, `no ${given.label} zookeeper beside it (it is about leases in a store)`);
+  // One of the two would be taken without a word, and a fixed id may be the one that ZooKeeper gives to another task.
+  const fixed = find(sources, 'node-id');
+  if (fixed)
+    throw new ConfigError(fixed.label, fixed.text, `no ${given.label} zookeeper beside it (a fixed id is not given out by anybody)`);
 }
 
 /** What only leases in a store have. */

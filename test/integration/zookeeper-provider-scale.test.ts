@@ -32,23 +32,22 @@ function open(chroot: string, connect = inject('zookeeper').connect): ZooKeeperC
   return client;
 }
 
+/** A node id for each of the sessions, all asking at once. */
+function acquireAll(sessions: readonly ZooKeeperClient[], onEvent: (event: LeaseEvent) => void): Promise<Lease[]> {
+  return Promise.all(
+    sessions.map((zookeeper, i) =>
+      acquireFromZooKeeper({ zookeeper, clock: systemClock, random: systemRandom, taskId: `task-${i}`, onEvent }),
+    ),
+  );
+}
+
 it(`gives ${SESSIONS} sessions that start at once the ids 8 to 307, all different, in two groups, with few requests; and all learn the width`, async () => {
   const chroot = uniqueChroot('scale');
   const events: LeaseEvent[] = [];
   const sessions = Array.from({ length: SESSIONS }, () => open(chroot));
   await Promise.all(sessions.map((client) => client.whenConnected()));
   const begun = performance.now();
-  const leases = await Promise.all(
-    sessions.map((zookeeper, i) =>
-      acquireFromZooKeeper({
-        zookeeper,
-        clock: systemClock,
-        random: systemRandom,
-        taskId: `task-${i}`,
-        onEvent: (event) => events.push(event),
-      }),
-    ),
-  );
+  const leases = await acquireAll(sessions, (event) => events.push(event));
   const tookMs = performance.now() - begun;
   const acquired = events.filter((event) => event.type === 'acquired');
   const requests = acquired.map((event) => event.requests);
@@ -100,17 +99,7 @@ it('gives 40 sessions one id each, the lowest, while their connections are reset
       await systemClock.sleep(300, resets.signal).catch(() => undefined);
     }
   })();
-  const leases = await Promise.all(
-    sessions.map((zookeeper, i) =>
-      acquireFromZooKeeper({
-        zookeeper,
-        clock: systemClock,
-        random: systemRandom,
-        taskId: `task-${i}`,
-        onEvent: ({ type }) => failed.push(type),
-      }),
-    ),
-  );
+  const leases = await acquireAll(sessions, ({ type }) => failed.push(type));
   resets.abort();
   await resetting;
   expect(failed).toContain('store-failed');
