@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
+import { type Announcement, checkAnnouncement } from './discovery/announcement.js';
 import type { Discoverer } from './discovery/discoverer.js';
-import type { Announcement, DiscoveryEvent, TenureOrigin } from './discovery/discovery.js';
-import { entryPath } from './discovery/tree-paths.js';
+import type { DiscoveryEvent, TenureOrigin } from './discovery/discovery.js';
 import { ConfigError } from './errors.js';
 import { checkWanted } from './lease/cluster-config.js';
 import type { LeaseListener } from './lease/lease.js';
@@ -102,6 +102,7 @@ export async function acquire(options: AcquireOptions = {}): Promise<ManagedLeas
   }
   checkWanted(options);
   const taskId = options.taskId ?? (await ownTaskId(options.signal));
+  if (typeof options.zookeeper === 'object') checkAnnouncement(options.zookeeper, taskId);
   const discoverer = options.zookeeper === undefined ? undefined : await openDiscoverer(options.zookeeper);
   let origin: TenureOrigin = 'vacant';
   const onEvent: LeaseListener = (event) => {
@@ -149,9 +150,11 @@ async function settle(
 }
 
 async function openDiscoverer(given: string | ZooKeeperOptions): Promise<Discoverer> {
-  const { service, address, port, endpoints, ...session } = typeof given === 'string' ? { connect: given } : given;
+  const { service, address, port, sslPort, payload, payloadType, basePath, endpoints, ...session } =
+    typeof given === 'string' ? { connect: given } : given;
+  const announcement = { service, address, port, sslPort, payload, payloadType, basePath, endpoints };
   const { Discoverer } = await import('./discovery/discoverer.js');
-  return new Discoverer({ ...session, announcement: { service, address, port, endpoints }, clock: systemClock, random: systemRandom });
+  return new Discoverer({ ...session, announcement, clock: systemClock, random: systemRandom });
 }
 
 const OPTION_NAMES: readonly string[] = [
@@ -196,6 +199,10 @@ const ZOOKEEPER_OPTION_NAMES: readonly string[] = [
   'service',
   'address',
   'port',
+  'sslPort',
+  'payload',
+  'payloadType',
+  'basePath',
   'endpoints',
   'readyTimeoutMs',
   'onEvent',
@@ -222,15 +229,8 @@ function checkZooKeeper({ zookeeper, provider = 'store', store, keeper }: Acquir
   if (!(sessionTimeoutMs >= 1_000 && sessionTimeoutMs <= 600_000)) {
     throw new ConfigError('zookeeper.sessionTimeoutMs', sessionTimeoutMs, 'a number of milliseconds from 1000 to 600000');
   }
-  checkNames(zookeeper);
   if (!(readyTimeoutMs >= 0)) throw new ConfigError('zookeeper.readyTimeoutMs', readyTimeoutMs, 'a number of milliseconds of at least 0');
   if (!Number.isInteger(port) || port < 1 || port > 65_535) throw new ConfigError('zookeeper.port', port, 'a whole number from 1 to 65535');
-}
-
-/** Before a node id is taken for nothing: whether znodes can be named like this. */
-function checkNames({ service, endpoints = [] }: Announcement): void {
-  if (service !== undefined) entryPath({ kind: 'service', service }, 0);
-  for (const { endpoint, key } of endpoints) entryPath({ kind: 'endpoint', endpoint, key, service }, 0);
 }
 
 function ownTaskId(signal: AbortSignal | undefined): Promise<string> {

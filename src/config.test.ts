@@ -34,7 +34,14 @@ describe('settings', () => {
       service: 'orders',
       address: '10.0.0.7',
       port: '8080',
+      payload: '{"weight":5}',
+      'payload-type': 'spring',
+      'service-base-path': '/apps/services',
+      check: 'tcp:8080',
+      'check-interval': '500ms',
+      'check-threshold': '2',
       'ready-timeout': '30s',
+      http: '127.0.0.1:7070',
     };
     for (const left of ['node-id', 'store'] as const) {
       const given = Object.entries(values).filter(([name]) => name !== left && (left === 'node-id' || name !== 'endpoint'));
@@ -76,7 +83,7 @@ describe('settings', () => {
     [{ region: 'eu central' }, '--region: expected the name of a region such as eu-central-1, got "eu central"'],
     [
       { store: 's3://bucket', endpoint: 'minio:9000' },
-      '--endpoint: expected an http or https URL such as http://127.0.0.1:9000, got "minio:9000"',
+      '--endpoint: expected an http or https URL such as http://127.0.0.1:9000 (or NAME[:KEY] of an endpoint to announce, with a key that is no port), got "minio:9000"',
     ],
     [{ endpoint: 'http://x' }, '--endpoint: expected no endpoint with the store file:.nodelease (only s3: has one), got "http://x"'],
     [{ 'node-id': '-1' }, '--node-id: expected a whole number from 0 to 65527, or "hostname", got "-1"'],
@@ -134,6 +141,7 @@ describe('the settings of discovery', () => {
       required: false,
       sessionTimeoutMs: 10_000,
       readyTimeoutMs: 60_000,
+      basePath: '/services',
     });
   });
 
@@ -144,7 +152,7 @@ describe('the settings of discovery', () => {
       'zookeeper-session-timeout': '2500ms',
       'zookeeper-required': 'true',
       service: 'orders',
-      address: 'fe80::1%eth0',
+      address: 'fd00::1',
       port: '65535',
       'ready-timeout': '0s',
     };
@@ -154,9 +162,10 @@ describe('the settings of discovery', () => {
       required: true,
       sessionTimeoutMs: 2_500,
       service: 'orders',
-      address: 'fe80::1%eth0',
+      address: 'fd00::1',
       port: 65_535,
       readyTimeoutMs: 0,
+      basePath: '/services',
     });
   });
 
@@ -272,5 +281,146 @@ describe('the settings of discovery', () => {
     }
     // Variables may be there for other programs of the same surroundings.
     expect(read({ zookeeper, provider: 'zookeeper' }, { NODELEASE_STORE: 'memory:', NODELEASE_NODES: '3' }).provider).toBe('zookeeper');
+  });
+});
+
+describe('the settings of what is announced', () => {
+  const announced = { zookeeper: 'zk', service: 'orders' };
+
+  it('are read', () => {
+    const flags = {
+      ...announced,
+      endpoint: ['pay:visa', 'pay', 'http://127.0.0.1:9000', 'pay:visa'],
+      store: 's3://bucket',
+      payload: '{"weight":5,"__proto__":{"a":1}}',
+      'payload-type': 'spring',
+      'service-base-path': '/apps/services',
+      check: 'http://127.0.0.1:8080/health?deep=1',
+      'check-interval': '500ms',
+      'check-threshold': '1',
+    };
+    const settings = readSettings({ flags, env: {}, hostname: 'host' });
+    expect(settings.endpoint).toBe('http://127.0.0.1:9000');
+    expect(settings.zookeeper).toMatchObject({
+      endpoints: [{ endpoint: 'pay', key: 'visa' }, { endpoint: 'pay' }],
+      payloadType: 'spring',
+      basePath: '/apps/services',
+      check: { target: { kind: 'http', url: 'http://127.0.0.1:8080/health?deep=1' }, intervalMs: 500, threshold: 1 },
+    });
+    expect(JSON.stringify(settings.zookeeper?.payload)).toBe('{"weight":5,"__proto__":{"a":1}}');
+  });
+
+  it.each([
+    ['tcp:8080', { kind: 'tcp', host: 'localhost', port: 8080 }],
+    ['tcp:10.0.0.1:8080', { kind: 'tcp', host: '10.0.0.1', port: 8080 }],
+    ['tcp:[::1]:8080', { kind: 'tcp', host: '::1', port: 8080 }],
+    ['https://localhost/up', { kind: 'http', url: 'https://localhost/up' }],
+  ])('check the target %s, every 2 s and three times over unless told otherwise', (check, target) => {
+    expect(read({ ...announced, check }).zookeeper?.check).toEqual({ target, intervalMs: 2_000, threshold: 3 });
+  });
+
+  it('take an empty payload for what null says, too', () => {
+    expect(read({ ...announced, payload: 'null' }).zookeeper?.payload).toEqual({});
+  });
+
+  const url = 'an http or https URL such as http://127.0.0.1:9000';
+  const target = 'http://HOST:PORT/PATH, https://HOST:PORT/PATH, tcp:PORT or tcp:HOST:PORT';
+  it.each([
+    [{ payload: '{"a":1' }, '--payload: expected a JSON object such as {"weight":5}, got "{\\"a\\":1"'],
+    [{ payload: '' }, '--payload: expected a JSON object such as {"weight":5}, got ""'],
+    [{ payload: '5' }, '--payload: expected a JSON object such as {"weight":5}, got "5"'],
+    [{ payload: '[1]' }, '--payload: expected a JSON object such as {"weight":5} (Java services cannot read an array), got "[1]"'],
+    [
+      { payload: '{"nodeId":3}' },
+      '--payload: expected a JSON object such as {"weight":5} without nodeId, which is added to it, got "{\\"nodeId\\":3}"',
+    ],
+    [
+      { payload: '{"@class":"com.acme.Order"}' },
+      '--payload: expected a JSON object such as {"weight":5} whose @class, if there is one, is java.util.TreeMap or another map, got "{\\"@class\\":\\"com.acme.Order\\"}"',
+    ],
+    [{ 'payload-type': 'xml' }, '--payload-type: expected map or spring, got "xml"'],
+    [{ 'service-base-path': 'services' }, /^--service-base-path: expected an absolute path .*, got "services"$/],
+    [{ 'service-base-path': '/a//b' }, /^--service-base-path: expected an absolute path .*, got "\/a\/\/b"$/],
+    [{ service: 'x'.repeat(256) }, /^--service: expected at most 255 bytes, not 256, got /],
+    [{ 'task-id': 'a/b' }, /^--task-id: expected a name without "\/" .*, got "a\/b"$/],
+    [{ address: 'fe80::1%eth0' }, /^--address: expected a host name or an IP address, .*, got "fe80::1%eth0"$/],
+    [{ address: '0.0.0.0' }, /^--address: expected an address that others can connect to .*, got "0.0.0.0"$/],
+    [{ check: '8080' }, `--check: expected ${target}, got "8080"`],
+    [{ check: 'tcp:host' }, `--check: expected ${target}, got "tcp:host"`],
+    [{ check: 'tcp:0' }, '--check: expected a whole number from 1 to 65535, got "0"'],
+    [{ check: 'tcp:host:70000' }, /^--check: expected HOST:PORT .* from 1 to 65535, got "host:70000"$/],
+    [{ check: 'ftp://host' }, `--check: expected ${target}, got "ftp://host"`],
+    [{ check: 'tcp:80', 'check-interval': '10ms' }, '--check-interval: expected at least 100ms (the command has work to do), got "10ms"'],
+    [{ check: 'tcp:80', 'check-interval': '1h' }, '--check-interval: expected at most 10m (so long nobody would notice), got "1h"'],
+    [{ check: 'tcp:80', 'check-threshold': '0' }, '--check-threshold: expected a whole number from 1 to 1000, got "0"'],
+    [{ 'check-interval': '2s' }, '--check-interval: expected --check beside it, got "2s"'],
+    [{ 'check-threshold': '2' }, '--check-threshold: expected --check beside it, got "2"'],
+    [{ endpoint: ['a/b'] }, /^--endpoint: expected a name without "\/" .*, got "a\/b"$/],
+    [{ endpoint: ['pay:a/b'] }, /^--endpoint: expected .*, got "a\/b"$/],
+    [{ endpoint: ['pay:'] }, /^--endpoint: expected a name .*, got ""$/],
+    [{ endpoint: ['pay:_'] }, '--endpoint: expected a key other than _, which stands for none, got "pay:_"'],
+    [
+      { endpoint: ['localhost:80'] },
+      `--endpoint: expected ${url} (or NAME[:KEY] of an endpoint to announce, with a key that is no port), got "localhost:80"`,
+    ],
+    [{ endpoint: ['10.0.0.1:9000'] }, /^--endpoint: expected an http or https URL .*, got "10.0.0.1:9000"$/],
+    [{ endpoint: ['ftp://x'] }, `--endpoint: expected ${url}, got "ftp://x"`],
+    [{ http: '7070' }, /^--http: expected HOST:PORT .*, got "7070"$/],
+  ] satisfies [Partial<Record<SettingName, string | string[]>>, string | RegExp][])('refuse %j', (flags, message) => {
+    const refused = () => readSettings({ flags: { ...announced, ...flags }, env: {}, hostname: 'host' });
+    expect(refused).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID' }));
+    expect(refused).toThrow(typeof message === 'string' ? expect.objectContaining({ message }) : message);
+  });
+
+  it('bound what others have to read of it', () => {
+    const payload = JSON.stringify({ text: 'x'.repeat(70_000) });
+    expect(() => read({ ...announced, payload })).toThrow(/^--payload: expected .* of at most 65536 bytes, got ".{80,90}"$/);
+    expect(() => read({ ...announced, payload: `{"a":${'['.repeat(20_000)}${']'.repeat(20_000)}}` })).toThrow(
+      /^--payload: expected a JSON object/,
+    );
+  });
+
+  it.each([
+    [{ payload: '{}' }, '--payload: expected --service beside it (it is about an instance of a service), got "{}"'],
+    [{ 'payload-type': 'map' }, '--payload-type: expected --service beside it (it is about an instance of a service), got "map"'],
+    [{ 'service-base-path': '/x' }, '--service-base-path: expected --service beside it (it is about an instance of a service), got "/x"'],
+    [{ check: 'tcp:80' }, '--check: expected --service or --endpoint NAME beside it (it decides when these are announced), got "tcp:80"'],
+  ] satisfies [Partial<Record<SettingName, string>>, string][])('are of no use without --service: %j', (flags, message) => {
+    expect(() => read({ zookeeper: 'zk', ...flags })).toThrow(expect.objectContaining({ message }));
+    const [[setting, value]] = Object.entries(flags) as [[SettingName, string]];
+    expect(read({ zookeeper: 'zk' }, { [environmentName(setting)]: value }).zookeeper).not.toHaveProperty('service');
+    // Of a command that announces nothing it is not asked.
+    expect(readSettings({ flags: { zookeeper: 'zk', ...flags }, env: {}, hostname: 'host', announces: false })).toHaveProperty('zookeeper');
+  });
+
+  it('tell the endpoints to announce from the server of the store, by ://', () => {
+    const env = { NODELEASE_ENDPOINT: 'http://127.0.0.1:9000, pay:visa,log' };
+    const both = read({ zookeeper: 'zk', store: 's3://bucket' }, env);
+    expect([both.endpoint, both.zookeeper?.endpoints]).toEqual([
+      'http://127.0.0.1:9000',
+      [{ endpoint: 'pay', key: 'visa' }, { endpoint: 'log' }],
+    ]);
+    // A flag takes the place of its own kind only.
+    const named = read({ zookeeper: 'zk', store: 's3://bucket', endpoint: 'mine' }, env);
+    expect([named.endpoint, named.zookeeper?.endpoints]).toEqual(['http://127.0.0.1:9000', [{ endpoint: 'mine' }]]);
+    const served = read({ zookeeper: 'zk', store: 's3://bucket', endpoint: 'http://other:9000' }, env);
+    expect([served.endpoint, served.zookeeper?.endpoints]).toEqual([
+      'http://other:9000',
+      [{ endpoint: 'pay', key: 'visa' }, { endpoint: 'log' }],
+    ]);
+    expect(() => read({ store: 's3://bucket' }, { NODELEASE_ENDPOINT: 'http://a,http://b' })).toThrow(
+      'NODELEASE_ENDPOINT: expected one URL at most, the server of the store, got "http://b"',
+    );
+  });
+
+  it('need ZooKeeper for an endpoint to announce, and a command that announces', () => {
+    expect(() => read({ endpoint: 'pay' })).toThrow(
+      '--endpoint: expected --zookeeper beside it (it is of use with discovery only), got "pay"',
+    );
+    expect(read({}, { NODELEASE_ENDPOINT: 'pay' })).not.toHaveProperty('zookeeper');
+    const status = (flags: Record<string, string>, env = {}) => readSettings({ flags, env, hostname: 'host', announces: false });
+    expect(() => status({ endpoint: 'pay' })).toThrow(`--endpoint: expected ${url}: only nodelease run announces endpoints, got "pay"`);
+    const named = status({ store: 's3://bucket', zookeeper: 'zk' }, { NODELEASE_ENDPOINT: 'pay,http://x:1' });
+    expect([named.endpoint, named.zookeeper?.endpoints]).toEqual(['http://x:1', undefined]);
   });
 });

@@ -6,7 +6,8 @@ export type NodeLeaseErrorCode =
   | 'ACQUIRE_TIMEOUT'
   | 'LEASE_LOST'
   | 'LEASE_UNREADABLE'
-  | 'ZOOKEEPER_FAILED';
+  | 'ZOOKEEPER_FAILED'
+  | 'NO_INSTANCE';
 
 /** The base of every error that nodelease throws on purpose. */
 export abstract class NodeLeaseError extends Error {

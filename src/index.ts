@@ -2,6 +2,8 @@
 
 export { type AcquireOptions, acquire, type ZooKeeperOptions } from './acquire.js';
 export type { Clock, RandomSource } from './clock.js';
+export { type ConnectedServices, type ConnectServicesOptions, connectServices } from './connect-services.js';
+export type { AnnouncedEndpoint, Announcement, PayloadType } from './discovery/announcement.js';
 export {
   AcquireTimeoutError,
   ConfigError,
@@ -13,3 +15,4 @@ export { type Lease, type LeaseEvent, type LeaseListener, LeaseLostError, type L
 export { ordinalOf, staticLease } from './lease/static-lease.js';
 export type { LossPolicy, ManagedLease } from './managed-lease.js';
 export { type LeaseStore, StoreError } from './store/lease-store.js';
+export { systemClock, systemRandom } from './system.js';

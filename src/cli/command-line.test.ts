@@ -54,6 +54,27 @@ describe('the command line', () => {
       ['release', '3', '--provider', 'zookeeper', '--zookeeper', 'zk:1'],
       /others get it when the holder's session has ended\..* Add --force to do it/,
     ],
+    [
+      'status with an endpoint to announce',
+      ['status', '--endpoint', 'pay'],
+      /--endpoint: expected an http or https URL .*only nodelease run announces/,
+    ],
+    [
+      'a payload that is not JSON',
+      ['run', '--zookeeper', 'zk', '--service', 'a', '--payload', '{', '--', 'true'],
+      /--payload: expected a JSON object/,
+    ],
+    [
+      'one endpoint of several that cannot be',
+      ['run', '--zookeeper', 'zk', '--endpoint', 'a', '--endpoint', 'b/c', '--', 'true'],
+      /--endpoint: expected a name .*, got "b\/c"/,
+    ],
+    ['an address to listen at for run', ['run', '--http', '127.0.0.1:1', '--', 'true'], /unknown option '--http'/],
+    ...['resolve', 'services', 'serve'].map((name): [string, string[], RegExp] => [
+      `discovery ${name} without ZooKeeper`,
+      ['discovery', name, ...(name === 'resolve' ? ['orders'] : [])],
+      /no ZooKeeper given: expected --zookeeper HOST:PORT/,
+    ]),
     ['doctor with a malformed connect string', ['doctor', '--zookeeper', 'zk:0'], /--zookeeper: expected .*, got "zk:0"/],
   ])('answers %s with one line and exit code 64', async (_, args, line) => {
     const { code, stdout, stderr } = await run(args);
@@ -67,6 +88,12 @@ describe('the command line', () => {
       stdout: '',
       stderr: 'nodelease: NODELEASE_GRACE: expected a time such as 500ms, 15s, 2m or 1h, got "long"\n',
     });
+  });
+
+  it('leaves the endpoints that the surroundings want announced to the command that announces', async () => {
+    const { code, stderr } = await run(['status', '--store', 'memory:'], { NODELEASE_ENDPOINT: 'pay:visa,log', NODELEASE_PAYLOAD: '{' });
+    expect(stderr).not.toMatch(/NODELEASE_ENDPOINT|NODELEASE_PAYLOAD/);
+    expect(code).not.toBe(64);
   });
 
   it('gives its help and its version on standard output', async () => {

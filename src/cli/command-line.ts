@@ -1,6 +1,17 @@
-import { Command, CommanderError, Option } from 'commander';
-import { environmentName, readSettings, SETTINGS, type SettingName, type Settings, type ZooKeeperSettings } from '../config.js';
+import { Command, CommanderError } from 'commander';
+import type { Settings, ZooKeeperSettings } from '../config.js';
 import { ConfigError } from '../errors.js';
+import {
+  addSettings,
+  INIT_SETTINGS,
+  LOOK_SETTINGS,
+  RUN_SETTINGS,
+  SERVE_SETTINGS,
+  SERVICE_SETTINGS,
+  settingsOf,
+  ZOOKEEPER_SETTINGS,
+} from './command-settings.js';
+import type { DiscoveryServeOptions } from './discovery-serve-command.js';
 import { ExitCode } from './exit-codes.js';
 import type { Io } from './io.js';
 
@@ -27,14 +38,14 @@ export async function runCommandLine(args: readonly string[], io: Io, version: s
   const run = addCommand(program, io, 'run', 'acquire a node id, run a command with it, release it when the command has ended')
     .usage('[options] -- command [argument...]')
     .action(async () => {
-      const settings = settingsOf(run, io);
+      const settings = settingsOf(run, io, RUN_SETTINGS, true);
       const [file, ...childArgs] = childCommand;
       if (file === undefined) throw new UsageError('no command given: expected one after --, as in "nodelease run -- node server.js"');
       const { runCommand } = await import('./run-command.js');
       exitCode = await runCommand([file, ...childArgs], settings, io);
     });
   if (split < 0) settleOutput(run, io, '; the command to run goes after --, as in "nodelease run -- node server.js"');
-  addSettings(run);
+  addSettings(run, RUN_SETTINGS);
 
   const init = addCommand(program, io, 'init', 'create the settings and all lease objects of a cluster')
     .option('--repair', 'restore damaged lease objects')
@@ -85,7 +96,7 @@ export async function runCommandLine(args: readonly string[], io: Io, version: s
   addSettings(doctor, LOOK_SETTINGS);
 
   const discovery = addCommand(program, io, 'discovery', 'look into the discovery tree in ZooKeeper');
-  const list = addCommand(discovery, io, 'ls', 'show the nodes, services and endpoints that are announced')
+  const list = addCommand(discovery, io, 'ls', 'show the announced nodes, services and endpoints')
     .argument('[path]', 'only what stands there, such as /discovery/nodes')
     .option('--json', 'one JSON object, on one line')
     .action(async (path: string | undefined, { json = false }: Flags<'json'>) => {
@@ -103,6 +114,46 @@ export async function runCommandLine(args: readonly string[], io: Io, version: s
       exitCode = await watchDiscoveryCommand({ json }, settings, io);
     });
   addSettings(watch, ZOOKEEPER_SETTINGS);
+
+  const services = addCommand(discovery, io, 'services', 'show the services that Curator and Spring Cloud know of, and their instances')
+    .argument('[name]', 'only this service')
+    .option('--json', 'one JSON object, on one line')
+    .action(async (name: string | undefined, { json = false }: Flags<'json'>) => {
+      const settings = withZooKeeper(settingsOf(services, io, SERVICE_SETTINGS));
+      const { listServicesCommand } = await import('./discovery-services-command.js');
+      exitCode = await listServicesCommand(name, { json }, settings, io);
+    });
+  addSettings(services, SERVICE_SETTINGS);
+
+  const resolve = addCommand(discovery, io, 'resolve', 'print the URL of one instance of a service, as the strategy picks it')
+    .argument('<name>', 'the service, or NAME[:KEY] of an endpoint')
+    .option('--json', 'the whole instance, as one JSON object on one line')
+    .option('--kind <kind>', 'what the name stands for: service, or endpoint for one that nodelease run --endpoint announces', 'service')
+    .option('--strategy <name>', 'round-robin, random, sticky, weighted or least-recently-failed', 'random')
+    .action(async (name: string, { json = false, kind, strategy }: Flags<'json'> & { kind: string; strategy: string }) => {
+      const settings = withZooKeeper(settingsOf(resolve, io, SERVICE_SETTINGS));
+      const { resolveDiscoveryCommand } = await import('./discovery-resolve-command.js');
+      exitCode = await resolveDiscoveryCommand({ name, kind, strategy, json }, settings, io);
+    });
+  addSettings(resolve, SERVICE_SETTINGS);
+
+  const serve = addCommand(discovery, io, 'serve', 'answer over HTTP who offers which service, for programs without ZooKeeper')
+    .option('--read-only', 'refuse to register and unregister instances')
+    .option(
+      '--bearer-token-file <path>',
+      'who registers and unregisters must send the token in this file; needed beyond loopback, or --read-only',
+    )
+    .option('--static-timeout <time>', 'unregister STATIC instances that nobody has written for so long, 1s to 720h (default: never)')
+    .option(
+      '--strategy <name>',
+      'how /v1/anyservice chooses: round-robin, random, sticky, weighted or least-recently-failed (default: round-robin)',
+    )
+    .action(async (options: DiscoveryServeOptions) => {
+      const settings = withZooKeeper(settingsOf(serve, io, SERVE_SETTINGS));
+      const { discoveryServeCommand } = await import('./discovery-serve-command.js');
+      exitCode = await discoveryServeCommand(options, settings, io);
+    });
+  addSettings(serve, SERVE_SETTINGS);
 
   addCommand(program, io, 'demo', 'run a local fleet on the embedded store, to see it work')
     .option('--once', 'end when one take-over has been shown')
@@ -123,14 +174,6 @@ export async function runCommandLine(args: readonly string[], io: Io, version: s
     return ExitCode.usage;
   }
 }
-
-/** What a command that looks at a store needs to know. */
-const STORE_SETTINGS: readonly SettingName[] = ['store', 'endpoint', 'region', 'log-level'];
-/** What a command that looks at ZooKeeper needs to know. */
-const ZOOKEEPER_SETTINGS: readonly SettingName[] = ['zookeeper', 'zookeeper-auth', 'zookeeper-session-timeout', 'log-level'];
-/** What a command needs to know that looks at where the node ids come from, and at ZooKeeper where that is used. */
-const LOOK_SETTINGS: readonly SettingName[] = ['provider', ...STORE_SETTINGS, ...ZOOKEEPER_SETTINGS];
-const INIT_SETTINGS: readonly SettingName[] = ['nodes', 'duration', 'grace', ...LOOK_SETTINGS];
 
 /** Options without a value, as commander hands them over. */
 type Flags<Name extends string> = { readonly [name in Name]?: boolean };
@@ -180,25 +223,4 @@ function settleOutput(command: Command, io: Io, hint = ''): void {
         write(`nodelease: ${line}${hint}\n`);
       },
     });
-}
-
-function addSettings(command: Command, names?: readonly SettingName[]): void {
-  for (const { name, argument, description } of SETTINGS) {
-    if (names && !names.includes(name)) continue;
-    const flags = argument === undefined ? `--${name}` : `--${name} <${argument}>`;
-    command.addOption(new Option(flags, `${description} [${environmentName(name)}]`));
-  }
-}
-
-/** @param names the settings that the command knows; variables of others are none of its business. All of them unless given */
-function settingsOf(command: Command, { env: surroundings, hostname }: Io, names?: readonly SettingName[]): Settings {
-  const given: Record<string, unknown> = command.opts();
-  const flags: Partial<Record<SettingName, string>> = {};
-  for (const { name } of SETTINGS) {
-    const value = given[new Option(`--${name}`).attributeName()];
-    if (typeof value === 'string') flags[name] = value;
-    else if (value === true) flags[name] = 'true';
-  }
-  const env = names ? Object.fromEntries(names.map(environmentName).map((name) => [name, surroundings[name]])) : surroundings;
-  return readSettings({ flags, env, hostname });
 }

@@ -1,5 +1,6 @@
 import type { DiscoveryEvent } from '../discovery/discovery.js';
 import type { ReadinessEvent } from '../discovery/readiness.js';
+import type { RegistrationEvent } from '../discovery/services/registration-place.js';
 import { explain } from '../errors.js';
 import type { Logger } from './logger.js';
 
@@ -20,6 +21,8 @@ export function discoveryLog(log: Pick<Logger, 'info' | 'warn' | 'error'>): (eve
         return log.warn({ path: event.path }, `${event.problem}: left alone`);
       case 'unreadable':
         return log.warn({ path: event.path }, `${event.path} ${event.problem}: ignored`);
+      case 'service':
+        return logRegistration(event.event, log);
       case 'readiness':
         return logReadiness(event.event, log);
       case 'ready':
@@ -28,6 +31,12 @@ export function discoveryLog(log: Pick<Logger, 'info' | 'warn' | 'error'>): (eve
           : log.info({ why: event.readiness.why, tookMs: Math.round(event.readiness.tookMs) }, 'ready');
     }
   };
+}
+
+function logRegistration(event: RegistrationEvent, log: Pick<Logger, 'warn'>): void {
+  const { path } = event;
+  if (event.type === 'restored') log.warn({ path }, `${path} ${event.problem}: it stands there again`);
+  else log.warn({ path, by: event.by }, `${path} has been taken by another registrant: left alone until it goes`);
 }
 
 function logReadiness(event: ReadinessEvent, log: Pick<Logger, 'info' | 'warn'>): void {

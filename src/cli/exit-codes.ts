@@ -4,6 +4,8 @@ import { NodeLeaseError } from '../errors.js';
 /** What the command line's own exit codes mean; any other one is the child's. */
 export const ExitCode = {
   ok: 0,
+  /** What was asked for is not there. */
+  nothing: 1,
   /** The command was called wrongly. */
   usage: 64,
   /** The store, or ZooKeeper where it is asked for, cannot be used. */
@@ -26,6 +28,8 @@ export function exitCodeOf(error: unknown): number {
   switch (error.code) {
     case 'CONFIG_INVALID':
       return ExitCode.usage;
+    case 'NO_INSTANCE':
+      return ExitCode.nothing;
     case 'STORE_FAILED':
     case 'STORE_UNUSABLE':
     case 'LEASE_UNREADABLE':

@@ -12,6 +12,7 @@ import { canGuard, type Guard, SHELL, startGuard } from './guard.js';
 import type { Io } from './io.js';
 import { leaseLog } from './lease-log.js';
 import { createLogger, type Logger } from './logger.js';
+import type { RoutingEntries } from './routing-entries.js';
 import { Interrupted, SignalRelay } from './signal-relay.js';
 import { type SuperviseResult, supervise } from './supervisor.js';
 
@@ -98,11 +99,12 @@ class Run {
 
   /** Begins to connect to ZooKeeper, while the node id is being acquired. */
   async #openDiscoverer(settings: ZooKeeperSettings): Promise<Discoverer> {
-    const { service, address, port, ...session } = settings;
+    const { service, address, port, payload, payloadType, basePath, endpoints, check: _, ...session } = settings;
+    const announcement = { service, address, port, payload, payloadType, basePath, endpoints };
     const { clock, random } = this.io;
     const { Discoverer } = await import('../discovery/discoverer.js');
     const { discoveryLog } = await import('./discovery-log.js');
-    return new Discoverer({ ...session, announcement: { service, address, port }, clock, random, onEvent: discoveryLog(this.#log) });
+    return new Discoverer({ ...session, announcement, clock, random, onEvent: discoveryLog(this.#log) });
   }
 
   /** Gets the node id from wherever it comes, and holds it. */
@@ -174,15 +176,18 @@ class Run {
 
   /** Runs the command while the lease is held, and releases it once the work has ended. */
   async #hold(lease: Lease, facts: Pick<DiscoveredLease, 'leases' | 'announcesNode'>): Promise<number> {
+    let routing: RoutingEntries | undefined;
     try {
       this.signals.interrupted.throwIfAborted();
-      await this.#discoverer?.start({ lease, origin: this.#origin, ...facts }, this.signals.interrupted);
+      routing = await this.#announce({ lease, origin: this.#origin, ...facts });
       this.signals.interrupted.throwIfAborted();
       this.#workEnded = false;
-      const result = await this.#supervise(lease);
+      const result = await this.#supervise(lease, routing);
       this.#workEnded = result.workEnded;
       return result.exitCode;
     } finally {
+      // Whatever has happened: the command is not asked any more.
+      void routing?.withdraw();
       // Out of the tree first: nobody should be sent to a node id that another task may have by then.
       if (this.#discoverer) await this.#within(WITHDRAW_LIMIT_MS, this.#discoverer.leave(), 'leaving the discovery tree');
       // A lost lease has nothing left to release.
@@ -190,7 +195,18 @@ class Run {
     }
   }
 
-  async #supervise(lease: Lease): Promise<SuperviseResult> {
+  /** Announces the node id; what sends work to the command is undefined where that is not announced. */
+  async #announce(held: DiscoveredLease): Promise<RoutingEntries | undefined> {
+    const { zookeeper } = this.settings;
+    if (this.#discoverer === undefined || zookeeper === undefined) return undefined;
+    const { check, service, endpoints } = zookeeper;
+    const discovery = await this.#discoverer.start({ ...held, announcesService: check === undefined }, this.signals.interrupted);
+    if (service === undefined && endpoints === undefined) return undefined;
+    const { RoutingEntries } = await import('./routing-entries.js');
+    return new RoutingEntries({ discovery, check, clock: this.io.clock, log: this.#log });
+  }
+
+  async #supervise(lease: Lease, routing: RoutingEntries | undefined): Promise<SuperviseResult> {
     const { io, signals, command } = this;
     const log = this.#log;
     const guarded = canGuard(io.env.PATH);
@@ -205,7 +221,12 @@ class Run {
         guard: this.#guard,
         signals,
         keyboard: io.keyboard,
-        start: () => startChild({ command, env, gated: guarded }),
+        beforeStop: routing && (() => routing.withdraw()),
+        start: async () => {
+          const child = await startChild({ command, env, gated: guarded });
+          routing?.begin();
+          return child;
+        },
       });
     } catch (error) {
       // For any other error the child may be running: then the guard ends it, as soon as this process is gone.

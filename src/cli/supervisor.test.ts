@@ -13,10 +13,12 @@ function scene({
   deadline = DURATION,
   diesOf = ['SIGTERM', 'SIGKILL'],
   keyboard = false,
+  beforeStop,
 }: {
   deadline?: number;
   diesOf?: NodeJS.Signals[];
   keyboard?: boolean;
+  beforeStop?: () => Promise<void>;
 } = {}) {
   const clock = new VirtualClock();
   const acts: string[] = [];
@@ -83,7 +85,7 @@ function scene({
   const note2 = (line: unknown[]) => void lines.push(String(line.at(-1)));
 
   const result: { value?: SuperviseResult } = {};
-  const running = supervise({ lease, clock, log, guard, signals, keyboard, start: async () => child }).then((value) => {
+  const running = supervise({ lease, clock, log, guard, signals, keyboard, beforeStop, start: async () => child }).then((value) => {
     note('over');
     result.value = value;
   });
@@ -152,6 +154,65 @@ describe('a supervised child', () => {
     end({ code: 0 });
     await running;
     expect(getEventListeners(lease.signal, 'abort')).toHaveLength(0);
+  });
+});
+
+describe('what has to happen before a child is told to stop', () => {
+  /** It takes half a second, as a slow server would. */
+  function slowScene(options: Parameters<typeof scene>[0] = {}) {
+    const act: { note: (what: string) => void; clock?: VirtualClock; begun: number } = { note: () => {}, begun: 0 };
+    const beforeStop = async () => {
+      act.begun += 1;
+      act.note('withdraws');
+      await act.clock?.sleep(500);
+    };
+    const made = scene({ ...options, beforeStop });
+    act.clock = made.clock;
+    act.note = (what) => made.acts.push(`${made.clock.monotonic()} ${what}`);
+    return { ...made, act };
+  }
+
+  it('holds SIGTERM up, and no other signal', async () => {
+    const { acts, clock, arrive } = slowScene();
+    await settled();
+    arrive('SIGTERM');
+    arrive('SIGHUP');
+    await clock.advance(600);
+    expect(acts.slice(3)).toEqual(['0 withdraws', '0 child SIGHUP', '500 child SIGTERM']);
+  });
+
+  it('holds up no second SIGTERM', async () => {
+    const { acts, clock, arrive } = slowScene();
+    await settled();
+    arrive('SIGTERM');
+    await clock.advance(100);
+    arrive('SIGTERM');
+    expect(acts.slice(3)).toEqual(['0 withdraws', '100 child SIGTERM', '100 child SIGTERM']);
+  });
+
+  it.each(['taken', 'paused', 'unreachable'] as const)(
+    'holds up nothing that a lost lease asks for, also while a signal waits: %s',
+    async (reason) => {
+      const { acts, clock, arrive, lose, running } = slowScene();
+      await settled();
+      arrive('SIGTERM');
+      await clock.advance(100);
+      lose(reason);
+      await settled();
+      expect(acts[4]).toBe(`100 group ${reason === 'unreachable' ? 'SIGTERM' : 'SIGKILL'}`);
+      await clock.advance(10);
+      await running;
+      await clock.advance(1_000);
+      expect(acts.filter((each) => each.includes('child'))).toEqual([]);
+    },
+  );
+
+  it('is begun when the child ends by itself, and waited for by nobody', async () => {
+    const { acts, end, running, result } = slowScene();
+    end({ code: 0 });
+    await running;
+    expect(acts.slice(3)).toEqual(['0 withdraws', '0 done', '0 over']);
+    expect(result.value).toEqual({ exitCode: 0, workEnded: true });
   });
 });
 

@@ -1,11 +1,12 @@
 import type { Clock } from '../clock.js';
 import { type Lease, LeaseLostError } from '../lease/lease.js';
 import type { Child, ChildEnd } from './child.js';
+import { deferStop } from './deferred-stop.js';
 import { ExitCode, exitCodeOfSignal } from './exit-codes.js';
 import { endGroup } from './group-ending.js';
 import type { Guard } from './guard.js';
 import type { Logger } from './logger.js';
-import type { SignalRelay } from './signal-relay.js';
+import type { ForwardedSignal, SignalRelay } from './signal-relay.js';
 
 /** What it takes to run a child for a lease. */
 export interface SuperviseOptions {
@@ -17,6 +18,12 @@ export interface SuperviseOptions {
   readonly signals: SignalRelay;
   /** True when SIGINT and SIGQUIT come from a keyboard: a terminal means them for everything in the foreground, not for one process. */
   readonly keyboard: boolean;
+  /**
+   * What has to happen before the child is told to stop: a signal that asks for it waits until this has settled, a second one does not.
+   * Nothing else waits: where the child ends by itself, or has to be ended, it is only begun. May be called again; never rejects, and must
+   * settle soon. @default nothing
+   */
+  readonly beforeStop?: (() => Promise<void>) | undefined;
   /** Starts the child, held back until it is told to begin. */
   readonly start: () => Promise<Child>;
 }
@@ -45,12 +52,14 @@ const UNGUARDED_PATIENCE_MS = 10_000;
  * @throws the operating system's error when the child could not be started
  */
 export async function supervise(options: SuperviseOptions): Promise<SuperviseResult> {
-  const { lease, guard, signals, keyboard, start } = options;
+  const { lease, guard, signals, keyboard, beforeStop, start } = options;
   const child = await start();
-  signals.handTo((signal) => {
+  const deliver = (signal: ForwardedSignal) => {
     if (keyboard && (signal === 'SIGINT' || signal === 'SIGQUIT')) child.group.signal(signal);
     else child.signal(signal);
-  });
+  };
+  const stop = beforeStop && deferStop(deliver, beforeStop);
+  signals.handTo(stop ? (signal) => stop.pass(signal) : deliver);
   guard?.watch(child.group.id);
   guard?.extend(lease.deadline);
   // A pause since the lease was acquired may have outlasted it: then the command must not begin at all.
@@ -63,7 +72,11 @@ export async function supervise(options: SuperviseOptions): Promise<SuperviseRes
       loss.lost.then((error) => () => afterTheLease(error, child, options)),
       guardFailure(guard).then((reason) => () => afterTheGuard(reason, child, options)),
     ]);
-    const result = await next();
+    stop?.drop();
+    const ending = next();
+    // Only now: whatever has to be killed has been sent its signal.
+    void beforeStop?.();
+    const result = await ending;
     // Otherwise the guard learns from this process' end that there is something left to be killed.
     if (result.workEnded) guard?.done();
     return result;

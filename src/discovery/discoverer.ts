@@ -3,7 +3,8 @@ import type { ClusterStatus } from '../lease/inspect.js';
 import type { Lease } from '../lease/lease.js';
 import type { ConnectString } from '../zookeeper/connect-string.js';
 import { openZooKeeper, type ZooKeeperClient } from '../zookeeper/zookeeper-client.js';
-import { type Announcement, announcedFields, Discovery, type DiscoveryEvent, type TenureOrigin } from './discovery.js';
+import { type Announcement, announcedFields } from './announcement.js';
+import { Discovery, type DiscoveryEvent, type TenureOrigin } from './discovery.js';
 
 /** How to reach ZooKeeper and what to announce there, as settings say it. */
 export interface DiscovererOptions {
@@ -31,6 +32,8 @@ export interface DiscoveredLease {
   readonly leases: (() => Promise<ClusterStatus | undefined>) | undefined;
   /** False where the node id's own znode is looked after by whoever allocated it. */
   readonly announcesNode: boolean;
+  /** False to leave out what sends work here until `announceService` of the discovery is called. @default true */
+  readonly announcesService?: boolean | undefined;
 }
 
 /** How long a start waits for ZooKeeper where it is required, in milliseconds: once for the session, once for the tree. */

@@ -1,26 +1,17 @@
 import type { Clock, RandomSource } from '../clock.js';
-import { explain } from '../errors.js';
-import { concurrently } from '../lease/concurrently.js';
 import type { Lease } from '../lease/lease.js';
-import { notify } from '../zookeeper/listeners.js';
-import type { SessionState } from '../zookeeper/session-state.js';
 import type { Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { type Assignment, decodeAssignment, encodeAssignment } from './assignment.js';
+import { type ReconcileCall, type Reconciled, type ReconcileEvent, ReconcileLoop, type ReconcileState } from './reconcile-loop.js';
 import { entryPath, type TreeEntry } from './tree-paths.js';
 
 /** How far the tree shows what was announced. */
-export type TreeState =
-  /** Everything stands there, in this session. */
-  | { readonly status: 'synced' }
-  /** Something does not, or not for certain; it is being worked on in the background. */
-  | { readonly status: 'degraded'; readonly problem: string }
-  | { readonly status: 'closed' };
+export type TreeState = ReconcileState;
 
 /** What happens to announcements, for logs. */
 export type TreeEvent =
-  | { readonly type: 'synced' }
-  | { readonly type: 'degraded'; readonly problem: string }
+  | ReconcileEvent
   /** Somebody holds the node id at a higher version: this task is the stale one. Nothing is replaced; the lease decides what becomes of it. */
   | { readonly type: 'superseded'; readonly path: string; readonly by: Assignment }
   /** Something stands at a path of ours that tells no lower version, and is left alone until it goes. */
@@ -37,12 +28,9 @@ export interface DiscoveryTreeOptions {
 }
 
 /** One thing that is announced. */
-interface Announced {
-  readonly path: string;
+interface Announced extends Reconciled {
   data: string;
   wanted: boolean;
-  /** Whether the tree may differ from what is wanted. */
-  dirty: boolean;
   /** The session in which the place was looked at or taken last; in any other it is most likely free. */
   sessionId: string | undefined;
   /** Why the znode at the path is left alone; undefined while nothing is in the way. */
@@ -53,13 +41,6 @@ interface Announced {
   watch: Watch | undefined;
 }
 
-/** Between two tries while something fails, in milliseconds: the first and the longest. */
-const RETRY_BASE_MS = 100;
-const RETRY_CAP_MS = 1_000;
-/** How many entries are written at a time: after a reconnect all of them have to be looked at. */
-const SETTLED_AT_ONCE = 64;
-/** Before anything has been tried. */
-const BEGUN: TreeState = { status: 'degraded', problem: 'there has been no connection yet' };
 /** How often one entry is tried against others' changes before it has to wait like a failure. */
 const ROUNDS = 8;
 
@@ -74,32 +55,26 @@ const ROUNDS = 8;
  */
 export class DiscoveryTree {
   readonly #entries = new Map<string, Announced>();
-  readonly #listeners = new Set<(state: TreeState) => void>();
-  readonly #closing = new AbortController();
-  readonly #forgetSession: () => void;
-  #state: TreeState = BEGUN;
-  /** The last event: the problem that was told of, empty for none. What is written within a moment is no event. */
-  #said: string | undefined;
+  readonly #loop: ReconcileLoop<Announced>;
   #withdrawn = false;
   #onEmpty: () => void = () => undefined;
-  #woken = false;
-  #wake: () => void = () => undefined;
-  #failures = 0;
-  readonly #loop: Promise<void>;
 
   constructor(private readonly options: DiscoveryTreeOptions) {
-    this.#forgetSession = options.zookeeper.onState((state) => this.#onSession(state));
-    this.#loop = this.#keep();
+    const { zookeeper, clock, random, onEvent } = options;
+    this.#loop = new ReconcileLoop({
+      ...{ zookeeper, clock, random, onEvent, name: 'the discovery tree' },
+      items: () => this.#entries.values(),
+      settle: (entry, call) => this.#settle(entry, call),
+    });
   }
 
   get state(): TreeState {
-    return this.#state;
+    return this.#loop.state;
   }
 
   /** Calls `listener` with every new state, until the returned function is called. Not with the present one. Listeners must not throw. */
   onState(listener: (state: TreeState) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    return this.#loop.onState(listener);
   }
 
   /**
@@ -109,7 +84,7 @@ export class DiscoveryTree {
    * @throws {ConfigError} when a name cannot be a znode's
    */
   put(entry: TreeEntry, fields: Readonly<Record<string, unknown>> = {}): void {
-    this.#closing.signal.throwIfAborted();
+    this.#loop.signal.throwIfAborted();
     if (this.#withdrawn) throw new ZooKeeperError('announcements have been withdrawn', { fault: 'closed', outcome: 'not-applied' });
     const { id: nodeId, taskId, version } = this.options.lease;
     const path = entryPath(entry, nodeId);
@@ -119,7 +94,7 @@ export class DiscoveryTree {
     announced.data = data;
     announced.wanted = true;
     this.#entries.set(path, announced);
-    this.#touched(announced);
+    this.#loop.touched(announced);
   }
 
   /**
@@ -131,19 +106,13 @@ export class DiscoveryTree {
     const known = this.#entries.get(entryPath(entry, this.options.lease.id));
     if (known === undefined) return;
     known.wanted = false;
-    this.#touched(known);
+    this.#loop.touched(known);
   }
 
   /** Looks after nothing any more. The znodes stay until they are withdrawn or their session ends. Idempotent. */
   async close(): Promise<void> {
-    if (!this.#closing.signal.aborted) {
-      this.#closing.abort(new ZooKeeperError('the discovery tree has been closed', { fault: 'closed', outcome: 'unknown' }));
-      this.#forgetSession();
-      for (const { watch } of this.#entries.values()) watch?.close();
-      this.#setState({ status: 'closed' });
-      this.#wake();
-    }
-    await this.#loop;
+    for (const { watch } of this.#entries.values()) watch?.close();
+    await this.#loop.close();
   }
 
   /**
@@ -160,55 +129,17 @@ export class DiscoveryTree {
     });
     for (const entry of this.#entries.values()) {
       entry.wanted = false;
-      this.#touched(entry);
+      this.#loop.touched(entry);
     }
-    if (this.#entries.size > 0 && !this.#closing.signal.aborted)
-      await Promise.race([gone, this.options.clock.sleep(timeoutMs, over.signal)]);
+    if (this.#entries.size > 0 && !this.#loop.signal.aborted) await Promise.race([gone, this.options.clock.sleep(timeoutMs, over.signal)]);
     over.abort();
     return this.#entries.size === 0;
   }
 
-  async #keep(): Promise<void> {
-    const { zookeeper, random } = this.options;
-    const { signal } = this.#closing;
-    while (!signal.aborted) {
-      this.#woken = false;
-      const session = zookeeper.state;
-      if (session.status !== 'connected') this.#withoutSession(session);
-      else {
-        const problem = await this.#reconcile(session.sessionId);
-        if (signal.aborted) return;
-        if (problem !== undefined) this.#degrade(problem);
-        else this.#succeed();
-      }
-      const pauseMs = Math.min(RETRY_CAP_MS, RETRY_BASE_MS * 2 ** Math.min(this.#failures - 1, 10)) * (0.5 + random.next() / 2);
-      await this.#untilWoken(this.#failures === 0 ? undefined : pauseMs);
-    }
-  }
-
-  /** Makes the tree right, as far as it is not. Returns what stands in the way. */
-  async #reconcile(sessionId: string): Promise<string | undefined> {
-    const dirty = [...this.#entries.values()].filter((entry) => entry.dirty);
-    const problems = await concurrently(dirty, SETTLED_AT_ONCE, async (entry) => {
-      try {
-        await this.#settle(entry, sessionId);
-        return undefined;
-      } catch (error) {
-        entry.dirty = true;
-        // A new session, or the end of this one, wakes the loop by itself.
-        return { text: explain(error), again: !isFault(error, 'session-expired') };
-      }
-    });
-    const failures = problems.filter((problem) => problem !== undefined);
-    this.#failures = failures.some(({ again }) => again) ? this.#failures + 1 : 0;
-    const blocked = [...this.#entries.values()].find(({ blockedBy }) => blockedBy !== undefined);
-    return failures[0]?.text ?? blocked?.blockedBy;
-  }
-
-  async #settle(entry: Announced, sessionId: string): Promise<void> {
+  async #settle(entry: Announced, call: ReconcileCall): Promise<void> {
     const { zookeeper } = this.options;
     const { path } = entry;
-    const call = { sessionId, signal: this.#closing.signal };
+    const { sessionId } = call;
     for (let round = 0; round < ROUNDS; round += 1) {
       // Whatever happens from here on makes it dirty again.
       entry.dirty = false;
@@ -241,17 +172,12 @@ export class DiscoveryTree {
   }
 
   #watch(entry: Announced): void {
-    if (entry.watch !== undefined || this.#closing.signal.aborted) return;
+    if (entry.watch !== undefined || this.#loop.signal.aborted) return;
     entry.watch = this.options.zookeeper.watchData(entry.path, (znode) => this.#onZnode(entry, znode));
   }
 
   /** Brings a znode that nothing protects from us to the wanted data. False when somebody was quicker, and it has to be looked at again. */
-  async #write(
-    path: string,
-    data: string,
-    znode: Znode | undefined,
-    call: { readonly sessionId: string; readonly signal: AbortSignal },
-  ): Promise<boolean> {
+  async #write(path: string, data: string, znode: Znode | undefined, call: ReconcileCall): Promise<boolean> {
     const { zookeeper, lease } = this.options;
     // Between its loss and its withdrawal, or after a pause: the servers must not hear from it any more.
     if (!lease.isValid()) throw new ZooKeeperError(`${path}: the lease is not valid`, { fault: 'refused', outcome: 'not-applied', path });
@@ -293,82 +219,10 @@ export class DiscoveryTree {
     const right = session.status === 'connected' && znode?.stat.owner === session.sessionId && znode.data.toString('utf8') === entry.data;
     const obstructed = entry.blockedBy !== undefined && znode?.stat.modifiedZxid === entry.reported;
     if (right || obstructed || (znode === undefined && !entry.wanted)) return;
-    this.#touched(entry);
-  }
-
-  /** Something about an entry is not, or may not be, as it should: from now on, until it has been looked at. */
-  #touched(entry: Announced): void {
-    entry.dirty = true;
-    if (this.#state.status === 'synced') this.#setState({ status: 'degraded', problem: `${entry.path} is about to be written` });
-    this.#awake();
-  }
-
-  #onSession(session: SessionState): void {
-    if (session.status === 'connected') for (const entry of this.#entries.values()) entry.dirty = true;
-    else this.#withoutSession(session);
-    this.#failures = 0;
-    this.#awake();
-  }
-
-  #withoutSession(session: SessionState): void {
-    // Whoever closes the client wants it so, and a first connection takes its time: nothing has gone wrong.
-    const begins = session.status === 'connecting' && session.problem === undefined && this.#state === BEGUN;
-    if (session.status === 'closed') this.#setState({ status: 'closed' });
-    else if (!begins) this.#degrade(told(session, this.options.zookeeper.description));
-  }
-
-  #awake(): void {
-    this.#woken = true;
-    this.#wake();
-  }
-
-  /** Until there is something to do, or for that long. */
-  async #untilWoken(limitMs?: number): Promise<void> {
-    if (this.#woken || this.#closing.signal.aborted) return;
-    const woken = new AbortController();
-    const wake = new Promise<void>((resolve) => {
-      this.#wake = resolve;
-    });
-    const limit = limitMs === undefined ? [] : [this.options.clock.sleep(limitMs, woken.signal)];
-    await Promise.race([wake, ...limit]);
-    woken.abort();
-  }
-
-  #succeed(): void {
-    if ([...this.#entries.values()].some(({ dirty }) => dirty)) return;
-    if (this.#state.status !== 'synced') this.#setState({ status: 'synced' });
-    if (this.#said === '') return;
-    this.#said = '';
-    this.options.onEvent?.({ type: 'synced' });
-  }
-
-  #degrade(problem: string): void {
-    if (this.#state.status === 'closed') return;
-    if (this.#state.status !== 'degraded' || this.#state.problem !== problem) this.#setState({ status: 'degraded', problem });
-    if (this.#said === problem) return;
-    this.#said = problem;
-    this.options.onEvent?.({ type: 'degraded', problem });
-  }
-
-  #setState(state: TreeState): void {
-    if (this.#state.status === 'closed') return;
-    this.#state = state;
-    for (const listener of [...this.#listeners]) notify(listener, state);
+    this.#loop.touched(entry);
   }
 }
 
 function nowhere(path: string): Announced {
   return { path, data: '', wanted: true, dirty: true, sessionId: undefined, blockedBy: undefined, reported: undefined, watch: undefined };
-}
-
-function told(session: SessionState, where: string): string {
-  switch (session.status) {
-    case 'connecting':
-    case 'suspended':
-      return `no connection to ${where}${session.problem === undefined ? '' : `: ${session.problem}`}`;
-    case 'expired':
-      return `the session with ${where} has expired`;
-    default:
-      return `the session with ${where} is ${session.status}`;
-  }
 }

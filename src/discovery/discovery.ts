@@ -4,41 +4,19 @@ import type { Lease, LeaseEvent } from '../lease/lease.js';
 import { notify } from '../zookeeper/listeners.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import { type Announcement, announcedFields, routingEntries, routingInstance } from './announcement.js';
 import { DiscoveryTree, type TreeEvent, type TreeState } from './discovery-tree.js';
 import { type IdWidth, watchIdWidth } from './id-width.js';
+import { JointState, JointTroubles } from './joint-state.js';
 import { NodeWatcher } from './node-watcher.js';
 import { awaitReadiness, type Readiness, type ReadinessEvent } from './readiness.js';
+import { jsonPayload } from './services/payload-codec.js';
+import type { RegistrationEvent } from './services/registration-place.js';
+import { ServiceDiscovery } from './services/service-discovery.js';
+import type { ServiceInstance } from './services/service-instance.js';
 
 /** How a tenure began, as the `acquired` event tells it; `static` for an id that is not leased. */
 export type TenureOrigin = Extract<LeaseEvent, { type: 'acquired' }>['from'] | 'static';
-
-/** What a node says of itself in the tree. */
-export interface Announcement {
-  /** The service that it is an instance of; a znode's name. @default none */
-  readonly service?: string | undefined;
-  /** Host name or IP address, without a port. @default none */
-  readonly address?: string | undefined;
-  readonly port?: number | undefined;
-  /** The endpoints that the service offers, with fields of their own. @default none */
-  readonly endpoints?: readonly AnnouncedEndpoint[] | undefined;
-}
-
-/** What an announcement adds to the JSON of every znode. */
-export function announcedFields({ service, address, port }: Announcement): Record<string, unknown> {
-  return {
-    ...(service !== undefined && { service }),
-    ...(address !== undefined && { address }),
-    ...(port !== undefined && { port }),
-  };
-}
-
-/** An endpoint, under a key where several nodes implement it differently. */
-export interface AnnouncedEndpoint {
-  readonly endpoint: string;
-  readonly key?: string | undefined;
-  /** Stand in the znode's JSON. */
-  readonly fields?: Readonly<Record<string, unknown>> | undefined;
-}
 
 /** What happens to discovery, for logs. */
 export type DiscoveryEvent =
@@ -50,6 +28,8 @@ export type DiscoveryEvent =
       /** The rest of the sentence "<path> …". */
       readonly problem: string;
     }
+  /** What becomes of registrations for Curator's readers. */
+  | { readonly type: 'service'; readonly event: RegistrationEvent }
   /** On the way to being ready. */
   | { readonly type: 'readiness'; readonly event: ReadinessEvent }
   | { readonly type: 'ready'; readonly readiness: Extract<Readiness, { ready: true }> };
@@ -62,6 +42,12 @@ export interface DiscoveryOptions {
   readonly announcement: Announcement;
   /** False where the node id's own znode is looked after by whoever allocated it. */
   readonly announcesNode: boolean;
+  /**
+   * False to leave out what sends work here, the service and its endpoints, until {@link Discovery.announceService}.
+   *
+   * @default true
+   */
+  readonly announcesService?: boolean | undefined;
   /** Reads the leases, to learn who knows this node's version; undefined where there are none, and so nothing to wait for. */
   readonly leases: (() => Promise<ClusterStatus | undefined>) | undefined;
   /** How long readiness waits for the others, in milliseconds. */
@@ -86,6 +72,8 @@ const LEAVE_LIMIT_MS = 1_000;
 export class Discovery {
   /** What this node announces; more may be put there. */
   readonly tree: DiscoveryTree;
+  /** What this node is registered as for Curator's readers; more may be registered there, and services be looked for. */
+  readonly services: ServiceDiscovery<unknown>;
   /** The nodes of the tree. */
   readonly nodes: NodeWatcher;
   /** The bits that a node id takes in a unique id, by the groups there are. */
@@ -94,6 +82,14 @@ export class Discovery {
   readonly ready: Promise<Readiness>;
   readonly #emit: (event: DiscoveryEvent) => void;
   #readiness: Readiness | undefined;
+  readonly #joint: JointState;
+  /** What is registered at present for whoever sends work here. */
+  #instance: ServiceInstance | undefined;
+  #serviceAnnounced = false;
+  /** Whether something that was announced may be there still, though it is not any more. */
+  #withdrawing = false;
+  /** Whether nothing is announced any more. */
+  #left = false;
   readonly #ending = new AbortController();
   readonly #forgetLease: () => void;
   #closing: Promise<void> | undefined;
@@ -102,7 +98,27 @@ export class Discovery {
     const { zookeeper, lease, clock, random, onEvent = () => undefined } = options;
     const emit = (event: DiscoveryEvent) => notify(onEvent, event);
     this.#emit = emit;
-    this.tree = new DiscoveryTree({ zookeeper, lease, clock, random, onEvent: emit });
+    const troubles = new JointTroubles(['tree', 'services'], (problem) =>
+      emit(problem === '' ? { type: 'synced' } : { type: 'degraded', problem }),
+    );
+    this.tree = new DiscoveryTree({
+      ...{ zookeeper, lease, clock, random },
+      onEvent: (event) => {
+        if (event.type === 'synced') troubles.tell('tree', '');
+        else if (event.type === 'degraded') troubles.tell('tree', event.problem);
+        else emit(event);
+      },
+    });
+    this.services = new ServiceDiscovery<unknown>({
+      ...{ zookeeper, lease, clock, random, basePath: options.announcement.basePath, payload: jsonPayload },
+      onEvent: (event) => {
+        if (event.type === 'synced') troubles.tell('services', '');
+        else if (event.type === 'degraded') troubles.tell('services', event.problem);
+        else if (event.type === 'unreadable') emit(event);
+        else emit({ type: 'service', event });
+      },
+    });
+    this.#joint = new JointState([this.tree, this.services]);
     this.nodes = new NodeWatcher({ zookeeper, clock, onUnreadable: (path, problem) => emit({ type: 'unreadable', path, problem }) });
     this.idWidth = watchIdWidth(zookeeper, lease.id);
     // An allocated node id is free for others as soon as the session ends: that has to wait for the end of the work.
@@ -112,7 +128,10 @@ export class Discovery {
     this.nodes.onChange(() => this.#tellKnown());
     this.ready = this.#becomeReady();
     try {
-      this.#announce();
+      // Whatever is wrong with it is to be known now, also where it is announced later.
+      this.#newInstance();
+      if (options.announcesNode) this.tree.put({ kind: 'node' }, announcedFields(options.announcement));
+      if (options.announcesService !== false) this.announceService();
     } catch (error) {
       void this.close();
       throw error;
@@ -125,9 +144,9 @@ export class Discovery {
     return this.options.zookeeper;
   }
 
-  /** Whether what this node announces stands in the tree. */
+  /** Whether what this node announces stands in the tree, and what it is registered as for Curator's readers. */
   get state(): TreeState {
-    return this.tree.state;
+    return this.#joint.state;
   }
 
   /** True while this node holds its lease and may take work; whether the tree shows it does not count. */
@@ -142,28 +161,7 @@ export class Discovery {
    * @throws `signal.reason` as soon as `signal` aborts
    */
   async synced(timeoutMs: number, signal?: AbortSignal): Promise<void> {
-    const { clock } = this.options;
-    signal?.throwIfAborted();
-    const over = new AbortController();
-    const end = () => over.abort();
-    signal?.addEventListener('abort', end, { once: true });
-    let forget = () => {};
-    const reached = new Promise<TreeState>((resolve) => {
-      const look = (state: TreeState) => {
-        if (state.status !== 'degraded') resolve(state);
-      };
-      forget = this.tree.onState(look);
-      look(this.tree.state);
-    });
-    const late = clock.sleep(timeoutMs, over.signal).then(
-      () => this.tree.state,
-      () => this.tree.state,
-    );
-    const state = await Promise.race([reached, late]);
-    forget();
-    end();
-    signal?.removeEventListener('abort', end);
-    signal?.throwIfAborted();
+    const state = await this.#joint.settled(this.options.clock, timeoutMs, signal);
     if (state.status === 'synced') return;
     const closed = state.status === 'closed';
     throw new ZooKeeperError(
@@ -176,13 +174,51 @@ export class Discovery {
   }
 
   /**
+   * Announces what sends work here: the service, its endpoints, and the instance for Curator's readers. Returns at once; ZooKeeper follows.
+   * Has no effect once this node has left.
+   */
+  announceService(): void {
+    if (this.#left || this.#serviceAnnounced) return;
+    this.#serviceAnnounced = true;
+    for (const [entry, fields] of routingEntries(this.options.announcement)) this.tree.put(entry, fields);
+    this.#instance = this.#newInstance();
+    // Whatever fails is tried again, and told as a trouble.
+    if (this.#instance !== undefined) this.services.register(this.#instance).catch(() => undefined);
+  }
+
+  /**
+   * Takes back what sends work here, and nothing else: the node id stays announced. It may be announced again.
+   *
+   * @returns whether it is known to be gone after that time. False at once where there is no connection; it is taken out then when there is
+   */
+  async withdrawService(timeoutMs: number): Promise<boolean> {
+    if (this.#serviceAnnounced) {
+      this.#serviceAnnounced = false;
+      this.#withdrawing = true;
+      for (const [entry] of routingEntries(this.options.announcement)) this.tree.remove(entry);
+      if (this.#instance !== undefined) this.services.unregister(this.#instance, { timeoutMs }).catch(() => undefined);
+    }
+    if (!this.#withdrawing) return true;
+    if (this.zookeeper.state.status !== 'connected') return false;
+    const { status } = await this.#joint.settled(this.options.clock, timeoutMs);
+    return status === 'synced';
+  }
+
+  /**
    * Takes this node out of the tree, before its node id is given back. The session goes with it, unless the node id itself lives by it.
    * Resolves when that is done, or soon after where no server answers; never rejects.
    */
   async leave(): Promise<void> {
-    if (this.options.announcesNode) await this.close();
-    // Where it takes longer, the tree goes on with it as long as the session lasts.
-    else await this.tree.withdraw(LEAVE_LIMIT_MS);
+    const { announcesNode, lease, zookeeper } = this.options;
+    this.#left = true;
+    if (!announcesNode) {
+      // Where it takes longer, it goes on with it as long as the session lasts.
+      await Promise.all([this.tree.withdraw(LEAVE_LIMIT_MS), this.services.withdraw(LEAVE_LIMIT_MS)]);
+      return;
+    }
+    // What does not go with the session, if there is any, has to be taken out in it.
+    if (lease.isValid() && zookeeper.state.status === 'connected') await this.services.withdraw(LEAVE_LIMIT_MS);
+    await this.close();
   }
 
   /** Takes this node out of the tree and ends the session. Resolves when that is done, or soon after where no server answers; never rejects. */
@@ -194,22 +230,17 @@ export class Discovery {
   async #close(): Promise<void> {
     // First of all, and in this very tick: the process may be about to exit, and the request has to be on its way by then.
     const ended = this.options.zookeeper.close();
+    this.#left = true;
     this.#ending.abort(new ZooKeeperError('the discovery has been closed', { fault: 'closed', outcome: 'unknown' }));
     this.#forgetLease();
     this.nodes.close();
     this.idWidth.close();
-    await Promise.all([ended, this.tree.close(), this.ready]);
+    await Promise.all([ended, this.tree.close(), this.services.close(), this.ready]);
   }
 
-  #announce(): void {
-    const { announcement, announcesNode } = this.options;
-    const { service, endpoints = [] } = announcement;
-    const fields = announcedFields(announcement);
-    if (announcesNode) this.tree.put({ kind: 'node' }, fields);
-    if (service !== undefined) this.tree.put({ kind: 'service', service }, fields);
-    for (const { endpoint, key, fields: more } of endpoints) {
-      this.tree.put({ kind: 'endpoint', endpoint, key, service }, { ...fields, ...more });
-    }
+  #newInstance(): ServiceInstance | undefined {
+    const { announcement, lease, clock, random } = this.options;
+    return routingInstance(announcement, lease, { clock, random });
   }
 
   /** What goes into the lease with its next renewal; our own version among it, whatever the tree says. */

@@ -1,16 +1,17 @@
+export { type AnnouncedEndpoint, type Announcement, checkAnnouncement, type PayloadType } from './announcement.js';
 export { type Assignment, decodeAssignment, encodeAssignment } from './assignment.js';
 export { type DiscoveredLease, Discoverer, type DiscovererOptions } from './discoverer.js';
 export {
-  type AnnouncedEndpoint,
-  type Announcement,
   Discovery,
   type DiscoveryEvent,
   type DiscoveryOptions,
   type TenureOrigin,
 } from './discovery.js';
+export { DiscoveryResolver, type DiscoveryResolverOptions, type EndpointChoices } from './discovery-resolver.js';
 export { DiscoveryTree, type DiscoveryTreeOptions, type TreeEvent, type TreeState } from './discovery-tree.js';
 export { type IdWidth, watchIdWidth } from './id-width.js';
 export { type NodesListener, NodeWatcher, type NodeWatcherOptions, type UnreadableNode } from './node-watcher.js';
 export type { Observable } from './observable.js';
 export type { Readiness, ReadinessEvent } from './readiness.js';
+export type { ReconcileEvent, ReconcileState } from './reconcile-loop.js';
 export { entryPath, type TreeEntry } from './tree-paths.js';

@@ -44,11 +44,30 @@ export function entryPath(entry: TreeEntry, nodeId: number): string {
       return `${SERVICES_PATH}/${checkName(entry.service, 'service')}/${nodeId}`;
     case 'endpoint': {
       const { endpoint, key, service } = entry;
-      if (key === NO_KEY) throw new ConfigError('endpoint key', key, `a key other than ${NO_KEY}, which stands for none`);
       const ref = service === undefined ? String(nodeId) : `${checkName(service, 'service')}:${nodeId}`;
-      return `${ENDPOINTS_PATH}/${checkName(endpoint, 'endpoint')}/${key === undefined ? NO_KEY : checkName(key, 'endpoint key')}/${ref}`;
+      return `${endpointPath(endpoint, key)}/${ref}`;
     }
   }
+}
+
+/**
+ * The znode below which the nodes stand that offer an endpoint.
+ *
+ * @param key which implementation of it; none where there is one only
+ * @throws {ConfigError} when a name cannot be a znode's
+ */
+export function endpointPath(endpoint: string, key?: string): string {
+  if (key === NO_KEY) throw new ConfigError('endpoint key', key, `a key other than ${NO_KEY}, which stands for none`);
+  return `${endpointKeysPath(endpoint)}/${key === undefined ? NO_KEY : checkName(key, 'endpoint key')}`;
+}
+
+/**
+ * The znode below which the keys of an endpoint stand, {@link NO_KEY} among them.
+ *
+ * @throws {ConfigError} when the name cannot be a znode's
+ */
+export function endpointKeysPath(endpoint: string): string {
+  return `${ENDPOINTS_PATH}/${checkName(endpoint, 'endpoint')}`;
 }
 
 /** The znode of a group of 256 cluster node ids. */

@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest';
+import { settled } from '../../test/support/virtual-clock.js';
+import { deferStop } from './deferred-stop.js';
+import type { ForwardedSignal } from './signal-relay.js';
+
+function scene() {
+  const delivered: ForwardedSignal[] = [];
+  let prepared: () => void = () => {};
+  let asked = 0;
+  const stop = deferStop(
+    (signal) => void delivered.push(signal),
+    () => {
+      asked += 1;
+      return new Promise((resolve) => {
+        prepared = resolve;
+      });
+    },
+  );
+  return { stop, delivered, finish: () => prepared(), asked: () => asked };
+}
+
+describe('a signal that asks a command to stop', () => {
+  it.each(['SIGTERM', 'SIGINT', 'SIGQUIT'] as const)('reaches it once what has to happen before has happened: %s', async (signal) => {
+    const { stop, delivered, finish, asked } = scene();
+    stop.pass(signal);
+    await settled();
+    expect([asked(), delivered]).toEqual([1, []]);
+    finish();
+    await settled();
+    expect(delivered).toEqual([signal]);
+    stop.pass('SIGTERM');
+    expect(delivered).toEqual([signal, 'SIGTERM']);
+    expect(asked()).toBe(1);
+  });
+
+  it('goes through at once with a second one, and not once more afterwards', async () => {
+    const { stop, delivered, finish } = scene();
+    stop.pass('SIGTERM');
+    stop.pass('SIGINT');
+    expect(delivered).toEqual(['SIGTERM', 'SIGINT']);
+    finish();
+    await settled();
+    expect(delivered).toEqual(['SIGTERM', 'SIGINT']);
+  });
+
+  it('holds up no other signal', () => {
+    const { stop, delivered, asked } = scene();
+    stop.pass('SIGHUP');
+    expect(asked()).toBe(0);
+    stop.pass('SIGTERM');
+    stop.pass('SIGUSR1');
+    expect(delivered).toEqual(['SIGHUP', 'SIGUSR1']);
+  });
+
+  it('is forgotten when there is nobody left to have it', async () => {
+    const { stop, delivered, finish } = scene();
+    stop.pass('SIGTERM');
+    stop.drop();
+    finish();
+    await settled();
+    expect(delivered).toEqual([]);
+  });
+});

@@ -1,0 +1,43 @@
+import type { ForwardedSignal } from './signal-relay.js';
+
+/** Signals on their way to a child. */
+export interface DeferredStop {
+  /** Hands a signal on: at once, unless it asks for an end that is still being prepared for. */
+  pass(signal: ForwardedSignal): void;
+  /** There is nobody left to have a signal that waits. */
+  drop(): void;
+}
+
+/** These ask the command to stop. */
+const STOPPING: readonly ForwardedSignal[] = ['SIGTERM', 'SIGINT', 'SIGQUIT'];
+
+/**
+ * Lets the first signal that asks for an end wait until `prepare` has settled, and everything else through at once. A second one that asks
+ * for an end does not wait, and takes the first one with it: whoever sends it is in a hurry.
+ *
+ * @param prepare never rejects, and settles soon: how long the child learns nothing is its business
+ */
+export function deferStop(deliver: (signal: ForwardedSignal) => void, prepare: () => Promise<void>): DeferredStop {
+  let waiting: ForwardedSignal | undefined;
+  let prepared = false;
+  const release = () => {
+    const signal = waiting;
+    waiting = undefined;
+    if (signal !== undefined) deliver(signal);
+  };
+  return {
+    pass(signal) {
+      const stops = STOPPING.includes(signal);
+      if (!stops || prepared) {
+        if (stops) release();
+        return deliver(signal);
+      }
+      prepared = true;
+      waiting = signal;
+      void prepare().then(release, release);
+    },
+    drop() {
+      waiting = undefined;
+    },
+  };
+}

@@ -1,0 +1,95 @@
+import type { Settings, ZooKeeperSettings } from '../config.js';
+import { checkServiceName } from '../discovery/services/new-instance.js';
+import { jsonPayload } from '../discovery/services/payload-codec.js';
+import { ServiceDirectory } from '../discovery/services/service-directory.js';
+import type { ServiceInstance } from '../discovery/services/service-instance.js';
+import { instanceUrl } from '../discovery/services/uri-spec.js';
+import { counted } from './counted.js';
+import { formatAddress } from './discovery-table.js';
+import { ExitCode } from './exit-codes.js';
+import { paintFor, printable } from './ink.js';
+import type { Io, Screen } from './io.js';
+import { complain, say } from './store-command.js';
+import { type Cell, type Column, renderTable } from './table.js';
+import { onZooKeeper } from './zookeeper-command.js';
+
+type DiscoverySettings = Settings & { readonly zookeeper: ZooKeeperSettings };
+
+/** A service, and who offers it. */
+interface ServiceReport {
+  readonly name: string;
+  readonly instances: readonly ServiceInstance[];
+}
+
+const COLUMNS: readonly Column[] = [
+  { title: 'SERVICE', least: 8 },
+  { title: 'ID', least: 12 },
+  { title: 'ADDRESS', least: 12 },
+  { title: 'TLS', align: 'right' },
+  { title: 'TYPE' },
+  { title: 'STATE' },
+  { title: 'PAYLOAD', least: 12 },
+];
+
+/**
+ * `nodelease discovery services [NAME]`: shows the services that Curator knows of, and their instances. What cannot be understood is left out
+ * and told on standard error. Resolves to the exit code.
+ *
+ * @throws {ConfigError} when the name can be none of a service
+ */
+export async function listServicesCommand(
+  name: string | undefined,
+  { json }: { readonly json: boolean },
+  settings: DiscoverySettings,
+  io: Io,
+): Promise<number> {
+  if (name !== undefined) checkServiceName(name, 'name');
+  const { basePath, connect } = settings.zookeeper;
+  return onZooKeeper(settings, io, async (zookeeper, signal) => {
+    await zookeeper.whenConnected({ signal });
+    const onUnreadable = (path: string, problem: string) => complain(io, `warning: ${path} ${problem}: left out`);
+    const directory = new ServiceDirectory<unknown>({ zookeeper, clock: io.clock, basePath, payload: jsonPayload, onUnreadable });
+    const services: ServiceReport[] = [];
+    for (const each of name === undefined ? await directory.names({ signal }) : [name]) {
+      services.push({ name: each, instances: await directory.instances(each, { signal }) });
+    }
+    const where = `${basePath} of ${connect.text}`;
+    if (json) io.stdout(`${JSON.stringify(report(connect.text, basePath, services))}\n`);
+    else if (services.every(({ instances }) => instances.length === 0)) {
+      say(io, name === undefined ? `Nobody is registered at ${where}.` : `Nobody is registered as ${name} at ${where}.`);
+    } else for (const line of tables(services, where, io.screen())) io.stdout(`${line}\n`);
+    return ExitCode.ok;
+  });
+}
+
+function report(zookeeper: string, path: string, services: readonly ServiceReport[]): unknown {
+  const told = services.map(({ name, instances }) => ({
+    name,
+    instances: instances.map((instance) => ({ ...instance, url: instanceUrl(instance) })),
+  }));
+  return { zookeeper, path, services: told };
+}
+
+function tables(services: readonly ServiceReport[], where: string, screen: Screen | undefined): string[] {
+  const rows = services.flatMap(({ name, instances }) =>
+    instances.length === 0 ? [[{ text: name }, { text: '-', ink: 'dim' } as const]] : instances.map((instance) => row(name, instance)),
+  );
+  const total = services.reduce((sum, { instances }) => sum + instances.length, 0);
+  return [
+    ...renderTable(COLUMNS, rows, { width: screen?.columns, paint: paintFor(screen?.color ?? false) }),
+    '',
+    printable(`${counted(services.length, 'service')}, ${counted(total, 'instance')} at ${where}`),
+  ];
+}
+
+function row(name: string, { id, address, port, sslPort, serviceType, enabled, payload }: ServiceInstance): Cell[] {
+  return [
+    { text: name },
+    { text: id },
+    { text: formatAddress({ address: address ?? null, port: port ?? null }) },
+    { text: sslPort === undefined ? '' : String(sslPort) },
+    { text: serviceType, ink: 'dim' },
+    enabled ? { text: 'enabled', ink: 'green' } : { text: 'disabled', ink: 'yellow' },
+    { text: payload === undefined ? '' : JSON.stringify(payload) },
+  ];
+}

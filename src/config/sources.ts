@@ -1,0 +1,162 @@
+/** One setting of the command line: the flag `--<name>`, and the environment variable of the same name. */
+export interface SettingSpec {
+  /** Without the leading dashes: `task-id` is `--task-id` and `NODELEASE_TASK_ID`. */
+  readonly name: SettingName;
+  /** What the value is, for the help: `url`, `duration`; absent for a switch, which is on or off. */
+  readonly argument?: string;
+  /** Whether it may be given several times; a variable holds several values with commas between them. */
+  readonly repeatable?: true;
+  /** One line for the help. */
+  readonly description: string;
+}
+
+/** The settings, by their names on the command line. */
+export type SettingName =
+  | 'store'
+  | 'nodes'
+  | 'duration'
+  | 'grace'
+  | 'task-id'
+  | 'acquire-timeout'
+  | 'node-id'
+  | 'endpoint'
+  | 'region'
+  | 'provider'
+  | 'zookeeper'
+  | 'zookeeper-auth'
+  | 'zookeeper-session-timeout'
+  | 'zookeeper-required'
+  | 'service'
+  | 'address'
+  | 'port'
+  | 'payload'
+  | 'payload-type'
+  | 'service-base-path'
+  | 'check'
+  | 'check-interval'
+  | 'check-threshold'
+  | 'ready-timeout'
+  | 'http'
+  | 'log-level';
+
+/** Every setting, in the order of the help. */
+export const SETTINGS: readonly SettingSpec[] = [
+  { name: 'store', argument: 'url', description: 's3://bucket/prefix, file:DIR or memory: (default: file:.nodelease)' },
+  { name: 'nodes', argument: 'n', description: 'how many node ids a new cluster has, 1 to 65528 (default: 16)' },
+  { name: 'duration', argument: 'time', description: 'how long a lease of a new cluster lasts without renewal, 1s to 24h (default: 15s)' },
+  { name: 'grace', argument: 'time', description: 'how much longer others wait before they take an expired lease, up to 1h (default: 1s)' },
+  { name: 'task-id', argument: 'id', description: 'names this run (default: the id of the ECS task, else host name and a random part)' },
+  {
+    name: 'acquire-timeout',
+    argument: 'time',
+    description: 'how long to wait for a free node id, 0s for not at all (default: without limit)',
+  },
+  {
+    name: 'node-id',
+    argument: 'id',
+    description: 'a fixed node id instead of a leased one: a number, or "hostname" for the ordinal at the end of the host name',
+  },
+  {
+    name: 'endpoint',
+    argument: 'url|name[:key]',
+    repeatable: true,
+    description: 'the server of an S3-compatible store (default: AWS); for run also an endpoint to announce, and several of them',
+  },
+  { name: 'region', argument: 'name', description: 'the region of the S3 bucket (default: what the AWS environment says)' },
+  {
+    name: 'provider',
+    argument: 'name',
+    description: 'where node ids come from: store, or zookeeper for ids that last as long as a ZooKeeper session (default: store)',
+  },
+  { name: 'zookeeper', argument: 'servers', description: 'ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT]...[/CHROOT]' },
+  { name: 'zookeeper-auth', argument: 'digest', description: 'credentials for ZooKeeper: digest:USER:PASSWORD (default: none)' },
+  {
+    name: 'zookeeper-session-timeout',
+    argument: 'time',
+    description: 'how long a ZooKeeper session outlives its connection, 1s to 10m (default: 10s)',
+  },
+  { name: 'zookeeper-required', description: 'fail at the start when ZooKeeper cannot be reached, instead of working without it' },
+  { name: 'service', argument: 'name', description: 'the service to announce this node under' },
+  { name: 'address', argument: 'host', description: 'the address to announce (default: the first of this host that others can reach)' },
+  { name: 'port', argument: 'n', description: 'the port to announce, 1 to 65535' },
+  { name: 'payload', argument: 'json', description: 'what the instance says of itself, as a JSON object; nodeId and version are added' },
+  {
+    name: 'payload-type',
+    argument: 'type',
+    description: 'how the payload is written: map, or spring for services of Spring Cloud Zookeeper (default: map)',
+  },
+  {
+    name: 'service-base-path',
+    argument: 'path',
+    description: 'the znode of the services that Curator knows of, within the chroot (default: /services)',
+  },
+  {
+    name: 'check',
+    argument: 'target',
+    description:
+      'announce the service and the endpoints only while the command answers: http(s)://HOST:PORT/PATH with 2xx, or tcp:PORT or tcp:HOST:PORT with a connection; the first good answer suffices at the start (default: from start to end)',
+  },
+  {
+    name: 'check-interval',
+    argument: 'time',
+    description: 'from one check to the next, 100ms to 10m; none may take longer than that, or 5s (default: 2s)',
+  },
+  {
+    name: 'check-threshold',
+    argument: 'n',
+    description: 'how many failed checks in a row take the service out, and how many good ones put it back (default: 3)',
+  },
+  {
+    name: 'ready-timeout',
+    argument: 'time',
+    description: 'how long to wait, after taking over an expired lease, until all other nodes know of it (default: 60s)',
+  },
+  { name: 'http', argument: 'host:port', description: 'where to listen for HTTP requests (default: 127.0.0.1:7070)' },
+  { name: 'log-level', argument: 'level', description: 'trace, debug, info, warn, error, fatal or silent (default: info)' },
+];
+
+/** What the settings are read from: plain text, as it came from outside. */
+export interface SettingSources {
+  /** The flags that were given, by {@link SettingName}. */
+  readonly flags: Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** The environment. An empty variable counts as not set. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** The name of this host, for `--node-id hostname`. */
+  readonly hostname: string;
+  /** False for a command that announces no service: what is to be announced is of no use there. @default true */
+  readonly announces?: boolean;
+}
+
+/** A value, and the name under which its user knows it. */
+export interface Given {
+  readonly label: string;
+  readonly text: string;
+  /** From the command line rather than from the environment. */
+  readonly flag: boolean;
+}
+
+/** Reads one setting, where it is given. */
+export type Read = <T>(name: SettingName, parse: (text: string, label: string) => T) => T | undefined;
+
+/** The name of the environment variable of a setting. */
+export function environmentName(name: SettingName): string {
+  return `NODELEASE_${name.toUpperCase().replaceAll('-', '_')}`;
+}
+
+/** The value of a setting: the last flag, else its environment variable; undefined where there is neither. */
+export function find(sources: SettingSources, name: SettingName): Given | undefined {
+  const given = findAll(sources, name);
+  return given.findLast(({ flag }) => flag) ?? given[0];
+}
+
+/** All values of a setting that may be given several times, those of its flags first. Of others the last flag, and the variable. */
+export function findAll({ flags, env }: SettingSources, name: SettingName): readonly Given[] {
+  const label = environmentName(name);
+  const flag = flags[name];
+  const texts = flag === undefined ? [] : typeof flag === 'string' ? [flag] : flag;
+  // A command that was itself started by `nodelease run` inherits the id of that run, which must not name a second one.
+  const variable = (name === 'task-id' && env.NODE_ID_VERSION) || !env[label] ? [] : [env[label]];
+  const repeatable = SETTINGS.some((setting) => setting.name === name && setting.repeatable);
+  const values = repeatable ? variable.flatMap((text) => text.split(',').map((each) => each.trim())) : variable;
+  return [...texts.map((text) => ({ label: `--${name}`, text, flag: true })), ...values.map((text) => ({ label, text, flag: false }))];
+}

@@ -1,0 +1,69 @@
+import type { PayloadCodec } from './discovery/services/payload-codec.js';
+import { ServiceDiscovery, type ServiceEvent } from './discovery/services/service-discovery.js';
+import { systemClock, systemRandom } from './system.js';
+import { openZooKeeper, type ZooKeeperClient } from './zookeeper/zookeeper-client.js';
+
+/** How to reach ZooKeeper, and what stands there. */
+export interface ConnectServicesOptions<P> {
+  /** Servers and chroot: `zk1:2181,zk2:2181/shop`. */
+  readonly connect: string;
+  /** Credentials: `digest:user:password`. Znodes that are made then can be changed by that user alone. @default none, and znodes open to all */
+  readonly auth?: string;
+  /** How long instances outlive a dead process, in milliseconds; the servers may grant another. @default 10000 */
+  readonly sessionTimeoutMs?: number;
+  /** The parent of all services, within the chroot; to be agreed on with all others. @default '/services', Spring Cloud's */
+  readonly basePath?: string;
+  /** What instances say of themselves. @default any JSON, as it is */
+  readonly payload?: PayloadCodec<P>;
+  /** Receives what happens to registrations. One that throws has its error surface as an uncaught one. */
+  readonly onEvent?: (event: ServiceEvent) => void;
+}
+
+/** Service discovery in a session of its own. */
+export class ConnectedServices<P> extends ServiceDiscovery<P> implements AsyncDisposable {
+  constructor(
+    /** The session; it ends with this. */
+    readonly zookeeper: ZooKeeperClient,
+    options: Pick<ConnectServicesOptions<P>, 'basePath' | 'payload' | 'onEvent'>,
+  ) {
+    super({ ...options, zookeeper, clock: systemClock, random: systemRandom });
+  }
+
+  /** Unregisters everything, closes all caches and providers, and ends the session. Never rejects; later calls share the first one's end. */
+  override async close(): Promise<void> {
+    await super.close();
+    await this.zookeeper.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+/**
+ * Service discovery for a process without a node id, or beside it: a session with ZooKeeper is begun in the background, and everything works as
+ * soon as it is there.
+ *
+ * ```ts
+ * await using services = connectServices({ connect: 'zk1:2181,zk2:2181/shop' });
+ * const provider = services.provider('orders');
+ * await provider.ready;
+ * provider.url();
+ * ```
+ *
+ * @throws {ConfigError} when an option is malformed or out of range
+ */
+export function connectServices<P = unknown>(options: ConnectServicesOptions<P>): ConnectedServices<P> {
+  const { connect, auth, sessionTimeoutMs, ...discovery } = options;
+  const zookeeper = openZooKeeper({
+    ...{ connect, clock: systemClock, random: systemRandom },
+    ...(auth !== undefined && { auth }),
+    ...(sessionTimeoutMs !== undefined && { sessionTimeoutMs }),
+  });
+  try {
+    return new ConnectedServices<P>(zookeeper, discovery);
+  } catch (error) {
+    void zookeeper.close();
+    throw error;
+  }
+}

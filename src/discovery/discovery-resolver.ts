@@ -1,0 +1,102 @@
+import type { Clock, RandomSource } from '../clock.js';
+import type { ZooKeeper } from '../zookeeper/zookeeper.js';
+import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import type { Assignment } from './assignment.js';
+import { decodeEndpoint } from './endpoint-instance.js';
+import type { InstanceSource } from './services/instance-source.js';
+import { JoinedInstances } from './services/joined-instances.js';
+import { type ProviderChoices, ServiceProvider } from './services/service-provider.js';
+import type { OnUnreadable } from './services/unreadable-reports.js';
+import { WatchedInstances } from './services/watched-instances.js';
+import { endpointKeysPath, endpointPath } from './tree-paths.js';
+
+export interface DiscoveryResolverOptions {
+  readonly zookeeper: Pick<ZooKeeper, 'state' | 'onState' | 'watchChildren' | 'watchData'>;
+  readonly clock: Clock;
+  readonly random: Pick<RandomSource, 'next'>;
+  /** Told of each znode of an endpoint that cannot be understood, with the rest of the sentence "<path> …". Must not throw and must not block. */
+  readonly onUnreadable?: OnUnreadable | undefined;
+}
+
+/** What may be chosen about the provider of an endpoint. */
+export interface EndpointChoices extends ProviderChoices<Assignment> {
+  /** Which implementation of the endpoint. @default the one without a key */
+  readonly key?: string | undefined;
+}
+
+/**
+ * Finds the nodes that offer an endpoint in the discovery tree (DESIGN 7): `endpoints/<endpoint>/<key or _>/<service>:<node id>`. Each is an
+ * instance whose name is the endpoint, whose id is that reference, and whose payload is the assignment: task, node id, version, and
+ * whatever the node says of itself. Those that tell no address are told, but not picked unless `accept` is given.
+ *
+ * Everything is followed by watches, and remembered while ZooKeeper is away; each source is followed by itself, until it or the resolver is closed.
+ */
+export class DiscoveryResolver {
+  readonly #options: DiscoveryResolverOptions;
+  readonly #open = new Set<InstanceSource<Assignment>>();
+  #closed = false;
+
+  constructor(options: DiscoveryResolverOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Follows the nodes that offer an endpoint.
+   *
+   * @param key which implementation of it; none for the one without a key
+   * @throws {ConfigError} when a name cannot be a znode's
+   * @throws {ZooKeeperError} `closed` after `close()`
+   */
+  instances(endpoint: string, key?: string): InstanceSource<Assignment> {
+    return this.#track((onClose) => this.#watch(endpoint, endpointPath(endpoint, key), onClose));
+  }
+
+  /**
+   * Follows the nodes that offer an endpoint in any implementation, with or without a key. One that offers it under several keys is told as often.
+   *
+   * @throws {ConfigError} when the name cannot be a znode's
+   * @throws {ZooKeeperError} `closed` after `close()`
+   */
+  instancesOfAllKeys(endpoint: string): InstanceSource<Assignment> {
+    const { zookeeper, clock } = this.#options;
+    const path = endpointKeysPath(endpoint);
+    const open = (key: string) => this.#watch(endpoint, `${path}/${key}`);
+    return this.#track((onClose) => new JoinedInstances({ zookeeper, clock, name: endpoint, path, open, onClose }));
+  }
+
+  /**
+   * Picks one of the nodes that offer an endpoint for each request. Closing it ends its watches.
+   *
+   * @throws {ConfigError} when a name cannot be a znode's, or the down policy asks for the impossible
+   * @throws {ZooKeeperError} `closed` after `close()`
+   */
+  provider(endpoint: string, { key, ...choices }: EndpointChoices = {}): ServiceProvider<Assignment> {
+    const { clock, random } = this.#options;
+    const source = this.instances(endpoint, key);
+    try {
+      return new ServiceProvider({ ...choices, source, clock, random });
+    } catch (error) {
+      source.close();
+      throw error;
+    }
+  }
+
+  /** Ends all watches. What was seen last can still be asked for. Idempotent. */
+  close(): void {
+    this.#closed = true;
+    for (const source of [...this.#open]) source.close();
+  }
+
+  #watch(endpoint: string, path: string, onClose?: () => void): WatchedInstances<Assignment> {
+    const { zookeeper, clock, onUnreadable } = this.#options;
+    const decode = (ref: string, znode: Parameters<typeof decodeEndpoint>[2]) => decodeEndpoint(endpoint, ref, znode);
+    return new WatchedInstances({ zookeeper, clock, name: endpoint, path, decode, onUnreadable, onClose });
+  }
+
+  #track(open: (onClose: () => void) => InstanceSource<Assignment>): InstanceSource<Assignment> {
+    if (this.#closed) throw new ZooKeeperError('the resolver has been closed', { fault: 'closed', outcome: 'not-applied' });
+    const source = open(() => this.#open.delete(source));
+    this.#open.add(source);
+    return source;
+  }
+}

@@ -1,0 +1,218 @@
+import type { Clock, RandomSource } from '../clock.js';
+import { explain } from '../errors.js';
+import { concurrently } from '../lease/concurrently.js';
+import { notify } from '../zookeeper/listeners.js';
+import type { SessionState } from '../zookeeper/session-state.js';
+import type { ZooKeeper } from '../zookeeper/zookeeper.js';
+import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+
+/** How far ZooKeeper shows what is wanted there. */
+export type ReconcileState =
+  /** Everything stands there, in this session. */
+  | { readonly status: 'synced' }
+  /** Something does not, or not for certain; it is being worked on in the background. */
+  | { readonly status: 'degraded'; readonly problem: string }
+  | { readonly status: 'closed' };
+
+/** Troubles and their end, for logs. */
+export type ReconcileEvent = { readonly type: 'synced' } | { readonly type: 'degraded'; readonly problem: string };
+
+/** One thing that is wanted in ZooKeeper, or is to be taken away there. */
+export interface Reconciled {
+  /** For people. */
+  readonly path: string;
+  /** Whether ZooKeeper may differ from what is wanted. */
+  dirty: boolean;
+  /** Why it is left as it is; undefined while nothing is in the way. */
+  readonly blockedBy: string | undefined;
+}
+
+/** What the calls of one turn are bound to. */
+export interface ReconcileCall {
+  readonly sessionId: string;
+  readonly signal: AbortSignal;
+}
+
+export interface ReconcileLoopOptions<T extends Reconciled> {
+  readonly zookeeper: Pick<ZooKeeper, 'state' | 'onState' | 'description'>;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  /** What is kept, for people: the beginning of the sentence "… has been closed". */
+  readonly name: string;
+  /** All there is. Those that are dirty are settled. */
+  readonly items: () => Iterable<T>;
+  /**
+   * Makes one of them right. It sets `dirty` to false itself, before its first look, so that whatever happens from then on makes it dirty again.
+   *
+   * @throws where it could not be done: tried again later
+   */
+  readonly settle: (item: T, call: ReconcileCall) => Promise<void>;
+  /** Must not throw and must not block. */
+  readonly onEvent?: ((event: ReconcileEvent) => void) | undefined;
+}
+
+/** Between two tries while something fails, in milliseconds: the first and the longest. */
+const RETRY_BASE_MS = 100;
+const RETRY_CAP_MS = 1_000;
+/** How many items are settled at a time: after a reconnect all of them have to be looked at. */
+const SETTLED_AT_ONCE = 64;
+/** Before anything has been tried. */
+const BEGUN: ReconcileState = { status: 'degraded', problem: 'there has been no connection yet' };
+
+/**
+ * Makes true in ZooKeeper what is wanted there, again after every change of the wish, of the session, of the znodes themselves: it settles
+ * what is dirty whenever it is told of some, everything in a new session, and what failed again, after a pause that grows to a second.
+ */
+export class ReconcileLoop<T extends Reconciled> {
+  readonly #listeners = new Set<(state: ReconcileState) => void>();
+  readonly #closing = new AbortController();
+  readonly #forgetSession: () => void;
+  #state: ReconcileState = BEGUN;
+  /** The last event: the problem that was told of, empty for none. What is written within a moment is no event. */
+  #said: string | undefined;
+  #woken = false;
+  #wake: () => void = () => undefined;
+  #failures = 0;
+  readonly #ended: Promise<void>;
+
+  constructor(private readonly options: ReconcileLoopOptions<T>) {
+    this.#forgetSession = options.zookeeper.onState((state) => this.#onSession(state));
+    this.#ended = this.#keep();
+  }
+
+  get state(): ReconcileState {
+    return this.#state;
+  }
+
+  /** Aborted when the loop is closed, with a {@link ZooKeeperError} that says so. */
+  get signal(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  /** Calls `listener` with every new state, until the returned function is called. Not with the present one. Listeners must not throw. */
+  onState(listener: (state: ReconcileState) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Something about an item is not, or may not be, as it should: from now on, until it has been settled. */
+  touched(item: T): void {
+    item.dirty = true;
+    if (this.#state.status === 'synced') this.#setState({ status: 'degraded', problem: `${item.path} is about to be written` });
+    this.#awake();
+  }
+
+  /** Settles nothing any more. Resolves when what was under way has ended. Idempotent. */
+  async close(): Promise<void> {
+    if (!this.#closing.signal.aborted) {
+      this.#closing.abort(new ZooKeeperError(`${this.options.name} has been closed`, { fault: 'closed', outcome: 'unknown' }));
+      this.#forgetSession();
+      this.#setState({ status: 'closed' });
+      this.#wake();
+    }
+    await this.#ended;
+  }
+
+  async #keep(): Promise<void> {
+    const { zookeeper, random } = this.options;
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      this.#woken = false;
+      const session = zookeeper.state;
+      if (session.status !== 'connected') this.#withoutSession(session);
+      else {
+        const problem = await this.#reconcile(session.sessionId);
+        if (signal.aborted) return;
+        if (problem !== undefined) this.#degrade(problem);
+        else this.#succeed();
+      }
+      const pauseMs = Math.min(RETRY_CAP_MS, RETRY_BASE_MS * 2 ** Math.min(this.#failures - 1, 10)) * (0.5 + random.next() / 2);
+      await this.#untilWoken(this.#failures === 0 ? undefined : pauseMs);
+    }
+  }
+
+  /** Makes everything right, as far as it is not. Returns what stands in the way. */
+  async #reconcile(sessionId: string): Promise<string | undefined> {
+    const { items, settle } = this.options;
+    const dirty = [...items()].filter((item) => item.dirty);
+    const problems = await concurrently(dirty, SETTLED_AT_ONCE, async (item) => {
+      try {
+        await settle(item, { sessionId, signal: this.#closing.signal });
+        return undefined;
+      } catch (error) {
+        item.dirty = true;
+        // A new session, or the end of this one, wakes the loop by itself.
+        return { text: explain(error), again: !isFault(error, 'session-expired') };
+      }
+    });
+    const failures = problems.filter((problem) => problem !== undefined);
+    this.#failures = failures.some(({ again }) => again) ? this.#failures + 1 : 0;
+    const blocked = [...items()].find(({ blockedBy }) => blockedBy !== undefined);
+    return failures[0]?.text ?? blocked?.blockedBy;
+  }
+
+  #onSession(session: SessionState): void {
+    if (session.status === 'connected') for (const item of this.options.items()) item.dirty = true;
+    else this.#withoutSession(session);
+    this.#failures = 0;
+    this.#awake();
+  }
+
+  #withoutSession(session: SessionState): void {
+    // Whoever closes the client wants it so, and a first connection takes its time: nothing has gone wrong.
+    const begins = session.status === 'connecting' && session.problem === undefined && this.#state === BEGUN;
+    if (session.status === 'closed') this.#setState({ status: 'closed' });
+    else if (!begins) this.#degrade(told(session, this.options.zookeeper.description));
+  }
+
+  #awake(): void {
+    this.#woken = true;
+    this.#wake();
+  }
+
+  /** Until there is something to do, or for that long. */
+  async #untilWoken(limitMs?: number): Promise<void> {
+    if (this.#woken || this.#closing.signal.aborted) return;
+    const woken = new AbortController();
+    const wake = new Promise<void>((resolve) => {
+      this.#wake = resolve;
+    });
+    const limit = limitMs === undefined ? [] : [this.options.clock.sleep(limitMs, woken.signal)];
+    await Promise.race([wake, ...limit]);
+    woken.abort();
+  }
+
+  #succeed(): void {
+    if ([...this.options.items()].some(({ dirty }) => dirty)) return;
+    if (this.#state.status !== 'synced') this.#setState({ status: 'synced' });
+    if (this.#said === '') return;
+    this.#said = '';
+    this.options.onEvent?.({ type: 'synced' });
+  }
+
+  #degrade(problem: string): void {
+    if (this.#state.status === 'closed') return;
+    if (this.#state.status !== 'degraded' || this.#state.problem !== problem) this.#setState({ status: 'degraded', problem });
+    if (this.#said === problem) return;
+    this.#said = problem;
+    this.options.onEvent?.({ type: 'degraded', problem });
+  }
+
+  #setState(state: ReconcileState): void {
+    if (this.#state.status === 'closed') return;
+    this.#state = state;
+    for (const listener of [...this.#listeners]) notify(listener, state);
+  }
+}
+
+function told(session: SessionState, where: string): string {
+  switch (session.status) {
+    case 'connecting':
+    case 'suspended':
+      return `no connection to ${where}${session.problem === undefined ? '' : `: ${session.problem}`}`;
+    case 'expired':
+      return `the session with ${where} has expired`;
+    default:
+      return `the session with ${where} is ${session.status}`;
+  }
+}

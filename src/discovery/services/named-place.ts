@@ -1,0 +1,181 @@
+import type { Znode } from '../../zookeeper/zookeeper.js';
+import { isFault } from '../../zookeeper/zookeeper-error.js';
+import type { ReconcileCall } from '../reconcile-loop.js';
+import { catchUp, isNotApplied, OwnData, ownerOf, type PlaceContext, type RegistrationPlace, type Wish } from './registration-place.js';
+import { replacing } from './service-write.js';
+
+/** The znode that is known to be ours, by the transaction that made it. */
+interface Own {
+  readonly createdZxid: bigint;
+  readonly owner: string | undefined;
+}
+
+/** A znode that we have made, or may have: its number is learned by reading it. */
+interface Made {
+  readonly data: string;
+  readonly owner: string | undefined;
+  /** Whether the server said so. */
+  readonly certain: boolean;
+}
+
+/**
+ * The place of an instance that has its znode's name to itself.
+ *
+ * Whose a znode is says the transaction that made it, since two registrants may share a session. The last one to register has the place: it
+ * replaces what stands there, once; the others leave it alone from then on, so that they never fight over it.
+ */
+export class NamedPlace implements RegistrationPlace {
+  #blockedBy: string | undefined;
+  #claims = true;
+  #own: Own | undefined;
+  #made: Made | undefined;
+  readonly #data = new OwnData();
+  /** Who was reported to be in the way, so that it is done once. */
+  #reported: bigint | undefined;
+
+  constructor(
+    readonly path: string,
+    private readonly context: PlaceContext,
+  ) {}
+
+  get blockedBy(): string | undefined {
+    return this.#blockedBy;
+  }
+
+  suits({ path, mode }: Wish): boolean {
+    return path === this.path && mode !== 'ephemeral-sequential';
+  }
+
+  claim(): void {
+    this.#claims = true;
+  }
+
+  async establish(wish: Wish, call: ReconcileCall): Promise<boolean> {
+    const znode = await this.context.zookeeper.read(this.path, call);
+    this.#recognise(znode);
+    if (znode === undefined) return this.#make(wish, call);
+    const { createdZxid, owner } = znode.stat;
+    if (createdZxid === this.#own?.createdZxid && owner === ownerOf(wish, call.sessionId)) {
+      this.#claims = false;
+      this.#blockedBy = undefined;
+      if (znode.data.toString('utf8') !== wish.data) return this.#overwrite(znode, wish, call);
+      this.#data.confirm(wish.data);
+      return true;
+    }
+    if (this.#claims || this.#isLeftover(owner, call.sessionId)) return this.#replace(znode, wish, call);
+    this.#yield(znode);
+    return true;
+  }
+
+  async clear(call: ReconcileCall): Promise<boolean> {
+    const { zookeeper } = this.context;
+    if (this.#made?.certain === false) await catchUp(zookeeper, this.path, call);
+    const znode = await zookeeper.read(this.path, call);
+    this.#recognise(znode);
+    if (znode === undefined || !this.#isOurs(znode)) return true;
+    try {
+      await zookeeper.remove(this.path, znode.stat.version, call);
+      return true;
+    } catch (error) {
+      if (isFault(error, 'bad-version')) return false;
+      throw error;
+    }
+  }
+
+  expects(znode: Znode | undefined, wish: Wish, sessionId: string | undefined): boolean {
+    if (znode === undefined || sessionId === undefined) return false;
+    const { createdZxid, owner } = znode.stat;
+    if (this.#blockedBy !== undefined && createdZxid === this.#reported) return true;
+    return createdZxid === this.#own?.createdZxid && owner === ownerOf(wish, sessionId) && znode.data.toString('utf8') === wish.data;
+  }
+
+  /** Finds out whether what stands there is what we have made, or may have. */
+  #recognise(znode: Znode | undefined): void {
+    const made = this.#made;
+    if (made === undefined || znode === undefined || znode.stat.owner !== made.owner) return;
+    const { createdZxid, owner, version } = znode.stat;
+    if (version === 0 && znode.data.toString('utf8') === made.data) {
+      this.#made = undefined;
+      this.#own = { createdZxid, owner };
+      this.#claims = false;
+    } else if (made.certain && version > 0) {
+      // Somebody was quicker than our look: ours overwritten, or another's? A new one in its place can be told.
+      this.#claims = true;
+    }
+  }
+
+  /**
+   * Whether it may be removed. What was made in this session and overwritten before our first look may be that of another registrant in it: he
+   * will make his again. A persistent one in that case is left, since nobody may be there to do so.
+   */
+  #isOurs({ stat: { createdZxid, owner, version } }: Znode): boolean {
+    return createdZxid === this.#own?.createdZxid || (owner !== undefined && owner === this.#made?.owner && version > 0);
+  }
+
+  /** Whether it was made in an earlier session of ours, in whose name it stands until the servers have ended it. */
+  #isLeftover(owner: string | undefined, sessionId: string): boolean {
+    return owner !== undefined && owner !== sessionId && this.context.sessions.has(owner);
+  }
+
+  async #make(wish: Wish, call: ReconcileCall): Promise<boolean> {
+    const { zookeeper, emit } = this.context;
+    const owner = ownerOf(wish, call.sessionId);
+    const removed = this.#own !== undefined && (this.#own.owner === undefined || this.#own.owner === owner);
+    const made = await this.#write(wish, owner, () => zookeeper.createWithParents(this.path, wish.data, wish.mode, call));
+    if (made && removed) emit({ type: 'restored', path: this.path, problem: 'was removed' });
+    return false;
+  }
+
+  async #replace(znode: Znode, wish: Wish, call: ReconcileCall): Promise<boolean> {
+    const operations = replacing(this.path, znode.stat.version, wish.data, wish.mode);
+    await this.#write(wish, ownerOf(wish, call.sessionId), () => this.context.zookeeper.multi(operations, call));
+    return false;
+  }
+
+  /** Makes a znode of ours. It has to be looked at afterwards in any case. */
+  async #write(wish: Wish, owner: string | undefined, write: () => Promise<unknown>): Promise<boolean> {
+    this.context.guard.check(this.path);
+    const before = this.#made;
+    this.#made = { data: wish.data, owner, certain: false };
+    this.#data.attempt(wish.data);
+    try {
+      await write();
+    } catch (error) {
+      // The one before may still turn out to have been made.
+      if (isNotApplied(error)) this.#made = before;
+      if (isFault(error, 'node-exists', 'no-node', 'bad-version')) return false;
+      throw error;
+    }
+    this.#made = { data: wish.data, owner, certain: true };
+    this.#own = undefined;
+    this.#claims = false;
+    this.#blockedBy = undefined;
+    return true;
+  }
+
+  /** Puts the data right of a znode that is ours. */
+  async #overwrite(znode: Znode, wish: Wish, call: ReconcileCall): Promise<boolean> {
+    const { zookeeper, guard, emit } = this.context;
+    guard.check(this.path);
+    const isOthers = !this.#data.includes(znode.data.toString('utf8'));
+    this.#data.attempt(wish.data);
+    try {
+      await zookeeper.setData(this.path, wish.data, znode.stat.version, call);
+    } catch (error) {
+      if (isFault(error, 'bad-version', 'no-node')) return false;
+      throw error;
+    }
+    if (isOthers) emit({ type: 'restored', path: this.path, problem: 'was overwritten' });
+    return false;
+  }
+
+  /** Leaves the znode of another registrant alone. */
+  #yield({ stat: { createdZxid, owner } }: Znode): void {
+    this.#own = undefined;
+    this.#made = undefined;
+    this.#blockedBy = `${this.path} is registered by somebody else${owner === undefined ? '' : `, in session ${owner}`}`;
+    if (this.#reported === createdZxid) return;
+    this.#reported = createdZxid;
+    this.context.emit({ type: 'superseded', path: this.path, by: owner });
+  }
+}

@@ -1,0 +1,64 @@
+import { ConfigError } from '../../errors.js';
+import { Kind, shortened } from './shortened.js';
+
+const LABEL = 'instance.payload';
+
+/** Jackson's own bound, from its version 2.15 on; Debian's has it earlier. The instance itself is one level of it. */
+export const MAX_NESTING = 1_000;
+
+/** How a class of Java's is written where a type is told as the first item of an array: `["java.lang.Long", 7]`. */
+const CLASS_NAME = /^[\p{L}_$][\p{L}\p{N}_$]*(?:\.[\p{L}_$][\p{L}\p{N}_$]*)+$/u;
+
+/**
+ * A payload as it will be read back, or an error: `JSON.stringify` leaves out what JSON has no word for, and says nothing.
+ *
+ * @param value what a codec made of the payload; of objects that have a `toJSON`, what that says
+ * @throws {ConfigError} when JSON cannot hold it, or Java's readers could not read it
+ */
+export function payloadJson(value: unknown): unknown {
+  const json = plain(value, LABEL, []);
+  if (Array.isArray(json) && !isTyped(json)) {
+    throw new ConfigError(LABEL, new Kind('an array'), 'an object, a text, a number or a boolean (Java reads no array without its class)');
+  }
+  if (isFields(json) && Object.hasOwn(json, '@class')) {
+    const type = json['@class'];
+    if (typeof type !== 'string' || type === '' || /\s/.test(type)) {
+      throw new ConfigError(`${LABEL}.@class`, shortened(type), 'the name of a class that every Java reader has');
+    }
+  }
+  return json;
+}
+
+function isTyped(items: readonly unknown[]): boolean {
+  return items.length === 2 && typeof items[0] === 'string' && CLASS_NAME.test(items[0]);
+}
+
+function isFields(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** A copy of what is nothing but JSON. `above` are the objects that it lies within. */
+function plain(value: unknown, label: string, above: readonly object[]): unknown {
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
+  if (typeof value === 'number') {
+    if (Number.isFinite(value)) return value;
+    throw new ConfigError(label, value, 'a finite number: JSON has no other');
+  }
+  if (typeof value !== 'object') throw new ConfigError(label, shortened(value), 'something that JSON can hold');
+  if (above.includes(value)) throw new ConfigError(label, new Kind('an object that contains itself'), 'something that JSON can hold');
+  if (above.length >= MAX_NESTING - 1)
+    throw new ConfigError(LABEL, new Kind('more'), `fewer than ${MAX_NESTING} levels of objects and arrays`);
+  const within = [...above, value];
+  if ('toJSON' in value && typeof value.toJSON === 'function') return plain(value.toJSON(), label, within);
+  if (Array.isArray(value)) return Array.from(value, (item, index) => plain(item, `${label}[${index}]`, within));
+  if (!isPlain(value))
+    throw new ConfigError(label, new Kind(`a ${value.constructor?.name}`), 'plain objects, arrays and values (or a toJSON method)');
+  if (Object.getOwnPropertySymbols(value).length > 0) throw new ConfigError(label, new Kind('a symbol'), 'texts as keys');
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, plain(item, `${label}.${shortened(key)}`, within)]));
+}
+
+/** Of any realm's `Object`, or of none: a `Map`, say, would become `{}`. */
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}

@@ -1,0 +1,125 @@
+import type { Clock, RandomSource } from '../../clock.js';
+import type { Lease } from '../../lease/lease.js';
+import type { SessionState } from '../../zookeeper/session-state.js';
+import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
+import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
+import { type ReconcileEvent, ReconcileLoop, type ReconcileState } from '../reconcile-loop.js';
+import { Registration } from './registration.js';
+import type { RegistrationEvent, Wish } from './registration-place.js';
+
+export interface RegistrarOptions {
+  readonly zookeeper: ZooKeeper;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly lease: Pick<Lease, 'isValid'> | undefined;
+  readonly emit: (event: ReconcileEvent | RegistrationEvent) => void;
+}
+
+/** How many sessions are remembered: what an earlier one left behind is gone after its time-out. */
+const MOST_SESSIONS = 32;
+
+/** All that one process has registered, and the loop that keeps it standing in ZooKeeper. */
+export class Registrar {
+  readonly #registrations = new Map<string, Registration>();
+  readonly #sessions = new Set<string>();
+  readonly #forgetSession: () => void;
+  readonly #loop: ReconcileLoop<Registration>;
+  #withdrawn = false;
+  /** Called when nothing is registered any more, nor left in ZooKeeper. */
+  readonly #onEmpty = new Set<() => void>();
+
+  constructor(private readonly options: RegistrarOptions) {
+    const { zookeeper, clock, random, emit } = options;
+    this.#onSession(zookeeper.state);
+    // Before the loop hears of a session it has to be known as ours.
+    this.#forgetSession = zookeeper.onState((state) => this.#onSession(state));
+    this.#loop = new ReconcileLoop({
+      ...{ zookeeper, clock, random, name: 'the service discovery', onEvent: emit },
+      items: () => this.#registrations.values(),
+      settle: (registration, call) => registration.settle(call),
+    });
+  }
+
+  get state(): ReconcileState {
+    return this.#loop.state;
+  }
+
+  onState(listener: (state: ReconcileState) => void): () => void {
+    return this.#loop.onState(listener);
+  }
+
+  /** The one whose znode has this path, its number left aside; those included that are on their way out. */
+  get(path: string): Registration | undefined {
+    return this.#registrations.get(path);
+  }
+
+  /** Wants an instance to stand in ZooKeeper, in place of whatever does. */
+  add(wish: Wish): Registration {
+    const known = this.#registrations.get(wish.path);
+    if (known !== undefined) {
+      known.want(wish, true);
+      return known;
+    }
+    const { zookeeper, clock, lease, emit } = this.options;
+    const registration: Registration = new Registration(wish, {
+      ...{ zookeeper, clock, lease, emit, sessions: this.#sessions },
+      onTouched: () => this.#loop.touched(registration),
+      onGone: () => {
+        this.#registrations.delete(wish.path);
+        if (this.#registrations.size === 0) for (const tell of this.#onEmpty) tell();
+      },
+      problem: () => (this.state.status === 'degraded' ? this.state.problem : undefined),
+    });
+    this.#registrations.set(wish.path, registration);
+    this.#loop.touched(registration);
+    return registration;
+  }
+
+  /** @throws {ZooKeeperError} `closed` when nothing can be registered any more */
+  throwIfClosed(): void {
+    if (!this.#withdrawn && this.state.status !== 'closed') return;
+    throw new ZooKeeperError('the service discovery has been closed', { fault: 'closed', outcome: 'not-applied' });
+  }
+
+  /**
+   * Takes everything back for good, as long as it takes, until this is closed.
+   *
+   * @returns whether everything is known to be gone after that time
+   */
+  async withdraw(timeoutMs: number): Promise<boolean> {
+    this.#withdrawn = true;
+    const over = new AbortController();
+    let tell: () => void = () => undefined;
+    const gone = new Promise<void>((resolve) => {
+      tell = resolve;
+    });
+    this.#onEmpty.add(tell);
+    // Where the client is closed before, its session ends, and with it all that is not persistent.
+    const forget = this.onState(({ status }) => status === 'closed' && tell());
+    for (const registration of [...this.#registrations.values()]) registration.drop();
+    if (this.#registrations.size > 0 && this.state.status !== 'closed') {
+      await Promise.race([gone, this.options.clock.sleep(timeoutMs, over.signal)]);
+    }
+    forget();
+    this.#onEmpty.delete(tell);
+    over.abort();
+    return this.#registrations.size === 0;
+  }
+
+  /** Looks after nothing any more. What stands in ZooKeeper stays until it is withdrawn or its session ends. Idempotent. */
+  async close(): Promise<void> {
+    for (const registration of this.#registrations.values()) registration.close();
+    this.#forgetSession();
+    await this.#loop.close();
+  }
+
+  #onSession(state: SessionState): void {
+    if (state.status === 'closed') for (const registration of this.#registrations.values()) registration.close();
+    if (state.status !== 'connected') return;
+    // In their order, the present one last.
+    this.#sessions.delete(state.sessionId);
+    this.#sessions.add(state.sessionId);
+    const [oldest] = this.#sessions;
+    if (this.#sessions.size > MOST_SESSIONS && oldest !== undefined) this.#sessions.delete(oldest);
+  }
+}

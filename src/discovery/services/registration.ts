@@ -1,0 +1,166 @@
+import type { Clock } from '../../clock.js';
+import { explain } from '../../errors.js';
+import type { Lease } from '../../lease/lease.js';
+import type { Watch, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
+import type { ReconcileCall, Reconciled } from '../reconcile-loop.js';
+import { NamedPlace } from './named-place.js';
+import { NumberedPlace } from './numbered-place.js';
+import { busy, type PlaceContext, type RegistrationEvent, type RegistrationPlace, type Wish, WriteGuard } from './registration-place.js';
+import { RegistrationWaiters } from './registration-waiters.js';
+import type { ServiceCall } from './service-directory.js';
+
+export interface RegistrationOptions {
+  readonly zookeeper: ZooKeeper;
+  readonly clock: Clock;
+  readonly lease: Pick<Lease, 'isValid'> | undefined;
+  /** The sessions that the registrant has had, the present one among them. */
+  readonly sessions: ReadonlySet<string>;
+  readonly emit: (event: RegistrationEvent) => void;
+  /** It has to be settled. */
+  readonly onTouched: () => void;
+  /** Nothing of it is left, nor wanted. */
+  readonly onGone: () => void;
+  /** What is wrong with all of them; undefined while nothing is. */
+  readonly problem: () => string | undefined;
+}
+
+/** How often it is tried against others' changes before it has to wait like a failure. */
+const ROUNDS = 8;
+
+/** One instance that is registered: what is wanted of it in ZooKeeper, for as long as it is, and how far it stands there. */
+export class Registration implements Reconciled {
+  dirty = true;
+  #wish: Wish | undefined;
+  #place: RegistrationPlace;
+  /** Whether anything may have been written. */
+  #begun = false;
+  #sessionId: string | undefined;
+  #failure: string | undefined;
+  #watch: { readonly path: string; readonly watch: Watch } | undefined;
+  #ended = false;
+  readonly #context: PlaceContext;
+  readonly #waiters: RegistrationWaiters;
+
+  constructor(
+    wish: Wish,
+    private readonly options: RegistrationOptions,
+  ) {
+    const { zookeeper, clock, lease, sessions, emit } = options;
+    this.#context = { zookeeper, sessions, emit, guard: new WriteGuard({ clock, lease }) };
+    this.#waiters = new RegistrationWaiters(clock);
+    this.#wish = wish;
+    this.#place = this.#placeFor(wish);
+  }
+
+  get path(): string {
+    return this.#place.path ?? this.#wish?.path ?? '';
+  }
+
+  get blockedBy(): string | undefined {
+    return this.#wish && this.#place.blockedBy;
+  }
+
+  /** Whether it is to stand in ZooKeeper. */
+  get isWanted(): boolean {
+    return this.#wish !== undefined;
+  }
+
+  /**
+   * Wants something else to stand there.
+   *
+   * @param claims whether another registrant's znode is replaced
+   */
+  want(wish: Wish, claims: boolean): void {
+    if (this.#wish === undefined) this.#waiters.fail(this.path, 'aborted', 'it has been registered again');
+    this.#wish = wish;
+    if (claims) this.#place.claim();
+    this.#context.guard.reset();
+    this.options.onTouched();
+  }
+
+  /** Wants nothing to stand there. Where nothing ever did, it is gone at once. */
+  drop(): void {
+    if (this.#wish === undefined) return;
+    this.#wish = undefined;
+    this.#waiters.fail(this.path, 'aborted', 'it has been unregistered');
+    if (!this.#begun) this.#gone();
+    else this.options.onTouched();
+  }
+
+  /**
+   * Resolves when it stands as it is wanted, or is gone where it is not. Giving up to wait changes nothing of the registration.
+   *
+   * @throws {ZooKeeperError} `timeout`; `aborted` when the opposite is wanted in the meantime; `closed`
+   * @throws `signal.reason`
+   */
+  async settled(call: ServiceCall): Promise<void> {
+    if (this.#ended) return;
+    const verb = this.isWanted ? 'it does not stand there yet' : 'it is not removed yet';
+    const late = () => [verb, this.#failure ?? this.blockedBy ?? this.options.problem()].filter(Boolean).join(': ');
+    await this.#waiters.wait(call, this.path, late);
+  }
+
+  /** Goes a step towards what is wanted, and no further before something changes. */
+  async settle(call: ReconcileCall): Promise<void> {
+    this.#begun = true;
+    if (this.#sessionId !== call.sessionId) this.#context.guard.reset();
+    this.#sessionId = call.sessionId;
+    try {
+      await this.#settle(call);
+      this.#failure = undefined;
+    } catch (error) {
+      this.#failure = explain(error);
+      throw error;
+    }
+  }
+
+  /** Looks after it no more. What stands there stays. */
+  close(): void {
+    this.#watch?.watch.close();
+    this.#waiters.fail(this.path, 'closed', 'the service discovery has been closed');
+  }
+
+  async #settle(call: ReconcileCall): Promise<void> {
+    for (let round = 0; round < ROUNDS; round += 1) {
+      // Whatever happens from here on makes it dirty again.
+      this.dirty = false;
+      const wish = this.#wish;
+      if (wish === undefined || !this.#place.suits(wish)) {
+        if (!(await this.#place.clear(call)) || wish !== this.#wish) continue;
+        if (wish === undefined) return this.#gone();
+        this.#place = this.#placeFor(wish);
+      }
+      if (!(await this.#place.establish(wish, call)) || wish !== this.#wish) continue;
+      this.#follow(call);
+      if (this.#place.blockedBy === undefined) this.#waiters.done();
+      return;
+    }
+    throw busy(this.path);
+  }
+
+  #gone(): void {
+    this.#ended = true;
+    this.#watch?.watch.close();
+    this.options.onGone();
+    this.#waiters.done();
+  }
+
+  /** Watches the znode, whose name may have changed. */
+  #follow({ signal }: ReconcileCall): void {
+    const { path } = this.#place;
+    if (path === undefined || path === this.#watch?.path || signal.aborted) return;
+    this.#watch?.watch.close();
+    this.#watch = { path, watch: this.options.zookeeper.watchData(path, (znode) => this.#onZnode(path, znode)) };
+  }
+
+  #onZnode(path: string, znode: Znode | undefined): void {
+    const { state } = this.options.zookeeper;
+    const sessionId = state.status === 'connected' ? state.sessionId : undefined;
+    if (this.#wish === undefined || path !== this.#place.path) return;
+    if (!this.#place.expects(znode, this.#wish, sessionId)) this.options.onTouched();
+  }
+
+  #placeFor({ path, mode }: Wish): RegistrationPlace {
+    return mode === 'ephemeral-sequential' ? new NumberedPlace(path, this.#context) : new NamedPlace(path, this.#context);
+  }
+}

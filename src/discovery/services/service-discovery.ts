@@ -1,0 +1,269 @@
+import type { Clock, RandomSource } from '../../clock.js';
+import { ConfigError } from '../../errors.js';
+import type { Lease } from '../../lease/lease.js';
+import { notify } from '../../zookeeper/listeners.js';
+import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
+import type { ReconcileEvent, ReconcileState } from '../reconcile-loop.js';
+import { encodeInstance } from './instance-codec.js';
+import { newInstance, type ServiceInstanceInit } from './new-instance.js';
+import { jsonPayload, type PayloadCodec } from './payload-codec.js';
+import { Registrar } from './registrar.js';
+import type { RegistrationEvent, Wish } from './registration-place.js';
+import { ServiceCache, type ServiceCacheOptions } from './service-cache.js';
+import { type ServiceCall, ServiceDirectory } from './service-directory.js';
+import type { ServiceInstance } from './service-instance.js';
+import { instancePath } from './service-path.js';
+import { type ProviderChoices, ServiceProvider } from './service-provider.js';
+import { createModeOf } from './service-write.js';
+
+/** What happens to service discovery, for logs. */
+export type ServiceEvent =
+  | ReconcileEvent
+  | RegistrationEvent
+  /** An instance that is left out; reported once while its problem is the same. */
+  | {
+      readonly type: 'unreadable';
+      readonly path: string;
+      /** The rest of the sentence "<path> …". */
+      readonly problem: string;
+    };
+
+export interface ServiceDiscoveryOptions<P> {
+  /** Stays open when the discovery is closed: its session may be used for other things too. */
+  readonly zookeeper: ZooKeeper;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  /** The parent of all services, within the chroot; to be agreed on with all others. @default "/services" */
+  readonly basePath?: string | undefined;
+  /** What instances say of themselves. @default any JSON, as it is */
+  readonly payload?: PayloadCodec<P> | undefined;
+  /** In whose name instances are registered: while it is not valid nothing is written, only taken away. @default none */
+  readonly lease?: Pick<Lease, 'isValid'> | undefined;
+  /** Must not block. One that throws has its error surface as an uncaught one, and does no harm here. */
+  readonly onEvent?: ((event: ServiceEvent) => void) | undefined;
+}
+
+/** How long everything may take to be unregistered at the end, in milliseconds. */
+const CLOSE_WITHIN_MS = 2_000;
+
+/**
+ * Registers instances of services in Curator's tree, keeps them registered, and finds others'.
+ *
+ * What is registered is kept in memory and made true again after every change: in every new session, and within a moment when somebody removes
+ * or overwrites it. Nothing here needs a connection at the moment; what was asked for meanwhile is done on its return.
+ *
+ * The last one to register an id has it. `register` replaces whatever stands there at that moment, in one transaction; so a process that
+ * was started again does not wait for the end of its former session. Whoever was replaced leaves the other alone, reports `superseded`, is `degraded`
+ * as long as that lasts, and registers again when the other has gone. Two of our kind never fight over an id. Not guaranteed: which of two gets it
+ * when both come back at the same moment; nor anything against a registrant of another kind that removes and writes without looking. Between
+ * the look at a znode and its removal another one may have been put there (ZooKeeper compares the number of changes of the data, and a znode
+ * that was made anew begins to count anew): then its registrant, seeing it go, puts it back.
+ *
+ * @typeParam P the payload
+ */
+export class ServiceDiscovery<P = unknown> {
+  readonly #payload: PayloadCodec<P>;
+  readonly #directory: ServiceDirectory<P>;
+  readonly #instances = new Map<string, ServiceInstance<P>>();
+  readonly #caches = new Set<ServiceCache<P>>();
+  readonly #registrar: Registrar;
+  #closing: Promise<void> | undefined;
+
+  /** @throws {ConfigError} when the base path is not an absolute path */
+  constructor(private readonly options: ServiceDiscoveryOptions<P>) {
+    const { zookeeper, clock, random, lease, basePath } = options;
+    this.#payload = options.payload ?? (jsonPayload as PayloadCodec<P>);
+    this.#directory = new ServiceDirectory<P>({ zookeeper, clock, basePath, payload: this.#payload, onUnreadable: this.#onUnreadable });
+    this.#registrar = new Registrar({ zookeeper, clock, random, lease, emit: this.#emit });
+  }
+
+  /** The parent of all services. */
+  get basePath(): string {
+    return this.#directory.basePath;
+  }
+
+  /** Whether everything that is registered stands in the tree. */
+  get state(): ReconcileState {
+    return this.#registrar.state;
+  }
+
+  /** Calls `listener` with every new state, until the returned function is called. Not with the present one. Listeners must not throw. */
+  onState(listener: (state: ReconcileState) => void): () => void {
+    return this.#registrar.onState(listener);
+  }
+
+  /** What is registered here, whether it stands in the tree or not. */
+  get registered(): readonly ServiceInstance<P>[] {
+    return [...this.#instances.values()];
+  }
+
+  /**
+   * An instance to be registered, with defaults for what is not told: a random id, the present time, `DYNAMIC`, enabled. Registers nothing.
+   *
+   * @throws {ConfigError} that names the first field that is wrong
+   */
+  newInstance(init: ServiceInstanceInit<P>): ServiceInstance<P> {
+    return newInstance(init, this.options);
+  }
+
+  /**
+   * Registers an instance, in place of any other with its name and id, and keeps it registered. Resolves when it stands in the tree.
+   *
+   * When it rejects with anything but a {@link ConfigError}, the instance is registered all the same, and is written as soon as that is possible:
+   * `unregister` gives it up.
+   *
+   * @param call how long to wait; it bounds nothing else. @default 5000 ms
+   * @throws {ConfigError} when the instance is none that every reader understands; nothing is written then
+   * @throws {ZooKeeperError} `timeout` when it does not stand there in time, saying why; `aborted` when it is unregistered before; `closed`
+   * @throws `signal.reason` as soon as `signal` aborts; where it had before, nothing is done
+   */
+  async register(instance: ServiceInstance<P>, call: ServiceCall = {}): Promise<void> {
+    const wish = this.#wishFor(instance);
+    this.#registrar.throwIfClosed();
+    call.signal?.throwIfAborted();
+    this.#instances.set(wish.path, instance);
+    await this.#registrar.add(wish).settled(call);
+  }
+
+  /**
+   * Tells something else of an instance that is registered here. Resolves when that stands in the tree; an instance that was replaced by
+   * another registrant's stays replaced, and tells it afterwards.
+   *
+   * @param call how long to wait; it bounds nothing else. @default 5000 ms
+   * @throws {ConfigError} when it is not registered here, has another type now, or is none that every reader understands; nothing is changed then
+   * @throws as {@link register}
+   */
+  async update(instance: ServiceInstance<P>, call: ServiceCall = {}): Promise<void> {
+    const wish = this.#wishFor(instance);
+    this.#registrar.throwIfClosed();
+    call.signal?.throwIfAborted();
+    const before = this.#instances.get(wish.path);
+    const registration = this.#registrar.get(wish.path);
+    if (before === undefined || registration === undefined) {
+      throw new ConfigError('instance', wish.path, 'one that is registered here, to be updated');
+    }
+    if (before.serviceType !== instance.serviceType) {
+      throw new ConfigError('instance.serviceType', instance.serviceType, `${before.serviceType}, as it was registered`);
+    }
+    this.#instances.set(wish.path, instance);
+    registration.want(wish, false);
+    await registration.settled(call);
+  }
+
+  /**
+   * Takes an instance back. Resolves when nothing of it is left in the tree, at once when it is not registered here. Of others nothing is removed: a
+   * znode that another registrant has put in its place stays, persistent or not.
+   *
+   * When it rejects, it is removed all the same, as soon as that is possible and this is not closed before.
+   *
+   * @param call how long to wait; it bounds nothing else. @default 5000 ms
+   * @throws {ZooKeeperError} `timeout`; `aborted` when it is registered again before; `closed`
+   * @throws `signal.reason` as soon as `signal` aborts; where it had before, nothing is done
+   */
+  async unregister({ name, id }: Pick<ServiceInstance<P>, 'name' | 'id'>, call: ServiceCall = {}): Promise<void> {
+    const path = instancePath(this.basePath, name, id);
+    call.signal?.throwIfAborted();
+    const registration = this.#registrar.get(path);
+    this.#instances.delete(path);
+    if (registration === undefined) return;
+    registration.drop();
+    await registration.settled(call);
+  }
+
+  /** @see ServiceDirectory.names */
+  queryForNames(call?: ServiceCall): Promise<readonly string[]> {
+    return this.#directory.names(call);
+  }
+
+  /** @see ServiceDirectory.instances */
+  queryForInstances(name: string, call?: ServiceCall): Promise<readonly ServiceInstance<P>[]> {
+    return this.#directory.instances(name, call);
+  }
+
+  /** @see ServiceDirectory.instance */
+  queryForInstance(name: string, id: string, call?: ServiceCall): Promise<ServiceInstance<P> | undefined> {
+    return this.#directory.instance(name, id, call);
+  }
+
+  /**
+   * Follows the instances of a service, until the cache or this is closed.
+   *
+   * @throws {ConfigError} when the name cannot be a znode's
+   */
+  cache(name: string): ServiceCache<P> {
+    this.#registrar.throwIfClosed();
+    const { zookeeper, clock } = this.options;
+    const options = { zookeeper, clock, basePath: this.basePath, name, payload: this.#payload, onUnreadable: this.#onUnreadable };
+    const cache = new OwnedCache<P>(options, () => this.#caches.delete(cache));
+    this.#caches.add(cache);
+    return cache;
+  }
+
+  /**
+   * Picks from the instances of a service, which it follows until the provider or this is closed.
+   *
+   * @throws {ConfigError} when the name cannot be a znode's
+   */
+  provider(name: string, choices: ProviderChoices<P> = {}): ServiceProvider<P> {
+    const { clock, random } = this.options;
+    const source = this.cache(name);
+    try {
+      return new ServiceProvider<P>({ ...choices, source, clock, random });
+    } catch (error) {
+      source.close();
+      throw error;
+    }
+  }
+
+  /**
+   * Takes everything back for good: nothing can be registered any more. What stands in the tree is removed, now or as soon as there is a
+   * connection again, until this is closed.
+   *
+   * @returns whether everything is known to be gone after that time
+   */
+  async withdraw(timeoutMs: number): Promise<boolean> {
+    this.#instances.clear();
+    return this.#registrar.withdraw(timeoutMs);
+  }
+
+  /**
+   * Unregisters everything, persistent instances too, and closes all caches and providers. Never rejects, and takes no longer than 2 seconds: what
+   * could not be removed by then is left, the dynamic instances until the session ends.
+   */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    for (const cache of [...this.#caches]) cache.close();
+    await this.withdraw(CLOSE_WITHIN_MS);
+    await this.#registrar.close();
+  }
+
+  #wishFor(instance: ServiceInstance<P>): Wish {
+    const data = encodeInstance(instance, this.#payload);
+    return { path: instancePath(this.basePath, instance.name, instance.id), data, mode: createModeOf(instance.serviceType) };
+  }
+
+  readonly #emit = (event: ServiceEvent): void => {
+    if (this.options.onEvent !== undefined) notify(this.options.onEvent, event);
+  };
+
+  readonly #onUnreadable = (path: string, problem: string): void => this.#emit({ type: 'unreadable', path, problem });
+}
+
+/** Is not remembered any longer than it is open. */
+class OwnedCache<P> extends ServiceCache<P> {
+  constructor(
+    options: ServiceCacheOptions<P>,
+    private readonly onClosed: () => void,
+  ) {
+    super(options);
+  }
+
+  override close(): void {
+    super.close();
+    this.onClosed();
+  }
+}

@@ -1,0 +1,56 @@
+import { ConfigError } from '../../errors.js';
+import type { PayloadCodec } from './payload-codec.js';
+import { shortened } from './shortened.js';
+
+/** What a Spring Boot application that uses Spring Cloud Zookeeper says of itself beside, and expects of everybody in its services. */
+export interface SpringInstance {
+  /** Its application context's id, `orders-1` for example; it need not be the instance's. */
+  readonly id: string;
+  /** The application's name, as a rule the service's. */
+  readonly name: string;
+  /** What `spring.cloud.zookeeper.discovery.metadata` holds: texts. */
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+/** The same as JSON, with the class by which Spring's reader knows it. */
+export interface SpringInstanceJson extends SpringInstance {
+  readonly '@class': typeof SPRING_CLASS;
+}
+
+const SPRING_CLASS = 'org.springframework.cloud.zookeeper.discovery.ZookeeperInstance';
+
+/**
+ * The payload of an instance that Spring Cloud Zookeeper can read. It casts whatever it finds: one instance with an object of another kind,
+ * or with a text, makes the whole service unreadable for it; one without any payload has no metadata.
+ *
+ * @throws {ConfigError} when metadata are not texts
+ */
+export function springInstancePayload({ id, name, metadata }: SpringInstance): SpringInstanceJson {
+  for (const [key, value] of Object.entries(metadata)) {
+    if (typeof value !== 'string') throw new ConfigError(`metadata.${shortened(key)}`, shortened(value), 'a text');
+  }
+  return { '@class': SPRING_CLASS, id, name, metadata };
+}
+
+/**
+ * Writes and reads Spring's payloads. Others' are understood as far as they go: fields that are missing are empty, metadata that are no
+ * texts become their JSON. A payload that is no object of Spring's class makes the instance unreadable, as it is for Spring.
+ */
+export const springPayload: PayloadCodec<SpringInstance> = {
+  encode: springInstancePayload,
+
+  decode(json) {
+    const { '@class': type, id, name, metadata } = Object(json) as Partial<Record<string, unknown>>;
+    if (type !== SPRING_CLASS) throw new Error(`its class is not ${SPRING_CLASS}`);
+    return { id: textOf(id), name: textOf(name), metadata: metadataOf(metadata) };
+  },
+};
+
+function metadataOf(json: unknown): Record<string, string> {
+  return Object.fromEntries(Object.entries(Object(json)).map(([key, value]) => [key, textOf(value)]));
+}
+
+function textOf(json: unknown): string {
+  if (json === undefined || json === null) return '';
+  return typeof json === 'string' ? json : JSON.stringify(json);
+}

@@ -1,0 +1,34 @@
+import { describe, expect, it } from 'vitest';
+import { UnreadableReports } from './unreadable-reports.js';
+
+function reports(): { reports: UnreadableReports; told: string[] } {
+  const told: string[] = [];
+  return { reports: new UnreadableReports((path, problem) => told.push(`${path} ${problem}`)), told };
+}
+
+describe('reports of what cannot be understood', () => {
+  it('tell each znode once while its problem is the same', () => {
+    const { reports: all, told } = reports();
+    for (const problem of ['is empty', 'is empty', 'is not JSON', 'is not JSON', 'is empty']) all.report('/a', problem);
+    expect(told).toEqual(['/a is empty', '/a is not JSON', '/a is empty']);
+  });
+
+  it('tell it again when it was readable in between, or away', () => {
+    const { reports: all, told } = reports();
+    all.report('/a', 'is empty');
+    all.clear('/a');
+    all.report('/a', 'is empty');
+    expect(told).toHaveLength(2);
+  });
+
+  it('are of 1,000 znodes at the most, until some of them are gone', () => {
+    const { reports: all, told } = reports();
+    for (let i = 0; i < 5_000; i += 1) all.report(`/${i}`, 'is empty');
+    expect(told).toHaveLength(1_000);
+    all.report('/0', 'is not JSON');
+    expect(told).toHaveLength(1_001);
+    all.clear('/0');
+    all.report('/5000', 'is empty');
+    expect(told).toHaveLength(1_002);
+  });
+});

@@ -1,0 +1,83 @@
+import { checkInstance } from '../discovery/services/new-instance.js';
+import type { ServiceInstance, ServiceType, UriSpec } from '../discovery/services/service-instance.js';
+import { shortened } from '../discovery/services/shortened.js';
+import { ConfigError } from '../errors.js';
+
+/** An instance as Curator's discovery server tells of it. What it does not have is left out. */
+export interface InstanceJson {
+  readonly name: string;
+  readonly id: string;
+  readonly address?: string;
+  readonly port?: number;
+  readonly sslPort?: number;
+  readonly payload?: unknown;
+  readonly registrationTimeUTC: number;
+  readonly serviceType: ServiceType;
+  /** Not among Curator's fields: only where there is one, so that what is read can be written back. */
+  readonly uriSpec?: UriSpec;
+  /** Not among Curator's fields: only when it is false. */
+  readonly enabled?: false;
+}
+
+/** An instance in the shape of Curator's discovery server. */
+export function instanceJson(instance: ServiceInstance): InstanceJson {
+  const { name, id, address, port, sslPort, payload, registrationTimeUTC, serviceType, uriSpec, enabled } = instance;
+  return {
+    name,
+    id,
+    ...(address !== undefined && { address }),
+    ...(port !== undefined && { port }),
+    ...(sslPort !== undefined && { sslPort }),
+    ...(payload !== undefined && { payload }),
+    registrationTimeUTC,
+    serviceType,
+    ...(uriSpec !== undefined && { uriSpec }),
+    ...(!enabled && { enabled: false as const }),
+  };
+}
+
+/** What a request says of an instance beside its body. */
+export interface InstancePlace {
+  readonly name: string;
+  readonly id: string;
+  /** When it comes, in milliseconds since the Unix epoch. */
+  readonly now: number;
+}
+
+/**
+ * The instance that a request wants to be registered; unknown fields are ignored, as Curator's server does, and null is as good as absent.
+ * Its payload is checked when it is written.
+ *
+ * @param json the body, parsed
+ * @throws {ConfigError} naming the field, the value and what was expected
+ */
+export function instanceOf(json: unknown, { name, id, now }: InstancePlace): ServiceInstance {
+  if (typeof json !== 'object' || json === null || Array.isArray(json)) throw new ConfigError('the body', shortened(json), 'a JSON object');
+  const fields = new Map<string, unknown>(Object.entries(json).filter(([, value]) => value !== null && value !== undefined));
+  if (fields.get('name') !== name) throw wrong('name', fields, `${JSON.stringify(name)}, as in the path`);
+  if (fields.get('id') !== id) throw wrong('id', fields, `${JSON.stringify(id)}, as in the path`);
+  const serviceType = fields.get('serviceType');
+  if (serviceType !== 'STATIC' && serviceType !== 'PERMANENT') {
+    const why = 'a dynamic one goes with the session of whoever registers it, and HTTP has none';
+    throw wrong('serviceType', fields, `"STATIC" or "PERMANENT" (${why})`);
+  }
+  if (!fields.has('port') && !fields.has('sslPort')) throw wrong('port', fields, 'a port, an sslPort, or both');
+  const instance = {
+    name,
+    id,
+    address: fields.get('address'),
+    port: fields.get('port'),
+    sslPort: fields.get('sslPort'),
+    payload: fields.get('payload'),
+    registrationTimeUTC: fields.get('registrationTimeUTC') ?? now,
+    serviceType,
+    uriSpec: fields.get('uriSpec'),
+    enabled: fields.get('enabled') ?? true,
+  } as ServiceInstance;
+  checkInstance(instance);
+  return instance;
+}
+
+function wrong(field: string, fields: ReadonlyMap<string, unknown>, expected: string): ConfigError {
+  return new ConfigError(`instance.${field}`, shortened(fields.get(field)), expected);
+}

@@ -1,0 +1,112 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { getRequestListener } from '@hono/node-server';
+import type { Clock } from '../clock.js';
+import { ConfigError } from '../errors.js';
+import { formatListenAddress, type ListenAddress } from './listen-address.js';
+import { HttpProblem, problemResponse } from './problem.js';
+
+export interface ListenOptions {
+  /** What answers: an app's `fetch`. */
+  readonly fetch: (request: Request) => Response | Promise<Response>;
+  readonly at: ListenAddress;
+  /** The setting that the address comes from, as its user knows it. @default "listen" */
+  readonly label?: string | undefined;
+  readonly clock: Pick<Clock, 'sleep'>;
+  /** How many connections there may be; further ones are closed at once. @default 1000 */
+  readonly maxConnections?: number | undefined;
+}
+
+/** A server that answers. */
+export interface HttpListener {
+  /** Where it really listens: an IP address, and the port that was free. */
+  readonly address: ListenAddress;
+  /** `http://…`, without a slash at the end. */
+  readonly url: string;
+  /** Takes no more requests, and waits for those under way, for a second at the most. Never rejects; idempotent. */
+  close(): Promise<void>;
+}
+
+/** A client may take that long to send the head of a request, in milliseconds. */
+const HEAD_WITHIN_MS = 10_000;
+/** And the whole of it. */
+const REQUEST_WITHIN_MS = 30_000;
+/** How often those are looked for that take longer. */
+const CHECK_EVERY_MS = 1_000;
+/** For how long a connection stays open that nobody uses. */
+const IDLE_MS = 10_000;
+/** For how long nothing may go through a connection with a request under way: whoever does not take the answer is let go. */
+const SILENT_MS = 30_000;
+const LARGEST_HEAD = 16_384;
+const CLOSE_WITHIN_MS = 1_000;
+
+/**
+ * Listens for HTTP. Every client is bounded, in connections, time, and size; one that is slow does not hold up the others. Resolves once it listens.
+ *
+ * @throws {ConfigError} naming the setting when it cannot listen there: the port is taken, the address is not this machine's
+ */
+export async function listen({ fetch, at, label = 'listen', clock, maxConnections = 1_000 }: ListenOptions): Promise<HttpListener> {
+  const answer = getRequestListener((request) => fetch(request), {
+    hostname: at.host.includes(':') ? `[${at.host}]` : at.host,
+    // Whoever only imports this library keeps the Request and Response that they had.
+    overrideGlobalObjects: false,
+    errorHandler: () => problemResponse(new HttpProblem('bad-request', 'the request: expected a host and a path, got something else')),
+  });
+  const server = createServer(
+    {
+      maxHeaderSize: LARGEST_HEAD,
+      headersTimeout: HEAD_WITHIN_MS,
+      requestTimeout: REQUEST_WITHIN_MS,
+      connectionsCheckingInterval: CHECK_EVERY_MS,
+      keepAliveTimeout: IDLE_MS,
+    },
+    (request, response) => {
+      if (!server.listening) response.setHeader('connection', 'close');
+      // A connection with its last answer under way is not idle when the server is closed, and becomes so afterwards.
+      response.once('close', () => server.listening || server.closeIdleConnections());
+      void answer(request, response);
+    },
+  );
+  server.timeout = SILENT_MS;
+  server.maxConnections = maxConnections;
+  const address = await listening(server, at, label);
+  let closing: Promise<void> | undefined;
+  return { address, url: `http://${formatListenAddress(address)}`, close: () => (closing ??= close(server, clock)) };
+}
+
+function listening(server: Server, at: ListenAddress, label: string): Promise<ListenAddress> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const expected = EXPECTATIONS[error.code ?? ''];
+      reject(expected === undefined ? error : new ConfigError(label, formatListenAddress(at), expected));
+    });
+    server.listen({ host: at.host, port: at.port }, () => {
+      server.removeAllListeners('error');
+      // Running out of file descriptors for a while, say: those who wait are taken later.
+      server.on('error', () => {});
+      const { address, port } = server.address() as AddressInfo;
+      resolve({ host: address, port });
+    });
+  });
+}
+
+/** What would have been right, by the system's code for what is wrong. */
+const EXPECTATIONS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'a port that no other program listens on (this one is taken)',
+  EACCES: 'a port that this user may listen on (those below 1024 are often reserved)',
+  EPERM: 'a port that this user may listen on (those below 1024 are often reserved)',
+  EADDRNOTAVAIL: 'an address of this machine',
+  EAFNOSUPPORT: 'an address of a kind that this machine has',
+  ENOTFOUND: 'a host name that has an address',
+  EAI_AGAIN: 'a host name that can be looked up',
+};
+
+async function close(server: Server, clock: Pick<Clock, 'sleep'>): Promise<void> {
+  const closed = new AbortController();
+  const done = new Promise<void>((resolve) => server.close(() => resolve()));
+  const tooLate = clock.sleep(CLOSE_WITHIN_MS, closed.signal).catch(() => {});
+  await Promise.race([done, tooLate]);
+  closed.abort();
+  server.closeAllConnections();
+  await done;
+}

@@ -1,0 +1,38 @@
+/**
+ * Lets everybody who asks for the same at one time have the answer of one query, so that many who ask for something large do not ask for it
+ * many times over.
+ *
+ * An answer is never older than the question: who asks while a query is under way waits for the next one, together with all others who do.
+ * So there is one query at a time for each key.
+ */
+export class SharedQueries<T> {
+  readonly #running = new Map<string, Promise<void>>();
+  readonly #next = new Map<string, Promise<T>>();
+
+  /** Resolves, or rejects, as the query does that answers it: this one, or that of somebody else who asked for the same key. */
+  ask(key: string, query: () => Promise<T>): Promise<T> {
+    const running = this.#running.get(key);
+    if (running === undefined) return this.#start(key, query);
+    const waiting = this.#next.get(key);
+    if (waiting !== undefined) return waiting;
+    const next = running.then(() => {
+      this.#next.delete(key);
+      return this.#start(key, query);
+    });
+    this.#next.set(key, next);
+    return next;
+  }
+
+  /** How many keys are being asked for. */
+  get size(): number {
+    return this.#running.size;
+  }
+
+  #start(key: string, query: () => Promise<T>): Promise<T> {
+    const answer = query();
+    // While somebody waits for the next one it stays, for whoever asks before that has begun.
+    const ended = () => void (this.#next.has(key) || this.#running.delete(key));
+    this.#running.set(key, answer.then(ended, ended));
+    return answer;
+  }
+}

@@ -1,0 +1,121 @@
+import type { Clock } from '../clock.js';
+import { decodeInstance } from '../discovery/services/instance-codec.js';
+import { jsonPayload } from '../discovery/services/payload-codec.js';
+import { instancePath, servicePath } from '../discovery/services/service-path.js';
+import { concurrently } from '../lease/concurrently.js';
+import type { ZooKeeper } from '../zookeeper/zookeeper.js';
+import { isFault } from '../zookeeper/zookeeper-error.js';
+
+export interface StaticPurgeOptions {
+  readonly zookeeper: ZooKeeper;
+  readonly clock: Clock;
+  /** The parent of all services. */
+  readonly basePath: string;
+  /** For how long nobody may have written a STATIC instance before it is unregistered, in milliseconds. */
+  readonly timeoutMs: number;
+  /** Told of every instance that was unregistered. Must not throw and must not block. */
+  readonly onPurged?: ((name: string, id: string) => void) | undefined;
+  /** Told when the services could not be looked through; it is tried again. Must not throw and must not block. */
+  readonly onFailure?: ((failure: unknown) => void) | undefined;
+}
+
+/** What is known of a STATIC instance. */
+interface Seen {
+  /** The transaction that wrote it last. */
+  readonly written: bigint;
+  /** For how long it has been seen to be the same, in milliseconds. */
+  unchangedMs: number;
+  /** When it was looked at last, on the monotonic clock. */
+  lookedAt: number;
+}
+
+/** How many instances are read at a time: these readings are in no hurry. */
+const READS_AT_ONCE = 8;
+const MOST_BETWEEN_MS = 60_000;
+const LEAST_BETWEEN_MS = 100;
+
+/**
+ * Unregisters the STATIC instances that nobody has written again in time: whoever registers one over HTTP has no session that could end with it.
+ *
+ * The time is this server's own, on its monotonic clock: it counts from when the server first saw what is written there now, whatever
+ * anybody's wall clock says, so a server that has just started purges nothing for that long. Time in which the instance could not be looked at, as
+ * while ZooKeeper was away or this process stood still, hardly counts, for nobody could have written it then either. So an instance stays a
+ * little longer than `timeoutMs`, never shorter; one that is written again in the very moment of its removal may go, until it is written the next time.
+ */
+export class StaticPurge {
+  readonly #seen = new Map<string, Seen>();
+  readonly #closed = new AbortController();
+  readonly #betweenMs: number;
+  readonly #ended: Promise<void>;
+
+  constructor(private readonly options: StaticPurgeOptions) {
+    this.#betweenMs = Math.max(LEAST_BETWEEN_MS, Math.min(MOST_BETWEEN_MS, options.timeoutMs / 10));
+    this.#ended = this.#run();
+  }
+
+  /** Unregisters nothing any more. Resolves when nothing is under way; idempotent. */
+  async close(): Promise<void> {
+    this.#closed.abort();
+    await this.#ended;
+  }
+
+  async #run(): Promise<void> {
+    const { clock, onFailure } = this.options;
+    const { signal } = this.#closed;
+    while (!signal.aborted) {
+      try {
+        await this.#look(signal);
+      } catch (error) {
+        if (!signal.aborted) onFailure?.(error);
+      }
+      await clock.sleep(this.#betweenMs, signal).catch(() => {});
+    }
+  }
+
+  async #look(signal: AbortSignal): Promise<void> {
+    const { zookeeper, basePath } = this.options;
+    const present = new Set<string>();
+    for (const name of (await zookeeper.children(basePath, { signal })) ?? []) {
+      const ids = await zookeeper.children(servicePath(basePath, name), { signal });
+      await concurrently(ids ?? [], READS_AT_ONCE, async (id) => {
+        const path = instancePath(basePath, name, id);
+        if (!signal.aborted && (await this.#isWatched(path, name, id, signal))) present.add(path);
+      });
+    }
+    for (const path of this.#seen.keys()) if (!present.has(path)) this.#seen.delete(path);
+  }
+
+  /** Whether there is a STATIC instance, to be looked at again. */
+  async #isWatched(path: string, name: string, id: string, signal: AbortSignal): Promise<boolean> {
+    const { zookeeper, clock, timeoutMs, onPurged } = this.options;
+    const { written, version } = (await this.#read(path, name, id, signal)) ?? {};
+    if (written === undefined) return false;
+    const now = clock.monotonic();
+    const seen = this.#seen.get(path);
+    if (seen?.written !== written) {
+      this.#seen.set(path, { written, unchangedMs: 0, lookedAt: now });
+      return true;
+    }
+    seen.unchangedMs += Math.min(now - seen.lookedAt, 2 * this.#betweenMs);
+    seen.lookedAt = now;
+    if (seen.unchangedMs < timeoutMs) return true;
+    try {
+      if (await zookeeper.remove(path, version, { signal })) onPurged?.(name, id);
+    } catch (error) {
+      if (!isFault(error, 'bad-version', 'not-empty', 'no-auth')) throw error;
+    }
+    return true;
+  }
+
+  /** Undefined for what is no STATIC instance. One that may not be read is none of this server's business. */
+  async #read(path: string, name: string, id: string, signal: AbortSignal): Promise<{ written: bigint; version: number } | undefined> {
+    const znode = await this.options.zookeeper.read(path, { signal }).catch((error: unknown) => {
+      if (isFault(error, 'no-auth')) return undefined;
+      throw error;
+    });
+    if (znode === undefined || znode.stat.owner !== undefined) return undefined;
+    const decoded = decodeInstance({ name, id, data: znode.data }, jsonPayload);
+    if (decoded.status === 'unreadable' || decoded.instance.serviceType !== 'STATIC') return undefined;
+    return { written: znode.stat.modifiedZxid, version: znode.stat.version };
+  }
+}

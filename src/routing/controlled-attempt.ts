@@ -1,0 +1,96 @@
+import type { Duplex } from 'node:stream';
+import type { ControlledHandler, DispatchController } from './dispatch.js';
+import type { Attempt, Exchange } from './exchange.js';
+
+/** What a caller steers a whole exchange with, whichever attempt is under way. */
+export class ExchangeController implements DispatchController {
+  #exchange: Exchange | undefined;
+  #attempt: DispatchController | undefined;
+
+  /** From now on it steers this attempt. */
+  steer(exchange: Exchange, attempt: DispatchController): void {
+    this.#exchange = exchange;
+    this.#attempt = attempt;
+  }
+
+  get aborted(): boolean {
+    return (this.#exchange?.aborted ?? false) || (this.#attempt?.aborted ?? false);
+  }
+
+  get reason(): Error | null {
+    return this.#exchange?.reason ?? this.#attempt?.reason ?? null;
+  }
+
+  get paused(): boolean {
+    return this.#attempt?.paused ?? false;
+  }
+
+  get rawHeaders(): unknown {
+    return this.#attempt?.rawHeaders;
+  }
+
+  get rawTrailers(): unknown {
+    return this.#attempt?.rawTrailers;
+  }
+
+  abort(reason: Error): void {
+    this.#exchange?.abort(reason);
+  }
+
+  pause(): void {
+    this.#attempt?.pause();
+  }
+
+  resume(): void {
+    this.#attempt?.resume();
+  }
+}
+
+/** Tells a caller of one attempt in the words of undici 7, as far as it is to be told. */
+export class ControlledAttempt implements ControlledHandler {
+  readonly #attempt: Attempt;
+  readonly #controller: ExchangeController;
+  readonly #caller: ControlledHandler;
+
+  constructor(attempt: Attempt, controller: ExchangeController, caller: ControlledHandler) {
+    this.#attempt = attempt;
+    this.#controller = controller;
+    this.#caller = caller;
+  }
+
+  onRequestStart(controller: DispatchController, context: unknown): void {
+    const { exchange } = this.#attempt;
+    this.#controller.steer(exchange, controller);
+    // It does without a reason, whatever its type says: undici's own handlers count on it.
+    if (!this.#attempt.begin((reason) => controller.abort(reason as Error)) || !exchange.announces()) return;
+    this.#caller.onRequestStart?.(this.#controller, context);
+  }
+
+  onResponseStarted(): void {
+    this.#caller.onResponseStarted?.();
+  }
+
+  onRequestUpgrade(_controller: DispatchController, status: number, headers: unknown, socket: Duplex): void {
+    this.#attempt.exchange.upgraded();
+    this.#caller.onRequestUpgrade?.(this.#controller, status, headers, socket);
+  }
+
+  onResponseStart(_controller: DispatchController, status: number, headers: unknown, statusText?: string): void {
+    if (this.#attempt.exchange.passes(this.#attempt, status)) this.#caller.onResponseStart?.(this.#controller, status, headers, statusText);
+    else this.#attempt.cancel();
+  }
+
+  onResponseData(_controller: DispatchController, chunk: Buffer): void {
+    this.#caller.onResponseData?.(this.#controller, chunk);
+  }
+
+  onResponseEnd(_controller: DispatchController, trailers: unknown): void {
+    if (!this.#attempt.exchange.wants(this.#attempt)) return;
+    this.#attempt.exchange.ended();
+    this.#caller.onResponseEnd?.(this.#controller, trailers);
+  }
+
+  onResponseError(_controller: DispatchController, error: Error): void {
+    if (this.#attempt.exchange.fails(this.#attempt, error)) this.#caller.onResponseError?.(this.#controller, error);
+  }
+}

@@ -1,0 +1,55 @@
+import type { Duplex } from 'node:stream';
+
+// undici's own words, as far as they are needed here: nodelease does not depend on undici, and takes whichever one the user has.
+
+/** What undici is told of a request. What is not named here is passed on as it is. */
+export interface DispatchOptions {
+  readonly origin?: string | URL;
+  readonly path: string;
+  readonly method: string;
+  readonly body?: unknown;
+  readonly idempotent?: boolean | null;
+  readonly upgrade?: boolean | string | null;
+  readonly headersTimeout?: number | null;
+}
+
+/** How the handlers of undici 7 and later steer what they are told of. */
+export interface DispatchController {
+  readonly aborted: boolean;
+  readonly paused: boolean;
+  readonly reason: Error | null;
+  readonly rawHeaders?: unknown;
+  readonly rawTrailers?: unknown;
+  abort(reason: Error): void;
+  pause(): void;
+  resume(): void;
+}
+
+/** Who is told of a response, in the words of undici 6 and of Node's own `fetch`. */
+export interface LegacyHandler {
+  onConnect?(abort: (reason?: Error) => void, context?: unknown): void;
+  onError?(error: Error): void;
+  onUpgrade?(status: number, headers: unknown, socket: Duplex): void;
+  onResponseStarted?(): void;
+  onHeaders?(status: number, headers: unknown, resume: () => void, statusText: string): boolean;
+  onData?(chunk: Buffer): boolean;
+  onComplete?(trailers: unknown): void;
+  onBodySent?(chunkSize: number, totalBytesSent: number): void;
+  onRequestSent?(): void;
+}
+
+/** Who is told of a response, in the words of undici 7 and later. */
+export interface ControlledHandler {
+  onRequestStart?(controller: DispatchController, context: unknown): void;
+  onRequestUpgrade?(controller: DispatchController, status: number, headers: unknown, socket: Duplex): void;
+  onResponseStarted?(): void;
+  onResponseStart?(controller: DispatchController, status: number, headers: unknown, statusText?: string): void;
+  onResponseData?(controller: DispatchController, chunk: Buffer): void;
+  onResponseEnd?(controller: DispatchController, trailers: unknown): void;
+  onResponseError?(controller: DispatchController, error: Error): void;
+}
+
+export type DispatchHandler = LegacyHandler | ControlledHandler;
+
+/** Begins a request. Returns false when the dispatcher has enough to do for now. */
+export type Dispatch = (options: DispatchOptions, handler: DispatchHandler) => boolean;

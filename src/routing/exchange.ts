@@ -1,0 +1,220 @@
+import type { ServiceInstance } from '../discovery/services/service-instance.js';
+import type { Dispatch, DispatchHandler, DispatchOptions } from './dispatch.js';
+import { isInstanceFault } from './instance-fault.js';
+import type { InstancePicker } from './instance-picker.js';
+import { noInstance, type PickedTarget, pickTarget } from './instance-target.js';
+import { isIdempotent, isReplayable, isUntouched } from './repeatable.js';
+import type { RoutingSettings } from './routing-options.js';
+
+/** Makes undici's handler for one attempt. */
+export type AttemptHandler = (attempt: Attempt) => DispatchHandler;
+
+/** Tells the caller that the exchange has failed. */
+export type FailureListener = (error: Error) => void;
+
+/**
+ * One request of a caller's, from its beginning to its end, over as many attempts as it takes. It decides what the caller learns of each
+ * attempt; the words of undici's two sorts of handlers are left to others.
+ */
+export class Exchange<P = unknown> {
+  readonly #picker: InstancePicker<P>;
+  readonly #settings: RoutingSettings;
+  readonly #dispatch: Dispatch;
+  readonly #options: DispatchOptions;
+  readonly #secure: boolean;
+  readonly #newHandler: AttemptHandler;
+  readonly #fail: FailureListener;
+  readonly #tried = new Set<ServiceInstance<P>>();
+  #attempts = 0;
+  #current: Attempt | undefined;
+  #aborted = false;
+  #reason: Error | undefined;
+  #announced = false;
+  /** The caller has been told of a response, or of an upgrade: there is no going back. */
+  #answered = false;
+  /** The caller has been told of the end. */
+  #ended = false;
+
+  constructor(
+    picker: InstancePicker<P>,
+    settings: RoutingSettings,
+    dispatch: Dispatch,
+    options: DispatchOptions,
+    newHandler: AttemptHandler,
+    fail: FailureListener,
+  ) {
+    this.#picker = picker;
+    this.#settings = settings;
+    this.#dispatch = dispatch;
+    this.#options = options;
+    this.#secure = options.origin !== undefined && String(options.origin).startsWith('https:');
+    this.#newHandler = newHandler;
+    this.#fail = fail;
+  }
+
+  /** Whether the caller has given up. */
+  get aborted(): boolean {
+    return this.#aborted;
+  }
+
+  /** Why, where it said so. */
+  get reason(): Error | undefined {
+    return this.#reason;
+  }
+
+  /** Makes the first attempt. Returns what the dispatcher does. */
+  start(): boolean {
+    const picked = this.#pick();
+    if (picked === undefined) {
+      this.#end(noInstance(this.#picker, this.#tried));
+      return false;
+    }
+    return this.#attempt(picked);
+  }
+
+  /** The caller gives up. */
+  abort(reason?: Error): void {
+    if (this.#ended) return;
+    this.#aborted = true;
+    this.#reason = reason;
+    if (this.#current?.sent) this.#current.cancel(reason);
+    // Between two attempts there is nothing to cancel yet. The next one is when it begins.
+    else this.#end(reason ?? new DOMException('The request was aborted.', 'AbortError'));
+  }
+
+  /** @internal Whether the caller has yet to be told that the request begins. Says so once, however many attempts there are. */
+  announces(): boolean {
+    const first = !this.#announced;
+    this.#announced = true;
+    return first;
+  }
+
+  /** @internal The caller is about to be told of an attempt's end. */
+  ended(): void {
+    this.#ended = true;
+  }
+
+  /** @internal An attempt has found a connection. Returns false when nobody wants it any more. */
+  wants(attempt: Attempt): boolean {
+    return !this.#ended && attempt === this.#current;
+  }
+
+  /** @internal Whether the caller is to be told of a response that begins. */
+  passes(attempt: Attempt, status: number): boolean {
+    if (!this.wants(attempt)) return false;
+    if (status < 200) return true;
+    if (this.#settings.retryStatuses.has(status)) {
+      this.#note(attempt);
+      if (this.#mayRepeat() && this.#next()) return false;
+    }
+    this.#answered = true;
+    return true;
+  }
+
+  /** @internal The caller is being told of an upgrade. */
+  upgraded(): void {
+    this.#answered = true;
+    this.#ended = true;
+  }
+
+  /** @internal Whether the caller is to be told of an attempt's failure. */
+  fails(attempt: Attempt, error: unknown): boolean {
+    if (!this.wants(attempt)) return false;
+    if (!this.#aborted && isInstanceFault(error, attempt.sent, this.#options.body)) {
+      this.#note(attempt);
+      const repeatable = attempt.sent ? this.#mayRepeat() : isUntouched(this.#options.body);
+      if (!this.#answered && repeatable && this.#next()) return false;
+    }
+    this.#ended = true;
+    return true;
+  }
+
+  #note(attempt: Attempt): void {
+    if (attempt.noted) return;
+    attempt.noted = true;
+    this.#picker.noteError(attempt.instance as ServiceInstance<P>);
+  }
+
+  /** Whether the request may be sent again though the instance may have acted on it. */
+  #mayRepeat(): boolean {
+    const { idempotent, method, body } = this.#options;
+    return (idempotent ?? isIdempotent(method)) && isReplayable(body);
+  }
+
+  /** Asks another instance. Returns false where there is none, or enough have been asked. */
+  #next(): boolean {
+    if (this.#attempts >= this.#maxAttempts) return false;
+    const picked = this.#pick();
+    if (picked === undefined) return false;
+    try {
+      this.#attempt(picked);
+    } catch (error) {
+      this.#end(error instanceof Error ? error : new Error(String(error)));
+    }
+    return true;
+  }
+
+  get #maxAttempts(): number {
+    // Who wants the connection itself gets the first one.
+    return this.#options.upgrade || this.#options.method === 'CONNECT' ? 1 : this.#settings.maxAttempts;
+  }
+
+  #pick(): PickedTarget<P> | undefined {
+    return pickTarget(this.#picker, this.#tried, ({ protocol }) => !this.#secure || protocol === 'https:');
+  }
+
+  #attempt({ instance, target }: PickedTarget<P>): boolean {
+    this.#attempts += 1;
+    this.#tried.add(instance);
+    const attempt = new Attempt(this as Exchange, instance);
+    this.#current = attempt;
+    const { path, headersTimeout } = this.#options;
+    return this.#dispatch(
+      {
+        ...this.#options,
+        origin: target.origin,
+        path: target.basePath !== '' && path.startsWith('/') ? target.basePath + path : path,
+        ...(headersTimeout == null && this.#settings.headersTimeoutMs !== undefined
+          ? { headersTimeout: this.#settings.headersTimeoutMs }
+          : undefined),
+      },
+      this.#newHandler(attempt),
+    );
+  }
+
+  #end(error: Error): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#fail(error);
+  }
+}
+
+/** One sending of a request to one instance. */
+export class Attempt {
+  /** Whether its failure has been noted. */
+  noted = false;
+  #cancel: ((reason?: Error) => void) | undefined;
+
+  constructor(
+    readonly exchange: Exchange,
+    readonly instance: ServiceInstance,
+  ) {}
+
+  /** Whether a connection was found, so that something may have been sent. */
+  get sent(): boolean {
+    return this.#cancel !== undefined;
+  }
+
+  /** A connection was found. Returns whether the request goes on; if not, it is cancelled. */
+  begin(cancel: (reason?: Error) => void): boolean {
+    this.#cancel = cancel;
+    if (this.exchange.wants(this)) return true;
+    this.cancel(this.exchange.reason);
+    return false;
+  }
+
+  /** Ends it. The dispatcher reports that as a failure, with its own error where there is no reason. */
+  cancel(reason?: Error): void {
+    this.#cancel?.(reason);
+  }
+}

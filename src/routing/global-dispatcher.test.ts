@@ -1,0 +1,41 @@
+import { afterEach, expect, it } from 'vitest';
+import type { DispatchHandler, DispatchOptions } from './dispatch.js';
+import { globalDispatch } from './global-dispatcher.js';
+
+const LEGACY_SLOT = Symbol.for('undici.globalDispatcher.1');
+const SLOT = Symbol.for('undici.globalDispatcher.2');
+const slots = globalThis as unknown as Record<symbol, unknown>;
+
+void Headers;
+const nodes = slots[LEGACY_SLOT];
+
+afterEach(() => {
+  slots[LEGACY_SLOT] = nodes;
+  delete slots[SLOT];
+});
+
+const request: DispatchOptions = { path: '/', method: 'GET' };
+const legacy: DispatchHandler = { onConnect() {} };
+const controlled: DispatchHandler = { onRequestStart() {} };
+
+function usedBy(handler: DispatchHandler): string[] {
+  delete slots[SLOT];
+  const used: string[] = [];
+  const dispatcher = (name: string) => ({ dispatch: () => used.push(name) > 0 });
+  slots[LEGACY_SLOT] = dispatcher('legacy');
+  globalDispatch(handler)(request, handler);
+  slots[SLOT] = dispatcher('new');
+  globalDispatch(handler)(request, handler);
+  return used;
+}
+
+it('uses the global dispatcher of the moment, the one that understands the handler', () => {
+  expect(usedBy(legacy)).toEqual(['legacy', 'legacy']);
+  expect(usedBy(controlled)).toEqual(['legacy', 'new']);
+});
+
+it('finds the one of Node itself, and says so where there is none', () => {
+  expect(nodes).toMatchObject({ dispatch: expect.any(Function) });
+  slots[LEGACY_SLOT] = undefined;
+  expect(() => globalDispatch(legacy)).toThrow(TypeError);
+});

@@ -1,0 +1,48 @@
+import { Readable } from 'node:stream';
+import { expect, it } from 'vitest';
+import { isInstanceFault } from './instance-fault.js';
+
+function failure(code: string): Error {
+  return Object.assign(new Error('failed'), { code });
+}
+
+it.each([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ETIMEDOUT',
+  'ENOTFOUND',
+  'UND_ERR_SOCKET',
+  'UND_ERR_HEADERS_TIMEOUT',
+  'UND_ERR_BODY_TIMEOUT',
+  'HPE_INVALID_CONSTANT',
+])('takes %s for a fault of the instance', (code) => {
+  expect([isInstanceFault(failure(code), false, null), isInstanceFault(failure(code), true, null)]).toEqual([true, true]);
+});
+
+it.each(['UND_ERR_ABORTED', 'UND_ERR_INVALID_ARG', 'UND_ERR_CLOSED', 'UND_ERR_DESTROYED', 'UND_ERR_INFO', 'EMFILE', 'EADDRNOTAVAIL'])(
+  'does not take %s for one',
+  (code) => {
+    expect([isInstanceFault(failure(code), false, null), isInstanceFault(failure(code), true, null)]).toEqual([false, false]);
+  },
+);
+
+it('takes whatever else prevents a connection for one, but not what happens once there is one', () => {
+  const certificate = failure('DEPTH_ZERO_SELF_SIGNED_CERT');
+  expect([isInstanceFault(certificate, false, null), isInstanceFault(certificate, true, null)]).toEqual([true, false]);
+  expect(isInstanceFault(new Error('no code'), false, null)).toBe(false);
+  expect(isInstanceFault('no error', false, null)).toBe(false);
+});
+
+it('looks into the errors of several addresses', () => {
+  expect(isInstanceFault(new AggregateError([failure('ECONNREFUSED'), failure('ENETUNREACH')]), false, null)).toBe(true);
+});
+
+it('does not blame an instance for the error of a body, whatever its code', async () => {
+  const error = failure('ECONNRESET');
+  const body = new Readable({ read() {} });
+  const closed = new Promise((resolve) => body.once('error', resolve));
+  body.destroy(error);
+  await closed;
+  expect(isInstanceFault(error, true, body)).toBe(false);
+  expect(isInstanceFault(failure('ECONNRESET'), true, body)).toBe(true);
+});

@@ -1,0 +1,68 @@
+import { Readable } from 'node:stream';
+
+/**
+ * Codes of errors that say that the other side, or the way there, has failed: those of the operating system, of undici, and of Node's resolver.
+ * After the request has been sent, nothing else is held against an instance: an error of the caller's own body may be anything.
+ */
+const NETWORK_CODES: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ECONNABORTED',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'EHOSTDOWN',
+  'ENETUNREACH',
+  'ENETDOWN',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'UND_ERR_HEADERS_TIMEOUT',
+  'UND_ERR_HEADERS_OVERFLOW',
+  'UND_ERR_BODY_TIMEOUT',
+  'UND_ERR_SOCKET',
+  'UND_ERR_RES_CONTENT_LENGTH_MISMATCH',
+]);
+
+/** Codes of errors that are made here, before anybody is asked: the request is wrong, the dispatcher is closed, the caller has changed its mind. */
+const OWN_CODES: ReadonlySet<string> = new Set([
+  'UND_ERR_INVALID_ARG',
+  'UND_ERR_INVALID_RETURN_VALUE',
+  'UND_ERR_NOT_SUPPORTED',
+  'UND_ERR_ABORT',
+  'UND_ERR_ABORTED',
+  'UND_ERR_DESTROYED',
+  'UND_ERR_CLOSED',
+  'UND_ERR_MAX_ORIGINS_REACHED',
+  'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH',
+  'UND_ERR_INFO',
+  // Too few descriptors, ports or memory on this machine.
+  'EMFILE',
+  'ENFILE',
+  'ENOBUFS',
+  'ENOMEM',
+  'EADDRNOTAVAIL',
+  'EACCES',
+  'EPERM',
+]);
+
+/**
+ * Whether a request failed because of the instance, going by the error's code.
+ *
+ * @param sent whether a connection was there and the request was being sent
+ * @param body the body of the request
+ */
+export function isInstanceFault(error: unknown, sent: boolean, body: unknown): boolean {
+  if (body instanceof Readable && body.errored !== null && body.errored === error) return false;
+  const code = codeOf(error);
+  if (sent) return code !== undefined && (NETWORK_CODES.has(code) || code.startsWith('HPE_'));
+  // Whatever goes wrong on the way to a connection, a bad certificate included, but what we did ourselves.
+  return code !== undefined && !OWN_CODES.has(code);
+}
+
+function codeOf(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  if ('code' in error && typeof error.code === 'string') return error.code;
+  // What Node makes of several addresses of one host, none of which answered.
+  return error instanceof AggregateError ? codeOf(error.errors[0]) : undefined;
+}

@@ -1,0 +1,98 @@
+import { NoInstanceError } from '../discovery/services/no-instance-error.js';
+import type { ServiceInstance } from '../discovery/services/service-instance.js';
+import { instanceUrl } from '../discovery/services/uri-spec.js';
+import type { InstancePicker } from './instance-picker.js';
+
+/** Where the requests to an instance go. */
+export interface InstanceTarget {
+  /** Scheme, host and port, as in `https://10.0.0.5:8443`. */
+  readonly origin: string;
+  readonly protocol: 'http:' | 'https:';
+  /** A host name or an IP address, without the brackets of IPv6. */
+  readonly hostname: string;
+  readonly port: number;
+  /** What comes before the path of every request: empty, or `/api` where the instance's uriSpec says so. Never ends with a slash. */
+  readonly basePath: string;
+}
+
+/** An instance that was picked, and where it is. */
+export interface PickedTarget<P> {
+  readonly instance: ServiceInstance<P>;
+  readonly target: InstanceTarget;
+}
+
+/** How many instances are passed over in one pick because nothing can be sent to them, before it counts as if there were none. */
+const MOST_PASSED_OVER = 64;
+
+const EMPTY_PORT = /^[^/]*\/\/[^/?#]*:(?:[/?#]|$)/;
+
+// Instances are values: what was made of one stays right.
+const targets = new WeakMap<ServiceInstance, InstanceTarget | 'none'>();
+
+/**
+ * Where an instance is, by its uriSpec, or else its TLS port, or else its port.
+ *
+ * @returns undefined where it does not say, or where that is no http(s) URL
+ */
+export function targetOf(instance: ServiceInstance): InstanceTarget | undefined {
+  let target = targets.get(instance);
+  if (target === undefined) {
+    target = parseTarget(instanceUrl(instance), instance) ?? 'none';
+    targets.set(instance, target);
+  }
+  return target === 'none' ? undefined : target;
+}
+
+/**
+ * Picks an instance that something can be sent to.
+ *
+ * @param tried those that are not to be picked; grows by the ones that were passed over
+ * @param fits what else the target must be
+ */
+export function pickTarget<P>(
+  picker: InstancePicker<P>,
+  tried: Set<ServiceInstance<P>>,
+  fits: (target: InstanceTarget) => boolean = () => true,
+): PickedTarget<P> | undefined {
+  for (let passedOver = 0; passedOver <= MOST_PASSED_OVER; passedOver += 1) {
+    const instance = tried.size ? picker.pick(tried) : picker.pick();
+    // A picker that does not heed `tried` must not make this go on.
+    if (instance === undefined || tried.has(instance)) return undefined;
+    const target = targetOf(instance);
+    if (target !== undefined && fits(target)) return { instance, target };
+    tried.add(instance);
+  }
+  return undefined;
+}
+
+/** Why nothing was picked. `tried` is what {@link pickTarget} left of it. */
+export function noInstance<P>(picker: InstancePicker<P>, tried: ReadonlySet<ServiceInstance<P>>): NoInstanceError {
+  try {
+    // It knows why, unless there was one that we did not want.
+    if (tried.size === 0) picker.need?.();
+  } catch (error) {
+    if (error instanceof NoInstanceError) return error;
+  }
+  return new NoInstanceError(picker.name);
+}
+
+function parseTarget(text: string | undefined, instance: ServiceInstance): InstanceTarget | undefined {
+  if (text === undefined || !URL.canParse(text)) return undefined;
+  const { protocol, hostname, port: written, pathname } = new URL(text);
+  if (protocol !== 'http:' && protocol !== 'https:') return undefined;
+  const port = written !== '' ? Number(written) : defaultPort(text, protocol, instance);
+  if (port === undefined) return undefined;
+  return {
+    origin: `${protocol}//${hostname}:${port}`,
+    protocol,
+    hostname: hostname.startsWith('[') ? hostname.slice(1, -1) : hostname,
+    port,
+    basePath: pathname.replace(/\/+$/, ''),
+  };
+}
+
+function defaultPort(text: string, protocol: 'http:' | 'https:', { port, sslPort }: ServiceInstance): number | undefined {
+  // The usual uriSpec, with `{port}`, leaves it empty for an instance that has none but for TLS.
+  if (EMPTY_PORT.test(text)) return protocol === 'https:' ? sslPort : port;
+  return protocol === 'https:' ? 443 : 80;
+}

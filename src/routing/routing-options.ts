@@ -1,0 +1,61 @@
+import { ConfigError } from '../errors.js';
+import { hostMatcher, originMatcher, type ServiceHosts } from './service-hosts.js';
+
+/** How requests are sent to the instances of a service. */
+export interface RoutingOptions {
+  /**
+   * The host names, without ports, of the URLs that are meant for the service; `any` for all URLs. Requests to other hosts go where they say,
+   * so that a redirect to somewhere else leads there. The port of the URL does not matter. Its scheme does: behind `https://` nothing is ever
+   * sent without TLS; behind `http://` the instance decides.
+   *
+   * @default the name of the service, as in `http://orders/…`
+   */
+  readonly hosts?: ServiceHosts | undefined;
+
+  /** To how many instances a request is sent at most, the first one included, 1 … 16. @default 3 */
+  readonly maxAttempts?: number | undefined;
+
+  /**
+   * The status codes, 500 … 599, that tell of a trouble of the instance rather than of the request: they are noted, and where the request may
+   * be repeated, another instance is asked. The answer of the last one is what the caller gets.
+   *
+   * @default [502, 503, 504]
+   */
+  readonly retryStatuses?: readonly number[] | undefined;
+
+  /**
+   * How long an instance may take to begin its answer, in milliseconds, 1 or more, for requests that do not say so themselves. An instance that
+   * takes longer has failed.
+   *
+   * @default what the dispatcher says: 300 s
+   */
+  readonly headersTimeoutMs?: number | undefined;
+}
+
+/** The same, checked. */
+export interface RoutingSettings {
+  readonly isMeant: (origin: string | URL | undefined) => boolean;
+  readonly maxAttempts: number;
+  readonly retryStatuses: ReadonlySet<number>;
+  readonly headersTimeoutMs: number | undefined;
+}
+
+/** @throws ConfigError for an option that is out of its range */
+export function checkRoutingOptions(name: string, options: RoutingOptions): RoutingSettings {
+  const { maxAttempts = 3, retryStatuses = [502, 503, 504], headersTimeoutMs } = options;
+  if (!Number.isInteger(maxAttempts) || maxAttempts < 1 || maxAttempts > 16)
+    throw new ConfigError('maxAttempts', maxAttempts, 'an integer, 1 … 16');
+  for (const status of retryStatuses) {
+    if (!Number.isInteger(status) || status < 500 || status > 599)
+      throw new ConfigError('retryStatuses', status, 'status codes, 500 … 599');
+  }
+  if (headersTimeoutMs !== undefined && !(Number.isFinite(headersTimeoutMs) && headersTimeoutMs >= 1)) {
+    throw new ConfigError('headersTimeoutMs', headersTimeoutMs, 'milliseconds, 1 or more');
+  }
+  return {
+    isMeant: originMatcher(hostMatcher(name, options.hosts)),
+    maxAttempts,
+    retryStatuses: new Set(retryStatuses),
+    headersTimeoutMs,
+  };
+}
