@@ -1,0 +1,352 @@
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterEach, beforeEach, describe, expect, inject, test, vi } from 'vitest';
+import type { ServiceInstanceInit } from '../../src/discovery/services/new-instance.js';
+import type { PayloadCodec } from '../../src/discovery/services/payload-codec.js';
+import { ServiceDiscovery, type ServiceEvent } from '../../src/discovery/services/service-discovery.js';
+import type { ServiceInstance } from '../../src/discovery/services/service-instance.js';
+import { type SpringInstance, springPayload } from '../../src/discovery/services/spring-payload.js';
+import { parseUriSpec } from '../../src/discovery/services/uri-spec.js';
+import { systemClock, systemRandom } from '../../src/system.js';
+import type { ZooKeeper } from '../../src/zookeeper/zookeeper.js';
+import {
+  type CuratorPeer,
+  type CuratorPeerOptions,
+  type JavaInit,
+  type JavaInstance,
+  startCuratorPeer,
+  stopCuratorPeers,
+} from '../support/curator-peer.js';
+import { packageRoot } from '../support/package-root.js';
+import { killAll, runProcess } from '../support/processes.js';
+import { expireSession, uniqueChroot } from '../support/zookeeper.js';
+import { asJava, instanceOf } from './curator-support.js';
+import { client, closeClients } from './discovery-support.js';
+
+const { connect } = inject('zookeeper');
+const SEEN = { timeout: 20_000, interval: 50 };
+
+const discoveries: ServiceDiscovery<never>[] = [];
+let basePath: string;
+
+beforeEach(() => {
+  basePath = `${uniqueChroot('curator')}/services`;
+});
+
+afterEach(async () => {
+  await Promise.all(discoveries.splice(0).map((each) => each.close()));
+  await Promise.all([closeClients(), stopCuratorPeers(), killAll()]);
+});
+
+function discover<P = unknown>({
+  zookeeper = client(connect),
+  ...options
+}: {
+  zookeeper?: ZooKeeper;
+  payload?: PayloadCodec<P>;
+  onEvent?: (event: ServiceEvent) => void;
+} = {}): ServiceDiscovery<P> {
+  const discovery = new ServiceDiscovery<P>({ zookeeper, clock: systemClock, random: systemRandom, basePath, ...options });
+  discoveries.push(discovery as unknown as ServiceDiscovery<never>);
+  return discovery;
+}
+
+function java(options: Partial<CuratorPeerOptions> = {}): Promise<CuratorPeer> {
+  return startCuratorPeer({ connect, basePath, ...options });
+}
+
+describe('an instance that is registered here', () => {
+  const rows: [string, Partial<ServiceInstanceInit>, Partial<JavaInstance>?][] = [
+    ['without a payload', {}],
+    ['with a map as its payload', { payload: { nodeId: 7, zone: 'a' } }, { payloadClass: 'java.util.LinkedHashMap' }],
+    ['with a port for TLS', { sslPort: 8443 }],
+    ['with a uriSpec', { uriSpec: '{scheme}://{address}:{port}/v1' }, { url: 'http://10.0.0.7:8080/v1' }],
+    ['that stays', { serviceType: 'STATIC' }],
+  ];
+
+  test.each(rows)('is found by Java with a query, a cache and a provider: %s', async (_, init, more) => {
+    const peer = await java({ payload: 'map' });
+    await peer.follow('orders');
+    await peer.provide('orders');
+    const instance = instanceOf(init);
+    await discover().register(instance);
+    const expected = asJava(instance, more);
+    expect(await peer.names()).toEqual(['orders']);
+    expect(await peer.instances('orders')).toEqual([expected]);
+    expect(await peer.instance('orders', 'ours')).toEqual(expected);
+    await expect.poll(() => peer.cached('orders'), SEEN).toEqual([expected]);
+    await expect.poll(() => peer.pick('orders'), SEEN).toEqual(expected);
+    await expect.poll(() => peer.events, SEEN).toContainEqual({ event: 'cache', name: 'orders', instances: [expected] });
+  });
+
+  test('is seen by Java when it is updated, disabled, enabled again and taken back', async () => {
+    const peer = await java();
+    await peer.follow('orders');
+    await peer.provide('orders');
+    const discovery = discover();
+    const first = instanceOf({ payload: { load: 1 } });
+    await discovery.register(first);
+    await expect.poll(() => peer.pick('orders'), SEEN).toMatchObject({ payload: { load: 1 } });
+
+    await discovery.update({ ...first, port: 9090, payload: { load: 2 } });
+    await expect.poll(() => peer.pick('orders'), SEEN).toMatchObject({ port: 9090, payload: { load: 2 } });
+
+    await discovery.update({ ...first, enabled: false });
+    await expect.poll(() => peer.pick('orders'), SEEN).toBeNull();
+    await expect.poll(() => peer.cached('orders'), SEEN).toMatchObject([{ id: 'ours', enabled: false }]);
+    expect(await peer.instances('orders')).toMatchObject([{ id: 'ours', enabled: false }]);
+
+    await discovery.update(first);
+    await expect.poll(() => peer.pick('orders'), SEEN).toMatchObject({ id: 'ours', enabled: true });
+
+    await discovery.unregister(first);
+    await expect.poll(() => peer.cached('orders'), SEEN).toEqual([]);
+    expect(await peer.instances('orders')).toEqual([]);
+    await expect.poll(() => peer.pick('orders'), SEEN).toBeNull();
+  });
+
+  test('is gone for Java when its process is killed, after its session’s time-out', async () => {
+    const peer = await java();
+    await peer.follow('orders');
+    const run = registrant({ id: 'killed', sessionTimeoutMs: 2_000 });
+    await expect.poll(() => peer.cached('orders'), SEEN).toMatchObject([{ id: 'killed' }]);
+    run.kill('SIGKILL');
+    await expect.poll(() => peer.cached('orders'), SEEN).toEqual([]);
+    expect(await peer.instances('orders')).toEqual([]);
+  });
+
+  test('is there again for Java after its session has expired', async () => {
+    const peer = await java();
+    await peer.follow('orders');
+    const zookeeper = client(connect);
+    const discovery = discover({ zookeeper });
+    await discovery.register(instanceOf());
+    await expect.poll(() => peer.cached('orders'), SEEN).toMatchObject([{ id: 'ours' }]);
+    const { sessionId } = await zookeeper.whenConnected();
+    await expireSession({ connect, sessionId });
+    // It came, it went, and it came again.
+    await expect.poll(() => peer.events.filter(({ event }) => event === 'cache').length, SEEN).toBeGreaterThanOrEqual(3);
+    await expect.poll(() => peer.cached('orders'), SEEN).toMatchObject([{ id: 'ours' }]);
+    expect(await peer.instances('orders')).toMatchObject([{ id: 'ours' }]);
+  });
+
+  test('is gone for Java at once when it ends as it should', async () => {
+    const peer = await java();
+    await peer.follow('orders');
+    const discovery = discover();
+    await discovery.register(instanceOf());
+    await discovery.register(instanceOf({ id: 'static', serviceType: 'STATIC' }));
+    await expect.poll(() => peer.cached('orders'), SEEN).toHaveLength(2);
+    await discovery.close();
+    expect(await peer.instances('orders')).toEqual([]);
+    await expect.poll(() => peer.cached('orders'), SEEN).toEqual([]);
+  });
+
+  test('with a number from the servers is one of several with its id, for Java too', async () => {
+    const peer = await java();
+    const discovery = discover();
+    const instance = instanceOf({ serviceType: 'DYNAMIC_SEQUENTIAL' });
+    await discovery.register(instance);
+    await peer.register({ name: 'orders', id: 'ours', address: 'java-host', serviceType: 'DYNAMIC_SEQUENTIAL' });
+    expect(await peer.instances('orders')).toHaveLength(2);
+    expect(await discovery.queryForInstances('orders')).toMatchObject([
+      { id: 'ours', address: '10.0.0.7', serviceType: 'DYNAMIC_SEQUENTIAL' },
+      { id: 'ours', address: 'java-host', serviceType: 'DYNAMIC_SEQUENTIAL' },
+    ]);
+    await discovery.unregister(instance);
+    expect(await peer.instances('orders')).toMatchObject([{ address: 'java-host' }]);
+  });
+});
+
+describe('an instance that Java has registered', () => {
+  const rows: [string, Partial<JavaInit>, Partial<ServiceInstance>][] = [
+    ['without a payload', {}, {}],
+    ['with a map as its payload', { payload: { nodeId: '7' } }, { payload: { '@class': 'java.util.TreeMap', nodeId: '7' } }],
+    ['with a port for TLS', { sslPort: 8443 }, { sslPort: 8443 }],
+    ['with a uriSpec', { uriSpec: '{scheme}://{address}:{port}/v1' }, { uriSpec: parseUriSpec('{scheme}://{address}:{port}/v1') }],
+    ['that stays', { serviceType: 'PERMANENT' }, { serviceType: 'PERMANENT' }],
+  ];
+
+  test.each(rows)('is found here with a query, a cache and a provider: %s', async (_, init, more) => {
+    const peer = await java();
+    const discovery = discover();
+    const cache = discovery.cache('orders');
+    const provider = discovery.provider('orders');
+    const told = vi.fn();
+    cache.onChange(told);
+    await peer.register({ name: 'orders', id: 'theirs', address: 'java-host', port: 8080, ...init });
+    const expected = {
+      ...instanceOf({ id: 'theirs', address: 'java-host' }),
+      ...more,
+      registrationTimeUTC: expect.closeTo(Date.now(), -6),
+    };
+    expect(await discovery.queryForNames()).toEqual(['orders']);
+    expect(await discovery.queryForInstances('orders')).toEqual([expected]);
+    expect(await discovery.queryForInstance('orders', 'theirs')).toEqual(expected);
+    await expect.poll(() => cache.instances, SEEN).toEqual([expected]);
+    await expect.poll(() => provider.pick(), SEEN).toEqual(expected);
+    await expect.poll(() => told, SEEN).toHaveBeenCalledWith([expected]);
+    expect(provider.url()).toBe(
+      init.uriSpec ? 'http://java-host:8080/v1' : init.sslPort ? 'https://java-host:8443' : 'http://java-host:8080',
+    );
+  });
+
+  test('is seen here when it is updated, disabled, enabled again and taken back', async () => {
+    const peer = await java();
+    const discovery = discover();
+    const cache = discovery.cache('orders');
+    const provider = discovery.provider('orders');
+    const first = { name: 'orders', id: 'theirs', address: 'java-host', port: 8080 };
+    await peer.register(first);
+    await expect.poll(() => provider.pick(), SEEN).toMatchObject({ port: 8080, payload: undefined });
+
+    await peer.update({ ...first, port: 9090, payload: { load: 2 } });
+    await expect.poll(() => provider.pick(), SEEN).toMatchObject({ port: 9090, payload: { load: 2 } });
+
+    await peer.update({ ...first, enabled: false });
+    await expect.poll(() => provider.pick(), SEEN).toBeUndefined();
+    expect(await discovery.queryForInstances('orders')).toMatchObject([{ id: 'theirs', enabled: false }]);
+    await expect.poll(() => cache.instances, SEEN).toMatchObject([{ id: 'theirs', enabled: false }]);
+
+    await peer.update(first);
+    await expect.poll(() => provider.pick(), SEEN).toMatchObject({ id: 'theirs', enabled: true });
+
+    await peer.unregister('orders', 'theirs');
+    await expect.poll(() => cache.instances, SEEN).toEqual([]);
+    expect(await discovery.queryForInstances('orders')).toEqual([]);
+    await expect.poll(() => provider.pick(), SEEN).toBeUndefined();
+  });
+
+  test('cannot disable itself unless its serializer is told to write the field', async () => {
+    const peer = await java({ enabledField: false });
+    const discovery = discover();
+    await peer.register({ name: 'orders', id: 'theirs', address: 'java-host', port: 8080, enabled: false });
+    expect(await discovery.queryForInstances('orders')).toMatchObject([{ id: 'theirs', enabled: true }]);
+    // Written from here the field is read all the same.
+    await discovery.register(instanceOf({ enabled: false }));
+    expect(await peer.instance('orders', 'ours')).toMatchObject({ enabled: false });
+  });
+
+  test('is gone here when Java is killed, after its session’s time-out, and at once when it ends as it should', async () => {
+    const killed = await java({ sessionTimeoutMs: 2_000 });
+    const stopped = await java();
+    const discovery = discover();
+    const cache = discovery.cache('orders');
+    await killed.register({ name: 'orders', id: 'killed', address: 'java-host', port: 1 });
+    await stopped.register({ name: 'orders', id: 'stopped', address: 'java-host', port: 2 });
+    await expect.poll(() => cache.instances.map(({ id }) => id), SEEN).toEqual(['killed', 'stopped']);
+    await stopped.stop();
+    await expect.poll(() => cache.instances.map(({ id }) => id), SEEN).toEqual(['killed']);
+    await killed.kill();
+    await expect.poll(() => cache.instances, SEEN).toEqual([]);
+    expect(await discovery.queryForInstances('orders')).toEqual([]);
+  });
+
+  test('in the place of ours is left alone, and ours comes back when it leaves', async () => {
+    const events: ServiceEvent[] = [];
+    const peer = await java();
+    const discovery = discover({ onEvent: (event) => events.push(event) });
+    await discovery.register(instanceOf());
+    await peer.register({ name: 'orders', id: 'ours', address: 'java-host', port: 1 });
+    await expect.poll(() => events, SEEN).toContainEqual(expect.objectContaining({ type: 'superseded', path: `${basePath}/orders/ours` }));
+    expect(await discovery.queryForInstances('orders')).toMatchObject([{ address: 'java-host' }]);
+    await peer.unregister('orders', 'ours');
+    await expect.poll(() => discovery.queryForInstances('orders'), SEEN).toMatchObject([{ address: '10.0.0.7' }]);
+    expect(await peer.instances('orders')).toMatchObject([{ address: '10.0.0.7' }]);
+  });
+});
+
+describe('beside znodes that Java cannot read', () => {
+  test('the rest is found here, and the two are reported once; only Java’s query finds nothing at all', async () => {
+    const events: ServiceEvent[] = [];
+    const discovery = discover<{ weight: number }>({ payload: weights, onEvent: (event) => events.push(event) });
+    const peer = await java();
+    await peer.register({ name: 'orders', id: 'good', address: 'java-host', port: 1, payload: { weight: 5 } });
+    const zookeeper = client(connect);
+    await zookeeper.create(`${basePath}/orders/garbage`, '127.0.0.1', 'persistent');
+    const unknown = { name: 'orders', id: 'unknown', payload: { '@class': 'com.example.Unknown', size: 5 } };
+    await zookeeper.create(`${basePath}/orders/unknown`, JSON.stringify(unknown), 'persistent');
+
+    const cache = discovery.cache('orders');
+    const provider = discovery.provider('orders');
+    await Promise.all([cache.ready, provider.ready]);
+    for (let times = 0; times < 3; times += 1) {
+      expect(await discovery.queryForInstances('orders')).toMatchObject([{ id: 'good', payload: { weight: 5 } }]);
+      expect(provider.pick()).toMatchObject({ id: 'good' });
+    }
+    expect(cache.instances).toMatchObject([{ id: 'good' }]);
+    expect(await discovery.queryForInstance('orders', 'garbage')).toBeUndefined();
+    const reports = events.filter((event) => event.type === 'unreadable').map(({ path, problem }) => `${path} ${problem}`);
+    expect(new Set(reports)).toEqual(
+      new Set([`${basePath}/orders/garbage is not JSON`, `${basePath}/orders/unknown has a payload of another kind: it has no weight`]),
+    );
+    // Once by each of those who look: the queries together, the cache, and the provider's.
+    expect(reports).toHaveLength(6);
+
+    // Measured: Curator's cache and provider leave them out too, but either of them is enough for its query to throw, for the whole service.
+    await peer.follow('orders');
+    await peer.provide('orders');
+    expect(await peer.cached('orders')).toMatchObject([{ id: 'good' }]);
+    expect(await peer.pick('orders')).toMatchObject({ id: 'good' });
+    await expect(peer.instances('orders')).rejects.toThrow('Java threw');
+    await zookeeper.remove(`${basePath}/orders/garbage`);
+    await expect(peer.instances('orders')).rejects.toThrow('Java threw com.fasterxml.jackson.databind.exc.InvalidTypeIdException');
+    await zookeeper.remove(`${basePath}/orders/unknown`);
+    expect(await peer.instances('orders')).toMatchObject([{ id: 'good' }]);
+  });
+
+  const weights: PayloadCodec<{ weight: number }> = {
+    encode: (payload) => payload,
+    decode: (json) => {
+      const { weight } = json as { weight?: unknown };
+      if (typeof weight !== 'number') throw new Error('it has no weight');
+      return { weight };
+    },
+  };
+});
+
+describe('services of Spring Cloud Zookeeper', () => {
+  test('and ours see each other', async () => {
+    const peer = await java({ payload: 'spring', enabledField: false });
+    const discovery = discover<SpringInstance>({ payload: springPayload });
+    const ours: SpringInstance = { id: 'ours', name: 'orders', metadata: { zone: 'a' } };
+    const theirs: SpringInstance = { id: 'orders-1', name: 'orders', metadata: { zone: 'b' } };
+    const uriSpec = '{scheme}://{address}:{port}';
+    await peer.register({ name: 'orders', id: 'theirs', address: 'java-host', port: 1, spring: theirs, uriSpec });
+    await discovery.register(instanceOf<SpringInstance>({ payload: ours, uriSpec }));
+    expect(await discovery.queryForInstances('orders')).toMatchObject([
+      { id: 'ours', payload: ours },
+      { id: 'theirs', payload: theirs },
+    ]);
+    const payloadClass = 'org.springframework.cloud.zookeeper.discovery.ZookeeperInstance';
+    const found = await peer.instances('orders');
+    expect([...found].sort((a, b) => (a.id < b.id ? -1 : 1))).toMatchObject([
+      { id: 'ours', payload: ours, payloadClass, url: 'http://10.0.0.7:8080' },
+      { id: 'theirs', payload: theirs, payloadClass, url: 'http://java-host:1' },
+    ]);
+  });
+
+  test('cannot read an instance with another payload, but one without any', async () => {
+    const peer = await java({ payload: 'spring' });
+    const discovery = discover();
+    await discovery.register(instanceOf());
+    expect(await peer.instances('orders')).toMatchObject([{ id: 'ours', payload: null }]);
+    await discovery.update(instanceOf({ payload: { zone: 'a' } }));
+    await expect(peer.instances('orders')).rejects.toThrow('Java threw java.lang.ClassCastException');
+  });
+});
+
+/** Registers an instance from a process of its own, with the built code. */
+function registrant({ id, sessionTimeoutMs }: { id: string; sessionTimeoutMs: number }) {
+  const built = (file: string) => JSON.stringify(pathToFileURL(join(packageRoot, 'dist', file)).href);
+  const script = `
+    import { newInstance } from ${built('discovery/services/new-instance.js')};
+    import { ServiceDiscovery } from ${built('discovery/services/service-discovery.js')};
+    import { systemClock as clock, systemRandom as random } from ${built('system.js')};
+    import { openZooKeeper } from ${built('zookeeper/zookeeper-client.js')};
+    const zookeeper = openZooKeeper({ connect: ${JSON.stringify(connect)}, clock, random, sessionTimeoutMs: ${sessionTimeoutMs} });
+    const discovery = new ServiceDiscovery({ zookeeper, clock, random, basePath: ${JSON.stringify(basePath)} });
+    await discovery.register(newInstance({ name: 'orders', id: ${JSON.stringify(id)}, address: 'h', port: 1 }, { clock, random }), { timeoutMs: 20_000 });
+    setInterval(() => {}, 1000);`;
+  return runProcess(process.execPath, ['--input-type=module', '-e', script]);
+}
