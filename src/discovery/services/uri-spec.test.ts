@@ -63,6 +63,11 @@ describe('the URL of an instance', () => {
     ['an IPv6 address in brackets', { address: '::1' }, 'http://[::1]:8080'],
     ['an IPv6 address in the uriSpec', { address: '::1', uriSpec: parseUriSpec('{scheme}://{address}:{port}') }, 'http://[::1]:8080'],
     ['brackets that are there already', { address: '::1', uriSpec: parseUriSpec('http://[{address}]:{port}') }, 'http://[::1]:8080'],
+    [
+      'its port for TLS where the uriSpec names a port that it does not have',
+      { port: undefined, sslPort: 8443, uriSpec: parseUriSpec('{scheme}://{address}:{port}/v1') },
+      'https://10.0.0.7:8443/v1',
+    ],
     ['nothing without an address', { address: undefined }, undefined],
     ['nothing without a port', { port: undefined }, undefined],
   ])('comes of %s', (_, change, expected) => {

@@ -51,14 +51,15 @@ export function buildUri(spec: UriSpec, instance: ServiceInstance, variables: Ur
 
 /**
  * The URL of an instance: what its uriSpec says, else `https` with its sslPort, else `http` with its port. An IPv6 address gets its brackets,
- * which Curator leaves to the uriSpec.
+ * which Curator leaves to the uriSpec; `{port}` of an instance without a port is its sslPort, where Curator has nothing.
  *
  * @returns undefined when the instance tells no address, or no port where there is no uriSpec
  */
 export function instanceUrl(instance: ServiceInstance, variables: UriVariables = {}): string | undefined {
   const { address, port, sslPort, uriSpec } = instance;
   if (uriSpec !== undefined) {
-    const url = buildUri(bracketed(uriSpec, address), instance, variables);
+    // The usual one, with `{port}`, would leave the port of an instance empty that has none but for TLS.
+    const url = buildUri(bracketed(uriSpec, address), instance, { ...(port === undefined && { port: sslPort }), ...variables });
     // One of no parts, which Curator can write, says as much as none.
     if (url !== '') return url;
   }
