@@ -226,7 +226,9 @@ export class LibraryConnection {
     });
     clock.sleep(limitMs, attempt.over.signal).then(
       () => {
-        if (!this.#connected && this.#attempt === attempt) this.#drop(`no session within ${Math.round(limitMs)} ms`);
+        if (this.#connected || this.#attempt !== attempt) return;
+        this.#search.unanswered();
+        this.#drop(`no session within ${Math.round(limitMs)} ms`);
       },
       () => undefined,
     );

@@ -37,8 +37,8 @@ describe('a server with several addresses', () => {
     const { next } = search(['both']);
     const [first, second, third] = [await next(), await next(), await next()];
     expect([first, second]).toEqual([
-      { candidate: { status: 'found', server: { host: 'both', port: 2181 }, address: '::1', limitMs: 1_500 }, tookMs: 0 },
-      { candidate: { status: 'found', server: { host: 'both', port: 2181 }, address: '127.0.0.1', limitMs: 1_500 }, tookMs: 0 },
+      { candidate: { status: 'found', server: { host: 'both', port: 2181 }, address: '::1', limitMs: 500 }, tookMs: 0 },
+      { candidate: { status: 'found', server: { host: 'both', port: 2181 }, address: '127.0.0.1', limitMs: 500 }, tookMs: 0 },
     ]);
     expect(third).toMatchObject({ candidate: { address: '::1' } });
     expect(third.tookMs).toBeGreaterThan(0);
@@ -77,7 +77,27 @@ describe('an attempt', () => {
     [['10.0.0.1'], 9_000, 3_000],
     [['10.0.0.1', '10.0.0.2', '10.0.0.3', '10.0.0.4'], 9_000, 1_000],
     [['10.0.0.1'], 600_000, 5_000],
-  ])('at %j with a session of %i ms has %i ms', async (hosts, sessionTimeoutMs, limitMs) => {
-    expect((await search(hosts, sessionTimeoutMs).next()).candidate).toMatchObject({ limitMs });
+  ])('at %j with a session of %i ms has %i ms at the most', async (hosts, sessionTimeoutMs, limitMs) => {
+    const { of, next } = search(hosts, sessionTimeoutMs);
+    const limits: number[] = [];
+    for (let i = 0; i < 20; i += 1) {
+      limits.push(((await next()).candidate as { limitMs: number }).limitMs);
+      of.unanswered();
+    }
+    expect(Math.max(...limits)).toBe(limitMs);
+    expect(limits.at(-1)).toBe(limitMs);
+  });
+
+  it('is given up soon at first, and has twice the time after each one that was not answered, until there is a session', async () => {
+    const { of, next } = search(['10.0.0.1'], 600_000);
+    const limit = async () => ((await next()).candidate as { limitMs: number }).limitMs;
+    // One that is refused says nothing of how slow they are.
+    expect([await limit(), await limit()]).toEqual([500, 500]);
+    of.unanswered();
+    expect(await limit()).toBe(1_000);
+    of.unanswered();
+    expect(await limit()).toBe(2_000);
+    of.connected();
+    expect(await limit()).toBe(500);
   });
 });

@@ -38,6 +38,8 @@ export class ServerSearch {
   readonly #lastTried = new Map<string, string>();
   /** The server that is up, and its addresses that have not been tried in this turn. */
   #turn: { readonly server: ServerAddress; readonly untried: string[]; readonly limitMs: number } | undefined;
+  /** How many attempts in succession took too long. */
+  #unanswered = 0;
 
   constructor(private readonly options: ServerSearchOptions) {
     this.#rotation = new ServerRotation(options.servers, options.random);
@@ -64,12 +66,19 @@ export class ServerSearch {
     const { server, untried, limitMs } = this.#turn;
     const address = untried.shift() ?? server.host;
     this.#lastTried.set(server.host, address);
-    return { status: 'found', server, address, limitMs };
+    // A server that is just starting may accept a connection and never answer over it, but does over the next one. Whoever is only slow is given more time each time.
+    return { status: 'found', server, address, limitMs: Math.min(limitMs, LEAST_ATTEMPT_MS * 2 ** Math.min(this.#unanswered, 10)) };
+  }
+
+  /** The last attempt took too long, and was given up. */
+  unanswered(): void {
+    this.#unanswered += 1;
   }
 
   /** There is a session: the further addresses are not what to try when the connection is lost. */
   connected(): void {
     this.#turn = undefined;
+    this.#unanswered = 0;
   }
 
   /** The last connection was a good one: the search for the next begins without a pause. */

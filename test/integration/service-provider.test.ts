@@ -13,8 +13,6 @@ import { startZooKeeperProcess, type ZooKeeperProcess } from '../support/zookeep
 const OUTAGE_MS = 30_000;
 /** After the servers answer again, until the cache equals the tree. */
 const CAUGHT_UP_WITHIN_MS = 2_000;
-/** A third of it is how long a server may keep a connecting client waiting, as one does that is just being started. */
-const SESSION_MS = 2_400;
 const BASE = '/services';
 
 interface Scene {
@@ -43,7 +41,7 @@ async function onOwnServer(act: (scene: Scene) => Promise<void>): Promise<void> 
       timeoutMs: 2 * OUTAGE_MS,
     });
   };
-  const cache = new ServiceCache({ zookeeper: open(SESSION_MS), clock: systemClock, basePath: BASE, name: 'orders', payload: jsonPayload });
+  const cache = new ServiceCache({ zookeeper: open(), clock: systemClock, basePath: BASE, name: 'orders', payload: jsonPayload });
   const provider = new ServiceProvider({ source: cache, clock: systemClock, random: systemRandom });
   let told = 0;
   cache.onChange(() => {

@@ -132,7 +132,7 @@ describe('a client', () => {
     expect(client.state).toMatchObject({ status: 'suspended', problem: expect.stringContaining('no answer for 2000 ms') });
     await expect
       .poll(() => client.state, { timeout: 5_000 })
-      .toMatchObject({ problem: expect.stringContaining('no session within 1000 ms') });
+      .toMatchObject({ problem: expect.stringContaining('no session within 500 ms') });
     server.resume();
     await client.whenConnected({ timeoutMs: 3_000 });
     await client.create('/a', '', 'ephemeral');

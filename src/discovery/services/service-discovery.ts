@@ -9,7 +9,7 @@ import { newInstance, type ServiceInstanceInit } from './new-instance.js';
 import { jsonPayload, type PayloadCodec } from './payload-codec.js';
 import { Registrar } from './registrar.js';
 import type { RegistrationEvent, Wish } from './registration-place.js';
-import { ServiceCache, type ServiceCacheOptions } from './service-cache.js';
+import { ServiceCache } from './service-cache.js';
 import { type ServiceCall, ServiceDirectory } from './service-directory.js';
 import type { ServiceInstance } from './service-instance.js';
 import { instancePath } from './service-path.js';
@@ -193,8 +193,12 @@ export class ServiceDiscovery<P = unknown> {
   cache(name: string): ServiceCache<P> {
     this.#registrar.throwIfClosed();
     const { zookeeper, clock } = this.options;
-    const options = { zookeeper, clock, basePath: this.basePath, name, payload: this.#payload, onUnreadable: this.#onUnreadable };
-    const cache = new OwnedCache<P>(options, () => this.#caches.delete(cache));
+    const cache = new ServiceCache<P>({
+      ...{ zookeeper, clock, basePath: this.basePath, name, payload: this.#payload },
+      onUnreadable: this.#onUnreadable,
+      // Is not remembered any longer than it is open.
+      onClose: () => this.#caches.delete(cache),
+    });
     this.#caches.add(cache);
     return cache;
   }
@@ -251,19 +255,4 @@ export class ServiceDiscovery<P = unknown> {
   };
 
   readonly #onUnreadable = (path: string, problem: string): void => this.#emit({ type: 'unreadable', path, problem });
-}
-
-/** Is not remembered any longer than it is open. */
-class OwnedCache<P> extends ServiceCache<P> {
-  constructor(
-    options: ServiceCacheOptions<P>,
-    private readonly onClosed: () => void,
-  ) {
-    super(options);
-  }
-
-  override close(): void {
-    super.close();
-    this.onClosed();
-  }
 }
