@@ -7,7 +7,8 @@ export type NodeLeaseErrorCode =
   | 'LEASE_LOST'
   | 'LEASE_UNREADABLE'
   | 'ZOOKEEPER_FAILED'
-  | 'NO_INSTANCE';
+  | 'NO_INSTANCE'
+  | 'IDS_EXHAUSTED';
 
 /** The base of every error that nodelease throws on purpose. */
 export abstract class NodeLeaseError extends Error {

@@ -11,6 +11,7 @@ import {
   settingsOf,
   ZOOKEEPER_SETTINGS,
 } from './command-settings.js';
+import type { DecodeOptions } from './decode-command.js';
 import type { DiscoveryServeOptions } from './discovery-serve-command.js';
 import { ExitCode } from './exit-codes.js';
 import type { Io } from './io.js';
@@ -154,6 +155,17 @@ export async function runCommandLine(args: readonly string[], io: Io, version: s
       exitCode = await discoveryServeCommand(options, settings, io);
     });
   addSettings(serve, SERVE_SETTINGS);
+
+  addCommand(program, io, 'decode', 'take a unique id apart: its time, its node, its place in the sequence')
+    .argument('<id>', 'the id: decimal, 13 base-32 digits, or 16 hex digits')
+    .option('--width <bits>', 'how many bits a node id had when the id was made, 8 to 16')
+    .option('--layout <name>', 'cluster16, or snowflake (default: cluster16)')
+    .option('--epoch <ms>', 'with --layout snowflake: what the time counts from, in milliseconds since 1970 (default: 1288834974657)')
+    .option('--json', 'one JSON object, on one line')
+    .action(async (text: string, options: DecodeOptions) => {
+      const { decodeCommand } = await import('./decode-command.js');
+      exitCode = decodeCommand(text, options, io);
+    });
 
   addCommand(program, io, 'demo', 'run a local fleet on the embedded store, to see it work')
     .option('--once', 'end when one take-over has been shown')

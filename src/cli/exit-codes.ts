@@ -36,6 +36,7 @@ export function exitCodeOf(error: unknown): number {
     case 'ZOOKEEPER_FAILED':
       return ExitCode.storeUnusable;
     case 'ACQUIRE_TIMEOUT':
+    case 'IDS_EXHAUSTED':
       return ExitCode.acquireTimeout;
     case 'LEASE_LOST':
       return ExitCode.leaseLost;

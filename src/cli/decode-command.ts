@@ -1,0 +1,70 @@
+import { hexPair } from '../discovery/tree-paths.js';
+import { ConfigError } from '../errors.js';
+import { type DecodedId, decodeId } from '../id/decode-id.js';
+import { formatId, parseId } from '../id/id-format.js';
+import { cluster16, type IdLayout, snowflake } from '../id/id-layout.js';
+import { ExitCode } from './exit-codes.js';
+import type { Io } from './io.js';
+import { say } from './store-command.js';
+
+/** The options of `decode`, as they stand on the command line. */
+export interface DecodeOptions {
+  readonly width?: string;
+  readonly layout?: string;
+  readonly epoch?: string;
+  readonly json?: boolean;
+}
+
+/** The id as one line of JSON has it. */
+export interface DecodedIdReport extends Omit<DecodedId, 'timeMs' | 'nodeId'> {
+  /** Decimal, since a number of JavaScript does not hold 64 bits. */
+  readonly id: string;
+  readonly time: string;
+  readonly timeMs: number;
+  readonly nodeId: number | null;
+}
+
+/**
+ * `nodelease decode ID --width W`: takes a unique id apart. Needs no store. Returns the exit code.
+ *
+ * @throws {ConfigError} when it is no id, or the layout none
+ */
+export function decodeCommand(text: string, options: DecodeOptions, io: Pick<Io, 'stdout'>): number {
+  const layout = layoutOf(options);
+  const id = parseId(text);
+  const { timeMs, node, group, index, nodeId, sequence } = decodeId(id, layout);
+  const time = new Date(timeMs).toISOString();
+  if (options.json) {
+    const report: DecodedIdReport = { id: formatId(id, 'decimal'), time, timeMs, node, group, index, nodeId: nodeId ?? null, sequence };
+    io.stdout(`${JSON.stringify(report)}\n`);
+    return ExitCode.ok;
+  }
+  const rows: [string, string][] = [
+    ['time', `${time} (${timeMs} ms)`],
+    ['node id', nodeId === undefined ? `none: ${node} is a number that is not leased` : String(nodeId)],
+    ['group', hexPair(group)],
+    ['index', hexPair(index)],
+    ['sequence', String(sequence)],
+  ];
+  for (const [name, value] of rows) say(io, `${name.padEnd(9)} ${value}`);
+  return ExitCode.ok;
+}
+
+function layoutOf({ layout = 'cluster16', width, epoch }: DecodeOptions): IdLayout {
+  if (layout === 'snowflake') {
+    if (width !== undefined) throw new ConfigError('--width', width, 'no --layout snowflake beside it, which has 10 bits for the node');
+    return epoch === undefined ? snowflake() : snowflake(wholeNumber(epoch, '--epoch', 'milliseconds since 1970'));
+  }
+  if (layout !== 'cluster16') throw new ConfigError('--layout', layout, 'cluster16 or snowflake');
+  if (epoch !== undefined) throw new ConfigError('--epoch', epoch, '--layout snowflake beside it (cluster16 counts from 1970)');
+  // A wrong one would give a wrong node without a word.
+  if (width === undefined) throw new ConfigError('--width', 'none', 'the bits that a node id had when the id was made, 8 to 16');
+  const bits = wholeNumber(width, '--width', 'bits');
+  if (bits < 8 || bits > 16) throw new ConfigError('--width', width, 'a whole number of bits from 8 to 16');
+  return cluster16(bits);
+}
+
+function wholeNumber(text: string, label: string, unit: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw new ConfigError(label, text, `a whole number of ${unit}`);
+  return Number(text);
+}

@@ -1,0 +1,82 @@
+import { ConfigError } from '../errors.js';
+
+/** How an id is written: `decimal` without leading zeros, `base32` as 13 of Crockford's digits, `hex` as 16; the last two sort as the ids do. */
+export type IdFormat = 'decimal' | 'base32' | 'hex';
+
+/** Without I, L, O and U, so that nobody misreads one: https://www.crockford.com/base32.html */
+const DIGITS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
+const BASE32_LENGTH = 13;
+const HEX_LENGTH = 16;
+const MAX_ID = 2n ** 64n - 1n;
+
+/** Writes an id as a text. */
+export function formatId(id: bigint, format: IdFormat): string {
+  switch (format) {
+    case 'decimal':
+      return id.toString();
+    case 'hex':
+      return id.toString(16).padStart(HEX_LENGTH, '0');
+    case 'base32':
+      return base32(id);
+    default:
+      throw new ConfigError('format', format, 'decimal, base32 or hex');
+  }
+}
+
+/**
+ * Reads an id. Digits that do not begin with 0 are decimal, 13 characters else base 32 (in either case; I and L are read as 1, O as 0), 16
+ * else hex.
+ *
+ * @param format the one it is written in. @default as described
+ * @throws {ConfigError} when it is no id
+ */
+export function parseId(text: string, format?: IdFormat): bigint {
+  const id = read(text.trim(), format);
+  if (id === undefined || id > MAX_ID) {
+    throw new ConfigError(
+      'id',
+      text.length > 80 ? `${text.slice(0, 80)}…` : text,
+      'a 64-bit id: decimal, 13 base-32 digits, or 16 hex digits',
+    );
+  }
+  return id;
+}
+
+function read(text: string, format: IdFormat | undefined): bigint | undefined {
+  switch (format ?? guess(text)) {
+    case 'decimal':
+      return /^\d{1,20}$/.test(text) ? BigInt(text) : undefined;
+    case 'hex':
+      return /^[0-9a-f]{16}$/i.test(text) ? BigInt(`0x${text}`) : undefined;
+    case 'base32':
+      return text.length === BASE32_LENGTH ? fromBase32(text) : undefined;
+    default:
+      return undefined;
+  }
+}
+
+function guess(text: string): IdFormat | undefined {
+  if (/^(?:0|[1-9]\d*)$/.test(text)) return 'decimal';
+  if (text.length === BASE32_LENGTH) return 'base32';
+  return text.length === HEX_LENGTH ? 'hex' : undefined;
+}
+
+function base32(id: bigint): string {
+  let rest = id;
+  let text = '';
+  for (let i = 0; i < BASE32_LENGTH; i += 1) {
+    text = `${DIGITS[Number(rest & 31n)]}${text}`;
+    rest >>= 5n;
+  }
+  return text;
+}
+
+function fromBase32(text: string): bigint | undefined {
+  let id = 0n;
+  for (const character of text.toUpperCase().replace(/[IL]/g, '1').replaceAll('O', '0')) {
+    const digit = DIGITS.indexOf(character);
+    if (digit < 0) return undefined;
+    id = (id << 5n) | BigInt(digit);
+  }
+  return id;
+}

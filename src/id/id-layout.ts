@@ -1,0 +1,94 @@
+import { ConfigError } from '../errors.js';
+
+/**
+ * What the 64 bits of a unique id mean: a time in milliseconds on top, below it a sequence number and a node's number, in either order.
+ * Ids of one node compare as their times do.
+ */
+export interface IdLayout {
+  /** For people. */
+  readonly name: string;
+  /** What the time counts from, in milliseconds since the Unix epoch. */
+  readonly epochMs: number;
+  readonly timeBits: number;
+  readonly sequenceBits: number;
+  readonly nodeBits: number;
+  /** Which of the two stands in the lowest bits. */
+  readonly lowest: 'node' | 'sequence';
+}
+
+/** What may be said of a layout of one's own; its bits are 63 or 64 together. */
+export interface IdLayoutOptions {
+  /** @default 'custom' */
+  readonly name?: string;
+  /** 0 … 2^48 - 1. @default 0 */
+  readonly epochMs?: number;
+  /** 34 … 48. */
+  readonly timeBits: number;
+  /** 0 … 22. */
+  readonly sequenceBits: number;
+  /** 1 … 16. */
+  readonly nodeBits: number;
+  /** @default 'sequence' */
+  readonly lowest?: 'node' | 'sequence';
+}
+
+/** Where Twitter's ids begin: 2010-11-04T01:42:54.657Z. */
+export const TWITTER_EPOCH_MS = 1_288_834_974_657;
+
+const MAX_TIME = 2 ** 48;
+
+/**
+ * The default layout (DESIGN 6): 48 bits of time since the Unix epoch, below them the sequence, in the lowest bits the cluster node id.
+ * All nodes whose ids meet need the same width: where two differ, the upper bits of one's node id are another's sequence.
+ *
+ * @param width the bits of a cluster node id, 8 … 16; what is left of 16 is the sequence
+ * @throws {ConfigError} when there is no such width
+ */
+export function cluster16(width: number): IdLayout {
+  checkBits('width', width, 8, 16);
+  return idLayout({ name: 'cluster16', timeBits: 48, sequenceBits: 16 - width, nodeBits: width, lowest: 'node' });
+}
+
+/**
+ * Twitter's layout: 41 bits of time, enough for 69 years from the epoch, 10 of the node, 12 of the sequence. The highest bit is 0.
+ *
+ * @param epochMs what the time counts from, in milliseconds since the Unix epoch; the same for every generator of a system, for ever
+ * @throws {ConfigError} when the epoch is none
+ */
+export function snowflake(epochMs: number = TWITTER_EPOCH_MS): IdLayout {
+  return idLayout({ name: 'snowflake', epochMs, timeBits: 41, nodeBits: 10, sequenceBits: 12 });
+}
+
+/**
+ * A layout of one's own.
+ *
+ * @throws {ConfigError} that names the field which is out of range, or the sum of the bits
+ */
+export function idLayout(options: IdLayoutOptions): IdLayout {
+  const { name = 'custom', epochMs = 0, timeBits, sequenceBits, nodeBits, lowest = 'sequence' } = options;
+  checkBits('layout.timeBits', timeBits, 34, 48);
+  checkBits('layout.sequenceBits', sequenceBits, 0, 22);
+  checkBits('layout.nodeBits', nodeBits, 1, 16);
+  const sum = timeBits + sequenceBits + nodeBits;
+  if (sum !== 63 && sum !== 64) {
+    throw new ConfigError(
+      'layout',
+      `${timeBits} + ${sequenceBits} + ${nodeBits} = ${sum}`,
+      'bits of time, sequence and node that make 63 or 64',
+    );
+  }
+  if (!Number.isSafeInteger(epochMs) || epochMs < 0 || epochMs >= MAX_TIME) {
+    throw new ConfigError('layout.epochMs', epochMs, `whole milliseconds since the Unix epoch, 0 to ${MAX_TIME - 1}`);
+  }
+  if (lowest !== 'node' && lowest !== 'sequence') throw new ConfigError('layout.lowest', lowest, "'node' or 'sequence'");
+  return { name, epochMs, timeBits, sequenceBits, nodeBits, lowest };
+}
+
+/** How many ids a layout has for each millisecond of a node's. */
+export function idsPerMs({ sequenceBits }: IdLayout): number {
+  return 2 ** sequenceBits;
+}
+
+function checkBits(label: string, bits: number, least: number, most: number): void {
+  if (!Number.isInteger(bits) || bits < least || bits > most) throw new ConfigError(label, bits, `a whole number from ${least} to ${most}`);
+}

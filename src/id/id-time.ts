@@ -1,0 +1,20 @@
+/**
+ * The time that a generator stamps its ids with, and its bounds. That ids are unique rests on the bounds alone: whoever else has the same
+ * node's number stamps outside of them.
+ */
+export interface IdTime {
+  /** Now, in milliseconds since the Unix epoch. It may step either way: ids never go back. */
+  now(): number;
+
+  /** Ids are stamped later than this, in milliseconds since the Unix epoch. */
+  readonly after: number;
+
+  /** Ids are stamped earlier than this, in milliseconds since the Unix epoch. It may grow, and never shrinks. */
+  before(): number;
+
+  /** @throws when no ids may be made any more */
+  check(): void;
+
+  /** Aborts when no ids may be made any more, where somebody hears of it. */
+  readonly signal?: AbortSignal | undefined;
+}

@@ -1,0 +1,37 @@
+import type { Clock } from '../clock.js';
+import { ConfigError } from '../errors.js';
+import { clusterNodeIdOf } from './cluster-node-id.js';
+import type { IdLayout } from './id-layout.js';
+import { UniqueIdGenerator } from './unique-id-generator.js';
+
+export interface StandaloneIdsOptions {
+  /** The node id, as a lease would give it: 0 … 65527. */
+  readonly nodeId: number;
+  /** That of all nodes whose ids meet, the width included: 8 bits have room for the node ids up to 247, 16 for all. */
+  readonly layout: IdLayout;
+  readonly clock: Pick<Clock, 'now' | 'sleep'>;
+  /** What of the past may still be used for a burst, in milliseconds, 0 … 3600000. @default 4000 */
+  readonly lagMs?: number | undefined;
+}
+
+/**
+ * A generator without a lease, for a node id that somebody else sees to: the same ids by the same methods, but their uniqueness rests on the
+ * wall clock, and on nobody else having the node id.
+ *
+ * Ids are stamped later than the moment in which this was called, and never ahead of the clock; so a process that is started again repeats none
+ * of its predecessor's ids *as long as the host's clock does not go back between the two*, by NTP, by hand, or by a move to another host. While one
+ * process lives its ids never repeat, whatever the clock does. Directly after the start a burst has only the milliseconds since then.
+ *
+ * @throws {ConfigError} when the node id is none, or too large for the layout
+ */
+export function standaloneIds({ nodeId, layout, clock, lagMs = 4_000 }: StandaloneIdsOptions): UniqueIdGenerator {
+  const node = clusterNodeIdOf(nodeId);
+  const startedAt = clock.now();
+  if (!(startedAt > 0)) throw new ConfigError('clock', startedAt, 'a time after the year 1970');
+  return new UniqueIdGenerator({
+    ...{ layout, node, clock },
+    // Never ahead of the clock: what is stamped with a time to come would be stamped again by a successor.
+    ...{ lagMs, advanceMs: lagMs },
+    time: { now: () => clock.now(), after: Math.floor(startedAt), before: () => Number.POSITIVE_INFINITY, check: () => undefined },
+  });
+}

@@ -1,0 +1,244 @@
+import { describe, expect, it } from 'vitest';
+import { VirtualClock } from '../../test/support/virtual-clock.js';
+import { ConfigError } from '../errors.js';
+import { IdsExhaustedError } from './id-error.js';
+import { cluster16, type IdLayout, idLayout, snowflake } from './id-layout.js';
+import type { IdTime } from './id-time.js';
+import { UniqueIdGenerator, type UniqueIdGeneratorOptions } from './unique-id-generator.js';
+
+const NODE = 0x0143;
+
+/** A generator on a clock that stands still until it is moved, with bounds that can be moved too. */
+function generator(options: Partial<UniqueIdGeneratorOptions> & { readonly bounds?: { after?: number; before?: number } } = {}) {
+  const clock = new VirtualClock();
+  const bounds = { after: 0, before: Number.POSITIVE_INFINITY, ...options.bounds };
+  const ending = new AbortController();
+  const time: IdTime = {
+    now: () => clock.now(),
+    get after() {
+      return bounds.after;
+    },
+    before: () => bounds.before,
+    check: () => ending.signal.throwIfAborted(),
+    signal: ending.signal,
+  };
+  const { bounds: _, ...rest } = options;
+  return { clock, bounds, ending, ids: new UniqueIdGenerator({ layout: cluster16(9), node: NODE, time, clock, ...rest }) };
+}
+
+/** Everything that there is until it is exhausted. */
+function drain(ids: UniqueIdGenerator, most = 10_000_000): bigint[] {
+  const all: bigint[] = [];
+  try {
+    while (all.length < most) all.push(ids.next());
+  } catch (error) {
+    if (!(error instanceof IdsExhaustedError)) throw error;
+  }
+  return all;
+}
+
+const LAYOUTS: readonly IdLayout[] = [
+  cluster16(9),
+  cluster16(12),
+  cluster16(16),
+  snowflake(),
+  idLayout({ timeBits: 42, sequenceBits: 10, nodeBits: 11, lowest: 'node', epochMs: 1_600_000_000_000 }),
+  idLayout({ timeBits: 48, sequenceBits: 0, nodeBits: 16 }),
+];
+
+describe.each(LAYOUTS)('the ids of layout $name $timeBits/$sequenceBits/$nodeBits', (layout) => {
+  it('strictly increase, in bursts and between them, and tell their node', async () => {
+    const { clock, ids } = generator({ layout, advanceMs: 50 });
+    let last = -1n;
+    for (let burst = 0; burst < 20; burst += 1) {
+      const made = drain(ids, 20_000);
+      for (const id of made) {
+        if (id <= last) expect.fail(`${id} after ${last}`);
+        last = id;
+      }
+      const { node, nodeId } = ids.decode(last);
+      expect([node, nodeId]).toEqual([NODE, NODE - 8]);
+      await clock.advance(7);
+    }
+  });
+
+  it('use every place of every millisecond in a burst, once', () => {
+    const { clock, ids } = generator({ layout, lagMs: 40, advanceMs: 30 });
+    const made = drain(ids);
+    expect(made).toHaveLength(31 * 2 ** layout.sequenceBits);
+    expect(new Set(made).size).toBe(made.length);
+    expect(ids.decode(made[0] as bigint).timeMs).toBe(clock.now() - 40);
+    expect(ids.decode(made.at(-1) as bigint)).toMatchObject({ timeMs: clock.now() - 10, sequence: 2 ** layout.sequenceBits - 1 });
+  });
+
+  it('are the same ones whether they are made one by one or filled into an array', () => {
+    const one = generator({ layout, advanceMs: 2_000 });
+    const many = generator({ layout, advanceMs: 2_000 });
+    const target = new BigUint64Array(2_010);
+    for (let round = 0; round < 3; round += 1) {
+      many.ids.fill(target, 10, 600 + round);
+      expect([...target.subarray(10, 610 + round)]).toEqual(Array.from({ length: 600 + round }, () => one.ids.next()));
+      expect(target.subarray(0, 10).every((id) => id === 0n)).toBe(true);
+    }
+  });
+});
+
+describe('the time in an id', () => {
+  it('lags by the stated time while few ids are made, however long one waits between them', async () => {
+    const { clock, ids } = generator();
+    for (const waitMs of [0, 1, 5_000, 90, 3_600_000, 150]) {
+      await clock.advance(waitMs);
+      const { timeMs } = ids.decode(ids.next());
+      expect(clock.now() - timeMs).toBeGreaterThanOrEqual(4_000);
+      expect(clock.now() - timeMs).toBeLessThanOrEqual(4_100);
+    }
+  });
+
+  it('runs ahead by the stated time in a burst, and no further', () => {
+    const { clock, ids } = generator({ lagMs: 4_000, advanceMs: 8_000 });
+    const last = drain(ids).at(-1) as bigint;
+    expect(ids.decode(last).timeMs).toBe(clock.now() + 4_000);
+  });
+
+  it('does not go back when the clock does', async () => {
+    const { clock, ids } = generator();
+    const before = ids.next();
+    clock.wallOffset -= 86_400_000;
+    await clock.advance(200);
+    expect(() => ids.next()).toThrow(IdsExhaustedError);
+    clock.wallOffset += 86_400_000;
+    expect(ids.next()).toBeGreaterThan(before);
+  });
+});
+
+describe('the bounds of the time', () => {
+  it('are kept: later than what others may have stamped, even where the clock is behind that', () => {
+    const { clock, bounds, ids } = generator();
+    bounds.after = clock.now() + 2_000;
+    expect(ids.decode(ids.next()).timeMs).toBe(clock.now() + 2_001);
+  });
+
+  it('are kept: nothing is stamped at the end of the lease or past it', async () => {
+    const { clock, bounds, ids } = generator();
+    bounds.before = clock.now() + 100;
+    const last = drain(ids).at(-1) as bigint;
+    expect(ids.decode(last)).toMatchObject({ timeMs: clock.now() + 99, sequence: 127 });
+    bounds.before += 1;
+    expect(drain(ids)).toHaveLength(128);
+    await clock.advance(200);
+    expect(() => ids.next()).toThrow('past the end of the lease');
+  });
+
+  it('leave no id where they cross', () => {
+    const { clock, bounds, ids } = generator();
+    bounds.after = clock.now() + 10;
+    bounds.before = clock.now() + 11;
+    expect(drain(ids)).toEqual([]);
+    bounds.before = clock.now() + 12;
+    expect(drain(ids)).toHaveLength(128);
+  });
+
+  it('end with the layout: a time that it has no bits for is never cut off', async () => {
+    const clock = new VirtualClock();
+    const layout = idLayout({ timeBits: 40, sequenceBits: 12, nodeBits: 12, epochMs: clock.now() - 2 ** 40 + 10 });
+    const { ids } = generator({ layout, lagMs: 0, advanceMs: 50 });
+    expect(drain(ids)).toHaveLength(10 * 4_096);
+    expect(() => ids.next()).toThrow('the 40 bits of time of layout custom are used up');
+  });
+});
+
+describe('when nothing is left', () => {
+  it('says for how long, and is right', async () => {
+    const { clock, ids } = generator({ lagMs: 0, advanceMs: 5 });
+    const made = drain(ids).length;
+    await clock.advance(0);
+    const refused = catching(() => ids.next());
+    expect(refused).toMatchObject({ code: 'IDS_EXHAUSTED', waitMs: 1, filled: 0 });
+    await clock.advance(refused.waitMs);
+    expect(drain(ids)).toHaveLength(made / 6);
+  });
+
+  it('waits, where it is asked to', async () => {
+    const { clock, ids } = generator({ lagMs: 0, advanceMs: 0 });
+    const last = drain(ids).at(-1) as bigint;
+    const next = ids.nextAsync();
+    await clock.advance(1);
+    expect(await next).toBeGreaterThan(last);
+    drain(ids);
+    const giving = new AbortController();
+    const given = expect(ids.nextAsync(giving.signal)).rejects.toThrow('enough');
+    giving.abort(new Error('enough'));
+    await given;
+  });
+
+  it('tells how far an array was filled, and goes on from there', async () => {
+    const { clock, ids } = generator({ lagMs: 0, advanceMs: 0 });
+    const target = new BigUint64Array(300);
+    const refused = catching(() => ids.fill(target, 5));
+    expect(refused.filled).toBe(128);
+    expect(target.findIndex((id, index) => index >= 5 && id === 0n)).toBe(133);
+    await clock.advance(1);
+    expect(ids.next()).toBeGreaterThan(target[132] as bigint);
+  });
+});
+
+describe('when the lease is lost', () => {
+  it('throws what the loss was, at once, in the middle of a run too', async () => {
+    const { ids, ending } = generator();
+    ids.next();
+    ending.abort(new Error('lost'));
+    expect(() => ids.next()).toThrow('lost');
+    expect(() => ids.fill(new BigUint64Array(1))).toThrow('lost');
+    await expect(ids.nextAsync()).rejects.toThrow('lost');
+  });
+});
+
+describe('a generator', () => {
+  it.each([
+    [{ node: 512 }, 'node: expected a whole number from 0 to 511, since layout cluster16 has 9 bits for it, got 512'],
+    [{ node: -1 }, 'node: expected a whole number from 0 to 511'],
+    [{ node: 1.5 }, 'node: expected a whole number from 0 to 511'],
+    [{ lagMs: -1 }, 'lagMs: expected a number of milliseconds from 0 to 3600000, got -1'],
+    [{ advanceMs: Number.NaN }, 'advanceMs: expected a number of milliseconds'],
+  ])('is refused with %j', (options, message) => {
+    expect(() => generator(options)).toThrow(message);
+    expect(() => generator(options)).toThrow(ConfigError);
+  });
+
+  it('writes nothing into an array that has no room', () => {
+    const { ids } = generator();
+    const target = new BigUint64Array(4);
+    for (const [offset, count] of [
+      [5, 0],
+      [0, 5],
+      [2, 3],
+      [-1, 1],
+      [0, -1],
+      [0.5, 1],
+      [0, Number.NaN],
+    ] as const) {
+      expect(() => ids.fill(target, offset, count)).toThrow(ConfigError);
+    }
+    expect([...target]).toEqual([0n, 0n, 0n, 0n]);
+    ids.fill(target, 4);
+    ids.fill(target, 1, 2);
+    expect([...target].map((id) => id > 0n)).toEqual([false, true, true, false]);
+  });
+
+  it('writes into a part of a buffer without touching the rest', () => {
+    const { ids } = generator();
+    const whole = new BigUint64Array(8).fill(7n);
+    ids.fill(new BigUint64Array(whole.buffer, 16, 3));
+    expect([...whole].map((id) => id === 7n)).toEqual([true, true, false, false, false, true, true, true]);
+  });
+});
+
+function catching(run: () => unknown): IdsExhaustedError {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof IdsExhaustedError) return error;
+    throw error;
+  }
+  throw new Error('nothing was refused');
+}
