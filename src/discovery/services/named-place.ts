@@ -2,7 +2,7 @@ import type { Znode } from '../../zookeeper/zookeeper.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
 import type { ReconcileCall } from '../reconcile-loop.js';
 import { catchUp, isNotApplied, OwnData, ownerOf, type PlaceContext, type RegistrationPlace, type Wish } from './registration-place.js';
-import { replacing } from './service-write.js';
+import { replacementVersion, replacing } from './service-write.js';
 
 /** The znode that is known to be ours, by the transaction that made it. */
 interface Own {
@@ -14,6 +14,10 @@ interface Own {
 interface Made {
   readonly data: string;
   readonly owner: string | undefined;
+  /** Of the data, as long as nobody changes them. */
+  readonly version: number;
+  /** The claim that it makes good. */
+  readonly claim: number;
   /** Whether the server said so. */
   readonly certain: boolean;
 }
@@ -23,10 +27,16 @@ interface Made {
  *
  * Whose a znode is says the transaction that made it, since two registrants may share a session. The last one to register has the place: it
  * replaces what stands there, once; the others leave it alone from then on, so that they never fight over it.
+ *
+ * A znode whose number is not known yet is taken for ours by its session, its data and their never having been changed. Not guaranteed: that a
+ * persistent one is recognised whose data somebody changes before our first look at it. Where it is still wanted, it is replaced if its
+ * making was answered, and left alone if not; where it is not wanted any more, it is left, and stays until somebody removes it.
  */
 export class NamedPlace implements RegistrationPlace {
   #blockedBy: string | undefined;
-  #claims = true;
+  /** How many claims there have been, and how many of them are made good. */
+  #claimed = 1;
+  #fulfilled = 0;
   #own: Own | undefined;
   #made: Made | undefined;
   readonly #data = new OwnData();
@@ -47,34 +57,34 @@ export class NamedPlace implements RegistrationPlace {
   }
 
   claim(): void {
-    this.#claims = true;
+    this.#claimed += 1;
   }
 
   async establish(wish: Wish, call: ReconcileCall): Promise<boolean> {
-    const znode = await this.context.zookeeper.read(this.path, call);
-    this.#recognise(znode);
-    if (znode === undefined) return this.#make(wish, call);
+    // One that is made from here on goes with a later wish, and outlives what is done for this one.
+    const claim = this.#claimed;
+    const znode = await this.#look(call);
+    if (znode === undefined) return this.#make(wish, claim, call);
     const { createdZxid, owner } = znode.stat;
-    if (createdZxid === this.#own?.createdZxid && owner === ownerOf(wish, call.sessionId)) {
-      this.#claims = false;
+    const isOwn = createdZxid === this.#own?.createdZxid;
+    if (isOwn && owner === ownerOf(wish, call.sessionId)) {
+      this.#fulfil(claim);
       this.#blockedBy = undefined;
       if (znode.data.toString('utf8') !== wish.data) return this.#overwrite(znode, wish, call);
       this.#data.confirm(wish.data);
       return true;
     }
-    if (this.#claims || this.#isLeftover(owner, call.sessionId)) return this.#replace(znode, wish, call);
+    // Our own may be of another type, or of an earlier session, in whose name it stands until the servers have ended it.
+    if (isOwn || this.#claims) return this.#replace(znode, wish, claim, call);
     this.#yield(znode);
     return true;
   }
 
   async clear(call: ReconcileCall): Promise<boolean> {
-    const { zookeeper } = this.context;
-    if (this.#made?.certain === false) await catchUp(zookeeper, this.path, call);
-    const znode = await zookeeper.read(this.path, call);
-    this.#recognise(znode);
+    const znode = await this.#look(call);
     if (znode === undefined || !this.#isOurs(znode)) return true;
     try {
-      await zookeeper.remove(this.path, znode.stat.version, call);
+      await this.context.zookeeper.remove(this.path, znode.stat.version, call);
       return true;
     } catch (error) {
       if (isFault(error, 'bad-version')) return false;
@@ -89,18 +99,38 @@ export class NamedPlace implements RegistrationPlace {
     return createdZxid === this.#own?.createdZxid && owner === ownerOf(wish, sessionId) && znode.data.toString('utf8') === wish.data;
   }
 
+  get #claims(): boolean {
+    return this.#claimed > this.#fulfilled;
+  }
+
+  #fulfil(claim: number): void {
+    this.#fulfilled = Math.max(this.#fulfilled, claim);
+  }
+
+  /** What stands there. No answer is outstanding then: what may have been made either stands there, or is gone, or will never be. */
+  async #look(call: ReconcileCall): Promise<Znode | undefined> {
+    const { zookeeper } = this.context;
+    if (this.#made?.certain === false) await catchUp(zookeeper, this.path, call);
+    const znode = await zookeeper.read(this.path, call);
+    this.#recognise(znode);
+    return znode;
+  }
+
   /** Finds out whether what stands there is what we have made, or may have. */
   #recognise(znode: Znode | undefined): void {
     const made = this.#made;
-    if (made === undefined || znode === undefined || znode.stat.owner !== made.owner) return;
+    if (made === undefined || znode === undefined) return;
     const { createdZxid, owner, version } = znode.stat;
-    if (version === 0 && znode.data.toString('utf8') === made.data) {
+    // The one before still stands, so none was made in its place.
+    if (createdZxid === this.#own?.createdZxid) this.#made = undefined;
+    else if (owner !== made.owner) return;
+    else if (version === made.version && znode.data.toString('utf8') === made.data) {
       this.#made = undefined;
       this.#own = { createdZxid, owner };
-      this.#claims = false;
-    } else if (made.certain && version > 0) {
+      this.#fulfil(made.claim);
+    } else if (version > made.version && (made.certain || owner !== undefined)) {
       // Somebody was quicker than our look: ours overwritten, or another's? A new one in its place can be told.
-      this.#claims = true;
+      this.#fulfilled = this.#claimed - 1;
     }
   }
 
@@ -109,46 +139,46 @@ export class NamedPlace implements RegistrationPlace {
    * will make his again. A persistent one in that case is left, since nobody may be there to do so.
    */
   #isOurs({ stat: { createdZxid, owner, version } }: Znode): boolean {
-    return createdZxid === this.#own?.createdZxid || (owner !== undefined && owner === this.#made?.owner && version > 0);
+    return createdZxid === this.#own?.createdZxid || (owner !== undefined && owner === this.#made?.owner && version > this.#made.version);
   }
 
-  /** Whether it was made in an earlier session of ours, in whose name it stands until the servers have ended it. */
-  #isLeftover(owner: string | undefined, sessionId: string): boolean {
-    return owner !== undefined && owner !== sessionId && this.context.sessions.has(owner);
-  }
-
-  async #make(wish: Wish, call: ReconcileCall): Promise<boolean> {
+  async #make(wish: Wish, claim: number, call: ReconcileCall): Promise<boolean> {
     const { zookeeper, emit } = this.context;
     const owner = ownerOf(wish, call.sessionId);
     const removed = this.#own !== undefined && (this.#own.owner === undefined || this.#own.owner === owner);
-    const made = await this.#write(wish, owner, () => zookeeper.createWithParents(this.path, wish.data, wish.mode, call));
+    const made = await this.#write(wish, { owner, version: 0, claim }, () =>
+      zookeeper.createWithParents(this.path, wish.data, wish.mode, call),
+    );
     if (made && removed) emit({ type: 'restored', path: this.path, problem: 'was removed' });
     return false;
   }
 
-  async #replace(znode: Znode, wish: Wish, call: ReconcileCall): Promise<boolean> {
+  async #replace(znode: Znode, wish: Wish, claim: number, call: ReconcileCall): Promise<boolean> {
+    const owner = ownerOf(wish, call.sessionId);
     const operations = replacing(this.path, znode.stat.version, wish.data, wish.mode);
-    await this.#write(wish, ownerOf(wish, call.sessionId), () => this.context.zookeeper.multi(operations, call));
+    await this.#write(wish, { owner, version: replacementVersion(znode.stat.version), claim }, () =>
+      this.context.zookeeper.multi(operations, call),
+    );
     return false;
   }
 
   /** Makes a znode of ours. It has to be looked at afterwards in any case. */
-  async #write(wish: Wish, owner: string | undefined, write: () => Promise<unknown>): Promise<boolean> {
+  async #write({ data }: Wish, by: Omit<Made, 'data' | 'certain'>, write: () => Promise<unknown>): Promise<boolean> {
     this.context.guard.check(this.path);
     const before = this.#made;
-    this.#made = { data: wish.data, owner, certain: false };
-    this.#data.attempt(wish.data);
+    this.#made = { ...by, data, certain: false };
+    this.#data.attempt(data);
     try {
       await write();
     } catch (error) {
-      // The one before may still turn out to have been made.
+      // Somebody was quicker, maybe to overwrite the one before.
       if (isNotApplied(error)) this.#made = before;
       if (isFault(error, 'node-exists', 'no-node', 'bad-version')) return false;
       throw error;
     }
-    this.#made = { data: wish.data, owner, certain: true };
+    this.#made = { ...by, data, certain: true };
     this.#own = undefined;
-    this.#claims = false;
+    this.#fulfil(by.claim);
     this.#blockedBy = undefined;
     return true;
   }

@@ -15,13 +15,9 @@ export interface RegistrarOptions {
   readonly emit: (event: ReconcileEvent | RegistrationEvent) => void;
 }
 
-/** How many sessions are remembered: what an earlier one left behind is gone after its time-out. */
-const MOST_SESSIONS = 32;
-
 /** All that one process has registered, and the loop that keeps it standing in ZooKeeper. */
 export class Registrar {
   readonly #registrations = new Map<string, Registration>();
-  readonly #sessions = new Set<string>();
   readonly #forgetSession: () => void;
   readonly #loop: ReconcileLoop<Registration>;
   #withdrawn = false;
@@ -30,8 +26,6 @@ export class Registrar {
 
   constructor(private readonly options: RegistrarOptions) {
     const { zookeeper, clock, random, emit } = options;
-    this.#onSession(zookeeper.state);
-    // Before the loop hears of a session it has to be known as ours.
     this.#forgetSession = zookeeper.onState((state) => this.#onSession(state));
     this.#loop = new ReconcileLoop({
       ...{ zookeeper, clock, random, name: 'the service discovery', onEvent: emit },
@@ -62,7 +56,7 @@ export class Registrar {
     }
     const { zookeeper, clock, lease, emit } = this.options;
     const registration: Registration = new Registration(wish, {
-      ...{ zookeeper, clock, lease, emit, sessions: this.#sessions },
+      ...{ zookeeper, clock, lease, emit },
       onTouched: () => this.#loop.touched(registration),
       onGone: () => {
         this.#registrations.delete(wish.path);
@@ -115,11 +109,5 @@ export class Registrar {
 
   #onSession(state: SessionState): void {
     if (state.status === 'closed') for (const registration of this.#registrations.values()) registration.close();
-    if (state.status !== 'connected') return;
-    // In their order, the present one last.
-    this.#sessions.delete(state.sessionId);
-    this.#sessions.add(state.sessionId);
-    const [oldest] = this.#sessions;
-    if (this.#sessions.size > MOST_SESSIONS && oldest !== undefined) this.#sessions.delete(oldest);
   }
 }

@@ -27,8 +27,6 @@ export type RegistrationEvent =
 /** What places need to know and use. */
 export interface PlaceContext {
   readonly zookeeper: ZooKeeper;
-  /** The sessions that this registrant has had, the present one among them. */
-  readonly sessions: ReadonlySet<string>;
   readonly guard: WriteGuard;
   readonly emit: (event: RegistrationEvent) => void;
 }

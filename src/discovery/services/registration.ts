@@ -5,7 +5,15 @@ import type { Watch, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import type { ReconcileCall, Reconciled } from '../reconcile-loop.js';
 import { NamedPlace } from './named-place.js';
 import { NumberedPlace } from './numbered-place.js';
-import { busy, type PlaceContext, type RegistrationEvent, type RegistrationPlace, type Wish, WriteGuard } from './registration-place.js';
+import {
+  busy,
+  catchUp,
+  type PlaceContext,
+  type RegistrationEvent,
+  type RegistrationPlace,
+  type Wish,
+  WriteGuard,
+} from './registration-place.js';
 import { RegistrationWaiters } from './registration-waiters.js';
 import type { ServiceCall } from './service-directory.js';
 
@@ -13,8 +21,6 @@ export interface RegistrationOptions {
   readonly zookeeper: ZooKeeper;
   readonly clock: Clock;
   readonly lease: Pick<Lease, 'isValid'> | undefined;
-  /** The sessions that the registrant has had, the present one among them. */
-  readonly sessions: ReadonlySet<string>;
   readonly emit: (event: RegistrationEvent) => void;
   /** It has to be settled. */
   readonly onTouched: () => void;
@@ -45,8 +51,8 @@ export class Registration implements Reconciled {
     wish: Wish,
     private readonly options: RegistrationOptions,
   ) {
-    const { zookeeper, clock, lease, sessions, emit } = options;
-    this.#context = { zookeeper, sessions, emit, guard: new WriteGuard({ clock, lease }) };
+    const { zookeeper, clock, lease, emit } = options;
+    this.#context = { zookeeper, emit, guard: new WriteGuard({ clock, lease }) };
     this.#waiters = new RegistrationWaiters(clock);
     this.#wish = wish;
     this.#place = this.#placeFor(wish);
@@ -102,10 +108,11 @@ export class Registration implements Reconciled {
 
   /** Goes a step towards what is wanted, and no further before something changes. */
   async settle(call: ReconcileCall): Promise<void> {
+    // Its turn may come after its end: it has no part any more in what is registered by its path.
+    if (this.#ended) return;
     this.#begun = true;
-    if (this.#sessionId !== call.sessionId) this.#context.guard.reset();
-    this.#sessionId = call.sessionId;
     try {
+      await this.#enter(call);
       await this.#settle(call);
       this.#failure = undefined;
     } catch (error) {
@@ -118,6 +125,14 @@ export class Registration implements Reconciled {
   close(): void {
     this.#watch?.watch.close();
     this.#waiters.fail(this.path, 'closed', 'the service discovery has been closed');
+  }
+
+  /** Makes sure in a new session that its server knows of all that was done in the one before. */
+  async #enter(call: ReconcileCall): Promise<void> {
+    if (this.#sessionId === call.sessionId) return;
+    this.#context.guard.reset();
+    if (this.#sessionId !== undefined) await catchUp(this.options.zookeeper, this.path, call);
+    this.#sessionId = call.sessionId;
   }
 
   async #settle(call: ReconcileCall): Promise<void> {
