@@ -1,6 +1,7 @@
 import { Hono } from 'hono';
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../test/support/virtual-clock.js';
+import type { ServiceCall } from '../discovery/services/service-directory.js';
 import type { ServiceInstance } from '../discovery/services/service-instance.js';
 import { ZooKeeperError, type ZooKeeperFault } from '../zookeeper/zookeeper-error.js';
 import { type DiscoveryAppOptions, discoveryApp } from './discovery-app.js';
@@ -32,15 +33,18 @@ const JSON_OF_ORDERS = {
 class FakeDirectory {
   failure: unknown;
   readonly asked: unknown[][] = [];
+  readonly calls: ServiceCall[] = [];
 
-  names = async () => this.#answer(['names'], ['billing', 'orders']);
-  instances = async (name: string) => this.#answer(['instances', name], name === 'orders' ? [ORDERS] : []);
-  instance = async (name: string, id: string) => this.#answer(['instance', name, id], name === 'orders' && id === '1' ? ORDERS : undefined);
-  write = async (instance: ServiceInstance) => this.#answer(['write', instance], '/services/orders/1');
-  remove = async (name: string, id: string) => this.#answer(['remove', name, id], true);
+  names = async (call?: ServiceCall) => this.#answer(['names'], ['billing', 'orders'], call);
+  instances = async (name: string, call?: ServiceCall) => this.#answer(['instances', name], name === 'orders' ? [ORDERS] : [], call);
+  instance = async (name: string, id: string, call?: ServiceCall) =>
+    this.#answer(['instance', name, id], name === 'orders' && id === '1' ? ORDERS : undefined, call);
+  write = async (instance: ServiceInstance, call?: ServiceCall) => this.#answer(['write', instance], '/services/orders/1', call);
+  remove = async (name: string, id: string, call?: ServiceCall) => this.#answer(['remove', name, id], true, call);
 
-  #answer<T>(asked: unknown[], answer: T): T {
+  #answer<T>(asked: unknown[], answer: T, call: ServiceCall = {}): T {
     this.asked.push(asked);
+    this.calls.push(call);
     if (this.failure !== undefined) throw this.failure;
     return answer;
   }
@@ -272,6 +276,43 @@ describe('when something goes wrong', () => {
     const { ask, any } = setUp();
     any.answer = { status: 'unknown' };
     expect(await ask('/v1/anyservice/orders')).toMatchObject({ status: 503, body: { error: 'unavailable' } });
+  });
+
+  it.each([
+    ['/v1/service'],
+    ['/v1/service/orders'],
+    ['/v1/service/orders/1'],
+    ['/v1/service/orders/1', put(JSON_OF_ORDERS)],
+    ['/v1/service/orders/1', { method: 'DELETE' }],
+  ])(
+    'nothing is asked before ZooKeeper is connected, and 503 is the answer when it is not in time: %s %j',
+    async (path, init?: RequestInit) => {
+      const waited: ServiceCall[] = [];
+      const connected = (call: ServiceCall) => {
+        waited.push(call);
+        return Promise.reject(failed('timeout'));
+      };
+      const { ask, directory } = setUp({ connected, timeoutMs: 700 });
+      expect(await ask(path, init)).toMatchObject({ status: 503, body: { error: 'unavailable' } });
+      expect([directory.asked, waited]).toEqual([[], [expect.objectContaining({ timeoutMs: 700 })]]);
+    },
+  );
+
+  it.each(['/v1/service', '/v1/service/orders/1'])('a query is given up with whoever asked: %s', async (path) => {
+    const waited: ServiceCall[] = [];
+    const { app, directory } = setUp({ connected: async (call) => waited.push(call) });
+    const gone = new AbortController();
+    await app.request(new Request(`http://localhost${path}`, { signal: gone.signal }));
+    gone.abort();
+    expect([...waited, ...directory.calls].map(({ signal }) => signal?.aborted)).toEqual([true, true]);
+  });
+
+  it('a write is not given up: whoever asked for it may have gone because it took long', async () => {
+    const { app, directory } = setUp();
+    const gone = new AbortController();
+    await app.request(new Request('http://localhost/v1/service/orders/1', { method: 'DELETE', signal: gone.signal }));
+    gone.abort();
+    expect(directory.calls).toEqual([{ timeoutMs: 2_000 }]);
   });
 
   it('nothing of a fault in the program is told to whoever asked, only to the log', async () => {

@@ -42,9 +42,12 @@ type Handle = (context: Context) => Promise<Response> | Response;
  * Who offers which service, over HTTP, in the shape of Curator's discovery server, as an app that stands alone or is mounted in another one with
  * `route()`. `GET openapi.json` describes it.
  *
- * Instances that are registered here are persistent: they outlive this server, and stay until somebody unregisters them. While ZooKeeper is away
- * everything but `v1/anyservice` is answered with 503, within about `timeoutMs` once the connection is known to be lost; that goes on from what it has seen last, and says in an
- * `age` header, in seconds, for how long it has not heard of changes.
+ * Instances that are registered here are persistent: they outlive this server, and stay until somebody unregisters them. Whoever may write may
+ * unregister any instance, DYNAMIC ones that are alive included: that of a Java process with Curator is gone then until the process loses its
+ * session and registers again.
+ *
+ * While ZooKeeper is away everything but `v1/anyservice` is answered with 503, within about `timeoutMs` once the connection is known to be
+ * lost; that goes on from what it has seen last, and says in an `age` header, in seconds, for how long it has not heard of changes.
  */
 export function discoveryApp(options: DiscoveryAppOptions): Hono {
   const { directory, pool, clock, writes = { kind: 'nobody' }, hosts, timeoutMs = 2_000, listTimeoutMs = 10_000 } = options;

@@ -53,10 +53,15 @@ const SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   ServiceNames: { type: 'array', items: ref('ServiceName') },
   ServiceInstance: {
     type: 'object',
-    description: 'What an instance does not have is left out. It may lack an address and both ports when somebody else registered it so.',
-    required: ['name', 'id', 'registrationTimeUTC', 'serviceType'],
+    description: 'The ports that an instance does not have are left out; it may have neither of them. So are uriSpec and enabled.',
+    required: ['name', 'id', 'address', 'payload', 'registrationTimeUTC', 'serviceType'],
     properties: {
       ...FIELDS,
+      address: {
+        type: ['string', 'null'],
+        description: 'Host name or IP address, without a port; null when somebody registered it without one.',
+      },
+      payload: { description: 'What the service says of itself beside: any JSON, null for nothing.' },
       serviceType: {
         type: 'string',
         enum: ['DYNAMIC', 'STATIC', 'PERMANENT', 'DYNAMIC_SEQUENTIAL'],
@@ -69,7 +74,8 @@ const SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   ServiceInstances: { type: 'array', items: ref('ServiceInstance') },
   NewInstance: {
     type: 'object',
-    description: 'Fields beside these are ignored; null is as good as absent.',
+    description:
+      'Fields beside these are ignored; null is as good as absent. One without a port is of use to those who know the port otherwise.',
     required: ['name', 'id', 'address', 'serviceType'],
     properties: {
       ...FIELDS,
@@ -80,7 +86,6 @@ const SCHEMAS: Readonly<Record<string, JsonSchema>> = {
       },
       enabled: { type: 'boolean', description: 'Whether it may be sent work; true unless it is given.' },
     },
-    anyOf: [{ required: ['port'] }, { required: ['sslPort'] }],
   },
   Problem: {
     type: 'object',
@@ -218,7 +223,11 @@ export const DISCOVERY_OPENAPI: OpenApiDocument = {
       delete: {
         operationId: 'deleteInstance',
         summary: 'Unregisters an instance',
-        description: 'Whatever stands there is removed. One that some process keeps registered is put there again by it.',
+        description: [
+          'Whatever stands there is removed, of any serviceType, whoever registered it: also a DYNAMIC instance that is alive.',
+          'A process with nodelease puts its own there again at once. One with Curator in Java does so only after it has lost its session,',
+          'and cannot be found until then.',
+        ].join(' '),
         parameters: [NAME, ID],
         responses: { 200: { description: 'It is not registered any more, or never was.' }, 400: BAD_NAME, ...WRITTEN },
         security: SECURITY,

@@ -1,13 +1,14 @@
 import type { Clock, RandomSource } from '../clock.js';
 import { jsonPayload } from '../discovery/services/payload-codec.js';
 import { ServiceCache } from '../discovery/services/service-cache.js';
-import { ServiceDirectory } from '../discovery/services/service-directory.js';
-import { checkBasePath, DEFAULT_BASE_PATH } from '../discovery/services/service-path.js';
+import { type ServiceCall, ServiceDirectory } from '../discovery/services/service-directory.js';
+import { checkBasePath, DEFAULT_BASE_PATH, servicePath } from '../discovery/services/service-path.js';
 import { ServiceProvider } from '../discovery/services/service-provider.js';
 import type { StrategyFactory } from '../discovery/services/strategies/strategy-factory.js';
 import { UnreadableReports } from '../discovery/services/unreadable-reports.js';
 import { ConfigError } from '../errors.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
+import { isFault } from '../zookeeper/zookeeper-error.js';
 import { type WriteAccess, writeAccess } from './access.js';
 import { BearerTokenFile } from './bearer-token.js';
 import { discoveryApp } from './discovery-app.js';
@@ -75,11 +76,11 @@ export async function startDiscoveryServer(options: DiscoveryServerOptions): Pro
   const writes = writeAccess(at, { readOnly: options.readOnly, token }, labels.listen);
 
   // Queries and caches meet the same znodes: each is told of once.
-  const reports = new UnreadableReports((path, problem) => onEvent?.({ type: 'unreadable', path, problem }));
-  const onUnreadable = (path: string, problem: string) => reports.report(path, problem);
+  const onUnreadable = new UnreadableReports((path, problem) => onEvent?.({ type: 'unreadable', path, problem }));
   const directory = new ServiceDirectory({ zookeeper, clock, basePath, payload: jsonPayload, onUnreadable });
   const pool = new ProviderPool({
     clock,
+    exists: (name, call) => exists(zookeeper, servicePath(basePath, name), call),
     open: (name) => {
       const source = new ServiceCache({ zookeeper, clock, basePath, name, payload: jsonPayload, onUnreadable });
       return new ServiceProvider({ source, clock, random, strategy }) satisfies PooledProvider;
@@ -116,6 +117,16 @@ export async function startDiscoveryServer(options: DiscoveryServerOptions): Pro
     pool.close();
   };
   return { url: listener.url, writes: writes.kind, close: () => (closing ??= close()) };
+}
+
+/** Without a watch. One that may not be read is there. */
+async function exists(zookeeper: ZooKeeper, path: string, call: ServiceCall): Promise<boolean> {
+  try {
+    return (await zookeeper.read(path, call)) !== undefined;
+  } catch (error) {
+    if (isFault(error, 'no-auth')) return true;
+    throw error;
+  }
 }
 
 const LABELS = { listen: 'listen', bearerTokenFile: 'bearerTokenFile' };

@@ -3,14 +3,14 @@ import type { ServiceInstance, ServiceType, UriSpec } from '../discovery/service
 import { shortened } from '../discovery/services/shortened.js';
 import { ConfigError } from '../errors.js';
 
-/** An instance as Curator's discovery server tells of it. What it does not have is left out. */
+/** An instance as Curator's discovery server tells of it. Its clients fail where address or payload is missing, and expect no port that is null. */
 export interface InstanceJson {
   readonly name: string;
   readonly id: string;
-  readonly address?: string;
+  readonly address: string | null;
   readonly port?: number;
   readonly sslPort?: number;
-  readonly payload?: unknown;
+  readonly payload: unknown;
   readonly registrationTimeUTC: number;
   readonly serviceType: ServiceType;
   /** Not among Curator's fields: only where there is one, so that what is read can be written back. */
@@ -25,10 +25,10 @@ export function instanceJson(instance: ServiceInstance): InstanceJson {
   return {
     name,
     id,
-    ...(address !== undefined && { address }),
+    address: address ?? null,
     ...(port !== undefined && { port }),
     ...(sslPort !== undefined && { sslPort }),
-    ...(payload !== undefined && { payload }),
+    payload: payload ?? null,
     registrationTimeUTC,
     serviceType,
     ...(uriSpec !== undefined && { uriSpec }),
@@ -61,7 +61,6 @@ export function instanceOf(json: unknown, { name, id, now }: InstancePlace): Ser
     const why = 'a dynamic one goes with the session of whoever registers it, and HTTP has none';
     throw wrong('serviceType', fields, `"STATIC" or "PERMANENT" (${why})`);
   }
-  if (!fields.has('port') && !fields.has('sslPort')) throw wrong('port', fields, 'a port, an sslPort, or both');
   const instance = {
     name,
     id,

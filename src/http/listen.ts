@@ -5,6 +5,7 @@ import type { Clock } from '../clock.js';
 import { ConfigError } from '../errors.js';
 import { formatListenAddress, type ListenAddress } from './listen-address.js';
 import { HttpProblem, problemResponse } from './problem.js';
+import { Turnstile } from './turnstile.js';
 
 export interface ListenOptions {
   /** What answers: an app's `fetch`. */
@@ -15,6 +16,14 @@ export interface ListenOptions {
   readonly clock: Pick<Clock, 'sleep'>;
   /** How many connections there may be; further ones are closed at once. @default 1000 */
   readonly maxConnections?: number | undefined;
+  /** How many requests may be under way, from their beginning until the client has taken the answer; further ones get 503. @default 256 */
+  readonly maxRequests?: number | undefined;
+  /**
+   * For how long nothing may go through a connection with a request under way, in milliseconds: whoever does not take the answer is let go.
+   *
+   * @default 30000
+   */
+  readonly silentMs?: number | undefined;
 }
 
 /** A server that answers. */
@@ -35,23 +44,34 @@ const REQUEST_WITHIN_MS = 30_000;
 const CHECK_EVERY_MS = 1_000;
 /** For how long a connection stays open that nobody uses. */
 const IDLE_MS = 10_000;
-/** For how long nothing may go through a connection with a request under way: whoever does not take the answer is let go. */
-const SILENT_MS = 30_000;
 const LARGEST_HEAD = 16_384;
 const CLOSE_WITHIN_MS = 1_000;
+const BUSY = 'too many requests are under way';
 
 /**
- * Listens for HTTP. Every client is bounded, in connections, time, and size; one that is slow does not hold up the others. Resolves once it listens.
+ * Listens for HTTP. Every client is bounded, in connections, requests, time, and size; one that is slow does not hold up the others. The requests
+ * that one connection sends ahead are answered one by one, in their order: a few wait, more get 503. Resolves once it listens.
  *
  * @throws {ConfigError} naming the setting when it cannot listen there: the port is taken, the address is not this machine's
  */
-export async function listen({ fetch, at, label = 'listen', clock, maxConnections = 1_000 }: ListenOptions): Promise<HttpListener> {
-  const answer = getRequestListener((request) => fetch(request), {
+export async function listen(options: ListenOptions): Promise<HttpListener> {
+  const { fetch, at, label = 'listen', clock, maxConnections = 1_000, maxRequests = 256, silentMs = 30_000 } = options;
+  const adapter = {
     hostname: at.host.includes(':') ? `[${at.host}]` : at.host,
     // Whoever only imports this library keeps the Request and Response that they had.
     overrideGlobalObjects: false,
     errorHandler: () => problemResponse(new HttpProblem('bad-request', 'the request: expected a host and a path, got something else')),
-  });
+  };
+  const answer = getRequestListener((request) => fetch(request), adapter);
+  const refuse = getRequestListener(() => problemResponse(new HttpProblem('unavailable', BUSY, { 'retry-after': '1' })), adapter);
+  const turnstile = new Turnstile(
+    maxRequests,
+    (request, response) => {
+      if (!server.listening) response.setHeader('connection', 'close');
+      void answer(request, response);
+    },
+    (request, response) => void refuse(request, response),
+  );
   const server = createServer(
     {
       maxHeaderSize: LARGEST_HEAD,
@@ -61,13 +81,12 @@ export async function listen({ fetch, at, label = 'listen', clock, maxConnection
       keepAliveTimeout: IDLE_MS,
     },
     (request, response) => {
-      if (!server.listening) response.setHeader('connection', 'close');
       // A connection with its last answer under way is not idle when the server is closed, and becomes so afterwards.
       response.once('close', () => server.listening || server.closeIdleConnections());
-      void answer(request, response);
+      turnstile.admit(request, response);
     },
   );
-  server.timeout = SILENT_MS;
+  server.timeout = silentMs;
   server.maxConnections = maxConnections;
   const address = await listening(server, at, label);
   let closing: Promise<void> | undefined;

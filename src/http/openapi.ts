@@ -2,7 +2,7 @@
 export interface JsonSchema {
   readonly $ref?: string;
   readonly description?: string;
-  readonly type?: 'object' | 'array' | 'string' | 'integer' | 'boolean';
+  readonly type?: JsonType | readonly JsonType[];
   readonly const?: string | boolean;
   readonly enum?: readonly string[];
   readonly minimum?: number;
@@ -13,8 +13,9 @@ export interface JsonSchema {
   readonly properties?: Readonly<Record<string, JsonSchema>>;
   readonly required?: readonly string[];
   readonly additionalProperties?: boolean;
-  readonly anyOf?: readonly JsonSchema[];
 }
+
+export type JsonType = 'object' | 'array' | 'string' | 'integer' | 'boolean' | 'null';
 
 /** Where a JSON body is described. */
 export interface JsonContent {

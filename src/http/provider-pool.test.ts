@@ -1,9 +1,22 @@
+import { getEventListeners } from 'node:events';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { settled, VirtualClock } from '../../test/support/virtual-clock.js';
 import type { ServiceInstance } from '../discovery/services/service-instance.js';
-import { type PooledProvider, ProviderPool } from './provider-pool.js';
+import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import { type PooledProvider, ProviderPool, type ProviderPoolOptions } from './provider-pool.js';
 
 const INSTANCE = { name: 'orders', id: '1', enabled: true } as ServiceInstance;
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+/** In bytes, of what is still needed. */
+function usedMemory(): number {
+  collectGarbage();
+  return process.memoryUsage().heapUsed;
+}
 
 class FakeProvider implements PooledProvider {
   stale: { since: number } | undefined;
@@ -24,7 +37,7 @@ class FakeProvider implements PooledProvider {
   }
 }
 
-function setUp(options: { readonly most?: number; readonly ready?: boolean } = {}) {
+function setUp(options: { readonly most?: number; readonly ready?: boolean; readonly exists?: ProviderPoolOptions['exists'] } = {}) {
   const clock = new VirtualClock();
   const opened: { name: string; provider: FakeProvider }[] = [];
   const open = (name: string) => {
@@ -33,7 +46,7 @@ function setUp(options: { readonly most?: number; readonly ready?: boolean } = {
     opened.push({ name, provider });
     return provider;
   };
-  const pool = new ProviderPool({ open, clock, most: options.most, idleMs: 60_000, readyWithinMs: 2_000 });
+  const pool = new ProviderPool({ open, exists: options.exists, clock, most: options.most, idleMs: 60_000, readyWithinMs: 2_000 });
   const followed = () => opened.filter(({ provider }) => !provider.closed).map(({ name }) => name);
   return { clock, pool, opened, followed };
 }
@@ -75,6 +88,60 @@ describe('the services that somebody asks for', () => {
     pool.close();
     await settled();
     expect(clock.sleepers).toBe(0);
+  });
+
+  it('cost no memory for each question while they cannot be read', async () => {
+    const { clock, pool } = setUp({ ready: false });
+    const ask = async () => {
+      const gone = new AbortController();
+      const answers = Array.from({ length: 1_000 }, () => pool.any('orders', gone.signal));
+      await clock.advance(2_000);
+      await Promise.all(answers);
+      expect(getEventListeners(gone.signal, 'abort')).toEqual([]);
+    };
+    await ask();
+    const before = usedMemory();
+    for (let i = 0; i < 5; i += 1) await ask();
+    expect((usedMemory() - before) / 5_000).toBeLessThan(250);
+    pool.close();
+  });
+
+  it('are followed only where they exist, and those that are followed are not looked for', async () => {
+    const looked: [string, unknown][] = [];
+    const signal = new AbortController().signal;
+    const exists = async (name: string, call: unknown) => looked.push([name, call]) > 0 && name === 'orders';
+    const { pool, followed } = setUp({ exists });
+    expect(await pool.any('nobody', signal)).toEqual({ status: 'none', staleMs: undefined });
+    for (let i = 0; i < 3; i += 1) expect(await pool.any('orders')).toMatchObject({ status: 'picked' });
+    expect(followed()).toEqual(['orders']);
+    expect(looked).toEqual([
+      ['nobody', { timeoutMs: 2_000, signal }],
+      ['orders', { timeoutMs: 2_000, signal: undefined }],
+    ]);
+    pool.close();
+    expect(await pool.any('billing')).toEqual({ status: 'unknown' });
+    expect(looked).toHaveLength(2);
+  });
+
+  it('are followed once by all who ask for them at one time, and by nobody after the end', async () => {
+    const { pool, opened } = setUp({ exists: async () => true });
+    await Promise.all([pool.any('orders'), pool.any('orders')]);
+    expect(opened).toHaveLength(1);
+    const late = pool.any('billing');
+    pool.close();
+    expect(await late).toEqual({ status: 'unknown' });
+    expect(opened).toHaveLength(1);
+  });
+
+  it('are unknown while nobody can be asked whether they exist', async () => {
+    let failure: Error = new ZooKeeperError('away', { fault: 'timeout', outcome: 'not-applied' });
+    const { pool, followed } = setUp({ exists: () => Promise.reject(failure) });
+    expect(await pool.any('orders')).toEqual({ status: 'unknown' });
+    await expect(pool.any('orders', AbortSignal.abort(new Error('hung up')))).rejects.toThrow('hung up');
+    failure = new TypeError('a bug');
+    await expect(pool.any('orders')).rejects.toThrow(TypeError);
+    expect(followed()).toEqual([]);
+    pool.close();
   });
 
   it('are answered from what was seen last while ZooKeeper is away, with its age', async () => {

@@ -1,5 +1,8 @@
 import type { Clock } from '../clock.js';
+import type { ServiceCall } from '../discovery/services/service-directory.js';
 import type { ServiceInstance } from '../discovery/services/service-instance.js';
+import { onAbort } from '../zookeeper/abort-fan.js';
+import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 
 /** One service, followed: what a `ServiceProvider` offers. */
 export interface PooledProvider {
@@ -21,18 +24,24 @@ export type AnyInstance =
 export interface ProviderPoolOptions {
   /** Begins to follow a service. */
   readonly open: (name: string) => PooledProvider;
+  /**
+   * Whether there is such a service at all, for a name that is not followed yet: only those that exist are followed, since to follow one costs
+   * ZooKeeper a watch that stays with the session. @default every name is taken for a service
+   */
+  readonly exists?: ((name: string, call: ServiceCall) => Promise<boolean>) | undefined;
   readonly clock: Clock;
   /** How many services are followed at the most. @default 200 */
   readonly most?: number | undefined;
   /** For how long a service is followed that nobody asks for, in milliseconds. @default 600000 */
   readonly idleMs?: number | undefined;
-  /** How long the first reading of a service may take, in milliseconds. @default 2000 */
+  /** How long the first question about a service may take, in milliseconds. @default 2000 */
   readonly readyWithinMs?: number | undefined;
 }
 
 interface Entry {
   readonly provider: PooledProvider;
-  ready: boolean;
+  /** Aborts once the service has been read, which is what those who ask meanwhile wait for. */
+  readonly read: AbortController;
   usedAt: number;
 }
 
@@ -46,8 +55,8 @@ export class ProviderPool {
   readonly #options: Required<{ [Name in keyof ProviderPoolOptions]: NonNullable<ProviderPoolOptions[Name]> }>;
   #sweeping = false;
 
-  constructor({ open, clock, most = 200, idleMs = 600_000, readyWithinMs = 2_000 }: ProviderPoolOptions) {
-    this.#options = { open, clock, most, idleMs, readyWithinMs };
+  constructor({ open, exists = async () => true, clock, most = 200, idleMs = 600_000, readyWithinMs = 2_000 }: ProviderPoolOptions) {
+    this.#options = { open, exists, clock, most, idleMs, readyWithinMs };
   }
 
   /** How many services are followed. */
@@ -56,18 +65,21 @@ export class ProviderPool {
   }
 
   /**
-   * Any instance of a service. Waits only when the service has not been read yet.
+   * Any instance of a service. Waits only when the service is not followed, or has not been read yet.
    *
    * @throws {ConfigError} when the name cannot be a service's
    * @throws `signal.reason` when it aborts
    */
   async any(name: string, signal?: AbortSignal): Promise<AnyInstance> {
-    if (this.#closed.signal.aborted) return { status: 'unknown' };
+    const { clock, readyWithinMs } = this.#options;
+    const deadline = clock.monotonic() + readyWithinMs;
+    const found = this.#entries.has(name) ? 'found' : await this.#look(name, { timeoutMs: readyWithinMs, signal });
+    if (found === 'none') return { status: 'none', staleMs: undefined };
+    if (found === 'unknown' || this.#closed.signal.aborted) return { status: 'unknown' };
     const entry = this.#entryOf(name);
-    if (!entry.ready && !(await this.#readyInTime(entry.provider, signal))) return { status: 'unknown' };
-    entry.ready = true;
+    if (!(await this.#readInTime(entry, deadline - clock.monotonic(), signal))) return { status: 'unknown' };
     const { stale } = entry.provider;
-    const staleMs = stale && Math.max(0, this.#options.clock.monotonic() - stale.since);
+    const staleMs = stale && Math.max(0, clock.monotonic() - stale.since);
     const instance = entry.provider.pick();
     return instance === undefined ? { status: 'none', staleMs } : { status: 'picked', instance, staleMs };
   }
@@ -81,14 +93,32 @@ export class ProviderPool {
   #entryOf(name: string): Entry {
     const usedAt = this.#options.clock.monotonic();
     const known = this.#entries.get(name);
+    const entry = known ?? this.#open(name, usedAt);
     // A Map keeps the order of insertion: the first entry is the one that was asked for the longest time ago.
     if (known) this.#entries.delete(name);
-    const entry = known ?? { provider: this.#options.open(name), ready: false, usedAt };
     entry.usedAt = usedAt;
     this.#entries.set(name, entry);
     if (!known && this.#entries.size > this.#options.most) this.#evict(name);
     if (!this.#sweeping) void this.#sweep();
     return entry;
+  }
+
+  #open(name: string, usedAt: number): Entry {
+    const entry = { provider: this.#options.open(name), read: new AbortController(), usedAt };
+    void entry.provider.ready.then(() => entry.read.abort());
+    return entry;
+  }
+
+  /** Whether there is such a service, asking ZooKeeper without leaving a watch there. */
+  async #look(name: string, call: ServiceCall): Promise<'found' | 'none' | 'unknown'> {
+    if (this.#closed.signal.aborted) return 'unknown';
+    try {
+      return (await this.#options.exists(name, call)) ? 'found' : 'none';
+    } catch (error) {
+      call.signal?.throwIfAborted();
+      if (error instanceof ZooKeeperError) return 'unknown';
+      throw error;
+    }
   }
 
   /** Services without instances go first: whoever asks for names that do not exist must not push out those that do. */
@@ -103,21 +133,18 @@ export class ProviderPool {
     this.#entries.delete(name);
   }
 
-  async #readyInTime({ ready }: PooledProvider, signal: AbortSignal | undefined): Promise<boolean> {
-    const { clock, readyWithinMs } = this.#options;
+  async #readInTime({ read }: Entry, withinMs: number, signal: AbortSignal | undefined): Promise<boolean> {
+    if (read.signal.aborted) return true;
+    signal?.throwIfAborted();
     const over = new AbortController();
-    const signals = signal ? [over.signal, signal, this.#closed.signal] : [over.signal, this.#closed.signal];
-    const tooLate = clock.sleep(readyWithinMs, AbortSignal.any(signals)).then(
-      () => false,
-      () => false,
-    );
-    try {
-      const inTime = await Promise.race([ready.then(() => true), tooLate]);
-      if (!inTime) signal?.throwIfAborted();
-      return inTime;
-    } finally {
-      over.abort();
-    }
+    const ends = [read.signal, this.#closed.signal, ...(signal ? [signal] : [])];
+    // Not `AbortSignal.any`: what it makes stays in memory with the signals that last, on Node 20.
+    const forget = ends.map((end) => onAbort(end, () => over.abort()));
+    await this.#options.clock.sleep(withinMs, over.signal).catch(() => {});
+    for (const each of forget) each();
+    if (read.signal.aborted) return true;
+    signal?.throwIfAborted();
+    return false;
   }
 
   async #sweep(): Promise<void> {

@@ -2,9 +2,10 @@ import type { Clock } from '../clock.js';
 import { decodeInstance } from '../discovery/services/instance-codec.js';
 import { jsonPayload } from '../discovery/services/payload-codec.js';
 import { instancePath, servicePath } from '../discovery/services/service-path.js';
+import { NodeLeaseError } from '../errors.js';
 import { concurrently } from '../lease/concurrently.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
-import { isFault } from '../zookeeper/zookeeper-error.js';
+import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 
 export interface StaticPurgeOptions {
   readonly zookeeper: ZooKeeper;
@@ -15,7 +16,10 @@ export interface StaticPurgeOptions {
   readonly timeoutMs: number;
   /** Told of every instance that was unregistered. Must not throw and must not block. */
   readonly onPurged?: ((name: string, id: string) => void) | undefined;
-  /** Told when the services could not be looked through; it is tried again. Must not throw and must not block. */
+  /**
+   * Told when the services, or one of them, could not be looked through; it is tried again. Once until that has succeeded, or fails in another
+   * way. Must not throw and must not block.
+   */
   readonly onFailure?: ((failure: unknown) => void) | undefined;
 }
 
@@ -31,8 +35,12 @@ interface Seen {
 
 /** How many instances are read at a time: these readings are in no hurry. */
 const READS_AT_ONCE = 8;
+/** How many failures are remembered, and told, at the most: others' znodes must not fill the log. */
+const MAX_REPORTS = 1_000;
 const MOST_BETWEEN_MS = 60_000;
 const LEAST_BETWEEN_MS = 100;
+/** How long is waited at the most where nothing could be looked through, unless the usual time is longer. */
+const MOST_AFTER_FAILURE_MS = 5_000;
 
 /**
  * Unregisters the STATIC instances that nobody has written again in time: whoever registers one over HTTP has no session that could end with it.
@@ -44,6 +52,8 @@ const LEAST_BETWEEN_MS = 100;
  */
 export class StaticPurge {
   readonly #seen = new Map<string, Seen>();
+  /** What has been reported and fails still, with the way in which it does, by paths. */
+  readonly #failing = new Map<string, string>();
   readonly #closed = new AbortController();
   readonly #betweenMs: number;
   readonly #ended: Promise<void>;
@@ -60,29 +70,63 @@ export class StaticPurge {
   }
 
   async #run(): Promise<void> {
-    const { clock, onFailure } = this.options;
+    const { clock, basePath } = this.options;
     const { signal } = this.#closed;
+    let failures = 0;
     while (!signal.aborted) {
       try {
         await this.#look(signal);
+        failures = 0;
+        this.#failing.delete(basePath);
       } catch (error) {
-        if (!signal.aborted) onFailure?.(error);
+        failures += 1;
+        if (!signal.aborted) this.#report(basePath, error);
       }
-      await clock.sleep(this.#betweenMs, signal).catch(() => {});
+      const pauseMs = Math.min(this.#betweenMs * 2 ** Math.min(failures, 10), Math.max(this.#betweenMs, MOST_AFTER_FAILURE_MS));
+      await clock.sleep(pauseMs, signal).catch(() => {});
     }
+  }
+
+  #report(path: string, failure: unknown): void {
+    const known = this.#failing.get(path);
+    const way = failure instanceof ZooKeeperError ? failure.fault : failure instanceof NodeLeaseError ? failure.code : 'unknown';
+    if (known === way || (known === undefined && this.#failing.size >= MAX_REPORTS)) return;
+    this.#failing.set(path, way);
+    this.options.onFailure?.(failure);
   }
 
   async #look(signal: AbortSignal): Promise<void> {
     const { zookeeper, basePath } = this.options;
-    const present = new Set<string>();
+    const parent = basePath === '/' ? '' : basePath;
+    const found = new Set<string>();
+    const looked = new Set([basePath]);
     for (const name of (await zookeeper.children(basePath, { signal })) ?? []) {
-      const ids = await zookeeper.children(servicePath(basePath, name), { signal });
-      await concurrently(ids ?? [], READS_AT_ONCE, async (id) => {
-        const path = instancePath(basePath, name, id);
-        if (!signal.aborted && (await this.#isWatched(path, name, id, signal))) present.add(path);
+      await this.#goOnWithout(`${parent}/${name}`, looked, async (service) => {
+        const ids = await zookeeper.children(servicePath(basePath, name), { signal });
+        await concurrently(ids ?? [], READS_AT_ONCE, async (id) => {
+          if (signal.aborted) return;
+          await this.#goOnWithout(`${service}/${id}`, looked, async (path) => {
+            if (await this.#isWatched(instancePath(basePath, name, id), name, id, signal)) found.add(path);
+          });
+        });
       });
     }
-    for (const path of this.#seen.keys()) if (!present.has(path)) this.#seen.delete(path);
+    for (const path of this.#failing.keys()) if (!looked.has(path)) this.#failing.delete(path);
+    // What could not be looked at may stand there still.
+    const isUnknown = (path: string) => this.#failing.has(path) || this.#failing.has(path.slice(0, path.lastIndexOf('/')));
+    for (const path of this.#seen.keys()) if (!found.has(path) && !isUnknown(path)) this.#seen.delete(path);
+  }
+
+  /** Whatever is the matter with one service or instance must not keep the others. Without a connection there is no sense in asking for them. */
+  async #goOnWithout(path: string, looked: Set<string>, act: (path: string) => Promise<void>): Promise<void> {
+    looked.add(path);
+    try {
+      await act(path);
+      this.#failing.delete(path);
+    } catch (error) {
+      if (this.#closed.signal.aborted || this.options.zookeeper.state.status !== 'connected') throw error;
+      this.#report(path, error);
+    }
   }
 
   /** Whether there is a STATIC instance, to be looked at again. */

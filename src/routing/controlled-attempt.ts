@@ -67,12 +67,12 @@ export class ControlledAttempt implements ControlledHandler {
   }
 
   onResponseStarted(): void {
-    this.#caller.onResponseStarted?.();
+    if (this.#wanted) this.#caller.onResponseStarted?.();
   }
 
   onRequestUpgrade(_controller: DispatchController, status: number, headers: unknown, socket: Duplex): void {
-    this.#attempt.exchange.upgraded();
-    this.#caller.onRequestUpgrade?.(this.#controller, status, headers, socket);
+    if (this.#attempt.exchange.upgrades(this.#attempt)) this.#caller.onRequestUpgrade?.(this.#controller, status, headers, socket);
+    else socket.destroy();
   }
 
   onResponseStart(_controller: DispatchController, status: number, headers: unknown, statusText?: string): void {
@@ -81,16 +81,21 @@ export class ControlledAttempt implements ControlledHandler {
   }
 
   onResponseData(_controller: DispatchController, chunk: Buffer): void {
-    this.#caller.onResponseData?.(this.#controller, chunk);
+    if (this.#wanted) this.#caller.onResponseData?.(this.#controller, chunk);
   }
 
   onResponseEnd(_controller: DispatchController, trailers: unknown): void {
-    if (!this.#attempt.exchange.wants(this.#attempt)) return;
+    if (!this.#wanted) return;
     this.#attempt.exchange.ended();
     this.#caller.onResponseEnd?.(this.#controller, trailers);
   }
 
   onResponseError(_controller: DispatchController, error: Error): void {
     if (this.#attempt.exchange.fails(this.#attempt, error)) this.#caller.onResponseError?.(this.#controller, error);
+  }
+
+  /** There are dispatchers that go on with an attempt after it was cancelled, such as undici's `MockAgent`. */
+  get #wanted(): boolean {
+    return this.#attempt.exchange.wants(this.#attempt);
   }
 }

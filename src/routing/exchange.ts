@@ -2,7 +2,7 @@ import type { ServiceInstance } from '../discovery/services/service-instance.js'
 import type { Dispatch, DispatchHandler, DispatchOptions } from './dispatch.js';
 import { isInstanceFault } from './instance-fault.js';
 import type { InstancePicker } from './instance-picker.js';
-import { noInstance, type PickedTarget, pickTarget } from './instance-target.js';
+import { type InstanceTarget, noInstance, type PickedTarget, pickTarget } from './instance-target.js';
 import { isIdempotent, isReplayable, isUntouched } from './repeatable.js';
 import type { RoutingSettings } from './routing-options.js';
 
@@ -22,6 +22,7 @@ export class Exchange<P = unknown> {
   readonly #dispatch: Dispatch;
   readonly #options: DispatchOptions;
   readonly #secure: boolean;
+  readonly #fits = ({ protocol }: InstanceTarget): boolean => !this.#secure || protocol === 'https:';
   readonly #newHandler: AttemptHandler;
   readonly #fail: FailureListener;
   readonly #tried = new Set<ServiceInstance<P>>();
@@ -66,7 +67,7 @@ export class Exchange<P = unknown> {
   start(): boolean {
     const picked = this.#pick();
     if (picked === undefined) {
-      this.#end(noInstance(this.#picker, this.#tried));
+      this.#end(noInstance(this.#picker, this.#tried, this.#fits));
       return false;
     }
     return this.#attempt(picked);
@@ -94,7 +95,7 @@ export class Exchange<P = unknown> {
     this.#ended = true;
   }
 
-  /** @internal An attempt has found a connection. Returns false when nobody wants it any more. */
+  /** @internal Whether what an attempt tells is for the caller: not once another one has taken its place, or the caller knows of the end. */
   wants(attempt: Attempt): boolean {
     return !this.#ended && attempt === this.#current;
   }
@@ -111,10 +112,11 @@ export class Exchange<P = unknown> {
     return true;
   }
 
-  /** @internal The caller is being told of an upgrade. */
-  upgraded(): void {
-    this.#answered = true;
+  /** @internal Whether the caller is to be told of an upgrade, which is the end as far as we are concerned. */
+  upgrades(attempt: Attempt): boolean {
+    if (!this.wants(attempt)) return false;
     this.#ended = true;
+    return true;
   }
 
   /** @internal Whether the caller is to be told of an attempt's failure. */
@@ -160,7 +162,7 @@ export class Exchange<P = unknown> {
   }
 
   #pick(): PickedTarget<P> | undefined {
-    return pickTarget(this.#picker, this.#tried, ({ protocol }) => !this.#secure || protocol === 'https:');
+    return pickTarget(this.#picker, this.#tried, this.#fits);
   }
 
   #attempt({ instance, target }: PickedTarget<P>): boolean {

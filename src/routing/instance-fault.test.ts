@@ -33,6 +33,11 @@ it('takes whatever else prevents a connection for one, but not what happens once
   expect(isInstanceFault('no error', false, null)).toBe(false);
 });
 
+it('takes an answer that is no HTTP for one, though undici 7 gives the error no code', () => {
+  const garbage = Object.assign(new Error('Response does not match the HTTP/1.1 protocol'), { name: 'HTTPParserError', code: undefined });
+  expect(isInstanceFault(garbage, true, null)).toBe(true);
+});
+
 it('looks into the errors of several addresses', () => {
   expect(isInstanceFault(new AggregateError([failure('ECONNREFUSED'), failure('ENETUNREACH')]), false, null)).toBe(true);
 });

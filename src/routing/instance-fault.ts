@@ -47,13 +47,15 @@ const OWN_CODES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Whether a request failed because of the instance, going by the error's code.
+ * Whether a request failed because of the instance, going by the error's code, or its name where undici gives it none.
  *
  * @param sent whether a connection was there and the request was being sent
  * @param body the body of the request
  */
 export function isInstanceFault(error: unknown, sent: boolean, body: unknown): boolean {
   if (body instanceof Readable && body.errored !== null && body.errored === error) return false;
+  // What is no HTTP at all has no code in undici 7.
+  if (error instanceof Error && error.name === 'HTTPParserError') return true;
   const code = codeOf(error);
   if (sent) return code !== undefined && (NETWORK_CODES.has(code) || code.startsWith('HPE_'));
   // Whatever goes wrong on the way to a connection, a bad certificate included, but what we did ourselves.

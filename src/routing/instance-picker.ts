@@ -5,6 +5,9 @@ export interface InstancePicker<P = unknown> {
   /** The service, for people, and the host name in the URLs that are meant for it where nothing else is said. */
   readonly name: string;
 
+  /** All that are known, those included that are never picked. Looked at where many that were picked can be sent nothing. @default not known */
+  readonly instances?: readonly ServiceInstance<P>[];
+
   /** One instance to send work to, none of `except`; undefined where there is none. At once, without input or output. */
   pick(except?: ReadonlySet<ServiceInstance<P>>): ServiceInstance<P> | undefined;
 

@@ -1,11 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
+import { fixedInstances } from '../discovery/services/fixed-instances.js';
 import { newInstance, type ServiceInstanceInit } from '../discovery/services/new-instance.js';
 import type { ServiceInstance } from '../discovery/services/service-instance.js';
-import { pickTarget, targetOf } from './instance-target.js';
+import { ServiceProvider } from '../discovery/services/service-provider.js';
+import { type InstanceTarget, noInstance, pickTarget, targetOf } from './instance-target.js';
 
 function instance(init: Partial<ServiceInstanceInit>): ServiceInstance {
   return newInstance({ name: 'orders', address: '10.0.0.5', ...init }, { clock: new VirtualClock(), random: seededRandom(1) });
+}
+
+function providerOf(instances: readonly ServiceInstance[]): ServiceProvider {
+  return new ServiceProvider({ source: fixedInstances('orders', instances), clock: new VirtualClock(), random: seededRandom(1) });
 }
 
 describe('the target of an instance', () => {
@@ -73,5 +79,38 @@ describe('a pick', () => {
     };
     expect(pickTarget(endless, new Set())).toBeUndefined();
     expect(asked).toBeLessThan(100);
+  });
+
+  it('finds the one among many, as the picker would have it', () => {
+    const useless = Array.from({ length: 500 }, () => instance({}));
+    const useful = [instance({ port: 80 }), instance({ port: 81 })];
+    const provider = providerOf([...useless, ...useful]);
+    const off = { ...instance({ port: 82 }), enabled: false };
+    for (let i = 0; i < 4; i += 1) expect(useful).toContain(pickTarget(provider, new Set())?.instance);
+    expect(pickTarget(provider, new Set([...useful.slice(1)]))?.instance).toBe(useful[0]);
+    expect(pickTarget(providerOf([...useless, off]), new Set())).toBeUndefined();
+    const secure = instance({ sslPort: 443 });
+    const only = providerOf([...Array.from({ length: 500 }, () => instance({ port: 80 })), secure]);
+    expect(pickTarget(only, new Set(), ({ protocol }) => protocol === 'https:')?.instance).toBe(secure);
+  });
+
+  it('that finds none says what is known of those that there are', () => {
+    const instances = [...Array.from({ length: 100 }, () => instance({})), { ...instance({ port: 80 }), enabled: false }];
+    const tried = new Set<ServiceInstance>();
+    expect(pickTarget(providerOf(instances), tried)).toBeUndefined();
+    expect(noInstance(providerOf(instances), tried).facts).toEqual({
+      known: 101,
+      disabled: 1,
+      unacceptable: 100,
+      down: 0,
+      staleForMs: undefined,
+    });
+    const plain = providerOf([instance({ port: 80 })]);
+    const tls = ({ protocol }: InstanceTarget) => protocol === 'https:';
+    tried.clear();
+    expect(pickTarget(plain, tried, tls)).toBeUndefined();
+    expect(noInstance(plain, tried, tls).message).toBe('no instance of orders can be picked (1 known: 1 without a usable address)');
+    const [failed] = plain.instances;
+    expect(noInstance(plain, new Set(failed && [failed])).message).toBe('no instance of orders can be picked (1 known: 1 tried already)');
   });
 });

@@ -1,4 +1,4 @@
-import { NoInstanceError } from '../discovery/services/no-instance-error.js';
+import { NoInstanceError, type NoInstanceFacts } from '../discovery/services/no-instance-error.js';
 import type { ServiceInstance } from '../discovery/services/service-instance.js';
 import { instanceUrl } from '../discovery/services/uri-spec.js';
 import type { InstancePicker } from './instance-picker.js';
@@ -21,7 +21,7 @@ export interface PickedTarget<P> {
   readonly target: InstanceTarget;
 }
 
-/** How many instances are passed over in one pick because nothing can be sent to them, before it counts as if there were none. */
+/** How many instances are passed over in one pick because nothing can be sent to them, before all of them are looked at. */
 const MOST_PASSED_OVER = 64;
 
 const EMPTY_PORT = /^[^/]*\/\/[^/?#]*:(?:[/?#]|$)/;
@@ -54,26 +54,47 @@ export function pickTarget<P>(
   tried: Set<ServiceInstance<P>>,
   fits: (target: InstanceTarget) => boolean = () => true,
 ): PickedTarget<P> | undefined {
-  for (let passedOver = 0; passedOver <= MOST_PASSED_OVER; passedOver += 1) {
+  for (let passedOver = 0; ; passedOver += 1) {
     const instance = tried.size ? picker.pick(tried) : picker.pick();
     // A picker that does not heed `tried` must not make this go on.
     if (instance === undefined || tried.has(instance)) return undefined;
     const target = targetOf(instance);
     if (target !== undefined && fits(target)) return { instance, target };
+    if (passedOver > MOST_PASSED_OVER) return undefined;
     tried.add(instance);
+    // The next one is the picker's choice among the others, if there are any.
+    if (passedOver === MOST_PASSED_OVER) for (const useless of picker.instances ?? []) if (!isUsable(useless, fits)) tried.add(useless);
   }
-  return undefined;
 }
 
-/** Why nothing was picked. `tried` is what {@link pickTarget} left of it. */
-export function noInstance<P>(picker: InstancePicker<P>, tried: ReadonlySet<ServiceInstance<P>>): NoInstanceError {
+/** Why nothing was picked. `tried` and `fits` are those of {@link pickTarget}. */
+export function noInstance<P>(
+  picker: InstancePicker<P>,
+  tried: ReadonlySet<ServiceInstance<P>>,
+  fits: (target: InstanceTarget) => boolean = () => true,
+): NoInstanceError {
   try {
-    // It knows why, unless there was one that we did not want.
-    if (tried.size === 0) picker.need?.();
+    picker.need?.(tried);
   } catch (error) {
-    if (error instanceof NoInstanceError) return error;
+    if (error instanceof NoInstanceError) return new NoInstanceError(error.service, error.facts && withUseless(error.facts, picker, fits));
   }
   return new NoInstanceError(picker.name);
+}
+
+/** The picker does not know that nothing can be sent to some of its instances. */
+function withUseless<P>(
+  facts: NoInstanceFacts,
+  { instances = [] }: InstancePicker<P>,
+  fits: (target: InstanceTarget) => boolean,
+): NoInstanceFacts {
+  const useless = instances.filter((instance) => instance.enabled && !isUsable(instance, fits)).length;
+  const unacceptable = Math.max(facts.unacceptable, useless);
+  return { ...facts, unacceptable, down: Math.min(facts.down, Math.max(0, facts.known - facts.disabled - unacceptable)) };
+}
+
+function isUsable(instance: ServiceInstance, fits: (target: InstanceTarget) => boolean): boolean {
+  const target = targetOf(instance);
+  return target !== undefined && fits(target);
 }
 
 function parseTarget(text: string | undefined, instance: ServiceInstance): InstanceTarget | undefined {

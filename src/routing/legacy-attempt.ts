@@ -19,20 +19,20 @@ export class LegacyAttempt implements LegacyHandler {
   }
 
   onBodySent(chunkSize: number, totalBytesSent: number): void {
-    this.#caller.onBodySent?.(chunkSize, totalBytesSent);
+    if (this.#wanted) this.#caller.onBodySent?.(chunkSize, totalBytesSent);
   }
 
   onRequestSent(): void {
-    this.#caller.onRequestSent?.();
+    if (this.#wanted) this.#caller.onRequestSent?.();
   }
 
   onResponseStarted(): void {
-    this.#caller.onResponseStarted?.();
+    if (this.#wanted) this.#caller.onResponseStarted?.();
   }
 
   onUpgrade(status: number, headers: unknown, socket: Duplex): void {
-    this.#attempt.exchange.upgraded();
-    this.#caller.onUpgrade?.(status, headers, socket);
+    if (this.#attempt.exchange.upgrades(this.#attempt)) this.#caller.onUpgrade?.(status, headers, socket);
+    else socket.destroy();
   }
 
   onHeaders(status: number, headers: unknown, resume: () => void, statusText: string): boolean {
@@ -42,16 +42,21 @@ export class LegacyAttempt implements LegacyHandler {
   }
 
   onData(chunk: Buffer): boolean {
-    return this.#caller.onData?.(chunk) ?? true;
+    return this.#wanted ? (this.#caller.onData?.(chunk) ?? true) : true;
   }
 
   onComplete(trailers: unknown): void {
-    if (!this.#attempt.exchange.wants(this.#attempt)) return;
+    if (!this.#wanted) return;
     this.#attempt.exchange.ended();
     this.#caller.onComplete?.(trailers);
   }
 
   onError(error: Error): void {
     if (this.#attempt.exchange.fails(this.#attempt, error)) this.#caller.onError?.(error);
+  }
+
+  /** There are dispatchers that go on with an attempt after it was cancelled, such as undici's `MockAgent`. */
+  get #wanted(): boolean {
+    return this.#attempt.exchange.wants(this.#attempt);
   }
 }

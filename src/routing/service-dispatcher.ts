@@ -9,7 +9,10 @@ export interface ComposableDispatcher {
   compose(...interceptors: never[]): unknown;
 }
 
-/** What the global `fetch` takes as its `dispatcher`, as far as the types of this project know it. */
+/**
+ * What the global `fetch` takes as its `dispatcher`, going by the types of Node that a project has: a dispatcher of that one version of undici
+ * which they know.
+ */
 export type FetchDispatcher = RequestInit extends { dispatcher?: infer D } ? NonNullable<D> : object;
 
 /**
@@ -33,6 +36,14 @@ export type FetchDispatcher = RequestInit extends { dispatcher?: infer D } ? Non
  *   can be sent twice. A stream cannot. Every body of `fetch` is one, even a string: a PUT by `fetch` is repeated only where no connection was
  *   made, one by `request` always. Upgrades and CONNECT are tried once. There is no wait in between, and no instance is asked twice.
  * - **No instance.** `NoInstanceError`, for `fetch` as the `cause` of its `TypeError`. Await the provider's `ready` before the first request.
+ *
+ * **Types.** The global `fetch` does take an `Agent` of undici 6 or 7, and so a dispatcher that is made of one, whatever version Node has inside.
+ * Its types name one version alone, and do not accept an `Agent` of another, nor what is made of it (TS2375, TS2322). Say so where it is passed:
+ *
+ * ```ts
+ * const dispatcher = serviceDispatcher(provider, { dispatcher: new Agent() });
+ * await fetch('http://orders/items/7', { dispatcher: dispatcher as unknown as FetchDispatcher });
+ * ```
  *
  * How long a connection, or an answer, may take is the dispatcher's to say (undici: 10 s and 300 s); so are TLS, keep-alive and the number of
  * connections to each instance. An `Agent` of undici 6 keeps a little memory for each origin that it has ever seen; undici 7 does not.

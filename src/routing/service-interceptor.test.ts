@@ -1,9 +1,10 @@
+import { PassThrough } from 'node:stream';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
 import { newInstance } from '../discovery/services/new-instance.js';
 import type { ServiceInstance } from '../discovery/services/service-instance.js';
 import { ConfigError } from '../errors.js';
-import type { Dispatch, DispatchOptions, LegacyHandler } from './dispatch.js';
+import type { ControlledHandler, Dispatch, DispatchController, DispatchOptions, LegacyHandler } from './dispatch.js';
 import type { InstancePicker } from './instance-picker.js';
 import type { RoutingOptions } from './routing-options.js';
 import { serviceInterceptor } from './service-interceptor.js';
@@ -126,6 +127,76 @@ describe('a caller', () => {
     });
     expect(attempt(0).onHeaders(503, [], () => {}, 'Busy')).toBe(false);
     expect([told, cancelled, noted, sent.length]).toEqual([['connect'], 1, ['a'], 2]);
+  });
+
+  it('is told nothing of an attempt that was given up, though the dispatcher goes on with it', () => {
+    const heard: string[] = [];
+    const listening: LegacyHandler = {
+      ...caller,
+      onResponseStarted: () => heard.push('started'),
+      onBodySent: () => heard.push('body sent'),
+      onRequestSent: () => heard.push('request sent'),
+      onData: (chunk) => heard.push(String(chunk)) > 0,
+      onUpgrade: () => heard.push('upgrade'),
+    };
+    dispatch({}, {}, listening);
+    attempt(0).onConnect(() => {});
+    attempt(0).onHeaders(503, [], () => {}, 'Busy');
+    const socket = new PassThrough();
+    const everything = (index: number) => {
+      attempt(index).onBodySent(4, 4);
+      attempt(index).onRequestSent();
+      attempt(index).onResponseStarted();
+      attempt(index).onData(Buffer.from(`from ${index}`));
+    };
+    everything(0);
+    attempt(0).onUpgrade(101, [], socket);
+    expect([heard, socket.destroyed]).toEqual([[], true]);
+    attempt(1).onConnect(() => {});
+    everything(1);
+    attempt(0).onComplete([]);
+    everything(0);
+    expect([heard, told]).toEqual([['body sent', 'request sent', 'started', 'from 1'], ['connect']]);
+  });
+
+  it('is told the same in the words of undici 7', () => {
+    const heard: string[] = [];
+    const base: Dispatch = (_given, to) => controlled.push(to as Required<ControlledHandler>) > 0;
+    const controlled: Required<ControlledHandler>[] = [];
+    const listening: ControlledHandler = {
+      onRequestStart: () => heard.push('start'),
+      onResponseStarted: () => heard.push('started'),
+      onResponseStart: (_, status) => heard.push(`status ${status}`),
+      onResponseData: (_, chunk) => heard.push(String(chunk)),
+      onRequestUpgrade: () => heard.push('upgrade'),
+      onResponseError: (_, error) => heard.push(error.message),
+    };
+    const controller: DispatchController = { aborted: false, paused: false, reason: null, abort() {}, pause() {}, resume() {} };
+    serviceInterceptor(picker)(base)({ origin: 'http://orders', path: '/', method: 'GET' }, listening);
+    controlled[0]?.onRequestStart(controller, undefined);
+    controlled[0]?.onResponseStart(controller, 503, {});
+    const socket = new PassThrough();
+    for (const each of [0, 1]) {
+      controlled[each]?.onResponseStarted();
+      controlled[each]?.onResponseData(controller, Buffer.from(`from ${each}`));
+    }
+    controlled[0]?.onRequestUpgrade(controller, 101, {}, socket);
+    expect([heard, socket.destroyed]).toEqual([['start', 'started', 'from 1'], true]);
+    controlled[1]?.onRequestUpgrade(controller, 101, {}, new PassThrough());
+    controlled[1]?.onResponseError(controller, failure('ECONNRESET'));
+    expect([heard.slice(3), noted]).toEqual([['upgrade'], ['a']]);
+  });
+
+  it('has the connection to itself after an upgrade: what becomes of it is nothing to us', () => {
+    let cancelled = 0;
+    dispatch({ upgrade: 'echo' }, {}, { ...caller, onUpgrade: (status) => told.push(`upgrade ${status}`) });
+    attempt(0).onConnect(() => {
+      cancelled += 1;
+    });
+    attempt(0).onUpgrade(101, [], new PassThrough());
+    attempt(0).onError(failure('ECONNRESET'));
+    abort?.();
+    expect([told, noted, cancelled, sent.length]).toEqual([['connect', 'upgrade 101'], [], 0, 1]);
   });
 
   it('may have heard of what is to come from an instance that then failed', () => {

@@ -68,13 +68,15 @@ it('knows several services by their host names, and leaves other names to the sy
   await expect(ask(lookup, 'orders')).rejects.toThrow('orders');
 });
 
-it('answers only after it has returned', () => {
-  let answered = false;
-  const lookup = serviceLookup(pickerOf('orders', ['10.0.0.1']));
-  lookup('orders', {}, () => {
-    answered = true;
-  });
-  expect(answered).toBe(false);
+it.each([
+  ['an instance', ['10.0.0.1'], null],
+  ['none', [], expect.objectContaining({ code: 'NO_INSTANCE' })],
+])('answers only after it has returned, where there is %s', async (_what, addresses, error) => {
+  const answers: unknown[] = [];
+  serviceLookup(pickerOf('orders', addresses))('orders', {}, (failure) => answers.push(failure));
+  expect(answers).toEqual([]);
+  await Promise.resolve();
+  expect(answers).toEqual([error]);
 });
 
 it('refuses a service whose name cannot be a host name', () => {

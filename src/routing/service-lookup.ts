@@ -2,7 +2,7 @@ import { type LookupOptions, lookup as systemLookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import type { ServiceInstance } from '../discovery/services/service-instance.js';
 import type { InstancePicker } from './instance-picker.js';
-import { noInstance, pickTarget } from './instance-target.js';
+import { type InstanceTarget, noInstance, pickTarget } from './instance-target.js';
 import { canonicalHost } from './service-hosts.js';
 
 /** Options of {@link serviceLookup}. */
@@ -40,8 +40,9 @@ export function serviceLookup(providers: InstancePicker | ProvidersByHost, optio
     const family = familyOf(lookupOptions);
     // Of the other family, an address is of no use to the one who asks; a name may have addresses of both.
     const tried = new Set<ServiceInstance>();
-    const picked = pickTarget(provider, tried, (target) => family === 0 || [0, family].includes(isIP(target.hostname)));
-    if (picked === undefined) return queueMicrotask(() => callback(noInstance(provider, tried), []));
+    const fits = ({ hostname: address }: InstanceTarget) => family === 0 || [0, family].includes(isIP(address));
+    const picked = pickTarget(provider, tried, fits);
+    if (picked === undefined) return queueMicrotask(() => callback(noInstance(provider, tried, fits), []));
     const address = picked.target.hostname;
     const version = isIP(address);
     if (version === 0) return lookup(address, lookupOptions, callback);

@@ -47,8 +47,8 @@ describe('nodelease discovery serve', () => {
     const server = serve();
     const url = await urlOf(server);
     expect((await fetch(`${url}/v1/service/orders/one`, put(ONE))).status).toBe(201);
-    expect(await (await fetch(`${url}/v1/service/orders`)).json()).toEqual([ONE]);
-    expect(await (await fetch(`${url}/v1/anyservice/orders`)).json()).toEqual(ONE);
+    expect(await (await fetch(`${url}/v1/service/orders`)).json()).toEqual([{ ...ONE, payload: null }]);
+    expect(await (await fetch(`${url}/v1/anyservice/orders`)).json()).toEqual({ ...ONE, payload: null });
     expect(await (await fetch(`${url}/openapi.json`)).json()).toMatchObject({ openapi: '3.1.0' });
     const begun = performance.now();
     server.kill('SIGTERM');
@@ -100,6 +100,16 @@ describe('nodelease discovery serve', () => {
     } finally {
       await zookeeper.dispose();
     }
+  });
+
+  it('takes no larger heads than ever where Node itself would', async () => {
+    const env = { NODE_OPTIONS: '--max-http-header-size=1000000' };
+    const server = runCli(['discovery', 'serve', '--http', '127.0.0.1:0', '--zookeeper', connect], { env });
+    const url = new URL(await urlOf(server));
+    const socket = openSocket(Number(url.port), url.hostname);
+    socket.on('error', () => {});
+    socket.write(`GET /openapi.json HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nx: ${'a'.repeat(20_000)}\r\n\r\n`);
+    expect(await text(socket).catch(() => '')).toMatch(/^HTTP\/1\.1 431 /);
   });
 
   it('survives everything that a client may send', async () => {

@@ -1,9 +1,11 @@
+import dns from 'node:dns';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { type IncomingMessage, request } from 'node:http';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
 import {
   type DiscoveryServer,
   type DiscoveryServerEvent,
@@ -23,6 +25,7 @@ const ONE = {
   address: '10.0.0.1',
   port: 8080,
   registrationTimeUTC: 1_795_000_000_000,
+  payload: null,
   serviceType: 'PERMANENT',
 };
 const TWO = { ...ONE, id: 'two', address: '10.0.0.2', sslPort: 8443, payload: { zone: 'b', '@class': 'java.util.TreeMap' } };
@@ -60,6 +63,14 @@ async function ask({ url }: DiscoveryServer, path: string, init?: RequestInit) {
   const response = await fetch(`${url}${path}`, init);
   const body = await response.text();
   return { status: response.status, headers: response.headers, body: body === '' ? undefined : JSON.parse(body) };
+}
+
+/** What ZooKeeper's server says of itself. */
+async function fourLetterWord(word: string): Promise<string> {
+  const [host, port] = inject('zookeeper').connect.split(':');
+  const socket = connect(Number(port), host);
+  socket.write(word);
+  return text(socket);
 }
 
 const put = (json: unknown, headers: Record<string, string> = {}): RequestInit => ({
@@ -135,6 +146,18 @@ describe('a discovery server', () => {
     expect(await ask(server, '/v1/anyservice/nobody')).toMatchObject({ status: 404 });
     for (const id of ['one', 'two']) await ask(server, `/v1/service/orders/${id}`, { method: 'DELETE' });
     await expect.poll(async () => (await ask(server, '/v1/anyservice/orders')).status, { timeout: 10_000 }).toBe(404);
+  });
+
+  it('leaves nothing behind at ZooKeeper for names that nobody has', async () => {
+    const server = await start();
+    await ask(server, '/v1/service/orders/one', put(ONE));
+    const watches = async () => (await fourLetterWord('wchp')).split('\n').filter((line) => line.startsWith(chroot));
+    expect(await ask(server, '/v1/anyservice/orders')).toMatchObject({ status: 200 });
+    const before = await watches();
+    expect(before).toContain(`${chroot}/services/orders/one`);
+    for (let i = 0; i < 50; i += 1) expect(await ask(server, `/v1/anyservice/nobody-${i}`)).toMatchObject({ status: 404 });
+    expect((await watches()).sort()).toEqual(before.sort());
+    expect((await ask(server, '/v1/anyservice/orders')).body).toEqual(ONE);
   });
 
   it('understands names with every character that a service may have', async () => {
@@ -305,6 +328,16 @@ describe('who may change anything', () => {
         code: 'CONFIG_INVALID',
         message: expect.stringContaining('could register'),
       });
+    // A name of loopback that somebody has given another address.
+    const elsewhere = (...given: unknown[]) => (given.at(-1) as (error: null, address: string, family: number) => void)(null, '0.0.0.0', 4);
+    const lookup = vi.spyOn(dns, 'lookup').mockImplementation(elsewhere as unknown as typeof dns.lookup);
+    try {
+      const named = start({ listen: { host: 'localhost', port: 0 } });
+      await expect(named).rejects.toMatchObject({ code: 'CONFIG_INVALID', message: expect.stringContaining('a name that means loopback') });
+      expect(lookup).toHaveBeenCalled();
+    } finally {
+      lookup.mockRestore();
+    }
     await writeFile(file, 'short');
     await expect(start({ listen: { host: '0.0.0.0', port: 0 }, bearerTokenFile: file })).rejects.toThrow(
       'bearerTokenFile: expected a file',

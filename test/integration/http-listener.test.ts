@@ -114,6 +114,13 @@ describe('a client that is slow', () => {
     }
   });
 
+  it('is let go when nothing goes through its connection any more, though it has asked for something', async () => {
+    const listener = await start({ silentMs: 300, fetch: () => new Promise(() => {}) });
+    const begun = performance.now();
+    expect(await answerTo(listener, 'GET / HTTP/1.1\r\nhost: x\r\n\r\n')).toBe('');
+    expect(performance.now() - begun).toBeLessThan(9_000);
+  });
+
   it('may have company up to a bound; further ones are closed at once, until somebody leaves', async () => {
     const listener = await start({ maxConnections: 2 });
     const [first, second] = [open(listener), open(listener)];
@@ -130,6 +137,75 @@ describe('a client that is slow', () => {
         { timeout: 10_000 },
       )
       .toBe(200);
+  });
+});
+
+describe('a client that asks for much at once', () => {
+  const LARGE = Buffer.alloc(16 * 1024 * 1024, 'x');
+
+  it('has one answer made after the other, as it takes them, and a few wait', async () => {
+    const asked: string[] = [];
+    const listener = await start({
+      fetch: ({ url }) => {
+        asked.push(new URL(url).pathname);
+        return new Response(LARGE);
+      },
+    });
+    const client = open(listener);
+    client.pause();
+    client.write(Array.from({ length: 400 }, (_, index) => `GET /${index} HTTP/1.1\r\nhost: x\r\n\r\n`).join(''));
+    // Others are answered meanwhile, so the server has seen all that this one has asked for.
+    for (let i = 0; i < 3; i += 1) expect((await (await fetch(`${listener.url}/other`)).arrayBuffer()).byteLength).toBe(LARGE.length);
+    expect(asked.filter((path) => path !== '/other')).toEqual(['/0']);
+    const statuses: string[] = [];
+    let rest = '';
+    for await (const chunk of client.setEncoding('latin1')) {
+      const heads = [...(rest + chunk).matchAll(/HTTP\/1\.1 (\d{3}) /g)];
+      statuses.push(...heads.map(([, status = '']) => status));
+      // What is left may be the first part of another one.
+      rest = (rest + chunk).slice(heads.length === 0 ? -12 : Math.max((heads.at(-1)?.index ?? 0) + 13, rest.length + chunk.length - 12));
+      if (statuses.length >= 400) break;
+    }
+    const answered = asked.filter((path) => path !== '/other').map((path) => Number(path.slice(1)));
+    expect(answered.slice(0, 9)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
+    expect(answered).toEqual([...answered].sort((a, b) => a - b));
+    expect(answered.length).toBeLessThan(50);
+    expect(statuses.filter((status) => status === '200')).toHaveLength(answered.length);
+    expect(statuses.filter((status) => status === '503')).toHaveLength(400 - answered.length);
+  });
+
+  it('gets its answers in order, the refused among them', async () => {
+    const listener = await start();
+    const client = open(listener);
+    const last = 'GET /last HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n';
+    client.write(`${Array.from({ length: 5 }, (_, index) => `GET /${index} HTTP/1.1\r\nhost: x\r\n\r\n`).join('')}${last}`);
+    const paths = [...(await text(client)).matchAll(/"path":"\/(\w+)"/g)].map(([, path]) => path);
+    expect(paths).toEqual(['0', '1', '2', '3', '4', 'last']);
+  });
+
+  it('does so on its own account: beyond what the server can bear in all, others get 503 until somebody has gone', async () => {
+    let asked = 0;
+    let hangs = true;
+    const listener = await start({
+      maxRequests: 2,
+      fetch: () => {
+        asked += 1;
+        return hangs ? new Promise(() => {}) : new Response('done');
+      },
+    });
+    const held = [open(listener), open(listener)];
+    for (const socket of held) socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(3));
+    await expect.poll(() => asked, { timeout: 10_000 }).toBe(2);
+    const refused = await fetch(listener.url);
+    expect({ status: refused.status, retry: refused.headers.get('retry-after'), body: await refused.json() }).toEqual({
+      status: 503,
+      retry: '1',
+      body: { error: 'unavailable', message: expect.any(String) },
+    });
+    for (const socket of held) socket.destroy();
+    hangs = false;
+    await expect.poll(async () => (await fetch(listener.url)).status, { timeout: 10_000 }).toBe(200);
+    expect(asked).toBe(3);
   });
 });
 

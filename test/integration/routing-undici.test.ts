@@ -12,7 +12,7 @@ import { newInstance } from '../../src/discovery/services/new-instance.js';
 import { type RoutingOptions, serviceDispatcher, serviceInterceptor } from '../../src/routing/index.js';
 import { systemClock, systemRandom } from '../../src/system.js';
 import { codeOf } from './routing-suite.js';
-import { type Backend, Backends, RecordingProvider } from './routing-support.js';
+import { type Backend, Backends, instanceAt, RecordingProvider } from './routing-support.js';
 
 let backends: Backends;
 let tls: { readonly key: string; readonly cert: string };
@@ -221,6 +221,35 @@ describe.each(versions)('a dispatcher of $name', ({ name, undici }) => {
       expect(provider.noted).toEqual(['bad']);
     }
     expect(await (await other.fetch('http://orders/', { dispatcher: over([bad, good]) })).text()).toBe('good');
+  });
+
+  it('gives the answer of the instance that was asked last, also with a dispatcher that goes on with what was given up', async () => {
+    const agent = new undici.MockAgent();
+    agent.disableNetConnect();
+    const instances = [8001, 8002].map((port) => ({ instance: instanceAt(String(port), port) }));
+    for (const [index, { instance }] of instances.entries()) {
+      const intercepted = agent.get(`http://127.0.0.1:${instance.port}`).intercept({ path: '/' });
+      intercepted.reply(index === 0 ? 503 : 200, `answer ${index}`).persist();
+    }
+    for (const send of ['request', 'fetch'] as const) {
+      provider = new RecordingProvider(instances);
+      const dispatcher = serviceDispatcher(provider, { dispatcher: agent });
+      const answer =
+        send === 'fetch'
+          ? await (await undici.fetch('http://orders/', { dispatcher })).text()
+          : await (await undici.request('http://orders/', { dispatcher })).body.text();
+      expect([answer, provider.noted]).toEqual(['answer 1', ['8001']]);
+    }
+    await agent.close();
+  });
+
+  it('asks another instance where the answer is no HTTP', async () => {
+    const [bad, good] = [
+      await backends.tcp('bad', (socket) => socket.once('data', () => socket.end('GARBAGE\r\n\r\n'))),
+      await backends.http('good'),
+    ];
+    expect(await (await undici.request('http://orders/', { dispatcher: over([bad, good]) })).body.text()).toBe('good');
+    expect(provider.noted).toEqual(['bad']);
   });
 
   it.runIf(name === 'undici 7')('tells a handler of undici 7 of one request, however many attempts it took', async () => {

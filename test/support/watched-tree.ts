@@ -1,0 +1,72 @@
+import type { SessionState } from '../../src/zookeeper/session-state.js';
+import type { Watch, Znode, ZooKeeper } from '../../src/zookeeper/zookeeper.js';
+import { ZooKeeperError } from '../../src/zookeeper/zookeeper-error.js';
+
+type Told = readonly string[] | Buffer | undefined;
+type Listener = (told: never) => void;
+
+/** What a source of instances needs of ZooKeeper, in memory: nothing is told but what a test tells, as over a link that is as slow as one likes. */
+export class WatchedTree implements Pick<ZooKeeper, 'state' | 'onState' | 'watchChildren' | 'watchData' | 'children'> {
+  state: SessionState = { status: 'connected', sessionId: '0000000000000001', timeoutMs: 10_000, server: '127.0.0.1:2181' };
+  /** What the servers refuse. */
+  readonly refused = new Set<string>();
+  /** What was asked for beside the watches. */
+  readonly asked: string[] = [];
+  readonly #sessions = new Set<(state: SessionState) => void>();
+  readonly #watches = new Set<{ readonly path: string; readonly listener: Listener }>();
+
+  /** How many listen to the session. */
+  get sessionListeners(): number {
+    return this.#sessions.size;
+  }
+
+  /** The paths that are watched. */
+  get watched(): string[] {
+    return [...this.#watches].map(({ path }) => path).sort();
+  }
+
+  lose(): void {
+    this.#become({ status: 'suspended', sessionId: '0000000000000001', timeoutMs: 10_000 });
+  }
+
+  connect(): void {
+    this.#become({ status: 'connected', sessionId: '0000000000000001', timeoutMs: 10_000, server: '127.0.0.1:2181' });
+  }
+
+  /** Answers those who watch a path: with the names of its children, or its data. */
+  tell(path: string, told: Told): void {
+    const stat = { version: 0, childrenVersion: 0, createdZxid: 1n, modifiedZxid: 1n, createdAt: 0, owner: undefined, childCount: 0 };
+    const value = Buffer.isBuffer(told) ? ({ data: told, stat } satisfies Znode) : told;
+    for (const watch of [...this.#watches]) if (watch.path === path) watch.listener(value as never);
+  }
+
+  onState(listener: (state: SessionState) => void): () => void {
+    this.#sessions.add(listener);
+    return () => this.#sessions.delete(listener);
+  }
+
+  watchChildren(path: string, listener: (names: readonly string[] | undefined) => void): Watch {
+    return this.#watch(path, listener as Listener);
+  }
+
+  watchData(path: string, listener: (znode: Znode | undefined) => void): Watch {
+    return this.#watch(path, listener as Listener);
+  }
+
+  async children(path: string): Promise<readonly string[]> {
+    this.asked.push(path);
+    if (this.refused.has(path)) throw new ZooKeeperError('not for you', { fault: 'no-auth', outcome: 'not-applied', path });
+    return [];
+  }
+
+  #watch(path: string, listener: Listener): Watch {
+    const watch = { path, listener };
+    this.#watches.add(watch);
+    return { first: new Promise(() => {}), close: () => void this.#watches.delete(watch) };
+  }
+
+  #become(state: SessionState): void {
+    this.state = state;
+    for (const listener of [...this.#sessions]) listener(state);
+  }
+}
