@@ -16,6 +16,11 @@ import { BASE_PATH, newInstances, register } from './service-instances.js';
 /** How many instances there are to pick from. */
 const SIZES = [10, 1_000, 10_000];
 
+/** What a pick takes at the most, in nanoseconds: of round robin at any size, 5 million a second. */
+const ROUND_ROBIN_NANOS = 200;
+/** How many times that of the fewest instances it may take of the most. Some of it is the processor's caches', as for the baseline. */
+const FLAT = 3;
+
 const opened: ZooKeeperClient[] = [];
 let connect: string;
 
@@ -84,6 +89,10 @@ it('picks', () => {
         `${(nanos / bare).toFixed(2)} times the baseline, ${(nanos / first).toFixed(2)} times that of ${count(rows[0]?.size ?? 0)}`,
       ]),
     );
+    for (const { size, nanos } of rows) {
+      expect(nanos / first, `${name} is flat up to ${count(size)} instances`).toBeLessThan(FLAT);
+      if (name === 'round-robin') expect(nanos, `a pick of ${count(size)} in turn`).toBeLessThan(ROUND_ROBIN_NANOS);
+    }
   }
 });
 
@@ -147,6 +156,7 @@ it('a pick from the cache against a query each time', async () => {
     const nanos = nanosEach(() => provider.pick());
     provider.close();
     const queried = median(queries);
+    expect(nanos, 'a pick from the cache, where a query each time takes at least a round trip').toBeLessThan(queried / 100);
     report(`One of ${count(size)} instances`, [
       ['by a query each time', `${(queried / 1e6).toFixed(2)} ms`, '1'],
       ['by a provider, from its cache', `${nanos.toFixed(1)} ns`, `1 / ${count(Math.round(queried / nanos))}`],

@@ -102,7 +102,7 @@ export async function acquire(options: AcquireOptions = {}): Promise<ManagedLeas
   }
   checkWanted(options);
   const taskId = options.taskId ?? (await ownTaskId(options.signal));
-  if (typeof options.zookeeper === 'object') checkAnnouncement(options.zookeeper, taskId);
+  if (typeof options.zookeeper === 'object') checkAnnounced(options.zookeeper, taskId);
   const discoverer = options.zookeeper === undefined ? undefined : await openDiscoverer(options.zookeeper);
   let origin: TenureOrigin = 'vacant';
   const onEvent: LeaseListener = (event) => {
@@ -217,6 +217,9 @@ function checkZooKeeper({ zookeeper, provider = 'store', store, keeper }: Acquir
   }
   if (typeof zookeeper === 'string') parseConnectString(zookeeper, 'zookeeper');
   if (zookeeper === undefined || typeof zookeeper === 'string') return;
+  if (typeof zookeeper !== 'object' || zookeeper === null) {
+    throw new ConfigError('zookeeper', zookeeper, 'servers such as zk1:2181,zk2:2181/app, or an object with them as connect');
+  }
   for (const name of Object.keys(zookeeper)) {
     if (!ZOOKEEPER_OPTION_NAMES.includes(name)) {
       throw new ConfigError('zookeeper', name, `one of ${ZOOKEEPER_OPTION_NAMES.join(', ')}`);
@@ -231,6 +234,16 @@ function checkZooKeeper({ zookeeper, provider = 'store', store, keeper }: Acquir
   }
   if (!(readyTimeoutMs >= 0)) throw new ConfigError('zookeeper.readyTimeoutMs', readyTimeoutMs, 'a number of milliseconds of at least 0');
   if (!Number.isInteger(port) || port < 1 || port > 65_535) throw new ConfigError('zookeeper.port', port, 'a whole number from 1 to 65535');
+}
+
+/** What is announced, in the names of the options. */
+function checkAnnounced(zookeeper: ZooKeeperOptions, taskId: string): void {
+  try {
+    checkAnnouncement(zookeeper, taskId);
+  } catch (error) {
+    if (!(error instanceof ConfigError) || error.setting === 'taskId') throw error;
+    throw new ConfigError(`zookeeper.${error.setting}`, error.value, error.expected);
+  }
 }
 
 function ownTaskId(signal: AbortSignal | undefined): Promise<string> {

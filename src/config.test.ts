@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { environmentName, readSettings, SETTINGS, type SettingName } from './config.js';
+import { announcingProblem, environmentName, readSettings, SETTINGS, type SettingName } from './config.js';
 import { ConfigError } from './errors.js';
 
 const read = (flags: Partial<Record<SettingName, string>> = {}, env: Record<string, string> = {}, hostname = 'host') =>
@@ -83,7 +83,7 @@ describe('settings', () => {
     [{ region: 'eu central' }, '--region: expected the name of a region such as eu-central-1, got "eu central"'],
     [
       { store: 's3://bucket', endpoint: 'minio:9000' },
-      '--endpoint: expected an http or https URL such as http://127.0.0.1:9000 (or NAME[:KEY] of an endpoint to announce, with a key that is no port), got "minio:9000"',
+      '--endpoint: expected an http or https URL such as http://127.0.0.1:9000 for the server of a store, http:// included, or NAME[:KEY] of an endpoint to announce (NODELEASE_ENDPOINTS takes also those that look like a server), got "minio:9000"',
     ],
     [{ endpoint: 'http://x' }, '--endpoint: expected no endpoint with the store file:.nodelease (only s3: has one), got "http://x"'],
     [{ 'node-id': '-1' }, '--node-id: expected a whole number from 0 to 65527, or "hostname", got "-1"'],
@@ -273,6 +273,12 @@ describe('the settings of discovery', () => {
     expect(() => read({ provider: 'zookeeper' })).toThrow(
       '--provider: expected --zookeeper beside it, with the servers that give out the node ids, got "zookeeper"',
     );
+    // Where the surroundings name a store that has one.
+    const env = { NODELEASE_STORE: 's3://bucket' };
+    expect(() => read({ zookeeper, provider: 'zookeeper', endpoint: 'http://minio:9000' }, env)).toThrow(
+      '--endpoint: expected no --provider zookeeper beside it (it is about leases in a store), got "http://minio:9000"',
+    );
+    expect(read({ zookeeper, provider: 'zookeeper' }, { ...env, NODELEASE_ENDPOINT: 'http://minio:9000' }).provider).toBe('zookeeper');
     const values = { store: 'memory:', nodes: '3', duration: '5s', grace: '1s', 'node-id': '3', region: 'eu', 'ready-timeout': '5s' };
     for (const [setting, value] of Object.entries(values)) {
       expect(() => read({ zookeeper, provider: 'zookeeper', [setting]: value })).toThrow(
@@ -329,7 +335,8 @@ describe('the settings of what is announced', () => {
     [{ payload: '{"a":1' }, '--payload: expected a JSON object such as {"weight":5}, got "{\\"a\\":1"'],
     [{ payload: '' }, '--payload: expected a JSON object such as {"weight":5}, got ""'],
     [{ payload: '5' }, '--payload: expected a JSON object such as {"weight":5}, got "5"'],
-    [{ payload: '[1]' }, '--payload: expected a JSON object such as {"weight":5} (Java services cannot read an array), got "[1]"'],
+    [{ payload: '[1]' }, '--payload: expected a JSON object such as {"weight":5} (Java services cannot read an array), got an array'],
+    [{ payload: '{"a":{"b":1e999}}' }, '--payload.a.b: expected a finite number: JSON has no other, got Infinity'],
     [
       { payload: '{"nodeId":3}' },
       '--payload: expected a JSON object such as {"weight":5} without nodeId, which is added to it, got "{\\"nodeId\\":3}"',
@@ -338,9 +345,21 @@ describe('the settings of what is announced', () => {
       { payload: '{"@class":"com.acme.Order"}' },
       '--payload: expected a JSON object such as {"weight":5} whose @class, if there is one, is java.util.TreeMap or another map, got "{\\"@class\\":\\"com.acme.Order\\"}"',
     ],
+    [
+      { payload: '{"@class":"java.util.TreeMap"}', 'payload-type': 'spring' },
+      '--payload: expected a JSON object such as {"weight":5} without @class, which is added to it, got "{\\"@class\\":\\"java.util.TreeMap\\"}"',
+    ],
+    [{ payload: '{"version":3}' }, /^--payload: expected .* without version, which is added to it/],
     [{ 'payload-type': 'xml' }, '--payload-type: expected map or spring, got "xml"'],
     [{ 'service-base-path': 'services' }, /^--service-base-path: expected an absolute path .*, got "services"$/],
     [{ 'service-base-path': '/a//b' }, /^--service-base-path: expected an absolute path .*, got "\/a\/\/b"$/],
+    [
+      { 'service-base-path': '/discovery' },
+      '--service-base-path: expected an absolute path such as /services (/discovery is the tree of the nodes and endpoints), got "/discovery"',
+    ],
+    [{ 'service-base-path': '/discovery/nodes' }, /^--service-base-path: expected .* \(\/discovery is the tree of .*\), got /],
+    [{ 'service-base-path': '/zookeeper' }, /^--service-base-path: expected .* \(\/zookeeper belongs to the servers\), got "\/zookeeper"$/],
+    [{ 'service-base-path': '/zookeeper/quota' }, /^--service-base-path: expected .* \(\/zookeeper belongs to the servers\), got /],
     [{ service: 'x'.repeat(256) }, /^--service: expected at most 255 bytes, not 256, got /],
     [{ 'task-id': 'a/b' }, /^--task-id: expected a name without "\/" .*, got "a\/b"$/],
     [{ address: 'fe80::1%eth0' }, /^--address: expected a host name or an IP address, .*, got "fe80::1%eth0"$/],
@@ -348,6 +367,7 @@ describe('the settings of what is announced', () => {
     [{ check: '8080' }, `--check: expected ${target}, got "8080"`],
     [{ check: 'tcp:host' }, `--check: expected ${target}, got "tcp:host"`],
     [{ check: 'tcp:0' }, '--check: expected a whole number from 1 to 65535, got "0"'],
+    [{ check: 'tcp:host:0' }, /^--check: expected HOST:PORT .* from 1 to 65535, got "host:0"$/],
     [{ check: 'tcp:host:70000' }, /^--check: expected HOST:PORT .* from 1 to 65535, got "host:70000"$/],
     [{ check: 'ftp://host' }, `--check: expected ${target}, got "ftp://host"`],
     [{ check: 'tcp:80', 'check-interval': '10ms' }, '--check-interval: expected at least 100ms (the command has work to do), got "10ms"'],
@@ -355,16 +375,14 @@ describe('the settings of what is announced', () => {
     [{ check: 'tcp:80', 'check-threshold': '0' }, '--check-threshold: expected a whole number from 1 to 1000, got "0"'],
     [{ 'check-interval': '2s' }, '--check-interval: expected --check beside it, got "2s"'],
     [{ 'check-threshold': '2' }, '--check-threshold: expected --check beside it, got "2"'],
-    [{ endpoint: ['a/b'] }, /^--endpoint: expected a name without "\/" .*, got "a\/b"$/],
-    [{ endpoint: ['pay:a/b'] }, /^--endpoint: expected .*, got "a\/b"$/],
-    [{ endpoint: ['pay:'] }, /^--endpoint: expected a name .*, got ""$/],
+    [{ endpoint: ['a/b'] }, /^--endpoint: expected NAME\[:KEY\] .* a name without "\/" .*, got "a\/b"$/],
+    [{ endpoint: ['pay:a/b'] }, /^--endpoint: expected NAME\[:KEY\] .*, got "pay:a\/b"$/],
+    [{ endpoint: ['pay:'] }, /^--endpoint: expected NAME\[:KEY\] .*, got "pay:"$/],
+    [{ endpoint: [':visa'] }, /^--endpoint: expected NAME\[:KEY\] .*, got ":visa"$/],
+    [{ endpoint: [''] }, /^--endpoint: expected NAME\[:KEY\] .*, got ""$/],
     [{ endpoint: ['pay:_'] }, '--endpoint: expected a key other than _, which stands for none, got "pay:_"'],
-    [
-      { endpoint: ['localhost:80'] },
-      `--endpoint: expected ${url} (or NAME[:KEY] of an endpoint to announce, with a key that is no port), got "localhost:80"`,
-    ],
-    [{ endpoint: ['10.0.0.1:9000'] }, /^--endpoint: expected an http or https URL .*, got "10.0.0.1:9000"$/],
     [{ endpoint: ['ftp://x'] }, `--endpoint: expected ${url}, got "ftp://x"`],
+    [{ endpoint: ['http://a,http://b'] }, `--endpoint: expected ${url}, got "http://a,http://b"`],
     [{ http: '7070' }, /^--http: expected HOST:PORT .*, got "7070"$/],
   ] satisfies [Partial<Record<SettingName, string | string[]>>, string | RegExp][])('refuse %j', (flags, message) => {
     const refused = () => readSettings({ flags: { ...announced, ...flags }, env: {}, hostname: 'host' });
@@ -376,7 +394,7 @@ describe('the settings of what is announced', () => {
     const payload = JSON.stringify({ text: 'x'.repeat(70_000) });
     expect(() => read({ ...announced, payload })).toThrow(/^--payload: expected .* of at most 65536 bytes, got ".{80,90}"$/);
     expect(() => read({ ...announced, payload: `{"a":${'['.repeat(20_000)}${']'.repeat(20_000)}}` })).toThrow(
-      /^--payload: expected a JSON object/,
+      '--payload: expected fewer than 1000 levels of objects and arrays, got more',
     );
   });
 
@@ -394,33 +412,113 @@ describe('the settings of what is announced', () => {
   });
 
   it('tell the endpoints to announce from the server of the store, by ://', () => {
-    const env = { NODELEASE_ENDPOINT: 'http://127.0.0.1:9000, pay:visa,log' };
+    const env = { NODELEASE_ENDPOINT: 'http://127.0.0.1:9000', NODELEASE_ENDPOINTS: 'pay:visa, log,v1.users:10' };
     const both = read({ zookeeper: 'zk', store: 's3://bucket' }, env);
-    expect([both.endpoint, both.zookeeper?.endpoints]).toEqual([
-      'http://127.0.0.1:9000',
-      [{ endpoint: 'pay', key: 'visa' }, { endpoint: 'log' }],
-    ]);
+    const named = [{ endpoint: 'pay', key: 'visa' }, { endpoint: 'log' }, { endpoint: 'v1.users', key: '10' }];
+    expect([both.endpoint, both.zookeeper?.endpoints]).toEqual(['http://127.0.0.1:9000', named]);
     // A flag takes the place of its own kind only.
-    const named = read({ zookeeper: 'zk', store: 's3://bucket', endpoint: 'mine' }, env);
-    expect([named.endpoint, named.zookeeper?.endpoints]).toEqual(['http://127.0.0.1:9000', [{ endpoint: 'mine' }]]);
+    const mine = read({ zookeeper: 'zk', store: 's3://bucket', endpoint: 'mine' }, env);
+    expect([mine.endpoint, mine.zookeeper?.endpoints]).toEqual(['http://127.0.0.1:9000', [{ endpoint: 'mine' }]]);
     const served = read({ zookeeper: 'zk', store: 's3://bucket', endpoint: 'http://other:9000' }, env);
-    expect([served.endpoint, served.zookeeper?.endpoints]).toEqual([
-      'http://other:9000',
-      [{ endpoint: 'pay', key: 'visa' }, { endpoint: 'log' }],
-    ]);
-    expect(() => read({ store: 's3://bucket' }, { NODELEASE_ENDPOINT: 'http://a,http://b' })).toThrow(
-      'NODELEASE_ENDPOINT: expected one URL at most, the server of the store, got "http://b"',
-    );
+    expect([served.endpoint, served.zookeeper?.endpoints]).toEqual(['http://other:9000', named]);
+    // The last one counts, and a variable is not even looked at then.
+    const endpoint = ['http://first', 'pay', 'https://last'];
+    const last = readSettings({
+      flags: { store: 's3://bucket', zookeeper: 'zk', endpoint },
+      env: { NODELEASE_ENDPOINT: 'minio' },
+      hostname: '',
+    });
+    expect([last.endpoint, last.zookeeper?.endpoints]).toEqual(['https://last', [{ endpoint: 'pay' }]]);
+  });
+
+  it.each([
+    ...[
+      'minio:9000',
+      'minio:80',
+      'minio:443',
+      'pay:7',
+      'localhost',
+      'LOCALHOST',
+      'localhost:80',
+      'localhost:x',
+      'minio.internal',
+      '10.0.0.7',
+    ],
+    ...[
+      '10.0.0.1:9000',
+      '::1',
+      '[::1]',
+      '[::1]:9000',
+      'fd00::1',
+      's3.eu-central-1.amazonaws.com',
+      'http:minio',
+      'https:minio:9000',
+      'minio:99999',
+    ],
+  ])('take the flag --endpoint %s for a server without its http://, and no store for one at AWS', (endpoint) => {
+    for (const announces of [true, false]) {
+      const flags = { store: 's3://bucket', zookeeper: 'zk', endpoint: [endpoint] };
+      expect(() => readSettings({ flags, env: {}, hostname: 'host', announces })).toThrow(
+        expect.objectContaining({
+          code: 'CONFIG_INVALID',
+          message: expect.stringMatching(/^--endpoint: expected an http or https URL .*http:/),
+        }),
+      );
+    }
+  });
+
+  it.each([
+    'minio',
+    'minio:9000',
+    'minio.internal',
+    'http:minio:9000',
+    'http://a,http://b',
+    'http://a,pay',
+    'http://a:1,pay',
+    'ftp://x',
+    'pay,log',
+  ])('take nothing but a URL from the variable of the store’s server: %s', (value) => {
+    const env = { NODELEASE_ENDPOINT: value, NODELEASE_STORE: 's3://bucket', NODELEASE_ZOOKEEPER: 'zk' };
+    for (const announces of [true, false]) {
+      expect(() => readSettings({ flags: {}, env, hostname: 'host', announces })).toThrow(
+        `NODELEASE_ENDPOINT: expected ${url}, got "${value}"`,
+      );
+    }
   });
 
   it('need ZooKeeper for an endpoint to announce, and a command that announces', () => {
     expect(() => read({ endpoint: 'pay' })).toThrow(
-      '--endpoint: expected --zookeeper beside it (it is of use with discovery only), got "pay"',
+      '--endpoint: expected --zookeeper beside it (to announce an endpoint), or http://HOST:PORT (the server of a store), got "pay"',
     );
-    expect(read({}, { NODELEASE_ENDPOINT: 'pay' })).not.toHaveProperty('zookeeper');
+    expect(read({}, { NODELEASE_ENDPOINTS: 'pay,' })).not.toHaveProperty('zookeeper');
     const status = (flags: Record<string, string>, env = {}) => readSettings({ flags, env, hostname: 'host', announces: false });
     expect(() => status({ endpoint: 'pay' })).toThrow(`--endpoint: expected ${url}: only nodelease run announces endpoints, got "pay"`);
-    const named = status({ store: 's3://bucket', zookeeper: 'zk' }, { NODELEASE_ENDPOINT: 'pay,http://x:1' });
+    const env = { NODELEASE_ENDPOINTS: 'pay', NODELEASE_ENDPOINT: 'http://x:1' };
+    const named = status({ store: 's3://bucket', zookeeper: 'zk' }, env);
     expect([named.endpoint, named.zookeeper?.endpoints]).toEqual(['http://x:1', undefined]);
+  });
+
+  it('name the variable of endpoints where it is wrong', () => {
+    const endpoints = (text: string) => read({ zookeeper: 'zk' }, { NODELEASE_ENDPOINTS: text }).zookeeper?.endpoints;
+    expect(() => endpoints('pay,:visa')).toThrow(/^NODELEASE_ENDPOINTS: expected NAME\[:KEY\] .*, got ":visa"$/);
+    expect(() => endpoints('pay,')).toThrow(/^NODELEASE_ENDPOINTS: expected NAME\[:KEY\] .*, got ""$/);
+    expect(() => endpoints('http://minio:9000')).toThrow(
+      /^NODELEASE_ENDPOINTS: expected NAME\[:KEY\] .*: the URL of a store's server has a setting of its own, got "http:\/\/minio:9000"$/,
+    );
+    expect(endpoints('')).toBeUndefined();
+    expect(endpoints(Array.from({ length: 100 }, (_, i) => `e${i}`).join())).toHaveLength(100);
+    expect(() => endpoints(Array.from({ length: 101 }, (_, i) => `e${i}`).join())).toThrow(
+      'NODELEASE_ENDPOINTS: expected at most 100 endpoints, got "e100"',
+    );
+  });
+
+  it('tell of a service whose URL nobody can tell', () => {
+    expect(announcingProblem({ service: 'orders' })).toBe(
+      'the service orders is announced without a port, so that nobody can tell its URL: give --port',
+    );
+    expect([announcingProblem({ service: 'orders', port: 80 }), announcingProblem({ endpoints: [{ endpoint: 'pay' }] })]).toEqual([
+      undefined,
+      undefined,
+    ]);
   });
 });

@@ -8,8 +8,16 @@ import { leastGraceMs } from './lease/lease-state.js';
 import { ordinalOf } from './lease/static-lease.js';
 import { parseStoreUrl, type StoreUrl } from './store/store-url.js';
 
+export { announcingProblem } from './config/announcing.js';
 export type { ZooKeeperSettings } from './config/discovery.js';
-export { environmentName, SETTINGS, type SettingName, type SettingSources, type SettingSpec } from './config/sources.js';
+export {
+  ENDPOINTS_VARIABLE,
+  environmentName,
+  SETTINGS,
+  type SettingName,
+  type SettingSources,
+  type SettingSpec,
+} from './config/sources.js';
 
 /** How much is logged. */
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';

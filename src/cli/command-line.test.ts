@@ -67,7 +67,7 @@ describe('the command line', () => {
     [
       'one endpoint of several that cannot be',
       ['run', '--zookeeper', 'zk', '--endpoint', 'a', '--endpoint', 'b/c', '--', 'true'],
-      /--endpoint: expected a name .*, got "b\/c"/,
+      /--endpoint: expected NAME\[:KEY\] .* a name .*, got "b\/c"/,
     ],
     ['an address to listen at for run', ['run', '--http', '127.0.0.1:1', '--', 'true'], /unknown option '--http'/],
     ...['resolve', 'services', 'serve'].map((name): [string, string[], RegExp] => [
@@ -91,9 +91,16 @@ describe('the command line', () => {
   });
 
   it('leaves the endpoints that the surroundings want announced to the command that announces', async () => {
-    const { code, stderr } = await run(['status', '--store', 'memory:'], { NODELEASE_ENDPOINT: 'pay:visa,log', NODELEASE_PAYLOAD: '{' });
-    expect(stderr).not.toMatch(/NODELEASE_ENDPOINT|NODELEASE_PAYLOAD/);
+    const { code, stderr } = await run(['status', '--store', 'memory:'], { NODELEASE_ENDPOINTS: 'pay:,', NODELEASE_PAYLOAD: '{' });
+    expect(stderr).not.toMatch(/NODELEASE_ENDPOINTS|NODELEASE_PAYLOAD/);
     expect(code).not.toBe(64);
+  });
+
+  it('reads them for the command that announces', async () => {
+    const env = { NODELEASE_ENDPOINTS: 'pay:', NODELEASE_ZOOKEEPER: '127.0.0.1:1' };
+    const { code, stderr } = await run(['run', '--store', 'memory:', '--', 'true'], env);
+    expect(stderr).toMatch(/^nodelease: NODELEASE_ENDPOINTS: expected NAME\[:KEY\] .*, got "pay:"\n$/);
+    expect(code).toBe(64);
   });
 
   it('gives its help and its version on standard output', async () => {
@@ -101,6 +108,8 @@ describe('the command line', () => {
     const help = await run(['run', '--help']);
     expect(help).toMatchObject({ code: 0, stderr: '' });
     for (const name of ['--store', 'NODELEASE_STORE', '--task-id', 'NODELEASE_TASK_ID']) expect(help.stdout).toContain(name);
+    for (const name of ['http(s)://HOST:PORT', 'NAME:KEY', 'NODELEASE_ENDPOINTS', '[NODELEASE_ENDPOINT]'])
+      expect(help.stdout).toContain(name);
   });
 
   it('knows before it acquires anything that a command cannot be started', async () => {

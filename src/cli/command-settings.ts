@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { environmentName, readSettings, SETTINGS, type SettingName, type Settings } from '../config.js';
+import { ENDPOINTS_VARIABLE, environmentName, readSettings, SETTINGS, type SettingName, type Settings } from '../config.js';
 import type { Io } from './io.js';
 
 /** What `run` needs to know: it serves no HTTP. */
@@ -49,7 +49,7 @@ export function settingsOf(
     else if (value === true) flags[name] = 'true';
   }
   // A run within a run does not take the outer one's id for its own name.
-  const known = ['NODE_ID_VERSION', ...names.map(environmentName)];
+  const known = ['NODE_ID_VERSION', ...(announces ? [ENDPOINTS_VARIABLE] : []), ...names.map(environmentName)];
   const env = Object.fromEntries(known.map((name) => [name, surroundings[name]]));
   return readSettings({ flags, env, hostname, announces });
 }

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../test/support/virtual-clock.js';
 import { HealthCheck } from './health-check.js';
@@ -92,5 +93,48 @@ describe('a health check', () => {
     check.start();
     await clock.advance(60_000);
     expect([acts.length, state.probes]).toEqual([told, probes]);
+  });
+
+  it.each([true, false])('tells nothing of an answer that comes in the tick of its end: %j', async (answer) => {
+    const clock = new VirtualClock();
+    const told: string[] = [];
+    const check: HealthCheck = new HealthCheck({
+      ...{ clock, intervalMs: 1_000, threshold: 1 },
+      probe: async () => {
+        told.push('ended');
+        void check.stop();
+        if (!answer) throw new Error('refused');
+      },
+      onChange: () => told.push('changed'),
+      onWaiting: () => told.push('waits'),
+    });
+    check.start();
+    await clock.advance(5_000);
+    expect(told).toEqual(['ended']);
+  });
+
+  it('keeps nobody listening for its end but who is at work', async () => {
+    const clock = new VirtualClock();
+    const pauses = new Set<AbortSignal>();
+    const sleep = clock.sleep.bind(clock);
+    clock.sleep = (ms, signal) => {
+      if (signal) pauses.add(signal);
+      return sleep(ms, signal);
+    };
+    const nothing = () => undefined;
+    const check = new HealthCheck({
+      clock,
+      intervalMs: 100,
+      threshold: 1,
+      probe: async () => undefined,
+      onChange: nothing,
+      onWaiting: nothing,
+    });
+    check.start();
+    await clock.advance(10_050);
+    const listeners = [...pauses].map((signal) => getEventListeners(signal, 'abort').length);
+    // The pause until the next probe.
+    expect(listeners.filter((count) => count > 0)).toEqual([1]);
+    await check.stop();
   });
 });

@@ -1,6 +1,6 @@
-import type { PayloadType } from '../discovery/announcement.js';
+import { checkPayload, type PayloadType } from '../discovery/announcement-payload.js';
 import { newInstance } from '../discovery/services/new-instance.js';
-import { payloadJson } from '../discovery/services/payload-json.js';
+import { shortened } from '../discovery/services/shortened.js';
 import { ConfigError } from '../errors.js';
 import { checkZnodeName } from '../zookeeper/znode-path.js';
 import { type EndpointName, parseEndpointName } from './endpoints.js';
@@ -28,12 +28,12 @@ export interface Announcing {
 const SERVICE_SETTINGS: readonly SettingName[] = ['payload', 'payload-type', 'service-base-path'];
 /** What is of no use without `check`. */
 const CHECK_SETTINGS: readonly SettingName[] = ['check-interval', 'check-threshold'];
-/** ZooKeeper's servers refuse a packet of 1 MB; nobody wants to read one of this size from every instance of a service. */
-const MOST_PAYLOAD_BYTES = 65_536;
-/** What nodelease adds by itself. */
-const OWN_FIELDS: readonly string[] = ['nodeId', 'version'];
-/** The classes that every Java reader takes for a map. */
-const MAP_CLASSES: readonly unknown[] = ['java.util.TreeMap', 'java.util.HashMap', 'java.util.LinkedHashMap'];
+
+/** Why what is announced is of little use, for a log; undefined where it is not. */
+export function announcingProblem({ service, port }: Announcing): string | undefined {
+  if (service === undefined || port !== undefined) return undefined;
+  return `the service ${service} is announced without a port, so that nobody can tell its URL: give --port`;
+}
 
 /** @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected */
 export function readAnnouncing(sources: SettingSources, read: Read, names: readonly Given[]): Announcing {
@@ -102,29 +102,13 @@ function checkInstanceFields(sources: SettingSources, name: string, address = 'l
 }
 
 function parsePayload(text: string, label: string, type: PayloadType): Readonly<Record<string, unknown>> {
-  const expected = (why: string) => new ConfigError(label, excerpt(text), `a JSON object such as {"weight":5}${why}`);
-  if (Buffer.byteLength(text) > MOST_PAYLOAD_BYTES) throw expected(` of at most ${MOST_PAYLOAD_BYTES} bytes`);
   let payload: unknown;
   try {
     payload = JSON.parse(text);
-    // What is nested too deep to be written is found out here, rather than when a node id is held.
-    payloadJson(Array.isArray(payload) ? {} : payload);
   } catch {
-    throw expected('');
+    throw new ConfigError(label, shortened(text), 'a JSON object such as {"weight":5}');
   }
-  if (payload === null) return {};
-  if (typeof payload !== 'object') throw expected('');
-  if (Array.isArray(payload)) throw expected(' (Java services cannot read an array)');
-  const fields = payload as Readonly<Record<string, unknown>>;
-  const own = OWN_FIELDS.find((name) => Object.hasOwn(fields, name));
-  if (own !== undefined) throw expected(` without ${own}, which is added to it`);
-  const named = Object.hasOwn(fields, '@class');
-  if (named && (type === 'spring' || !MAP_CLASSES.includes(fields['@class']))) {
-    throw expected(
-      type === 'spring' ? ' without @class, which is added to it' : ' whose @class, if there is one, is java.util.TreeMap or another map',
-    );
-  }
-  return fields;
+  return payload === null ? {} : checkPayload(payload, type, label);
 }
 
 function checkPayloadType(text: string, label: string): PayloadType {
@@ -140,9 +124,4 @@ function checkAddress(text: string, label: string): string {
 /** An endpoint that is named twice is announced once. */
 function distinct(endpoints: readonly EndpointName[]): readonly EndpointName[] {
   return [...new Map(endpoints.map((each) => [JSON.stringify(each), each])).values()];
-}
-
-/** Enough of a value to be recognized by. */
-function excerpt(text: string): string {
-  return text.length > 80 ? `${text.slice(0, 80)}…` : text;
 }

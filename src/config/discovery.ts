@@ -52,8 +52,15 @@ export function readZooKeeper(sources: SettingSources, read: Read, names: readon
   });
   if (connect === undefined) {
     // Variables may be there for other programs of the same surroundings; a flag is meant for this one.
-    const useless = [...DISCOVERY_SETTINGS.map((name) => find(sources, name)), ...names].find((given) => given?.flag);
+    const useless = DISCOVERY_SETTINGS.map((name) => find(sources, name)).find((given) => given?.flag);
     if (useless) throw new ConfigError(useless.label, secretive(useless), '--zookeeper beside it (it is of use with discovery only)');
+    const named = names.find(({ flag }) => flag);
+    if (named)
+      throw new ConfigError(
+        named.label,
+        named.text,
+        '--zookeeper beside it (to announce an endpoint), or http://HOST:PORT (the server of a store)',
+      );
     return undefined;
   }
   const auth = read('zookeeper-auth', (text, label) => {

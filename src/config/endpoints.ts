@@ -1,8 +1,9 @@
+import { isIP } from 'node:net';
 import { ConfigError } from '../errors.js';
 import { checkZnodeName } from '../zookeeper/znode-path.js';
-import { findAll, type Given, type SettingSources } from './sources.js';
+import { ENDPOINTS_VARIABLE, findAll, type Given, type SettingSources } from './sources.js';
 
-/** What `endpoint` was given: it has two kinds of values, told apart by `://`. */
+/** What is given about endpoints, which are of two kinds. */
 export interface GivenEndpoints {
   /** The server of an S3-compatible store. */
   readonly url: Given | undefined;
@@ -17,25 +18,26 @@ export interface EndpointName {
 }
 
 const URL_SUCH_AS = 'an http or https URL such as http://127.0.0.1:9000';
+const NAME_AND_KEY = 'NAME[:KEY] of an endpoint to announce';
 /** How many endpoints one task may announce. */
 const MOST_ENDPOINTS = 100;
 
 /**
- * Sorts what `endpoint` was given, by its two kinds. A flag takes the place of the variable's values of the same kind only. Of several
- * URLs among the flags the last one counts.
+ * Sorts what is given about endpoints. Flags are of both kinds: what has a `://` is the URL, of several the last one, and the rest are names. The
+ * variables have one kind each, and count where there is no flag of that kind.
  *
- * @throws {ConfigError} for a URL that is none, for what may be a server without its `http://`, and for names where nothing is announced
+ * @throws {ConfigError} for a URL that is none, for a flag that may be a server without its `http://`, and for flags with names where nothing is
+ * announced
  */
 export function readEndpoints(sources: SettingSources): GivenEndpoints {
   const given = findAll(sources, 'endpoint');
-  const urls = preferred(given.filter(isServer));
-  const names = preferred(given.filter((each) => !isServer(each)));
-  for (const each of urls) checkUrl(each);
-  const [, second] = urls;
-  if (second?.flag === false) throw new ConfigError(second.label, second.text, 'one URL at most, the server of the store');
-  const url = urls.at(-1);
-  if (sources.announces !== false) return { url, names: bounded(names) };
-  const misplaced = names.find(({ flag }) => flag);
+  const flags = given.filter(({ flag }) => flag);
+  const url = flags.findLast(isUrl) ?? given.find(({ flag }) => !flag);
+  const names = flags.filter((each) => !isUrl(each));
+  if (url) checkUrl(url);
+  for (const each of names) checkNoServer(each);
+  if (sources.announces !== false) return { url, names: bounded(names.length > 0 ? names : listed(sources)) };
+  const [misplaced] = names;
   if (misplaced) throw new ConfigError(misplaced.label, misplaced.text, `${URL_SUCH_AS}: only nodelease run announces endpoints`);
   return { url, names: [] };
 }
@@ -45,44 +47,56 @@ export function readEndpoints(sources: SettingSources): GivenEndpoints {
  *
  * @throws {ConfigError} when one of them cannot be a znode's
  */
-export function parseEndpointName({ text, label }: Given): EndpointName {
-  const colon = text.indexOf(':');
-  const endpoint = colon < 0 ? text : text.slice(0, colon);
-  const key = colon < 0 ? undefined : text.slice(colon + 1);
-  checkZnodeName(endpoint, label);
+export function parseEndpointName(given: Given): EndpointName {
+  const { text, label } = given;
+  if (isUrl(given)) throw new ConfigError(label, text, `${NAME_AND_KEY}: the URL of a store's server has a setting of its own`);
+  const [, endpoint = '', key] = /^([^:]*)(?::(.*))?$/s.exec(text) ?? [];
+  for (const part of key === undefined ? [endpoint] : [endpoint, key]) checkPart(part, given);
   if (key === undefined) return { endpoint };
-  checkZnodeName(key, label);
   if (key === '_') throw new ConfigError(label, text, 'a key other than _, which stands for none');
   return { endpoint, key };
 }
 
-function checkUrl({ text, label }: Given): void {
-  if (!text.includes('://')) {
-    throw new ConfigError(label, text, `${URL_SUCH_AS} (or NAME[:KEY] of an endpoint to announce, with a key that is no port)`);
+/** Of the part that is wrong alone, an empty one say, nobody would know where it comes from. */
+function checkPart(part: string, { text, label }: Given): void {
+  try {
+    checkZnodeName(part, label);
+  } catch (error) {
+    throw error instanceof ConfigError ? new ConfigError(label, text, `${NAME_AND_KEY}, each ${error.expected}`) : error;
   }
-  const protocol = URL.canParse(text) ? new URL(text).protocol : undefined;
-  if (protocol !== 'http:' && protocol !== 'https:') throw new ConfigError(label, text, URL_SUCH_AS);
 }
 
-/**
- * A URL, or what was meant as one: `minio:9000`, `localhost:80`, `10.0.0.1:80`, `[::1]:9000`. Announcing that would help nobody, and the
- * store would be looked for at AWS.
- */
-function isServer({ text }: Given): boolean {
-  if (text.includes('://')) return true;
-  const [, host = '', port] = /^(.*):(\d{1,5})$/.exec(text) ?? [];
-  if (port === undefined || Number(port) > 65_535) return false;
-  return Number(port) >= 1_024 || host === 'localhost' || /[.:]/.test(host);
+function isUrl({ text }: Given): boolean {
+  return text.includes('://');
+}
+
+function checkUrl({ text, label }: Given): void {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isRight = (url?.protocol === 'http:' || url?.protocol === 'https:') && text.includes('://') && !url.hostname.includes(',');
+  if (!isRight) throw new ConfigError(label, text, URL_SUCH_AS);
+}
+
+/** Announcing what was meant as a server would help nobody, and the store would be looked for at AWS. */
+function checkNoServer({ text, label }: Given): void {
+  const [, name = '', key = ''] = /^([^:]*):?(.*)$/s.exec(text) ?? [];
+  const isServer =
+    text.includes('.') || text.startsWith('[') || isIP(text) !== 0 || /^(?:localhost|https?)$/i.test(name) || /^\d+$/.test(key);
+  if (!isServer) return;
+  throw new ConfigError(
+    label,
+    text,
+    `${URL_SUCH_AS} for the server of a store, http:// included, or ${NAME_AND_KEY} (${ENDPOINTS_VARIABLE} takes also those that look like a server)`,
+  );
+}
+
+/** What stands in the variable for names. */
+function listed({ env }: SettingSources): readonly Given[] {
+  const text = env[ENDPOINTS_VARIABLE];
+  return text ? text.split(',').map((each) => ({ label: ENDPOINTS_VARIABLE, text: each.trim(), flag: false })) : [];
 }
 
 function bounded(names: readonly Given[]): readonly Given[] {
   const excess = names[MOST_ENDPOINTS];
   if (excess) throw new ConfigError(excess.label, excess.text, `at most ${MOST_ENDPOINTS} endpoints`);
   return names;
-}
-
-/** The flags, where there are any. */
-function preferred(given: readonly Given[]): readonly Given[] {
-  const flags = given.filter(({ flag }) => flag);
-  return flags.length > 0 ? flags : given;
 }

@@ -4,7 +4,7 @@ export interface SettingSpec {
   readonly name: SettingName;
   /** What the value is, for the help: `url`, `duration`; absent for a switch, which is on or off. */
   readonly argument?: string;
-  /** Whether it may be given several times; a variable holds several values with commas between them. */
+  /** Whether the flag may be given several times. */
   readonly repeatable?: true;
   /** One line for the help. */
   readonly description: string;
@@ -60,7 +60,8 @@ export const SETTINGS: readonly SettingSpec[] = [
     name: 'endpoint',
     argument: 'url|name[:key]',
     repeatable: true,
-    description: 'the server of an S3-compatible store (default: AWS); for run also an endpoint to announce, and several of them',
+    description:
+      'the server of an S3-compatible store, http(s)://HOST:PORT (default: AWS); for run also, without ://, an endpoint to announce, NAME or NAME:KEY, any number of times (comma-separated in NODELEASE_ENDPOINTS)',
   },
   { name: 'region', argument: 'name', description: 'the region of the S3 bucket (default: what the AWS environment says)' },
   {
@@ -135,6 +136,9 @@ export interface Given {
   readonly flag: boolean;
 }
 
+/** The names of the endpoints to announce, with commas between them: the variable of `endpoint` itself is the URL of a server and nothing else. */
+export const ENDPOINTS_VARIABLE = 'NODELEASE_ENDPOINTS';
+
 /** Reads one setting, where it is given. */
 export type Read = <T>(name: SettingName, parse: (text: string, label: string) => T) => T | undefined;
 
@@ -149,14 +153,14 @@ export function find(sources: SettingSources, name: SettingName): Given | undefi
   return given.findLast(({ flag }) => flag) ?? given[0];
 }
 
-/** All values of a setting that may be given several times, those of its flags first. Of others the last flag, and the variable. */
+/** All values of a setting: those of its flags, several where it is repeatable, and then its environment variable's. */
 export function findAll({ flags, env }: SettingSources, name: SettingName): readonly Given[] {
   const label = environmentName(name);
   const flag = flags[name];
   const texts = flag === undefined ? [] : typeof flag === 'string' ? [flag] : flag;
+  const given = texts.map((text) => ({ label: `--${name}`, text, flag: true }));
+  const variable = env[label];
   // A command that was itself started by `nodelease run` inherits the id of that run, which must not name a second one.
-  const variable = (name === 'task-id' && env.NODE_ID_VERSION) || !env[label] ? [] : [env[label]];
-  const repeatable = SETTINGS.some((setting) => setting.name === name && setting.repeatable);
-  const values = repeatable ? variable.flatMap((text) => text.split(',').map((each) => each.trim())) : variable;
-  return [...texts.map((text) => ({ label: `--${name}`, text, flag: true })), ...values.map((text) => ({ label, text, flag: false }))];
+  if (!variable || (name === 'task-id' && env.NODE_ID_VERSION)) return given;
+  return [...given, { label, text: variable, flag: false }];
 }

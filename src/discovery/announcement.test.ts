@@ -27,6 +27,13 @@ describe('the instance of a node', () => {
     });
   });
 
+  it('tells node id and version whatever its payload makes of itself', () => {
+    const payload = { weight: 5, toJSON: () => ({ weight: 6, zone: 'a' }) };
+    expect(routingInstance({ service: 'orders', address: 'host', payload }, held, sources)?.payload).toEqual({
+      ...{ weight: 6, zone: 'a', nodeId: 3, version: 8 },
+    });
+  });
+
   it('is none without a service', () => {
     expect(routingInstance({ endpoints: [{ endpoint: 'pay' }] }, held, sources)).toBeUndefined();
   });
@@ -43,24 +50,75 @@ describe('what sends work to a node in the tree', () => {
         { ...fields, tier: 1 },
       ],
     ]);
+    // An endpoint may listen elsewhere than its service.
+    const elsewhere = { endpoint: 'pay', fields: { port: 81, address: 'other' } };
+    const [, entry] = routingEntries({ service: 'orders', port: 80, address: 'host', endpoints: [elsewhere] });
+    expect(entry?.[1]).toEqual({ service: 'orders', address: 'other', port: 81 });
     expect(routingEntries({ service: 'orders' })).toEqual([[{ kind: 'service', service: 'orders' }, { service: 'orders' }]]);
   });
 });
 
 describe('an announcement that cannot be', () => {
+  const deep = (levels: number): object => (levels === 0 ? {} : { x: deep(levels - 1) });
+  const cyclic: Record<string, unknown> = {};
+  cyclic.self = cyclic;
+
   it.each<[string, object, string?]>([
     ['service', { service: 'a/b' }],
-    ['instance.id', { service: 'orders' }, 'a/b'],
-    ['instance.address', { service: 'orders', address: 'http://x' }],
-    ['instance.sslPort', { service: 'orders', sslPort: 70_000 }],
-    ['endpoint', { endpoints: [{ endpoint: '' }] }],
+    ['service', { service: 'x'.repeat(256) }],
+    ['service', { service: 7 }],
+    ['taskId', { service: 'orders' }, 'a/b'],
+    ['address', { service: 'orders', address: 'http://x' }],
+    ['port', { service: 'orders', port: '80' }],
+    ['sslPort', { service: 'orders', sslPort: 70_000 }],
     ['basePath', { service: 'orders', basePath: 'services' }],
+    ['basePath', { service: 'orders', basePath: '/discovery/nodes' }],
+    ['basePath', { service: 'orders', basePath: '/zookeeper' }],
+    ['basePath', { service: 'orders', basePath: 7 }],
     ['payload', { service: 'orders', payload: 'text' }],
+    ['payload', { service: 'orders', payload: null }],
     ['payload', { service: 'orders', payload: { nodeId: 1 } }],
-    ['instance.payload', { service: 'orders', payload: [1] }],
+    ['payload', { service: 'orders', payload: { toJSON: () => ({ version: 1 }) } }],
+    ['payload', { service: 'orders', payload: [1] }],
+    ['payload', { service: 'orders', payload: { toJSON: () => ['java.lang.Long', 7] } }],
+    ['payload', { service: 'orders', payload: { '@class': 'com.acme.Order' } }],
+    ['payload', { service: 'orders', payload: { '@class': 'java.util.TreeMap' }, payloadType: 'spring' }],
+    ['payload', { service: 'orders', payload: deep(1_000) }],
+    ['payload', { service: 'orders', payload: { a: 'x'.repeat(900_000) } }],
+    ['payload', { payload: { a: 'x'.repeat(65_536) } }],
+    ['payload.a', { service: 'orders', payload: { a: Number.NaN } }],
+    ['payload.self', { service: 'orders', payload: cyclic }],
     ['payloadType', { service: 'orders', payloadType: 'xml' }],
-  ])('is refused by the name of the option: %s in %j', (setting, announcement, taskId = 'task') => {
+    ['endpoints', { endpoints: 'pay' }],
+    ['endpoints', { endpoints: { endpoint: 'pay' } }],
+    ['endpoints[0]', { endpoints: ['pay'] }],
+    ['endpoints[1]', { endpoints: [{ endpoint: 'pay' }, null] }],
+    ['endpoints[0]', { endpoints: [{ name: 'pay' }] }],
+    ['endpoints[0]', { endpoints: [{ endpoint: 'pay', kee: 'visa' }] }],
+    ['endpoints[0].endpoint', { endpoints: [{ endpoint: '' }] }],
+    ['endpoints[0].endpoint', { endpoints: [{ key: 'visa' }] }],
+    ['endpoints[0].key', { endpoints: [{ endpoint: 'pay', key: 'a/b' }] }],
+    ['endpoints[0].key', { endpoints: [{ endpoint: 'pay', key: '_' }] }],
+    ['endpoints[0].key', { endpoints: [{ endpoint: 'pay', key: 7 }] }],
+    ['endpoints[0].fields', { endpoints: [{ endpoint: 'pay', fields: 'text' }] }],
+    ['endpoints[0].fields', { endpoints: [{ endpoint: 'pay', fields: { toJSON: () => ({}) } }] }],
+    ['endpoints[0].fields', { endpoints: [{ endpoint: 'pay', fields: cyclic }] }],
+    ['endpoints[0].fields', { endpoints: [{ endpoint: 'pay', fields: { a: 'x'.repeat(65_536) } }] }],
+  ])('is refused by the name of the field, before anything is made: %s', (setting, announcement, taskId = 'task') => {
     expect(() => checkAnnouncement(announcement, taskId)).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID', setting }));
+  });
+
+  it('is none that fits', () => {
+    const payload = { text: 'x'.repeat(65_000), '@class': 'java.util.HashMap', tags: ['a'], at: new Date(0) };
+    const endpoints = [{ endpoint: 'pay', key: 'visa', fields: { tier: undefined } }];
+    const announcement = { service: 'orders', address: 'host', port: 80, payload, endpoints, basePath: '/discovery-services' };
+    expect(() => checkAnnouncement(announcement, 'task')).not.toThrow();
+    expect(() => checkAnnouncement({ ...announcement, payload: undefined, endpoints: undefined }, 'task')).not.toThrow();
+  });
+
+  it('is told in a line of bearable length', () => {
+    const payload = { nodeId: 'x'.repeat(10_000) };
+    expect(() => checkAnnouncement({ service: 'orders', payload }, 'task')).toThrow(/^payload: expected .{80,250}$/);
   });
 });
 

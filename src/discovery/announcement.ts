@@ -1,16 +1,19 @@
 import type { Clock, RandomSource } from '../clock.js';
 import { ConfigError } from '../errors.js';
 import type { Lease } from '../lease/lease.js';
+import { type AnnouncedEndpoint, checkEndpoints } from './announcement-endpoints.js';
+import { checkPayload, type PayloadType } from './announcement-payload.js';
 import { hostAddress } from './host-address.js';
+import { encodeInstance } from './services/instance-codec.js';
 import { newInstance } from './services/new-instance.js';
-import { payloadJson } from './services/payload-json.js';
+import { jsonPayload } from './services/payload-codec.js';
 import type { ServiceInstance } from './services/service-instance.js';
 import { checkBasePath, DEFAULT_BASE_PATH } from './services/service-path.js';
+import { shortened } from './services/shortened.js';
 import { springInstancePayload } from './services/spring-payload.js';
-import { entryPath, type TreeEntry } from './tree-paths.js';
+import type { TreeEntry } from './tree-paths.js';
 
-/** How the payload of an instance is written: as a map, or as Spring Cloud Zookeeper writes and reads its own. */
-export type PayloadType = 'map' | 'spring';
+export type { AnnouncedEndpoint, PayloadType };
 
 /** What a node says of itself in the tree. */
 export interface Announcement {
@@ -21,7 +24,12 @@ export interface Announcement {
   readonly port?: number | undefined;
   /** The port for TLS. Only Curator's instance tells of it. @default none */
   readonly sslPort?: number | undefined;
-  /** What the instance says of itself for Curator's readers: an object that JSON can hold. `nodeId` and `version` are added. @default nothing but these */
+  /**
+   * What the instance says of itself for Curator's readers: an object that JSON can hold, of at most 64 KiB. `nodeId` and `version` are added,
+   * and must not be given; an `@class` must be one of Java's maps.
+   *
+   * @default nothing but these
+   */
   readonly payload?: Readonly<Record<string, unknown>> | undefined;
   /** With `spring` all values become texts. @default 'map' */
   readonly payloadType?: PayloadType | undefined;
@@ -29,14 +37,6 @@ export interface Announcement {
   readonly basePath?: string | undefined;
   /** The endpoints that the service offers, with fields of their own. @default none */
   readonly endpoints?: readonly AnnouncedEndpoint[] | undefined;
-}
-
-/** An endpoint, under a key where several nodes implement it differently. */
-export interface AnnouncedEndpoint {
-  readonly endpoint: string;
-  readonly key?: string | undefined;
-  /** Stand in the znode's JSON. */
-  readonly fields?: Readonly<Record<string, unknown>> | undefined;
 }
 
 /** What an announcement adds to the JSON of every znode. */
@@ -57,6 +57,7 @@ export function routingEntries(announcement: Announcement): readonly (readonly [
     ({ endpoint, key, fields: more }) =>
       [
         { kind: 'endpoint', endpoint, key, service },
+        // Its own win: it may listen elsewhere than its service.
         { ...fields, ...more },
       ] as const,
   );
@@ -66,7 +67,7 @@ export function routingEntries(announcement: Announcement): readonly (readonly [
 /**
  * The same for Curator's service discovery: an instance that goes with the session; undefined where no service is announced.
  *
- * @throws {ConfigError} when a field is none that its readers could read
+ * @throws {ConfigError} that names the field of the announcement (`taskId` for the task's id) which its readers could not read
  */
 export function routingInstance(
   announcement: Announcement,
@@ -75,30 +76,48 @@ export function routingInstance(
 ): ServiceInstance | undefined {
   const { service: name, address = hostAddress(), port, sslPort, payload = {}, payloadType = 'map' } = announcement;
   if (name === undefined) return undefined;
-  const fields = { ...payload, nodeId, version };
+  const fields = { ...checkPayload(payload, payloadType, 'payload'), nodeId, version };
   const written = payloadType === 'spring' ? springInstancePayload({ id: taskId, name, metadata: texts(fields) }) : fields;
-  return newInstance<unknown>({ name, id: taskId, address, port, sslPort, payload: written }, sources);
+  return named(() => newInstance<unknown>({ name, id: taskId, address, port, sslPort, payload: written }, sources));
 }
 
 /**
  * Checks, before a node id is taken for nothing, that it could be announced.
  *
- * @throws {ConfigError} when a name cannot be a znode's, or the instance not be read by others
+ * @throws {ConfigError} that names the field of the announcement (`taskId` for the task's id), when a name cannot be a znode's, or the instance
+ * not be written or not be read by others
  */
 export function checkAnnouncement(announcement: Announcement, taskId: string): void {
-  const { payload, payloadType = 'map', basePath = DEFAULT_BASE_PATH } = announcement;
+  const { payload = {}, payloadType = 'map', basePath = DEFAULT_BASE_PATH, endpoints = [] } = announcement;
   checkBasePath(basePath);
-  if (payloadType !== 'map' && payloadType !== 'spring') throw new ConfigError('payloadType', payloadType, "'map' or 'spring'");
-  if (payload !== undefined) checkPayload(payload);
-  for (const [entry] of routingEntries(announcement)) entryPath(entry, 0);
-  routingInstance(announcement, { id: 0, version: 1, taskId }, { clock: { now: () => 0 }, random: { hex: () => '' } });
+  if (payloadType !== 'map' && payloadType !== 'spring') throw new ConfigError('payloadType', shortened(payloadType), "'map' or 'spring'");
+  checkPayload(payload, payloadType, 'payload');
+  const sources = { clock: { now: () => 0 }, random: { hex: () => '' } };
+  // The largest numbers there can be: with them it is longest.
+  const held = { id: 65_527, version: Number.MAX_SAFE_INTEGER, taskId };
+  const instance = routingInstance(announcement, held, sources);
+  if (instance !== undefined) named(() => encodeInstance(instance, jsonPayload));
+  checkEndpoints(endpoints);
 }
 
-function checkPayload(payload: unknown): void {
-  const json = payloadJson(payload);
-  if (typeof json !== 'object' || json === null || Array.isArray(json)) throw new ConfigError('payload', typeof payload, 'an object');
-  for (const name of ['nodeId', 'version']) {
-    if (Object.hasOwn(json, name)) throw new ConfigError('payload', name, `a payload without ${name}, which is added to it`);
+/** How fields of the instance are called in the announcement that they come from. */
+const FIELDS: Readonly<Partial<Record<string, string>>> = {
+  'instance.name': 'service',
+  'instance.id': 'taskId',
+  'instance.address': 'address',
+  'instance.port': 'port',
+  'instance.sslPort': 'sslPort',
+  // All else is bounded: it is the payload that makes it too large.
+  instance: 'payload',
+};
+
+/** Errors in the words of the announcement. */
+function named<T>(made: () => T): T {
+  try {
+    return made();
+  } catch (error) {
+    const field = error instanceof ConfigError ? FIELDS[error.setting] : undefined;
+    throw error instanceof ConfigError && field !== undefined ? new ConfigError(field, error.value, error.expected) : error;
   }
 }
 

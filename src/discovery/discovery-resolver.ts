@@ -11,7 +11,7 @@ import { WatchedInstances } from './services/watched-instances.js';
 import { endpointKeysPath, endpointPath } from './tree-paths.js';
 
 export interface DiscoveryResolverOptions {
-  readonly zookeeper: Pick<ZooKeeper, 'state' | 'onState' | 'watchChildren' | 'watchData'>;
+  readonly zookeeper: Pick<ZooKeeper, 'state' | 'onState' | 'watchChildren' | 'watchData' | 'children'>;
   readonly clock: Clock;
   readonly random: Pick<RandomSource, 'next'>;
   /** Told of each znode of an endpoint that cannot be understood, with the rest of the sentence "<path> …". Must not throw and must not block. */
@@ -48,11 +48,12 @@ export class DiscoveryResolver {
    * @throws {ZooKeeperError} `closed` after `close()`
    */
   instances(endpoint: string, key?: string): InstanceSource<Assignment> {
-    return this.#track((onClose) => this.#watch(endpoint, endpointPath(endpoint, key), onClose));
+    return this.#track((onClose) => this.#watch(endpoint, endpointPath(endpoint, key), { onClose }));
   }
 
   /**
    * Follows the nodes that offer an endpoint in any implementation, with or without a key. One that offers it under several keys is told as often.
+   * A key that the servers refuse to let be listed is reported and gone on without, until they let it.
    *
    * @throws {ConfigError} when the name cannot be a znode's
    * @throws {ZooKeeperError} `closed` after `close()`
@@ -60,7 +61,7 @@ export class DiscoveryResolver {
   instancesOfAllKeys(endpoint: string): InstanceSource<Assignment> {
     const { zookeeper, clock } = this.#options;
     const path = endpointKeysPath(endpoint);
-    const open = (key: string) => this.#watch(endpoint, `${path}/${key}`);
+    const open = (key: string, onRefused: () => void) => this.#watch(endpoint, `${path}/${key}`, { onRefused });
     return this.#track((onClose) => new JoinedInstances({ zookeeper, clock, name: endpoint, path, open, onClose }));
   }
 
@@ -87,10 +88,10 @@ export class DiscoveryResolver {
     for (const source of [...this.#open]) source.close();
   }
 
-  #watch(endpoint: string, path: string, onClose?: () => void): WatchedInstances<Assignment> {
+  #watch(endpoint: string, path: string, told: { onClose?: () => void; onRefused?: () => void }): WatchedInstances<Assignment> {
     const { zookeeper, clock, onUnreadable } = this.#options;
     const decode = (ref: string, znode: Parameters<typeof decodeEndpoint>[2]) => decodeEndpoint(endpoint, ref, znode);
-    return new WatchedInstances({ zookeeper, clock, name: endpoint, path, decode, onUnreadable, onClose });
+    return new WatchedInstances({ zookeeper, clock, name: endpoint, path, decode, onUnreadable, ...told });
   }
 
   #track(open: (onClose: () => void) => InstanceSource<Assignment>): InstanceSource<Assignment> {

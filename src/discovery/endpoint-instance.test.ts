@@ -23,10 +23,31 @@ describe('a node that offers an endpoint', () => {
   });
 
   it('has no address and no port where it tells none, or what cannot be one', () => {
-    for (const more of [{}, { address: '', port: 0 }, { address: 7, port: '8080' }, { address: null, port: 65_536 }, { port: 80.5 }]) {
+    for (const more of [
+      {},
+      { address: '', port: 0 },
+      { address: 7, port: '8080' },
+      { address: null, port: 65_536 },
+      { port: 80.5 },
+      { sslPort: 65_536 },
+      { port: -1 },
+    ]) {
       const told = decodeEndpoint('pay', '7', znode(encodeAssignment({ ...ASSIGNMENT, ...more })));
-      expect(told).toMatchObject({ status: 'readable', instance: { address: undefined, port: undefined, payload: { ...more } } });
+      expect(told).toMatchObject({
+        status: 'readable',
+        instance: { address: undefined, port: undefined, sslPort: undefined, payload: { ...more } },
+      });
     }
+  });
+
+  it('may have any port there is, and as much to say as a znode holds', () => {
+    const encoded = encodeAssignment({ ...ASSIGNMENT, port: 65_535, sslPort: 1 });
+    const told = decodeEndpoint('pay', '7', znode(encoded.padEnd(1_048_576)));
+    expect(told).toMatchObject({ status: 'readable', instance: { port: 65_535, sslPort: 1 } });
+    expect(decodeEndpoint('pay', '7', znode(encoded.padEnd(1_048_577)))).toEqual({
+      status: 'unreadable',
+      problem: 'holds more than 1048576 bytes',
+    });
   });
 
   it('is left out where it does not tell who it is', () => {
@@ -35,6 +56,5 @@ describe('a node that offers an endpoint', () => {
         status: 'unreadable',
         problem: 'does not tell task, node id and version',
       });
-    expect(decodeEndpoint('pay', '7', znode(' '.repeat(1_048_577)))).toMatchObject({ problem: 'holds more than 1048576 bytes' });
   });
 });

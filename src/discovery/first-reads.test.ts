@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../test/support/virtual-clock.js';
 import type { SessionState } from '../zookeeper/session-state.js';
+import type { CallOptions } from '../zookeeper/zookeeper.js';
+import { ZooKeeperError, type ZooKeeperFault } from '../zookeeper/zookeeper-error.js';
 import { FirstReads } from './first-reads.js';
 
 const CONNECTED: SessionState = { status: 'connected', sessionId: '0000000000000001', timeoutMs: 10_000, server: '127.0.0.1:2181' };
@@ -8,10 +10,22 @@ const CONNECTING: SessionState = { status: 'connecting' };
 
 function firstReads() {
   const clock = new VirtualClock();
-  const zookeeper: { state: SessionState } = { state: CONNECTED };
   const seen = { whole: 0, givenUp: [] as string[] };
+  const asked: string[] = [];
+  /** What the servers answer when they are asked. */
+  const answers: { fault: ZooKeeperFault | 'none' | 'never' } = { fault: 'no-auth' };
   const onWhole = () => {
     seen.whole += 1;
+  };
+  const zookeeper = {
+    state: CONNECTED as SessionState,
+    children: async (path: string, { signal }: CallOptions = {}) => {
+      asked.push(path);
+      const { fault } = answers;
+      if (fault === 'never') await clock.sleep(Number.MAX_SAFE_INTEGER, signal);
+      else if (fault !== 'none') throw new ZooKeeperError(fault, { fault, outcome: 'not-applied' });
+      return [];
+    },
   };
   const reads = new FirstReads({ zookeeper, clock, onWhole });
   const begin = (path: string, goOn = true) =>
@@ -19,7 +33,7 @@ function firstReads() {
       seen.givenUp.push(path);
       return goOn;
     });
-  return { clock, zookeeper, seen, reads, begin };
+  return { clock, zookeeper, seen, asked, answers, reads, begin };
 }
 
 describe('the first reads of a tree', () => {
@@ -45,6 +59,51 @@ describe('the first reads of a tree', () => {
     await clock.advance(1);
     expect(seen).toEqual({ whole: 1, givenUp: ['/secret'] });
     expect(clock.sleepers).toBe(0);
+  });
+
+  it.each<ZooKeeperFault | 'none'>(['none', 'timeout', 'connection-loss', 'session-expired'])(
+    'never go on without what is only slow: the servers, asked, do not refuse it (%s)',
+    async (fault) => {
+      const { clock, seen, asked, answers, reads, begin } = firstReads();
+      answers.fault = fault;
+      for (let i = 0; i < 100; i += 1) begin(`/${i}`);
+      await clock.advance(60_000);
+      expect(seen).toEqual({ whole: 0, givenUp: [] });
+      // They are asked for little beside the reads themselves.
+      expect(asked).toHaveLength(12 * 100);
+      answers.fault = 'no-auth';
+      for (let i = 1; i < 100; i += 1) reads.end(`/${i}`);
+      await clock.advance(5_000);
+      expect(seen).toEqual({ whole: 1, givenUp: ['/0'] });
+    },
+  );
+
+  it('ask for a few at a time, and for none that has been read meanwhile', async () => {
+    const { clock, asked, answers, reads, begin } = firstReads();
+    answers.fault = 'never';
+    for (let i = 0; i < 20; i += 1) begin(`/${i}`);
+    await clock.advance(30_000);
+    expect(asked).toHaveLength(8);
+    for (let i = 0; i < 20; i += 1) reads.end(`/${i}`);
+    expect(reads.whole).toBe(true);
+    reads.close();
+    await clock.advance(30_000);
+    expect([asked.length, clock.sleepers]).toEqual([8, 0]);
+  });
+
+  it('are not ended by a refusal of what has been read meanwhile, or begun anew', async () => {
+    const { clock, zookeeper, seen, begin } = firstReads();
+    let refuse: (error: Error) => void = () => undefined;
+    zookeeper.children = () =>
+      new Promise((_, reject) => {
+        refuse = reject;
+      });
+    begin('/a');
+    await clock.advance(5_000);
+    begin('/a');
+    refuse(new ZooKeeperError('no', { fault: 'no-auth', outcome: 'not-applied' }));
+    await clock.advance(0);
+    expect(seen).toEqual({ whole: 0, givenUp: [] });
   });
 
   it('do not lose patience for want of a connection', async () => {

@@ -48,8 +48,8 @@ const MAX_REPORTS = 1_000;
  */
 export class NodeWatcher {
   /**
-   * Resolves once the whole tree has been seen. Znodes that refuse to be read hold it up for 5 seconds. Never rejects, and never resolves
-   * when closed before.
+   * Resolves once the whole tree has been seen. Znodes that the servers refuse to let be read hold it up for 5 seconds. Never rejects, and
+   * never resolves when closed before.
    */
   readonly ready: Promise<void>;
 

@@ -13,8 +13,8 @@ export interface JoinedInstancesOptions<P> {
   readonly name: string;
   /** The znode each of whose children has instances below it; it need not exist. */
   readonly path: string;
-  /** Begins to follow the instances below a child. */
-  readonly open: (name: string) => InstanceSource<P>;
+  /** Begins to follow the instances below a child. `onRefused` is to be called when the servers refuse to list them: they are gone on without. */
+  readonly open: (name: string, onRefused: () => void) => InstanceSource<P>;
   /** Called at the end, once. */
   readonly onClose?: (() => void) | undefined;
 }
@@ -22,12 +22,16 @@ export interface JoinedInstancesOptions<P> {
 interface Part<P> {
   readonly name: string;
   readonly source: InstanceSource<P>;
-  ready: boolean;
+  /** A child whose instances the servers refuse to let be listed has none to wait for. */
+  status: 'unread' | 'refused' | 'read';
 }
 
-/** The instances below all children of a znode, one child's after the other's, in the order of the children's names. */
+/**
+ * The instances below all children of a znode, one child's after the other's, in the order of the children's names. A child that the servers
+ * refuse to let be read hides none of the others: it counts as empty until it has been read.
+ */
 export class JoinedInstances<P> implements InstanceSource<P> {
-  /** Resolves once the children, and the instances below each, have been read. Never rejects, and never resolves when closed before. */
+  /** Resolves once the children, and the instances below each, have been read or refused. Never rejects, and never resolves when closed before. */
   readonly ready: Promise<void>;
 
   readonly #options: JoinedInstancesOptions<P>;
@@ -63,12 +67,12 @@ export class JoinedInstances<P> implements InstanceSource<P> {
     return this.#instances;
   }
 
-  /** Since when any of them is not followed, also the instances below a child that has just appeared. */
+  /** Since when any of them is not followed, also the instances below a child that has just appeared. One that has always been refused does not count. */
   get stale(): { readonly since: number } | undefined {
     let since = this.#staleSince;
-    for (const { source } of this.#parts) {
+    for (const { source, status } of this.#parts) {
       const { stale } = source;
-      if (stale !== undefined && !(since !== undefined && since <= stale.since)) since = stale.since;
+      if (status !== 'refused' && stale !== undefined && !(since !== undefined && since <= stale.since)) since = stale.since;
     }
     return since === undefined ? undefined : { since };
   }
@@ -118,10 +122,15 @@ export class JoinedInstances<P> implements InstanceSource<P> {
   }
 
   #open(name: string): Part<P> {
-    const part: Part<P> = { name, source: this.#options.open(name), ready: false };
+    const onRefused = () => {
+      if (part.status !== 'unread') return;
+      part.status = 'refused';
+      this.#tellSoon();
+    };
+    const part: Part<P> = { name, source: this.#options.open(name, onRefused), status: 'unread' };
     part.source.onChange(() => this.#tellSoon());
     void part.source.ready.then(() => {
-      part.ready = true;
+      part.status = 'read';
       this.#tellSoon();
     });
     return part;
@@ -137,13 +146,14 @@ export class JoinedInstances<P> implements InstanceSource<P> {
   }
 
   #tell(): void {
-    this.#whole ||= this.#read && this.#parts.every(({ ready }) => ready);
+    this.#whole ||= this.#read && this.#parts.every(({ status }) => status !== 'unread');
     if (!this.#whole) return;
     const instances = this.#parts.flatMap(({ source }) => source.instances);
     const before = this.#instances;
     if (instances.length !== before.length || instances.some((instance, index) => instance !== before[index])) {
       this.#instances = instances;
-      for (const listener of [...this.#listeners]) notify(listener, instances);
+      // Whoever is told first may end it for the others.
+      for (const listener of [...this.#listeners]) if (this.#listeners.has(listener)) notify(listener, instances);
     }
     this.#becomeReady();
   }

@@ -16,7 +16,7 @@ const CLASS_NAME = /^[\p{L}_$][\p{L}\p{N}_$]*(?:\.[\p{L}_$][\p{L}\p{N}_$]*)+$/u;
  * @throws {ConfigError} when JSON cannot hold it, or Java's readers could not read it
  */
 export function payloadJson(value: unknown): unknown {
-  const json = plain(value, LABEL, []);
+  const json = plain(value, LABEL, new Set());
   if (Array.isArray(json) && !isTyped(json)) {
     throw new ConfigError(LABEL, new Kind('an array'), 'an object, a text, a number or a boolean (Java reads no array without its class)');
   }
@@ -37,24 +37,30 @@ function isFields(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A copy of what is nothing but JSON. `above` are the objects that it lies within. */
-function plain(value: unknown, label: string, above: readonly object[]): unknown {
+/** A copy of what is nothing but JSON. `above` are the objects that it lies within, the same set for all of them. */
+function plain(value: unknown, label: string, above: Set<object>): unknown {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
   if (typeof value === 'number') {
     if (Number.isFinite(value)) return value;
     throw new ConfigError(label, value, 'a finite number: JSON has no other');
   }
   if (typeof value !== 'object') throw new ConfigError(label, shortened(value), 'something that JSON can hold');
-  if (above.includes(value)) throw new ConfigError(label, new Kind('an object that contains itself'), 'something that JSON can hold');
-  if (above.length >= MAX_NESTING - 1)
+  if (above.has(value)) throw new ConfigError(label, new Kind('an object that contains itself'), 'something that JSON can hold');
+  if (above.size >= MAX_NESTING - 1)
     throw new ConfigError(LABEL, new Kind('more'), `fewer than ${MAX_NESTING} levels of objects and arrays`);
-  const within = [...above, value];
-  if ('toJSON' in value && typeof value.toJSON === 'function') return plain(value.toJSON(), label, within);
-  if (Array.isArray(value)) return Array.from(value, (item, index) => plain(item, `${label}[${index}]`, within));
+  above.add(value);
+  const copy = plainObject(value, label, above);
+  above.delete(value);
+  return copy;
+}
+
+function plainObject(value: object, label: string, above: Set<object>): unknown {
+  if ('toJSON' in value && typeof value.toJSON === 'function') return plain(value.toJSON(), label, above);
+  if (Array.isArray(value)) return Array.from(value, (item, index) => plain(item, `${label}[${index}]`, above));
   if (!isPlain(value))
     throw new ConfigError(label, new Kind(`a ${value.constructor?.name}`), 'plain objects, arrays and values (or a toJSON method)');
   if (Object.getOwnPropertySymbols(value).length > 0) throw new ConfigError(label, new Kind('a symbol'), 'texts as keys');
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, plain(item, `${label}.${shortened(key)}`, within)]));
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, plain(item, `${label}.${shortened(key)}`, above)]));
 }
 
 /** Of any realm's `Object`, or of none: a `Map`, say, would become `{}`. */

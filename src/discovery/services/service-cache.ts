@@ -3,11 +3,11 @@ import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { decodeInstance } from './instance-codec.js';
 import type { PayloadCodec } from './payload-codec.js';
 import { checkBasePath, servicePath } from './service-path.js';
-import type { OnUnreadable } from './unreadable-reports.js';
+import type { OnUnreadable, UnreadableReports } from './unreadable-reports.js';
 import { WatchedInstances } from './watched-instances.js';
 
 export interface ServiceCacheOptions<P> {
-  readonly zookeeper: Pick<ZooKeeper, 'state' | 'onState' | 'watchChildren' | 'watchData'>;
+  readonly zookeeper: Pick<ZooKeeper, 'state' | 'onState' | 'watchChildren' | 'watchData' | 'children'>;
   readonly clock: Clock;
   /** The znode below which the services stand, as in Curator. */
   readonly basePath: string;
@@ -18,7 +18,7 @@ export interface ServiceCacheOptions<P> {
    * Told once of each znode below the service that cannot be understood, with the rest of the sentence "<path> …", and of 1,000 at a time at
    * the most. Must not throw and must not block.
    */
-  readonly onUnreadable?: OnUnreadable | undefined;
+  readonly onUnreadable?: OnUnreadable | UnreadableReports | undefined;
   /** Called at the end, once. */
   readonly onClose?: (() => void) | undefined;
 }

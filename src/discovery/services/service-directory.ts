@@ -20,7 +20,7 @@ export interface ServiceDirectoryOptions<P> {
   readonly basePath?: string | undefined;
   readonly payload: PayloadCodec<P>;
   /** Told once of each instance that is left out, again when its problem is another; of 1,000 at the most. Must not throw and must not block. */
-  readonly onUnreadable?: OnUnreadable | undefined;
+  readonly onUnreadable?: OnUnreadable | UnreadableReports | undefined;
 }
 
 /** How many instances are read at a time. */
@@ -47,7 +47,7 @@ export class ServiceDirectory<P> {
     const { basePath = DEFAULT_BASE_PATH, onUnreadable } = options;
     checkBasePath(basePath);
     this.basePath = basePath;
-    this.#reports = new UnreadableReports(onUnreadable);
+    this.#reports = UnreadableReports.of(onUnreadable);
   }
 
   /** The names of all services, in the order of their characters. One whose last instance has left may be among them for a while. */

@@ -15,6 +15,7 @@ import type { ServiceInstance } from './service-instance.js';
 import { instancePath } from './service-path.js';
 import { type ProviderChoices, ServiceProvider } from './service-provider.js';
 import { createModeOf } from './service-write.js';
+import { UnreadableReports } from './unreadable-reports.js';
 
 /** What happens to service discovery, for logs. */
 export type ServiceEvent =
@@ -37,7 +38,10 @@ export interface ServiceDiscoveryOptions<P> {
   readonly basePath?: string | undefined;
   /** What instances say of themselves. @default any JSON, as it is */
   readonly payload?: PayloadCodec<P> | undefined;
-  /** In whose name instances are registered: while it is not valid nothing is written, only taken away. @default none */
+  /**
+   * In whose name instances are registered: while it is not valid nothing is written, only taken away; persistent ones, which would outlive
+   * it, are refused. @default none
+   */
   readonly lease?: Pick<Lease, 'isValid'> | undefined;
   /** Must not block. One that throws has its error surface as an uncaught one, and does no harm here. */
   readonly onEvent?: ((event: ServiceEvent) => void) | undefined;
@@ -56,8 +60,9 @@ const CLOSE_WITHIN_MS = 2_000;
  * was started again does not wait for the end of its former session. Whoever was replaced leaves the other alone, reports `superseded`, is `degraded`
  * as long as that lasts, and registers again when the other has gone. Two of our kind never fight over an id. Not guaranteed: which of two gets it
  * when both come back at the same moment; nor anything against a registrant of another kind that removes and writes without looking. Between
- * the look at a znode and its removal another one may have been put there (ZooKeeper compares the number of changes of the data, and a znode
- * that was made anew begins to count anew): then its registrant, seeing it go, puts it back.
+ * the look at a znode and its removal it may have been taken away and another one made, or replaced twice (ZooKeeper compares the number of
+ * changes of the data, and so it may be the same again): then its registrant, seeing it go, puts it back. And a persistent instance stays, until somebody
+ * removes it, that is unregistered just when somebody else has changed its data, before its own registrant had a first look at it.
  *
  * @typeParam P the payload
  */
@@ -73,7 +78,7 @@ export class ServiceDiscovery<P = unknown> {
   constructor(private readonly options: ServiceDiscoveryOptions<P>) {
     const { zookeeper, clock, random, lease, basePath } = options;
     this.#payload = options.payload ?? (jsonPayload as PayloadCodec<P>);
-    this.#directory = new ServiceDirectory<P>({ zookeeper, clock, basePath, payload: this.#payload, onUnreadable: this.#onUnreadable });
+    this.#directory = new ServiceDirectory<P>({ zookeeper, clock, basePath, payload: this.#payload, onUnreadable: this.#reports });
     this.#registrar = new Registrar({ zookeeper, clock, random, lease, emit: this.#emit });
   }
 
@@ -113,12 +118,17 @@ export class ServiceDiscovery<P = unknown> {
    * `unregister` gives it up.
    *
    * @param call how long to wait; it bounds nothing else. @default 5000 ms
-   * @throws {ConfigError} when the instance is none that every reader understands; nothing is written then
+   * @throws {ConfigError} when the instance is none that every reader understands, or a persistent one in the name of a lease; nothing is
+   *   written then
    * @throws {ZooKeeperError} `timeout` when it does not stand there in time, saying why; `aborted` when it is unregistered before; `closed`
    * @throws `signal.reason` as soon as `signal` aborts; where it had before, nothing is done
    */
   async register(instance: ServiceInstance<P>, call: ServiceCall = {}): Promise<void> {
     const wish = this.#wishFor(instance);
+    if (this.options.lease !== undefined && wish.mode === 'persistent') {
+      const others = 'DYNAMIC or DYNAMIC_SEQUENTIAL, which go with the session: a persistent one would outlive the lease';
+      throw new ConfigError('instance.serviceType', instance.serviceType, others);
+    }
     this.#registrar.throwIfClosed();
     call.signal?.throwIfAborted();
     this.#instances.set(wish.path, instance);
@@ -195,7 +205,7 @@ export class ServiceDiscovery<P = unknown> {
     const { zookeeper, clock } = this.options;
     const cache = new ServiceCache<P>({
       ...{ zookeeper, clock, basePath: this.basePath, name, payload: this.#payload },
-      onUnreadable: this.#onUnreadable,
+      onUnreadable: this.#reports,
       // Is not remembered any longer than it is open.
       onClose: () => this.#caches.delete(cache),
     });
@@ -254,5 +264,6 @@ export class ServiceDiscovery<P = unknown> {
     if (this.options.onEvent !== undefined) notify(this.options.onEvent, event);
   };
 
-  readonly #onUnreadable = (path: string, problem: string): void => this.#emit({ type: 'unreadable', path, problem });
+  /** Queries, caches and providers meet the same znodes: each is told of once. */
+  readonly #reports = new UnreadableReports((path, problem) => this.#emit({ type: 'unreadable', path, problem }));
 }

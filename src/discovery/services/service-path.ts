@@ -1,5 +1,6 @@
 import { ConfigError } from '../../errors.js';
-import { checkZnodeName, pathProblem } from '../../zookeeper/znode-path.js';
+import { checkZnodeName, isReserved, pathProblem } from '../../zookeeper/znode-path.js';
+import { DISCOVERY_PATH } from '../tree-paths.js';
 
 /** Where services are registered unless somebody says otherwise: Spring Cloud's root. Curator itself has no default. */
 export const DEFAULT_BASE_PATH = '/services';
@@ -8,11 +9,18 @@ export const DEFAULT_BASE_PATH = '/services';
  * Checks that services can be registered below a path.
  *
  * @param label the setting that it comes from, as its user knows it
- * @throws {ConfigError} when it is not an absolute path within the chroot
+ * @throws {ConfigError} when it is not an absolute path within the chroot, or belongs to the discovery tree or the servers
  */
 export function checkBasePath(basePath: string, label = 'basePath'): void {
-  const problem = pathProblem(basePath);
+  const problem = typeof basePath === 'string' ? (pathProblem(basePath) ?? ownerProblem(basePath)) : 'it is no text';
   if (problem !== undefined) throw new ConfigError(label, basePath, `an absolute path such as ${DEFAULT_BASE_PATH} (${problem})`);
+}
+
+/** Where others' znodes would pass for services, or services for theirs. */
+function ownerProblem(path: string): string | undefined {
+  if (isReserved(path)) return '/zookeeper belongs to the servers';
+  const isTree = path === DISCOVERY_PATH || path.startsWith(`${DISCOVERY_PATH}/`);
+  return isTree ? `${DISCOVERY_PATH} is the tree of the nodes and endpoints` : undefined;
 }
 
 /**

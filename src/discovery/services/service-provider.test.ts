@@ -4,6 +4,7 @@ import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.
 import { NoInstanceError } from './no-instance-error.js';
 import type { ServiceInstance } from './service-instance.js';
 import { type ProviderChoices, ServiceProvider } from './service-provider.js';
+import { leastRecentlyFailed } from './strategies/least-recently-failed.js';
 import { parseStrategy, STRATEGY_NAMES } from './strategies/parse-strategy.js';
 import { sticky } from './strategies/sticky.js';
 import { weighted } from './strategies/weighted.js';
@@ -37,6 +38,12 @@ function provided(instances: readonly ServiceInstance[], choices: ProviderChoice
 }
 
 describe('a provider', () => {
+  it('refuses a strategy that is only the name of one', () => {
+    expect(() => provided([], { strategy: 'random' as never })).toThrow(
+      'strategy: expected a strategy itself, such as roundRobin(), got "random"',
+    );
+  });
+
   it('picks from what its source knows at the moment', () => {
     const { source, provider, picked } = provided([]);
     expect(provider.pick()).toBeUndefined();
@@ -247,6 +254,15 @@ describe('an instance that fails', () => {
     expect(provider.pick()).toBeUndefined();
     await clock.advance(30_000);
     expect(picked()).toEqual(['0', '1']);
+  });
+
+  it('is heeded where another one is needed too: of those that have failed, the one that has not for the longest', async () => {
+    const { clock, source, provider, fail } = provided(instancesOf(4), { strategy: leastRecentlyFailed() });
+    fail('1');
+    await clock.advance(1_000);
+    fail('0');
+    const tried = new Set(source.instances.slice(2));
+    for (let i = 0; i < 4; i += 1) expect(provider.pick(tried)?.id).toBe('1');
   });
 
   it('is forgotten in time, however many fail', async () => {

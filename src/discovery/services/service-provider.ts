@@ -1,4 +1,5 @@
 import type { Clock, RandomSource } from '../../clock.js';
+import { ConfigError } from '../../errors.js';
 import { Alarm } from './alarm.js';
 import { DownInstances, type DownPolicy } from './down-instances.js';
 import type { InstanceSource } from './instance-source.js';
@@ -52,9 +53,10 @@ export class ServiceProvider<P = unknown> {
   /** When the next one that is down comes back. */
   readonly #return: Alarm;
 
-  /** @throws {ConfigError} when the down policy asks for the impossible */
+  /** @throws {ConfigError} when the strategy is none, or the down policy asks for the impossible */
   constructor(options: ServiceProviderOptions<P>) {
     const { clock, random, strategy = roundRobin<P>(), downPolicy, accept = isReachable } = options;
+    if (typeof strategy !== 'function') throw new ConfigError('strategy', strategy, 'a strategy itself, such as roundRobin()');
     this.#options = options;
     this.#down = new DownInstances(clock, downPolicy);
     this.#return = new Alarm(clock);

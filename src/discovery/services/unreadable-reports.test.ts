@@ -21,6 +21,16 @@ describe('reports of what cannot be understood', () => {
     expect(told).toHaveLength(2);
   });
 
+  it('are told once by all who share them, and again when one of them could read it in between', () => {
+    const { reports: all, told } = reports();
+    const [cache, query] = [UnreadableReports.of(all), UnreadableReports.of(all)];
+    for (const each of [cache, query]) each.report('/a', 'is empty');
+    expect(told).toHaveLength(1);
+    query.clear('/a');
+    for (const each of [cache, query]) each.report('/a', 'is empty');
+    expect(told).toHaveLength(2);
+  });
+
   it('are of 1,000 znodes at the most, until some of them are gone', () => {
     const { reports: all, told } = reports();
     for (let i = 0; i < 5_000; i += 1) all.report(`/${i}`, 'is empty');

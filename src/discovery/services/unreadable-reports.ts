@@ -4,11 +4,19 @@ export type OnUnreadable = (path: string, problem: string) => void;
 /** How many znodes are remembered at the most: whoever fills a service with others' znodes must not fill the memory, nor the log. */
 const MAX_REPORTS = 1_000;
 
-/** Reports each znode that cannot be understood once, again when its problem is another or when it was readable in between. */
+/**
+ * Reports each znode that cannot be understood once, again when its problem is another or when it was readable in between. Several who look at
+ * the same znodes may share one.
+ */
 export class UnreadableReports {
   readonly #problems = new Map<string, string>();
 
   constructor(private readonly onUnreadable: OnUnreadable | undefined) {}
+
+  /** Those that are shared, or of one's own. */
+  static of(told: OnUnreadable | UnreadableReports | undefined): UnreadableReports {
+    return told instanceof UnreadableReports ? told : new UnreadableReports(told);
+  }
 
   report(path: string, problem: string): void {
     const known = this.#problems.get(path);

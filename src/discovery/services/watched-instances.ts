@@ -9,7 +9,7 @@ import type { ServiceInstance } from './service-instance.js';
 import { type OnUnreadable, UnreadableReports } from './unreadable-reports.js';
 
 export interface WatchedInstancesOptions<P> {
-  readonly zookeeper: Pick<ZooKeeper, 'state' | 'onState' | 'watchChildren' | 'watchData'>;
+  readonly zookeeper: Pick<ZooKeeper, 'state' | 'onState' | 'watchChildren' | 'watchData' | 'children'>;
   readonly clock: Clock;
   /** What the instances have in common, for people. */
   readonly name: string;
@@ -20,7 +20,9 @@ export interface WatchedInstancesOptions<P> {
     name: string,
     znode: Znode,
   ) => { readonly status: 'readable'; readonly instance: ServiceInstance<P> } | { readonly status: 'unreadable'; readonly problem: string };
-  readonly onUnreadable?: OnUnreadable | undefined;
+  readonly onUnreadable?: OnUnreadable | UnreadableReports | undefined;
+  /** Called when the servers refuse to list the children, every 5 seconds or so: there is nothing to be told of them. */
+  readonly onRefused?: (() => void) | undefined;
   /** Called at the end, once. */
   readonly onClose?: (() => void) | undefined;
 }
@@ -42,14 +44,15 @@ const UNREAD = `has not let itself be read for ${PATIENCE_S} s`;
  * until the end: instances that come, change, go and come again, and the znode itself, which Curator's servers remove when it is empty.
  *
  * While there is no connection nothing vanishes. With the next one everything is read again: what has changed meanwhile changes here as it
- * is read, and `stale` ends when all of it has been. An instance whose data cannot be understood any more is left out, as a query would: its
- * owner has said something else since. Not guaranteed: that each change is seen, only that the last one is; nor that a connection which
- * stands still is known to be lost before the client finds out, within two thirds of the session's time-out.
+ * is read, and `stale` ends when all of it has been, however long that takes. An instance that the servers refuse to let be read any more is left
+ * out then; while a connection stands they tell nobody of such a change. An instance whose data cannot be understood any more is left out,
+ * as a query would: its owner has said something else since. Not guaranteed: that each change is seen, only that the last one is; nor that a
+ * connection which stands still is known to be lost before the client finds out, within two thirds of the session's time-out.
  */
 export class WatchedInstances<P> implements InstanceSource<P> {
   /**
-   * Resolves once all instances have been read. Those that refuse to be read hold it up for 5 seconds; where the znode above them refuses,
-   * there is nothing to go on with. Never rejects, and never resolves when closed before.
+   * Resolves once all instances have been read, however slowly. Those that the servers refuse to let be read hold it up for 5 seconds; where that is the znode
+   * above them, there is nothing to go on with. Never rejects, and never resolves when closed before.
    */
   readonly ready: Promise<void>;
 
@@ -72,7 +75,7 @@ export class WatchedInstances<P> implements InstanceSource<P> {
 
   constructor(options: WatchedInstancesOptions<P>) {
     this.#options = options;
-    this.#reports = new UnreadableReports(options.onUnreadable);
+    this.#reports = UnreadableReports.of(options.onUnreadable);
     this.ready = new Promise((resolve) => {
       this.#becomeReady = resolve;
     });
@@ -131,16 +134,18 @@ export class WatchedInstances<P> implements InstanceSource<P> {
 
   /** Opens all watches anew: a new watch tells when it has read, and one that stood tells only when something has changed. */
   #lookAgain(): void {
-    const { zookeeper, clock, path } = this.#options;
+    const { zookeeper, clock, path, onRefused } = this.#options;
     this.#reads?.close();
     const reads = new FirstReads({ zookeeper, clock, onWhole: () => this.#onWhole() });
     this.#reads = reads;
     reads.begin(path, () => {
       this.#reports.report(path, UNREAD);
+      onRefused?.();
       return false;
     });
     this.#children?.close();
     this.#children = zookeeper.watchChildren(path, (names) => {
+      this.#reports.clear(path);
       this.#follow(names ?? []);
       reads.end(path);
     });
@@ -240,6 +245,7 @@ export class WatchedInstances<P> implements InstanceSource<P> {
     const instances: ServiceInstance<P>[] = [];
     for (const { instance } of this.#order) if (instance !== undefined) instances.push(instance);
     this.#instances = instances;
-    for (const listener of [...this.#listeners]) notify(listener, instances);
+    // Whoever is told first may end it for the others.
+    for (const listener of [...this.#listeners]) if (this.#listeners.has(listener)) notify(listener, instances);
   }
 }
