@@ -1,5 +1,6 @@
 import type { PayloadCodec } from './discovery/services/payload-codec.js';
 import { ServiceDiscovery, type ServiceEvent } from './discovery/services/service-discovery.js';
+import { ConfigError } from './errors.js';
 import { systemClock, systemRandom } from './system.js';
 import { openZooKeeper, type ZooKeeperClient } from './zookeeper/zookeeper-client.js';
 
@@ -51,9 +52,10 @@ export class ConnectedServices<P> extends ServiceDiscovery<P> implements AsyncDi
  * provider.url();
  * ```
  *
- * @throws {ConfigError} when an option is malformed or out of range
+ * @throws {ConfigError} when an option is unknown, malformed or out of range
  */
 export function connectServices<P = unknown>(options: ConnectServicesOptions<P>): ConnectedServices<P> {
+  checkOptions(options);
   const { connect, auth, sessionTimeoutMs, ...discovery } = options;
   const zookeeper = openZooKeeper({
     ...{ connect, clock: systemClock, random: systemRandom },
@@ -66,4 +68,34 @@ export function connectServices<P = unknown>(options: ConnectServicesOptions<P>)
     void zookeeper.close();
     throw error;
   }
+}
+
+const OPTION_NAMES: readonly string[] = [
+  'connect',
+  'auth',
+  'sessionTimeoutMs',
+  'basePath',
+  'payload',
+  'onEvent',
+] satisfies (keyof ConnectServicesOptions<unknown>)[];
+
+/** What the compiler sees to in TypeScript. */
+function checkOptions(options: unknown): asserts options is ConnectServicesOptions<unknown> {
+  if (typeof options !== 'object' || options === null)
+    throw new ConfigError('options', options, "an object such as { connect: 'zk1:2181' }");
+  for (const name of Object.keys(options)) {
+    if (!OPTION_NAMES.includes(name)) throw new ConfigError('options', name, `one of ${OPTION_NAMES.join(', ')}`);
+  }
+  const { connect, auth, basePath, payload, onEvent } = options as Readonly<Record<string, unknown>>;
+  if (typeof connect !== 'string') throw new ConfigError('connect', connect, 'servers such as zk1:2181,zk2:2181/shop');
+  // What was given may be a password.
+  if (auth !== undefined && typeof auth !== 'string') throw new ConfigError('auth', typeof auth, 'a text such as digest:user:password');
+  if (basePath !== undefined && typeof basePath !== 'string') throw new ConfigError('basePath', basePath, 'a path such as /services');
+  if (payload !== undefined && !isCodec(payload)) throw new ConfigError('payload', payload, 'a codec with the methods encode and decode');
+  if (onEvent !== undefined && typeof onEvent !== 'function') throw new ConfigError('onEvent', onEvent, 'a function');
+}
+
+function isCodec(value: unknown): boolean {
+  const isFunction = (name: string) => typeof (value as Readonly<Record<string, unknown>>)[name] === 'function';
+  return typeof value === 'object' && value !== null && isFunction('encode') && isFunction('decode');
 }

@@ -5,7 +5,7 @@ import type { ForwardedSignal } from './signal-relay.js';
 
 function scene() {
   const delivered: ForwardedSignal[] = [];
-  let prepared: () => void = () => {};
+  let prepared: (outcome?: Promise<void>) => void = () => {};
   let asked = 0;
   const stop = deferStop(
     (signal) => void delivered.push(signal),
@@ -16,7 +16,7 @@ function scene() {
       });
     },
   );
-  return { stop, delivered, finish: () => prepared(), asked: () => asked };
+  return { stop, delivered, finish: (outcome?: Promise<void>) => prepared(outcome), asked: () => asked };
 }
 
 describe('a signal that asks a command to stop', () => {
@@ -43,7 +43,15 @@ describe('a signal that asks a command to stop', () => {
     expect(delivered).toEqual(['SIGTERM', 'SIGINT']);
   });
 
-  it('holds up no other signal', () => {
+  it('reaches it too where what has to happen before could not be done', async () => {
+    const { stop, delivered, finish } = scene();
+    stop.pass('SIGTERM');
+    finish(Promise.reject(new Error('a mistake')));
+    await settled();
+    expect(delivered).toEqual(['SIGTERM']);
+  });
+
+  it('holds up no other signal, SIGHUP among them, after which many programs work on', () => {
     const { stop, delivered, asked } = scene();
     stop.pass('SIGHUP');
     expect(asked()).toBe(0);

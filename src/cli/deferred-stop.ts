@@ -8,14 +8,15 @@ export interface DeferredStop {
   drop(): void;
 }
 
-/** These ask the command to stop. */
+/** These ask the command to stop. SIGHUP does not: many programs read their settings again then, and work on. */
 const STOPPING: readonly ForwardedSignal[] = ['SIGTERM', 'SIGINT', 'SIGQUIT'];
 
 /**
  * Lets the first signal that asks for an end wait until `prepare` has settled, and everything else through at once. A second one that asks
- * for an end does not wait, and takes the first one with it: whoever sends it is in a hurry.
+ * for an end does not wait, and takes the first one with it: whoever sends it is in a hurry. SIGHUP goes through unprepared, though a program
+ * without a handler ends by it: what is prepared for cannot be taken back, and most that have one go on.
  *
- * @param prepare never rejects, and settles soon: how long the child learns nothing is its business
+ * @param prepare settles soon: how long the child learns nothing is its business. One that rejects holds nothing up, and is to tell it itself
  */
 export function deferStop(deliver: (signal: ForwardedSignal) => void, prepare: () => Promise<void>): DeferredStop {
   let waiting: ForwardedSignal | undefined;

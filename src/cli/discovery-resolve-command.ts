@@ -7,14 +7,19 @@ import { NoInstanceError } from '../discovery/services/no-instance-error.js';
 import { jsonPayload } from '../discovery/services/payload-codec.js';
 import { ServiceCache } from '../discovery/services/service-cache.js';
 import type { ServiceInstance } from '../discovery/services/service-instance.js';
+import { servicePath } from '../discovery/services/service-path.js';
 import { ServiceProvider } from '../discovery/services/service-provider.js';
 import { parseStrategy } from '../discovery/services/strategies/parse-strategy.js';
+import type { OnUnreadable } from '../discovery/services/unreadable-reports.js';
 import { instanceUrl } from '../discovery/services/uri-spec.js';
+import { endpointPath } from '../discovery/tree-paths.js';
 import { ConfigError } from '../errors.js';
+import type { SessionState } from '../zookeeper/session-state.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { ExitCode } from './exit-codes.js';
 import type { Io } from './io.js';
+import { jsonLine } from './json-line.js';
 import { complain, say } from './store-command.js';
 import { onZooKeeper } from './zookeeper-command.js';
 
@@ -30,58 +35,93 @@ export interface ResolveOptions {
 
 type DiscoverySettings = Settings & { readonly zookeeper: ZooKeeperSettings };
 
-/** How long the instances may take to be read, in milliseconds, once there is a connection. */
-const READ_LIMIT_MS = 5_000;
-/** Nobody is there who could be sent a request. */
-const NOBODY = 1;
+/** Where instances come from. */
+interface Place {
+  /** The znode whose children they are. */
+  readonly path: string;
+  readonly open: (zookeeper: ZooKeeper, onUnreadable: OnUnreadable) => InstanceSource;
+}
 
 /**
- * `nodelease discovery resolve NAME`: prints the URL of one instance, as the strategy picks it. Resolves to the exit code: 1 where there is
- * none that could be used, which has been said on standard error by then.
+ * How long the instances may take to be read, in milliseconds, once there is a connection: longer than those hold it up that refuse to be read,
+ * so that the others are told.
+ */
+const READ_LIMIT_MS = 15_000;
+
+/**
+ * `nodelease discovery resolve NAME`: prints the URL of one instance, as the strategy picks it. What is printed is meant for other programs'
+ * arguments: only http and https URLs without user information. Resolves to the exit code: 1 where there is none that could be used, which has
+ * been said on standard error by then.
  *
  * @throws {ConfigError} when the name, the kind or the strategy is none
  */
 export async function resolveDiscoveryCommand(options: ResolveOptions, settings: DiscoverySettings, io: Io): Promise<number> {
-  const open = sourceOf(options, settings.zookeeper.basePath, io);
+  const place = placeOf(options, settings.zookeeper.basePath, io);
   const strategy = parseStrategy(options.strategy);
   return onZooKeeper(settings, io, async (zookeeper, signal) => {
     await zookeeper.whenConnected({ signal });
-    const source = open(zookeeper);
+    // A watch that is refused is tried again and again: a question says why.
+    await zookeeper.children(place.path, { signal });
+    let trouble: string | undefined;
+    const source = place.open(zookeeper, (path, problem) => {
+      trouble = `${path} ${problem}`;
+      complain(io, `warning: ${trouble}: ignored`);
+    });
     try {
-      await read(source, io, signal);
+      await read(source, io, signal, () => trouble ?? problemOf(zookeeper.state));
       const { clock, random } = io;
-      const hasUrl = (instance: ServiceInstance) => instanceUrl(instance) !== undefined;
-      const provider = new ServiceProvider({ source, clock, random, strategy, accept: hasUrl });
+      const accept = (instance: ServiceInstance) => requestableUrl(instance) !== undefined;
+      const provider = new ServiceProvider({ source, clock, random, strategy, accept });
       const instance = provider.need();
-      const url = instanceUrl(instance);
-      if (options.json) io.stdout(`${JSON.stringify({ ...instance, url })}\n`);
-      else say(io, String(url));
+      const url = String(requestableUrl(instance));
+      if (options.json) io.stdout(jsonLine({ ...instance, url }));
+      else say(io, url);
       return ExitCode.ok;
     } catch (error) {
       if (!(error instanceof NoInstanceError)) throw error;
-      complain(io, error.message);
-      return NOBODY;
+      const refused = source.instances.some(
+        (each) => each.enabled && instanceUrl(each) !== undefined && requestableUrl(each) === undefined,
+      );
+      complain(io, `${error.message}${refused ? ': only http and https URLs without user information are printed' : ''}`);
+      return ExitCode.nothing;
     } finally {
       source.close();
     }
   });
 }
 
+/** The URL of an instance, where whatever is given it can only send a request there; undefined otherwise: anybody may have written it. */
+function requestableUrl(instance: ServiceInstance): string | undefined {
+  const url = instanceUrl(instance);
+  // Programs differ about what ends a host: nothing that any of them could take for user information, or for several arguments.
+  const isPlain = url !== undefined && /^https?:\/\/[^/?#@]+(?:[/?#]|$)/i.test(url) && !/[\\\s\p{Cc}\p{Cf}]/u.test(url);
+  return isPlain && URL.canParse(url) ? url : undefined;
+}
+
 /** @throws {ConfigError} when the name or the kind is none */
-function sourceOf({ name, kind }: ResolveOptions, basePath: string, io: Io): (zookeeper: ZooKeeper) => InstanceSource {
+function placeOf({ name, kind }: ResolveOptions, basePath: string, io: Io): Place {
   const { clock, random } = io;
-  const onUnreadable = (path: string, problem: string) => complain(io, `warning: ${path} ${problem}: ignored`);
   if (kind === 'service') {
     checkServiceName(name, 'name');
-    return (zookeeper) => new ServiceCache({ zookeeper, clock, basePath, name, payload: jsonPayload, onUnreadable });
+    return {
+      path: servicePath(basePath, name),
+      open: (zookeeper, onUnreadable) => new ServiceCache({ zookeeper, clock, basePath, name, payload: jsonPayload, onUnreadable }),
+    };
   }
   if (kind !== 'endpoint') throw new ConfigError('--kind', kind, 'service or endpoint');
-  const place = parseEndpointName({ text: name, label: 'name', flag: true });
-  return (zookeeper) => new DiscoveryResolver({ zookeeper, clock, random, onUnreadable }).instances(place.endpoint, place.key);
+  const { endpoint, key } = parseEndpointName({ text: name, label: 'name', flag: true });
+  return {
+    path: endpointPath(endpoint, key),
+    open: (zookeeper, onUnreadable) => new DiscoveryResolver({ zookeeper, clock, random, onUnreadable }).instances(endpoint, key),
+  };
+}
+
+function problemOf(state: SessionState): string | undefined {
+  return 'problem' in state ? state.problem : undefined;
 }
 
 /** Waits until the instances have been read for the first time. */
-async function read(source: InstanceSource, { clock }: Io, signal: AbortSignal): Promise<void> {
+async function read(source: InstanceSource, { clock }: Io, signal: AbortSignal, trouble: () => string | undefined): Promise<void> {
   const over = new AbortController();
   const either = AbortSignal.any([signal, over.signal]);
   const late = clock.sleep(READ_LIMIT_MS, either).then(
@@ -92,8 +132,7 @@ async function read(source: InstanceSource, { clock }: Io, signal: AbortSignal):
   over.abort();
   signal.throwIfAborted();
   if (first !== 'late') return;
-  throw new ZooKeeperError(`the instances of ${source.name} could not be read within ${READ_LIMIT_MS} ms`, {
-    fault: 'timeout',
-    outcome: 'unknown',
-  });
+  const why = trouble();
+  const message = `the instances of ${source.name} could not be read within ${READ_LIMIT_MS} ms${why === undefined ? '' : `: ${why}`}`;
+  throw new ZooKeeperError(message, { fault: 'timeout', outcome: 'unknown' });
 }

@@ -3,12 +3,15 @@ import { checkServiceName } from '../discovery/services/new-instance.js';
 import { jsonPayload } from '../discovery/services/payload-codec.js';
 import { ServiceDirectory } from '../discovery/services/service-directory.js';
 import type { ServiceInstance } from '../discovery/services/service-instance.js';
+import { servicePath } from '../discovery/services/service-path.js';
 import { instanceUrl } from '../discovery/services/uri-spec.js';
+import { isFault } from '../zookeeper/zookeeper-error.js';
 import { counted } from './counted.js';
 import { formatAddress } from './discovery-table.js';
 import { ExitCode } from './exit-codes.js';
 import { paintFor, printable } from './ink.js';
 import type { Io, Screen } from './io.js';
+import { jsonLine } from './json-line.js';
 import { complain, say } from './store-command.js';
 import { type Cell, type Column, renderTable } from './table.js';
 import { onZooKeeper } from './zookeeper-command.js';
@@ -33,7 +36,7 @@ const COLUMNS: readonly Column[] = [
 
 /**
  * `nodelease discovery services [NAME]`: shows the services that Curator knows of, and their instances. What cannot be understood is left out
- * and told on standard error. Resolves to the exit code.
+ * and told on standard error; so are services whose instances may not be listed, which make it fail in the end. Resolves to the exit code.
  *
  * @throws {ConfigError} when the name can be none of a service
  */
@@ -50,15 +53,22 @@ export async function listServicesCommand(
     const onUnreadable = (path: string, problem: string) => complain(io, `warning: ${path} ${problem}: left out`);
     const directory = new ServiceDirectory<unknown>({ zookeeper, clock: io.clock, basePath, payload: jsonPayload, onUnreadable });
     const services: ServiceReport[] = [];
+    const denied: string[] = [];
     for (const each of name === undefined ? await directory.names({ signal }) : [name]) {
-      services.push({ name: each, instances: await directory.instances(each, { signal }) });
+      try {
+        services.push({ name: each, instances: await directory.instances(each, { signal }) });
+      } catch (error) {
+        if (!isFault(error, 'no-auth')) throw error;
+        denied.push(servicePath(basePath, each));
+      }
     }
     const where = `${basePath} of ${connect.text}`;
-    if (json) io.stdout(`${JSON.stringify(report(connect.text, basePath, services))}\n`);
-    else if (services.every(({ instances }) => instances.length === 0)) {
+    if (json) io.stdout(jsonLine(report(connect.text, basePath, services)));
+    else if (denied.length === 0 && services.every(({ instances }) => instances.length === 0)) {
       say(io, name === undefined ? `Nobody is registered at ${where}.` : `Nobody is registered as ${name} at ${where}.`);
-    } else for (const line of tables(services, where, io.screen())) io.stdout(`${line}\n`);
-    return ExitCode.ok;
+    } else if (services.length > 0) for (const line of tables(services, where, io.screen())) io.stdout(`${line}\n`);
+    for (const path of denied) complain(io, `${path}: no-auth: these credentials may not list the instances`);
+    return denied.length === 0 ? ExitCode.ok : ExitCode.storeUnusable;
   });
 }
 

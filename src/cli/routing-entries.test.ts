@@ -1,3 +1,5 @@
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../test/support/virtual-clock.js';
 import type { CheckSettings } from '../config/health-check.js';
@@ -48,11 +50,28 @@ describe('what sends work to a command', () => {
     expect([...never.acts, ...ended.acts]).toEqual(['withdraws within 1000', 'withdraws within 1000']);
   });
 
-  it('is not asked for any more once it has been taken out', async () => {
-    const { clock, acts, entries } = scene({ check: CHECK });
-    await entries.withdraw();
-    entries.begin();
-    await clock.advance(10_000);
-    expect([acts, clock.sleepers]).toEqual([['withdraws within 1000'], 0]);
+  it('is asked for from the beginning on, and not any more once it has been taken out', async () => {
+    let asked = 0;
+    const server = createServer((socket) => {
+      asked += 1;
+      socket.destroy();
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    try {
+      const { port } = server.address() as AddressInfo;
+      const target = { kind: 'tcp', host: '127.0.0.1', port } as const;
+      const { clock, acts, entries } = scene({ check: { ...CHECK, target } });
+      entries.begin();
+      await expect.poll(() => acts).toEqual([expect.stringMatching(/^info .* answers: the service is announced$/), 'announces']);
+      // What has been announced is told of when it is out.
+      await entries.withdraw();
+      expect(acts.slice(2)).toEqual(['withdraws within 1000', 'info discovery: the service is taken out']);
+      entries.begin();
+      const before = asked;
+      await clock.advance(10_000);
+      expect([asked, acts.length, clock.sleepers]).toEqual([before, 4, 0]);
+    } finally {
+      server.close();
+    }
   });
 });

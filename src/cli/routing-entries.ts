@@ -32,15 +32,15 @@ export class RoutingEntries {
     if (check === undefined) return;
     const { target, intervalMs, threshold } = check;
     this.#check = new HealthCheck({
-      ...{ probe: healthProbe(target), clock, intervalMs, threshold },
+      ...{ probe: healthProbe(target, { clock }), clock, intervalMs, threshold },
       onChange: (verdict) => this.#follow(verdict, describeTarget(target)),
       onWaiting: (problem) => options.log.info(`not announced until ${describeTarget(target)} answers: ${explain(problem)}`),
     });
   }
 
-  /** The command is there: from now on it is asked how it does. */
+  /** The command is there: from now on it is asked how it does. Has no effect once everything has been taken out. */
   begin(): void {
-    if (this.#withdrawing === undefined) this.#check?.start();
+    this.#check?.start();
   }
 
   /** Takes everything out for good. Resolves when it is gone, or after a second; never rejects. Idempotent. */

@@ -1,4 +1,4 @@
-import type { Settings, ZooKeeperSettings } from '../config.js';
+import { announcingProblem, type Settings, type ZooKeeperSettings } from '../config.js';
 import type { DiscoveredLease, Discoverer } from '../discovery/discoverer.js';
 import type { TenureOrigin } from '../discovery/discovery.js';
 import { ConfigError, explain } from '../errors.js';
@@ -102,6 +102,8 @@ class Run {
     const { service, address, port, payload, payloadType, basePath, endpoints, check: _, ...session } = settings;
     const announcement = { service, address, port, payload, payloadType, basePath, endpoints };
     const { clock, random } = this.io;
+    const problem = announcingProblem(settings);
+    if (problem !== undefined) this.#log.warn(`discovery: ${problem}`);
     const { Discoverer } = await import('../discovery/discoverer.js');
     const { discoveryLog } = await import('./discovery-log.js');
     return new Discoverer({ ...session, announcement, clock, random, onEvent: discoveryLog(this.#log) });

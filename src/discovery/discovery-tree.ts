@@ -4,6 +4,7 @@ import type { Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { type Assignment, decodeAssignment, encodeAssignment } from './assignment.js';
 import { type ReconcileCall, type Reconciled, type ReconcileEvent, ReconcileLoop, type ReconcileState } from './reconcile-loop.js';
+import { catchUp, isNotApplied } from './services/registration-place.js';
 import { entryPath, type TreeEntry } from './tree-paths.js';
 
 /** How far the tree shows what was announced. */
@@ -33,6 +34,8 @@ interface Announced extends Reconciled {
   wanted: boolean;
   /** The session in which the place was looked at or taken last; in any other it is most likely free. */
   sessionId: string | undefined;
+  /** Whether it may have been made in that session without our knowing: a server that lags behind may show it later. */
+  unsure: boolean;
   /** Why the znode at the path is left alone; undefined while nothing is in the way. */
   blockedBy: string | undefined;
   /** Who was reported to be in the way, so that it is done once. */
@@ -57,7 +60,8 @@ export class DiscoveryTree {
   readonly #entries = new Map<string, Announced>();
   readonly #loop: ReconcileLoop<Announced>;
   #withdrawn = false;
-  #onEmpty: () => void = () => undefined;
+  /** Called whenever an entry is gone. */
+  readonly #waiting = new Set<() => void>();
 
   constructor(private readonly options: DiscoveryTreeOptions) {
     const { zookeeper, clock, random, onEvent } = options;
@@ -109,6 +113,19 @@ export class DiscoveryTree {
     this.#loop.touched(known);
   }
 
+  /**
+   * Waits until entries that were taken back are gone, or one of them is wanted again, or the tree is closed.
+   *
+   * @returns whether all of them are known to be gone after that time
+   * @throws {ConfigError} when a name cannot be a znode's
+   */
+  removed(entries: readonly TreeEntry[], timeoutMs: number): Promise<boolean> {
+    return this.#gone(
+      entries.map((entry) => entryPath(entry, this.options.lease.id)),
+      timeoutMs,
+    );
+  }
+
   /** Looks after nothing any more. The znodes stay until they are withdrawn or their session ends. Idempotent. */
   async close(): Promise<void> {
     for (const { watch } of this.#entries.values()) watch?.close();
@@ -123,17 +140,31 @@ export class DiscoveryTree {
    */
   async withdraw(timeoutMs: number): Promise<boolean> {
     this.#withdrawn = true;
-    const over = new AbortController();
-    const gone = new Promise<void>((resolve) => {
-      this.#onEmpty = resolve;
-    });
     for (const entry of this.#entries.values()) {
       entry.wanted = false;
       this.#loop.touched(entry);
     }
-    if (this.#entries.size > 0 && !this.#loop.signal.aborted) await Promise.race([gone, this.options.clock.sleep(timeoutMs, over.signal)]);
+    return this.#gone([...this.#entries.keys()], timeoutMs);
+  }
+
+  async #gone(paths: readonly string[], timeoutMs: number): Promise<boolean> {
+    const isSettled = () => paths.every((path) => this.#entries.get(path)?.wanted !== false);
+    const over = new AbortController();
+    let tell: () => void = () => undefined;
+    const settled = new Promise<void>((resolve) => {
+      tell = () => {
+        if (isSettled() || this.state.status === 'closed') resolve();
+      };
+    });
+    // The state need not change with it: something else may be in the way all the time.
+    this.#waiting.add(tell);
+    const forget = this.onState(tell);
+    tell();
+    await Promise.race([settled, this.options.clock.sleep(timeoutMs, over.signal).catch(() => undefined)]);
+    forget();
+    this.#waiting.delete(tell);
     over.abort();
-    return this.#entries.size === 0;
+    return paths.every((path) => !this.#entries.has(path));
   }
 
   async #settle(entry: Announced, call: ReconcileCall): Promise<void> {
@@ -147,16 +178,19 @@ export class DiscoveryTree {
       if (entry.wanted && entry.sessionId !== sessionId) {
         // Nothing of ours stands there yet in this session. Only where somebody else's does it has to be looked at first.
         entry.sessionId = sessionId;
+        entry.unsure = false;
         entry.blockedBy = undefined;
-        if (await this.#write(path, data, undefined, call)) return this.#watch(entry);
+        if (await this.#write(entry, data, undefined, call)) return this.#watch(entry);
       }
+      // What was made without our knowing would stand for as long as the session does.
+      if (!entry.wanted && entry.unsure) await catchUp(zookeeper, path, call);
       const znode = await zookeeper.read(path, call);
       if (!entry.wanted) {
         if (znode?.stat.owner === sessionId) await zookeeper.remove(path, znode.stat.version, call);
         if (entry.wanted) continue;
         entry.watch?.close();
         this.#entries.delete(path);
-        if (this.#entries.size === 0) this.#onEmpty();
+        for (const tell of [...this.#waiting]) tell();
         return;
       }
       const obstacle = znode === undefined ? undefined : this.#obstacle(path, znode, sessionId);
@@ -166,7 +200,7 @@ export class DiscoveryTree {
         entry.reported = znode.stat.modifiedZxid;
         return this.#watch(entry);
       }
-      if (await this.#write(path, data, znode, call)) return this.#watch(entry);
+      if (await this.#write(entry, data, znode, call)) return this.#watch(entry);
     }
     throw new ZooKeeperError(`${path} is being changed by others all the time`, { fault: 'refused', outcome: 'not-applied', path });
   }
@@ -177,11 +211,13 @@ export class DiscoveryTree {
   }
 
   /** Brings a znode that nothing protects from us to the wanted data. False when somebody was quicker, and it has to be looked at again. */
-  async #write(path: string, data: string, znode: Znode | undefined, call: ReconcileCall): Promise<boolean> {
+  async #write(entry: Announced, data: string, znode: Znode | undefined, call: ReconcileCall): Promise<boolean> {
     const { zookeeper, lease } = this.options;
+    const { path, unsure } = entry;
     // Between its loss and its withdrawal, or after a pause: the servers must not hear from it any more.
     if (!lease.isValid()) throw new ZooKeeperError(`${path}: the lease is not valid`, { fault: 'refused', outcome: 'not-applied', path });
     try {
+      if (znode?.stat.owner !== call.sessionId) entry.unsure = true;
       if (znode === undefined) await zookeeper.createWithParents(path, data, 'ephemeral', call);
       else if (znode.stat.owner !== call.sessionId) {
         // In one transaction: nobody sees the node id without a znode.
@@ -193,8 +229,11 @@ export class DiscoveryTree {
           call,
         );
       } else if (znode.data.toString('utf8') !== data) await zookeeper.setData(path, data, znode.stat.version, call);
+      entry.unsure = false;
       return true;
     } catch (error) {
+      // The one before may still turn out to have been made.
+      if (isNotApplied(error)) entry.unsure = unsure;
       if (isFault(error, 'node-exists', 'no-node', 'bad-version')) return false;
       throw error;
     }
@@ -224,5 +263,6 @@ export class DiscoveryTree {
 }
 
 function nowhere(path: string): Announced {
-  return { path, data: '', wanted: true, dirty: true, sessionId: undefined, blockedBy: undefined, reported: undefined, watch: undefined };
+  const nothing = { sessionId: undefined, blockedBy: undefined, reported: undefined, watch: undefined };
+  return { path, data: '', wanted: true, dirty: true, unsure: false, ...nothing };
 }

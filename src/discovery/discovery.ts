@@ -1,4 +1,5 @@
 import type { Clock, RandomSource } from '../clock.js';
+import { ConfigError } from '../errors.js';
 import type { ClusterStatus } from '../lease/inspect.js';
 import type { Lease, LeaseEvent } from '../lease/lease.js';
 import { notify } from '../zookeeper/listeners.js';
@@ -7,7 +8,7 @@ import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { type Announcement, announcedFields, routingEntries, routingInstance } from './announcement.js';
 import { DiscoveryTree, type TreeEvent, type TreeState } from './discovery-tree.js';
 import { type IdWidth, watchIdWidth } from './id-width.js';
-import { JointState, JointTroubles } from './joint-state.js';
+import { JointState, JointTroubles, StandingTrouble } from './joint-state.js';
 import { NodeWatcher } from './node-watcher.js';
 import { awaitReadiness, type Readiness, type ReadinessEvent } from './readiness.js';
 import { jsonPayload } from './services/payload-codec.js';
@@ -72,7 +73,10 @@ const LEAVE_LIMIT_MS = 1_000;
 export class Discovery {
   /** What this node announces; more may be put there. */
   readonly tree: DiscoveryTree;
-  /** What this node is registered as for Curator's readers; more may be registered there, and services be looked for. */
+  /**
+   * What this node is registered as for Curator's readers; more may be registered there, and services be looked for. Persistent instances are
+   * refused: nothing would take them away with the lease.
+   */
   readonly services: ServiceDiscovery<unknown>;
   /** The nodes of the tree. */
   readonly nodes: NodeWatcher;
@@ -86,8 +90,8 @@ export class Discovery {
   /** What is registered at present for whoever sends work here. */
   #instance: ServiceInstance | undefined;
   #serviceAnnounced = false;
-  /** Whether something that was announced may be there still, though it is not any more. */
-  #withdrawing = false;
+  /** What is wrong with the instance itself, so that it is not registered at all. */
+  readonly #refusal: StandingTrouble;
   /** Whether nothing is announced any more. */
   #left = false;
   readonly #ending = new AbortController();
@@ -98,7 +102,7 @@ export class Discovery {
     const { zookeeper, lease, clock, random, onEvent = () => undefined } = options;
     const emit = (event: DiscoveryEvent) => notify(onEvent, event);
     this.#emit = emit;
-    const troubles = new JointTroubles(['tree', 'services'], (problem) =>
+    const troubles = new JointTroubles(['tree', 'services', 'instance'], (problem) =>
       emit(problem === '' ? { type: 'synced' } : { type: 'degraded', problem }),
     );
     this.tree = new DiscoveryTree({
@@ -118,7 +122,8 @@ export class Discovery {
         else emit({ type: 'service', event });
       },
     });
-    this.#joint = new JointState([this.tree, this.services]);
+    this.#refusal = new StandingTrouble((problem) => troubles.tell('instance', problem));
+    this.#joint = new JointState([this.tree, this.services, this.#refusal]);
     this.nodes = new NodeWatcher({ zookeeper, clock, onUnreadable: (path, problem) => emit({ type: 'unreadable', path, problem }) });
     this.idWidth = watchIdWidth(zookeeper, lease.id);
     // An allocated node id is free for others as soon as the session ends: that has to wait for the end of the work.
@@ -182,26 +187,36 @@ export class Discovery {
     this.#serviceAnnounced = true;
     for (const [entry, fields] of routingEntries(this.options.announcement)) this.tree.put(entry, fields);
     this.#instance = this.#newInstance();
-    // Whatever fails is tried again, and told as a trouble.
-    if (this.#instance !== undefined) this.services.register(this.#instance).catch(() => undefined);
+    if (this.#instance === undefined) return;
+    this.services.register(this.#instance).catch((error: unknown) => {
+      // Whatever else fails is tried again, and told as a trouble of the services.
+      if (error instanceof ConfigError && this.#serviceAnnounced) this.#refusal.tell(error.message);
+    });
   }
 
   /**
    * Takes back what sends work here, and nothing else: the node id stays announced. It may be announced again.
    *
-   * @returns whether it is known to be gone after that time. False at once where there is no connection; it is taken out then when there is
+   * @returns whether it is known to be gone after that time, whatever becomes of the rest. False at once where there is no connection; it is
+   *   taken out then when there is
    */
   async withdrawService(timeoutMs: number): Promise<boolean> {
+    const entries = routingEntries(this.options.announcement).map(([entry]) => entry);
     if (this.#serviceAnnounced) {
       this.#serviceAnnounced = false;
-      this.#withdrawing = true;
-      for (const [entry] of routingEntries(this.options.announcement)) this.tree.remove(entry);
-      if (this.#instance !== undefined) this.services.unregister(this.#instance, { timeoutMs }).catch(() => undefined);
+      this.#refusal.tell('');
+      for (const entry of entries) this.tree.remove(entry);
     }
-    if (!this.#withdrawing) return true;
-    if (this.zookeeper.state.status !== 'connected') return false;
-    const { status } = await this.#joint.settled(this.options.clock, timeoutMs);
-    return status === 'synced';
+    const withinMs = this.zookeeper.state.status === 'connected' ? timeoutMs : 0;
+    const unregistered = this.#instance === undefined ? undefined : this.services.unregister(this.#instance, { timeoutMs: withinMs });
+    const gone = await Promise.all([
+      this.tree.removed(entries, withinMs),
+      unregistered?.then(
+        () => true,
+        () => false,
+      ),
+    ]);
+    return !gone.includes(false);
   }
 
   /**
@@ -209,15 +224,12 @@ export class Discovery {
    * Resolves when that is done, or soon after where no server answers; never rejects.
    */
   async leave(): Promise<void> {
-    const { announcesNode, lease, zookeeper } = this.options;
     this.#left = true;
-    if (!announcesNode) {
+    if (!this.options.announcesNode) {
       // Where it takes longer, it goes on with it as long as the session lasts.
       await Promise.all([this.tree.withdraw(LEAVE_LIMIT_MS), this.services.withdraw(LEAVE_LIMIT_MS)]);
       return;
     }
-    // What does not go with the session, if there is any, has to be taken out in it.
-    if (lease.isValid() && zookeeper.state.status === 'connected') await this.services.withdraw(LEAVE_LIMIT_MS);
     await this.close();
   }
 

@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.js';
+import { notify } from '../zookeeper/listeners.js';
 import type { ReconcileState } from './reconcile-loop.js';
 
 /** Something that is kept right in ZooKeeper. */
@@ -53,6 +54,34 @@ export class JointState implements KeptRight {
     signal?.removeEventListener('abort', end);
     signal?.throwIfAborted();
     return state;
+  }
+}
+
+/** A trouble that does not go by itself, as a part of a {@link JointState}: there until whoever told it tells that it is over. */
+export class StandingTrouble implements KeptRight {
+  #state: ReconcileState = { status: 'synced' };
+  readonly #listeners = new Set<(state: ReconcileState) => void>();
+
+  /** @param say told the problem, empty for none: once at the beginning, and then with every change */
+  constructor(private readonly say: (problem: string) => void) {
+    say('');
+  }
+
+  get state(): ReconcileState {
+    return this.#state;
+  }
+
+  onState(listener: (state: ReconcileState) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** @param problem empty for none */
+  tell(problem: string): void {
+    if (problem === (this.#state.status === 'degraded' ? this.#state.problem : '')) return;
+    this.#state = problem === '' ? { status: 'synced' } : { status: 'degraded', problem };
+    for (const listener of [...this.#listeners]) notify(listener, this.#state);
+    this.say(problem);
   }
 }
 

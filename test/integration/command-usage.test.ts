@@ -25,6 +25,16 @@ describe('a command that is called wrongly', () => {
       ['doctor', '--store', 'file:x', '--endpoint', 'http://127.0.0.1:1'],
       /--endpoint: expected no endpoint/,
     ],
+    [
+      'doctor with a server without http://',
+      ['doctor', '--store', 's3://bucket', '--endpoint', 'minio:9000'],
+      /--endpoint: expected an http/,
+    ],
+    [
+      'run with a server without http://',
+      ['run', '--zookeeper', 'zk', '--endpoint', 'minio.test', '--', 'true'],
+      /--endpoint: expected an http/,
+    ],
     ['demo with an unknown option', ['demo', '--twice'], /unknown option '--twice'/],
   ])('answers %s with one line and exit code 64', async (_, args, line) => {
     const { code, answer, complaints } = await call(args);
@@ -35,6 +45,19 @@ describe('a command that is called wrongly', () => {
   it('is not one for variables that are another command’s business', async () => {
     const env = { NODELEASE_NODES: 'many', NODELEASE_TASK_ID: ' ', NODELEASE_NODE_ID: '3', NODELEASE_STORE: 'memory:' };
     expect(await call(['status'], env)).toMatchObject({ code: 0, complaints: '' });
+  });
+});
+
+describe('a service that nobody can make use of', () => {
+  const run = (...options: string[]) =>
+    call(['run', '--store', 'memory:', '--zookeeper', '127.0.0.1:1', '--service', 'orders', ...options, '--', 'true']);
+  const warning = /the service orders is announced without a port/g;
+
+  it('is announced as it is, and the log says once what is missing', async () => {
+    const { code, complaints } = await run();
+    expect(complaints.match(warning)).toHaveLength(1);
+    expect(code).toBe(0);
+    expect((await run('--port', '80')).complaints).not.toMatch(warning);
   });
 });
 

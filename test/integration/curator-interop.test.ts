@@ -26,6 +26,9 @@ import { client, closeClients } from './discovery-support.js';
 const { connect } = inject('zookeeper');
 const SEEN = { timeout: 20_000, interval: 50 };
 
+/** A killed process was heard of last up to a third of its session's time-out before, and the servers look for those who are silent in steps. */
+const KILLED = { sessionTimeoutMs: 6_000, notBeforeMs: 3_000, withinMs: 12_000 };
+
 const discoveries: ServiceDiscovery<never>[] = [];
 let basePath: string;
 
@@ -105,13 +108,16 @@ describe('an instance that is registered here', () => {
     await expect.poll(() => peer.pick('orders'), SEEN).toBeNull();
   });
 
-  test('is gone for Java when its process is killed, after its session’s time-out', async () => {
+  test('is gone for Java’s cache and provider when its process is killed, after its session’s time-out and not before', async () => {
     const peer = await java();
     await peer.follow('orders');
-    const run = registrant({ id: 'killed', sessionTimeoutMs: 2_000 });
+    await peer.provide('orders');
+    const run = registrant({ id: 'killed', sessionTimeoutMs: KILLED.sessionTimeoutMs });
     await expect.poll(() => peer.cached('orders'), SEEN).toMatchObject([{ id: 'killed' }]);
+    await expect.poll(() => peer.pick('orders'), SEEN).toMatchObject({ id: 'killed' });
+    const gone = untilGone([async () => (await peer.cached('orders')).length === 0, async () => (await peer.pick('orders')) === null]);
     run.kill('SIGKILL');
-    await expect.poll(() => peer.cached('orders'), SEEN).toEqual([]);
+    for (const ms of await gone) expectTimedOut(ms);
     expect(await peer.instances('orders')).toEqual([]);
   });
 
@@ -227,18 +233,21 @@ describe('an instance that Java has registered', () => {
     expect(await peer.instance('orders', 'ours')).toMatchObject({ enabled: false });
   });
 
-  test('is gone here when Java is killed, after its session’s time-out, and at once when it ends as it should', async () => {
-    const killed = await java({ sessionTimeoutMs: 2_000 });
+  test('is gone here, for cache and provider, when Java is killed, after its session’s time-out, and at once when it ends as it should', async () => {
+    const killed = await java({ sessionTimeoutMs: KILLED.sessionTimeoutMs });
     const stopped = await java();
     const discovery = discover();
     const cache = discovery.cache('orders');
+    const provider = discovery.provider('orders');
     await killed.register({ name: 'orders', id: 'killed', address: 'java-host', port: 1 });
     await stopped.register({ name: 'orders', id: 'stopped', address: 'java-host', port: 2 });
     await expect.poll(() => cache.instances.map(({ id }) => id), SEEN).toEqual(['killed', 'stopped']);
     await stopped.stop();
     await expect.poll(() => cache.instances.map(({ id }) => id), SEEN).toEqual(['killed']);
+    await expect.poll(() => [provider.pick()?.id, provider.pick()?.id], SEEN).toEqual(['killed', 'killed']);
+    const gone = untilGone([() => cache.instances.length === 0, () => provider.pick() === undefined]);
     await killed.kill();
-    await expect.poll(() => cache.instances, SEEN).toEqual([]);
+    for (const ms of await gone) expectTimedOut(ms);
     expect(await discovery.queryForInstances('orders')).toEqual([]);
   });
 
@@ -280,8 +289,8 @@ describe('beside znodes that Java cannot read', () => {
     expect(new Set(reports)).toEqual(
       new Set([`${basePath}/orders/garbage is not JSON`, `${basePath}/orders/unknown has a payload of another kind: it has no weight`]),
     );
-    // Once by each of those who look: the queries together, the cache, and the provider's.
-    expect(reports).toHaveLength(6);
+    // Once for all who look: the queries, the cache, and the provider's.
+    expect(reports).toHaveLength(2);
 
     // Measured: Curator's cache and provider leave them out too, but either of them is enough for its query to throw, for the whole service.
     await peer.follow('orders');
@@ -335,6 +344,24 @@ describe('services of Spring Cloud Zookeeper', () => {
     await expect(peer.instances('orders')).rejects.toThrow('Java threw java.lang.ClassCastException');
   });
 });
+
+/** How long it takes from now, in milliseconds, until each of these finds nothing any more. */
+function untilGone(checks: readonly (() => boolean | Promise<boolean>)[]): Promise<number[]> {
+  const begun = systemClock.monotonic();
+  const gone = async (check: () => boolean | Promise<boolean>) => {
+    while (!(await check())) {
+      if (systemClock.monotonic() - begun > SEEN.timeout) throw new Error(`still there after ${SEEN.timeout} ms: ${check}`);
+      await systemClock.sleep(20);
+    }
+    return systemClock.monotonic() - begun;
+  };
+  return Promise.all(checks.map(gone));
+}
+
+function expectTimedOut(ms: number): void {
+  expect(ms).toBeGreaterThan(KILLED.notBeforeMs);
+  expect(ms).toBeLessThan(KILLED.withinMs);
+}
 
 /** Registers an instance from a process of its own, with the built code. */
 function registrant({ id, sessionTimeoutMs }: { id: string; sessionTimeoutMs: number }) {

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { killAll, runCli, type TestProcess } from '../support/processes.js';
 import { TreeReader } from '../support/tree-reader.js';
 import { uniqueChroot } from '../support/zookeeper.js';
+import { restrict } from './discovery-support.js';
 
 let connect: string;
 let reader: TreeReader;
@@ -42,6 +43,71 @@ describe('discovery resolve', () => {
     expect((await found.exit).code).toBe(0);
     expect(found.stdout()).toBe('https://10.0.0.3:8443\n');
     expect(found.stderr()).toMatch(/^nodelease: warning: \/services\/orders\/garbage .*: ignored\n$/);
+  });
+
+  it('prints nothing that a program would take for anything but a place to send a request to', async () => {
+    const { zookeeper } = reader;
+    const write = (service: string, id: string, more: object) => {
+      const instance = {
+        name: service,
+        id,
+        address: 'host',
+        port: 80,
+        payload: null,
+        registrationTimeUTC: 1,
+        serviceType: 'DYNAMIC',
+        ...more,
+      };
+      return zookeeper.createWithParents(`/services/${service}/${id}`, JSON.stringify(instance), 'persistent');
+    };
+    const hostile = [
+      '-K/etc/passwd',
+      'javascript:alert(1)',
+      'file:///etc/passwd',
+      'http://good@evil/',
+      'http://good:pass@evil/',
+      'http://good\\\\@evil/',
+      'http://good\\\\evil/',
+      'http:///good@evil/',
+      'http:evil',
+      'http://',
+      'http://good/ -K/etc/passwd',
+      'http://good/\\tx',
+      'http://good/\\u202ex',
+      'http://good:port/',
+    ];
+    await Promise.all(
+      hostile.map((text, id) => write('orders', String(id), { uriSpec: { parts: [{ value: JSON.parse(`"${text}"`), variable: false }] } })),
+    );
+    await write('orders', 'address', { address: 'good@evil' });
+    const asked = resolve('orders');
+    expect([(await asked.exit).code, asked.stdout()]).toEqual([1, '']);
+    expect(asked.stderr()).toMatch(
+      /^nodelease: no instance of orders .*: only http and https URLs without user information are printed\n$/,
+    );
+
+    const payload = { text: '\u009b2J \u202e \u001b[2J' };
+    await write('users', 'a', { payload, uriSpec: { parts: [{ value: 'HTTPS://[::1]:8443/a@b?c=@#d', variable: false }] } });
+    const found = resolve('users', '--json');
+    expect((await found.exit).code).toBe(0);
+    expect(found.stdout()).toMatch(/^[\x20-\x7e]+\n$/);
+    expect(JSON.parse(found.stdout())).toMatchObject({ payload, url: 'HTTPS://[::1]:8443/a@b?c=@#d' });
+  });
+
+  it('goes on without instances that may not be read, and says why where that is so of all of them', async () => {
+    const { zookeeper } = reader;
+    const instance = { name: 'orders', address: 'host', port: 80, payload: null, registrationTimeUTC: 1, serviceType: 'DYNAMIC' };
+    for (const id of ['a', 'b']) {
+      await zookeeper.createWithParents(`/services/orders/${id}`, JSON.stringify({ ...instance, id }), 'persistent');
+    }
+    await restrict(connect, '/services/orders/b', ['write']);
+    const found = resolve('orders');
+    expect([(await found.exit).code, found.stdout()]).toEqual([0, 'http://host:80\n']);
+    expect(found.stderr()).toMatch(/^nodelease: warning: \/services\/orders\/b has not let itself be read .*: ignored\n$/);
+    await restrict(connect, '/services/orders', ['write']);
+    const denied = resolve('orders');
+    expect([(await denied.exit).code, denied.stdout()]).toEqual([69, '']);
+    expect(denied.stderr()).toMatch(/^nodelease: .*\/services\/orders.*no-auth.*\n$/);
   });
 
   it.each([
@@ -108,6 +174,25 @@ describe('discovery services', () => {
         },
       ],
     });
+  });
+
+  it('shows the others where one may not be listed, and fails', async () => {
+    const { zookeeper } = reader;
+    const instance = { address: 'host', port: 80, payload: { text: '\u009b' }, registrationTimeUTC: 1, serviceType: 'DYNAMIC' };
+    for (const name of ['orders', 'secret', 'users']) {
+      await zookeeper.createWithParents(`/services/${name}/a`, JSON.stringify({ name, id: 'a', ...instance }), 'persistent');
+    }
+    await restrict(connect, '/services/secret', ['write']);
+    const all = services();
+    expect((await all.exit).code).toBe(69);
+    expect(all.stdout()).toMatch(/^orders .*\nusers .*\n\n2 services, 2 instances at /m);
+    expect(all.stderr()).toBe('nodelease: /services/secret: no-auth: these credentials may not list the instances\n');
+    const json = services('--json');
+    expect((await json.exit).code).toBe(69);
+    expect(json.stdout()).toMatch(/^[\x20-\x7e]+\n$/);
+    expect(JSON.parse(json.stdout())).toMatchObject({ services: [{ name: 'orders' }, { name: 'users' }] });
+    const one = services('secret');
+    expect([(await one.exit).code, one.stdout()]).toEqual([69, '']);
   });
 
   it('refuses a name that no service can have', async () => {

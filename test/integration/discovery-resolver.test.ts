@@ -7,7 +7,7 @@ import { systemClock, systemRandom } from '../../src/system.js';
 import type { ZooKeeperClient } from '../../src/zookeeper/zookeeper-client.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { uniqueChroot } from '../support/zookeeper.js';
-import { client, closeClients, data } from './discovery-support.js';
+import { client, closeClients, data, restrict } from './discovery-support.js';
 
 let connect: string;
 /** Another client, which changes the tree. */
@@ -89,10 +89,26 @@ describe('the resolver of endpoints', () => {
     expect(told).toEqual(['orders:1,orders:2', 'orders:1,orders:7,orders:2', 'orders:1,orders:7']);
     await expect.poll(() => all.stale).toBeUndefined();
     // The keys, two of them, and what stands below each.
-    expect(zookeeper.openWatches).toBe(5);
+    await expect.poll(() => zookeeper.openWatches).toBe(5);
     all.close();
     expect(zookeeper.openWatches).toBe(0);
     expect(all.stale).toBeDefined();
+  });
+
+  it('finds those of all keys that may be read, reports one that may not, and follows it as soon as it may', async () => {
+    await offer(1);
+    await offer(2, 'secret');
+    await restrict(connect, '/discovery/endpoints/pay/secret', ['create', 'delete', 'admin']);
+    const { resolver: made, reports } = resolver();
+    const all = made.instancesOfAllKeys('pay');
+    await all.ready;
+    expect([ids(all), all.stale]).toEqual(['orders:1', undefined]);
+    expect(reports).toEqual(['/discovery/endpoints/pay/secret has not let itself be read for 5 s']);
+    await offer(3);
+    await expect.poll(() => ids(all)).toBe('orders:1,orders:3');
+    await restrict(connect, '/discovery/endpoints/pay/secret', ['read', 'create', 'delete', 'admin']);
+    await expect.poll(() => ids(all), { timeout: 30_000 }).toBe('orders:1,orders:3,orders:2');
+    expect(reports).toHaveLength(1);
   });
 
   it('is ready where nobody offers it in any way yet, and follows the first one who does', async () => {
@@ -149,7 +165,7 @@ describe('the resolver of endpoints', () => {
     await expect.poll(() => ids(all), { timeout: 10_000 }).toBe('orders:1,orders:3');
     await expect.poll(() => all.stale, { timeout: 10_000 }).toBeUndefined();
     // The keys, what stands below each of three, and two nodes.
-    expect(zookeeper.openWatches).toBe(6);
+    await expect.poll(() => zookeeper.openWatches).toBe(6);
   });
 
   it('ends every watch when it is closed, and follows nothing any more', async () => {

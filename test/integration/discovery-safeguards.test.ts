@@ -1,14 +1,18 @@
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { acquire } from '../../src/acquire.js';
 import { Discoverer } from '../../src/discovery/discoverer.js';
+import type { Discovery, DiscoveryEvent } from '../../src/discovery/discovery.js';
 import { DiscoveryTree, type TreeEvent } from '../../src/discovery/discovery-tree.js';
+import { ConfigError } from '../../src/errors.js';
 import { acquireLease } from '../../src/lease/acquire-lease.js';
 import { evictHolder } from '../../src/lease/evict.js';
 import { inspectCluster } from '../../src/lease/inspect.js';
+import { staticLease } from '../../src/lease/static-lease.js';
 import { StoreSession } from '../../src/lease/store-session.js';
 import { MemoryLeaseStore } from '../../src/store/memory/memory-lease-store.js';
 import { systemClock, systemRandom } from '../../src/system.js';
 import type { ZooKeeperClient } from '../../src/zookeeper/zookeeper-client.js';
+import { ZooKeeperError } from '../../src/zookeeper/zookeeper-error.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { killAll, runCli, type TestProcess } from '../support/processes.js';
 import { TreeReader } from '../support/tree-reader.js';
@@ -157,6 +161,32 @@ describe('a discovery tree', () => {
     expect(await reader.at(NODE)).toEqual({ taskId: 'task-0', nodeId: 0, version: 5 });
   });
 
+  it('leaves nothing behind that was made without its knowing, and that a server which lags behind does not show yet', async () => {
+    const one = announcer(4);
+    const { zookeeper } = one;
+    const [create, read, multi] = [zookeeper.createWithParents, zookeeper.read, zookeeper.multi].map((each) => each.bind(zookeeper)) as [
+      typeof zookeeper.createWithParents,
+      typeof zookeeper.read,
+      typeof zookeeper.multi,
+    ];
+    let caughtUp = false;
+    Object.assign(zookeeper, {
+      createWithParents: async (...call: Parameters<typeof create>) => {
+        await create(...call);
+        one.tree.remove({ kind: 'node' });
+        throw new ZooKeeperError('the reply is lost', { fault: 'connection-loss', outcome: 'unknown' });
+      },
+      read: (...call: Parameters<typeof read>) => (caughtUp ? read(...call) : Promise.resolve(undefined)),
+      multi: (...call: Parameters<typeof multi>) => {
+        caughtUp = true;
+        return multi(...call);
+      },
+    });
+    one.tree.put({ kind: 'node' });
+    await synced(one);
+    expect(await reader.at(NODE)).toBeUndefined();
+  });
+
   it('replaces no leftover that has come to tell a higher version since it was looked at', async () => {
     await reader.zookeeper.createWithParents(NODE, data(0, 4), 'ephemeral');
     const one = announcer(5);
@@ -172,6 +202,57 @@ describe('a discovery tree', () => {
     expect(changes).toBe(1);
     expect(await reader.at(NODE)).toMatchObject({ version: 9 });
     await expect.poll(() => one.events.map(({ type }) => type), { timeout: 5_000 }).toContain('superseded');
+  });
+});
+
+describe('a discovery', () => {
+  const discoverers: Discoverer[] = [];
+
+  afterEach(async () => {
+    await Promise.all(discoverers.splice(0).map((each) => each.close()));
+  });
+
+  async function discover(): Promise<{ discovery: Discovery; events: DiscoveryEvent[]; lease: { valid: boolean } }> {
+    const events: DiscoveryEvent[] = [];
+    const state = { valid: true };
+    const lease = { ...staticLease({ id: 0, taskId: 'task-0' }), isValid: () => state.valid };
+    const announcement = { service: 'orders', address: 'host', port: 80 };
+    const onEvent = (event: DiscoveryEvent) => void events.push(event);
+    const discoverer = new Discoverer({ connect, clock: systemClock, random: systemRandom, announcement, onEvent });
+    discoverers.push(discoverer);
+    const discovery = await discoverer.start({ lease, origin: 'static', leases: undefined, announcesNode: true });
+    return { discovery, events, lease: state };
+  }
+
+  it('registers nothing in the name of a lease that is not valid any more, though its session goes on', async () => {
+    const { discovery, lease } = await discover();
+    await discovery.synced(10_000);
+    lease.valid = false;
+    const more = discovery.services.newInstance({ name: 'more', address: 'host' });
+    const message = expect.stringContaining('the lease is not valid');
+    await expect(discovery.services.register(more)).rejects.toMatchObject({ fault: 'timeout', message });
+    expect(discovery.zookeeper.state.status).toBe('connected');
+    expect(await reader.zookeeper.children('/services')).toEqual(['orders']);
+    lease.valid = true;
+    await expect.poll(() => reader.zookeeper.children('/services/more'), { timeout: 10_000 }).toEqual([more.id]);
+  });
+
+  it('tells that its instance is none that could be registered, for as long as it is announced', async () => {
+    const { discovery, events } = await discover();
+    await discovery.synced(10_000);
+    expect(await discovery.withdrawService(10_000)).toBe(true);
+    // Whatever can be known of it beforehand is refused before.
+    const refused = async () => {
+      throw new ConfigError('instance', 'this one', 'another');
+    };
+    Object.assign(discovery.services, { register: refused });
+    discovery.announceService();
+    const degraded = { status: 'degraded', problem: 'instance: expected another, got "this one"' };
+    await expect.poll(() => discovery.state, { timeout: 5_000 }).toEqual(degraded);
+    await expect.poll(() => events, { timeout: 5_000 }).toContainEqual({ type: 'degraded', problem: degraded.problem });
+    expect(await discovery.withdrawService(10_000)).toBe(true);
+    await discovery.synced(10_000);
+    expect(events.at(-1)).toEqual({ type: 'synced' });
   });
 });
 

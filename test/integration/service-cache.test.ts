@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { type AddressInfo, createConnection, createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { encodeInstance } from '../../src/discovery/services/instance-codec.js';
 import { jsonPayload } from '../../src/discovery/services/payload-codec.js';
@@ -53,6 +55,48 @@ function cached(zookeeper = client(connect, { sessionTimeoutMs: 2_000 }), option
 /** What a query tells at this moment. */
 function queried(): Promise<readonly ServiceInstance[]> {
   return new ServiceDirectory({ zookeeper: other, clock: systemClock, basePath: BASE, payload: jsonPayload }).instances('orders');
+}
+
+/** A way to the servers over which their answers come as slowly as one likes. */
+async function slowLink(): Promise<{ port: number; throttle: (bytesPerSecond: number) => void; reset: () => void }> {
+  const [host = '', port] = inject('zookeeper').connect.split(':');
+  const sockets = new Set<Socket>();
+  let perSecond = Number.POSITIVE_INFINITY;
+  const server = createServer((near) => {
+    const far = createConnection({ host, port: Number(port) });
+    let held = Buffer.alloc(0);
+    const passOn = (bytes: number) => {
+      if (held.length > 0 && !near.destroyed) near.write(held.subarray(0, bytes));
+      held = held.subarray(bytes);
+    };
+    near.pipe(far);
+    far.on('data', (bytes) => {
+      held = Buffer.concat([held, bytes]);
+      if (perSecond === Number.POSITIVE_INFINITY) passOn(held.length);
+    });
+    const timer = setInterval(() => passOn(Math.min(held.length, perSecond / 50)), 20);
+    for (const socket of [near, far]) {
+      sockets.add(socket);
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        clearInterval(timer);
+        for (const each of [near, far]) sockets.delete(each.destroy());
+      });
+    }
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const reset = () => {
+    for (const socket of [...sockets]) socket.destroy();
+  };
+  opened.push(() => {
+    server.close();
+    reset();
+  });
+  const throttle = (bytesPerSecond: number) => {
+    perSecond = bytesPerSecond;
+  };
+  return { port: (server.address() as AddressInfo).port, throttle, reset };
 }
 
 async function throughProxy(): Promise<{ proxy: FaultProxy; through: string }> {
@@ -215,7 +259,8 @@ describe('a service cache', () => {
     await clock.advance(4_900);
     expect(ready).toBe(false);
     await clock.advance(200);
-    expect(ready).toBe(true);
+    // The servers are asked in real time whether they refuse it.
+    await expect.poll(() => ready).toBe(true);
     expect(ids()).toBe('b');
     expect(reports).toEqual([`${path('a')} has not let itself be read for 5 s`]);
   });
@@ -238,13 +283,24 @@ describe('a service cache', () => {
   it('leaves no watch and no listener behind', async () => {
     for (const id of ['a', 'b', 'c']) await add(id);
     const zookeeper = client(connect);
+    const listening = new Set<unknown>();
+    const onState = zookeeper.onState.bind(zookeeper);
+    zookeeper.onState = (listener) => {
+      const forget = onState(listener);
+      listening.add(forget);
+      return () => {
+        listening.delete(forget);
+        forget();
+      };
+    };
     for (let round = 0; round < 20; round += 1) {
       const { cache } = cached(zookeeper);
       if (round % 3 > 0) await cache.ready;
-      if (round % 3 === 1) expect(zookeeper.openWatches).toBe(4);
+      if (round % 3 === 1) await expect.poll(() => zookeeper.openWatches).toBe(4);
+      expect(listening.size).toBe(1);
       cache.close();
       cache.close();
-      expect(zookeeper.openWatches).toBe(0);
+      expect([zookeeper.openWatches, listening.size]).toEqual([0, 0]);
     }
   });
 
@@ -294,7 +350,7 @@ describe('a service cache without a connection', () => {
     expect(told).toEqual(['a,b,c']);
     await add('d');
     await expect.poll(() => told).toEqual(['a,b,c', 'a,b,c,d']);
-    expect(zookeeper.openWatches).toBe(5);
+    await expect.poll(() => zookeeper.openWatches).toBe(5);
   });
 
   it('may lose one connection after the other, also while it reads', async () => {
@@ -317,10 +373,36 @@ describe('a service cache without a connection', () => {
     }
     await expect.poll(() => cache.stale, { timeout: 20_000 }).toBeUndefined();
     await expect.poll(() => cache.instances.length, { timeout: 10_000 }).toBe(294);
-    expect(zookeeper.openWatches).toBe(295);
+    await expect.poll(() => zookeeper.openWatches).toBe(295);
     // The patience with what could not be read over a connection that was lost is over.
     await clock.advance(20_000);
     expect(cache.instances).toHaveLength(294);
+  });
+
+  it('loses none over a link so slow that reading takes longer than its patience, and says since when until the last one is read', async () => {
+    const ids = Array.from({ length: 200 }, (_, index) => `i${1_000 + index}`);
+    await other.ensurePath(SERVICE);
+    await Promise.all(ids.map((id) => other.create(path(id), json(id, { payload: 'x'.repeat(500) }), 'ephemeral')));
+    const link = await slowLink();
+    const zookeeper = client(connect.replace(/^[^/]*/, `127.0.0.1:${link.port}`), { sessionTimeoutMs: 30_000 });
+    const { cache, told, reports } = cached(zookeeper);
+    await cache.ready;
+    expect(cache.instances).toHaveLength(ids.length);
+    link.throttle(16_000);
+    link.reset();
+    await expect.poll(() => cache.stale).toBeDefined();
+    await other.setData(path('i1199'), json('i1199', { port: 9 }));
+    const begun = systemClock.monotonic();
+    const fewest = { instances: ids.length };
+    while (cache.stale !== undefined && systemClock.monotonic() - begun < 60_000) {
+      fewest.instances = Math.min(fewest.instances, cache.instances.length);
+      await systemClock.sleep(20);
+    }
+    // Otherwise this shows nothing.
+    expect(systemClock.monotonic() - begun).toBeGreaterThan(7_000);
+    expect([fewest.instances, reports]).toEqual([ids.length, []]);
+    expect(cache.instances).toEqual(await queried());
+    expect(told).toHaveLength(2);
   });
 
   it('is not ready, and stale from the beginning, where there has never been one', async () => {

@@ -5,7 +5,7 @@ import type { ServiceInstance } from '../../src/discovery/services/service-insta
 import { systemClock } from '../../src/system.js';
 import type { ZooKeeperClient } from '../../src/zookeeper/zookeeper-client.js';
 import { ZooKeeperError } from '../../src/zookeeper/zookeeper-error.js';
-import { uniqueChroot } from '../support/zookeeper.js';
+import { expireSession, uniqueChroot } from '../support/zookeeper.js';
 import { client, closeClients, restrict } from './discovery-support.js';
 import { closeRegistrants, orders, snapshot, throughProxy } from './services-support.js';
 
@@ -170,6 +170,25 @@ describe('a single write', () => {
     const services = directory();
     expect(await services.write(orders({ serviceType: 'DYNAMIC_SEQUENTIAL' }))).toBe('/services/orders/one0000000000');
     expect(await services.write(orders({ serviceType: 'DYNAMIC_SEQUENTIAL' }))).toBe('/services/orders/one0000000001');
+  });
+
+  it('is not made in the next session where its own has ended on the way', async () => {
+    const services = directory();
+    const { sessionId } = await zookeeper.whenConnected();
+    const read = zookeeper.read.bind(zookeeper);
+    zookeeper.read = async (...given) => {
+      const znode = await read(...given);
+      await expireSession({ connect: inject('zookeeper').connect, sessionId });
+      await expect
+        .poll(() => zookeeper.state, { timeout: 20_000 })
+        .toMatchObject({ status: 'connected', sessionId: expect.not.stringMatching(sessionId) });
+      return znode;
+    };
+    await expect(services.write(orders(), { timeoutMs: 30_000 })).rejects.toMatchObject({
+      fault: 'session-expired',
+      outcome: 'not-applied',
+    });
+    expect(await read('/services/orders/one')).toBeUndefined();
   });
 
   it('goes on when the place is taken, changed or freed by another at the same moment', async () => {
