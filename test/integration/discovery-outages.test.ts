@@ -20,13 +20,15 @@ class Fleet {
   readonly leases: ManagedLease[] = [];
   readonly #folder = mkdtempSync(join(tmpdir(), 'nodelease-outages-'));
   readonly #ids = new Map<ManagedLease, string>();
+  #started = 0;
 
   async start(count: number, connect: (index: number) => string): Promise<void> {
     for (let index = 0; index < count; index += 1) {
       const lease = await acquire({
         store: `file:${this.#folder}`,
         nodes: 8,
-        taskId: `task-${index}`,
+        // A task's id is its instance's: of two with the same one only the later is registered.
+        taskId: `task-${this.#started++}`,
         onLost: 'signal',
         zookeeper: { connect: connect(index), sessionTimeoutMs: SESSION_MS, service: 'orders' },
       });

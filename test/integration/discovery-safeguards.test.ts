@@ -58,10 +58,10 @@ describe('a node id from ZooKeeper alone', () => {
   it('stays taken until its session has run out when the command left processes behind that were not waited for', async () => {
     const sessionMs = 4_000;
     const stubborn = `sh -c 'trap "" TERM; echo "left $$"; while :; do sleep 0.05; done' &`;
-    const task = allocate(connect, sessionMs, `${stubborn} sleep 0.3; exit 0`);
+    const task = allocate(connect, sessionMs, `${stubborn} sleep 3; exit 0`);
     const [, left] = await task.waitForOutput(/^left (\d+)$/m, 15_000);
+    await reader.until(SERVICE, (seen) => seen !== undefined, 2_500);
     await task.waitForOutput(/left processes behind/, 10_000);
-    await reader.until(SERVICE, (seen) => seen !== undefined, 5_000);
     task.kill('SIGTERM');
     await task.exit;
     const exited = performance.now();
