@@ -82,7 +82,7 @@ describe.each(['file', 's3'] as const)('a fleet on the %s store', (kind) => {
   });
 
   it('does not let the id go while anything of the command is still running', async () => {
-    const leftover = `(trap '' TERM; echo leftover; exec sleep 300) & sleep 0.2`;
+    const leftover = `trap '' TERM; (echo leftover; exec sleep 300) & sleep 0.2`;
     const holder = startTask(store, ['--nodes', '1', '--duration', '30s'], leftover);
     await holder.started();
     const waiting = startTask(store, []);

@@ -66,7 +66,8 @@ describe('nodelease run', () => {
 
   it('ends what the command leaves behind, and only then releases the node id', async () => {
     const folder = newFolder();
-    const stubborn = `sh -c 'trap "" TERM; echo $$; while :; do sleep 0.05; done' &`;
+    // Ignored from before it begins, so that there is no moment in which SIGTERM ends it.
+    const stubborn = `trap "" TERM; sh -c 'echo $$; while :; do sleep 0.05; done' & trap - TERM;`;
     const run = shell(`${stubborn} sleep 1000 & echo $!; sleep 0.2; exit 4`, '--store', `file:${folder}`, '--nodes', '1');
     await run.waitForOutput(/\d+\n\d+\n/, 5_000);
     const left = numbers(run.stdout());
