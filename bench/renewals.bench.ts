@@ -47,6 +47,8 @@ it('renewals a second that one process can sustain on the memory store', async (
     nonce: 'x'.repeat(24),
     renewal: 1,
     acquiredAt: 1,
+    idWidth: 8,
+    narrowIdsUntil: 0,
   });
   await store.create('floor.json', held.body, held.metadata);
   let etag = (await store.read('floor.json'))?.etag ?? '';

@@ -5,6 +5,7 @@ export type NodeLeaseErrorCode =
   | 'STORE_UNUSABLE'
   | 'ACQUIRE_TIMEOUT'
   | 'LEASE_LOST'
+  | 'LEASE_RELEASED'
   | 'LEASE_UNREADABLE'
   | 'ZOOKEEPER_FAILED'
   | 'NO_INSTANCE'

@@ -11,7 +11,10 @@ export {
   type NodeLeaseErrorCode,
   StoreUnusableError,
 } from './errors.js';
-export { type Lease, type LeaseEvent, type LeaseListener, LeaseLostError, type LossReason } from './lease/lease.js';
+export { IdsExhaustedError } from './id/id-error.js';
+export { type UniqueIdsOptions, uniqueIds } from './id/lease-ids.js';
+export type { UniqueIdGenerator } from './id/unique-id-generator.js';
+export { type Lease, type LeaseEvent, type LeaseListener, LeaseLostError, LeaseReleasedError, type LossReason } from './lease/lease.js';
 export { ordinalOf, staticLease } from './lease/static-lease.js';
 export type { LossPolicy, ManagedLease } from './managed-lease.js';
 export { type LeaseStore, StoreError } from './store/lease-store.js';

@@ -61,6 +61,7 @@ export function manage(lease: Lease, options: ManagedLeaseOptions): ManagedLease
     get deadline() {
       return lease.deadline;
     },
+    tenureTime: lease.tenureTime,
     isValid: () => lease.isValid(),
     setKnownNodes: (versions) => lease.setKnownNodes(versions),
     release,

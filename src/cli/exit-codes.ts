@@ -12,7 +12,7 @@ export const ExitCode = {
   storeUnusable: 69,
   /** A fault in nodelease itself. */
   internal: 70,
-  /** No node id became free in time. */
+  /** No node id became free, or what else was waited for did not happen, in time. */
   acquireTimeout: 75,
   /** The lease, or what protects it, was lost: the child has been stopped. */
   leaseLost: 76,
@@ -40,6 +40,9 @@ export function exitCodeOf(error: unknown): number {
       return ExitCode.acquireTimeout;
     case 'LEASE_LOST':
       return ExitCode.leaseLost;
+    case 'LEASE_RELEASED':
+      // Nobody but the command itself can have done that, too early.
+      return ExitCode.internal;
   }
 }
 

@@ -56,6 +56,7 @@ function scene({
     get deadline() {
       return held.deadline;
     },
+    tenureTime: undefined,
     isValid: () => !loss.signal.aborted && clock.monotonic() < held.deadline,
     setKnownNodes: () => undefined,
     release: async () => undefined,

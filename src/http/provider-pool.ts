@@ -1,7 +1,7 @@
+import { onAbort } from '../abort-fan.js';
 import type { Clock } from '../clock.js';
 import type { ServiceCall } from '../discovery/services/service-directory.js';
 import type { ServiceInstance } from '../discovery/services/service-instance.js';
-import { onAbort } from '../zookeeper/abort-fan.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 
 /** One service, followed: what a `ServiceProvider` offers. */

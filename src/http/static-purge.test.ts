@@ -26,7 +26,16 @@ class FakeTree {
     );
     this.#zxid += 1n;
     const owner = ephemeral ? '1'.repeat(16) : undefined;
-    const stat = { version, childrenVersion: 0, createdZxid: this.#zxid, modifiedZxid: this.#zxid, createdAt: 0, owner, childCount: 0 };
+    const stat = {
+      version,
+      childrenVersion: 0,
+      createdZxid: this.#zxid,
+      modifiedZxid: this.#zxid,
+      createdAt: 0,
+      modifiedAt: 0,
+      owner,
+      childCount: 0,
+    };
     this.#znodes.set(path, { data, stat });
   }
 

@@ -62,12 +62,13 @@ function guess(text: string): IdFormat | undefined {
 }
 
 function base32(id: bigint): string {
-  let rest = id;
+  // Six digits and seven: each part is small enough for a plain number.
+  return digits(Number(id >> 35n), 6) + digits(Number(id & 0x7_ffff_ffffn), 7);
+}
+
+function digits(value: number, length: number): string {
   let text = '';
-  for (let i = 0; i < BASE32_LENGTH; i += 1) {
-    text = `${DIGITS[Number(rest & 31n)]}${text}`;
-    rest >>= 5n;
-  }
+  for (let rest = value; text.length < length; rest = Math.floor(rest / 32)) text = DIGITS.charAt(rest % 32) + text;
   return text;
 }
 

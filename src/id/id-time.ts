@@ -12,6 +12,9 @@ export interface IdTime {
   /** Ids are stamped earlier than this, in milliseconds since the Unix epoch. It may grow, and never shrinks. */
   before(): number;
 
+  /** Takes note, before it happens, that ids may be stamped up to and including this millisecond. */
+  stamp?(untilMs: number): void;
+
   /** @throws when no ids may be made any more */
   check(): void;
 

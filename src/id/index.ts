@@ -6,5 +6,6 @@ export { IdsExhaustedError } from './id-error.js';
 export { formatId, type IdFormat, parseId } from './id-format.js';
 export { cluster16, type IdLayout, type IdLayoutOptions, idLayout, idsPerMs, snowflake, TWITTER_EPOCH_MS } from './id-layout.js';
 export type { IdTime } from './id-time.js';
+export { type UniqueIdsOptions, uniqueIds } from './lease-ids.js';
 export { type StandaloneIdsOptions, standaloneIds } from './standalone-ids.js';
 export { UniqueIdGenerator, type UniqueIdGeneratorOptions } from './unique-id-generator.js';

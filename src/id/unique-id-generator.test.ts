@@ -129,6 +129,19 @@ describe('the bounds of the time', () => {
     expect(() => ids.next()).toThrow('past the end of the lease');
   });
 
+  it('keep a time that was told wrongly from being held to when it is put right', async () => {
+    const { clock, bounds, ids } = generator();
+    const last = ids.next();
+    bounds.before = clock.now() + 15_000;
+    clock.wallOffset += 86_400_000;
+    await clock.advance(200);
+    expect(() => ids.next()).toThrow(/past the end of the lease/);
+    clock.wallOffset -= 86_400_000;
+    const { timeMs } = ids.decode(ids.next());
+    expect(timeMs).toBe(clock.now() - 4_000);
+    expect(ids.next()).toBeGreaterThan(last);
+  });
+
   it('leave no id where they cross', () => {
     const { clock, bounds, ids } = generator();
     bounds.after = clock.now() + 10;
@@ -203,6 +216,25 @@ describe('a generator', () => {
   ])('is refused with %j', (options, message) => {
     expect(() => generator(options)).toThrow(message);
     expect(() => generator(options)).toThrow(ConfigError);
+  });
+
+  it('is not made by a layout whose time has not begun', () => {
+    expect(() => generator({ layout: snowflake(1_800_000_000_000) })).toThrow(
+      new ConfigError('layout.epochMs', 1_800_000_000_000, 'a time in the past'),
+    );
+  });
+
+  it('goes over to a layout with more bits for its node, and to no other', () => {
+    const { ids } = generator({ node: 8, layout: cluster16(9) });
+    const first = ids.next();
+    for (const layout of [cluster16(8), snowflake(), idLayout({ timeBits: 48, sequenceBits: 6, nodeBits: 10 })]) {
+      expect(() => ids.adopt(layout)).toThrow(ConfigError);
+    }
+    ids.adopt(cluster16(11));
+    expect(ids.layout).toEqual(cluster16(11));
+    const made = [first, ...drain(ids, 5_000)];
+    expect(made.every((id, at) => at === 0 || id > (made[at - 1] as bigint))).toBe(true);
+    expect(made.slice(1).every((id) => (id & 0x7ffn) === 8n)).toBe(true);
   });
 
   it('writes nothing into an array that has no room', () => {

@@ -5,6 +5,7 @@ import { IdsExhaustedError } from './id-error.js';
 import { formatId, type IdFormat } from './id-format.js';
 import { type IdLayout, idsPerMs } from './id-layout.js';
 import type { IdTime } from './id-time.js';
+import { SharedWait } from './shared-wait.js';
 
 export interface UniqueIdGeneratorOptions {
   readonly layout: IdLayout;
@@ -25,8 +26,12 @@ export interface UniqueIdGeneratorOptions {
 
 /** How long a look at the clock is good for while the event loop turns, in milliseconds. */
 const FRESH_MS = 100;
-/** How many ids are made at the most between two looks at the clock. */
-const RUN = 4_096;
+/**
+ * How many ids are made at the most between two looks at the clock: few after a pause, twice as many each time as long as they are made fast, so
+ * that a thread which is busy with other things in between does not go by an old clock for long.
+ */
+const RUN = { first: 64, most: 4_096 };
+const FAST_MS = 10;
 const HALF = 2 ** 32;
 /** How long to wait for the renewal of a lease before one asks again, and for anything, in milliseconds. */
 const RENEWAL_WAIT_MS = 50;
@@ -44,22 +49,26 @@ const HIGH = 1 - LOW;
  * which it was made, and older where the thread was busy for longer than those 100 ms with other things.
  */
 export class UniqueIdGenerator {
-  readonly layout: IdLayout;
   readonly node: number;
+  #layout: IdLayout;
   readonly #time: IdTime;
   readonly #clock: Pick<Clock, 'sleep'>;
+  readonly #waiting: SharedWait;
   readonly #lagMs: number;
   readonly #advanceMs: number;
-  readonly #perMs: number;
+  #perMs: number;
   /** How much the lower half of an id grows by with the sequence. */
-  readonly #step: number;
+  #step: number;
   readonly #timeUnit: number;
-  readonly #nodePart: number;
+  #nodePart: number;
   readonly #id = new BigUint64Array(1);
   readonly #halves = new Uint32Array(this.#id.buffer);
   /** The next id's time, in milliseconds since the Unix epoch, and its place within it, both as of the beginning of the run. */
   #ms: number;
   #sequence = 0;
+  /** When the clock was looked at last, and how many ids the next run may have. */
+  #lookedAt = Number.NEGATIVE_INFINITY;
+  #longest = RUN.first;
   /** How many ids the run has, and how many of them are left. */
   #run = 0;
   #left = 0;
@@ -67,31 +76,52 @@ export class UniqueIdGenerator {
   readonly #end: number;
   #isTicking = false;
 
-  /** @throws {ConfigError} when the node's number is too large for the layout, or an option out of range */
+  /** @throws {ConfigError} when the node's number is too large for the layout, its time has not begun yet, or an option is out of range */
   constructor({ layout, node, time, clock, lagMs = 4_000, advanceMs = 8_000 }: UniqueIdGeneratorOptions) {
-    const most = 2 ** layout.nodeBits - 1;
-    if (!Number.isInteger(node) || node < 0 || node > most)
-      throw new ConfigError(
-        'node',
-        node,
-        `a whole number from 0 to ${most}, since layout ${layout.name} has ${layout.nodeBits} bits for it`,
-      );
+    checkNode(node, layout);
+    if (layout.epochMs > time.now()) throw new ConfigError('layout.epochMs', layout.epochMs, 'a time in the past');
     checkMs('lagMs', lagMs);
     checkMs('advanceMs', advanceMs);
-    this.layout = layout;
     this.node = node;
+    this.#layout = layout;
     this.#time = time;
     this.#clock = clock;
+    this.#waiting = new SharedWait(clock, time.signal);
     this.#lagMs = lagMs;
     this.#advanceMs = advanceMs;
     this.#perMs = idsPerMs(layout);
     this.#timeUnit = 2 ** (layout.sequenceBits + layout.nodeBits);
-    this.#step = layout.lowest === 'node' ? 2 ** layout.nodeBits : 1;
-    this.#nodePart = layout.lowest === 'node' ? node : node * 2 ** layout.sequenceBits;
+    this.#step = stepOf(layout);
+    this.#nodePart = nodePartOf(node, layout);
     this.#ms = layout.epochMs;
     this.#end = layout.epochMs + 2 ** layout.timeBits;
     // The next id asks then, and is refused.
     time.signal?.addEventListener('abort', () => this.#settle(), { once: true });
+  }
+
+  /** What the next id is made by. */
+  get layout(): IdLayout {
+    return this.#layout;
+  }
+
+  /**
+   * Makes all further ids by a layout with more bits for the node, in the same number of bits as before; those go on to be greater than all
+   * that were made.
+   *
+   * @throws {ConfigError} when it has fewer of them, or another time
+   */
+  adopt(layout: IdLayout): void {
+    const { epochMs, timeBits, lowest } = layout;
+    const now = this.#layout;
+    if (epochMs !== now.epochMs || timeBits !== now.timeBits || lowest !== now.lowest || layout.nodeBits < now.nodeBits)
+      throw new ConfigError('layout', layout.name, `the time of layout ${now.name}, and at least ${now.nodeBits} bits for the node`);
+    this.#settle();
+    // What is left of the millisecond may have been somebody's in the layout before.
+    if (this.#sequence > 0) this.#advanceTo(this.#ms + 1);
+    this.#layout = layout;
+    this.#perMs = idsPerMs(layout);
+    this.#step = stepOf(layout);
+    this.#nodePart = nodePartOf(this.node, layout);
   }
 
   /**
@@ -121,7 +151,7 @@ export class UniqueIdGenerator {
         return this.next();
       } catch (error) {
         if (!(error instanceof IdsExhaustedError)) throw error;
-        await this.#clock.sleep(error.waitMs, signal);
+        await this.#waiting.wait(error.waitMs, signal);
       }
     }
   }
@@ -173,22 +203,28 @@ export class UniqueIdGenerator {
     const time = this.#time;
     this.#settle();
     time.check();
-    const target = Math.floor(time.now() - this.#lagMs);
-    this.#advanceTo(Math.max(target, time.after + 1));
+    const now = time.now();
+    const target = Math.floor(now - this.#lagMs);
+    const ms = Math.max(this.#ms, target, time.after + 1);
     const allowed = target + this.#advanceMs;
     const before = Math.min(time.before(), this.#end);
-    if (this.#ms > allowed || this.#ms >= before) throw this.#exhausted(allowed, before, filled);
+    // Before anything is changed: a time that was told wrongly, and is out of bounds, must not be held to when it is put right.
+    if (ms > allowed || ms >= before) throw this.#exhausted(ms, allowed, before, filled);
+    this.#advanceTo(ms);
+    this.#longest = Math.abs(now - this.#lookedAt) < FAST_MS ? Math.min(this.#longest * 2, RUN.most) : RUN.first;
+    this.#lookedAt = now;
     // Whole milliseconds that the run may use, the one that has begun among them.
     const wholeMs = Math.min(allowed + 1, before) - this.#ms;
     const inMs = this.#perMs - this.#sequence;
-    const most = this.layout.lowest === 'node' ? inMs + (wholeMs - 1) * this.#perMs : inMs;
-    const sinceEpoch = this.#ms - this.layout.epochMs;
+    const most = this.#layout.lowest === 'node' ? inMs + (wholeMs - 1) * this.#perMs : inMs;
+    const sinceEpoch = this.#ms - this.#layout.epochMs;
     const unit = this.#timeUnit;
     // Divided without losing digits: the time's bits are more than a number has below it.
     const perHalf = HALF / unit;
     const base = (sinceEpoch % perHalf) * unit + this.#sequence * this.#step + this.#nodePart;
-    this.#run = Math.min(RUN, most, Math.floor((HALF - 1 - base) / this.#step) + 1);
+    this.#run = Math.min(this.#longest, most, Math.floor((HALF - 1 - base) / this.#step) + 1);
     this.#left = this.#run;
+    time.stamp?.(this.#ms + Math.floor((this.#sequence + this.#run - 1) / this.#perMs));
     this.#halves[HIGH] = Math.floor(sinceEpoch / perHalf);
     this.#halves[LOW] = base - this.#step;
     void this.#tick();
@@ -209,19 +245,19 @@ export class UniqueIdGenerator {
     this.#sequence = 0;
   }
 
-  #exhausted(allowed: number, before: number, filled: number): IdsExhaustedError {
+  #exhausted(ms: number, allowed: number, before: number, filled: number): IdsExhaustedError {
     const { layout } = this;
-    if (this.#ms >= this.#end)
+    if (ms >= this.#end)
       return new IdsExhaustedError(MAX_WAIT_MS, filled, `the ${layout.timeBits} bits of time of layout ${layout.name} are used up`);
-    if (this.#ms > allowed) {
-      const waitMs = this.#ms - allowed;
+    if (ms > allowed) {
+      const waitMs = ms - allowed;
       return new IdsExhaustedError(
         Math.min(waitMs, MAX_WAIT_MS),
         filled,
         `they would be stamped more than ${this.#advanceMs - this.#lagMs} ms ahead of the time`,
       );
     }
-    const waitMs = Math.min(MAX_WAIT_MS, Math.max(RENEWAL_WAIT_MS, this.#ms - before));
+    const waitMs = Math.min(MAX_WAIT_MS, Math.max(RENEWAL_WAIT_MS, ms - before));
     return new IdsExhaustedError(waitMs, filled, 'they would be stamped past the end of the lease, which has to be renewed first');
   }
 
@@ -237,4 +273,19 @@ export class UniqueIdGenerator {
 
 function checkMs(name: string, ms: number): void {
   if (!(ms >= 0 && ms <= 3_600_000)) throw new ConfigError(name, ms, 'a number of milliseconds from 0 to 3600000');
+}
+
+function checkNode(node: number, { name, nodeBits }: IdLayout): void {
+  const most = 2 ** nodeBits - 1;
+  if (Number.isInteger(node) && node >= 0 && node <= most) return;
+  throw new ConfigError('node', node, `a whole number from 0 to ${most}, since layout ${name} has ${nodeBits} bits for it`);
+}
+
+/** How much an id grows by with the sequence. */
+function stepOf({ lowest, nodeBits }: IdLayout): number {
+  return lowest === 'node' ? 2 ** nodeBits : 1;
+}
+
+function nodePartOf(node: number, { lowest, sequenceBits }: IdLayout): number {
+  return lowest === 'node' ? node : node * 2 ** sequenceBits;
 }

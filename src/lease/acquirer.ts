@@ -1,11 +1,11 @@
 import { AcquireTimeoutError, explain } from '../errors.js';
-import { type Interval, StoreError } from '../store/lease-store.js';
+import { type Interval, type Listing, StoreError } from '../store/lease-store.js';
 import { type Claim, Claimant, type ClaimantOptions, STORE_RETRY_MS } from './claim.js';
-import type { ClusterConfig } from './cluster-config.js';
+import { CLUSTER_KEY, type ClusterConfig } from './cluster-config.js';
 import type { StoredCluster } from './cluster-store.js';
 import type { Tenure } from './keeper.js';
 import { availability, type LeaseState } from './lease-state.js';
-import { type Candidate, survey } from './lease-survey.js';
+import { type Candidate, type LeaseSurvey, survey } from './lease-survey.js';
 import { retry } from './retry.js';
 import { sleepUntil } from './sleep-until.js';
 
@@ -36,6 +36,12 @@ const LEAST_SLEEP_MS = 200;
 /** How long what is known of the bootstrap counts as fresh, and the least time between two looks at the store, in milliseconds. */
 const CLUSTER_FRESH_MS = 1_000;
 const LEAST_PAUSE_MS = 100;
+
+/** Whether a listing shows other settings than those that are known. */
+function hasChanged(cluster: StoredCluster, { objects }: Listing): boolean {
+  const etag = objects.find(({ key }) => key === CLUSTER_KEY)?.etag;
+  return etag !== undefined && etag !== cluster.etag;
+}
 
 /** Finds a free node id and takes it (DESIGN 5). One use each. */
 export class Acquirer {
@@ -89,13 +95,18 @@ export class Acquirer {
     this.#lookedAt = listedAt;
     let cluster = known;
     let found = survey(listing, cluster.config, codec);
-    if (found.absent.length > 0 && !cluster.config.bootstrapped && listedAt - this.#clusterReadAt > CLUSTER_FRESH_MS) {
-      // An absent object is a vacancy only while bootstrap goes on; what we knew of that is old.
+    let free = this.#free(found, cluster.config);
+    // An absent object is a vacancy only while bootstrap goes on; what we knew of that is old.
+    const doubtful = found.absent.length > 0 && !cluster.config.bootstrapped && listedAt - this.#clusterReadAt > CLUSTER_FRESH_MS;
+    // There may be more node ids now. The listing shows the settings as well, so who waits need not read them at every look.
+    if (doubtful || (free.length === 0 && hasChanged(cluster, listing))) {
       cluster = await this.#patiently(() => this.options.readCluster());
       this.#clusterReadAt = clock.monotonic();
       found = survey(listing, cluster.config, codec);
+      // What is newer than the listing is not to be called absent for want of a row in it.
+      if (cluster.config.bootstrapped) found = { ...found, candidates: found.candidates.filter(({ row }) => row !== undefined) };
+      free = this.#free(found, cluster.config);
     }
-    const free = found.candidates.filter((candidate) => this.#worthTrying(candidate, cluster.config));
     return { cluster, free, expiryAt: listedAt + this.#untilTold(found.earliestExpiryMs, listing.storeTime) };
   }
 
@@ -118,6 +129,10 @@ export class Acquirer {
       }
     }
     return losses > 0 ? 'lost' : undefined;
+  }
+
+  #free({ candidates }: LeaseSurvey, config: ClusterConfig): readonly Candidate[] {
+    return candidates.filter((candidate) => this.#worthTrying(candidate, config));
   }
 
   #worthTrying(candidate: Candidate, config: ClusterConfig): boolean {

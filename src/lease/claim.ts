@@ -1,11 +1,12 @@
 import type { Clock, RandomSource } from '../clock.js';
 import { StoreUnusableError } from '../errors.js';
 import { StoreError, type WriteResult } from '../store/lease-store.js';
+import type { ClusterConfig } from './cluster-config.js';
 import type { StoredCluster } from './cluster-store.js';
 import type { Tenure } from './keeper.js';
 import type { LeaseListener } from './lease.js';
 import type { EncodedLease, LeaseCodec } from './lease-codec.js';
-import { acquired, type HeldLease, type LeaseState, leaseKey } from './lease-state.js';
+import { acquired, type HeldLease, type LeaseState, leaseKey, stampedUntilOf } from './lease-state.js';
 import { leaseTiming } from './lease-timing.js';
 import { retry } from './retry.js';
 import type { StoreSession } from './store-session.js';
@@ -52,15 +53,25 @@ export class Claimant {
    */
   async take({ id, previous, etag }: Claim, cluster: StoredCluster): Promise<Tenure | undefined> {
     const { session, clock, random, codec, taskId } = this.options;
-    const { durationMs } = cluster.config;
-    const held = acquired(previous, { taskId, nonce: random.hex(12), durationMs, storeNow: session.storeNow().min });
+    const { durationMs, idWidth } = cluster.config;
+    const stampedUntil = this.#stampedUntil(previous, cluster.config);
+    const held = acquired(previous, { taskId, nonce: random.hex(12), durationMs, storeNow: session.storeNow().min, stampedUntil, idWidth });
     const object = codec.encode(held);
     const sentAt = clock.monotonic();
     const stopAt = sentAt + durationMs - leaseTiming(durationMs).stopMarginMs;
     const applied = await this.#write(leaseKey(id), object, etag, held, stopAt);
     if (applied === undefined || clock.monotonic() >= stopAt) return undefined;
     if (session.store.remote && !(await this.#provesConditions(leaseKey(id), object, etag, cluster, stopAt))) return undefined;
-    return { id, held, etag: applied, sentAt };
+    return { id, held, etag: applied, sentAt, stampedUntil };
+  }
+
+  /** The last millisecond that may stand in somebody else's ids which could be this node id's. */
+  #stampedUntil(previous: LeaseState, { durationMs, idFloor }: ClusterConfig): number {
+    const { max } = this.options.session.storeNow();
+    // An earlier tenure that did not say how far it went: no further than a duration from its last write, which is in the past.
+    const known = stampedUntilOf(previous) ?? (Number.isFinite(max) ? Math.ceil(max) + durationMs : 0);
+    // Other node ids may have made ids with fewer bits for theirs, up to the floor.
+    return Math.max(known, idFloor);
   }
 
   /** Writes, and where the outcome stays unknown reads it back (rule 5). The etag, or undefined when the write was not applied. */

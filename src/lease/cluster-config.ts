@@ -10,8 +10,13 @@ export interface ClusterConfig {
   readonly durationMs: number;
   /** How much longer a contender waits beyond the duration, in milliseconds: room for the skew between the store's own servers. */
   readonly graceMs: number;
-  /** Bits that a node id takes in a unique id, 8 … 16. */
+  /** Bits that a node id takes in a unique id, 8 … 16: at least what `size` needs, more while the cluster grows. Never narrowed. */
   readonly idWidth: number;
+  /**
+   * The last millisecond in store time that a unique id with fewer bits for the node id may be stamped with, as of the last time that the
+   * width had grown and more node ids were made; 0 where that never happened. Tenures that begin later stamp later.
+   */
+  readonly idFloor: number;
   /** True once every lease object has been seen to exist. From then on an absent one is damage. */
   readonly bootstrapped: boolean;
   /** False until the store has passed the probe: whoever finds it so probes before using the store. Left out of the object once true. */
@@ -48,7 +53,7 @@ export function newCluster(wanted: WantedSettings): ClusterConfig {
   const least = leastGraceMs(durationMs);
   const { graceMs = Math.max(CLUSTER_DEFAULTS.graceMs, least) } = wanted;
   check('graceMs', graceMs, least, 3_600_000, `whole number of milliseconds (a thousandth of the duration, since clocks drift)`);
-  return { size: nodes, durationMs, graceMs, idWidth: idWidthFor(nodes), bootstrapped: false, proven: true };
+  return { size: nodes, durationMs, graceMs, idWidth: idWidthFor(nodes), idFloor: 0, bootstrapped: false, proven: true };
 }
 
 /** @throws {ConfigError} for settings that no cluster could have, even where an existing cluster would overrule them */
@@ -63,7 +68,7 @@ function check(name: string, value: number, least: number, most: number, what: s
 
 /** The body of `cluster.json`; fields of `previous`, the body that it replaces, that we do not know are kept. */
 export function encodeCluster(config: ClusterConfig, previous?: string): string {
-  const known = { ...config, proven: config.proven ? undefined : false };
+  const known = { ...config, idFloor: config.idFloor || undefined, proven: config.proven ? undefined : false };
   return JSON.stringify(previous === undefined ? known : { ...parseObject(previous), ...known });
 }
 
@@ -72,12 +77,16 @@ export function decodeCluster(body: string): ClusterConfig {
   const fields = parseObject(body);
   const size = readInteger(fields, 'size', 1);
   if (size > MAX_NODE_IDS) throw new LeaseUnreadableError(`has no usable "size": expected at most ${MAX_NODE_IDS}, got ${size}`);
+  const idWidth = fields.idWidth === undefined ? 0 : readInteger(fields, 'idWidth', 8);
+  if (idWidth > 16) throw new LeaseUnreadableError(`has no usable "idWidth": expected at most 16, got ${idWidth}`);
   if (typeof fields.bootstrapped !== 'boolean') throw new LeaseUnreadableError('has no usable "bootstrapped": expected true or false');
   return {
     size,
     durationMs: readInteger(fields, 'durationMs', 1),
     graceMs: readInteger(fields, 'graceMs', 0),
-    idWidth: fields.idWidth === undefined ? idWidthFor(size) : readInteger(fields, 'idWidth', 8),
+    // Written by hand, it may be too narrow for the ids that there are.
+    idWidth: Math.max(idWidthFor(size), idWidth),
+    idFloor: fields.idFloor === undefined ? 0 : readInteger(fields, 'idFloor', 0),
     bootstrapped: fields.bootstrapped,
     proven: fields.proven !== false,
   };

@@ -1,10 +1,39 @@
-/** Runs `work` on every item, at most `limit` at a time; the results in the items' order. The first failure ends it. */
-export async function concurrently<T, R>(items: readonly T[], limit: number, work: (item: T) => Promise<R>): Promise<R[]> {
+/**
+ * Runs `work` on every item, at most `limit` at a time; the results in the items' order. The first failure ends it, and so does `signal`:
+ * whatever is under way is told by the signal that it was given, no further item is begun.
+ *
+ * @throws what `work` threw first, or `signal.reason`
+ */
+export async function concurrently<T, R>(
+  items: readonly T[],
+  limit: number,
+  work: (item: T, signal: AbortSignal) => Promise<R>,
+  signal?: AbortSignal,
+): Promise<R[]> {
+  signal?.throwIfAborted();
   const results = new Array<R>(items.length);
   const queue = items.entries();
-  const worker = async () => {
-    for (const [index, item] of queue) results[index] = await work(item);
+  // Each worker has a signal of its own: with more than ten listeners on one the runtime warns of a leak.
+  const workers = Array.from({ length: Math.min(limit, items.length) }, () => new AbortController());
+  const end = (reason: unknown) => {
+    for (const worker of workers) worker.abort(reason);
   };
-  await Promise.all(Array.from({ length: Math.min(limit, items.length) }, worker));
+  const onAbort = () => end(signal?.reason);
+  signal?.addEventListener('abort', onAbort, { once: true });
+  try {
+    await Promise.all(
+      workers.map(async ({ signal: own }) => {
+        for (const [index, item] of queue) {
+          own.throwIfAborted();
+          results[index] = await work(item, own);
+        }
+      }),
+    );
+  } catch (error) {
+    end(error);
+    throw error;
+  } finally {
+    signal?.removeEventListener('abort', onAbort);
+  }
   return results;
 }

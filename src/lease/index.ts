@@ -7,4 +7,6 @@ export { type InitializeReport, initializeCluster, type Repair, repairCluster } 
 export { type ClusterStatus, inspectCluster, type NodeStatus } from './inspect.js';
 export { type EncodedLease, type LeaseCodec, LeaseUnreadableError, nativeCodec } from './lease-codec.js';
 export type { HeldLease, KnownNodes, LeaseState, ReleasedLease, RetiredLease } from './lease-state.js';
+export { type ScaleEvent, type ScaleOptions, type ScaleOutcome, scaleCluster } from './scale.js';
 export { StoreSession } from './store-session.js';
+export type { NarrowHolder } from './width-adoption.js';

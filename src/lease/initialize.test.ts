@@ -74,6 +74,22 @@ describe('nodelease init --repair', () => {
     await lease.release();
   });
 
+  it('keeps the unique ids of the next tenure above all that the holder of the lost object may have made', async () => {
+    const { session, bucket, acquire, clock } = setUp();
+    await initialize(session, { ...wanted, nodes: 1 });
+    const first = await acquire();
+    await clock.advance(4_900);
+    const last = first.tenureTime?.before() ?? 0;
+    bucket.remove('0.json');
+    await repairCluster(session, 1);
+    await clock.advance(40_000);
+    const second = await acquire();
+    expect(second.tenureTime?.after).toBeGreaterThanOrEqual(last - 1);
+    // It is known that this is long past, so nobody has to wait for it.
+    expect(second.tenureTime?.after).toBeLessThan(clock.now());
+    await second.release();
+  });
+
   it('restores an unreadable object above the version in its metadata or above the given one, whichever is higher', async () => {
     const { session, bucket } = setUp();
     bucket.create('1.json', 'garbage', { version: '9' });

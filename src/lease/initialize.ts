@@ -135,7 +135,16 @@ async function restore(
 ): Promise<Repair> {
   const versions = evidence.filter((version) => version !== undefined);
   if (versions.length === 0) return { id, problem, version: undefined };
-  const state: LeaseState = { kind: 'released', version: Math.max(...versions) + 1, timestamp: 0, durationMs: cluster.durationMs };
+  // Where it stands is not known, but what its holder stamped ids with is: a duration from its last write at the most, which is in the past.
+  const { max } = session.storeNow();
+  const timestamp = Number.isFinite(max) ? Math.max(Math.ceil(max) + cluster.durationMs, cluster.idFloor + 1) : 0;
+  const state: LeaseState = {
+    kind: 'released',
+    version: Math.max(...versions) + 1,
+    timestamp,
+    durationMs: cluster.durationMs,
+    stampedUntil: undefined,
+  };
   const result = await session.write(leaseKey(id), nativeCodec.encode(state), etag);
   return { id, problem, version: result.status === 'written' ? versionOf(state) : undefined };
 }

@@ -26,6 +26,8 @@ export interface NodeStatus {
   /** Store time, milliseconds since the Unix epoch. */
   readonly timestamp: number | undefined;
   readonly knownNodes: KnownNodes;
+  /** How many bits a node id takes in the unique ids that its holder makes, 8 … 16; undefined where nobody holds it, or the holder does not say. */
+  readonly idWidth: number | undefined;
   readonly problem: string | undefined;
 }
 
@@ -62,6 +64,7 @@ async function inspectNode(session: StoreSession, codec: LeaseCodec, id: number,
     durationMs: undefined,
     timestamp: undefined,
     knownNodes: {},
+    idWidth: undefined,
     problem: undefined,
   };
   const object = await session.read(leaseKey(id));
@@ -77,5 +80,5 @@ async function inspectNode(session: StoreSession, codec: LeaseCodec, id: number,
   if (lease.kind === 'released' && !free) return { ...facts, state: 'evicted', durationMs: lease.durationMs };
   if (lease.kind !== 'held') return { ...facts, state: lease.kind };
   const { taskId, durationMs, knownNodes } = lease;
-  return { ...facts, state: free ? 'expired' : 'held', taskId, durationMs, knownNodes };
+  return { ...facts, state: free ? 'expired' : 'held', taskId, durationMs, knownNodes, idWidth: lease.idWidth || undefined };
 }

@@ -260,7 +260,7 @@ describe('releasing', () => {
     const ending = lease.release();
     await clock.advance(1_000);
     await ending;
-    expect(JSON.parse((await direct.read('0.json'))?.body ?? '')).toEqual({ released: true, version: 1, timestamp });
+    expect(JSON.parse((await direct.read('0.json'))?.body ?? '')).toEqual({ released: true, version: 1, timestamp, stampedUntil: 0 });
   });
 
   it('is not confused by a tombstone whose reply was lost', async () => {

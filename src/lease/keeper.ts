@@ -1,13 +1,15 @@
 import type { Clock, RandomSource } from '../clock.js';
-import { explain } from '../errors.js';
+import { explain, NodeLeaseError } from '../errors.js';
 import { StoreError } from '../store/lease-store.js';
-import { type Lease, type LeaseListener, LeaseLostError, type LossReason } from './lease.js';
+import { type Lease, type LeaseListener, LeaseLostError, LeaseReleasedError, type LossReason } from './lease.js';
 import type { LeaseCodec } from './lease-codec.js';
 import { type HeldLease, type KnownNodes, leaseKey, released, renewed } from './lease-state.js';
 import type { LeaseTiming } from './lease-timing.js';
 import { retry } from './retry.js';
 import { sleepUntil } from './sleep-until.js';
 import type { StoreSession } from './store-session.js';
+import { StoreTenureTime } from './store-tenure-time.js';
+import type { TenureTime } from './tenure-time.js';
 
 /** A tenure as its acquiring write left it. */
 export interface Tenure {
@@ -16,6 +18,8 @@ export interface Tenure {
   readonly etag: string;
   /** The monotonic clock just before the acquiring write was sent (rule 3). */
   readonly sentAt: number;
+  /** The last millisecond, in store time, that somebody else's unique ids may be stamped with. */
+  readonly stampedUntil: number;
 }
 
 export interface KeeperOptions {
@@ -60,6 +64,7 @@ export class Keeper implements Lease {
   readonly #lost = new AbortController();
   /** Aborts when the tenure ends in either way; ends the loop and whatever runs for this lease. */
   readonly #ending = new AbortController();
+  readonly #time: StoreTenureTime;
   readonly #loop: Promise<void>;
   readonly #chores: Promise<void>[] = [];
 
@@ -74,6 +79,13 @@ export class Keeper implements Lease {
     this.#etag = tenure.etag;
     this.#sentAt = tenure.sentAt;
     this.#sent.set(0, tenure.sentAt);
+    const { session, clock, random } = options;
+    this.#time = new StoreTenureTime({
+      ...{ session, clock, random, signal: this.#ending.signal },
+      ...{ stampedUntil: tenure.stampedUntil, idWidth: tenure.held.idWidth },
+      before: () => this.#held.timestamp,
+      check: () => this.#check(),
+    });
     this.#loop = this.#keep();
   }
 
@@ -87,6 +99,10 @@ export class Keeper implements Lease {
 
   isValid(): boolean {
     return this.#state === 'held' && this.options.clock.monotonic() < this.deadline;
+  }
+
+  get tenureTime(): TenureTime {
+    return this.#time;
   }
 
   setKnownNodes(versions: Readonly<Record<number, number>>): void {
@@ -116,15 +132,40 @@ export class Keeper implements Lease {
     const { clock, timing } = this.options;
     while (this.#state === 'held') {
       try {
-        await sleepUntil(clock, this.#sentAt + timing.renewEveryMs, this.#ending.signal);
-        if (clock.monotonic() < this.#stopAt) await this.#renew();
-        else this.#giveUp('no renewal came through in time');
+        if (!this.#hasNews) await sleepUntil(clock, this.#sentAt + timing.renewEveryMs, this.#ending.signal);
+        if (clock.monotonic() >= this.#stopAt) this.#giveUp('no renewal came through in time');
+        else {
+          await this.#renew();
+          await this.#lookAtCluster();
+        }
       } catch (error) {
         // The end of the tenure interrupts whatever is under way: that is no failure.
         if (this.#state !== 'held' || this.#ending.signal.aborted) return;
         this.#giveUp(`could not be renewed: ${explain(error)}`, error);
       }
     }
+  }
+
+  /** Whether others wait for what the lease does not say yet: that this node makes wider ids now. */
+  get #hasNews(): boolean {
+    return this.#time.adopted.idWidth > this.#held.idWidth;
+  }
+
+  /** Whether the cluster asks for wider ids. After the renewal and never instead of it: what fails here is for the next time. */
+  async #lookAtCluster(): Promise<void> {
+    if (this.#state !== 'held') return;
+    try {
+      await this.#time.look(this.#call());
+    } catch (error) {
+      if (!(error instanceof NodeLeaseError)) throw error;
+    }
+  }
+
+  #check(): void {
+    const { clock } = this.options;
+    if (this.#state === 'held' && clock.monotonic() >= this.deadline) this.#giveUp('no renewal came through in time');
+    if (this.#lost.signal.aborted) throw this.#lost.signal.reason;
+    if (this.#state === 'released') throw new LeaseReleasedError(this.id, this.version);
   }
 
   /** Out of time: either still before the deadline, with some left to end the work, or found to be past it. */
@@ -173,7 +214,8 @@ export class Keeper implements Lease {
   async #write(): Promise<'written' | 'conflict'> {
     const { clock, codec, session } = this.options;
     this.#renewal += 1;
-    const next = renewed(this.#held, { renewal: this.#renewal, storeNow: session.storeNow().min, knownNodes: this.#known });
+    const width = this.#time.adopted;
+    const next = renewed(this.#held, { renewal: this.#renewal, storeNow: session.storeNow().min, knownNodes: this.#known, width });
     const sentAt = clock.monotonic();
     this.#sent.set(next.renewal, sentAt);
     try {
@@ -275,7 +317,7 @@ export class Keeper implements Lease {
             this.#etag = object.etag;
           }
           first = false;
-          const result = await session.write(key, codec.encode(released(last)), this.#etag);
+          const result = await session.write(key, codec.encode(released(last, this.#time.stampedUntil)), this.#etag);
           if (result.status === 'conflict') throw new Overtaken('a renewal of our own came in between');
         },
         {

@@ -16,14 +16,30 @@ const held: LeaseState = {
   acquiredAt: 1_795_219_197_534,
   nonce: '5f2b8c0d9e4a7163b1c8d2f0',
   renewal: 4,
+  idWidth: 0,
+  narrowIdsUntil: undefined,
 };
 const states: [string, LeaseState, Record<string, string>][] = [
   ['vacant', { kind: 'vacant' }, {}],
   ['held', held, { taskid: '0f9d3c2e5b7a4d6f8e1c', version: '7', expiry: '1795219212534' }],
-  ['released', { kind: 'released', version: 7, timestamp: 1_795_219_212_534, durationMs: 0 }, { version: '7', expiry: '1795219212534' }],
+  [
+    'held-width',
+    { ...held, idWidth: 9, narrowIdsUntil: 1_795_219_199_017 },
+    { taskid: '0f9d3c2e5b7a4d6f8e1c', version: '7', expiry: '1795219212534' },
+  ],
+  [
+    'released',
+    { kind: 'released', version: 7, timestamp: 1_795_219_212_534, durationMs: 0, stampedUntil: undefined },
+    { version: '7', expiry: '1795219212534' },
+  ],
+  [
+    'released-stamped',
+    { kind: 'released', version: 7, timestamp: 1_795_219_212_534, durationMs: 0, stampedUntil: 1_795_219_199_017 },
+    { version: '7', expiry: '1795219212534' },
+  ],
   [
     'evicted',
-    { kind: 'released', version: 8, timestamp: 1_795_219_212_534, durationMs: 15_000 },
+    { kind: 'released', version: 8, timestamp: 1_795_219_212_534, durationMs: 15_000, stampedUntil: undefined },
     { version: '8', expiry: '1795219212534' },
   ],
   ['retired', { kind: 'retired', version: 7, timestamp: 1_795_219_212_534 }, { version: '7', expiry: '1795219212534' }],
@@ -49,13 +65,15 @@ describe('the native lease format', () => {
       version: 5,
       timestamp: 1_795_219_212_534,
       durationMs: 0,
+      stampedUntil: undefined,
     });
   });
 
   it('keeps every tombstone small and every held lease large, so that a LIST tells them apart', () => {
     const most = Number.MAX_SAFE_INTEGER;
     const tombstones: LeaseState[] = [
-      { kind: 'released', version: most, timestamp: most, durationMs: 86_400_000 },
+      { kind: 'released', version: most, timestamp: most, durationMs: 86_400_000, stampedUntil: undefined },
+      { kind: 'released', version: most, timestamp: most, durationMs: 0, stampedUntil: most },
       { kind: 'retired', version: most, timestamp: most },
     ];
     for (const state of tombstones) expect(nativeCodec.encode(state).body.length).toBeLessThanOrEqual(nativeCodec.tombstoneMaxBytes);
@@ -82,11 +100,21 @@ describe('the native lease format', () => {
 });
 
 describe('cluster.json', () => {
-  const config = { size: 20, durationMs: 15_000, graceMs: 1_000, idWidth: 8, bootstrapped: true, proven: true };
+  const config = { size: 20, durationMs: 15_000, graceMs: 1_000, idWidth: 8, idFloor: 0, bootstrapped: true, proven: true };
 
   it('is written and read as it always has been', () => {
     expect(encodeCluster(config)).toBe(golden('cluster'));
     expect(decodeCluster(golden('cluster'))).toEqual(config);
+  });
+
+  it('tells, once it has grown, what the first ids of its new nodes have to be stamped after', () => {
+    const grown = { ...config, size: 300, idWidth: 9, idFloor: 1_795_219_212_534 };
+    expect(JSON.parse(encodeCluster(grown, encodeCluster(config)))).toMatchObject({ size: 300, idWidth: 9, idFloor: 1_795_219_212_534 });
+    expect(decodeCluster(encodeCluster(grown))).toEqual(grown);
+  });
+
+  it('is not believed when it says that ids are narrower than its node ids need', () => {
+    expect(decodeCluster(encodeCluster({ ...config, size: 300, idWidth: 8 })).idWidth).toBe(9);
   });
 
   it('keeps fields of other versions when it is rewritten', () => {
@@ -107,6 +135,8 @@ describe('cluster.json', () => {
     ['{"size":0,"durationMs":1,"graceMs":0,"bootstrapped":true}', '"size"'],
     ['{"size":65529,"durationMs":1,"graceMs":0,"bootstrapped":true}', '"size"'],
     ['{"size":1,"durationMs":1,"graceMs":0}', '"bootstrapped"'],
+    ['{"size":1,"durationMs":1,"graceMs":0,"bootstrapped":true,"idWidth":17}', '"idWidth"'],
+    ['{"size":1,"durationMs":1,"graceMs":0,"bootstrapped":true,"idFloor":-1}', '"idFloor"'],
   ])('refuses %s', (body, problem) => {
     expect(() => decodeCluster(body)).toThrow(problem);
   });

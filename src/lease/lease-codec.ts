@@ -36,7 +36,7 @@ export class LeaseUnreadableError extends NodeLeaseError {
  * a HEAD shows them. Unknown fields are ignored.
  */
 export const nativeCodec: LeaseCodec = {
-  tombstoneMaxBytes: 100,
+  tombstoneMaxBytes: 110,
 
   encode(state) {
     switch (state.kind) {
@@ -45,8 +45,8 @@ export const nativeCodec: LeaseCodec = {
       case 'held':
         return { body: encodeHeld(state), metadata: { taskid: state.taskId, ...facts(state) } };
       case 'released': {
-        const { version, timestamp, durationMs } = state;
-        const body = { released: true, version, timestamp, ...(durationMs > 0 && { durationMs }) };
+        const { version, timestamp, durationMs, stampedUntil } = state;
+        const body = { released: true, version, timestamp, ...(durationMs > 0 ? { durationMs } : { stampedUntil }) };
         return { body: JSON.stringify(body), metadata: facts(state) };
       }
       case 'retired':
@@ -66,6 +66,7 @@ export const nativeCodec: LeaseCodec = {
         version,
         timestamp,
         durationMs: fields.durationMs === undefined ? 0 : readInteger(fields, 'durationMs', 0),
+        stampedUntil: fields.stampedUntil === undefined ? undefined : readInteger(fields, 'stampedUntil', 0),
       };
     }
     return {
@@ -78,6 +79,8 @@ export const nativeCodec: LeaseCodec = {
       nonce: fields.nonce === undefined ? '' : readString(fields, 'nonce'),
       renewal: fields.renewal === undefined ? 0 : readInteger(fields, 'renewal', 0),
       acquiredAt: fields.acquiredAt === undefined ? 0 : readInteger(fields, 'acquiredAt', 0),
+      idWidth: fields.idWidth === undefined ? 0 : readInteger(fields, 'idWidth', 0),
+      narrowIdsUntil: fields.narrowIdsUntil === undefined ? undefined : readInteger(fields, 'narrowIdsUntil', 0),
     };
   },
 };
@@ -94,6 +97,8 @@ function encodeHeld(held: HeldLease): string {
     durationMs: held.durationMs,
     knownNodesMapping: held.knownNodes,
     acquiredAt: held.acquiredAt,
+    idWidth: held.idWidth || undefined,
+    narrowIdsUntil: held.narrowIdsUntil,
     nonce: held.nonce,
     renewal: held.renewal,
   });
@@ -104,7 +109,8 @@ function decodeEmpty(metadata: Readonly<Record<string, string>>): LeaseState {
   if (metadata.version === undefined) return { kind: 'vacant' };
   const fields = { version: toNumber(metadata.version), expiry: toNumber(metadata.expiry ?? '0') };
   const version = readInteger(fields, 'version', 0);
-  return version === 0 ? { kind: 'vacant' } : { kind: 'released', version, timestamp: readInteger(fields, 'expiry', 0), durationMs: 0 };
+  if (version === 0) return { kind: 'vacant' };
+  return { kind: 'released', version, timestamp: readInteger(fields, 'expiry', 0), durationMs: 0, stampedUntil: undefined };
 }
 
 function toNumber(text: string): number {

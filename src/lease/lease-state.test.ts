@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { acquired, availability, evicted, type HeldLease, nodeIdOf, released, renewed } from './lease-state.js';
+import { acquired, availability, evicted, type HeldLease, nodeIdOf, released, renewed, stampedUntilOf } from './lease-state.js';
 
-const claim = { taskId: 'task', nonce: 'n', durationMs: 15_000, storeNow: 1_000_000.7 };
-const held: HeldLease = acquired({ kind: 'released', version: 5, timestamp: 900_000, durationMs: 0 }, claim);
+const claim = { taskId: 'task', nonce: 'n', durationMs: 15_000, storeNow: 1_000_000.7, stampedUntil: 0, idWidth: 8 };
+const held: HeldLease = acquired({ kind: 'released', version: 5, timestamp: 900_000, durationMs: 0, stampedUntil: undefined }, claim);
 const age = (min: number) => ({ min, max: min + 2_000 });
 
 describe('a new tenure', () => {
@@ -15,7 +15,7 @@ describe('a new tenure', () => {
 
   it('ends after the one before it did, even if the clock of the store was set back', () => {
     expect(acquired(held, { ...claim, storeNow: 0 }).timestamp).toBe(held.timestamp + 1);
-    expect(renewed(held, { renewal: 1, storeNow: 0, knownNodes: {} }).timestamp).toBe(held.timestamp);
+    expect(renewed(held, { renewal: 1, storeNow: 0, knownNodes: {}, width: held }).timestamp).toBe(held.timestamp);
   });
 
   it('counts its expiry in whole milliseconds of store time', () => {
@@ -23,10 +23,37 @@ describe('a new tenure', () => {
   });
 });
 
+describe('what was stamped with ids (DESIGN 6)', () => {
+  it('is what the holder said when it released the id, and else may be anything before its timestamp', () => {
+    expect(stampedUntilOf(released(held, 990_000))).toBe(990_000);
+    expect(
+      [held, released(held, undefined), evicted(held), { kind: 'retired', version: 6, timestamp: held.timestamp } as const].map(
+        stampedUntilOf,
+      ),
+    ).toEqual(Array(4).fill(held.timestamp - 1));
+  });
+
+  it('is nothing where nobody ever held the id, and not known where a holder told no time', () => {
+    expect(stampedUntilOf({ kind: 'vacant' })).toBe(0);
+    expect(stampedUntilOf({ kind: 'released', version: 3, timestamp: 0, durationMs: 0, stampedUntil: undefined })).toBeUndefined();
+  });
+
+  it('leaves the next tenure room, however far ahead it is', () => {
+    expect(acquired({ kind: 'vacant' }, { ...claim, stampedUntil: 5_000_000 }).timestamp).toBe(5_000_001);
+  });
+
+  it('is made with ids that only ever get wider in one tenure', () => {
+    const wide = renewed(held, { renewal: 1, storeNow: 0, knownNodes: {}, width: { idWidth: 10, narrowIdsUntil: 990_000 } });
+    expect(wide).toMatchObject({ idWidth: 10, narrowIdsUntil: 990_000 });
+    const width = { idWidth: 9, narrowIdsUntil: 980_000 };
+    expect(renewed(wide, { renewal: 2, storeNow: 0, knownNodes: {}, width })).toMatchObject({ idWidth: 10, narrowIdsUntil: 990_000 });
+  });
+});
+
 describe('a contender (rule 4)', () => {
   it('may take what is vacant or was released by its holder', () => {
     expect(availability({ kind: 'vacant' }, age(0), 1_000)).toEqual({ kind: 'free', from: 'vacant' });
-    expect(availability(released(held), age(0), 1_000)).toEqual({ kind: 'free', from: 'released' });
+    expect(availability(released(held, 0), age(0), 1_000)).toEqual({ kind: 'free', from: 'released' });
   });
 
   it('may take a held lease only when its least age exceeds duration and grace', () => {

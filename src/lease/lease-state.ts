@@ -22,6 +22,16 @@ export interface HeldLease {
   readonly renewal: number;
   /** When the tenure began, in store time, milliseconds since the Unix epoch. */
   readonly acquiredAt: number;
+  /**
+   * How many bits a node id takes in the unique ids that this tenure makes from now on, 8 … 16: told to whoever waits for everybody to use
+   * so many. 0 for a holder that does not say.
+   */
+  readonly idWidth: number;
+  /**
+   * The last millisecond, in store time, that ids of this node id with fewer bits than that are stamped with, in this tenure or before;
+   * undefined for a holder that does not say.
+   */
+  readonly narrowIdsUntil: number | undefined;
 }
 
 /** A tombstone: nobody holds the id, and its version is kept. */
@@ -36,6 +46,11 @@ export interface ReleasedLease {
    * 0 when the holder itself released it, the lease's duration when somebody else did.
    */
   readonly durationMs: number;
+  /**
+   * The last millisecond that a unique id of this node id was stamped with, in store time, where the holder itself said so when it released:
+   * before `timestamp`, so that its successor need not wait for that to pass. Undefined where only `timestamp` is known.
+   */
+  readonly stampedUntil: number | undefined;
 }
 
 /** A tombstone of an id that must not be acquired (scale-down). */
@@ -71,6 +86,17 @@ export function versionOf(state: LeaseState): number {
 /** The last expiry that a holder wrote, in store time; 0 for none. */
 export function timestampOf(state: LeaseState): number {
   return state.kind === 'vacant' ? 0 : state.timestamp;
+}
+
+/**
+ * The last millisecond in store time that any earlier tenure may have stamped a unique id with, 0 for none; undefined where there was a
+ * tenure of which nothing is known.
+ */
+export function stampedUntilOf(state: LeaseState): number | undefined {
+  if (state.kind === 'vacant') return 0;
+  if (state.kind === 'released' && state.stampedUntil !== undefined) return state.stampedUntil;
+  // A tenure's ids are stamped before its timestamp.
+  return state.timestamp === 0 ? undefined : state.timestamp - 1;
 }
 
 /**
@@ -118,6 +144,9 @@ export interface Claim {
   readonly durationMs: number;
   /** Store time, milliseconds since the Unix epoch, a lower bound. */
   readonly storeNow: number;
+  /** The last millisecond that somebody else may have stamped a unique id with that could be one of this node id's: see `idFloor` of the cluster. */
+  readonly stampedUntil: number;
+  readonly idWidth: number;
 }
 
 /** A new tenure: the next version (rule 2), and a `timestamp` beyond that of the previous tenure. */
@@ -126,28 +155,42 @@ export function acquired(previous: LeaseState, claim: Claim): HeldLease {
     kind: 'held',
     taskId: claim.taskId,
     version: versionOf(previous) + 1,
-    timestamp: Math.max(timestampOf(previous) + 1, Math.floor(claim.storeNow) + claim.durationMs),
+    timestamp: Math.max(timestampOf(previous) + 1, claim.stampedUntil + 1, Math.floor(claim.storeNow) + claim.durationMs),
     durationMs: claim.durationMs,
     knownNodes: {},
     nonce: claim.nonce,
     renewal: 0,
     acquiredAt: Math.floor(claim.storeNow),
+    idWidth: claim.idWidth,
+    narrowIdsUntil: claim.stampedUntil,
   };
 }
 
+/** A width that a tenure has gone over to. */
+export type AdoptedWidth = Pick<HeldLease, 'idWidth' | 'narrowIdsUntil'>;
+
 /** The same tenure, prolonged. `renewal` must be one that this tenure has not used yet. */
-export function renewed(held: HeldLease, change: { renewal: number; storeNow: number; knownNodes: KnownNodes }): HeldLease {
+export function renewed(
+  held: HeldLease,
+  change: { renewal: number; storeNow: number; knownNodes: KnownNodes; width: AdoptedWidth },
+): HeldLease {
   return {
     ...held,
+    ...(change.width.idWidth > held.idWidth && change.width),
     renewal: change.renewal,
     timestamp: Math.max(held.timestamp, Math.floor(change.storeNow) + held.durationMs),
     knownNodes: change.knownNodes,
   };
 }
 
-/** The end of a tenure: a tombstone that keeps version and timestamp, so that neither its version nor its etag ever repeats. */
-export function released(held: HeldLease): ReleasedLease {
-  return { kind: 'released', version: held.version, timestamp: held.timestamp, durationMs: 0 };
+/**
+ * The end of a tenure: a tombstone that keeps version and timestamp, so that neither its version nor its etag ever repeats.
+ *
+ * @param stampedUntil the last millisecond that a unique id of this node id is stamped with, in this tenure or before; undefined where it
+ *   is not known
+ */
+export function released(held: HeldLease, stampedUntil: number | undefined): ReleasedLease {
+  return { kind: 'released', version: held.version, timestamp: held.timestamp, durationMs: 0, stampedUntil };
 }
 
 /**
@@ -155,5 +198,6 @@ export function released(held: HeldLease): ReleasedLease {
  * lease, so nobody may take the id for as long as that can last (rule 1); not at all when it had `expired` already.
  */
 export function evicted(held: HeldLease, expired = false): ReleasedLease {
-  return { kind: 'released', version: held.version + 1, timestamp: held.timestamp, durationMs: expired ? 0 : held.durationMs };
+  const durationMs = expired ? 0 : held.durationMs;
+  return { kind: 'released', version: held.version + 1, timestamp: held.timestamp, durationMs, stampedUntil: undefined };
 }

@@ -1,4 +1,5 @@
 import { NodeLeaseError } from '../errors.js';
+import type { TenureTime } from './tenure-time.js';
 
 /**
  * A node id that this process holds. Dispose of it (`await using`) or call `release()` when the work has ended;
@@ -28,6 +29,9 @@ export interface Lease extends AsyncDisposable {
 
   /** True while this process can prove that it holds the id. Compares clocks when asked, so it is right even after a pause. */
   isValid(): boolean;
+
+  /** What unique ids are stamped with, see `uniqueIds`; undefined for a static id, which has no tenure. */
+  readonly tenureTime: TenureTime | undefined;
 
   /** What this node knows of the others' versions; written with the next renewal. */
   setKnownNodes(versions: Readonly<Record<number, number>>): void;
@@ -66,14 +70,26 @@ export class LeaseLostError extends NodeLeaseError {
   }
 }
 
+/** The lease was given back by this very process: its node id may be somebody else's. */
+export class LeaseReleasedError extends NodeLeaseError {
+  readonly code = 'LEASE_RELEASED';
+
+  constructor(
+    readonly nodeId: number,
+    readonly version: number,
+  ) {
+    super(`lease of node id ${nodeId} (version ${version}) has been released`);
+  }
+}
+
 /** What happens to a lease, for logs, metrics and watchdogs. Listeners must not throw and must not block. */
 export type LeaseEvent =
   /** This task's own settings differ from those in `cluster.json`, which win. */
   | { readonly type: 'setting-overruled'; readonly setting: string; readonly own: number; readonly stored: number }
   /** An object that cannot be used: absent after bootstrap, or unreadable. Reported once each. */
   | { readonly type: 'damaged'; readonly key: string; readonly problem: string }
-  /** Nothing is free; the next look is in `sleepMs`. */
-  | { readonly type: 'waiting'; readonly sleepMs: number }
+  /** Nothing is free, or what is free may not be had yet: `why` says why not. The next look is in `sleepMs`. */
+  | { readonly type: 'waiting'; readonly sleepMs: number; readonly why?: string }
   /** The store failed while acquiring; tried again in `sleepMs`. */
   | { readonly type: 'store-failed'; readonly error: unknown; readonly sleepMs: number }
   | {

@@ -23,6 +23,7 @@ export function staticLease(options: { readonly id: number; readonly taskId: str
     taskId,
     signal: new AbortController().signal,
     deadline: Number.POSITIVE_INFINITY,
+    tenureTime: undefined,
     isValid: () => valid,
     setKnownNodes: () => undefined,
     release,

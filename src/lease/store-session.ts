@@ -1,9 +1,7 @@
 import type { Clock } from '../clock.js';
 import { bounded } from '../store/bounded.js';
 import type { CallOptions, Interval, LeaseStore, Listing, StoredObject, WriteResult } from '../store/lease-store.js';
-
-/** How far apart two clocks may run, as a share: generous against the 200 ppm of a bad quartz. */
-const DRIFT = 500e-6;
+import { StoreTime } from './store-time.js';
 
 /** How one call of a session is made. */
 export interface SessionCall {
@@ -23,26 +21,28 @@ export class StoreSession {
   /** Requests made so far. */
   requests = 0;
 
-  #offset: { interval: Interval; learnedAt: number } | undefined;
+  readonly #time: StoreTime;
 
   constructor(
     readonly store: LeaseStore,
     private readonly clock: Clock,
     /** Milliseconds. */
     public timeoutMs: number,
-  ) {}
+  ) {
+    this.#time = new StoreTime(clock);
+  }
 
   async read(key: string, call: SessionCall = {}): Promise<StoredObject | undefined> {
     const sentAt = this.clock.monotonic();
     const object = await this.#bounded(`reading ${key}`, call, (options) => this.store.read(key, options));
-    if (object !== undefined) this.#learn(object.storeTime, sentAt);
+    if (object !== undefined) this.#time.learn(object.storeTime, sentAt);
     return object;
   }
 
   async list(call: SessionCall = {}): Promise<Listing> {
     const sentAt = this.clock.monotonic();
     const listing = await this.#bounded('listing', call, (options) => this.store.list(options));
-    this.#learn(listing.storeTime, sentAt);
+    this.#time.learn(listing.storeTime, sentAt);
     return listing;
   }
 
@@ -59,27 +59,13 @@ export class StoreSession {
         ? this.store.create(key, object.body, object.metadata, options)
         : this.store.replace(key, object.body, object.metadata, etag, options),
     );
-    if (result.status === 'written') this.#learn(result.storeTime, sentAt);
+    if (result.status === 'written') this.#time.learn(result.storeTime, sentAt);
     return result;
   }
 
   /** The store's time now, in milliseconds since the Unix epoch, as far as its replies tell; this host's wall clock takes no part. */
   storeNow(): Interval {
-    if (this.#offset === undefined) return { min: 0, max: Number.POSITIVE_INFINITY };
-    const now = this.clock.monotonic();
-    const slack = (now - this.#offset.learnedAt) * DRIFT;
-    return { min: now + this.#offset.interval.min - slack, max: now + this.#offset.interval.max + slack };
-  }
-
-  /** The reply was made between `sentAt` and now: that bounds the offset, and several bounds narrow each other. */
-  #learn(storeTime: Interval, sentAt: number): void {
-    if (!Number.isFinite(storeTime.min) || !Number.isFinite(storeTime.max)) return;
-    const now = this.clock.monotonic();
-    const known = this.storeNow();
-    const heard = { min: storeTime.min - now, max: storeTime.max - sentAt };
-    const narrowed = { min: Math.max(heard.min, known.min - now), max: Math.min(heard.max, known.max - now) };
-    // Nothing in common: the store's clock was stepped, or another server with another clock answered. The newest word counts.
-    this.#offset = { interval: narrowed.min <= narrowed.max ? narrowed : heard, learnedAt: now };
+    return this.#time.now();
   }
 
   #bounded<T>(what: string, { timeoutMs = this.timeoutMs, signal }: SessionCall, run: (options: CallOptions) => Promise<T>): Promise<T> {

@@ -6,6 +6,7 @@ import type { LeaseStore } from '../store/lease-store.js';
 import { openStore } from '../store/open-store.js';
 import { systemClock, systemRandom } from '../system.js';
 import { cloneable, type FromWorker, type ToWorker, toWire, type WorkerSettings } from './messages.js';
+import { SharedTenure } from './shared-tenure.js';
 
 /** What a main thread gets to act on a loss where somebody else may hold the id already, in milliseconds: a message has to reach it. */
 const TAKEN_PATIENCE_MS = 100;
@@ -13,22 +14,25 @@ const TAKEN_PATIENCE_MS = 100;
 const KILL_MARGIN_MS = 30;
 
 /**
- * The keeper in a thread of its own: it acquires and renews while the main thread is free to block. The deadline stands in
- * shared memory, where the main thread finds it without having to receive a message.
+ * The keeper in a thread of its own: it acquires and renews while the main thread is free to block. What the main thread has to know at
+ * any moment stands in shared memory, where it finds it without having to receive a message.
  */
 class KeeperThread {
-  readonly #deadline: BigInt64Array;
+  readonly #shared: SharedTenure;
   readonly #stopWaiting = new AbortController();
   /** Aborts when the main thread asks for the release, and so says that its work has ended: it is not to be killed then. */
   readonly #workEnded = new AbortController();
   #store: LeaseStore | undefined;
   #lease: Lease | undefined;
+  /** True once the main thread may be making ids: from then on it has to say that it has gone over to a wider width. */
+  #makesIds = false;
+  #adopted: () => void = () => undefined;
 
   constructor(
     private readonly port: MessagePort,
     private readonly settings: WorkerSettings,
   ) {
-    this.#deadline = new BigInt64Array(settings.deadline);
+    this.#shared = new SharedTenure(settings.tenure);
     port.on('message', (message: ToWorker) => this.#receive(message));
   }
 
@@ -46,7 +50,9 @@ class KeeperThread {
         onEvent: (event) => this.#onEvent(event),
       });
       this.#lease = lease;
-      this.#post({ type: 'acquired', id: lease.id, version: lease.version });
+      this.#publish();
+      lease.tenureTime?.onWidth((idWidth) => this.#onWidth(idWidth));
+      this.#post({ type: 'acquired', id: lease.id, version: lease.version, idWidth: lease.tenureTime?.idWidth ?? 0 });
     } catch (error) {
       await this.#finish({ type: 'failed', error: toWire(error) });
     }
@@ -60,21 +66,58 @@ class KeeperThread {
       case 'known-nodes':
         this.#lease?.setKnownNodes(message.versions);
         break;
+      case 'prepare':
+        this.#makesIds = true;
+        void this.#prepare();
+        break;
+      case 'adopted':
+        // How far the narrower ids went; no more of them come.
+        this.#lease?.tenureTime?.stamp(this.#shared.stampedUntil);
+        // An answer that was overtaken by a still wider width says nothing about that.
+        if (message.idWidth >= (this.#lease?.tenureTime?.idWidth ?? 0)) this.#adopted();
+        break;
       case 'release':
         this.#workEnded.abort();
-        this.#publish(0);
+        this.#shared.end();
+        // The main thread had stopped making ids when it said so.
+        this.#lease?.tenureTime?.stamp(this.#shared.stampedUntil);
         void this.#lease?.release().then(() => this.#finish({ type: 'released' }));
     }
   }
 
+  async #prepare(): Promise<void> {
+    const time = this.#lease?.tenureTime;
+    if (time === undefined) return;
+    try {
+      await time.prepare();
+      this.#publish();
+      this.#post({ type: 'prepared', idWidth: time.idWidth });
+    } catch (error) {
+      this.#post({ type: 'unprepared', error: toWire(error) });
+    }
+  }
+
+  /** Resolves when the main thread makes no narrower ids any more: never, while it is blocked, for it may be making some just now. */
+  #onWidth(idWidth: number): Promise<void> | undefined {
+    this.#post({ type: 'width', idWidth });
+    if (!this.#makesIds) return undefined;
+    return new Promise((resolve) => {
+      const earlier = this.#adopted;
+      this.#adopted = () => {
+        earlier();
+        resolve();
+      };
+    });
+  }
+
   #onEvent(event: LeaseEvent): void {
-    if (event.type === 'acquired' || event.type === 'renewed') this.#publish(event.deadline);
+    if (event.type === 'renewed') this.#publish();
     if (event.type === 'lost') void this.#onLost(event.error);
     else this.#post({ type: 'event', event: cloneable(event) });
   }
 
   async #onLost(error: LeaseLostError): Promise<void> {
-    this.#publish(0);
+    this.#shared.end();
     this.#post({ type: 'lost', error: toWire(error) });
     if (!this.settings.killOnLoss) return;
     const killAt = error.reason === 'unreachable' ? error.deadline - KILL_MARGIN_MS : systemClock.monotonic() + TAKEN_PATIENCE_MS;
@@ -87,8 +130,11 @@ class KeeperThread {
     process.kill(process.pid, 'SIGKILL');
   }
 
-  #publish(deadline: number): void {
-    Atomics.store(this.#deadline, 0, BigInt(Math.floor(deadline * 1000)));
+  #publish(): void {
+    const lease = this.#lease;
+    // Once it has ended it stays so, whatever is heard of a renewal that was under way.
+    if (lease?.tenureTime === undefined || lease.tenureTime.signal.aborted) return;
+    this.#shared.publish({ deadline: lease.deadline, time: lease.tenureTime }, systemClock.monotonic());
   }
 
   #post(message: FromWorker): void {

@@ -1,27 +1,44 @@
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../clock.js';
-import { type Lease, type LeaseListener, LeaseLostError } from '../lease/lease.js';
+import { type Lease, type LeaseListener, LeaseLostError, LeaseReleasedError } from '../lease/lease.js';
+import type { TenureTime } from '../lease/tenure-time.js';
 import { type FromWorker, fromWire, type ToWorker, type WorkerSettings } from './messages.js';
+import { SharedTenure } from './shared-tenure.js';
+import { WorkerTenureTime } from './worker-tenure-time.js';
 
-/** A lease that a worker thread keeps: validity is read from shared memory, everything else goes by messages. */
+/** Where a lease that a worker thread keeps comes from. */
+interface WorkerLeaseParts {
+  readonly acquired: Extract<FromWorker, { type: 'acquired' }>;
+  readonly taskId: string;
+  readonly thread: Worker;
+  readonly clock: Clock;
+  readonly emit: LeaseListener;
+  readonly shared: SharedTenure;
+}
+
+/** A lease that a worker thread keeps: validity and the bounds of its ids are read from shared memory, everything else goes by messages. */
 class WorkerLease implements Lease {
+  readonly id: number;
+  readonly version: number;
+  readonly taskId: string;
   readonly #lost = new AbortController();
-  readonly #shared: BigInt64Array;
+  readonly #time: WorkerTenureTime;
   #state: 'held' | 'lost' | 'released' = 'held';
   #releasing: Promise<void> | undefined;
   #ended: () => void = () => undefined;
   #threadGone = false;
 
-  constructor(
-    readonly id: number,
-    readonly version: number,
-    readonly taskId: string,
-    private readonly thread: Worker,
-    private readonly clock: Clock,
-    private readonly emit: LeaseListener,
-    shared: SharedArrayBuffer,
-  ) {
-    this.#shared = new BigInt64Array(shared);
+  constructor(private readonly parts: WorkerLeaseParts) {
+    const { acquired, taskId, clock, shared } = parts;
+    this.id = acquired.id;
+    this.version = acquired.version;
+    this.taskId = taskId;
+    this.#time = new WorkerTenureTime({
+      ...{ clock, shared, idWidth: acquired.idWidth },
+      check: () => this.#check(),
+      askToPrepare: () => this.#send({ type: 'prepare' }),
+      tellAdopted: (idWidth) => this.#send({ type: 'adopted', idWidth }),
+    });
   }
 
   get signal(): AbortSignal {
@@ -29,11 +46,15 @@ class WorkerLease implements Lease {
   }
 
   get deadline(): number {
-    return Number(Atomics.load(this.#shared, 0)) / 1000;
+    return this.parts.shared.deadline;
   }
 
   isValid(): boolean {
-    return this.#state === 'held' && this.clock.monotonic() < this.deadline;
+    return this.#state === 'held' && this.parts.clock.monotonic() < this.deadline;
+  }
+
+  get tenureTime(): TenureTime {
+    return this.#time;
   }
 
   setKnownNodes(versions: Readonly<Record<number, number>>): void {
@@ -44,7 +65,11 @@ class WorkerLease implements Lease {
     this.#releasing ??= new Promise<void>((resolve) => {
       if (this.#threadGone) return resolve();
       this.#ended = resolve;
-      if (this.#state === 'held') this.#state = 'released';
+      if (this.#state === 'held') {
+        // Before the thread hears of it: what it gives back must not be used any more.
+        this.#state = 'released';
+        this.#time.end(new LeaseReleasedError(this.id, this.version));
+      }
       this.#send({ type: 'release' });
     });
     return this.#releasing;
@@ -55,8 +80,11 @@ class WorkerLease implements Lease {
   }
 
   receive(message: FromWorker): void {
-    if (message.type === 'event') this.emit(message.event);
+    if (message.type === 'event') this.parts.emit(message.event);
     else if (message.type === 'lost') this.#lose(fromWire(message.error) as LeaseLostError);
+    else if (message.type === 'width') void this.#time.widen(message.idWidth);
+    else if (message.type === 'prepared') void this.#time.prepared(message.idWidth);
+    else if (message.type === 'unprepared') this.#time.unprepared(fromWire(message.error));
     else if (message.type === 'released') this.#ended();
   }
 
@@ -73,19 +101,38 @@ class WorkerLease implements Lease {
     if (this.#state !== 'held') return;
     this.#state = 'lost';
     // Nothing is left to renew: the thread is no reason for the process to stay.
-    this.thread.unref();
+    this.parts.thread.unref();
+    this.#time.end(error);
     this.#lost.abort(error);
-    this.emit({ type: 'lost', error });
+    this.parts.emit({ type: 'lost', error });
+  }
+
+  /**
+   * @throws {LeaseLostError} also where the thread has not been heard yet: it is the one that ends the tenure, or learns at the last moment
+   *   that it goes on
+   * @throws {LeaseReleasedError}
+   */
+  #check(): void {
+    if (this.#lost.signal.aborted) throw this.#lost.signal.reason;
+    if (this.#state === 'released') throw new LeaseReleasedError(this.id, this.version);
+    const now = this.parts.clock.monotonic();
+    const { deadline } = this;
+    if (now < deadline) return;
+    const detail =
+      deadline > 0
+        ? `its deadline passed ${Math.round(now - deadline)} ms ago: no renewal came through in time`
+        : 'the thread that renews it has given it up';
+    throw new LeaseLostError(this.id, this.version, 'paused', now, detail);
   }
 
   #send(message: ToWorker): void {
-    this.thread.postMessage(message);
+    this.parts.thread.postMessage(message);
   }
 }
 
 /** What a lease in a worker thread needs. */
 export interface WorkerLeaseOptions {
-  readonly settings: Omit<WorkerSettings, 'deadline'>;
+  readonly settings: Omit<WorkerSettings, 'tenure'>;
   readonly clock: Clock;
   readonly emit: LeaseListener;
   readonly signal?: AbortSignal | undefined;
@@ -99,9 +146,9 @@ export interface WorkerLeaseOptions {
 export async function acquireInWorker(options: WorkerLeaseOptions): Promise<Lease> {
   const { settings, clock, emit, signal } = options;
   signal?.throwIfAborted();
-  const deadline = new SharedArrayBuffer(8);
+  const shared = new SharedTenure();
   const thread = new Worker(new URL('./keeper-thread.js', import.meta.url), {
-    workerData: { ...settings, deadline } satisfies WorkerSettings,
+    workerData: { ...settings, tenure: shared.memory } satisfies WorkerSettings,
   });
   let lease: WorkerLease | undefined;
   let onAbort: (() => void) | undefined;
@@ -111,7 +158,7 @@ export async function acquireInWorker(options: WorkerLeaseOptions): Promise<Leas
       signal?.addEventListener('abort', onAbort, { once: true });
       thread.on('message', (message: FromWorker) => {
         if (message.type === 'acquired') {
-          lease = new WorkerLease(message.id, message.version, settings.taskId, thread, clock, emit, deadline);
+          lease = new WorkerLease({ acquired: message, taskId: settings.taskId, thread, clock, emit, shared });
           resolve(lease);
         } else if (message.type === 'failed') {
           reject(signal?.aborted ? signal.reason : fromWire(message.error));

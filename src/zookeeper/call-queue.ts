@@ -1,5 +1,5 @@
+import { onAbort } from '../abort-fan.js';
 import type { Clock } from '../clock.js';
-import { onAbort } from './abort-fan.js';
 import type { LibrarySession } from './library-session.js';
 import { RequestFailure } from './request-failure.js';
 import type { SessionKeeper } from './session-keeper.js';

@@ -1,5 +1,5 @@
+import { onAbort } from '../abort-fan.js';
 import type { Clock, RandomSource } from '../clock.js';
-import { onAbort } from './abort-fan.js';
 import { StandingWatch, type WatchedRead, type WatchRunner } from './standing-watch.js';
 import type { Watch } from './zookeeper.js';
 

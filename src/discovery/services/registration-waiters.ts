@@ -1,5 +1,5 @@
+import { onAbort } from '../../abort-fan.js';
 import type { Clock } from '../../clock.js';
-import { onAbort } from '../../zookeeper/abort-fan.js';
 import { ZooKeeperError, type ZooKeeperFault } from '../../zookeeper/zookeeper-error.js';
 import type { ServiceCall } from './service-directory.js';
 

@@ -1,0 +1,102 @@
+import { ConfigError } from '../errors.js';
+import type { Lease } from '../lease/lease.js';
+import type { TenureTime } from '../lease/tenure-time.js';
+import { CLUSTER_NODE_ID_OFFSET, clusterNodeIdOf } from './cluster-node-id.js';
+import { cluster16, type IdLayout } from './id-layout.js';
+import { UniqueIdGenerator } from './unique-id-generator.js';
+
+/** How the ids of a lease are made. */
+export interface UniqueIdsOptions {
+  /**
+   * The same for all nodes whose ids meet. One that is given here stays as it is: choose one with room for the most node ids that there will
+   * ever be, such as `snowflake(epoch)` for 1,016 of them.
+   *
+   * @default `cluster16` with the bits that the cluster has for a node id, more as it grows
+   */
+  readonly layout?: IdLayout | undefined;
+  /** How far behind store time the ids are stamped while few are made, in milliseconds, 0 … 3600000: what is not used of it serves a burst. @default 4000 */
+  readonly lagMs?: number | undefined;
+  /** How far ahead of that they may be stamped in a burst, in milliseconds, 0 … 3600000. @default 8000 */
+  readonly advanceMs?: number | undefined;
+  /** Gives up waiting for the store. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The options that make a difference to the ids. */
+const OPTION_NAMES = ['layout', 'lagMs', 'advanceMs'] as const satisfies (keyof UniqueIdsOptions)[];
+
+/** There is one generator for each tenure: two would make the same ids. */
+const made = new WeakMap<TenureTime, { readonly generator: UniqueIdGenerator; readonly options: UniqueIdsOptions }>();
+
+/**
+ * The generator of unique 64-bit ids that goes with a lease (DESIGN 6). No two tenures of a node id, and no two nodes, ever make the same id,
+ * whatever the hosts' clocks say: ids are stamped with store time, and only with the part of it that is this tenure's own.
+ *
+ * ```ts
+ * const ids = await uniqueIds(lease);
+ * const id = ids.next();
+ * ```
+ *
+ * Resolves as soon as the store has said how wide ids are, one short request. Asked again for the same lease, it answers with the same
+ * generator. It is for the thread that holds the lease's handle.
+ *
+ * Not guaranteed: uniqueness across a bucket, or a ZooKeeper, whose leases somebody deleted or emptied: the versions begin again then, too.
+ *
+ * @throws {ConfigError} when an option is out of range, the node id has no room in the layout, the lease has a generator with other
+ *   options already, or is none (a static node id)
+ * @throws {LeaseLostError} when the lease is lost
+ * @throws {LeaseReleasedError} when it was released
+ * @throws {StoreError} or {ZooKeeperError} when the store refuses to say how wide ids are
+ * @throws `signal.reason` when `signal` aborts first
+ */
+export async function uniqueIds(lease: Pick<Lease, 'id' | 'tenureTime'>, options: UniqueIdsOptions = {}): Promise<UniqueIdGenerator> {
+  checkOptions(options);
+  const { id, tenureTime: time } = lease;
+  if (time === undefined) {
+    throw new ConfigError(
+      'lease',
+      `the fixed node id ${id}`,
+      'a leased node id (standaloneIds makes ids for a fixed one, by the wall clock)',
+    );
+  }
+  const { layout, lagMs, advanceMs, signal } = options;
+  if (layout !== undefined) checkRoom(id, layout);
+  await time.prepare(signal);
+  // From here on in one go: nobody else can make one in between.
+  const before = made.get(time);
+  if (before !== undefined) {
+    checkSame(before.options, options);
+    return before.generator;
+  }
+  const generator = new UniqueIdGenerator({
+    ...{ layout: layout ?? cluster16(time.idWidth), node: clusterNodeIdOf(id), time, clock: time.clock, lagMs, advanceMs },
+  });
+  if (layout === undefined) time.onWidth((idWidth) => generator.adopt(cluster16(idWidth)));
+  made.set(time, { generator, options });
+  return generator;
+}
+
+function checkOptions(options: UniqueIdsOptions): void {
+  for (const name of Object.keys(options)) {
+    if (name !== 'signal' && !OPTION_NAMES.some((known) => known === name)) {
+      throw new ConfigError('options', name, `one of ${OPTION_NAMES.join(', ')}, signal`);
+    }
+  }
+}
+
+function checkRoom(nodeId: number, { name, nodeBits }: IdLayout): void {
+  const most = 2 ** nodeBits - 1 - CLUSTER_NODE_ID_OFFSET;
+  if (nodeId <= most) return;
+  throw new ConfigError(
+    'node id',
+    nodeId,
+    `a node id from 0 to ${most}, since layout ${name} has ${nodeBits} bits for it (8 are reserved)`,
+  );
+}
+
+function checkSame(before: UniqueIdsOptions, now: UniqueIdsOptions): void {
+  for (const name of OPTION_NAMES) {
+    if (JSON.stringify(before[name]) === JSON.stringify(now[name])) continue;
+    throw new ConfigError(name, JSON.stringify(now[name]), `what the lease's generator was made with, ${JSON.stringify(before[name])}`);
+  }
+}

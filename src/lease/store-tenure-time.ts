@@ -1,0 +1,140 @@
+import type { Clock, RandomSource } from '../clock.js';
+import { eitherSignal } from '../either-signal.js';
+import { StoreUnusableError } from '../errors.js';
+import { StoreError } from '../store/lease-store.js';
+import { CLUSTER_KEY } from './cluster-config.js';
+import { readCluster } from './cluster-store.js';
+import type { AdoptedWidth } from './lease-state.js';
+import { retry } from './retry.js';
+import type { SessionCall, StoreSession } from './store-session.js';
+import type { TenureTime } from './tenure-time.js';
+
+export interface StoreTenureTimeOptions {
+  readonly session: StoreSession;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  /** Aborts when the tenure ends in either way. */
+  readonly signal: AbortSignal;
+  /** The last millisecond, in store time, that somebody else's ids may be stamped with. */
+  readonly stampedUntil: number;
+  /** The width that the acquiring write told the others. */
+  readonly idWidth: number;
+  /** The `timestamp` of the last write that is known to be applied. */
+  readonly before: () => number;
+  /** Throws when the tenure has ended. */
+  readonly check: () => void;
+}
+
+/** First and longest pause while the store is away, in milliseconds. */
+const RETRY_MS = { first: 100, most: 2_000 };
+
+/** A tenure's share of store time, where the lease stands in a store (DESIGN 6). */
+export class StoreTenureTime implements TenureTime {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly after: number;
+  #idWidth: number;
+  /** What others may be told: all of the listeners have gone over to it. */
+  #adopted: AdoptedWidth;
+  /** True once the cluster's settings have been read in this tenure. */
+  #prepared = false;
+  readonly #listeners = new Set<(idWidth: number) => void | Promise<void>>();
+  #stampedUntil: number;
+
+  constructor(private readonly options: StoreTenureTimeOptions) {
+    this.clock = options.clock;
+    this.signal = options.signal;
+    this.after = options.stampedUntil;
+    this.#stampedUntil = options.stampedUntil;
+    this.#idWidth = options.idWidth;
+    this.#adopted = { idWidth: options.idWidth, narrowIdsUntil: options.stampedUntil };
+  }
+
+  get idWidth(): number {
+    return this.#idWidth;
+  }
+
+  /** The width that nobody in this tenure makes narrower ids than any more, and how late those are stamped. */
+  get adopted(): AdoptedWidth {
+    return this.#adopted;
+  }
+
+  /** The last millisecond that an id of this node id may be stamped with, in this tenure or before. */
+  get stampedUntil(): number {
+    return this.#stampedUntil;
+  }
+
+  async prepare(signal?: AbortSignal): Promise<void> {
+    const { clock, random } = this.options;
+    signal?.throwIfAborted();
+    this.check();
+    if (this.#prepared) return;
+    const ended = eitherSignal(this.signal, signal);
+    try {
+      await retry(() => this.look({ signal: ended.signal }), {
+        clock,
+        random,
+        // As long as the lease lasts.
+        until: Number.POSITIVE_INFINITY,
+        baseMs: RETRY_MS.first,
+        capMs: RETRY_MS.most,
+        signal: ended.signal,
+        shouldRetry: (error) => error instanceof StoreError && error.transient && !ended.signal.aborted,
+      });
+    } catch (error) {
+      signal?.throwIfAborted();
+      this.check();
+      throw error;
+    } finally {
+      ended.release();
+    }
+  }
+
+  /**
+   * Looks whether the cluster asks for wider ids.
+   *
+   * @throws {StoreUnusableError} when there are no settings, or none that can be understood
+   * @throws {StoreError}
+   */
+  async look(call: SessionCall): Promise<void> {
+    const { session } = this.options;
+    const cluster = await readCluster(session, call);
+    if (cluster === undefined) throw new StoreUnusableError(`${session.store.url}: ${CLUSTER_KEY} is gone`);
+    this.#widen(cluster.config.idWidth);
+    this.#prepared = true;
+  }
+
+  onWidth(listener: (idWidth: number) => void | Promise<void>): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  now(): number {
+    return this.options.session.storeNow().min;
+  }
+
+  before(): number {
+    return this.options.before();
+  }
+
+  stamp(untilMs: number): void {
+    this.#stampedUntil = Math.max(this.#stampedUntil, untilMs);
+  }
+
+  check(): void {
+    this.options.check();
+  }
+
+  #widen(idWidth: number): void {
+    if (idWidth <= this.#idWidth) return;
+    this.#idWidth = idWidth;
+    const slow = [...this.#listeners].map((listener) => listener(idWidth)).filter((told) => told !== undefined);
+    if (slow.length === 0) this.#adopt(idWidth);
+    // One that never answers keeps the others waiting, as it must: it may be making narrow ids.
+    else void Promise.all(slow).then(() => this.#adopt(idWidth));
+  }
+
+  #adopt(idWidth: number): void {
+    if (idWidth > this.#adopted.idWidth) this.#adopted = { idWidth, narrowIdsUntil: this.#stampedUntil };
+  }
+}
