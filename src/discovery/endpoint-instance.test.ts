@@ -6,7 +6,16 @@ import { decodeEndpoint } from './endpoint-instance.js';
 const ASSIGNMENT = { taskId: 'task-7', nodeId: 7, version: 3 };
 
 function znode(data: string, owner: string | undefined = '0000000000000001'): Znode {
-  const stat = { version: 0, childrenVersion: 0, createdZxid: 1n, modifiedZxid: 1n, createdAt: 1_700_000_000_000, owner, childCount: 0 };
+  const stat = {
+    version: 0,
+    childrenVersion: 0,
+    createdZxid: 1n,
+    modifiedZxid: 1n,
+    createdAt: 1_700_000_000_000,
+    modifiedAt: 0,
+    owner,
+    childCount: 0,
+  };
   return { data: Buffer.from(data), stat };
 }
 

@@ -6,6 +6,8 @@ import { checkZnodeName } from '../zookeeper/znode-path.js';
 export const DISCOVERY_PATH = '/discovery';
 /** The assignment: one group znode for each 256 cluster node ids, the ids below it. */
 export const NODES_PATH = `${DISCOVERY_PATH}/nodes`;
+/** How far unique ids have been stamped, where node ids come from ZooKeeper alone: one persistent znode for each, in groups as the nodes. */
+export const STAMPS_PATH = `${DISCOVERY_PATH}/stamps`;
 export const SERVICES_PATH = `${DISCOVERY_PATH}/servicetypes`;
 export const ENDPOINTS_PATH = `${DISCOVERY_PATH}/endpoints`;
 
@@ -73,6 +75,11 @@ export function endpointKeysPath(endpoint: string): string {
 /** The znode of a group of 256 cluster node ids. */
 export function groupPath(group: number): string {
   return `${NODES_PATH}/${hexPair(group)}`;
+}
+
+/** The znode below which the stamps of a group of cluster node ids stand. */
+export function stampGroupPath(group: number): string {
+  return `${STAMPS_PATH}/${hexPair(group)}`;
 }
 
 /** Two upper-case hex digits, as groups and indices are named. */

@@ -158,6 +158,7 @@ function toStat(stat: Stat): ZnodeStat {
     createdZxid: stat.czxid.readBigUInt64BE(),
     modifiedZxid: stat.mzxid.readBigUInt64BE(),
     createdAt: Number(stat.ctime.readBigInt64BE()),
+    modifiedAt: Number(stat.mtime.readBigInt64BE()),
     owner: /^0+$/.test(owner) ? undefined : owner,
     childCount: stat.numChildren,
   };

@@ -38,6 +38,8 @@ export interface ZnodeStat {
   readonly modifiedZxid: bigint;
   /** When it was made, in milliseconds since the Unix epoch by the leader's clock. For people only. */
   readonly createdAt: number;
+  /** When its data was last changed, in milliseconds since the Unix epoch by the leader's clock, which tells what its time is. */
+  readonly modifiedAt: number;
   /** The session that an ephemeral znode goes with, as in {@link SessionState}; undefined for a persistent one. */
   readonly owner: string | undefined;
   readonly childCount: number;

@@ -58,7 +58,7 @@ async function acquire(zookeeper: ZooKeeperClient, own: Own = {}): Promise<Lease
 async function occupy(client: ZooKeeperClient, from: number, to: number): Promise<void> {
   const ids = Array.from({ length: to - from + 1 }, (_, i) => from + i);
   await client.ensurePath('/discovery/nodes/00');
-  await Promise.all(ids.map((id) => client.createWithParents(pathOf(id), '{"taskId":"other"}', 'ephemeral')));
+  await Promise.all(ids.map((id) => client.createWithParents(pathOf(id), '{"taskId":"other","idWidth":16}', 'ephemeral')));
 }
 
 const pathOf = (clusterNodeId: number) => `${groupPath(clusterNodeId >> 8)}/${hexPair(clusterNodeId & 0xff)}`;

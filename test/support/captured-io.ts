@@ -26,6 +26,7 @@ export function capturedIo(screen?: Screen, clock = new VirtualClock()): Capture
     stdout: (text) => {
       output.stdout += text;
     },
+    taken: async () => true,
     stderr: (text) => {
       output.stderr += text;
     },

@@ -35,7 +35,16 @@ export class WatchedTree implements Pick<ZooKeeper, 'state' | 'onState' | 'watch
 
   /** Answers those who watch a path: with the names of its children, or its data. */
   tell(path: string, told: Told): void {
-    const stat = { version: 0, childrenVersion: 0, createdZxid: 1n, modifiedZxid: 1n, createdAt: 0, owner: undefined, childCount: 0 };
+    const stat = {
+      version: 0,
+      childrenVersion: 0,
+      createdZxid: 1n,
+      modifiedZxid: 1n,
+      createdAt: 0,
+      modifiedAt: 0,
+      owner: undefined,
+      childCount: 0,
+    };
     const value = Buffer.isBuffer(told) ? ({ data: told, stat } satisfies Znode) : told;
     for (const watch of [...this.#watches]) if (watch.path === path) watch.listener(value as never);
   }

@@ -1,30 +1,40 @@
 import type { Clock } from '../../clock.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 
-/** Waits for something to change among the children of some znodes, or with the session. One use each; to be closed. */
+/** Waits for something to change among the children of some znodes, or in the data of one, or with the session. One use each; to be closed. */
 export class ChangeWatch {
   readonly #ends: (() => void)[] = [];
   readonly #armed: Promise<unknown>;
   readonly #changed: Promise<void>;
+  #hasChanged = false;
 
   constructor(
     zookeeper: ZooKeeper,
     private readonly clock: Clock,
     paths: readonly string[],
+    dataPath?: string,
   ) {
     let tell: () => void = () => undefined;
     this.#changed = new Promise((resolve) => {
-      tell = resolve;
+      tell = () => {
+        this.#hasChanged = true;
+        resolve();
+      };
     });
-    const watches = paths.map((path) => {
+    const fromSecond = () => {
       let told = false;
-      return zookeeper.watchChildren(path, () => {
+      return () => {
         if (told) tell();
         told = true;
-      });
-    });
+      };
+    };
+    const watches = paths.map((path) => zookeeper.watchChildren(path, fromSecond()));
+    if (dataPath !== undefined) watches.push(zookeeper.watchData(dataPath, fromSecond()));
     this.#armed = Promise.all(watches.map(({ first }) => first));
-    this.#ends.push(...watches.map((watch) => () => watch.close()), zookeeper.onState(tell));
+    this.#ends.push(
+      ...watches.map((watch) => () => watch.close()),
+      zookeeper.onState(() => tell()),
+    );
   }
 
   /**
@@ -43,6 +53,11 @@ export class ChangeWatch {
    */
   changed(limitMs: number, signal?: AbortSignal): Promise<void> {
     return this.#until(this.#changed, limitMs, signal);
+  }
+
+  /** Whether something has changed. */
+  get hasChanged(): boolean {
+    return this.#hasChanged;
   }
 
   /** Idempotent. */

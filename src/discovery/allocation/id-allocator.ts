@@ -3,12 +3,13 @@ import { AcquireTimeoutError } from '../../errors.js';
 import { CLUSTER_NODE_ID_OFFSET, groupOf } from '../../id/cluster-node-id.js';
 import type { LeaseListener } from '../../lease/lease.js';
 import { retry } from '../../lease/retry.js';
-import type { Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
+import type { MultiOperation, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { groupPath, NODES_PATH } from '../tree-paths.js';
 import { BoundSession } from './bound-session.js';
 import { ChangeWatch } from './change-watch.js';
 import { CLAIMS_PATH, ClaimQueue } from './claim-queue.js';
+import { type GateState, GroupGate } from './group-gate.js';
 import { type Claimer, claimData, claimPath, type IdTenure, isOurs, removeOurs, tenureData, tenureOf, widthFor } from './id-claim.js';
 import { lookAtGroups } from './id-groups.js';
 import { GROUP_SIZE, type TakenIds } from './taken-ids.js';
@@ -30,6 +31,8 @@ export interface IdAllocatorOptions {
 const RETRY_MS = { first: 100, most: 2_000 };
 /** How long to wait for a change, where no id is free, before another look all the same, in milliseconds. */
 const LONGEST_WAIT_MS = 30_000;
+/** The same where an id is free, and others do not make wide enough ids for it yet. */
+const GATE_WAIT_MS = 1_000;
 /** The least time between two looks where no id is free, in milliseconds. */
 const LEAST_PAUSE_MS = 100;
 /** How long a call may take that only tidies up what the end of the session removes as well, in milliseconds. */
@@ -40,6 +43,7 @@ export class IdAllocator {
   readonly #session: BoundSession;
   readonly #queue: ClaimQueue;
   readonly #claimer: Claimer;
+  readonly #gate: GroupGate;
   /** How many others were before us in the line, the last time. */
   #rank = 0;
   #watch: ChangeWatch | undefined;
@@ -53,6 +57,7 @@ export class IdAllocator {
     const nonce = options.random.hex(12);
     this.#session = new BoundSession(options.zookeeper, sessionId);
     this.#queue = new ClaimQueue(this.#session, nonce);
+    this.#gate = new GroupGate({ session: this.#session, clock: options.clock, timeoutMs });
     this.#claimer = { taskId: options.taskId, nonce, fields: options.fields };
   }
 
@@ -84,31 +89,39 @@ export class IdAllocator {
           continue;
         }
         if (!taken.knows(groupOf(free))) continue;
-        const tenure = await this.#claim(free, taken);
+        const gate = await this.#patiently((signal) => this.#gate.look(groupOf(free), { signal }));
+        if (!gate.open) {
+          await this.#waitForChance(taken, gate);
+          continue;
+        }
+        const tenure = await this.#claim(free, taken, gate);
         if (tenure !== undefined) return tenure;
         await this.#patiently((signal) => this.#queue.join({ signal }));
       }
     } catch (error) {
-      await this.#leaveQueue();
+      await this.#leave(() => this.#queue.leave({ timeoutMs: TIDY_PATIENCE_MS }));
       throw error;
     } finally {
       this.#watch?.close();
+      await this.#leave(() => this.#gate.leave({ timeoutMs: TIDY_PATIENCE_MS }));
     }
   }
 
   /** Undefined when somebody else was faster. */
-  async #claim(clusterNodeId: number, taken: TakenIds): Promise<IdTenure | undefined> {
+  async #claim(clusterNodeId: number, taken: TakenIds, gate: GateState & { open: true }): Promise<IdTenure | undefined> {
     const { clock } = this.options;
     await this.#enter(groupOf(clusterNodeId), taken);
     const sentAt = clock.monotonic();
-    const znode = await this.#create(clusterNodeId);
+    const znode = await this.#create(clusterNodeId, gate.mark);
     if (znode === undefined) return undefined;
     this.#queue.left();
     const { timeoutMs } = this;
-    const start = { session: this.#session, claimer: this.#claimer, clock, clusterNodeId, znode, sentAt, timeoutMs };
+    const idWidth = widthFor(clusterNodeId, taken.highestGroup);
+    const { floor } = gate;
+    const start = { session: this.#session, claimer: this.#claimer, clock, clusterNodeId, idWidth, floor, znode, sentAt, timeoutMs };
     try {
       const tenure = tenureOf({ ...start, answeredAt: clock.monotonic() });
-      if (await this.#publish(tenure, znode, widthFor(clusterNodeId, taken.highestGroup))) return tenure;
+      if (await this.#publish(tenure, znode)) return tenure;
       await this.#quietly(() => this.#giveUp(tenure.path));
       return undefined;
     } catch (error) {
@@ -118,29 +131,28 @@ export class IdAllocator {
     }
   }
 
-  /**
-   * Before an id of a group may be claimed: the group exists, so that everybody learns how wide ids are now. Whoever has to wait until
-   * all others use that width, waits here.
-   */
+  /** Before an id of a group may be claimed: the group exists, so that everybody learns how wide ids are now. */
   async #enter(group: number, taken: TakenIds): Promise<void> {
     if (taken.groups.has(group)) return;
     await this.#patiently((signal) => this.#session.ensurePath(groupPath(group), { signal }));
   }
 
   /** The znode that now is ours; undefined when somebody else was faster. An unknown outcome is read back (rule 5), so that no second id is claimed beside the first. */
-  async #create(clusterNodeId: number): Promise<Znode | undefined> {
+  async #create(clusterNodeId: number, mark: { path: string; version: number } | undefined): Promise<Znode | undefined> {
     const { signal } = this.options;
     const path = claimPath(clusterNodeId);
     const data = claimData(this.#claimer, clusterNodeId);
     const { ticket } = this.#queue;
     try {
-      if (ticket === undefined) await this.#session.create(path, data, 'ephemeral', { signal });
+      if (ticket === undefined && mark === undefined) await this.#session.create(path, data, 'ephemeral', { signal });
       else {
-        const claim = { type: 'create', path, data, mode: 'ephemeral' } as const;
-        await this.#session.multi([claim, { type: 'remove', path: ticket }], { signal });
+        const operations: MultiOperation[] = [{ type: 'create', path, data, mode: 'ephemeral' }];
+        if (ticket !== undefined) operations.push({ type: 'remove', path: ticket });
+        if (mark !== undefined) operations.push({ type: 'check', ...mark });
+        await this.#session.multi(operations, { signal });
       }
     } catch (error) {
-      if (isFault(error, 'node-exists', 'no-node')) return undefined;
+      if (isFault(error, 'node-exists', 'no-node', 'bad-version')) return undefined;
       if (!isFault(error, 'connection-loss', 'timeout')) throw error;
     }
     // Reads of a session come after its writes, so this tells for certain.
@@ -149,10 +161,10 @@ export class IdAllocator {
   }
 
   /** Writes the version into the znode. False when it was taken from us meanwhile. */
-  async #publish(tenure: IdTenure, claimed: Znode, idWidth: number): Promise<boolean> {
+  async #publish(tenure: IdTenure, claimed: Znode): Promise<boolean> {
     const { clock } = this.options;
     const { path, session, proof, claimer } = tenure;
-    const data = tenureData(tenure, idWidth);
+    const data = tenureData(tenure, tenure.idWidth);
     let known: Znode | undefined = claimed;
     return this.#patiently(async (signal) => {
       known ??= await session.read(path, { signal });
@@ -179,23 +191,25 @@ export class IdAllocator {
     if (znode?.stat.owner === this.#session.sessionId) await this.#session.remove(path, znode.stat.version, call);
   }
 
-  /** Waits until an id may have become free, or somebody before us in the line has left. */
-  async #waitForChance(taken: TakenIds): Promise<void> {
+  /** Waits until an id may have become free, or may be claimed, or somebody before us in the line has left. */
+  async #waitForChance(taken: TakenIds, gate?: GateState & { open: false }): Promise<void> {
     const { zookeeper, clock, random, emit, signal, until, maxGroups } = this.options;
     const now = clock.monotonic();
     if (now >= until) {
       const count = GROUP_SIZE * maxGroups - CLUSTER_NODE_ID_OFFSET;
-      throw new AcquireTimeoutError(`${zookeeper.description}: none of the ${count} node ids became free in time`);
+      const why = gate === undefined ? `none of the ${count} node ids became free in time` : `no node id could be had in time: ${gate.why}`;
+      throw new AcquireTimeoutError(`${zookeeper.description}: ${why}`);
     }
-    const sleepMs = Math.min(LONGEST_WAIT_MS * (1 - random.next() / 4), until - now);
+    const sleepMs = Math.min((gate ? GATE_WAIT_MS : LONGEST_WAIT_MS) * (1 - random.next() / 4), until - now);
     if (this.#watch === undefined) {
       // The first time, look once more with an eye on the groups: what changed before the watch began would go unnoticed.
       const queue = this.#queue.ticket === undefined ? [] : [CLAIMS_PATH];
-      this.#watch = new ChangeWatch(zookeeper, clock, [NODES_PATH, ...queue, ...[...taken.groups].map(groupPath)]);
+      this.#watch = new ChangeWatch(zookeeper, clock, [NODES_PATH, ...queue, ...[...taken.groups].map(groupPath)], gate?.path);
       return this.#watch.armed(sleepMs, signal);
     }
-    emit({ type: 'waiting', sleepMs });
+    emit({ type: 'waiting', sleepMs, ...(gate && { why: gate.why }) });
     await this.#watch.changed(sleepMs, signal);
+    if (!this.#watch.hasChanged) return;
     this.#watch.close();
     this.#watch = undefined;
     // In a busy fleet something changes all the time.
@@ -217,10 +231,8 @@ export class IdAllocator {
     });
   }
 
-  async #leaveQueue(): Promise<void> {
-    const { zookeeper } = this.options;
-    if (zookeeper.state.status !== 'connected') return;
-    await this.#quietly(() => this.#queue.leave({ timeoutMs: TIDY_PATIENCE_MS }));
+  async #leave(act: () => Promise<unknown>): Promise<void> {
+    if (this.options.zookeeper.state.status === 'connected') await this.#quietly(act);
   }
 
   /** What is only tidiness: the end of the session sees to it as well. */

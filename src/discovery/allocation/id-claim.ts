@@ -23,6 +23,10 @@ export interface IdTenure {
   readonly path: string;
   /** The transaction that made the znode, as the fencing token. */
   readonly version: number;
+  /** How many bits of a unique id a node id takes, as the znode tells the others. */
+  readonly idWidth: number;
+  /** The last millisecond, by the leader's clock, that others may have made ids in with fewer bits than this id needs; 0 for none. */
+  readonly floor: number;
   readonly claimer: Claimer;
   readonly session: BoundSession;
   /** Until when the session lives. */
@@ -84,6 +88,8 @@ export interface TenureStart {
   readonly claimer: Claimer;
   readonly clock: Clock;
   readonly clusterNodeId: number;
+  readonly idWidth: number;
+  readonly floor: number;
   readonly znode: Znode;
   /** When the claim was sent, and when it was found to stand. */
   readonly sentAt: number;
@@ -92,11 +98,12 @@ export interface TenureStart {
 }
 
 /** @throws {ZooKeeperError} as {@link versionOf} */
-export function tenureOf({ session, claimer, clusterNodeId, znode, sentAt, answeredAt, timeoutMs }: TenureStart): IdTenure {
+export function tenureOf({ clusterNodeId, znode, sentAt, answeredAt, timeoutMs, ...start }: TenureStart): IdTenure {
+  const { session, claimer, idWidth, floor } = start;
   const path = claimPath(clusterNodeId);
   const proof = new SessionProof(timeoutMs);
   proof.answered(sentAt, answeredAt);
-  return { nodeId: nodeIdOf(clusterNodeId), path, version: versionOf(path, znode), claimer, session, proof };
+  return { nodeId: nodeIdOf(clusterNodeId), path, version: versionOf(path, znode), idWidth, floor, claimer, session, proof };
 }
 
 /** The least width with which all ids of the groups up to this one, and this id, can be told apart. */

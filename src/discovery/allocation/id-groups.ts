@@ -9,6 +9,11 @@ export const GROW_AT_INDEX = 0xcf;
 /** The last group, where it is empty, is removed when the highest index of the one before is below this. */
 export const SHRINK_BELOW_INDEX = 0x9f;
 
+/** The lowest of the groups whose ids take as many bits: whoever keeps narrower ids away from it keeps them away from all of them. */
+export function gateOf(group: number): number {
+  return group === 0 ? 0 : 2 ** (31 - Math.clz32(group));
+}
+
 /**
  * Looks at the groups in ascending order, at as few as need be.
  *
@@ -47,7 +52,8 @@ export async function tendGroups(session: BoundSession, maxGroups: number, call?
   }
 }
 
-async function groupsOf(session: BoundSession, call?: BoundCall): Promise<number[]> {
+/** The groups whose znodes exist. */
+export async function groupsOf(session: BoundSession, call?: BoundCall): Promise<number[]> {
   const names = (await session.children(NODES_PATH, call)) ?? [];
   return names.map(parseHexPair).filter((group) => group !== undefined);
 }

@@ -1,166 +1,16 @@
 import { describe, expect, it } from 'vitest';
+import { type Fault, fails, pathOf, ScriptedZooKeeper, SESSION_MS } from '../../../test/support/scripted-zookeeper.js';
 import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import type { LeaseEvent } from '../../lease/lease.js';
 import type { SessionState } from '../../zookeeper/session-state.js';
-import type { CallOptions, MultiOperation, Watch, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
-import { ZooKeeperError, type ZooKeeperFault } from '../../zookeeper/zookeeper-error.js';
-import { groupPath, hexPair } from '../tree-paths.js';
 import { acquireFromZooKeeper } from './acquire-from-zookeeper.js';
 
 // The deadline, and the calls of unknown outcome, in virtual time. What servers really do is tested on real ones.
 
-const T = 12_000;
+const T = SESSION_MS;
 const PATH = '/discovery/nodes/00/08';
-
-/** What a call is, and how to have it carried out; throws what the call is to fail with. */
-type Fault = (operation: string, path: string, apply: () => void) => Promise<void>;
-
-const fails = (fault: ZooKeeperFault, outcome: 'unknown' | 'not-applied') => new ZooKeeperError(fault, { fault, outcome });
-
-const pathOf = (clusterNodeId: number) => `${groupPath(clusterNodeId >> 8)}/${hexPair(clusterNodeId & 0xff)}`;
-
-/** A tree in memory, and a network whose behaviour can be set. */
-class ScriptedZooKeeper implements ZooKeeper {
-  readonly description = 'scripted';
-  readonly znodes = new Map<string, Znode>();
-  readonly calls: string[] = [];
-  readonly listeners = new Set<(state: SessionState) => void>();
-  readonly watches = new Map<Watch, () => void>();
-  fault: Fault | undefined;
-  state: SessionState = { status: 'connected', sessionId: 'a', timeoutMs: T, server: 'x:1' };
-  zxid = 100n;
-  #sequence = 1;
-
-  constructor(private readonly clock: VirtualClock) {}
-
-  become(state: SessionState): void {
-    this.state = state;
-    for (const listener of [...this.listeners]) listener(state);
-  }
-
-  put(path: string, data: string, owner: string | undefined): void {
-    this.zxid += 1n;
-    const createdZxid = this.zxid;
-    const stat = { version: 0, childrenVersion: 0, createdZxid, modifiedZxid: createdZxid, createdAt: 0, owner, childCount: 0 };
-    this.znodes.set(path, { data: Buffer.from(data), stat });
-  }
-
-  tell(): void {
-    for (const tell of [...this.watches.values()]) tell();
-  }
-
-  onState(listener: (state: SessionState) => void): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
-  }
-
-  async whenConnected(): Promise<SessionState & { status: 'connected' }> {
-    if (this.state.status !== 'connected') throw fails('timeout', 'not-applied');
-    return this.state;
-  }
-
-  create(path: string, data: string, mode: string, call: CallOptions = {}): Promise<string> {
-    return this.#call('create', path, call, () => this.#create(path, data, mode, call));
-  }
-
-  createWithParents(path: string, data: string, mode: string, call: CallOptions = {}): Promise<string> {
-    return this.create(path, data, mode, call);
-  }
-
-  ensurePath(path: string, call: CallOptions = {}): Promise<void> {
-    return this.#call('ensurePath', path, call, () => {
-      for (let end = path.indexOf('/', 1); end !== -1; end = path.indexOf('/', end + 1)) this.put(path.slice(0, end), '', undefined);
-      this.put(path, '', undefined);
-    });
-  }
-
-  read(path: string, call: CallOptions = {}): Promise<Znode | undefined> {
-    return this.#call('read', path, call, () => this.znodes.get(path));
-  }
-
-  children(path: string, call: CallOptions = {}): Promise<readonly string[] | undefined> {
-    return this.#call('children', path, call, () => this.#children(path));
-  }
-
-  setData(path: string, data: string, version = -1, call: CallOptions = {}): Promise<Znode['stat']> {
-    return this.#call('setData', path, call, () => {
-      const znode = this.znodes.get(path);
-      if (znode === undefined) throw fails('no-node', 'not-applied');
-      if (version !== -1 && version !== znode.stat.version) throw fails('bad-version', 'not-applied');
-      const stat = { ...znode.stat, version: znode.stat.version + 1 };
-      this.znodes.set(path, { data: Buffer.from(data), stat });
-      return stat;
-    });
-  }
-
-  remove(path: string, _version?: number, call: CallOptions = {}): Promise<boolean> {
-    return this.#call('remove', path, call, () => this.znodes.delete(path));
-  }
-
-  multi(operations: readonly MultiOperation[], call: CallOptions = {}): Promise<void> {
-    return this.#call('multi', operations[0]?.path ?? '', call, () => {
-      for (const operation of operations) {
-        if (operation.type === 'create') this.#create(operation.path, operation.data, operation.mode, call);
-        else if (!this.znodes.has(operation.path)) throw fails('no-node', 'not-applied');
-        else if (operation.type === 'remove') this.znodes.delete(operation.path);
-      }
-    });
-  }
-
-  watchChildren(path: string, listener: (children: readonly string[] | undefined) => void): Watch {
-    return this.#watch(() => listener(this.#children(path)));
-  }
-
-  watchData(path: string, listener: (znode: Znode | undefined) => void): Watch {
-    return this.#watch(() => listener(this.znodes.get(path)));
-  }
-
-  async close(): Promise<void> {
-    this.become({ status: 'closed' });
-  }
-
-  #watch(tell: () => void): Watch {
-    const watch = { first: Promise.resolve(), close: () => void this.watches.delete(watch) };
-    this.watches.set(watch, tell);
-    return watch;
-  }
-
-  #create(path: string, data: string, mode: string, { sessionId }: CallOptions): string {
-    const full = mode === 'ephemeral-sequential' ? `${path}${String(this.#sequence++).padStart(10, '0')}` : path;
-    if (this.znodes.has(full)) throw fails('node-exists', 'not-applied');
-    this.put(full, data, sessionId);
-    return full;
-  }
-
-  #children(path: string): string[] {
-    const below = `${path}/`;
-    return [...this.znodes.keys()]
-      .filter((key) => key.startsWith(below) && !key.slice(below.length).includes('/'))
-      .map((key) => key.slice(below.length));
-  }
-
-  async #call<T>(operation: string, path: string, { timeoutMs = 5_000, sessionId, signal }: CallOptions, act: () => T): Promise<T> {
-    this.calls.push(`${operation} ${path}`);
-    if (!('sessionId' in this.state) || this.state.sessionId !== sessionId) throw fails('session-expired', 'not-applied');
-    let result: { readonly value: T } | undefined;
-    const apply = () => {
-      result ??= { value: act() };
-    };
-    const over = new AbortController();
-    const onAbort = () => over.abort(fails('aborted', 'unknown'));
-    signal?.addEventListener('abort', onAbort, { once: true });
-    const late = this.clock.sleep(timeoutMs, over.signal).then(() => Promise.reject(fails('timeout', 'unknown')));
-    try {
-      await Promise.race([this.fault?.(operation, path, apply), late]);
-      apply();
-      return (result as unknown as { value: T }).value;
-    } finally {
-      signal?.removeEventListener('abort', onAbort);
-      late.catch(() => undefined);
-      over.abort();
-    }
-  }
-}
+/** Somebody else's claim, who makes ids of any width. */
+const ADOPTED = '{"idWidth":16}';
 
 async function hold(own: object = {}, prepare?: (zookeeper: ScriptedZooKeeper, clock: VirtualClock) => void) {
   const clock = new VirtualClock();
@@ -403,16 +253,17 @@ describe('claiming an id', () => {
 
   it('looks at a further group too, where those before it in the line may take all that is free in the first', async () => {
     const { pending, zookeeper, clock } = await hold({}, (script) => {
-      for (let index = 8; index < 255; index += 1) script.put(pathOf(index), '{}', 'b');
-      for (const index of [0x100, 0x101]) script.put(pathOf(index), '{}', 'b');
+      for (let index = 8; index < 255; index += 1) script.put(pathOf(index), ADOPTED, 'b');
+      for (const index of [0x100, 0x101]) script.put(pathOf(index), ADOPTED, 'b');
       script.put('/discovery/nodes/00', '', undefined);
       script.put('/discovery/nodes/01', '', undefined);
       script.put('/discovery/claims/somebody-0000000000', '', 'b');
       let raced = false;
-      script.fault = async (operation) => {
+      script.fault = async (operation, path) => {
         // One is faster, and the other one who stands in line is about to take what is left of the first group.
-        if (operation === 'create' && !raced) script.znodes.delete(pathOf(254)) && script.put(pathOf(255), '{}', 'b');
-        raced ||= operation === 'create';
+        if (operation !== 'create' || !path.startsWith('/discovery/nodes/')) return;
+        if (!raced) script.znodes.delete(pathOf(254)) && script.put(pathOf(255), ADOPTED, 'b');
+        raced = true;
       };
     });
     await clock.advance(1_000);

@@ -1,15 +1,15 @@
 import type { Clock, RandomSource } from '../../clock.js';
 import { explain } from '../../errors.js';
-import { type Lease, type LeaseListener, LeaseLostError, type LossReason } from '../../lease/lease.js';
+import { type Lease, type LeaseListener, LeaseLostError, LeaseReleasedError, type LossReason } from '../../lease/lease.js';
 import { type LeaseTiming, leaseTiming } from '../../lease/lease-timing.js';
 import { retry } from '../../lease/retry.js';
 import { sleepUntil } from '../../lease/sleep-until.js';
 import type { SessionState } from '../../zookeeper/session-state.js';
-import type { Watch, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
+import type { MultiOperation, Watch, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
-import { type IdWidth, watchIdWidth } from '../id-width.js';
 import type { BoundCall } from './bound-session.js';
 import { type IdTenure, isOurs, removeOurs, tenureData } from './id-claim.js';
+import { SessionTime } from './session-time.js';
 
 export interface SessionLeaseOptions {
   readonly zookeeper: ZooKeeper;
@@ -35,6 +35,7 @@ export class SessionLease implements Lease {
   readonly id: number;
   readonly version: number;
   readonly taskId: string;
+  readonly tenureTime: SessionTime;
 
   /** True when a first attempt of the present heartbeat has failed. */
   #retrying = false;
@@ -43,7 +44,6 @@ export class SessionLease implements Lease {
   readonly #lost = new AbortController();
   /** Aborts when the tenure ends in either way; ends the loop and whatever runs for this lease. */
   readonly #ending = new AbortController();
-  readonly #width: IdWidth;
   readonly #znode: Watch;
   readonly #forgetSession: () => void;
   readonly #loop: Promise<void>;
@@ -57,8 +57,15 @@ export class SessionLease implements Lease {
     this.id = tenure.nodeId;
     this.version = tenure.version;
     this.taskId = tenure.claimer.taskId;
-    this.#width = watchIdWidth(zookeeper, tenure.nodeId);
-    this.#width.onChange(() => this.addChore(() => this.#tellWidth()));
+    this.tenureTime = new SessionTime({
+      ...options,
+      tenure,
+      signal: this.#ending.signal,
+      call: () => this.#call(),
+      confirm: () => this.#confirm(),
+      check: () => this.#check(),
+      onAdopted: () => this.addChore(() => this.#tellWidth()),
+    });
     this.#znode = zookeeper.watchData(tenure.path, (znode) => void this.#stillOurs(znode));
     this.#forgetSession = zookeeper.onState((state) => this.#onSession(state));
     if (zookeeper.state.status === 'connected') tenure.proof.limit(zookeeper.state.timeoutMs);
@@ -154,11 +161,13 @@ export class SessionLease implements Lease {
     const { session, path, proof } = this.tenure;
     const sentAt = clock.monotonic();
     try {
-      // A server that stands still is left for another while there is time for it: the client alone would take longer than the id lasts.
-      await session.multi([{ type: 'check', path }], { ...this.#call(), reconnectOnTimeout: true });
+      await this.#prove();
+      // Before the look at the claim, never after it: see there.
+      const stamp = this.tenureTime.look(this.#call());
       const znode = await session.read(path, { ...this.#call(), reconnectOnTimeout: true });
       if (!this.#stillOurs(znode)) return;
       proof.answered(sentAt, clock.monotonic());
+      await this.tenureTime.settle(await stamp, this.#call());
       await this.#correct(znode);
     } catch (error) {
       if (isFault(error, 'no-node')) this.#loseTo('its znode has been deleted');
@@ -166,6 +175,38 @@ export class SessionLease implements Lease {
       else if (isFault(error, 'closed')) this.#loseTo('its session has been closed', error);
       else throw error;
     }
+  }
+
+  /** The transaction that proves the session, the stamp of the unique ids with it where there is one. */
+  async #prove(): Promise<void> {
+    const { session, path } = this.tenure;
+    const check = { type: 'check', path } as const;
+    // A server that stands still is left for another while there is time for it: the client alone would take longer than the id lasts.
+    const call = () => ({ ...this.#call(), reconnectOnTimeout: true });
+    const stamp = this.tenureTime.next();
+    if (stamp !== undefined) {
+      try {
+        return await session.multi([check, stamp], call());
+      } catch (error) {
+        this.tenureTime.failed(error);
+        if (!(error instanceof ZooKeeperError) || error.outcome === 'unknown' || error.transient) throw error;
+      }
+    }
+    // The id does not depend on the stamp: what is wrong with that, the look at it tells.
+    await session.multi([check], call());
+  }
+
+  /** Looks whether the id is still ours, and throws when it is not. */
+  async #confirm(): Promise<void> {
+    const znode = await this.tenure.session.read(this.tenure.path, this.#call());
+    this.#stillOurs(znode);
+    this.#check();
+  }
+
+  #check(): void {
+    if (this.#state === 'held' && this.options.clock.monotonic() >= this.deadline) this.#giveUp('noticed when an id was asked for');
+    if (this.#state === 'lost') throw this.#lost.signal.reason;
+    if (this.#state === 'released') throw new LeaseReleasedError(this.id, this.version);
   }
 
   /** Whether this znode proves that the id is ours; if not, it is lost. */
@@ -180,7 +221,7 @@ export class SessionLease implements Lease {
   /** Brings the znode's data up to date. Where that fails, the next heartbeat does it. */
   async #correct(znode: Znode): Promise<void> {
     const { session, path } = this.tenure;
-    const data = tenureData(this.tenure, this.#width.value);
+    const data = tenureData(this.tenure, this.tenureTime.adoptedWidth);
     if (znode.data.toString('utf8') === data) return;
     try {
       await session.setData(path, data, znode.stat.version, this.#call());
@@ -189,7 +230,7 @@ export class SessionLease implements Lease {
     }
   }
 
-  /** The groups ask for wider ids, and this node makes them from now on: the others may wait for that. */
+  /** This node makes wider ids from now on: the others may wait for that. */
   async #tellWidth(): Promise<void> {
     const { session, path } = this.tenure;
     try {
@@ -233,7 +274,7 @@ export class SessionLease implements Lease {
 
   #end(reason: Error): void {
     this.#ending.abort(reason);
-    this.#width.close();
+    this.tenureTime.close();
     this.#znode.close();
     this.#forgetSession();
   }
@@ -253,11 +294,10 @@ export class SessionLease implements Lease {
 
   async #remove(): Promise<void> {
     const { clock, random, emit } = this.options;
-    const { session, path, claimer } = this.tenure;
     const timing = this.#timing;
     const call = { timeoutMs: timing.requestTimeoutMs * 2 };
     try {
-      await retry(() => removeOurs(session, path, claimer.nonce, call), {
+      await retry(() => this.#removeOnce(call), {
         clock,
         random,
         // Past the deadline the session may be gone by itself.
@@ -272,5 +312,21 @@ export class SessionLease implements Lease {
     }
     emit({ type: 'released' });
     await this.options.onReleased?.();
+  }
+
+  /** In one transaction with the stamp where there is one: the next tenure then need not keep away from what this one has not used. */
+  async #removeOnce(call: BoundCall): Promise<void> {
+    const { session, path, claimer } = this.tenure;
+    const stamp = await this.tenureTime.last(call);
+    const znode = stamp && (await session.read(path, call));
+    if (znode !== undefined && isOurs(znode, session.sessionId, claimer.nonce)) {
+      try {
+        return await session.multi([{ type: 'remove', path, version: znode.stat.version }, stamp as MultiOperation], call);
+      } catch (error) {
+        this.tenureTime.failed(error);
+        if (!(error instanceof ZooKeeperError) || error.outcome === 'unknown') throw error;
+      }
+    }
+    await removeOurs(session, path, claimer.nonce, call);
   }
 }

@@ -1,0 +1,201 @@
+import { describe, expect, it } from 'vitest';
+import { LEADER_EPOCH, pathOf, ScriptedZooKeeper, SESSION_MS } from '../../../test/support/scripted-zookeeper.js';
+import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
+import type { Lease, LeaseEvent } from '../../lease/lease.js';
+import { acquireFromZooKeeper } from './acquire-from-zookeeper.js';
+import { gateOf } from './id-groups.js';
+
+// When ids of a group may be claimed that take more bits than those of the groups below, in virtual time.
+
+const GATE = '/discovery/nodes/01';
+const NARROW = '{"taskId":"narrow","idWidth":8}';
+const WIDE = '{"taskId":"wide","idWidth":9}';
+
+/** A tree whose group 00 is full, of znodes with this data. */
+function crowded(data: string) {
+  const clock = new VirtualClock();
+  const zookeeper = new ScriptedZooKeeper(clock);
+  zookeeper.put('/discovery/nodes/00', '', undefined);
+  for (let id = 8; id < 256; id += 1) zookeeper.put(pathOf(id), data, 'other');
+  return { clock, zookeeper };
+}
+
+let seed = 0;
+
+function claim(clock: VirtualClock, zookeeper: ScriptedZooKeeper, own: object = {}) {
+  const events: LeaseEvent[] = [];
+  seed += 1;
+  const options = {
+    zookeeper,
+    clock,
+    random: seededRandom(seed),
+    taskId: 'task',
+    onEvent: (event: LeaseEvent) => events.push(event),
+    ...own,
+  };
+  const result: { lease?: Lease; error?: unknown } = {};
+  acquireFromZooKeeper(options).then(
+    (lease) => {
+      result.lease = lease;
+    },
+    (error: unknown) => {
+      result.error = error;
+    },
+  );
+  const whys = () => events.flatMap((event) => (event.type === 'waiting' ? [event.why] : []));
+  return { result, events, whys };
+}
+
+const markIn = ({ znodes }: ScriptedZooKeeper) => String(znodes.get(GATE)?.data);
+const looksAt = ({ calls }: ScriptedZooKeeper, path: RegExp) => calls.filter((call) => path.test(call)).length;
+
+describe('an id of a wider group', () => {
+  it.each<[string, string]>([
+    ['makes narrow ids', NARROW],
+    ['says nothing of a width', '{"taskId":"foreign"}'],
+    ['says nothing that can be read', 'garbage'],
+    ['says nonsense', '{"idWidth":99}'],
+    ['was evicted before it made wide ids', '{"taskId":"narrow","idWidth":8,"evictedAt":1}'],
+  ])('may not be claimed while one node below %s, and may as soon as that one does, or is gone', async (_, data) => {
+    for (const end of ['adopts', 'goes'] as const) {
+      const { clock, zookeeper } = crowded(WIDE);
+      zookeeper.overwrite(pathOf(100), data);
+      const { result, whys } = claim(clock, zookeeper, { maxGroups: 2 });
+      await clock.advance(20_000);
+      expect(result).toEqual({});
+      expect(new Set(whys())).toEqual(new Set(['others do not use 9 bits for a node id yet: node id 92']));
+      if (end === 'adopts') zookeeper.overwrite(pathOf(100), WIDE);
+      // Another task takes its place at once, so that nothing is free below.
+      else zookeeper.put(pathOf(100), WIDE, 'next');
+      await clock.advance(2_000);
+      expect(result.lease?.id).toBe(248);
+      expect(JSON.parse(markIn(zookeeper))).toEqual({ idWidth: 9, floor: 0 });
+    }
+  });
+
+  it('is stamped after all that narrow nodes below may have stamped, the gone ones too', async () => {
+    const { clock, zookeeper } = crowded(WIDE);
+    const stamp = (id: string, data: string) => zookeeper.put(`/discovery/stamps/00/${id}`, data, undefined);
+    stamp('08', `{"timestamp":${LEADER_EPOCH + 5_000}}`);
+    stamp('09', `{"timestamp":${LEADER_EPOCH + 9_000}}`);
+    stamp('0A', `{"timestamp":${LEADER_EPOCH + 90_000},"stampedUntil":${LEADER_EPOCH}}`);
+    const { result } = claim(clock, zookeeper);
+    await clock.advance(2_000);
+    const time = result.lease?.tenureTime;
+    await time?.prepare();
+    expect(time?.after).toBe(LEADER_EPOCH + 8_999);
+    expect(time?.before()).toBeGreaterThan(LEADER_EPOCH + 8_999);
+    expect(time?.idWidth).toBe(9);
+  });
+
+  it('waits, where a stamp below cannot be read, for as long as its writer could have been ahead', async () => {
+    const { clock, zookeeper } = crowded(WIDE);
+    zookeeper.put('/discovery/stamps/00/08', 'garbage', undefined);
+    const { result } = claim(clock, zookeeper);
+    await clock.advance(2_000);
+    await result.lease?.tenureTime?.prepare();
+    expect(result.lease?.tenureTime?.after).toBe(LEADER_EPOCH + SESSION_MS);
+  });
+
+  it('begins after the floor also where its own node id was stamped long ago', async () => {
+    const { clock, zookeeper } = crowded(WIDE);
+    zookeeper.put('/discovery/stamps/01/00', '{"timestamp":5,"stampedUntil":4}', undefined);
+    zookeeper.put('/discovery/stamps/00/08', `{"timestamp":${LEADER_EPOCH + 1}}`, undefined);
+    const { result } = claim(clock, zookeeper);
+    await clock.advance(2_000);
+    await result.lease?.tenureTime?.prepare();
+    expect(result.lease?.tenureTime?.after).toBe(LEADER_EPOCH);
+  });
+
+  it('leaves word of the width that outlasts the group, before it is looked whether all others use it', async () => {
+    const { clock, zookeeper } = crowded(NARROW);
+    claim(clock, zookeeper);
+    await clock.advance(2_000);
+    expect(JSON.parse(String(zookeeper.znodes.get('/discovery/stamps')?.data))).toEqual({ idWidth: 9 });
+    const list = zookeeper.calls.lastIndexOf('children /discovery/nodes/00', zookeeper.calls.indexOf(`read ${pathOf(8)}`));
+    const write = zookeeper.calls.findIndex((call) => /^(create|setData) .discovery.stamps$/.test(call));
+    expect(write).toBeGreaterThan(0);
+    expect(write).toBeLessThan(list);
+  });
+
+  it('is not claimed where the group was made anew since it was looked at: that has to be done again', async () => {
+    const { clock, zookeeper } = crowded(WIDE);
+    let remade = false;
+    zookeeper.fault = async (operation, path) => {
+      if (remade || !/^(create|multi)$/.test(operation) || !path.startsWith(`${GATE}/`)) return;
+      remade = true;
+      zookeeper.put(GATE, '', undefined);
+      zookeeper.overwrite(pathOf(100), NARROW);
+    };
+    const { result, whys } = claim(clock, zookeeper);
+    await clock.advance(5_000);
+    expect([remade, result, whys().at(-1)]).toEqual([true, {}, 'others do not use 9 bits for a node id yet: node id 92']);
+  });
+
+  it('is not waited for when one below becomes free', async () => {
+    const { clock, zookeeper } = crowded(NARROW);
+    const { result } = claim(clock, zookeeper);
+    await clock.advance(5_000);
+    zookeeper.znodes.delete(pathOf(200));
+    await clock.advance(1_100);
+    expect(result.lease?.id).toBe(192);
+    // Nobody is kept from looking for as long as that one lives.
+    expect([...zookeeper.znodes.keys()].filter((path) => path.includes('gate'))).toEqual([]);
+  });
+
+  it('is given up in time, and the error says who is waited for', async () => {
+    const { clock, zookeeper } = crowded(NARROW);
+    const { result } = claim(clock, zookeeper, { acquireTimeoutMs: 5_000 });
+    await clock.advance(5_000);
+    expect(result.error).toMatchObject({
+      code: 'ACQUIRE_TIMEOUT',
+      message: expect.stringContaining('others do not use 9 bits for a node id yet: node id 0, node id 1, node id 2 and 245 more'),
+    });
+    expect([clock.sleepers, zookeeper.watches.size]).toEqual([0, 0]);
+  });
+});
+
+describe('what it costs', () => {
+  it('is one read for whoever comes after the first, and nothing in the first group', async () => {
+    const { clock, zookeeper } = crowded(WIDE);
+    claim(clock, zookeeper);
+    await clock.advance(2_000);
+    const second = new ScriptedZooKeeper(clock, zookeeper);
+    const { result } = claim(clock, second);
+    await clock.advance(0);
+    expect(result.lease?.id).toBe(249);
+    expect([looksAt(second, /read .*nodes\/01$/), looksAt(second, /nodes\/00\/|stamps/)]).toEqual([1, 0]);
+    zookeeper.znodes.delete(pathOf(8));
+    const third = new ScriptedZooKeeper(clock, second);
+    claim(clock, third);
+    await clock.advance(0);
+    expect(looksAt(third, /nodes\/01|stamps/)).toBe(0);
+  });
+
+  it('is a few requests a second while one node below is waited for, not one for each node', async () => {
+    const { clock, zookeeper } = crowded(WIDE);
+    zookeeper.overwrite(pathOf(255), NARROW);
+    claim(clock, zookeeper);
+    await clock.advance(5_000);
+    const before = zookeeper.calls.length;
+    await clock.advance(60_000);
+    expect(zookeeper.calls.length - before).toBeLessThan(60 * 8);
+  });
+
+  it('is borne by one task at a time, and by another one when that does not get on', async () => {
+    const { clock, zookeeper } = crowded(NARROW);
+    zookeeper.put('/discovery/stamps', '', undefined);
+    zookeeper.put('/discovery/stamps/gate-01', '', 'other');
+    const { result, whys } = claim(clock, zookeeper);
+    await clock.advance(8_000);
+    expect(looksAt(zookeeper, /read .*nodes\/00\//)).toBe(0);
+    expect(whys().at(-1)).toBe('another task looks whether all others use 9 bits for a node id');
+    for (let id = 8; id < 256; id += 1) zookeeper.overwrite(pathOf(id), WIDE);
+    await clock.advance(5_000);
+    expect(result.lease?.id).toBe(248);
+  });
+});
+
+it('stands before the lowest group of each width', () => {
+  expect([0, 1, 2, 3, 4, 7, 8, 127, 128, 255].map(gateOf)).toEqual([0, 1, 2, 2, 4, 4, 8, 64, 128, 128]);
+});

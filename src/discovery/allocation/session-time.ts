@@ -1,0 +1,203 @@
+import type { Clock, RandomSource } from '../../clock.js';
+import { eitherSignal } from '../../either-signal.js';
+import { widthOfGroup } from '../../id/cluster-node-id.js';
+import type { LeaseListener } from '../../lease/lease.js';
+import { retry } from '../../lease/retry.js';
+import type { TenureTime } from '../../lease/tenure-time.js';
+import { abortable } from '../../store/abortable.js';
+import type { MultiOperation, ZooKeeper } from '../../zookeeper/zookeeper.js';
+import { isFault } from '../../zookeeper/zookeeper-error.js';
+import { type IdWidth, watchIdWidth } from '../id-width.js';
+import type { BoundCall } from './bound-session.js';
+import type { IdTenure } from './id-claim.js';
+import { groupsOf } from './id-groups.js';
+import { type SeenStamp, TenureStamp } from './tenure-stamp.js';
+import { readWidest } from './widest-ids.js';
+
+export interface SessionTimeOptions {
+  readonly zookeeper: ZooKeeper;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly emit: LeaseListener;
+  readonly tenure: IdTenure;
+  /** Aborts when the tenure ends in either way. */
+  readonly signal: AbortSignal;
+  /** How a call of the tenure is made, as of now. */
+  readonly call: () => BoundCall;
+  /** Looks whether the claim still stands. Throws when the tenure has ended. */
+  readonly confirm: () => Promise<void>;
+  /** Throws when the tenure has ended. */
+  readonly check: () => void;
+  /** All listeners use a wider width: the others may be told. */
+  readonly onAdopted: () => void;
+}
+
+/** First and longest pause while ZooKeeper is away, in milliseconds. */
+const RETRY_MS = { first: 50, most: 2_000 };
+/** After these an attempt may succeed, or the tenure ends. */
+const PASSING = ['connection-loss', 'timeout', 'session-expired', 'closed', 'bad-version', 'no-node', 'node-exists'] as const;
+
+/**
+ * A tenure's share of time, where the node id comes from ZooKeeper alone (DESIGN 6). The bounds are those of its {@link TenureStamp}, which
+ * every heartbeat moves on once {@link prepare} has been called; before that nothing is written, and no time is asked for.
+ */
+export class SessionTime implements TenureTime {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly #stamp: TenureStamp;
+  readonly #watch: IdWidth;
+  #idWidth: number;
+  #adoptedWidth: number;
+  #isPrepared = false;
+  #preparing: Promise<void> | undefined;
+  readonly #listeners = new Set<(idWidth: number) => void | Promise<void>>();
+
+  constructor(private readonly options: SessionTimeOptions) {
+    const { tenure, zookeeper } = options;
+    this.clock = options.clock;
+    this.signal = options.signal;
+    this.#stamp = new TenureStamp(options);
+    // What the others have been told is never taken back.
+    this.#idWidth = tenure.idWidth;
+    this.#adoptedWidth = tenure.idWidth;
+    this.#watch = watchIdWidth(zookeeper, tenure.nodeId);
+    this.#watch.onChange((idWidth) => this.#widen(idWidth));
+  }
+
+  get idWidth(): number {
+    return this.#idWidth;
+  }
+
+  /** The width that nobody in this tenure makes narrower ids than any more: what the znode is to tell the others. */
+  get adoptedWidth(): number {
+    return this.#adoptedWidth;
+  }
+
+  get after(): number {
+    return this.#stamp.after;
+  }
+
+  before(): number {
+    return this.#stamp.before;
+  }
+
+  now(): number {
+    return this.#stamp.now;
+  }
+
+  stamp(untilMs: number): void {
+    this.#stamp.reserve(untilMs);
+  }
+
+  check(): void {
+    this.options.check();
+  }
+
+  onWidth(listener: (idWidth: number) => void | Promise<void>): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  async prepare(signal?: AbortSignal): Promise<void> {
+    signal?.throwIfAborted();
+    this.check();
+    if (this.#isPrepared) return;
+    const ended = eitherSignal(this.signal, signal);
+    try {
+      this.#preparing ??= this.#prepare().finally(() => {
+        this.#preparing = undefined;
+      });
+      await abortable(this.#preparing, ended.signal);
+    } catch (error) {
+      signal?.throwIfAborted();
+      this.check();
+      throw error;
+    } finally {
+      ended.release();
+    }
+  }
+
+  /** What a heartbeat does to the stamp, in one transaction with the proof. Nothing before {@link prepare}. */
+  next(): MultiOperation | undefined {
+    return this.#isPrepared ? this.#stamp.next() : undefined;
+  }
+
+  /** The heartbeat with the stamp was not carried out, or nobody knows whether it was. */
+  failed(error: unknown): void {
+    this.#stamp.forget();
+    // What else is wrong with it the next look tells.
+    if (!isFault(error, 'aborted', ...PASSING)) this.#stamp.report(error);
+  }
+
+  /** Looks at the stamp after a heartbeat. Never rejects. */
+  async look(call: BoundCall): Promise<SeenStamp> {
+    if (!this.#isPrepared) return undefined;
+    return this.#stamp.look(call).catch(() => undefined);
+  }
+
+  /** The claim was seen to stand, by a read that was sent after that {@link look}. Never rejects. */
+  async settle(seen: SeenStamp, call: BoundCall): Promise<void> {
+    if (!this.#isPrepared) return;
+    this.#stamp.settle(seen);
+    await this.#stamp.makeRoom(call).catch(() => this.#stamp.forget());
+  }
+
+  /** What the release does to the stamp, in one transaction with the removal of the claim; undefined where it does nothing. Never rejects. */
+  async last(call: BoundCall): Promise<MultiOperation | undefined> {
+    if (!this.#stamp.isTaken) return undefined;
+    if (!this.#stamp.isKnown) this.#stamp.note(await this.#stamp.look(call).catch(() => undefined));
+    return this.#stamp.last();
+  }
+
+  /** No width is told any more. */
+  close(): void {
+    this.#watch.close();
+  }
+
+  /** As long as the tenure lasts, whoever waits for it. */
+  #prepare(): Promise<void> {
+    const { clock, random } = this.options;
+    return retry(() => this.#attempt(), {
+      clock,
+      random,
+      until: Number.POSITIVE_INFINITY,
+      baseMs: RETRY_MS.first,
+      capMs: RETRY_MS.most,
+      signal: this.signal,
+      // The stamp may have been written by an earlier holder in the meantime, or by an attempt of ours. A session that has ended ends the tenure.
+      shouldRetry: (error) => !this.signal.aborted && isFault(error, ...PASSING),
+    });
+  }
+
+  async #attempt(): Promise<void> {
+    const { tenure, call, confirm } = this.options;
+    const { session, path } = tenure;
+    // Reads of a session come after its writes, so these tell what the groups are like at the claim or later.
+    const [groups, widest] = await Promise.all([groupsOf(session, call()), readWidest(session, call())]);
+    this.#widen(Math.max(widest, widthOfGroup(Math.max(0, ...groups))));
+    for (;;) {
+      const [seen] = await Promise.all([this.#stamp.look(call()), confirm()]);
+      this.#stamp.settle(seen);
+      if (this.#stamp.isReady) break;
+      await this.#stamp.makeRoom(call());
+      const write = this.#stamp.next();
+      if (write !== undefined) await session.multi([{ type: 'check', path }, write], call());
+    }
+    this.#isPrepared = true;
+  }
+
+  #widen(idWidth: number): void {
+    if (idWidth <= this.#idWidth) return;
+    this.#idWidth = idWidth;
+    const slow = [...this.#listeners].map((listener) => listener(idWidth)).filter((told) => told !== undefined);
+    if (slow.length === 0) this.#adopted(idWidth);
+    // One that never answers keeps the others waiting, as it must: it may be making narrow ids.
+    else void Promise.all(slow).then(() => this.#adopted(idWidth));
+  }
+
+  #adopted(idWidth: number): void {
+    if (idWidth <= this.#adoptedWidth) return;
+    this.#adoptedWidth = idWidth;
+    this.options.onAdopted();
+  }
+}

@@ -1,0 +1,201 @@
+import { groupPath, hexPair } from '../../src/discovery/tree-paths.js';
+import type { SessionState } from '../../src/zookeeper/session-state.js';
+import type { CallOptions, MultiOperation, Watch, Znode, ZooKeeper } from '../../src/zookeeper/zookeeper.js';
+import { ZooKeeperError, type ZooKeeperFault } from '../../src/zookeeper/zookeeper-error.js';
+import type { VirtualClock } from './virtual-clock.js';
+
+/** The time-out of its sessions, in milliseconds. */
+export const SESSION_MS = 12_000;
+/** The leader's clock at the beginning: a day from the one of this host. */
+export const LEADER_EPOCH = 1_700_086_400_000;
+
+/** What a call is, and how to have it carried out; throws what the call is to fail with. */
+export type Fault = (operation: string, path: string, apply: () => void) => Promise<void>;
+
+/** What a call fails with. */
+export const fails = (fault: ZooKeeperFault, outcome: 'unknown' | 'not-applied') => new ZooKeeperError(fault, { fault, outcome });
+
+/** Where a cluster node id is claimed. */
+export const pathOf = (clusterNodeId: number) => `${groupPath(clusterNodeId >> 8)}/${hexPair(clusterNodeId & 0xff)}`;
+
+/** A tree in memory, and a network whose behaviour can be set. Watches tell nothing by themselves. */
+export class ScriptedZooKeeper implements ZooKeeper {
+  readonly description = 'scripted';
+  readonly znodes: Map<string, Znode>;
+  readonly calls: string[] = [];
+  readonly listeners = new Set<(state: SessionState) => void>();
+  readonly watches = new Map<Watch, () => void>();
+  fault: Fault | undefined;
+  /** Znodes that this session may not change. */
+  readonly denied = new Set<string>();
+  state: SessionState = { status: 'connected', sessionId: 'a', timeoutMs: SESSION_MS, server: 'x:1' };
+  zxid = 100n;
+  /** Of the leader, in milliseconds since the Unix epoch. */
+  leaderTime = () => LEADER_EPOCH + this.clock.monotonic();
+  #others = 0;
+  #sequence = 1;
+
+  /** @param other another session with the same tree */
+  constructor(
+    private readonly clock: VirtualClock,
+    other?: ScriptedZooKeeper,
+  ) {
+    this.znodes = other?.znodes ?? new Map();
+    if (other === undefined) return;
+    this.#others = other.#others + 1;
+    this.zxid = other.zxid + 1_000n;
+    this.state = { ...this.state, sessionId: String.fromCharCode(97 + this.#others) } as SessionState;
+  }
+
+  become(state: SessionState): void {
+    this.state = state;
+    for (const listener of [...this.listeners]) listener(state);
+  }
+
+  put(path: string, data: string, owner: string | undefined): void {
+    this.zxid += 1n;
+    const createdZxid = this.zxid;
+    const at = Math.floor(this.leaderTime());
+    const times = { createdZxid, modifiedZxid: createdZxid, createdAt: at, modifiedAt: at };
+    this.znodes.set(path, { data: Buffer.from(data), stat: { version: 0, childrenVersion: 0, ...times, owner, childCount: 0 } });
+  }
+
+  /** The servers end the session, and nobody is told. */
+  endSession(): void {
+    const own = 'sessionId' in this.state ? this.state.sessionId : undefined;
+    for (const [path, { stat }] of this.znodes) if (stat.owner === own) this.znodes.delete(path);
+  }
+
+  tell(): void {
+    for (const tell of [...this.watches.values()]) tell();
+  }
+
+  onState(listener: (state: SessionState) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  async whenConnected(): Promise<SessionState & { status: 'connected' }> {
+    if (this.state.status !== 'connected') throw fails('timeout', 'not-applied');
+    return this.state;
+  }
+
+  create(path: string, data: string, mode: string, call: CallOptions = {}): Promise<string> {
+    return this.#call('create', path, call, () => this.#create(path, data, mode, call));
+  }
+
+  createWithParents(path: string, data: string, mode: string, call: CallOptions = {}): Promise<string> {
+    return this.create(path, data, mode, call);
+  }
+
+  ensurePath(path: string, call: CallOptions = {}): Promise<void> {
+    return this.#call('ensurePath', path, call, () => {
+      const ends = [...path.matchAll(/(?<=.)\/|$/g)].map(({ index }) => index);
+      for (const above of ends.map((end) => path.slice(0, end))) if (!this.znodes.has(above)) this.put(above, '', undefined);
+    });
+  }
+
+  read(path: string, call: CallOptions = {}): Promise<Znode | undefined> {
+    return this.#call('read', path, call, () => this.znodes.get(path));
+  }
+
+  children(path: string, call: CallOptions = {}): Promise<readonly string[] | undefined> {
+    return this.#call('children', path, call, () => this.#children(path));
+  }
+
+  setData(path: string, data: string, version = -1, call: CallOptions = {}): Promise<Znode['stat']> {
+    return this.#call('setData', path, call, () => {
+      this.#expect(path, version);
+      return this.overwrite(path, data);
+    });
+  }
+
+  /** Replaces the data, whatever its version. */
+  overwrite(path: string, data: string): Znode['stat'] {
+    const { stat: before } = this.znodes.get(path) as Znode;
+    this.zxid += 1n;
+    const stat = { ...before, version: before.version + 1, modifiedZxid: this.zxid, modifiedAt: Math.floor(this.leaderTime()) };
+    this.znodes.set(path, { data: Buffer.from(data), stat });
+    return stat;
+  }
+
+  #expect(path: string, version = -1): void {
+    const znode = this.znodes.get(path);
+    if (znode === undefined) throw fails('no-node', 'not-applied');
+    if (version !== -1 && version !== znode.stat.version) throw fails('bad-version', 'not-applied');
+  }
+
+  remove(path: string, _version?: number, call: CallOptions = {}): Promise<boolean> {
+    return this.#call('remove', path, call, () => this.znodes.delete(path));
+  }
+
+  multi(operations: readonly MultiOperation[], call: CallOptions = {}): Promise<void> {
+    return this.#call('multi', operations[0]?.path ?? '', call, () => {
+      for (const operation of operations) {
+        if (operation.type !== 'check' && this.denied.has(operation.path)) throw fails('no-auth', 'not-applied');
+        if (operation.type === 'create' && this.znodes.has(operation.path)) throw fails('node-exists', 'not-applied');
+        if (operation.type === 'create') this.#expect(operation.path.slice(0, operation.path.lastIndexOf('/')));
+        if (operation.type !== 'create') this.#expect(operation.path, operation.version);
+      }
+      for (const operation of operations) {
+        if (operation.type === 'create') this.#create(operation.path, operation.data, operation.mode, call);
+        else if (operation.type === 'set') this.overwrite(operation.path, operation.data);
+        else if (operation.type === 'remove') this.znodes.delete(operation.path);
+      }
+    });
+  }
+
+  watchChildren(path: string, listener: (children: readonly string[] | undefined) => void): Watch {
+    return this.#watch(() => listener(this.#children(path)));
+  }
+
+  watchData(path: string, listener: (znode: Znode | undefined) => void): Watch {
+    return this.#watch(() => listener(this.znodes.get(path)));
+  }
+
+  async close(): Promise<void> {
+    this.become({ status: 'closed' });
+  }
+
+  #watch(tell: () => void): Watch {
+    const watch = { first: Promise.resolve(), close: () => void this.watches.delete(watch) };
+    this.watches.set(watch, tell);
+    return watch;
+  }
+
+  #create(path: string, data: string, mode: string, { sessionId }: CallOptions): string {
+    const full = mode === 'ephemeral-sequential' ? `${path}${String(this.#sequence++).padStart(10, '0')}` : path;
+    if (this.znodes.has(full)) throw fails('node-exists', 'not-applied');
+    this.put(full, data, mode.startsWith('ephemeral') ? sessionId : undefined);
+    return full;
+  }
+
+  #children(path: string): string[] {
+    const below = `${path}/`;
+    return [...this.znodes.keys()]
+      .filter((key) => key.startsWith(below) && !key.slice(below.length).includes('/'))
+      .map((key) => key.slice(below.length));
+  }
+
+  async #call<T>(operation: string, path: string, { timeoutMs = 5_000, sessionId, signal }: CallOptions, act: () => T): Promise<T> {
+    this.calls.push(`${operation} ${path}`);
+    if (!('sessionId' in this.state) || this.state.sessionId !== sessionId) throw fails('session-expired', 'not-applied');
+    let result: { readonly value: T } | undefined;
+    const apply = () => {
+      result ??= { value: act() };
+    };
+    const over = new AbortController();
+    const onAbort = () => over.abort(fails('aborted', 'unknown'));
+    signal?.addEventListener('abort', onAbort, { once: true });
+    const late = this.clock.sleep(timeoutMs, over.signal).then(() => Promise.reject(fails('timeout', 'unknown')));
+    try {
+      await Promise.race([this.fault?.(operation, path, apply), late]);
+      apply();
+      return (result as unknown as { value: T }).value;
+    } finally {
+      signal?.removeEventListener('abort', onAbort);
+      late.catch(() => undefined);
+      over.abort();
+    }
+  }
+}
