@@ -1,4 +1,5 @@
 import { readTenure } from '../discovery/allocation/evict-allocated.js';
+import type { Assignment } from '../discovery/assignment.js';
 import { NODES_PATH, parseHexPair } from '../discovery/tree-paths.js';
 import { widthOfGroup } from '../id/cluster-node-id.js';
 import type { NodeStatus } from '../lease/inspect.js';
@@ -35,7 +36,7 @@ export async function inspectAllocated(zookeeper: ZooKeeper, signal?: AbortSigna
 
 function nodeStatus(id: number, entry: DiscoveryEntry): NodeStatus {
   const { path, assignment, text, createdZxid, sessionId } = entry;
-  const untold = { age: undefined, durationMs: undefined, timestamp: undefined, knownNodes: {} };
+  const untold = { age: undefined, durationMs: undefined, timestamp: undefined, knownNodes: {}, idWidth: undefined };
   const tenure = text === undefined ? undefined : readTenure(text);
   // The number of the transaction is the fencing token, also in the first instant of a tenure, when the data does not say so yet.
   const version = tenure === undefined ? (assignment?.version ?? 0) : Number(createdZxid ?? 0);
@@ -45,5 +46,11 @@ function nodeStatus(id: number, entry: DiscoveryEntry): NodeStatus {
   }
   if (tenure === undefined && assignment === undefined) return { ...facts, state: 'unreadable', problem: entry.problem };
   const wrongNode = assignment === undefined ? undefined : entry.problem;
-  return { ...facts, state: tenure?.state ?? 'held', problem: wrongNode };
+  const state = tenure?.state ?? 'held';
+  return { ...facts, state, idWidth: state === 'held' ? widthIn(assignment) : undefined, problem: wrongNode };
+}
+
+function widthIn(assignment: Assignment | undefined): number | undefined {
+  const idWidth = assignment?.idWidth;
+  return typeof idWidth === 'number' && Number.isInteger(idWidth) && idWidth > 0 ? idWidth : undefined;
 }

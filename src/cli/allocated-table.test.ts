@@ -5,7 +5,7 @@ import { allocatedTable } from './allocated-table.js';
 import { statusTable } from './status-table.js';
 
 function node(id: number, more: Partial<NodeStatus> = {}): NodeStatus {
-  const untold = { age: undefined, durationMs: undefined, timestamp: undefined, knownNodes: {}, problem: undefined };
+  const untold = { age: undefined, durationMs: undefined, timestamp: undefined, knownNodes: {}, idWidth: 8, problem: undefined };
   return { ...untold, id, state: 'held', version: 4_294_967_300 + id, taskId: `task-${id}`, ...more };
 }
 
@@ -37,6 +37,19 @@ describe('the table of node ids from ZooKeeper alone', () => {
       'held 1, damaged 1, evicted 1; 2 groups (00 to 01), node ids 8 bits wide',
     ]);
     expect(allocatedTable(status([], []), 'zk:1', { screen: undefined }).at(-1)).toBe('held 0, damaged 0; 0 groups, node ids 8 bits wide');
+  });
+
+  it('says above, while a further group is being opened, who does not make wider unique ids yet', () => {
+    const nodes = [node(0, { idWidth: 9 }), node(1), node(2, { state: 'evicted', idWidth: undefined })];
+    const lines = allocatedTable({ ...status(nodes, [0, 1]), idWidth: 9 }, 'zk:1', { screen: undefined });
+    expect(lines[0]).toBe('growing: node ids are to take 9 bits in unique ids, 1 holder not there yet: 1 (task-1, 8 bits)');
+    expect(lines[1]).toMatch(/^ID {2}STATE/);
+    const small = allocatedTable({ ...status(nodes, [0, 1]), idWidth: 9 }, 'zk:1', {
+      screen: { columns: 80, rows: 6, color: false },
+      maxLines: 5,
+    });
+    expect(small).toHaveLength(5);
+    expect(small.at(-2)).toBe('… and 2 more (nodelease status --all shows them)');
   });
 
   it('keeps within a terminal, with the ids that tell most', () => {

@@ -4,7 +4,7 @@ import type { AllocatedStatus } from './allocated-status.js';
 import { counted } from './counted.js';
 import { type Paint, paintFor, printable } from './ink.js';
 import type { Screen } from './io.js';
-import { LEASE_COLUMNS, PROBLEM_COLUMN } from './status-table.js';
+import { headLine, LEASE_COLUMNS, PROBLEM_COLUMN } from './status-table.js';
 import { type Cell, cut, renderTable } from './table.js';
 
 /** Where a table goes. */
@@ -27,11 +27,14 @@ export function allocatedTable(status: AllocatedStatus, where: string, options: 
   if (groups === undefined) {
     return [printable(`No node id has been given out at ${where} yet: the first nodelease run --provider zookeeper takes one.`)];
   }
-  // Titles and summary; where not all fit, one more for the note that says how many are left out.
-  const shown = nodes.length + 2 <= maxLines ? nodes : mostTelling(nodes, Math.max(1, maxLines - 3));
+  const head = headLine(nodes, status.idWidth, screen);
+  // Besides it titles and summary; where not all fit, one more for the note that says how many are left out.
+  const overhead = 2 + head.length;
+  const shown = nodes.length + overhead <= maxLines ? nodes : mostTelling(nodes, Math.max(1, maxLines - overhead - 1));
   const left = nodes.length - shown.length;
   const spared = screen !== undefined && shown.every(({ problem }) => problem === undefined);
   return [
+    ...head,
     ...renderTable(spared ? LEASE_COLUMNS : [...LEASE_COLUMNS, PROBLEM_COLUMN], shown.map(row), { width: screen?.columns, paint }),
     ...(left > 0 ? [paint(`… and ${left} more (nodelease status --all shows them)`, 'dim')] : []),
     fittedSummary(status, groups, screen, paint),

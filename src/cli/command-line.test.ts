@@ -21,6 +21,8 @@ describe('the command line', () => {
     ['--nodes 0', ['run', '--nodes', '0', '--', 'true'], /--nodes: expected a whole number from 1 to 65528, got "0"/],
     ['--duration 10ms', ['run', '--duration', '10ms', '--', 'true'], /--duration: expected at least 1s .*, got "10ms"/],
     ['a malformed store URL', ['run', '--store', 's3:/bucket', '--', 'true'], /--store: expected .*, got "s3:\/bucket"/],
+    ['id -n 0', ['id', '-n', '0'], /-n: expected a whole number from 1 to 1000000000, got "0"/],
+    ['id --node-id 3', ['id', '--node-id', '3'], /unknown option '--node-id'/],
     ['discovery alone', ['discovery'], /no command given: see nodelease discovery --help/],
     ['an unknown command of discovery', ['discovery', 'lss'], /unknown command 'lss'.*Did you mean ls/],
     ['discovery without ZooKeeper', ['discovery', 'ls'], /no ZooKeeper given: expected --zookeeper HOST:PORT/],
@@ -29,7 +31,7 @@ describe('the command line', () => {
       ['status', '--zookeeper-auth', 'digest:a:b'],
       /--zookeeper-auth: expected --zookeeper beside it/,
     ],
-    ...['run', 'status', 'doctor', 'release', 'init'].map((name): [string, string[], RegExp] => [
+    ...['run', 'status', 'doctor', 'release', 'init', 'id'].map((name): [string, string[], RegExp] => [
       `${name} with the provider zookeeper and no servers`,
       [name, ...(name === 'release' ? ['3', '--force'] : []), '--provider', 'zookeeper', ...(name === 'run' ? ['--', 'true'] : [])],
       /--provider: expected --zookeeper beside it, with the servers that give out the node ids, got "zookeeper"/,
@@ -44,6 +46,21 @@ describe('the command line', () => {
       ['init', '--provider', 'zookeeper', '--zookeeper', 'zk:1', '--repair'],
       /--repair is about lease objects in a store: there are none with the provider zookeeper/,
     ],
+    ...(
+      [
+        ['0', /number of node ids: expected a whole number from 1 to 65528, got "0"/],
+        ['abc', /number of node ids: expected a whole number from 1 to 65528, got "abc"/],
+        ['65529', /number of node ids: expected .*, got "65529"/],
+        ['-5', /number of node ids: expected .*, got "-5"/],
+        ['5 --wait-timeout 1', /--wait-timeout: expected a time such as .*, got "1"/],
+        ['5 --wait-timeout 25h', /--wait-timeout: expected at most 24h, got "25h"/],
+        ['5 6', /too many arguments/],
+        ['5 --nodes 6', /unknown option '--nodes'/],
+        ['5 --zookeeper zk:1', /--zookeeper: expected --provider zookeeper beside it \(nodelease scale looks at the store otherwise\)/],
+        ['5 --provider zookeeper --zookeeper zk:1', /with the provider zookeeper node ids grow in number by themselves/],
+      ] as const
+    ).map(([line, expected]): [string, string[], RegExp] => [`scale ${line}`, ['scale', ...line.split(' ')], expected]),
+    ['scale without a number', ['scale'], /missing required argument 'n'/],
     [
       'release without the provider zookeeper for an id of ZooKeeper',
       ['release', '3', '--force', '--zookeeper', 'zk:1'],

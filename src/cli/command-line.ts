@@ -3,6 +3,7 @@ import type { Settings, ZooKeeperSettings } from '../config.js';
 import { ConfigError } from '../errors.js';
 import {
   addSettings,
+  ID_SETTINGS,
   INIT_SETTINGS,
   LOOK_SETTINGS,
   RUN_SETTINGS,
@@ -14,6 +15,7 @@ import {
 import type { DecodeOptions } from './decode-command.js';
 import type { DiscoveryServeOptions } from './discovery-serve-command.js';
 import { ExitCode } from './exit-codes.js';
+import type { IdOptions } from './id-options.js';
 import type { Io } from './io.js';
 
 /**
@@ -73,6 +75,24 @@ export async function runCommandLine(args: readonly string[], io: Io, version: s
       exitCode = await statusCommand({ json, watch, all }, settings, io);
     });
   addSettings(status, LOOK_SETTINGS);
+
+  const scale = addCommand(program, io, 'scale', 'give the cluster more node ids, with running tasks on it')
+    .argument('<n>', 'how many node ids there are to be')
+    .option(
+      '--wait-timeout <time>',
+      'how long to wait for the tasks to make wider unique ids, where those are needed, up to 24h (default: 60s)',
+    )
+    .action(async (text: string, { waitTimeout }: { waitTimeout?: string }) => {
+      const { parseSize, parseWaitTimeout, scaleCommand } = await import('./scale-command.js');
+      const options = { size: parseSize(text), waitTimeoutMs: parseWaitTimeout(waitTimeout) };
+      const settings = settingsOf(scale, io, LOOK_SETTINGS);
+      checkZooKeeperUse(scale, settings);
+      if (settings.provider === 'zookeeper') {
+        throw new UsageError('scale is about lease objects in a store: with the provider zookeeper node ids grow in number by themselves');
+      }
+      exitCode = await scaleCommand(options, settings, io);
+    });
+  addSettings(scale, LOOK_SETTINGS);
 
   const release = addCommand(program, io, 'release', 'take a node id away from its holder')
     .argument('<id>', 'the node id')
@@ -155,6 +175,22 @@ export async function runCommandLine(args: readonly string[], io: Io, version: s
       exitCode = await discoveryServeCommand(options, settings, io);
     });
   addSettings(serve, SERVE_SETTINGS);
+
+  const id = addCommand(program, io, 'id', 'print unique 64-bit ids: acquires a node id, makes them with it, and releases it')
+    .option('-n, --count <k>', 'how many, 1 to 1000000000, one on a line', '1')
+    .option('--format <name>', 'decimal, base32 (13 digits) or hex (16 digits)', 'decimal')
+    .option('--layout <name>', 'cluster16, with as many bits for a node id as the cluster has, or snowflake (41/10/12)', 'cluster16')
+    .option('--epoch <ms>', 'with --layout snowflake: what the time counts from, in milliseconds since 1970 (default: 1288834974657)')
+    .addHelpText('after', '\nOnly warnings are logged unless a log level is given. A fixed node id (NODELEASE_NODE_ID) is of no use here.')
+    .action(async (options: IdOptions) => {
+      const { readIdOptions } = await import('./id-options.js');
+      const wanted = readIdOptions(options, io.env);
+      const settings = settingsOf(id, io, ID_SETTINGS);
+      checkZooKeeperUse(id, settings);
+      const { idCommand } = await import('./id-command.js');
+      exitCode = await idCommand(wanted, settings, io);
+    });
+  addSettings(id, ID_SETTINGS);
 
   addCommand(program, io, 'decode', 'take a unique id apart: its time, its node, its place in the sequence')
     .argument('<id>', 'the id: decimal, 13 base-32 digits, or 16 hex digits')

@@ -14,6 +14,8 @@ export const LOOK_SETTINGS: readonly SettingName[] = ['provider', ...STORE_SETTI
 export const SERVICE_SETTINGS: readonly SettingName[] = ['service-base-path', ...ZOOKEEPER_SETTINGS];
 /** The same, to answer over HTTP. */
 export const SERVE_SETTINGS: readonly SettingName[] = ['http', ...SERVICE_SETTINGS];
+/** What it takes to acquire a node id, where nothing is announced. */
+export const ID_SETTINGS: readonly SettingName[] = ['nodes', 'duration', 'grace', 'task-id', 'acquire-timeout', ...LOOK_SETTINGS];
 /** What it takes to create a cluster. */
 export const INIT_SETTINGS: readonly SettingName[] = ['nodes', 'duration', 'grace', ...LOOK_SETTINGS];
 

@@ -2,8 +2,9 @@ import { hexPair } from '../discovery/tree-paths.js';
 import { ConfigError } from '../errors.js';
 import { type DecodedId, decodeId } from '../id/decode-id.js';
 import { formatId, parseId } from '../id/id-format.js';
-import { cluster16, type IdLayout, snowflake } from '../id/id-layout.js';
+import { cluster16, type IdLayout } from '../id/id-layout.js';
 import { ExitCode } from './exit-codes.js';
+import { fixedLayout, wholeNumber } from './id-options.js';
 import type { Io } from './io.js';
 import { say } from './store-command.js';
 
@@ -53,18 +54,12 @@ export function decodeCommand(text: string, options: DecodeOptions, io: Pick<Io,
 function layoutOf({ layout = 'cluster16', width, epoch }: DecodeOptions): IdLayout {
   if (layout === 'snowflake') {
     if (width !== undefined) throw new ConfigError('--width', width, 'no --layout snowflake beside it, which has 10 bits for the node');
-    return epoch === undefined ? snowflake() : snowflake(wholeNumber(epoch, '--epoch', 'milliseconds since 1970'));
   }
-  if (layout !== 'cluster16') throw new ConfigError('--layout', layout, 'cluster16 or snowflake');
-  if (epoch !== undefined) throw new ConfigError('--epoch', epoch, '--layout snowflake beside it (cluster16 counts from 1970)');
+  const fixed = fixedLayout(layout, epoch);
+  if (fixed !== undefined) return fixed;
   // A wrong one would give a wrong node without a word.
   if (width === undefined) throw new ConfigError('--width', 'none', 'the bits that a node id had when the id was made, 8 to 16');
-  const bits = wholeNumber(width, '--width', 'bits');
+  const bits = wholeNumber(width, '--width', 'a whole number of bits');
   if (bits < 8 || bits > 16) throw new ConfigError('--width', width, 'a whole number of bits from 8 to 16');
   return cluster16(bits);
-}
-
-function wholeNumber(text: string, label: string, unit: string): number {
-  if (!/^\d{1,15}$/.test(text)) throw new ConfigError(label, text, `a whole number of ${unit}`);
-  return Number(text);
 }

@@ -8,7 +8,7 @@ import { discoveryTables, formatAddress } from './discovery-table.js';
 const SESSION = '0100000000000001';
 
 function znode(data: string, owner: string | undefined = SESSION): Znode {
-  const stat = { version: 0, childrenVersion: 0, createdZxid: 1n, modifiedZxid: 1n, createdAt: 0, owner, childCount: 0 };
+  const stat = { version: 0, childrenVersion: 0, createdZxid: 1n, modifiedZxid: 1n, createdAt: 0, modifiedAt: 0, owner, childCount: 0 };
   return { data: Buffer.from(data), stat };
 }
 

@@ -22,6 +22,11 @@ export interface Io {
   readonly keyboard: boolean;
   /** Answers. Logs and complaints never go here. */
   readonly stdout: (text: string) => void;
+  /**
+   * Resolves when the reader has taken what was answered so far, and whoever waits for the event loop has had a turn: to be awaited between
+   * the parts of an answer without end. False when nobody reads any more.
+   */
+  readonly taken: () => Promise<boolean>;
   readonly stderr: (text: string) => void;
   /** Takes over what Node and the libraries warn of, which would be printed otherwise. */
   readonly onWarning: (listener: (warning: Error) => void) => void;

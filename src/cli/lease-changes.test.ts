@@ -11,6 +11,7 @@ const vacant: NodeStatus = {
   durationMs: undefined,
   timestamp: undefined,
   knownNodes: {},
+  idWidth: undefined,
   problem: undefined,
 };
 const held: NodeStatus = { ...vacant, state: 'held', version: 1, taskId: 'a', durationMs: 3_000, age: { min: 1_000, max: 1_000 } };

@@ -18,7 +18,10 @@ export function leaseLog(log: Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>)
         // A task may wait for hours and looks every second or so: that it waits is news only once.
         const level = waiting ? 'debug' : 'info';
         waiting = true;
-        return log[level]({ sleepMs: Math.round(event.sleepMs) }, 'no node id is free: waiting');
+        return log[level](
+          { sleepMs: Math.round(event.sleepMs) },
+          event.why === undefined ? 'no node id is free: waiting' : `no node id can be had yet, waiting: ${event.why}`,
+        );
       }
       case 'store-failed':
         return log.warn({ sleepMs: Math.round(event.sleepMs) }, `the store failed, trying again: ${explain(event.error)}`);

@@ -12,6 +12,8 @@ const packageFile: { version: string } = JSON.parse(readFileSync(new URL('../../
 
 const STANDARD_INPUT = 0;
 const STANDARD_OUTPUT = 1;
+/** How long the reader of an answer that was interrupted gets for the rest of it, in milliseconds. */
+const INTERRUPTED_PATIENCE_MS = 1_000;
 
 // Not asked for before it is needed: node makes a pipe non-blocking when it opens it, and `run` leaves it to its child.
 function screen(): Screen | undefined {
@@ -20,12 +22,19 @@ function screen(): Screen | undefined {
   return { columns: columns || 80, rows: rows || 24, color: !process.env.NO_COLOR && process.env.TERM !== 'dumb' };
 }
 
-let answered = Promise.resolve();
+let answered = Promise.resolve(true);
 
 function answer(text: string): void {
   // Whoever has read enough, such as head, wants no more: a command that is still at work ends in order, without a complaint.
   if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', () => process.kill(process.pid, 'SIGTERM'));
-  answered = new Promise((resolve) => process.stdout.write(text, () => resolve()));
+  answered = new Promise((resolve) => process.stdout.write(text, (error) => resolve(!error)));
+}
+
+async function taken(): Promise<boolean> {
+  const isRead = await answered;
+  // A reader that is fast enough would leave no time for anything else.
+  await systemClock.sleep(0);
+  return isRead;
 }
 
 const exitCode = await runCommandLine(
@@ -39,6 +48,7 @@ const exitCode = await runCommandLine(
     signals: process,
     keyboard: isatty(STANDARD_INPUT),
     stdout: answer,
+    taken,
     stderr: (text) => process.stderr.write(text),
     onWarning: (listener) => process.removeAllListeners('warning').on('warning', listener),
     logFormat: !process.stderr.isTTY ? 'json' : process.env.NO_COLOR ? 'plain' : 'color',
@@ -47,6 +57,6 @@ const exitCode = await runCommandLine(
   },
   packageFile.version,
 );
-// A pipe whose reader is slow takes the rest of a long answer later.
-await answered;
+// A pipe whose reader is slow takes the rest of a long answer later. Who has sent a signal does not want to wait for one that has stopped reading.
+await (exitCode > 128 ? Promise.race([answered, systemClock.sleep(INTERRUPTED_PATIENCE_MS)]) : answered);
 process.exit(exitCode);

@@ -36,6 +36,8 @@ async function scene({ nodes = 5, screen }: { nodes?: number; screen?: Screen } 
       nonce: 'n',
       renewal: 0,
       acquiredAt: 0,
+      idWidth: 8,
+      narrowIdsUntil: undefined,
       ...lease,
     };
     const { body, metadata } = nativeCodec.encode(held);
@@ -113,6 +115,7 @@ describe('nodelease status', () => {
       expiresInMs: 13_401,
       timestamp: 5,
       knownNodes: { 2: 7 },
+      idWidth: 8,
       problem: null,
     });
     expect(report.nodes[2]).toMatchObject({ state: 'held', expiresInMs: -99 });
@@ -125,6 +128,7 @@ describe('nodelease status', () => {
       expiresInMs: null,
       timestamp: null,
       knownNodes: {},
+      idWidth: null,
       problem: 'lease object is absent although the cluster is bootstrapped',
     });
   });
@@ -147,10 +151,39 @@ describe('nodelease status', () => {
     expect(plain.io.answer()).not.toContain('\x1b');
   });
 
+  it('says above the table, while the cluster grows, who has not gone over to wider unique ids yet', async () => {
+    const { session, io, hold, bucket, clock } = await scene({ nodes: 4 });
+    hold(0, { taskId: 'narrow' });
+    hold(1, { taskId: 'wide', idWidth: 9 });
+    hold(2, { taskId: 'silent', idWidth: 0 });
+    hold(3, { taskId: 'dead', durationMs: 1_000 });
+    await clock.advance(3_000);
+    await showStatus(session, once, io);
+    expect(io.answer()).toMatch(/^ID {2}STATE/);
+    const cluster = bucket.read('cluster.json');
+    bucket.replace('cluster.json', (cluster?.body ?? '').replace('"idWidth":8', '"idWidth":9'), {}, cluster?.etag ?? '');
+    const growing = capturedIo(undefined, clock);
+    await showStatus(session, once, growing);
+    const [head, titles] = growing.answer().split('\n');
+    expect(head).toBe(
+      'growing: node ids are to take 9 bits in unique ids, 2 holders not there yet: 0 (narrow, 8 bits), 2 (silent, does not say)',
+    );
+    expect(titles).toMatch(/^ID {2}STATE/);
+    const small = capturedIo({ columns: 60, rows: 7, color: false }, clock);
+    await showStatus(session, once, small);
+    const lines = small.answer().trimEnd().split('\n');
+    expect(lines).toHaveLength(6);
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(60);
+    const json = capturedIo(undefined, clock);
+    await showStatus(session, { ...once, json: true }, json);
+    const { nodes } = JSON.parse(json.answer()) as StatusReport;
+    expect(nodes.map(({ idWidth }) => idWidth)).toEqual([8, 9, null, 8]);
+  });
+
   it('keeps within a terminal, with the ids that tell most, and shows all of them to who asks', async () => {
     const { session, io, hold } = await scene({ nodes: 300, screen: { columns: 60, rows: 12, color: false } });
-    hold(250, { taskId: 'x'.repeat(100) });
-    hold(17, {});
+    hold(250, { taskId: 'x'.repeat(100), idWidth: 9 });
+    hold(17, { idWidth: 9 });
     await showStatus(session, once, io);
     const lines = io.answer().trimEnd().split('\n');
     expect(lines).toHaveLength(11);
@@ -166,7 +199,7 @@ describe('nodelease status', () => {
 
   it('leaves nothing out where it is piped', async () => {
     const { session, io, hold } = await scene({ nodes: 300 });
-    hold(250, { taskId: 'x'.repeat(100) });
+    hold(250, { taskId: 'x'.repeat(100), idWidth: 9 });
     await showStatus(session, once, io);
     expect(io.answer().trimEnd().split('\n')).toHaveLength(302);
     expect(io.answer()).toContain('x'.repeat(100));

@@ -60,6 +60,8 @@ export interface NodeReport {
   readonly timestamp: number | null;
   /** What its holder knows of the others' versions. */
   readonly knownNodes: Readonly<Record<number, number>>;
+  /** How many bits a node id takes in the unique ids that its holder makes; null where nobody holds it, or the holder does not say. */
+  readonly idWidth: number | null;
   readonly problem: string | null;
 }
 
@@ -103,6 +105,7 @@ function nodeReport(node: NodeStatus, problem: string | undefined): NodeReport {
     expiresInMs: expiresIn === undefined ? null : Math.ceil(expiresIn),
     timestamp: timestamp ?? null,
     knownNodes,
+    idWidth: node.idWidth ?? null,
     problem: problem ?? null,
   };
 }

@@ -3,6 +3,7 @@ import type { Interval } from '../store/lease-store.js';
 import { problemOf } from './damage.js';
 import { type Ink, type Paint, paintFor, printable } from './ink.js';
 import type { Screen } from './io.js';
+import { narrowLine } from './narrow-holders.js';
 import { formatSetting, formatSpan } from './span.js';
 import type { DiscoveryStatus, NodeDiscovery } from './status-discovery.js';
 import { expiresInMs } from './status-report.js';
@@ -54,12 +55,16 @@ export interface StatusTableOptions {
   readonly discovery?: DiscoveryStatus | undefined;
 }
 
-/** The table of a cluster's node ids, one summary line below it, and one for discovery where that was asked. */
+/**
+ * The table of a cluster's node ids, one summary line below it, and one for discovery where that was asked; above it, while the cluster
+ * grows, one line on who keeps it waiting.
+ */
 export function statusTable(status: ClusterStatus, options: StatusTableOptions): string[] {
   const { screen, maxLines = Number.POSITIVE_INFINITY, discovery } = options;
   const paint = paintFor(screen?.color ?? false);
   const { nodes, cluster } = status;
-  const overhead = discovery === undefined ? 2 : 3;
+  const head = headLine(nodes, cluster.idWidth, screen);
+  const overhead = (discovery === undefined ? 2 : 3) + head.length;
   const all = nodes.length + overhead <= maxLines;
   // One more line is for the note that says how many are left out.
   const shown = all ? nodes : mostTelling(status, Math.max(1, maxLines - overhead - 1));
@@ -69,11 +74,20 @@ export function statusTable(status: ClusterStatus, options: StatusTableOptions):
   const columns = [...LEASE_COLUMNS, ...(discovery === undefined ? [] : [DISCOVERY_COLUMN]), ...(spared ? [] : [PROBLEM_COLUMN])];
   const left = nodes.length - shown.length;
   return [
+    ...head,
     ...renderTable(columns, rows, { width: screen?.columns, paint }),
     ...(left > 0 ? [paint(`… and ${left} more (nodelease status --all shows them)`, 'dim')] : []),
     fittedSummary(status, screen, paint),
     ...(discovery === undefined ? [] : [discoverySummary(discovery, screen)]),
   ];
+}
+
+/** The line above a table of node ids, where there is something to say there. */
+export function headLine(nodes: readonly NodeStatus[], idWidth: number, screen: Screen | undefined): string[] {
+  const text = narrowLine(nodes, idWidth);
+  if (text === undefined) return [];
+  const plain = printable(text);
+  return [paintFor(screen?.color ?? false)(screen === undefined ? plain : cut(plain, screen.columns), 'yellow')];
 }
 
 /** One line on the discovery tree: `discovery: ok`, `discovery: degraded (why)`. */

@@ -123,7 +123,7 @@ describe('nodelease status --provider zookeeper', () => {
     await tree.ensurePath('/discovery/nodes/01');
     const report = JSON.parse((await call('status', '--json')).stdout) as StatusReport;
     const version = await versionOf(0);
-    const untold = { ageMs: null, expiresInMs: null, timestamp: null, knownNodes: {}, problem: null };
+    const untold = { ageMs: null, expiresInMs: null, timestamp: null, knownNodes: {}, idWidth: expect.any(Number), problem: null };
     expect(report).toEqual({
       store: null,
       cluster: null,

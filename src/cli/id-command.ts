@@ -1,0 +1,92 @@
+import type { AcquireOptions } from '../acquire.js';
+import type { Settings } from '../config.js';
+import { eitherSignal } from '../either-signal.js';
+import { ConfigError, explain } from '../errors.js';
+import type { UniqueIdGenerator } from '../id/unique-id-generator.js';
+import type { Lease } from '../lease/lease.js';
+import { defaultTaskId } from '../task-id.js';
+import { ExitCode, exitCodeOf, exitCodeOfSignal } from './exit-codes.js';
+import type { WantedIds } from './id-options.js';
+import { printIds } from './id-printer.js';
+import type { Io } from './io.js';
+import { leaseLog } from './lease-log.js';
+import { createLogger, type Logger } from './logger.js';
+import { Interrupted, SignalRelay } from './signal-relay.js';
+
+/**
+ * `nodelease id`: acquires a node id, prints unique ids that are made with it, and gives it back. Resolves to the exit code; whatever
+ * goes wrong has been logged by then. A reader that has read enough ends it with 141, as it ends others.
+ *
+ * @throws {ConfigError} when a setting turns out to be unusable, or the node id has no room in the layout, for the caller to report
+ */
+export async function idCommand(wanted: WantedIds, settings: Settings, io: Io): Promise<number> {
+  const signals = new SignalRelay(io.signals);
+  const log = await createLogger({ level: wanted.quiet ? 'warn' : settings.logLevel, format: io.logFormat });
+  io.onWarning((warning) => log.warn(explain(warning)));
+  try {
+    const options = await acquireOptions(settings, io, signals.interrupted, log);
+    const { acquire } = await import('../acquire.js');
+    const lease = await acquire(options);
+    try {
+      return await answer(lease, wanted, io, signals.interrupted);
+    } finally {
+      await lease.release();
+    }
+  } catch (error) {
+    if (error instanceof ConfigError) throw error;
+    if (error instanceof Interrupted) {
+      log.info({ signal: error.signal }, error.message);
+      return exitCodeOfSignal(error.signal);
+    }
+    const code = exitCodeOf(error);
+    // Only who asks for details, or meets a fault of ours, is shown a stack trace.
+    const detail = log.isLevelEnabled('debug') || code === ExitCode.internal ? { err: error } : {};
+    log.fatal({ ...detail, exitCode: code }, explain(error));
+    return code;
+  } finally {
+    signals.close();
+  }
+}
+
+async function acquireOptions(settings: Settings, io: Io, signal: AbortSignal, log: Logger): Promise<AcquireOptions> {
+  const { provider, store, endpoint, region, nodes, durationMs, graceMs, acquireTimeoutMs, zookeeper } = settings;
+  const taskId = settings.taskId ?? (await defaultTaskId({ ...io, signal, warn: (message) => log.warn(message) }));
+  const common: AcquireOptions = {
+    ...{ taskId, signal, onLost: 'signal', onEvent: leaseLog(log.child({ taskId })) },
+    ...(acquireTimeoutMs !== undefined && { acquireTimeoutMs }),
+  };
+  if (provider === 'zookeeper' && zookeeper !== undefined) {
+    const { connect, auth, sessionTimeoutMs } = zookeeper;
+    return { ...common, provider, zookeeper: { connect: connect.text, sessionTimeoutMs, ...(auth !== undefined && { auth }) } };
+  }
+  if (store.kind === 'memory') log.warn('memory: is private to this process: another call may print the same ids. It is for trials only');
+  return {
+    ...common,
+    store: store.url,
+    ...(nodes !== undefined && { nodes }),
+    ...(durationMs !== undefined && { durationMs }),
+    ...(graceMs !== undefined && { graceMs }),
+    ...(endpoint !== undefined && { endpoint }),
+    ...(region !== undefined && { region }),
+  };
+}
+
+async function answer(lease: Lease, wanted: WantedIds, io: Io, interrupted: AbortSignal): Promise<number> {
+  const ids = await generatorFor(lease, wanted, interrupted);
+  const ending = eitherSignal(interrupted, lease.signal);
+  try {
+    return (await printIds(ids, wanted, io, ending.signal)) ? ExitCode.ok : exitCodeOfSignal('SIGPIPE');
+  } finally {
+    ending.release();
+  }
+}
+
+async function generatorFor(lease: Lease, { layout }: WantedIds, signal: AbortSignal): Promise<UniqueIdGenerator> {
+  const { uniqueIds } = await import('../id/lease-ids.js');
+  // By the store's clock: nothing here rests on this host's.
+  await lease.tenureTime?.prepare(signal);
+  const now = lease.tenureTime?.now() ?? 0;
+  if (layout !== undefined && layout.epochMs > now)
+    throw new ConfigError('--epoch', String(layout.epochMs), `a time in the past: before ${Math.floor(now)}`);
+  return uniqueIds(lease, { signal, ...(layout !== undefined && { layout }) });
+}

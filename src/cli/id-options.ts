@@ -1,0 +1,73 @@
+import { environmentName } from '../config.js';
+import { ConfigError } from '../errors.js';
+import type { IdFormat } from '../id/id-format.js';
+import { type IdLayout, snowflake } from '../id/id-layout.js';
+
+/** The options of `id`, as they stand on the command line. */
+export interface IdOptions {
+  readonly count?: string;
+  readonly format?: string;
+  readonly layout?: string;
+  readonly epoch?: string;
+  readonly logLevel?: string;
+}
+
+/** Which ids are wanted. */
+export interface WantedIds {
+  /** 1 … 10^9. */
+  readonly count: number;
+  readonly format: IdFormat;
+  /** Undefined for `cluster16`, which has as many bits for a node id as the cluster says. */
+  readonly layout: IdLayout | undefined;
+  /** Nobody has asked for a log: whoever has the answer in a variable of a shell wants to hear of trouble only. */
+  readonly quiet: boolean;
+}
+
+const MAX_COUNT = 1_000_000_000;
+const FORMATS: readonly string[] = ['decimal', 'base32', 'hex'] satisfies IdFormat[];
+
+/**
+ * Checks what `id` is asked for, before anything is acquired for it.
+ *
+ * @throws {ConfigError} naming the option, the value, and what was expected
+ */
+export function readIdOptions(
+  { count = '1', format = 'decimal', layout = 'cluster16', epoch, logLevel }: IdOptions,
+  env: Readonly<Record<string, string | undefined>>,
+): WantedIds {
+  const expected = `a whole number from 1 to ${MAX_COUNT}`;
+  const ids = wholeNumber(count, '-n', expected);
+  if (ids < 1 || ids > MAX_COUNT) throw new ConfigError('-n', count, expected);
+  if (!FORMATS.includes(format)) throw new ConfigError('--format', format, 'decimal, base32 or hex');
+  checkNoFixedId(env);
+  const quiet = logLevel === undefined && !env[environmentName('log-level')];
+  return { count: ids, format: format as IdFormat, layout: fixedLayout(layout, epoch), quiet };
+}
+
+/** Nothing would keep two calls with a fixed id apart, nor a call from the program that has the id. */
+function checkNoFixedId(env: Readonly<Record<string, string | undefined>>): void {
+  const name = environmentName('node-id');
+  const fixed = env[name];
+  if (fixed) throw new ConfigError(name, fixed, 'none (nodelease id has to acquire a node id, so that nobody else makes the same ids)');
+}
+
+/**
+ * The layout of that name; undefined for `cluster16`, of which there is one for each width.
+ *
+ * @param epoch what the time of `snowflake` counts from, where it is not its inventor's
+ * @throws {ConfigError} when there is no such layout, or no such epoch
+ */
+export function fixedLayout(layout: string, epoch: string | undefined): IdLayout | undefined {
+  if (layout === 'cluster16') {
+    if (epoch === undefined) return undefined;
+    throw new ConfigError('--epoch', epoch, '--layout snowflake beside it (cluster16 counts from 1970)');
+  }
+  if (layout !== 'snowflake') throw new ConfigError('--layout', layout, 'cluster16 or snowflake');
+  return epoch === undefined ? snowflake() : snowflake(wholeNumber(epoch, '--epoch', 'a whole number of milliseconds since 1970'));
+}
+
+/** @throws {ConfigError} when the text is no whole number, written in plain digits */
+export function wholeNumber(text: string, label: string, expected: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw new ConfigError(label, text, expected);
+  return Number(text);
+}
