@@ -28,6 +28,15 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'evict-no-bump': ['fencing'],
   'never-expires': ['liveness'],
   'task-id-only': ['exclusion', 'fencing', 'deadline'],
+  'wall-clock-ids': ['ids'],
+  'stamps-past-timestamp': ['ids'],
+  'stamps-before-tenure': ['ids'],
+  'forgets-stamps': ['ids'],
+  'ignores-widening': ['ids'],
+  'publishes-before-adopting': ['ids'],
+  'stale-width': ['ids'],
+  'scale-without-waiting': ['ids'],
+  'no-id-floor': ['ids'],
 };
 
 interface Report {
@@ -51,7 +60,7 @@ describe('the simulator', () => {
 
   it.each(PLANTS.map(({ name, breaks }) => [name, breaks] as const))(
     `finds %s within ${MOST_SEEDS} seeds: %s`,
-    { timeout: 240_000 },
+    { timeout: 600_000 },
     async (name) => {
       const { code, report } = await simulate(['--plant', name, '--seeds', String(MOST_SEEDS)]);
       expect(report.violation, JSON.stringify(report)).toBeTruthy();

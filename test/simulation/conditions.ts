@@ -46,6 +46,8 @@ export const PLANNED_FAULTS = [
   'partition',
   /** A wall clock is set. */
   'clock-step',
+  /** An operator grows the cluster over the bound of what its unique ids have room for, and is killed at it now and then. */
+  'scale',
 ] as const;
 
 /** What is wrong from the beginning on. */
@@ -103,6 +105,8 @@ export interface Conditions {
   readonly pollMs: number;
   /** Whether `nodelease init` has been called, or the tasks find nothing. */
   readonly initialised: boolean;
+  /** To how many node ids the cluster is to grow; `ids` for not at all. All between those that there are and {@link GROWN_FROM} are others'. */
+  readonly grownSize: number;
   readonly sameTaskId: boolean;
   readonly releases: boolean;
   /** How long a task works before it ends by itself, at the least and at the most. */
@@ -136,6 +140,10 @@ export interface SimulationSize {
 }
 
 const DAY_MS = 86_400_000;
+/** The first node id for which the lowest 8 bits of the cluster node id, all there is at first, are those of node id 0. */
+export const GROWN_FROM = 256;
+/** More of them would need 9 bits from the beginning on. */
+const MOST_GROWING_IDS = 240;
 /** When the simulated world begins, by a right clock. */
 export const EPOCH_MS = 1_790_000_000_000;
 
@@ -179,6 +187,7 @@ export function drawConditions(seed: number, size: SimulationSize = {}, only?: R
   const differ = on('settings-differ', 0.3) && initialised;
   const sameTaskId = on('same-task-id', 0.4);
   const burst = dice.chance(0.5);
+  const grows = dice.fork(5).chance(0.1) && (only === undefined || only.has('scale')) && initialised && ids <= MOST_GROWING_IDS;
   const standing: [FaultKind, boolean][] = [
     ['clock-offset', offsets],
     ['clock-drift', drifting],
@@ -213,6 +222,7 @@ export function drawConditions(seed: number, size: SimulationSize = {}, only?: R
     graceMs,
     pollMs,
     initialised,
+    grownSize: grows ? GROWN_FROM + ids : ids,
     sameTaskId,
     releases: on('release', 0.8),
     tenureMs: dice.pick([
@@ -229,7 +239,7 @@ export function drawConditions(seed: number, size: SimulationSize = {}, only?: R
     latenessMs: dice.pick([0, 2, 50]),
     rates: rates as Record<NetworkFault, number>,
     hosts,
-    plan: drawPlan(dice.fork(2), on, { hostCount, ids, durationMs, quietAt }),
+    plan: [...drawPlan(dice.fork(2), on, { hostCount, ids, durationMs, quietAt }), ...(grows ? drawGrowth(dice.fork(6), quietAt) : [])],
     standing: standing.filter(([, there]) => there).map(([kind]) => kind),
     timeStepMs: dice.pick([1_000, 1_000, 0]),
     storeDrift: drift(200e-6),
@@ -239,12 +249,24 @@ export function drawConditions(seed: number, size: SimulationSize = {}, only?: R
   };
 }
 
+/** What may happen at any time, and again. */
+type AnyTime = Exclude<PlannedFaultKind, 'scale'>;
+
+/** Early, so that it is over before the faults are; sometimes two operators at once. The target is the operator's number. */
+function drawGrowth(dice: Dice, quietAt: number): PlannedFault[] {
+  const at = dice.between(0.02, 0.45) * quietAt;
+  const second = dice.pick([at, at + dice.between(0, 3_000)]);
+  return (dice.chance(0.35) ? [at, second] : [at]).map((time, target) => ({
+    ...{ kind: 'scale', at: time, lastsMs: dice.magnitude(50, 10_000), target, chance: dice.next() },
+  }));
+}
+
 function drawPlan(
   dice: Dice,
   on: (kind: FaultKind, probability: number) => boolean,
   { hostCount, ids, durationMs, quietAt }: { hostCount: number; ids: number; durationMs: number; quietAt: number },
 ): PlannedFault[] {
-  const most: Record<PlannedFaultKind, number> = {
+  const most: Record<AnyTime, number> = {
     pause: 8,
     freeze: 4,
     crash: 8,
@@ -255,7 +277,7 @@ function drawPlan(
     partition: 5,
     'clock-step': 4,
   };
-  const longest: Record<PlannedFaultKind, number> = {
+  const longest: Record<AnyTime, number> = {
     pause: 10 * durationMs,
     freeze: 10 * durationMs,
     crash: 1,
@@ -267,6 +289,7 @@ function drawPlan(
     'clock-step': DAY_MS,
   };
   const plan = PLANNED_FAULTS.flatMap((kind) => {
+    if (kind === 'scale') return [];
     if (!on(kind, kind === 'rollout' ? 0.25 : 0.35)) return [];
     return Array.from({ length: 1 + dice.below(most[kind]) }, (): PlannedFault => {
       const at = dice.between(0, quietAt);

@@ -41,6 +41,13 @@ describe('the digest of a history', () => {
     expect(digest(list, 'node id 7').lines).toEqual(list);
   });
 
+  it('keeps the unique ids of what is violated alone, and renewals are told from other writes beside them', () => {
+    const made = line(6.05, 'task 3.1', 'makes 12 ids of node id 2 (8 bits), stamped 6.000 … 6.001 s');
+    const history = [...acquired, renewed[0] as string, made, ...renewed.slice(1)];
+    expect(digest(history, 'node id 2: task 3.1 stamps an id').lines).toContain(made);
+    expect(digest(history, 'node id 7').lines).toEqual([acquired[0], acquired[4], acquired[5], acquired[6]]);
+  });
+
   it('keeps writes that did not become a renewal', () => {
     const release = [
       line(9, 'task 3.1', '#5 replace 2.json'),

@@ -8,12 +8,15 @@ export interface HistoryDigest {
 /** Who a line is about, and what it says: as `World.note` writes it. */
 const LINE = /^ *[\d.]+ s {2}(task \d+\.\d+|operator \S+|store)? +(.*)$/;
 const REQUEST = /^#\d+ (read|list|create|replace|discard) ?(\S*)$/;
+/** Unique ids that were made under a node id. */
+const MADE = /^makes \d+ ids of node id (\d+) /;
 const STORED = /^(\S+) is now (held by .*)$/;
 
 /**
  * Leaves out of a history:
  * - requests that change nothing, `read` and `list`;
  * - renewals, the line of the request, that of the store and that of the task, other than those of the node ids that `about` names;
+ * - unique ids of other node ids than those;
  * - that a task's own settings are overruled.
  *
  * A request that something befell stays, and so does a write that was no renewal, or that is not known to have become one.
@@ -31,6 +34,11 @@ export function digest(history: readonly string[], about: string): HistoryDigest
   for (const [line, text] of history.entries()) {
     const [, who, what = ''] = LINE.exec(text) ?? [];
     const [, operation, key = ''] = REQUEST.exec(what) ?? [];
+    const madeUnder = MADE.exec(what)?.[1];
+    if (madeUnder !== undefined) {
+      if (!named.has(`${madeUnder}.json`)) left.add(line);
+      continue;
+    }
     if (who === undefined) {
       // A fault of a request follows the request's own line.
       const previous = LINE.exec(history[line - 1] ?? '');

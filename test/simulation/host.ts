@@ -5,6 +5,7 @@ import type { Lease, LeaseEvent } from '../../src/lease/lease.js';
 import { EPOCH_MS, type HostConditions } from './conditions.js';
 import type { Dice } from './dice.js';
 import type { Engine } from './engine.js';
+import { IdMaker } from './id-maker.js';
 import type { WatchedTask } from './invariants.js';
 import { Machine } from './machine.js';
 import { SimulatedChild, SimulatedGuard } from './simulated-child.js';
@@ -22,6 +23,8 @@ interface Run {
   child: SimulatedChild | undefined;
   guard: SimulatedGuard | undefined;
   watched: WatchedTask | undefined;
+  /** What makes unique ids in its process. */
+  ids: IdMaker | undefined;
   /** Ends the work of a program that uses the library. */
   stop: (() => void) | undefined;
 }
@@ -69,6 +72,7 @@ export class Host {
       child: undefined,
       guard: undefined,
       watched: undefined,
+      ids: undefined,
       stop: undefined,
     };
     this.#runs.push(run);
@@ -109,6 +113,14 @@ export class Host {
     this.start();
   }
 
+  /** The task's last step before it is stopped. */
+  beforeStop(): void {
+    const run = this.#current;
+    if (run === undefined) return;
+    const { scheduler } = this.world;
+    scheduler.at(scheduler.now, run.process, () => run.ids?.makeSometimes());
+  }
+
   /** SIGSTOP to the task, and SIGCONT later. */
   pause(lastsMs: number): void {
     const run = this.#current;
@@ -143,9 +155,19 @@ export class Host {
     }
     scheduler.at(scheduler.now + lastsMs, undefined, () =>
       then(() => {
+        this.#makeIdsFirst(processes);
         for (const process of processes) process.resume();
       }),
     );
+  }
+
+  /** Before a process that goes on has looked at anything, it may make ids as if nothing had happened. */
+  #makeIdsFirst(processes: readonly SimulatedProcess[]): void {
+    const { scheduler } = this.world;
+    for (const { process, ids } of this.#runs) {
+      if (ids !== undefined && process.alive && processes.includes(process))
+        scheduler.at(scheduler.now, process, () => ids.makeSometimes());
+    }
   }
 
   #stop(run: Run): void {
@@ -170,6 +192,8 @@ export class Host {
       const lease = await this.#acquire(run, dice);
       run.watched = { name: run.name, process: run.process, lease, workRuns: () => run.child?.acts ?? false };
       world.invariants.onAcquired(run.watched);
+      run.ids = new IdMaker({ world, process: run.process, dice: dice.fork(8), name: run.name, lease });
+      run.ids.begin();
       if (this.conditions.mode === 'library') await this.#use(run, lease, dice);
       else await this.#supervise(run, lease, dice);
     } catch (error) {
@@ -217,7 +241,7 @@ export class Host {
         if (this.#mayEnd(run)) resolve('release');
       });
     });
-    if (next === 'release') await lease.release();
+    if (next === 'release') await this.#release(run, lease);
   }
 
   /** A command under `nodelease run`. */
@@ -245,7 +269,15 @@ export class Host {
         return child;
       },
     });
-    if (workEnded && lease.isValid()) await lease.release();
+    if (workEnded && lease.isValid()) await this.#release(run, lease);
+  }
+
+  async #release({ ids }: Run, lease: Lease): Promise<void> {
+    ids?.makeSometimes();
+    const released = lease.release();
+    ids?.makeSometimes();
+    await released;
+    ids?.makeSometimes();
   }
 
   #tenureMs(dice: Dice): number {

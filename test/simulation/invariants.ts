@@ -1,8 +1,10 @@
+import { CLUSTER_KEY } from '../../src/lease/cluster-config.js';
 import type { Lease, LeaseLostError } from '../../src/lease/lease.js';
 import { leaseKey, nodeIdOf } from '../../src/lease/lease-state.js';
 import { leaseTiming } from '../../src/lease/lease-timing.js';
 import type { WriteResult } from '../../src/store/lease-store.js';
-import { livenessBoundMs, type NetworkFault } from './conditions.js';
+import { GROWN_FROM, livenessBoundMs, type NetworkFault } from './conditions.js';
+import { IdObserver } from './id-observer.js';
 import type { SimulatedProcess } from './simulated-process.js';
 import type { World } from './world.js';
 
@@ -18,6 +20,8 @@ export type InvariantName =
   | 'objects'
   /** A task's own write is not taken for somebody else's, nor a lost reply for a lost id (rules 5 and 6). */
   | 'own-writes'
+  /** No unique id is made twice, nor can be (DESIGN 6). */
+  | 'ids'
   /** A task fails in no other way than the engine's contract says. */
   | 'errors'
   /** With the faults ended, nobody waits while an id is free. */
@@ -81,6 +85,8 @@ interface Unheard {
  */
 export class Invariants {
   violation: Violation | undefined;
+  /** Told of every unique id. */
+  readonly ids: IdObserver;
   readonly #objects = new Map<number, ObjectHistory>();
   readonly #tasks = new Map<number, WatchedTask[]>();
   readonly #byProcess = new Map<SimulatedProcess, WatchedTask>();
@@ -88,10 +94,18 @@ export class Invariants {
   readonly #unheard = new Map<SimulatedProcess, Unheard>();
   /** Until when each task may believe, on its machine's monotonic clock. */
   readonly #deadlines = new Map<SimulatedProcess, number>();
+  /** How many node ids the cluster has, and had before the faults were over; how many an operator wants it to have. */
+  #size: number;
+  #sizeInTime: number;
+  #wantedSize = 0;
   #thawedUntil = 0;
   readonly #lastSent = new Map<SimulatedProcess, number>();
 
-  constructor(private readonly world: World) {}
+  constructor(private readonly world: World) {
+    this.ids = new IdObserver(world, (text) => this.#fail('ids', text));
+    this.#size = world.conditions.ids;
+    this.#sizeInTime = world.conditions.ids;
+  }
 
   /** A task says that it holds an id. */
   onAcquired(task: WatchedTask): void {
@@ -231,6 +245,7 @@ export class Invariants {
   /** The store has answered a write; hands the answer on. */
   afterWrite(key: string, body: string, metadata: Readonly<Record<string, string>>, result: WriteResult): WriteResult {
     const id = nodeIdOf(key);
+    if (result.status === 'written' && key === CLUSTER_KEY) this.#afterSettings(body);
     if (result.status !== 'written' || id === undefined) return result;
     const known = this.#objects.get(id) ?? NEVER_HELD;
     const now = readLease(body, metadata);
@@ -250,17 +265,36 @@ export class Invariants {
     return result;
   }
 
+  /** Node ids that come when the faults are over already are nobody's yet. */
+  #afterSettings(body: string): void {
+    const { world } = this;
+    if (world.recording) world.note('store', `${CLUSTER_KEY} is now ${body}`);
+    const { size } = JSON.parse(body) as { size: number };
+    this.#size = size;
+    if (!world.quiet) this.#sizeInTime = size;
+  }
+
+  /** An operator has begun to give the cluster more node ids, and goes on until it has them. */
+  onGrowth(size: number): void {
+    this.#wantedSize = size;
+  }
+
   /** The store has removed an object. */
   afterRemoval(key: string): void {
     if (nodeIdOf(key) !== undefined) this.#fail('objects', `${key} has been deleted, and its version with it`);
   }
 
   /** At the end, with the faults over for long enough: is every id held that could be? */
-  atEnd(tasksAlive: number, ids: number): void {
-    const { durationMs, graceMs, pollMs } = this.world.conditions;
+  atEnd(tasksAlive: number): void {
+    const { conditions } = this.world;
+    const { durationMs, graceMs, pollMs } = conditions;
+    const others = this.#sizeInTime > conditions.ids ? GROWN_FROM - conditions.ids : 0;
+    const ids = this.#sizeInTime - others;
     for (const id of this.#objects.keys()) {
       if (this.world.bucket.read(leaseKey(id)) === undefined) this.#fail('objects', `${leaseKey(id)} is missing`);
     }
+    if (this.#size < this.#wantedSize)
+      this.#fail('liveness', `the cluster has ${this.#size} node ids, and should have ${this.#wantedSize}`);
     const held = [...this.#tasks.values()].filter((tasks) => tasks.some(believes)).length;
     if (held < Math.min(ids, tasksAlive)) {
       const bound = livenessBoundMs(durationMs, graceMs, pollMs);

@@ -23,6 +23,8 @@ export class PlainLease implements Lease {
   readonly id: number;
   readonly version: number;
   readonly taskId: string;
+  /** It makes no unique ids. */
+  readonly tenureTime = undefined;
   #record: PlainRecord;
   #etag: string;
   #deadline: number;

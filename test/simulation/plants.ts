@@ -19,6 +19,7 @@ const keeper = 'src/lease/keeper.js';
 const acquirer = 'src/lease/acquirer.js';
 const leaseState = 'src/lease/lease-state.js';
 const survey = 'src/lease/lease-survey.js';
+const tenureTime = 'src/lease/store-tenure-time.js';
 
 /** Every mistake that the simulator is known to find, by the name that `--plant` takes. */
 export const PLANTS: readonly Plant[] = [
@@ -39,8 +40,8 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: claim,
-        from: 'return { id, held, etag: applied, sentAt };',
-        to: 'return { id, held, etag: applied, sentAt: clock.monotonic() };',
+        from: 'return { id, held, etag: applied, sentAt, stampedUntil };',
+        to: 'return { id, held, etag: applied, sentAt: clock.monotonic(), stampedUntil };',
       },
       {
         file: keeper,
@@ -94,8 +95,10 @@ export const PLANTS: readonly Plant[] = [
   {
     name: 'sdk-retry',
     breaks: 'the client repeats a conditional write whose reply was lost, and so takes its own write for a conflict (rule 5)',
-    edits: ['create(key, body, metadata)', 'replace(key, body, metadata, etag)'].map((call) => {
-      const send = `this.#send('${call.slice(0, call.indexOf('('))}', key, () => invariants.afterWrite(key, body, metadata, bucket.${call}))`;
+    edits: ['world.create(key, body, metadata)', 'bucket.replace(key, body, metadata, etag)'].map((call) => {
+      const [, owner = '', method = ''] = /^(\w+)\.(\w+)/.exec(call) ?? [];
+      const observer = owner === 'world' ? 'world.invariants' : 'invariants';
+      const send = `this.#send('${method}', key, () => ${observer}.afterWrite(key, body, metadata, ${call}))`;
       return {
         file: 'test/simulation/simulated-store.js',
         from: `return ${send};`,
@@ -109,7 +112,7 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: keeper,
-        from: 'const result = await session.write(key, codec.encode(released(last)), this.#etag);',
+        from: 'const result = await session.write(key, codec.encode(released(last, this.#time.stampedUntil)), this.#etag);',
         to: "await session.store.discardProbe(key);\n                const result = { status: 'written' };",
       },
     ],
@@ -171,7 +174,7 @@ export const PLANTS: readonly Plant[] = [
   {
     name: 'evict-at-once',
     breaks: 'an id that was released by force may be taken at once, while its holder still trusts its lease (rules 1 and 9)',
-    edits: [{ file: leaseState, from: 'durationMs: expired ? 0 : held.durationMs };', to: 'durationMs: expired ? 0 : 0 };' }],
+    edits: [{ file: leaseState, from: 'const durationMs = expired ? 0 : held.durationMs;', to: 'const durationMs = 0;' }],
   },
   {
     name: 'late-deadline',
@@ -212,8 +215,8 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: leaseState,
-        from: 'version: held.version + 1, timestamp: held.timestamp, durationMs: expired',
-        to: 'version: held.version, timestamp: held.timestamp, durationMs: expired',
+        from: 'version: held.version + 1, timestamp: held.timestamp, durationMs, stampedUntil: undefined',
+        to: 'version: held.version, timestamp: held.timestamp, durationMs, stampedUntil: undefined',
       },
     ],
   },
@@ -237,5 +240,78 @@ export const PLANTS: readonly Plant[] = [
         to: "if (state.kind === 'held' && state.taskId === this.taskId && state.version === this.version) {",
       },
     ],
+  },
+  {
+    name: 'wall-clock-ids',
+    breaks: "unique ids are stamped with the host's wall clock, and with nothing else in view (DESIGN 6)",
+    edits: [
+      { file: tenureTime, from: 'return this.options.session.storeNow().min;', to: 'return this.clock.now();' },
+      { file: tenureTime, from: 'this.after = options.stampedUntil;', to: 'this.after = 0;' },
+      { file: tenureTime, from: 'return this.options.before();', to: 'return Number.POSITIVE_INFINITY;' },
+    ],
+  },
+  {
+    name: 'stamps-past-timestamp',
+    breaks: 'in a burst, unique ids are stamped past the timestamp of the lease, where those of the next tenure begin (DESIGN 6)',
+    edits: [{ file: tenureTime, from: 'return this.options.before();', to: 'return Number.POSITIVE_INFINITY;' }],
+  },
+  {
+    name: 'stamps-before-tenure',
+    breaks: "unique ids are stamped with times that were the previous tenure's (DESIGN 6)",
+    edits: [{ file: tenureTime, from: 'this.after = options.stampedUntil;', to: 'this.after = 0;' }],
+  },
+  {
+    name: 'forgets-stamps',
+    breaks: 'a release does not tell how far ahead unique ids were stamped (DESIGN 6)',
+    edits: [{ file: keeper, from: 'released(last, this.#time.stampedUntil)', to: 'released(last, this.#time.after)' }],
+  },
+  {
+    name: 'ignores-widening',
+    breaks: 'the generator goes on with narrow unique ids although its lease tells of wider ones (DESIGN 6)',
+    edits: [
+      {
+        file: 'src/id/lease-ids.js',
+        from: 'time.onWidth((idWidth) => generator.adopt(cluster16(idWidth)));',
+        to: 'time.onWidth(() => undefined);',
+      },
+    ],
+  },
+  {
+    name: 'publishes-before-adopting',
+    breaks: 'a lease tells of a width while narrower ids are still made (DESIGN 6)',
+    edits: [
+      {
+        file: tenureTime,
+        from: 'map((listener) => listener(idWidth))',
+        to: 'map((listener) => void this.clock.sleep(5_000).then(() => listener(idWidth)))',
+      },
+    ],
+  },
+  {
+    name: 'stale-width',
+    breaks: 'a tenure trusts the width that was read before it began, perhaps long before (DESIGN 6)',
+    edits: [
+      {
+        file: tenureTime,
+        from: 'if (this.#prepared)\n            return;',
+        to: 'this.#prepared = true;\n        if (this.#prepared)\n            return;',
+      },
+    ],
+  },
+  {
+    name: 'scale-without-waiting',
+    breaks: 'a cluster grows at once, as if nobody made narrow unique ids (DESIGN 6)',
+    edits: [
+      {
+        file: 'src/lease/scale.js',
+        from: 'if (idWidthFor(config.size) < idWidth) {',
+        to: 'if (config.idWidth < idWidth) {',
+      },
+    ],
+  },
+  {
+    name: 'no-id-floor',
+    breaks: 'a new node id stamps unique ids with times at which narrow ones were made (DESIGN 6)',
+    edits: [{ file: claim, from: 'return Math.max(known, idFloor);', to: 'return known;' }],
   },
 ];

@@ -19,7 +19,7 @@ afterEach(() => {
 describe('a seed', () => {
   it('in which two machines go on in the same instant: what a guard was late with comes before anybody looks', async () => {
     // Fails where a machine's guards and its commands go on in one step.
-    const { violation, counts } = await simulate(1161329203);
+    const { violation, counts } = await simulate(160, { only: new Set(['freeze']) });
     expect(counts.faults.get('freeze')).toBeGreaterThan(1);
     expect(violation).toBeUndefined();
   });
@@ -27,6 +27,9 @@ describe('a seed', () => {
   it('has the same history to the byte every time, with other seeds before it or not', async () => {
     const first = await run({ recording: true });
     expect(first.some(({ history }) => history.length > 100)).toBe(true);
+    // One in which the cluster grows, and ids are made, is among them.
+    const [growing] = first.filter(({ counts }) => counts.faults.has('scale'));
+    expect(growing?.history.some((line) => /makes \d+ ids of node id 256 \(9 bits\)/.test(line))).toBe(true);
     expect(await run({ recording: true })).toEqual(first);
     const [last] = first.slice(-1);
     expect(await simulate(SEEDS.at(-1) ?? 0, { recording: true })).toEqual(last);

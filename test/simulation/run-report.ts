@@ -111,6 +111,7 @@ function figures({ tally, tookMs, cpuMs }: RunResult, jobs: number): string {
     ['tenures', grouped(tally.tenures)],
     ['take-overs', grouped(tally.takeOvers)],
     ['requests', grouped(tally.requests)],
+    ['unique ids', grouped(tally.ids)],
     ['violations', grouped(tally.violations)],
     ['seconds', (tookMs / 1_000).toFixed(1)],
     ['CPU seconds', (cpuMs / 1_000).toFixed(1)],
@@ -154,7 +155,7 @@ function story({ hosts, faults, of, runs, minimal, violation, history }: ShrunkV
   return [
     `it still happens with ${size} (${counted(runs, 'run')}; ${minimal ? 'none of them can be left out' : 'the search ended before it was over'}):`,
     ...lines,
-    ...(left === 0 ? [] : [`(${counted(left, 'line')} left out: reads, listings, and renewals of other node ids)`]),
+    ...(left === 0 ? [] : [`(${counted(left, 'line')} left out: reads, listings, and renewals and unique ids of other node ids)`]),
   ];
 }
 

@@ -121,7 +121,9 @@ describe('the simulation, with a violation', () => {
     expect(exitCode).toBe(1);
     expect(out).toContain('\nVIOLATION in seed 23, 12.345 s: fencing\ntwo at once\n');
     expect(out).toContain('\nit still happens with 1 of 8 hosts and 2 of 30 faults (17 runs; none of them can be left out):\n');
-    expect(out).toContain('\n    2.000 s  VIOLATION  fencing\n(1 line left out: reads, listings, and renewals of other node ids)\n');
+    expect(out).toContain(
+      '\n    2.000 s  VIOLATION  fencing\n(1 line left out: reads, listings, and renewals and unique ids of other node ids)\n',
+    );
     expect(out).toMatch(/\n {2}npm run simulate -- --seeds 1 --from 23 --only pause,slow --hosts 9 --span 2m\n$/);
   });
 

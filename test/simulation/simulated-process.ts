@@ -5,6 +5,8 @@ import type { Actor, Scheduler } from './scheduler.js';
 /** One run of one process on a machine: it can be stopped, continued and killed, and has the machine's clocks. */
 export class SimulatedProcess implements Actor {
   alive = true;
+  /** When it was last continued, in true time. */
+  resumedAt = Number.NEGATIVE_INFINITY;
   readonly clock: Clock;
   #stops = 0;
   #deferred: (() => void)[] = [];
@@ -39,6 +41,7 @@ export class SimulatedProcess implements Actor {
   resume(): void {
     this.#stops -= 1;
     if (this.#stops > 0) return;
+    this.resumedAt = this.scheduler.now;
     const deferred = this.#deferred;
     this.#deferred = [];
     for (const act of deferred) act();

@@ -2,6 +2,7 @@ import { evictHolder } from '../../src/lease/evict.js';
 import { StoreSession } from '../../src/lease/store-session.js';
 import { drawConditions, EPOCH_MS, type FaultKind, type PlannedFault, type SimulationSize } from './conditions.js';
 import { type Engine, shippedEngine } from './engine.js';
+import { Growth } from './growth.js';
 import { Host } from './host.js';
 import type { Violation } from './invariants.js';
 import { Machine } from './machine.js';
@@ -36,6 +37,9 @@ export interface SeedResult {
 /** How long after a thaw a command may still run whose lease ran out meanwhile, in milliseconds: its guard needs a moment. */
 const AFTER_THAW_MS = 10;
 
+/** Between a task's last step and what stops it, in milliseconds. */
+const JUST_AFTER_MS = 0.01;
+
 /** Runs one seed to its end or to its first violation. The same seed and options give the same result, to the byte. */
 export async function simulate(seed: number, options: SimulationOptions = {}): Promise<SeedResult> {
   const conditions = drawConditions(seed, options.size, options.only);
@@ -50,13 +54,15 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
     return true;
   });
   for (const [number, fault] of conditions.plan.entries()) {
-    scheduler.at(fault.at, undefined, () => befall(fault, `${number} ${described(fault)}`, world, started));
+    if (fault.kind === 'pause' || fault.kind === 'freeze')
+      scheduler.at(fault.at, undefined, () => started.find(({ index }) => index === fault.target)?.beforeStop());
+    scheduler.at(fault.at + JUST_AFTER_MS, undefined, () => befall(fault, `${number} ${described(fault)}`, world, started));
   }
   await scheduler.run(conditions.endAt, (actor) => {
     if (actor instanceof SimulatedProcess) invariants.afterStep(actor);
     return invariants.violation === undefined;
   });
-  if (invariants.violation === undefined) invariants.atEnd(started.length, conditions.ids);
+  if (invariants.violation === undefined) invariants.atEnd(started.length);
   const { violation } = invariants;
   if (violation !== undefined && world.recording) world.note('VIOLATION', `${violation.invariant}: ${violation.text}`);
   return { seed, violation, counts: world.counts, happened: world.happened, history: world.history };
@@ -104,6 +110,9 @@ function befall(fault: PlannedFault, name: string, world: World, hosts: readonly
       break;
     case 'partition':
       host?.cutOff(lastsMs);
+      break;
+    case 'scale':
+      new Growth(world, world.conditions.grownSize, fault).call();
       break;
     case 'clock-step':
       host?.machine.stepWall(chance < 0.5 ? -lastsMs : lastsMs);

@@ -15,6 +15,8 @@ export interface Tally {
   tenures: number;
   takeOvers: number;
   requests: number;
+  /** Unique ids that were made. */
+  ids: number;
   violations: number;
   /** Every kind, also those that never happened, in the order of {@link FAULT_KINDS}. */
   readonly faults: Readonly<Record<FaultKind, FaultTally>>;
@@ -22,7 +24,7 @@ export interface Tally {
 
 export function emptyTally(): Tally {
   const faults = Object.fromEntries(FAULT_KINDS.map((kind) => [kind, { times: 0, seeds: 0 }]));
-  return { seeds: 0, tenures: 0, takeOvers: 0, requests: 0, violations: 0, faults: faults as Record<FaultKind, FaultTally> };
+  return { seeds: 0, tenures: 0, takeOvers: 0, requests: 0, ids: 0, violations: 0, faults: faults as Record<FaultKind, FaultTally> };
 }
 
 /** Adds one seed. */
@@ -31,6 +33,7 @@ export function addSeed(tally: Tally, counts: Counts, violated: boolean): void {
   tally.tenures += counts.tenures;
   tally.takeOvers += counts.takeOvers;
   tally.requests += counts.requests;
+  tally.ids += counts.ids;
   if (violated) tally.violations += 1;
   for (const [kind, times] of counts.faults) {
     tally.faults[kind].times += times;
@@ -44,6 +47,7 @@ export function addTally(tally: Tally, other: Tally): void {
   tally.tenures += other.tenures;
   tally.takeOvers += other.takeOvers;
   tally.requests += other.requests;
+  tally.ids += other.ids;
   tally.violations += other.violations;
   for (const kind of FAULT_KINDS) {
     tally.faults[kind].times += other.faults[kind].times;

@@ -1,12 +1,13 @@
 import type { Clock } from '../../src/clock.js';
 import { encodeCluster, newCluster } from '../../src/lease/cluster-config.js';
 import { leaseKey } from '../../src/lease/lease-state.js';
-import type { Interval, Listing } from '../../src/store/lease-store.js';
+import type { Interval, Listing, StoredObject, WriteResult } from '../../src/store/lease-store.js';
 import { MemoryBucket } from '../../src/store/memory/memory-bucket.js';
-import { type Conditions, EPOCH_MS, type FaultKind } from './conditions.js';
+import { type Conditions, EPOCH_MS, type FaultKind, GROWN_FROM } from './conditions.js';
 import { Dice } from './dice.js';
 import { Invariants } from './invariants.js';
 import { Machine } from './machine.js';
+import { OutsideLeases } from './outside-leases.js';
 import { Scheduler } from './scheduler.js';
 
 /** What one run of a seed counted. */
@@ -15,6 +16,8 @@ export interface Counts {
   /** Tenures that began with the expiry of somebody else's. */
   takeOvers: number;
   requests: number;
+  /** Unique ids that were made. */
+  ids: number;
   /** How often a fault of each kind happened; 1 for one that is there from the beginning on. */
   readonly faults: Map<FaultKind, number>;
 }
@@ -32,14 +35,18 @@ export class World {
   readonly dice: Dice;
   readonly bucket: MemoryBucket;
   readonly invariants: Invariants;
-  readonly counts: Counts = { tenures: 0, takeOvers: 0, requests: 0, faults: new Map() };
+  readonly counts: Counts = { tenures: 0, takeOvers: 0, requests: 0, ids: 0, faults: new Map() };
   readonly history: string[] = [];
   /** The names of the faults that happened, in their order. */
   readonly happened: string[] = [];
   /** While above 0, nobody reaches the store. */
   outages = 0;
 
+  /** Whose leases those are that nobody here can have. */
+  readonly outside: OutsideLeases | undefined;
+
   readonly #storeClock: StoreClock;
+  readonly #storeMachine: Machine;
   #listed: { readonly listing: Listing; readonly at: number } | undefined;
 
   constructor(
@@ -47,16 +54,25 @@ export class World {
     readonly options: WorldOptions = {},
   ) {
     this.dice = new Dice(conditions.seed).fork(3);
-    const { storeDrift } = conditions;
-    this.#storeClock = new StoreClock(new Machine(EPOCH_MS, storeDrift, EPOCH_MS, storeDrift));
+    const { storeDrift, ids, grownSize } = conditions;
+    this.#storeMachine = new Machine(EPOCH_MS, storeDrift, EPOCH_MS, storeDrift);
+    this.#storeClock = new StoreClock(this.#storeMachine);
     this.bucket = new MemoryBucket(this.#storeClock, conditions.timeStepMs, contentEtag);
     this.invariants = new Invariants(this);
+    if (grownSize > ids) this.outside = new OutsideLeases(ids, GROWN_FROM, EPOCH_MS);
     for (const kind of conditions.standing) this.counts.faults.set(kind, 1);
     if (conditions.initialised) this.#initialise();
   }
 
   get recording(): boolean {
     return this.options.recording === true;
+  }
+
+  /** What the clocks of the store's servers say, the slowest and the fastest, in milliseconds since the Unix epoch. */
+  get storeTime(): Interval {
+    const now = this.#storeMachine.wallAt(this.scheduler.now);
+    const { storeOffsets } = this.conditions;
+    return { min: now + Math.min(...storeOffsets), max: now + Math.max(...storeOffsets) };
   }
 
   /** True in the last part of the run, in which nothing goes wrong any more. */
@@ -95,20 +111,35 @@ export class World {
     return apply();
   }
 
+  /** An object, or undefined. */
+  read(key: string): StoredObject | undefined {
+    return this.outside?.read(key, this.storeTime) ?? this.bucket.read(key);
+  }
+
+  /** Writes if there is none of that key. */
+  create(key: string, body: string, metadata: Readonly<Record<string, string>>): WriteResult {
+    return this.outside?.has(key) ? { status: 'conflict' } : this.bucket.create(key, body, metadata);
+  }
+
   /** All objects, as they are. */
   list(): Listing {
-    this.#listed = { listing: this.bucket.list(), at: this.scheduler.now };
+    this.#listed = { listing: this.#list(), at: this.scheduler.now };
     return this.#listed.listing;
   }
 
   /** All objects, as they were at an earlier listing, with the ages that this makes them have now. */
   staleList(): Listing {
-    const { objects, storeTime } = this.bucket.list();
+    const { objects, storeTime } = this.#list();
     if (this.#listed === undefined) return { objects, storeTime };
     const { listing, at } = this.#listed;
     const sinceMs = this.scheduler.now - at;
     const older = ({ min, max }: Interval) => ({ min: Math.max(0, min + Math.floor(sinceMs) - 1), max: max + Math.ceil(sinceMs) });
     return { objects: listing.objects.map((row) => ({ ...row, age: older(row.age) })), storeTime };
+  }
+
+  #list(): Listing {
+    const listing = this.bucket.list();
+    return this.outside === undefined ? listing : { ...listing, objects: [...listing.objects, ...this.outside.rows] };
   }
 
   /** What `nodelease init` leaves. */
