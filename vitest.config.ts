@@ -16,7 +16,7 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
-          include: ['src/**/*.test.ts', 'test/simulation/**/*.test.ts'],
+          include: ['src/**/*.test.ts', 'test/simulation/**/*.test.ts', 'test/ids/**/*.test.ts'],
           testTimeout: 15_000,
           sequence: { groupOrder: 0 },
         },
