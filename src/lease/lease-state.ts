@@ -73,9 +73,8 @@ export function leaseKey(nodeId: number): string {
 
 /** The node id of a lease object's key, or undefined for every other object. */
 export function nodeIdOf(key: string): number | undefined {
-  const digits = /^(0|[1-9]\d{0,4})\.json$/.exec(key)?.[1];
-  const id = digits === undefined ? Number.NaN : Number(digits);
-  return id < MAX_NODE_IDS ? id : undefined;
+  const id = Number(key.slice(0, -'.json'.length));
+  return Number.isInteger(id) && id >= 0 && id < MAX_NODE_IDS && leaseKey(id) === key ? id : undefined;
 }
 
 /** The highest version used so far; 0 for an id that nobody ever held. */
