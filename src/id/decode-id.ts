@@ -1,7 +1,7 @@
 import { ConfigError } from '../errors.js';
 import { CLUSTER_NODE_ID_OFFSET, groupOf, indexOf } from './cluster-node-id.js';
 import { parseId } from './id-format.js';
-import type { IdLayout } from './id-layout.js';
+import { checkedLayout, type IdLayout } from './id-layout.js';
 
 /** What stands in a unique id. */
 export interface DecodedId {
@@ -24,7 +24,7 @@ export interface DecodedId {
  * @throws {ConfigError} when it is no id, or too large for the layout
  */
 export function decodeId(id: bigint | string, layout: IdLayout): DecodedId {
-  const { epochMs, timeBits, sequenceBits, nodeBits, lowest } = layout;
+  const { epochMs, timeBits, sequenceBits, nodeBits, lowest } = checkedLayout(layout);
   const value = typeof id === 'string' ? parseId(id) : id;
   const bits = timeBits + sequenceBits + nodeBits;
   if (typeof value !== 'bigint' || value < 0n || value >> BigInt(bits) !== 0n)

@@ -66,6 +66,7 @@ export function snowflake(epochMs: number = TWITTER_EPOCH_MS): IdLayout {
  */
 export function idLayout(options: IdLayoutOptions): IdLayout {
   const { name = 'custom', epochMs = 0, timeBits, sequenceBits, nodeBits, lowest = 'sequence' } = options;
+  if (typeof name !== 'string') throw new ConfigError('layout.name', name, 'a text');
   checkBits('layout.timeBits', timeBits, 34, 48);
   checkBits('layout.sequenceBits', sequenceBits, 0, 22);
   checkBits('layout.nodeBits', nodeBits, 1, 16);
@@ -82,6 +83,21 @@ export function idLayout(options: IdLayoutOptions): IdLayout {
   }
   if (lowest !== 'node' && lowest !== 'sequence') throw new ConfigError('layout.lowest', lowest, "'node' or 'sequence'");
   return { name, epochMs, timeBits, sequenceBits, nodeBits, lowest };
+}
+
+/**
+ * A layout as one that may be used: whatever a caller without types, or with a hand-made one, has passed.
+ *
+ * @throws {ConfigError} that names `layout`, or the field of it which is out of range
+ */
+export function checkedLayout(layout: unknown): IdLayout {
+  if (typeof layout !== 'object' || layout === null)
+    throw new ConfigError(
+      'layout',
+      typeof layout === 'function' ? 'a function' : layout,
+      'what cluster16(), snowflake() or idLayout() returns',
+    );
+  return idLayout(layout as IdLayoutOptions);
 }
 
 /** How many ids a layout has for each millisecond of a node's. */

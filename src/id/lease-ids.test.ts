@@ -133,6 +133,41 @@ describe('the ids of a lease', () => {
     expect((await start()).tenureTime?.after).toBe(idFloor);
   });
 
+  it('begin after those of the last tenure that made some, though one that made none came in between', async () => {
+    const { start, lease: stored } = cluster();
+    const first = await start();
+    const made = drain(await uniqueIds(first));
+    await first.release();
+    const idle = await start();
+    // As a keeper in a thread says it, whose main thread has made none.
+    idle.tenureTime?.stamp(0);
+    await idle.release();
+    expect(await stored()).toMatchObject({ kind: 'released', stampedUntil: timesOf(made)[1] });
+  });
+
+  it('are told to be narrow for as far as those of the tenure before go, where the lease begins wide', async () => {
+    const { start, widen, lease: stored } = cluster();
+    const first = await start();
+    const made = drain(await uniqueIds(first));
+    await first.release();
+    await widen(9);
+    await start();
+    expect(await stored()).toMatchObject({ kind: 'held', idWidth: 9, narrowIdsUntil: timesOf(made)[1] });
+  });
+
+  it('are not made narrower than the cluster has them, and nobody is told of a width that a fixed layout does not have', async () => {
+    const { clock, start, widen, lease: stored } = cluster();
+    const lease = await start();
+    await uniqueIds(lease, { layout: cluster16(8) });
+    await widen(9);
+    await clock.advance(3 * DURATION);
+    expect(await stored()).toMatchObject({ kind: 'held', idWidth: 8 });
+    await lease.release();
+    const next = await start();
+    await expect(uniqueIds(next, { layout: cluster16(8) })).rejects.toThrow(/^layout: expected cluster16\(9\) at least/);
+    expect((await uniqueIds(next, { layout: snowflake() })).layout.name).toBe('snowflake');
+  });
+
   it('need not wait for a tenure that made none', async () => {
     const { start, storeNow } = cluster();
     const first = await start();

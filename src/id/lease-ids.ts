@@ -2,7 +2,7 @@ import { ConfigError } from '../errors.js';
 import type { Lease } from '../lease/lease.js';
 import type { TenureTime } from '../lease/tenure-time.js';
 import { CLUSTER_NODE_ID_OFFSET, clusterNodeIdOf } from './cluster-node-id.js';
-import { cluster16, type IdLayout } from './id-layout.js';
+import { checkedLayout, cluster16, type IdLayout } from './id-layout.js';
 import { UniqueIdGenerator } from './unique-id-generator.js';
 
 /** How the ids of a lease are made. */
@@ -24,6 +24,8 @@ export interface UniqueIdsOptions {
 
 /** The options that make a difference to the ids. */
 const OPTION_NAMES = ['layout', 'lagMs', 'advanceMs'] as const satisfies (keyof UniqueIdsOptions)[];
+
+const NEVER = new Promise<void>(() => undefined);
 
 /** There is one generator for each tenure: two would make the same ids. */
 const made = new WeakMap<TenureTime, { readonly generator: UniqueIdGenerator; readonly options: UniqueIdsOptions }>();
@@ -60,8 +62,9 @@ export async function uniqueIds(lease: Pick<Lease, 'id' | 'tenureTime'>, options
     );
   }
   const { layout, lagMs, advanceMs, signal } = options;
-  if (layout !== undefined) checkRoom(id, layout);
+  if (layout !== undefined) checkRoom(id, checkedLayout(layout));
   await time.prepare(signal);
+  if (layout !== undefined) checkWidth(layout, time.idWidth);
   // From here on in one go: nobody else can make one in between.
   const before = made.get(time);
   if (before !== undefined) {
@@ -71,7 +74,10 @@ export async function uniqueIds(lease: Pick<Lease, 'id' | 'tenureTime'>, options
   const generator = new UniqueIdGenerator({
     ...{ layout: layout ?? cluster16(time.idWidth), node: clusterNodeIdOf(id), time, clock: time.clock, lagMs, advanceMs },
   });
-  if (layout === undefined) time.onWidth((idWidth) => generator.adopt(cluster16(idWidth)));
+  // One that is fixed and too narrow by then keeps the new node ids from being given out: nobody says that it has gone over.
+  time.onWidth((idWidth) =>
+    layout === undefined ? generator.adopt(cluster16(idWidth)) : isTooNarrow(layout, idWidth) ? NEVER : undefined,
+  );
   made.set(time, { generator, options });
   return generator;
 }
@@ -92,6 +98,16 @@ function checkRoom(nodeId: number, { name, nodeBits }: IdLayout): void {
     nodeId,
     `a node id from 0 to ${most}, since layout ${name} has ${nodeBits} bits for it (8 are reserved)`,
   );
+}
+
+/** Only of `cluster16` itself it is known what the others make: a layout of one's own is everybody's. */
+function isTooNarrow({ name, nodeBits }: IdLayout, idWidth: number): boolean {
+  return name === 'cluster16' && nodeBits < idWidth;
+}
+
+function checkWidth(layout: IdLayout, idWidth: number): void {
+  if (isTooNarrow(layout, idWidth))
+    throw new ConfigError('layout', `cluster16(${layout.nodeBits})`, `cluster16(${idWidth}) at least, as the cluster has it`);
 }
 
 function checkSame(before: UniqueIdsOptions, now: UniqueIdsOptions): void {

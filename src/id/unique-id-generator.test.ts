@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../test/support/virtual-clock.js';
 import { ConfigError } from '../errors.js';
@@ -47,6 +48,19 @@ const LAYOUTS: readonly IdLayout[] = [
 ];
 
 describe.each(LAYOUTS)('the ids of layout $name $timeBits/$sequenceBits/$nodeBits', (layout) => {
+  it('go on where the lower half of an id is full', () => {
+    const perHalf = 2 ** (32 - layout.sequenceBits - layout.nodeBits);
+    const { clock, ids } = generator({ layout, lagMs: 0, advanceMs: 100 });
+    const sinceEpoch = clock.now() - layout.epochMs;
+    // Just before the next carry, wherever that is.
+    clock.wallOffset += Math.ceil(sinceEpoch / perHalf) * perHalf - sinceEpoch - 3;
+    const made = drain(ids, 200_000);
+    for (let at = 1; at < made.length; at += 1) {
+      if ((made[at] as bigint) <= (made[at - 1] as bigint)) expect.fail(`${made[at]} after ${made[at - 1]}`);
+    }
+    expect(new Set(made.map((id) => id >> 32n)).size).toBeGreaterThan(1);
+  });
+
   it('strictly increase, in bursts and between them, and tell their node', async () => {
     const { clock, ids } = generator({ layout, advanceMs: 50 });
     let last = -1n;
@@ -195,6 +209,22 @@ describe('when nothing is left', () => {
   });
 });
 
+describe('bounds that are no whole milliseconds', () => {
+  it('are kept to from within', () => {
+    const { clock, bounds, ids } = generator({ lagMs: 0, advanceMs: 60_000 });
+    bounds.after = clock.now() + 10.5;
+    bounds.before = clock.now() + 20.3;
+    const stamps = new Set(drain(ids).map((id) => Number(id >> 16n) - clock.now()));
+    expect([...stamps]).toEqual([11, 12, 13, 14, 15, 16, 17, 18, 19, 20]);
+  });
+
+  it('are no bounds where they are no numbers, and no ids are made', () => {
+    const { bounds, ids } = generator();
+    bounds.before = Number.NaN;
+    expect(() => ids.next()).toThrow(IdsExhaustedError);
+  });
+});
+
 describe('when the lease is lost', () => {
   it('throws what the loss was, at once, in the middle of a run too', async () => {
     const { ids, ending } = generator();
@@ -211,8 +241,11 @@ describe('a generator', () => {
     [{ node: 512 }, 'node: expected a whole number from 0 to 511, since layout cluster16 has 9 bits for it, got 512'],
     [{ node: -1 }, 'node: expected a whole number from 0 to 511'],
     [{ node: 1.5 }, 'node: expected a whole number from 0 to 511'],
-    [{ lagMs: -1 }, 'lagMs: expected a number of milliseconds from 0 to 3600000, got -1'],
-    [{ advanceMs: Number.NaN }, 'advanceMs: expected a number of milliseconds'],
+    [{ lagMs: -1 }, 'lagMs: expected whole milliseconds from 0 to 3600000, got -1'],
+    [{ advanceMs: Number.NaN }, 'advanceMs: expected whole milliseconds'],
+    [{ advanceMs: 10_000 / 3 }, 'advanceMs: expected whole milliseconds'],
+    [{ lagMs: 0.5 }, 'lagMs: expected whole milliseconds'],
+    [{ layout: { ...cluster16(9), sequenceBits: 12 } }, 'layout: expected bits of time, sequence and node that make 63 or 64'],
   ])('is refused with %j', (options, message) => {
     expect(() => generator(options)).toThrow(message);
     expect(() => generator(options)).toThrow(ConfigError);
@@ -227,7 +260,8 @@ describe('a generator', () => {
   it('goes over to a layout with more bits for its node, and to no other', () => {
     const { ids } = generator({ node: 8, layout: cluster16(9) });
     const first = ids.next();
-    for (const layout of [cluster16(8), snowflake(), idLayout({ timeBits: 48, sequenceBits: 6, nodeBits: 10 })]) {
+    const hand = { ...cluster16(10), nodeBits: 11 };
+    for (const layout of [cluster16(8), snowflake(), idLayout({ timeBits: 48, sequenceBits: 6, nodeBits: 10 }), null as never, hand]) {
       expect(() => ids.adopt(layout)).toThrow(ConfigError);
     }
     ids.adopt(cluster16(11));
@@ -255,6 +289,37 @@ describe('a generator', () => {
     ids.fill(target, 4);
     ids.fill(target, 1, 2);
     expect([...target].map((id) => id > 0n)).toEqual([false, true, true, false]);
+  });
+
+  it.each([
+    new BigInt64Array(4),
+    Buffer.alloc(32),
+    new Uint32Array(8),
+    new Float64Array(4),
+    new DataView(new ArrayBuffer(32)),
+    Array.from({ length: 4 }, () => 0n),
+    { length: 4, buffer: new ArrayBuffer(32), byteOffset: 0, [Symbol.toStringTag]: 'BigUint64Array' },
+    null,
+  ])('writes into no other array than one of unsigned 64-bit numbers: %o', (target) => {
+    const { ids } = generator();
+    expect(() => ids.fill(target as never, 0, 2)).toThrow(ConfigError);
+    expect(() => ids.fill(target as never)).toThrow(/^target: expected a BigUint64Array, got /);
+    expect(ids.decode(ids.next()).sequence).toBe(0);
+  });
+
+  it('touches nothing beside a Buffer that it is given by mistake', () => {
+    const { ids } = generator();
+    const memory = new ArrayBuffer(64);
+    expect(() => ids.fill(Buffer.from(memory, 0, 8) as never, 0, 4)).toThrow(ConfigError);
+    expect(new Uint8Array(memory).every((byte) => byte === 0)).toBe(true);
+  });
+
+  it('writes into an array of another realm', () => {
+    const { ids } = generator();
+    const foreign = runInNewContext('new BigUint64Array(2)') as BigUint64Array;
+    expect(foreign instanceof BigUint64Array).toBe(false);
+    ids.fill(foreign);
+    expect(foreign[1]).toBeGreaterThan(foreign[0] as bigint);
   });
 
   it('writes into a part of a buffer without touching the rest', () => {

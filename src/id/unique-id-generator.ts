@@ -1,9 +1,10 @@
+import { types } from 'node:util';
 import type { Clock } from '../clock.js';
 import { ConfigError } from '../errors.js';
 import { type DecodedId, decodeId } from './decode-id.js';
 import { IdsExhaustedError } from './id-error.js';
 import { formatId, type IdFormat } from './id-format.js';
-import { type IdLayout, idsPerMs } from './id-layout.js';
+import { checkedLayout, type IdLayout, idsPerMs } from './id-layout.js';
 import type { IdTime } from './id-time.js';
 import { SharedWait } from './shared-wait.js';
 
@@ -76,8 +77,9 @@ export class UniqueIdGenerator {
   readonly #end: number;
   #isTicking = false;
 
-  /** @throws {ConfigError} when the node's number is too large for the layout, its time has not begun yet, or an option is out of range */
-  constructor({ layout, node, time, clock, lagMs = 4_000, advanceMs = 8_000 }: UniqueIdGeneratorOptions) {
+  /** @throws {ConfigError} when the layout is none, the node's number too large for it, its time has not begun yet, or an option is out of range */
+  constructor({ layout: given, node, time, clock, lagMs = 4_000, advanceMs = 8_000 }: UniqueIdGeneratorOptions) {
+    const layout = checkedLayout(given);
     checkNode(node, layout);
     if (layout.epochMs > time.now()) throw new ConfigError('layout.epochMs', layout.epochMs, 'a time in the past');
     checkMs('lagMs', lagMs);
@@ -108,13 +110,20 @@ export class UniqueIdGenerator {
    * Makes all further ids by a layout with more bits for the node, in the same number of bits as before; those go on to be greater than all
    * that were made.
    *
-   * @throws {ConfigError} when it has fewer of them, or another time
+   * @throws {ConfigError} when it has fewer of them, another time or another number of bits below it, or is none
    */
-  adopt(layout: IdLayout): void {
-    const { epochMs, timeBits, lowest } = layout;
+  adopt(given: IdLayout): void {
+    const layout = checkedLayout(given);
+    const { epochMs, timeBits, lowest, nodeBits, sequenceBits } = layout;
     const now = this.#layout;
-    if (epochMs !== now.epochMs || timeBits !== now.timeBits || lowest !== now.lowest || layout.nodeBits < now.nodeBits)
-      throw new ConfigError('layout', layout.name, `the time of layout ${now.name}, and at least ${now.nodeBits} bits for the node`);
+    const isSameTime = epochMs === now.epochMs && timeBits === now.timeBits && lowest === now.lowest;
+    // As many bits below the time as before: it has to stay where it is.
+    if (!isSameTime || nodeBits < now.nodeBits || nodeBits + sequenceBits !== now.nodeBits + now.sequenceBits)
+      throw new ConfigError(
+        'layout',
+        layout.name,
+        `the time of layout ${now.name} in the same place, and at least ${now.nodeBits} bits for the node`,
+      );
     this.#settle();
     // What is left of the millisecond may have been somebody's in the layout before.
     if (this.#sequence > 0) this.#advanceTo(this.#ms + 1);
@@ -131,7 +140,7 @@ export class UniqueIdGenerator {
    * @throws {LeaseLostError} when the node's number is, or may be, somebody else's
    */
   next(): bigint {
-    if (this.#left === 0) this.#refill();
+    if (this.#left <= 0) this.#refill();
     this.#left -= 1;
     // Two halves in one buffer, read as a whole: nothing is made but the bigint itself.
     (this.#halves[LOW] as number) += this.#step;
@@ -166,20 +175,24 @@ export class UniqueIdGenerator {
    *
    * @param offset where to begin. @default 0
    * @param count how many. @default to the end of the array
-   * @throws {ConfigError} when they do not fit into the array: nothing is written
+   * @throws {ConfigError} when they do not fit into the array, or it is another kind of one: nothing is written
    * @throws {IdsExhaustedError} when there are not so many yet; the first `filled` of them have been written
    * @throws {LeaseLostError} when the node's number is, or may be, somebody else's; what was written before is not told, and unique nevertheless
    */
-  fill(target: BigUint64Array, offset = 0, count = target.length - offset): void {
+  fill(target: BigUint64Array, offset?: number, count?: number): void;
+  fill(target: unknown, offset = 0, wanted?: number): void {
+    // What has elements of another size, such as a Buffer, would be written past its end.
+    if (!types.isBigUint64Array(target)) throw new ConfigError('target', Object.prototype.toString.call(target), 'a BigUint64Array');
     if (!Number.isInteger(offset) || offset < 0 || offset > target.length)
       throw new ConfigError('offset', offset, `a whole number from 0 to ${target.length}, the length of the array`);
+    const count = wanted ?? target.length - offset;
     if (!Number.isInteger(count) || count < 0 || count > target.length - offset)
       throw new ConfigError('count', count, `a whole number from 0 to ${target.length - offset}, what the array has room for`);
     const halves = new Uint32Array(target.buffer, target.byteOffset, target.length * 2);
     const step = this.#step;
     let at = offset;
     while (at < offset + count) {
-      if (this.#left === 0) this.#refill(at - offset);
+      if (this.#left <= 0) this.#refill(at - offset);
       const part = Math.min(this.#left, offset + count - at);
       const high = this.#halves[HIGH] as number;
       let low = this.#halves[LOW] as number;
@@ -205,11 +218,12 @@ export class UniqueIdGenerator {
     time.check();
     const now = time.now();
     const target = Math.floor(now - this.#lagMs);
-    const ms = Math.max(this.#ms, target, time.after + 1);
+    const ms = Math.max(this.#ms, target, Math.floor(time.after) + 1);
     const allowed = target + this.#advanceMs;
-    const before = Math.min(time.before(), this.#end);
+    const before = Math.min(Math.ceil(time.before()), this.#end);
     // Before anything is changed: a time that was told wrongly, and is out of bounds, must not be held to when it is put right.
-    if (ms > allowed || ms >= before) throw this.#exhausted(ms, allowed, before, filled);
+    // Asked this way round: a time that is no number passes neither.
+    if (!(ms <= allowed && ms < before)) throw this.#exhausted(ms, allowed, before, filled);
     this.#advanceTo(ms);
     this.#longest = Math.abs(now - this.#lookedAt) < FAST_MS ? Math.min(this.#longest * 2, RUN.most) : RUN.first;
     this.#lookedAt = now;
@@ -222,9 +236,10 @@ export class UniqueIdGenerator {
     // Divided without losing digits: the time's bits are more than a number has below it.
     const perHalf = HALF / unit;
     const base = (sinceEpoch % perHalf) * unit + this.#sequence * this.#step + this.#nodePart;
-    this.#run = Math.min(this.#longest, most, Math.floor((HALF - 1 - base) / this.#step) + 1);
-    this.#left = this.#run;
-    time.stamp?.(this.#ms + Math.floor((this.#sequence + this.#run - 1) / this.#perMs));
+    const run = Math.min(this.#longest, most, Math.floor((HALF - 1 - base) / this.#step) + 1);
+    time.stamp?.(this.#ms + Math.floor((this.#sequence + run - 1) / this.#perMs));
+    this.#run = run;
+    this.#left = run;
     this.#halves[HIGH] = Math.floor(sinceEpoch / perHalf);
     this.#halves[LOW] = base - this.#step;
     void this.#tick();
@@ -250,12 +265,11 @@ export class UniqueIdGenerator {
     if (ms >= this.#end)
       return new IdsExhaustedError(MAX_WAIT_MS, filled, `the ${layout.timeBits} bits of time of layout ${layout.name} are used up`);
     if (ms > allowed) {
-      const waitMs = ms - allowed;
-      return new IdsExhaustedError(
-        Math.min(waitMs, MAX_WAIT_MS),
-        filled,
-        `they would be stamped more than ${this.#advanceMs - this.#lagMs} ms ahead of the time`,
-      );
+      const early = `they would be stamped more than ${this.#advanceMs - this.#lagMs} ms ahead of the time`;
+      // Nothing of ours is used up.
+      const why =
+        ms > this.#ms ? `, since somebody else with the node's number may have used it up to ${new Date(ms - 1).toISOString()}` : '';
+      return new IdsExhaustedError(Math.min(ms - allowed, MAX_WAIT_MS), filled, early + why);
     }
     const waitMs = Math.min(MAX_WAIT_MS, Math.max(RENEWAL_WAIT_MS, ms - before));
     return new IdsExhaustedError(waitMs, filled, 'they would be stamped past the end of the lease, which has to be renewed first');
@@ -272,7 +286,7 @@ export class UniqueIdGenerator {
 }
 
 function checkMs(name: string, ms: number): void {
-  if (!(ms >= 0 && ms <= 3_600_000)) throw new ConfigError(name, ms, 'a number of milliseconds from 0 to 3600000');
+  if (!Number.isInteger(ms) || ms < 0 || ms > 3_600_000) throw new ConfigError(name, ms, 'whole milliseconds from 0 to 3600000');
 }
 
 function checkNode(node: number, { name, nodeBits }: IdLayout): void {

@@ -90,6 +90,18 @@ describe('nodelease init --repair', () => {
     await second.release();
   });
 
+  it('keeps them above the expiry that stands in the metadata of a damaged object, even if the clock of the store was set back since', async () => {
+    const { session, bucket, acquire, clock } = setUp();
+    const expiry = clock.now() + 7_200_000;
+    bucket.create('0.json', 'garbage', { version: '9', expiry: String(expiry) });
+    await initialize(session, { ...wanted, nodes: 1 });
+    await repairCluster(session, undefined);
+    await clock.advance(20_000);
+    const lease = await acquire();
+    expect(lease.tenureTime?.after).toBe(expiry - 1);
+    await lease.release();
+  });
+
   it('restores an unreadable object above the version in its metadata or above the given one, whichever is higher', async () => {
     const { session, bucket } = setUp();
     bucket.create('1.json', 'garbage', { version: '9' });

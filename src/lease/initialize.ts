@@ -84,8 +84,10 @@ export async function repairCluster(session: StoreSession, aboveVersion: number 
   return concurrently(
     objects.filter(({ problem }) => problem !== undefined),
     WRITES,
-    ({ id, etag, problem = '', metadataVersion }) =>
-      restore(session, cluster.config, { id, etag, problem }, [plausible(seen.get(id)), plausible(metadataVersion), aboveVersion]),
+    ({ id, etag, problem = '', metadataVersion, metadataExpiry }) => {
+      const versions = [plausible(seen.get(id)), plausible(metadataVersion), aboveVersion];
+      return restore(session, cluster.config, { id, etag, problem, expiry: plausible(metadataExpiry) ?? 0 }, versions);
+    },
   );
 }
 
@@ -95,20 +97,28 @@ interface Examined {
   readonly state: LeaseState | undefined;
   readonly problem: string | undefined;
   readonly metadataVersion: number | undefined;
+  /** The `timestamp` that its metadata tell of. */
+  readonly metadataExpiry: number | undefined;
 }
 
 async function examine(session: StoreSession, codec: LeaseCodec, id: number, bootstrapped: boolean): Promise<Examined> {
   const object = await session.read(leaseKey(id));
   if (object === undefined) {
-    return { id, etag: undefined, state: undefined, problem: bootstrapped ? 'is absent' : undefined, metadataVersion: undefined };
+    const problem = bootstrapped ? 'is absent' : undefined;
+    return { id, etag: undefined, state: undefined, problem, metadataVersion: undefined, metadataExpiry: undefined };
   }
-  const version = Number(object.metadata.version);
-  const metadataVersion = Number.isSafeInteger(version) && version > 0 ? version : undefined;
+  const { etag, metadata } = object;
+  const told = { metadataVersion: positive(metadata.version), metadataExpiry: positive(metadata.expiry) };
   try {
-    return { id, etag: object.etag, state: codec.decode(object.body, object.metadata), problem: undefined, metadataVersion };
+    return { id, etag, state: codec.decode(object.body, metadata), problem: undefined, ...told };
   } catch (error) {
-    return { id, etag: object.etag, state: undefined, problem: explain(error), metadataVersion };
+    return { id, etag, state: undefined, problem: explain(error), ...told };
   }
+}
+
+function positive(text: string | undefined): number | undefined {
+  const value = Number(text);
+  return Number.isSafeInteger(value) && value > 0 ? value : undefined;
 }
 
 function highestKnown(mappings: readonly Readonly<Record<number, number>>[]): Map<number, number> {
@@ -130,14 +140,14 @@ function plausible(version: number | undefined): number | undefined {
 async function restore(
   session: StoreSession,
   cluster: ClusterConfig,
-  { id, etag, problem }: { id: number; etag: string | undefined; problem: string },
+  { id, etag, problem, expiry }: { id: number; etag: string | undefined; problem: string; expiry: number },
   evidence: readonly (number | undefined)[],
 ): Promise<Repair> {
   const versions = evidence.filter((version) => version !== undefined);
   if (versions.length === 0) return { id, problem, version: undefined };
   // Where it stands is not known, but what its holder stamped ids with is: a duration from its last write at the most, which is in the past.
   const { max } = session.storeNow();
-  const timestamp = Number.isFinite(max) ? Math.max(Math.ceil(max) + cluster.durationMs, cluster.idFloor + 1) : 0;
+  const timestamp = Number.isFinite(max) ? Math.max(Math.ceil(max) + cluster.durationMs, cluster.idFloor + 1, expiry) : expiry;
   const state: LeaseState = {
     kind: 'released',
     version: Math.max(...versions) + 1,

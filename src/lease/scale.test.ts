@@ -258,6 +258,29 @@ describe('a cluster that grows beyond its width', () => {
     expect(cluster().idFloor).toBe(held.timestamp - 1);
   });
 
+  it('takes all that an expired lease may have stamped for narrow, whatever it told when it began', async () => {
+    const { scale, hold, clock, cluster } = await scene();
+    const { timestamp } = hold(3, { narrowIdsUntil: clock.now() - 1 });
+    await clock.advance(DURATION + GRACE + 10);
+    expect(await scale(WIDE).end()).toMatchObject({ kind: 'scaled' });
+    expect(cluster().idFloor).toBe(timestamp - 1);
+  });
+
+  it('leaves a lease alone that nobody may take yet, for its grace has not passed', async () => {
+    const { scale, hold, clock, read } = await scene();
+    hold(3);
+    await clock.advance(DURATION + GRACE - 50);
+    expect(await scale(WIDE, { waitTimeoutMs: 0 }).end()).toMatchObject({ kind: 'not-adopted' });
+    expect(read(3)).toMatchObject({ kind: 'held' });
+  });
+
+  it('never makes ids narrower again that were to be wider for a greater size', async () => {
+    const { scale, cluster, change } = await scene();
+    change({ idWidth: 12 });
+    expect(await scale(WIDE).end()).toMatchObject({ kind: 'scaled', idWidth: 12 });
+    expect(cluster().idWidth).toBe(12);
+  });
+
   it('waits for one that was revived just before', async () => {
     const { scale, hold, clock, read, cluster } = await scene();
     hold(3);

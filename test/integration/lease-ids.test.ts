@@ -179,7 +179,8 @@ describe('a wider width, where a worker thread keeps the lease', () => {
     const config = JSON.parse((await store.read('cluster.json')) ?? '') as Record<string, unknown>;
     await store.spoil('cluster.json', JSON.stringify({ ...config, idWidth: 9 }));
   };
-  const lease = async (store: FleetStore) => JSON.parse((await store.read('0.json')) ?? '') as { idWidth: number; renewal: number };
+  const lease = async (store: FleetStore) =>
+    JSON.parse((await store.read('0.json')) ?? '') as { idWidth: number; renewal: number; narrowIdsUntil: number };
 
   it('is used by the main thread before others are told of it: while that is blocked they are not', async () => {
     const store = await newStore('s3');
@@ -195,6 +196,9 @@ describe('a wider width, where a worker thread keeps the lease', () => {
     await maker.waitForOutput(/^\d+ 9$/m, 10_000);
     await expect.poll(async () => (await lease(store)).idWidth, { timeout: 10_000 }).toBe(9);
     expect(maker.widths()).toEqual([...maker.widths()].sort());
+    // What the new node ids keep away from.
+    const lastNarrow = maker.made()[maker.widths().lastIndexOf(8)] ?? 0n;
+    expect((await lease(store)).narrowIdsUntil).toBeGreaterThanOrEqual(Number(lastNarrow >> 16n));
     expectIncreasing(maker.made());
   });
 
