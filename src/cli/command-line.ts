@@ -194,7 +194,7 @@ export async function runCommandLine(args: readonly string[], io: Io, version: s
 
   addCommand(program, io, 'decode', 'take a unique id apart: its time, its node, its place in the sequence')
     .argument('<id>', 'the id: decimal, 13 base-32 digits, or 16 hex digits')
-    .option('--width <bits>', 'how many bits a node id had when the id was made, 8 to 16')
+    .option('--width <bits>', 'how many bits a node id had when the id was made, 8 to 16: nodelease status tells how many it has now')
     .option('--layout <name>', 'cluster16, or snowflake (default: cluster16)')
     .option('--epoch <ms>', 'with --layout snowflake: what the time counts from, in milliseconds since 1970 (default: 1288834974657)')
     .option('--json', 'one JSON object, on one line')

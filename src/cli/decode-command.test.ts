@@ -30,6 +30,12 @@ describe('decode', () => {
     });
   });
 
+  it('tells as JSON that a number which is not leased is no node id', () => {
+    const report = JSON.parse(output(String(((ID >> 9n) << 9n) | 5n), { width: '9', json: true }));
+    expect(report).toMatchObject({ node: 5, group: 0, index: 5, nodeId: null, sequence: 5 });
+    expect(JSON.parse(output(String(((ID >> 9n) << 9n) | 8n), { width: '9', json: true }))).toMatchObject({ node: 8, nodeId: 0 });
+  });
+
   it('knows ids of Twitter’s layout, with its epoch or another', () => {
     expect(output('1541815603606036480', { layout: 'snowflake' })).toContain('time      2022-06-28T16:07:40.105Z');
     expect(output('4194304', { layout: 'snowflake', epoch: '0' })).toContain('time      1970-01-01T00:00:00.001Z (1 ms)\nnode id   none');
@@ -40,7 +46,7 @@ describe('decode', () => {
   });
 
   it.each([
-    ['1', {}, '--width: expected the bits that a node id had when the id was made, 8 to 16, got "none"'],
+    ['1', {}, '--width: expected the bits that a node id had when the id was made, 8 to 16 (nodelease status tells them), got "none"'],
     ['1', { width: '7' }, '--width: expected a whole number of bits from 8 to 16, got "7"'],
     ['1', { width: 'x' }, '--width: expected a whole number of bits, got "x"'],
     ['1', { layout: 'ulid' }, '--layout: expected cluster16 or snowflake, got "ulid"'],

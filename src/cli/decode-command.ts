@@ -58,7 +58,8 @@ function layoutOf({ layout = 'cluster16', width, epoch }: DecodeOptions): IdLayo
   const fixed = fixedLayout(layout, epoch);
   if (fixed !== undefined) return fixed;
   // A wrong one would give a wrong node without a word.
-  if (width === undefined) throw new ConfigError('--width', 'none', 'the bits that a node id had when the id was made, 8 to 16');
+  if (width === undefined)
+    throw new ConfigError('--width', 'none', 'the bits that a node id had when the id was made, 8 to 16 (nodelease status tells them)');
   const bits = wholeNumber(width, '--width', 'a whole number of bits');
   if (bits < 8 || bits > 16) throw new ConfigError('--width', width, 'a whole number of bits from 8 to 16');
   return cluster16(bits);

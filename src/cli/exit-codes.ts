@@ -12,6 +12,8 @@ export const ExitCode = {
   storeUnusable: 69,
   /** A fault in nodelease itself. */
   internal: 70,
+  /** The answer could not be written to standard output, by another fault than that its reader has gone. */
+  outputFailed: 74,
   /** No node id became free, or what else was waited for did not happen, in time. */
   acquireTimeout: 75,
   /** The lease, or what protects it, was lost: the child has been stopped. */

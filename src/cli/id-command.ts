@@ -2,6 +2,7 @@ import type { AcquireOptions } from '../acquire.js';
 import type { Settings } from '../config.js';
 import { eitherSignal } from '../either-signal.js';
 import { ConfigError, explain } from '../errors.js';
+import type { IdsExhaustedError } from '../id/id-error.js';
 import type { UniqueIdGenerator } from '../id/unique-id-generator.js';
 import type { Lease } from '../lease/lease.js';
 import { defaultTaskId } from '../task-id.js';
@@ -12,6 +13,7 @@ import type { Io } from './io.js';
 import { leaseLog } from './lease-log.js';
 import { createLogger, type Logger } from './logger.js';
 import { Interrupted, SignalRelay } from './signal-relay.js';
+import { formatSetting } from './span.js';
 
 /**
  * `nodelease id`: acquires a node id, prints unique ids that are made with it, and gives it back. Resolves to the exit code; whatever
@@ -28,7 +30,7 @@ export async function idCommand(wanted: WantedIds, settings: Settings, io: Io): 
     const { acquire } = await import('../acquire.js');
     const lease = await acquire(options);
     try {
-      return await answer(lease, wanted, io, signals.interrupted);
+      return await answer(lease, wanted, io, signals.interrupted, log);
     } finally {
       await lease.release();
     }
@@ -71,14 +73,22 @@ async function acquireOptions(settings: Settings, io: Io, signal: AbortSignal, l
   };
 }
 
-async function answer(lease: Lease, wanted: WantedIds, io: Io, interrupted: AbortSignal): Promise<number> {
+async function answer(lease: Lease, wanted: WantedIds, io: Io, interrupted: AbortSignal, log: Logger): Promise<number> {
   const ids = await generatorFor(lease, wanted, interrupted);
   const ending = eitherSignal(interrupted, lease.signal);
+  const tell = ({ detail, waitMs }: IdsExhaustedError) => {
+    log.warn({ waitMs }, `no unique id for now, waiting: ${detail} (${formatSetting(inSeconds(waitMs))} or more to go)`);
+  };
   try {
-    return (await printIds(ids, wanted, io, ending.signal)) ? ExitCode.ok : exitCodeOfSignal('SIGPIPE');
+    return (await printIds(ids, wanted, io, ending.signal, tell)) ? ExitCode.ok : exitCodeOfSignal('SIGPIPE');
   } finally {
     ending.release();
   }
+}
+
+/** Whole ones, where it is a matter of seconds. */
+function inSeconds(ms: number): number {
+  return ms < 1_000 ? Math.ceil(ms) : Math.ceil(ms / 1_000) * 1_000;
 }
 
 async function generatorFor(lease: Lease, { layout }: WantedIds, signal: AbortSignal): Promise<UniqueIdGenerator> {

@@ -2,9 +2,12 @@ import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { isatty } from 'node:tty';
 import { fileURLToPath } from 'node:url';
+import { explain } from '../errors.js';
 import { systemClock, systemRandom } from '../system.js';
 import { runCommandLine } from './command-line.js';
+import { ExitCode } from './exit-codes.js';
 import type { Screen } from './io.js';
+import { StandardOutput } from './standard-output.js';
 
 // The only file that touches the process' arguments, environment and exit.
 
@@ -22,20 +25,16 @@ function screen(): Screen | undefined {
   return { columns: columns || 80, rows: rows || 24, color: !process.env.NO_COLOR && process.env.TERM !== 'dumb' };
 }
 
-let answered = Promise.resolve(true);
-
-function answer(text: string): void {
-  // Whoever has read enough, such as head, wants no more: a command that is still at work ends in order, without a complaint.
-  if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', () => process.kill(process.pid, 'SIGTERM'));
-  answered = new Promise((resolve) => process.stdout.write(text, (error) => resolve(!error)));
-}
-
-async function taken(): Promise<boolean> {
-  const isRead = await answered;
-  // A reader that is fast enough would leave no time for anything else.
-  await systemClock.sleep(0);
-  return isRead;
-}
+const output = new StandardOutput(() => process.stdout, systemClock, {
+  // A command that is still at work ends in order, without a complaint.
+  readerGone: () => process.kill(process.pid, 'SIGTERM'),
+  failed: (error) => {
+    process.stderr.write(`nodelease: standard output: ${explain(error)}\n`);
+    // Who has nothing to put in order has no listener, and would die of it.
+    if (process.listenerCount('SIGTERM') > 0) process.kill(process.pid, 'SIGTERM');
+    else process.exit(ExitCode.outputFailed);
+  },
+});
 
 const exitCode = await runCommandLine(
   process.argv.slice(2),
@@ -47,8 +46,8 @@ const exitCode = await runCommandLine(
     random: systemRandom,
     signals: process,
     keyboard: isatty(STANDARD_INPUT),
-    stdout: answer,
-    taken,
+    stdout: (text) => output.write(text),
+    taken: () => output.taken(),
     stderr: (text) => process.stderr.write(text),
     onWarning: (listener) => process.removeAllListeners('warning').on('warning', listener),
     logFormat: !process.stderr.isTTY ? 'json' : process.env.NO_COLOR ? 'plain' : 'color',
@@ -58,5 +57,6 @@ const exitCode = await runCommandLine(
   packageFile.version,
 );
 // A pipe whose reader is slow takes the rest of a long answer later. Who has sent a signal does not want to wait for one that has stopped reading.
-await (exitCode > 128 ? Promise.race([answered, systemClock.sleep(INTERRUPTED_PATIENCE_MS)]) : answered);
-process.exit(exitCode);
+await (exitCode > 128 ? Promise.race([output.written(), systemClock.sleep(INTERRUPTED_PATIENCE_MS)]) : output.written());
+// What ended the command for another reason says more.
+process.exit(output.hasFailed && (exitCode === ExitCode.ok || exitCode > 128) ? ExitCode.outputFailed : exitCode);

@@ -84,7 +84,7 @@ describe('nodelease status', () => {
       ' 2  held           7  late   4.0s    in grace',
       ' 3  absent         -                           lease object is absent although the cluster is bootstrapped',
       ' 4  vacant         -         4.0s',
-      'held 2, free 1, expired 1, damaged 1; duration 15s, grace 1s',
+      'held 2, free 1, expired 1, damaged 1; duration 15s, grace 1s, node ids 8 bits wide',
       '',
     ]);
   });
@@ -197,6 +197,17 @@ describe('nodelease status', () => {
     expect(all.answer().trimEnd().split('\n')).toHaveLength(302);
   });
 
+  it.each([
+    [80, 'held 0, free 300, expired 0, damaged 0; duration 15s, grace 1s, node ids 9 bits'],
+    [120, 'held 0, free 300, expired 0, damaged 0; duration 15s, grace 1s, node ids 9 bits wide'],
+    [62, 'held 0, free 300, expired 0, damaged 0; duration 15s, grace 1s'],
+    [60, 'held 0, free 300, expired 0, damaged 0; duration 15s, grace…'],
+  ])('ends with how wide node ids are in unique ids, as far as a terminal of %i columns has room for it', async (columns, line) => {
+    const { session, io } = await scene({ nodes: 300, screen: { columns, rows: 12, color: false } });
+    await showStatus(session, once, io);
+    expect(io.answer().trimEnd().split('\n').at(-1)).toBe(line);
+  });
+
   it('leaves nothing out where it is piped', async () => {
     const { session, io, hold } = await scene({ nodes: 300 });
     hold(250, { taskId: 'x'.repeat(100), idWidth: 9 });
@@ -224,7 +235,7 @@ describe('nodelease status beside discovery', () => {
       ' 2  held           7  late   4.0s    in grace  version 6',
       ' 3  absent         -                                      lease object is absent although the cluster is bootstrapped',
       ' 4  vacant         -         4.0s',
-      'held 2, free 1, expired 1, damaged 1; duration 15s, grace 1s',
+      'held 2, free 1, expired 1, damaged 1; duration 15s, grace 1s, node ids 8 bits wide',
       'discovery: degraded (of 2 held node ids 1 shown with another version)',
     ]);
   });

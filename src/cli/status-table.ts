@@ -1,5 +1,6 @@
 import type { ClusterStatus, NodeStatus } from '../lease/inspect.js';
 import type { Interval } from '../store/lease-store.js';
+import { counted } from './counted.js';
 import { problemOf } from './damage.js';
 import { type Ink, type Paint, paintFor, printable } from './ink.js';
 import type { Screen } from './io.js';
@@ -149,11 +150,21 @@ function mostTelling(status: ClusterStatus, limit: number): NodeStatus[] {
 }
 
 function fittedSummary(status: ClusterStatus, screen: Screen | undefined, paint: Paint): string {
-  const plain = summary(status, (text) => text);
-  return screen !== undefined && plain.length > screen.columns ? cut(plain, screen.columns) : summary(status, paint);
+  const columns = screen?.columns ?? Number.POSITIVE_INFINITY;
+  for (const width of [`, node ids ${bits(status)} wide`, `, node ids ${bits(status)}`, '']) {
+    if (summary(status, (text) => text, width).length <= columns) return summary(status, paint, width);
+  }
+  return cut(
+    summary(status, (text) => text, ''),
+    columns,
+  );
 }
 
-function summary(status: ClusterStatus, paint: Paint): string {
+function bits({ cluster }: ClusterStatus): string {
+  return counted(cluster.idWidth, 'bit');
+}
+
+function summary(status: ClusterStatus, paint: Paint, width: string): string {
   const count = { held: 0, free: 0, expired: 0, evicted: 0, damaged: 0, retired: 0 };
   for (const node of status.nodes) {
     if (problemOf(node, status.cluster) !== undefined) count.damaged += 1;
@@ -165,5 +176,5 @@ function summary(status: ClusterStatus, paint: Paint): string {
   const damaged = paint(`damaged ${count.damaged}`, count.damaged > 0 ? 'red' : undefined);
   const rare = (['evicted', 'retired'] as const).map((state) => (count[state] > 0 ? `, ${state} ${count[state]}` : '')).join('');
   const settings = `duration ${formatSetting(durationMs)}, grace ${formatSetting(graceMs)}`;
-  return `held ${count.held}, free ${count.free}, expired ${count.expired}, ${damaged}${rare}; ${settings}`;
+  return `held ${count.held}, free ${count.free}, expired ${count.expired}, ${damaged}${rare}; ${settings}${width}`;
 }

@@ -357,6 +357,10 @@ describe('a lease that ids are asked of', () => {
     await expect(uniqueIds({ id: 300, tenureTime }, { layout: cluster16(8) })).rejects.toThrow(
       /^node id: expected a node id from 0 to 247/,
     );
+    for (const layout of ['snowflake', null, snowflake]) {
+      await expect(uniqueIds({ id: 3, tenureTime }, { layout: layout as never })).rejects.toThrow(/^layout: expected what cluster16\(\)/);
+    }
+    await expect(uniqueIds({ id: 3, tenureTime }, { layout: {} as never })).rejects.toThrow(/^layout\.timeBits: expected/);
     const misspelt = { layouts: snowflake() };
     await expect(uniqueIds({ id: 3, tenureTime }, misspelt as object)).rejects.toThrow(
       /^options: expected one of layout, lagMs, advanceMs, signal/,

@@ -35,6 +35,16 @@ describe('ids without a lease', () => {
     expect(seen.size).toBe(made);
   });
 
+  it('are there a millisecond after the start for who waits, and not before', async () => {
+    const clock = new VirtualClock();
+    const ids = standaloneIds({ nodeId: 3, layout: cluster16(16), clock });
+    expect(() => ids.next()).toThrow(expect.objectContaining({ code: 'IDS_EXHAUSTED', waitMs: 1 }));
+    const first = ids.nextAsync();
+    await clock.advance(1);
+    expect(ids.decode(await first)).toMatchObject({ timeMs: clock.now(), sequence: 0 });
+    await clock.advance(100);
+  });
+
   it('are never stamped ahead of the clock', async () => {
     const clock = new VirtualClock();
     const ids = standaloneIds({ nodeId: 3, layout: cluster16(8), clock, lagMs: 50 });
@@ -49,6 +59,7 @@ describe('ids without a lease', () => {
     const clock = new VirtualClock();
     expect(() => standaloneIds({ nodeId: 65_528, clock, layout: cluster16(16) })).toThrow(ConfigError);
     expect(() => standaloneIds({ nodeId: 248, clock, layout: cluster16(8) })).toThrow('node: expected a whole number from 0 to 255');
+    expect(() => standaloneIds({ nodeId: 3, clock, layout: 'snowflake' as never })).toThrow(/^layout: expected what cluster16\(\)/);
     expect(() => standaloneIds({ nodeId: 1_016, clock, layout: snowflake() })).toThrow('node: expected a whole number from 0 to 1023');
   });
 });

@@ -20,7 +20,8 @@ export interface StandaloneIdsOptions {
  *
  * Ids are stamped later than the moment in which this was called, and never ahead of the clock; so a process that is started again repeats none
  * of its predecessor's ids *as long as the host's clock does not go back between the two*, by NTP, by hand, or by a move to another host. While one
- * process lives its ids never repeat, whatever the clock does. Directly after the start a burst has only the milliseconds since then.
+ * process lives its ids never repeat, whatever the clock does. Directly after the start a burst has only the milliseconds since then, and in the
+ * first of them there is no id yet: begin with `await nextAsync()`.
  *
  * @throws {ConfigError} when the node id is none, or too large for the layout
  */

@@ -221,7 +221,7 @@ describe('bounds that are no whole milliseconds', () => {
   it('are no bounds where they are no numbers, and no ids are made', () => {
     const { bounds, ids } = generator();
     bounds.before = Number.NaN;
-    expect(() => ids.next()).toThrow(IdsExhaustedError);
+    expect(catching(() => ids.next()).waitMs).toBe(50);
   });
 });
 
@@ -245,6 +245,12 @@ describe('a generator', () => {
     [{ advanceMs: Number.NaN }, 'advanceMs: expected whole milliseconds'],
     [{ advanceMs: 10_000 / 3 }, 'advanceMs: expected whole milliseconds'],
     [{ lagMs: 0.5 }, 'lagMs: expected whole milliseconds'],
+    [{ advanceMs: '8000' as never }, 'advanceMs: expected whole milliseconds from 0 to 3600000, got "8000"'],
+    [{ layout: 'snowflake' as never }, 'layout: expected what cluster16(), snowflake() or idLayout() returns, got "snowflake"'],
+    [{ layout: null as never }, 'layout: expected what cluster16(), snowflake() or idLayout() returns, got null'],
+    [{ layout: snowflake as never }, 'layout: expected what cluster16(), snowflake() or idLayout() returns, got "a function"'],
+    [{ layout: {} as never }, 'layout.timeBits: expected a whole number from 34 to 48, got undefined'],
+    [{ layout: { ...cluster16(9), name: 7 as never } }, 'layout.name: expected a text, got 7'],
     [{ layout: { ...cluster16(9), sequenceBits: 12 } }, 'layout: expected bits of time, sequence and node that make 63 or 64'],
   ])('is refused with %j', (options, message) => {
     expect(() => generator(options)).toThrow(message);
@@ -269,6 +275,34 @@ describe('a generator', () => {
     const made = [first, ...drain(ids, 5_000)];
     expect(made.every((id, at) => at === 0 || id > (made[at - 1] as bigint))).toBe(true);
     expect(made.slice(1).every((id) => (id & 0x7ffn) === 8n)).toBe(true);
+  });
+
+  it('begins each millisecond at its first place, whatever it used of the one before, and whatever the layout was then', async () => {
+    const { clock, ids } = generator({ node: 8, layout: cluster16(8), lagMs: 0, advanceMs: 0 });
+    const bits = () => ids.layout.nodeBits;
+    const whole = () =>
+      Array.from({ length: 2 ** (16 - bits()) }, (_, place) => (BigInt(clock.now()) << 16n) | BigInt(place * 2 ** bits() + 8));
+    // For longer than one look at the clock is good for.
+    const untilLater = () => clock.advance(101);
+    for (const [wider, usedBefore] of [
+      [9, 200],
+      [12, 3],
+      [16, 1],
+    ] as const) {
+      for (const used of [200, 0, 1]) {
+        ids.fill(new BigUint64Array(Math.min(used, whole().length)));
+        await untilLater();
+        expect(drain(ids)).toEqual(whole());
+        await untilLater();
+      }
+      ids.fill(new BigUint64Array(usedBefore));
+      ids.adopt(cluster16(wider));
+      // The rest of this one is not used.
+      expect(drain(ids)).toEqual([]);
+      await untilLater();
+      expect(drain(ids)).toEqual(whole());
+      await untilLater();
+    }
   });
 
   it('writes nothing into an array that has no room', () => {

@@ -271,7 +271,7 @@ export class UniqueIdGenerator {
         ms > this.#ms ? `, since somebody else with the node's number may have used it up to ${new Date(ms - 1).toISOString()}` : '';
       return new IdsExhaustedError(Math.min(ms - allowed, MAX_WAIT_MS), filled, early + why);
     }
-    const waitMs = Math.min(MAX_WAIT_MS, Math.max(RENEWAL_WAIT_MS, ms - before));
+    const waitMs = Math.min(MAX_WAIT_MS, Math.max(RENEWAL_WAIT_MS, ms - before || 0));
     return new IdsExhaustedError(waitMs, filled, 'they would be stamped past the end of the lease, which has to be renewed first');
   }
 

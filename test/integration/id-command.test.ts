@@ -111,21 +111,45 @@ describe('nodelease id', () => {
     const store = await newStore();
     const begun = performance.now();
     // A millisecond has 256 of them: there are some for several seconds at once, and then as time goes on.
-    const ids = await idsOf(startId(store, ['-n', '2600000', '--duration', '1s']));
-    expect(performance.now() - begun).toBeGreaterThan(1_500);
-    expect(ids).toHaveLength(2_600_000);
+    const ids = await idsOf(startId(store, ['-n', '3400000', '--duration', '3s']));
+    expect(performance.now() - begun).toBeGreaterThan(4_500);
+    expect(ids).toHaveLength(3_400_000);
     expectIncreasing(ids);
   });
 
-  it('ends quietly and releases the lease when its reader has read enough', async () => {
+  it.each([1_000_000_000, 1_000])('ends quietly with 141, and releases the lease, when its reader has read enough of %i', async (count) => {
     const store = await newStore();
-    const pipeline = '"$0" "$1" id -n 1000000000 "$2" "$3" | head -n 5';
+    // The reader of the few has gone before there is one.
+    const reader = count > 1_000 ? 'head -n 5' : 'true';
+    const pipeline = `{ "$0" "$1" id -n ${count} "$2" "$3"; echo "code $?" >&2; } | ${reader}`;
     const shell = runProcess('sh', ['-c', pipeline, process.execPath, cliFile, ...store.options]);
     expect(await shell.exit).toEqual({ code: 0, signal: null });
     expectIncreasing(printed(shell));
-    expect(printed(shell)).toHaveLength(5);
-    await expect.poll(() => tombstone(store), { timeout: 10_000 }).toMatchObject({ released: true });
-    expect(shell.stderr()).toBe('');
+    expect(printed(shell)).toHaveLength(count > 1_000 ? 5 : 0);
+    expect(shell.stderr()).toBe('code 141\n');
+    expect(await tombstone(store)).toMatchObject({ released: true });
+  });
+
+  it('ends with 74 where its ids cannot be written, says why, and releases the lease', async () => {
+    const store = await newStore();
+    const script = '"$0" "$1" id -n 1000000000 "$2" "$3" > /dev/full';
+    const shell = runProcess('sh', ['-c', script, process.execPath, cliFile, ...store.options]);
+    expect(await shell.exit).toEqual({ code: 74, signal: null });
+    expect(shell.stderr()).toBe('nodelease: standard output: ENOSPC: no space left on device, write\n');
+    expect(await tombstone(store)).toMatchObject({ released: true });
+  });
+
+  it('says why it waits, and for how long, where there is no id for some seconds', async () => {
+    const store = await newStore();
+    await idsOf(startId(store, ['--nodes', '1']));
+    const stampedUntil = Date.now() + 18_000;
+    await store.spoil('0.json', JSON.stringify({ released: true, version: 7, timestamp: stampedUntil, stampedUntil }));
+    const call = startId(store, []);
+    expect((await call.exit).code).toBe(0);
+    expect(Number((printed(call)[0] as bigint) >> 16n)).toBe(stampedUntil + 1);
+    const log = parseLog(call.stderr()).map(({ msg }) => msg);
+    expect(log).toEqual([expect.stringMatching(/^no unique id for now, waiting: they would be stamped .* \(\d+s or more to go\)$/)]);
+    expect(log[0]).toContain(new Date(stampedUntil).toISOString());
   });
 
   it.each([
