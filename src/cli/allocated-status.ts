@@ -1,16 +1,17 @@
 import { readTenure } from '../discovery/allocation/evict-allocated.js';
+import { readWidest } from '../discovery/allocation/widest-ids.js';
 import type { Assignment } from '../discovery/assignment.js';
 import { NODES_PATH, parseHexPair } from '../discovery/tree-paths.js';
 import { widthOfGroup } from '../id/cluster-node-id.js';
 import type { NodeStatus } from '../lease/inspect.js';
-import type { ZooKeeper } from '../zookeeper/zookeeper.js';
-import { type DiscoveryEntry, readDiscovery } from './discovery-snapshot.js';
+import { isFault } from '../zookeeper/zookeeper-error.js';
+import { type DiscoveryEntry, readDiscovery, type TreeReader } from './discovery-snapshot.js';
 
 /** The node ids from ZooKeeper alone, as a look at the tree tells. */
 export interface AllocatedStatus {
   /** The groups of 256 ids whose znodes exist, in ascending order; undefined while there is no tree for them. */
   readonly groups: readonly number[] | undefined;
-  /** How many bits of a unique id a node id takes, by these groups. */
+  /** How many bits of a unique id a node id takes: the most of what the groups need, the holders use, and ids ever had here. */
   readonly idWidth: number;
   /** The ids that stand in the tree, in ascending order. What a store would tell and ZooKeeper does not, age and expiry, is undefined. */
   readonly nodes: readonly NodeStatus[];
@@ -23,7 +24,7 @@ export interface AllocatedStatus {
  *
  * @throws {ZooKeeperError} when there is no answer, or a group may not be read
  */
-export async function inspectAllocated(zookeeper: ZooKeeper, signal?: AbortSignal): Promise<AllocatedStatus> {
+export async function inspectAllocated(zookeeper: TreeReader, signal?: AbortSignal): Promise<AllocatedStatus> {
   const names = await zookeeper.children(NODES_PATH, { signal });
   const groups = names
     ?.map(parseHexPair)
@@ -31,7 +32,23 @@ export async function inspectAllocated(zookeeper: ZooKeeper, signal?: AbortSigna
     .sort((a, b) => a - b);
   const snapshot = names && (await readDiscovery(zookeeper, NODES_PATH, signal));
   const nodes = snapshot?.entries.flatMap((entry) => (entry.place.kind === 'node' ? [nodeStatus(entry.place.nodeId, entry)] : [])) ?? [];
-  return { groups, idWidth: widthOfGroup(groups?.at(-1) ?? 0), nodes: nodes.sort((a, b) => a.id - b.id) };
+  const widths = [widthNeededBy(groups), await widest(zookeeper, signal), ...nodes.map(({ idWidth = 0 }) => idWidth)];
+  return { groups, idWidth: Math.max(...widths), nodes: nodes.sort((a, b) => a.id - b.id) };
+}
+
+/** How many bits the ids of these groups need. */
+export function widthNeededBy(groups: readonly number[] = []): number {
+  return widthOfGroup(Math.max(0, ...groups));
+}
+
+/** What stands on record; 0 where nothing does, or may not be read. */
+async function widest(zookeeper: TreeReader, signal: AbortSignal | undefined): Promise<number> {
+  try {
+    return await readWidest(zookeeper, { signal });
+  } catch (error) {
+    if (isFault(error, 'no-auth')) return 0;
+    throw error;
+  }
 }
 
 function nodeStatus(id: number, entry: DiscoveryEntry): NodeStatus {
@@ -52,5 +69,5 @@ function nodeStatus(id: number, entry: DiscoveryEntry): NodeStatus {
 
 function widthIn(assignment: Assignment | undefined): number | undefined {
   const idWidth = assignment?.idWidth;
-  return typeof idWidth === 'number' && Number.isInteger(idWidth) && idWidth > 0 ? idWidth : undefined;
+  return typeof idWidth === 'number' && Number.isInteger(idWidth) && idWidth > 0 && idWidth <= 16 ? idWidth : undefined;
 }

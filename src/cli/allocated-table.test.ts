@@ -25,18 +25,24 @@ describe('the table of node ids from ZooKeeper alone', () => {
 
   it('leaves empty what ZooKeeper does not tell, and counts below what there is', () => {
     const nodes = [
-      node(0),
+      node(0, { idWidth: 9 }),
       node(1, { state: 'evicted' }),
       node(300, { state: 'unreadable', version: 0, taskId: undefined, problem: 'no data' }),
     ];
-    expect(allocatedTable(status(nodes, [0, 1]), 'zk:1', { screen: undefined })).toEqual([
+    expect(allocatedTable({ ...status(nodes, [0, 1]), idWidth: 10 }, 'zk:1', { screen: undefined })).toEqual([
       ' ID  STATE          VERSION  TASK    AGE  EXPIRES IN  PROBLEM',
       '  0  held        4294967300  task-0',
       '  1  evicted     4294967301  task-1',
       '300  unreadable           -                           no data',
-      'held 1, damaged 1, evicted 1; 2 groups (00 to 01), node ids 8 bits wide',
+      'held 1, damaged 1, evicted 1; 2 groups (00 to 01), node ids 10 bits wide',
     ]);
     expect(allocatedTable(status([], []), 'zk:1', { screen: undefined }).at(-1)).toBe('held 0, damaged 0; 0 groups, node ids 8 bits wide');
+  });
+
+  it('says how wide ids ever were here, and that nobody is waited for because of that', () => {
+    const lines = allocatedTable({ ...status([node(0)]), idWidth: 9 }, 'zk:1', { screen: undefined });
+    expect(lines[0]).toMatch(/^ID {2}STATE/);
+    expect(lines.at(-1)).toBe('held 1, damaged 0; 1 group (00), node ids 9 bits wide');
   });
 
   it('says above, while a further group is being opened, who does not make wider unique ids yet', () => {

@@ -1,6 +1,6 @@
 import { hexPair } from '../discovery/tree-paths.js';
 import type { NodeStatus } from '../lease/inspect.js';
-import type { AllocatedStatus } from './allocated-status.js';
+import { type AllocatedStatus, widthNeededBy } from './allocated-status.js';
 import { counted } from './counted.js';
 import { type Paint, paintFor, printable } from './ink.js';
 import type { Screen } from './io.js';
@@ -27,7 +27,8 @@ export function allocatedTable(status: AllocatedStatus, where: string, options: 
   if (groups === undefined) {
     return [printable(`No node id has been given out at ${where} yet: the first nodelease run --provider zookeeper takes one.`)];
   }
-  const head = headLine(nodes, status.idWidth, screen);
+  // Wider ids of before hold nobody up: who makes ids learns of them first.
+  const head = headLine(nodes, widthNeededBy(groups), screen);
   // Besides it titles and summary; where not all fit, one more for the note that says how many are left out.
   const overhead = 2 + head.length;
   const shown = nodes.length + overhead <= maxLines ? nodes : mostTelling(nodes, Math.max(1, maxLines - overhead - 1));

@@ -5,7 +5,7 @@ import { type DiscoveryEntry, entryOf } from './discovery-snapshot.js';
 
 function entry(path: string, data: unknown, { zxid = 1n, owner = '01' }: { zxid?: bigint; owner?: string } = {}): DiscoveryEntry {
   const place = placeOf(path);
-  if (place.kind === 'folder' || place.kind === 'foreign') throw new Error(`${path} is no place for an entry`);
+  if (place.kind === 'folder' || place.kind === 'internal' || place.kind === 'foreign') throw new Error(`${path} is no place for an entry`);
   const stat = { version: 0, childrenVersion: 0, createdZxid: zxid, modifiedZxid: zxid, createdAt: 0, modifiedAt: 0, owner, childCount: 0 };
   return entryOf(path, place, { data: Buffer.from(JSON.stringify(data)), stat });
 }

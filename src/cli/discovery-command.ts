@@ -1,7 +1,7 @@
 import type { Settings, ZooKeeperSettings } from '../config.js';
 import { DISCOVERY_PATH } from '../discovery/tree-paths.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
-import { parseDiscoveryPath } from './discovery-place.js';
+import { parseDiscoveryPath, placeOf } from './discovery-place.js';
 import { type DiscoveryOptions, discoveryReport } from './discovery-report.js';
 import { readDiscovery } from './discovery-snapshot.js';
 import { discoveryTables } from './discovery-table.js';
@@ -62,6 +62,7 @@ export async function showDiscovery(
   const nothing = [report.nodes, report.services, report.endpoints, report.foreign].every(({ length }) => length === 0);
   if (json) io.stdout(`${JSON.stringify(report)}\n`);
   else if (nothing && path === DISCOVERY_PATH) say(io, `The discovery tree at ${where} is empty: nobody announces anything there.`);
+  else if (snapshot && placeOf(path).kind === 'internal') say(io, `Nobody announces anything at ${path}: nodelease keeps it for itself.`);
   else if (nothing) say(io, `There is nothing at ${path} of ${where}.`);
   else for (const line of discoveryTables(report, io.screen())) io.stdout(`${line}\n`);
   const [first, ...more] = snapshot?.denied ?? [];

@@ -33,7 +33,7 @@ export class DiscoveryFollower {
 
   #follow(path: string): void {
     const place = placeOf(path);
-    if (place.kind === 'foreign' || this.#watches.has(path)) return;
+    if (place.kind === 'foreign' || place.kind === 'internal' || this.#watches.has(path)) return;
     const watch =
       place.kind === 'folder'
         ? this.zookeeper.watchChildren(path, (names) => this.#onFolder(path, names ?? []))

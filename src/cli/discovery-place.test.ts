@@ -25,6 +25,17 @@ describe('a place in the discovery tree', () => {
   });
 
   it.each([
+    '/discovery/stamps',
+    '/discovery/stamps/00',
+    '/discovery/stamps/00/08',
+    '/discovery/stamps/gate-01',
+    '/discovery/claims',
+    '/discovery/claims/abc-0000000001',
+  ])('%s is what nodelease keeps for itself', (path) => {
+    expect(placeOf(path)).toEqual({ kind: 'internal' });
+  });
+
+  it.each([
     '/discovery/probe-1234',
     '/discovery/nodes/x',
     '/discovery/nodes/000',

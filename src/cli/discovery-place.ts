@@ -1,4 +1,5 @@
-import { DISCOVERY_PATH, ENDPOINTS_PATH, NODES_PATH, parseHexPair, SERVICES_PATH } from '../discovery/tree-paths.js';
+import { CLAIMS_PATH } from '../discovery/allocation/claim-queue.js';
+import { DISCOVERY_PATH, ENDPOINTS_PATH, NODES_PATH, parseHexPair, SERVICES_PATH, STAMPS_PATH } from '../discovery/tree-paths.js';
 import { ConfigError } from '../errors.js';
 import { CLUSTER_NODE_ID_OFFSET, nodeIdOf } from '../id/cluster-node-id.js';
 import { pathProblem } from '../zookeeper/znode-path.js';
@@ -10,6 +11,8 @@ export type Place =
   | { readonly kind: 'node'; readonly nodeId: number; readonly clusterNodeId: number }
   | { readonly kind: 'service'; readonly service: string; readonly ref: string }
   | { readonly kind: 'endpoint'; readonly endpoint: string; readonly key: string; readonly ref: string }
+  /** What node ids from ZooKeeper alone need besides: nobody announces anything there. */
+  | { readonly kind: 'internal' }
   /** Nothing that the tree has a place for; left alone. */
   | { readonly kind: 'foreign' };
 
@@ -17,6 +20,7 @@ export type Place =
 export type EntryPlace = Extract<Place, { kind: 'node' | 'service' | 'endpoint' }>;
 
 const FOLDER: Place = { kind: 'folder' };
+const INTERNAL: Place = { kind: 'internal' };
 const FOREIGN: Place = { kind: 'foreign' };
 
 /**
@@ -29,6 +33,9 @@ export function placeOf(path: string): Place {
   const [, , branch, first, second, third, ...rest] = path.split('/');
   if (rest.length > 0) return FOREIGN;
   switch (`${DISCOVERY_PATH}/${branch}`) {
+    case STAMPS_PATH:
+    case CLAIMS_PATH:
+      return third === undefined ? INTERNAL : FOREIGN;
     case NODES_PATH:
       return third === undefined ? nodePlace(first, second) : FOREIGN;
     case SERVICES_PATH:

@@ -33,6 +33,9 @@ export interface DiscoverySnapshot {
   readonly denied: readonly string[];
 }
 
+/** What it takes to look at the tree. */
+export type TreeReader = Pick<ZooKeeper, 'children' | 'read'>;
+
 /** Reads under way at once. */
 const READS = 64;
 /** How much of data that cannot be understood is shown, in characters. */
@@ -46,7 +49,7 @@ const EXCERPT = 40;
  * @throws {ZooKeeperError} when there is no answer, or a folder may not be read
  */
 export async function readDiscovery(
-  zookeeper: ZooKeeper,
+  zookeeper: TreeReader,
   at: string = DISCOVERY_PATH,
   signal?: AbortSignal,
 ): Promise<DiscoverySnapshot | undefined> {
@@ -59,10 +62,11 @@ export async function readDiscovery(
   /** Looks at one path; the paths below it are its answer. */
   const visit = async (path: string): Promise<string[]> => {
     const place = placeOf(path);
-    if (place.kind === 'foreign') {
+    if (place.kind === 'foreign' || place.kind === 'internal') {
       // One that was found is there; one that was asked for may be not.
-      if (path !== at || (await zookeeper.read(path, { signal })) !== undefined) foreign.push(path);
-      else missing = true;
+      const present = path !== at || (await zookeeper.read(path, { signal })) !== undefined;
+      missing ||= !present;
+      if (present && place.kind === 'foreign') foreign.push(path);
       return [];
     }
     if (place.kind === 'folder') {

@@ -14,7 +14,7 @@ function znode(data: string, owner: string | undefined = SESSION): Znode {
 
 function entry(path: string, data: unknown, owner?: string | null): DiscoveryEntry {
   const place = placeOf(`/discovery/${path}`);
-  if (place.kind === 'folder' || place.kind === 'foreign') throw new Error(`${path} is no place for an entry`);
+  if (place.kind === 'folder' || place.kind === 'internal' || place.kind === 'foreign') throw new Error(`${path} is no place for an entry`);
   const found = znode(typeof data === 'string' ? data : JSON.stringify(data), owner ?? undefined);
   return entryOf(`/discovery/${path}`, place, owner === null ? { ...found, stat: { ...found.stat, owner: undefined } } : found);
 }

@@ -31,7 +31,7 @@ export function doctorCommand(options: DoctorOptions, settings: Settings, io: Io
     try {
       const signal = signals.interrupted;
       const { zookeeper: discovery } = settings;
-      const look = discovery && (() => examineZooKeeper(discovery, io, signal));
+      const look = discovery && (() => examineZooKeeper(discovery, false, io, signal));
       return showDiagnosis(await examine(session, { ...io, signal }, look), options, io);
     } finally {
       signals.close();
@@ -44,7 +44,7 @@ async function diagnoseAllocated(options: DoctorOptions, settings: AllocatedSett
   io.onWarning((warning) => complain(io, `warning: ${explain(warning)}`));
   const signals = new SignalRelay(io.signals);
   try {
-    return showDiagnosis(allocatedDiagnosis(await examineZooKeeper(settings.zookeeper, io, signals.interrupted)), options, io);
+    return showDiagnosis(allocatedDiagnosis(await examineZooKeeper(settings.zookeeper, true, io, signals.interrupted)), options, io);
   } catch (error) {
     if (error instanceof ConfigError) throw error;
     if (error instanceof Interrupted) return exitCodeOfSignal(error.signal);

@@ -24,7 +24,7 @@ export interface AllocationReport {
   readonly zookeeper: string;
   /** The groups of 256 ids that exist, in ascending order. */
   readonly groups: readonly number[];
-  /** How many bits of a unique id a node id takes, by these groups. */
+  /** How many bits of a unique id a node id takes: the most of what these groups need, the holders use, and ids ever had here. */
   readonly idWidth: number;
 }
 

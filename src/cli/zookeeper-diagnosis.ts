@@ -27,11 +27,13 @@ export interface ZooKeeperDiagnosis {
  * Examines ZooKeeper: each server by itself, the session, and the rights in the tree. What it finds, failures included, are findings; its
  * scratch znodes are gone afterwards.
  *
+ * @param allocates whether node ids come from ZooKeeper alone
  * @throws {ConfigError} when a setting turns out to be unusable
  * @throws `signal.reason` when it aborts
  */
 export async function examineZooKeeper(
   settings: ZooKeeperSettings,
+  allocates: boolean,
   io: Pick<Io, 'clock' | 'random'>,
   signal?: AbortSignal,
 ): Promise<ZooKeeperDiagnosis> {
@@ -53,7 +55,7 @@ export async function examineZooKeeper(
     try {
       ({ timeoutMs: granted } = await zookeeper.whenConnected({ signal }));
       findings.push(sessionFinding(asked, granted));
-      rights = await checkRights(zookeeper, connect.chroot, io, signal);
+      rights = await checkRights(zookeeper, { chroot: connect.chroot, allocates }, io, signal);
       findings.push(...rightsFindings(rights, settings));
     } catch (error) {
       signal?.throwIfAborted();

@@ -1,10 +1,12 @@
+import type { Clock } from '../clock.js';
 import { DISCOVERY_PATH, ENDPOINTS_PATH, NODES_PATH, SERVICES_PATH } from '../discovery/tree-paths.js';
-import { explain, NodeLeaseError } from '../errors.js';
-import { concurrently } from '../lease/concurrently.js';
+import { NodeLeaseError } from '../errors.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
+import { tryAllocation } from './allocation-rights.js';
 import { placeOf } from './discovery-place.js';
 import type { Io } from './io.js';
+import { ZnodeTrials } from './znode-trials.js';
 
 /** What {@link checkRights} found out. Paths are whole ones, the chroot included. */
 export interface RightsReport {
@@ -20,10 +22,16 @@ export interface RightsReport {
   readonly latencyMs: { readonly read: number; readonly write: number } | undefined;
 }
 
+/** What is to be found out. */
+export interface RightsQuestion {
+  /** Below which the tree stands; empty for none. */
+  readonly chroot: string;
+  /** Whether node ids come from ZooKeeper alone. */
+  readonly allocates: boolean;
+}
+
 /** How often the scratch znode is read and written. */
 const ROUNDS = 5;
-/** Folders that are tried at once. */
-const FOLDERS = 16;
 /** How long the tidying up may take, in milliseconds. */
 const TIDY_LIMIT_MS = 2_000;
 
@@ -32,18 +40,24 @@ const TIDY_LIMIT_MS = 2_000;
  * ephemeral scratch znode `probe-…` below the root, reads every folder, and makes and removes a znode in each, in one transaction, so that
  * nobody ever sees it. What it made is gone afterwards, also when it is interrupted.
  *
+ * Where node ids come from ZooKeeper alone, it also tries to change what outlasts their holders, in transactions that are bound to fail
+ * afterwards, so that nothing is changed: of the stamps of a group, up to the first one that may not be.
+ *
  * @param zookeeper without a chroot of its own
  * @throws `signal.reason` when it aborts
  */
 export async function checkRights(
   zookeeper: ZooKeeper,
-  chroot: string,
+  { chroot, allocates }: RightsQuestion,
   io: Pick<Io, 'clock' | 'random'>,
   signal?: AbortSignal,
 ): Promise<RightsReport> {
-  const check = new RightsCheck(zookeeper, chroot, io, signal);
+  const name = `probe-${io.random.hex(8)}`;
+  const trials = new ZnodeTrials(zookeeper, chroot, name, signal);
+  const check = new RightsCheck(zookeeper, chroot, name, trials, io.clock, signal);
   try {
-    await check.run();
+    const folders = await check.run();
+    if (folders !== undefined && allocates) await tryAllocation(trials, chroot, folders);
   } finally {
     await check.tidyUp();
   }
@@ -53,42 +67,42 @@ export async function checkRights(
 
 class RightsCheck {
   readonly #made: string[] = [];
-  readonly #denied: string[] = [];
-  readonly #failed: string[] = [];
   readonly #left: string[] = [];
-  readonly #name: string;
   #chrootState: RightsReport['chroot'];
   #latencyMs: RightsReport['latencyMs'];
 
   constructor(
     private readonly zookeeper: ZooKeeper,
     private readonly chroot: string,
-    private readonly io: Pick<Io, 'clock' | 'random'>,
+    private readonly name: string,
+    private readonly trials: ZnodeTrials,
+    private readonly clock: Clock,
     private readonly signal: AbortSignal | undefined,
-  ) {
-    this.#name = `probe-${io.random.hex(8)}`;
-  }
+  ) {}
 
   get report(): RightsReport {
-    const found = { denied: this.#denied, failed: this.#failed, left: this.#left };
+    const found = { denied: this.trials.denied, failed: this.trials.failed, left: this.#left };
     return { chroot: this.#chrootState, ...found, latencyMs: this.#latencyMs };
   }
 
-  async run(): Promise<void> {
+  /** The folders of the tree; undefined where there is no place for one. */
+  async run(): Promise<readonly string[] | undefined> {
     const root = `${this.chroot}${DISCOVERY_PATH}`;
-    if (this.chroot !== '' && !(await this.#makeChroot())) return;
-    if (!(await this.#try(root, 'be made', () => this.#ensure(root)))) return;
+    if (this.chroot !== '' && !(await this.#makeChroot())) return undefined;
+    if (!(await this.trials.attempt(root, 'be made', () => this.#ensure(root)))) return undefined;
     await this.#tryScratch(root);
-    await concurrently(await this.#folders(), FOLDERS, (folder) => this.#tryFolder(folder));
+    const branches = [NODES_PATH, SERVICES_PATH, ENDPOINTS_PATH];
+    const folders = await this.trials.folders(branches, (path) => placeOf(path).kind === 'folder');
+    await this.trials.useFolders(folders);
+    return folders;
   }
 
   /** Removes what was made, the scratch znode first, and nothing that somebody uses by now. */
   async tidyUp(): Promise<void> {
-    const { clock } = this.io;
-    const until = clock.monotonic() + TIDY_LIMIT_MS;
+    const until = this.clock.monotonic() + TIDY_LIMIT_MS;
     for (const path of this.#made.reverse()) {
       try {
-        await this.zookeeper.remove(path, undefined, { timeoutMs: Math.max(1, until - clock.monotonic()) });
+        await this.zookeeper.remove(path, undefined, { timeoutMs: Math.max(1, until - this.clock.monotonic()) });
       } catch (error) {
         if (!(error instanceof NodeLeaseError)) throw error;
         if (!isFault(error, 'not-empty')) this.#left.push(path);
@@ -101,7 +115,7 @@ class RightsCheck {
     const prefixes = names.map((_, index) => `/${names.slice(0, index + 1).join('/')}`);
     let made = false;
     for (const path of prefixes) {
-      const passed = await this.#try(path, 'be made', async () => {
+      const passed = await this.trials.attempt(path, 'be made', async () => {
         made = (await this.#ensure(path)) || made;
       });
       if (!passed) return false;
@@ -135,79 +149,30 @@ class RightsCheck {
 
   async #tryScratch(root: string): Promise<void> {
     const { zookeeper, signal } = this;
-    const path = `${root}/${this.#name}`;
+    const path = `${root}/${this.name}`;
     const reads: number[] = [];
     const writes: number[] = [];
     const call = { signal };
-    const made = await this.#try(path, 'be made', () => {
+    const made = await this.trials.attempt(path, 'be made', () => {
       this.#made.push(path);
       return this.#timed(writes, () => zookeeper.create(path, '0', 'ephemeral', call));
     });
     if (!made) return;
-    const used = await this.#try(path, 'be read and changed', async () => {
+    const used = await this.trials.attempt(path, 'be read and changed', async () => {
       for (let round = 1; round <= ROUNDS; round += 1) {
         await this.#timed(reads, () => zookeeper.read(path, call));
         await this.#timed(writes, () => zookeeper.setData(path, String(round), undefined, call));
       }
     });
-    const removed = await this.#try(path, 'be removed', () => this.#timed(writes, () => zookeeper.remove(path, undefined, call)));
+    const removed = await this.trials.attempt(path, 'be removed', () => this.#timed(writes, () => zookeeper.remove(path, undefined, call)));
     if (used && removed) this.#latencyMs = { read: median(reads), write: median(writes) };
   }
 
-  /** The folders that there are: the branches, and what stands in them. */
-  async #folders(): Promise<string[]> {
-    const { zookeeper, chroot, signal } = this;
-    const found: string[] = [];
-    for (const branch of [NODES_PATH, SERVICES_PATH, ENDPOINTS_PATH]) {
-      const path = `${chroot}${branch}`;
-      await this.#try(path, 'be listed', async () => {
-        const names = await zookeeper.children(path, { signal });
-        if (names === undefined) return;
-        found.push(path, ...names.filter((name) => placeOf(`${branch}/${name}`).kind === 'folder').map((name) => `${path}/${name}`));
-      });
-    }
-    return found;
-  }
-
-  async #tryFolder(folder: string): Promise<void> {
-    const { zookeeper, signal } = this;
-    const path = `${folder}/${this.#name}`;
-    await this.#try(folder, 'be listed', () => zookeeper.children(folder, { signal }));
-    await this.#try(path, 'be made and removed', async () => {
-      try {
-        await zookeeper.multi(
-          [
-            { type: 'create', path, data: '', mode: 'ephemeral' },
-            { type: 'remove', path },
-          ],
-          { signal },
-        );
-      } catch (error) {
-        // The folder has gone meanwhile, as empty ones may.
-        if (!isFault(error, 'no-node')) throw error;
-      }
-    });
-  }
-
   async #timed<T>(times: number[], work: () => Promise<T>): Promise<T> {
-    const begun = this.io.clock.monotonic();
+    const begun = this.clock.monotonic();
     const result = await work();
-    times.push(this.io.clock.monotonic() - begun);
+    times.push(this.clock.monotonic() - begun);
     return result;
-  }
-
-  /** True when the work was done; notes down why not, otherwise. */
-  async #try(path: string, what: string, work: () => Promise<unknown>): Promise<boolean> {
-    try {
-      await work();
-      return true;
-    } catch (error) {
-      this.signal?.throwIfAborted();
-      if (!(error instanceof NodeLeaseError)) throw error;
-      if (isFault(error, 'no-auth')) this.#denied.push(`${path} may not ${what}: no-auth`);
-      else this.#failed.push(`${path} cannot ${what}: ${explain(error)}`);
-      return false;
-    }
   }
 }
 

@@ -118,6 +118,18 @@ describe('nodelease discovery ls', () => {
     expect(answer).toMatch(/\n2 nodes, 0 services, 1 endpoint, 2 problems, 1 foreign znode at/);
   });
 
+  it('leaves out what nodelease keeps for itself', async () => {
+    await tree.createWithParents('/discovery/stamps/00/08', '{"timestamp":1}', 'persistent');
+    await tree.createWithParents('/discovery/claims/abc-', '', 'ephemeral-sequential');
+    expect(await list()).toMatchObject({
+      code: 0,
+      answer: expect.stringContaining('is empty: nobody announces anything there.'),
+      complaints: '',
+    });
+    expect((await list('/discovery/stamps')).answer).toMatch(/^Nobody announces anything at \/discovery\/stamps: nodelease keeps it/);
+    expect((await list('/discovery/claims/none')).answer).toMatch(/^There is nothing at \/discovery\/claims\/none of /);
+  });
+
   it('reads 2,000 nodes', async () => {
     await tree.ensurePath('/discovery/nodes');
     await Promise.all(['00', '01', '02', '03', '04', '05', '06', '07'].map((group) => tree.ensurePath(`/discovery/nodes/${group}`)));

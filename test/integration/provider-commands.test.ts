@@ -13,7 +13,7 @@ import { ZooKeeperError } from '../../src/zookeeper/zookeeper-error.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { killAll, runCli, type TestProcess } from '../support/processes.js';
 import { uniqueChroot } from '../support/zookeeper.js';
-import { client, closeClients, data } from './discovery-support.js';
+import { client, closeClients, data, RIGHTS, restrict } from './discovery-support.js';
 import { isAlive, newFolder, removeFolders } from './run-support.js';
 
 // The commands that look at a store, where ZooKeeper gives out the node ids.
@@ -131,6 +131,10 @@ describe('nodelease status --provider zookeeper', () => {
       discovery: null,
       allocation: { zookeeper: connect, groups: [0, 1], idWidth: 9 },
     });
+    // Wider ids than the groups need were made here before.
+    await tree.createWithParents('/discovery/stamps', '{"idWidth":10}', 'persistent');
+    const wider = JSON.parse((await call('status', '--json')).stdout) as StatusReport;
+    expect(wider.allocation).toEqual({ zookeeper: connect, groups: [0, 1], idWidth: 10 });
   });
 
   it('names what takes an id and is no holder', async () => {
@@ -190,6 +194,43 @@ describe('nodelease doctor --provider zookeeper', () => {
     expect(zookeeper).toMatchObject({ zookeeper: connect, ok: true });
     expect(readdirSync(folder)).toEqual([]);
     expect(await tree.children('/')).toBeUndefined();
+  });
+
+  it('names what an earlier user made and left, which ids and their stamps need, and changes nothing of what there is', async () => {
+    const server = inject('zookeeper').connect;
+    const below = connect.slice(server.length);
+    const stamp = '{"timestamp":1700000000000,"nonce":"n"}';
+    for (const id of ['08', '09', '0A']) await tree.createWithParents(`/discovery/stamps/00/${id}`, stamp, 'persistent');
+    for (const path of ['nodes/01', 'nodes/02', 'nodes/03', 'claims']) await tree.ensurePath(`/discovery/${path}`);
+    expect(await call('doctor')).toMatchObject({ code: 0, stderr: '' });
+    const cases: [folder: string, right: keyof typeof RIGHTS, text: string][] = [
+      ['/stamps', 'write', '/stamps may not be changed'],
+      ['/stamps', 'create', '/stamps/probe-\\w+ may not be made and removed'],
+      ['/stamps/00', 'create', '/stamps/00/probe-\\w+ may not be made and removed'],
+      ['/stamps/00', 'read', '/stamps/00 may not be listed'],
+      // One of them is enough to tell.
+      ['/stamps/00/09', 'write', '/stamps/00/09 may not be changed'],
+      ['/nodes/02', 'write', '/nodes/02 may not be changed'],
+      ['/claims', 'create', '/claims/probe-\\w+ may not be made and removed'],
+    ];
+    const all = Object.keys(RIGHTS) as (keyof typeof RIGHTS)[];
+    for (const [folder, right, text] of cases) {
+      const path = `${below}/discovery${folder}`;
+      const others = all.filter((each) => each !== right);
+      await restrict(server, path, others);
+      const { code, stderr } = await call('doctor');
+      expect({ code, stderr }).toEqual({
+        code: 69,
+        stderr: expect.stringMatching(new RegExp(`: 1 fault: ${below}/discovery${text}: no-auth .*\n$`)),
+      });
+      await restrict(server, path, all);
+    }
+    const after = await tree.read('/discovery/stamps/00/08');
+    expect([after?.data.toString(), after?.stat.version]).toEqual([stamp, 0]);
+    expect((await tree.read('/discovery/nodes/02'))?.stat.version).toBe(0);
+    // Where ids are leased from a store, nobody needs any of that.
+    await restrict(server, `${below}/discovery/stamps/00/09`, ['read', 'admin']);
+    expect(await answer(start(['doctor', '--store', 'memory:', '--zookeeper', connect]))).toMatchObject({ code: 0, stderr: '' });
   });
 
   it('ends with 69 and names the fault, and with 130 where it is interrupted', async () => {

@@ -10,6 +10,7 @@ import { gateOf } from './id-groups.js';
 const GATE = '/discovery/nodes/01';
 const NARROW = '{"taskId":"narrow","idWidth":8}';
 const WIDE = '{"taskId":"wide","idWidth":9}';
+const WIDER = '{"taskId":"wider","idWidth":10}';
 
 /** A tree whose group 00 is full, of znodes with this data. */
 function crowded(data: string) {
@@ -17,6 +18,15 @@ function crowded(data: string) {
   const zookeeper = new ScriptedZooKeeper(clock);
   zookeeper.put('/discovery/nodes/00', '', undefined);
   for (let id = 8; id < 256; id += 1) zookeeper.put(pathOf(id), data, 'other');
+  return { clock, zookeeper };
+}
+
+/** A tree whose groups 00 and 01 are full, of znodes that show the width of group 02. */
+function crowdedTwice() {
+  const clock = new VirtualClock();
+  const zookeeper = new ScriptedZooKeeper(clock);
+  for (const group of ['00', '01']) zookeeper.put(`/discovery/nodes/${group}`, '', undefined);
+  for (let id = 8; id < 512; id += 1) zookeeper.put(pathOf(id), WIDER, 'other');
   return { clock, zookeeper };
 }
 
@@ -86,6 +96,89 @@ describe('an id of a wider group', () => {
     expect(time?.after).toBe(LEADER_EPOCH + 8_999);
     expect(time?.before()).toBeGreaterThan(LEADER_EPOCH + 8_999);
     expect(time?.idWidth).toBe(9);
+  });
+
+  it('waits for the nodes of every group below', async () => {
+    const { clock, zookeeper } = crowdedTwice();
+    zookeeper.overwrite(pathOf(300), WIDE);
+    const { result, whys } = claim(clock, zookeeper);
+    await clock.advance(20_000);
+    expect([result, whys().at(-1)]).toEqual([{}, 'others do not use 10 bits for a node id yet: node id 292']);
+    zookeeper.overwrite(pathOf(300), WIDER);
+    await clock.advance(2_000);
+    expect(result.lease?.id).toBe(504);
+  });
+
+  it('is stamped after all that nodes of every group below may have stamped', async () => {
+    const { clock, zookeeper } = crowdedTwice();
+    zookeeper.put('/discovery/stamps/00/08', `{"timestamp":${LEADER_EPOCH + 5_000}}`, undefined);
+    zookeeper.put('/discovery/stamps/01/2C', `{"timestamp":${LEADER_EPOCH + 9_000}}`, undefined);
+    const { result } = claim(clock, zookeeper);
+    await clock.advance(2_000);
+    await result.lease?.tenureTime?.prepare();
+    expect(result.lease?.tenureTime?.after).toBe(LEADER_EPOCH + 8_999);
+  });
+
+  it('does not wait because of what is no stamp', async () => {
+    const { clock, zookeeper } = crowded(WIDE);
+    zookeeper.put('/discovery/stamps/00/lock', `{"timestamp":${LEADER_EPOCH + 9_000}}`, undefined);
+    const { result } = claim(clock, zookeeper);
+    await clock.advance(2_000);
+    expect([result.lease?.id, JSON.parse(markIn(zookeeper))]).toEqual([248, { idWidth: 9, floor: 0 }]);
+  });
+
+  it('does not rest on a mark that tells no time', async () => {
+    const { clock, zookeeper } = crowded(WIDE);
+    zookeeper.put(GATE, `{"idWidth":9,"floor":${Number.MAX_SAFE_INTEGER}}`, undefined);
+    zookeeper.put('/discovery/stamps/00/08', `{"timestamp":${LEADER_EPOCH}}`, undefined);
+    const { result } = claim(clock, zookeeper);
+    await clock.advance(2_000);
+    expect([result.lease?.id, JSON.parse(markIn(zookeeper))]).toEqual([248, { idWidth: 9, floor: LEADER_EPOCH - 1 }]);
+  });
+
+  it('lets whoever waits for ids know where the mark is far ahead of the servers’ clock', async () => {
+    const { clock, zookeeper } = crowded(WIDE);
+    zookeeper.put(GATE, `{"idWidth":9,"floor":${Date.UTC(2100, 0, 1)}}`, undefined);
+    const { result, events } = claim(clock, zookeeper);
+    await clock.advance(2_000);
+    await result.lease?.tenureTime?.prepare();
+    const damage = events.filter(({ type }) => type === 'damaged');
+    const problem = expect.stringMatching(/^the mark of its group says that ids are stamped up to 2100-01-01T/);
+    expect(damage).toEqual([{ type: 'damaged', key: '/discovery/stamps/01/00', problem }]);
+  });
+
+  it.each<[string, (zookeeper: ScriptedZooKeeper) => void]>([
+    ['changed', (zookeeper) => zookeeper.overwrite(GATE, 'by hand')],
+    ['removed', ({ znodes }) => znodes.delete(GATE)],
+  ])('is looked at anew where the group was %s since all others were', async (_, change) => {
+    const { clock, zookeeper } = crowded(WIDE);
+    let changed = false;
+    zookeeper.fault = async (operation, path) => {
+      if (changed || operation !== 'setData' || path !== GATE) return;
+      changed = true;
+      change(zookeeper);
+      zookeeper.overwrite(pathOf(100), NARROW);
+    };
+    const { result, whys } = claim(clock, zookeeper);
+    await clock.advance(5_000);
+    expect([changed, result, whys().at(-1)]).toEqual([true, {}, 'others do not use 9 bits for a node id yet: node id 92']);
+    zookeeper.overwrite(pathOf(100), WIDE);
+    await clock.advance(2_000);
+    expect(result.lease?.id).toBe(248);
+  });
+
+  it('is had also where another task widens at the same time', async () => {
+    const { clock, zookeeper } = crowdedTwice();
+    zookeeper.put('/discovery/stamps', '', undefined);
+    let once = false;
+    zookeeper.fault = async (operation, path) => {
+      if (once || operation !== 'setData' || path !== '/discovery/stamps') return;
+      once = true;
+      zookeeper.overwrite(path, '{"idWidth":9}');
+    };
+    const { result } = claim(clock, zookeeper);
+    await clock.advance(2_000);
+    expect([once, result.lease?.id]).toEqual([true, 504]);
   });
 
   it('waits, where a stamp below cannot be read, for as long as its writer could have been ahead', async () => {
@@ -189,6 +282,8 @@ describe('what it costs', () => {
     const { result, whys } = claim(clock, zookeeper);
     await clock.advance(8_000);
     expect(looksAt(zookeeper, /read .*nodes\/00\//)).toBe(0);
+    // Every write goes through the leader, one that fails too.
+    expect(looksAt(zookeeper, /^(create|setData) .*stamps/)).toBe(0);
     expect(whys().at(-1)).toBe('another task looks whether all others use 9 bits for a node id');
     for (let id = 8; id < 256; id += 1) zookeeper.overwrite(pathOf(id), WIDE);
     await clock.advance(5_000);

@@ -5,7 +5,7 @@ import { isFault } from '../../zookeeper/zookeeper-error.js';
 import { groupPath, hexPair, parseHexPair, STAMPS_PATH, stampGroupPath } from '../tree-paths.js';
 import type { BoundCall, BoundSession } from './bound-session.js';
 import { gateOf } from './id-groups.js';
-import { fieldsOf, stampedUntilOf } from './id-stamp.js';
+import { fieldsOf, isMs, stampedUntilOf } from './id-stamp.js';
 import { GROUP_SIZE } from './taken-ids.js';
 import { raiseWidest, widthIn } from './widest-ids.js';
 
@@ -74,7 +74,8 @@ export class GroupGate {
     const znode = (await session.read(path, call)) ?? (await this.#make(path, call));
     if (znode === undefined) return shut(path, 'the group has been removed by another task');
     const { version } = znode.stat;
-    if (widthIn(znode.data) >= idWidth) return { open: true, mark: { path, version }, floor: floorIn(znode) };
+    const known = floorIn(znode);
+    if (widthIn(znode.data) >= idWidth && known !== undefined) return { open: true, mark: { path, version }, floor: known };
     if (!(await this.#isMine(gate, call))) return shut(path, `another task looks whether all others use ${idWidth} bits for a node id`);
     const ignorant = await this.#ignorants(gate, idWidth, call);
     if (ignorant.length > 0) return shut(path, `others do not use ${idWidth} bits for a node id yet: ${namesOf(ignorant)}`);
@@ -105,20 +106,26 @@ export class GroupGate {
     if (this.#lock !== undefined) return true;
     const { session, clock } = this.options;
     const lock = `${STAMPS_PATH}/gate-${hexPair(gate)}`;
-    try {
-      await session.createWithParents(lock, '', 'ephemeral', call);
+    // A look comes first: it costs the leader nothing, and those who wait ask again and again.
+    const held = await session.read(lock, call);
+    // One of ours is an attempt whose answer was lost.
+    if (held?.stat.owner === session.sessionId || (held === undefined && (await this.#tryLock(lock, call)))) {
       this.#lock = lock;
       return true;
-    } catch (error) {
-      if (!isFault(error, 'node-exists')) throw error;
     }
     const now = clock.monotonic();
     this.#lockedSince ??= now;
-    if (now - this.#lockedSince >= TRUST_MS) return true;
-    if ((await session.read(lock, call))?.stat.owner !== session.sessionId) return false;
-    // An attempt of ours whose answer was lost.
-    this.#lock = lock;
-    return true;
+    return now - this.#lockedSince >= TRUST_MS;
+  }
+
+  async #tryLock(lock: string, call: BoundCall): Promise<boolean> {
+    try {
+      await this.options.session.createWithParents(lock, '', 'ephemeral', call);
+      return true;
+    } catch (error) {
+      if (isFault(error, 'node-exists')) return false;
+      throw error;
+    }
   }
 
   /** The claims below that do not show the width; some of them, where there are any. */
@@ -129,8 +136,7 @@ export class GroupGate {
     // Before the claims are listed: who is not among them reads this later than his claim.
     await raiseWidest(session, idWidth, call);
     for (let group = 0; group < gate; group += 1) {
-      const names = (await session.children(groupPath(group), call)) ?? [];
-      const paths = names.filter((name) => parseHexPair(name) !== undefined).map((name) => `${groupPath(group)}/${name}`);
+      const paths = await this.#idsBelow(groupPath(group), call);
       const znodes = await this.#readAll(paths, call);
       this.#known = paths.filter((_, index) => isIgnorant(znodes[index], idWidth)).sort();
       if (this.#known.length > 0) break;
@@ -139,17 +145,18 @@ export class GroupGate {
   }
 
   async #floorBelow(gate: number, call: BoundCall): Promise<number> {
-    const { session, timeoutMs } = this.options;
     let floor = 0;
     for (let group = 0; group < gate; group += 1) {
-      const names = (await session.children(stampGroupPath(group), call)) ?? [];
-      const znodes = await this.#readAll(
-        names.map((name) => `${stampGroupPath(group)}/${name}`),
-        call,
-      );
-      for (const znode of znodes) if (znode !== undefined) floor = Math.max(floor, stampedUntilOf(znode, timeoutMs));
+      const znodes = await this.#readAll(await this.#idsBelow(stampGroupPath(group), call), call);
+      for (const znode of znodes) if (znode !== undefined) floor = Math.max(floor, stampedUntilOf(znode, this.options.timeoutMs));
     }
     return floor;
+  }
+
+  /** The znodes of ids in a group: other names are somebody's own. */
+  async #idsBelow(path: string, call: BoundCall): Promise<string[]> {
+    const names = (await this.options.session.children(path, call)) ?? [];
+    return names.filter((name) => parseHexPair(name) !== undefined).map((name) => `${path}/${name}`);
   }
 
   async #readAll(paths: readonly string[], call: BoundCall): Promise<(Znode | undefined)[]> {
@@ -170,10 +177,10 @@ function isIgnorant(znode: Znode | undefined, idWidth: number): boolean {
   return znode !== undefined && widthIn(znode.data) < idWidth;
 }
 
-/** @returns 0 where none is told, as in a mark made by hand */
-function floorIn({ data }: Znode): number {
-  const { floor } = fieldsOf(data);
-  return Number.isSafeInteger(floor) && (floor as number) >= 0 ? (floor as number) : 0;
+/** @returns 0 where none is told, as in a mark made by hand; undefined where it is no time, and the mark is not to be believed */
+function floorIn({ data }: Znode): number | undefined {
+  const { floor = 0 } = fieldsOf(data);
+  return isMs(floor) ? floor : undefined;
 }
 
 /** The node ids of claims, for people. */

@@ -2,6 +2,9 @@ import { groupOf, indexOf } from '../../id/cluster-node-id.js';
 import type { Znode } from '../../zookeeper/zookeeper.js';
 import { hexPair, stampGroupPath } from '../tree-paths.js';
 
+/** The first millisecond that an id has no bits for. */
+const END_OF_TIME = 2 ** 48;
+
 /** How far unique ids of a node id have been stamped, as it stands in `stamps/<GG>/<II>`. Milliseconds since the Unix epoch, by the leader's clock. */
 export interface IdStamp {
   /** Ids are stamped before this, in the present tenure and all before it. */
@@ -39,6 +42,11 @@ export function stampedUntilOf(znode: Znode, timeoutMs: number): number {
   return stamp.stampedUntil ?? stamp.timestamp - 1;
 }
 
+/** Whether a value can be the time of an id, in milliseconds since the Unix epoch: there are 48 bits for it. */
+export function isMs(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) < END_OF_TIME;
+}
+
 /** The fields of a znode's JSON object; none for anything else. Never throws. */
 export function fieldsOf(data: Buffer): Readonly<Record<string, unknown>> {
   try {
@@ -47,8 +55,4 @@ export function fieldsOf(data: Buffer): Readonly<Record<string, unknown>> {
   } catch {
     return {};
   }
-}
-
-function isMs(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
 }

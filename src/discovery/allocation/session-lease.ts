@@ -5,10 +5,11 @@ import { type LeaseTiming, leaseTiming } from '../../lease/lease-timing.js';
 import { retry } from '../../lease/retry.js';
 import { sleepUntil } from '../../lease/sleep-until.js';
 import type { SessionState } from '../../zookeeper/session-state.js';
-import type { MultiOperation, Watch, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
+import type { Watch, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import type { BoundCall } from './bound-session.js';
-import { type IdTenure, isOurs, removeOurs, tenureData } from './id-claim.js';
+import { releaseClaim } from './claim-release.js';
+import { type IdTenure, isOurs, tenureData } from './id-claim.js';
 import { SessionTime } from './session-time.js';
 
 export interface SessionLeaseOptions {
@@ -19,9 +20,6 @@ export interface SessionLeaseOptions {
   /** What is left to do once the znode is removed. Must not throw. */
   readonly onReleased?: () => Promise<void>;
 }
-
-/** How long a release may take when no server answers, in milliseconds. */
-const RELEASE_PATIENCE_MS = 3_000;
 
 /**
  * Holds one node id by an ephemeral znode: proves again and again that its session lives, knows until when it surely does, and says so
@@ -293,40 +291,13 @@ export class SessionLease implements Lease {
   }
 
   async #remove(): Promise<void> {
-    const { clock, random, emit } = this.options;
-    const timing = this.#timing;
-    const call = { timeoutMs: timing.requestTimeoutMs * 2 };
+    const { emit, onReleased } = this.options;
     try {
-      await retry(() => this.#removeOnce(call), {
-        clock,
-        random,
-        // Past the deadline the session may be gone by itself.
-        until: Math.min(this.deadline, clock.monotonic() + RELEASE_PATIENCE_MS),
-        baseMs: timing.retryBaseMs,
-        capMs: timing.retryCapMs,
-        // A change of ours that came late makes another version.
-        shouldRetry: (error) => isFault(error, 'connection-loss', 'timeout', 'bad-version'),
-      });
+      await releaseClaim({ ...this.options, tenure: this.tenure, tenureTime: this.tenureTime });
     } catch (error) {
       return emit({ type: 'release-failed', error });
     }
     emit({ type: 'released' });
-    await this.options.onReleased?.();
-  }
-
-  /** In one transaction with the stamp where there is one: the next tenure then need not keep away from what this one has not used. */
-  async #removeOnce(call: BoundCall): Promise<void> {
-    const { session, path, claimer } = this.tenure;
-    const stamp = await this.tenureTime.last(call);
-    const znode = stamp && (await session.read(path, call));
-    if (znode !== undefined && isOurs(znode, session.sessionId, claimer.nonce)) {
-      try {
-        return await session.multi([{ type: 'remove', path, version: znode.stat.version }, stamp as MultiOperation], call);
-      } catch (error) {
-        this.tenureTime.failed(error);
-        if (!(error instanceof ZooKeeperError) || error.outcome === 'unknown') throw error;
-      }
-    }
-    await removeOurs(session, path, claimer.nonce, call);
+    await onReleased?.();
   }
 }

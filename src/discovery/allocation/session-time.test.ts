@@ -166,6 +166,59 @@ describe('two tenures of a node id never stamp the same millisecond', () => {
     expect([damage(events), events.at(-1)?.type]).toEqual([[], 'released']);
   });
 
+  it('when the first was released, and did not know just then what stands there', async () => {
+    const { clock, lease, zookeeper } = await ready();
+    let lost = 0;
+    zookeeper.fault = async (operation, path, apply) => {
+      if (operation === 'read' && path === STAMP) throw fails('connection-loss', 'not-applied');
+      if (operation !== 'multi' || lost > 0) return;
+      lost += 1;
+      apply();
+      throw fails('connection-loss', 'unknown');
+    };
+    await clock.advance(T / 4);
+    const [, last] = useUp(await uniqueIds(lease, { lagMs: 0, advanceMs: 500 }));
+    zookeeper.fault = undefined;
+    await lease.release();
+    expect([lost, stampIn(zookeeper).stampedUntil]).toEqual([1, last]);
+  });
+
+  it('when the first was released before its first write was answered: the second need not wait for what was never stamped', async () => {
+    const clock = new VirtualClock();
+    const zookeeper = new ScriptedZooKeeper(clock);
+    const { lease, time } = await hold(clock, zookeeper);
+    let arrive: () => void = () => undefined;
+    zookeeper.fault = (operation, _path, apply) => {
+      if (operation !== 'multi') return Promise.resolve();
+      arrive = apply;
+      return new Promise(() => undefined);
+    };
+    const prepared = time.prepare();
+    prepared.catch(() => undefined);
+    await clock.advance(50);
+    zookeeper.fault = undefined;
+    const released = lease.release();
+    arrive();
+    await released;
+    await expect(prepared).rejects.toMatchObject({ code: 'LEASE_RELEASED' });
+    expect([stampIn(zookeeper), zookeeper.znodes.has(CLAIM)]).toEqual([{ timestamp: expect.any(Number), stampedUntil: 0 }, false]);
+    expect([time.before(), time.after]).toEqual([0, Number.POSITIVE_INFINITY]);
+  });
+
+  it('when the second was released before its first write got there: what the first left stands', async () => {
+    const { clock, lease, zookeeper } = await ready();
+    const [, last] = useUp(await uniqueIds(lease, { lagMs: 0, advanceMs: 500 }));
+    await lease.release();
+    const left = stampIn(zookeeper);
+    const next = await hold(clock, new ScriptedZooKeeper(clock, zookeeper));
+    next.zookeeper.fault = (operation) => (operation === 'multi' ? new Promise(() => undefined) : Promise.resolve());
+    next.time.prepare().catch(() => undefined);
+    await clock.advance(50);
+    next.zookeeper.fault = undefined;
+    await next.lease.release();
+    expect([stampIn(zookeeper), left.stampedUntil, zookeeper.znodes.has(CLAIM)]).toEqual([left, last, false]);
+  });
+
   it('when the first is cut off, or paused, and goes on believing that the id is its own', async () => {
     const { clock, lease, zookeeper, time } = await ready();
     const ids = await uniqueIds(lease, GREEDY);
@@ -383,6 +436,107 @@ describe('making ids ready', () => {
     };
     await expect(time.prepare()).rejects.toMatchObject({ code: 'LEASE_LOST', reason: 'taken' });
     expect([time.before(), time.after]).toEqual([0, Number.POSITIVE_INFINITY]);
+  });
+
+  it('does not count a first write that arrives after the claim was seen for the last time', async () => {
+    const clock = new VirtualClock();
+    const zookeeper = new ScriptedZooKeeper(clock);
+    const { lease, time } = await hold(clock, zookeeper);
+    let arrive: (() => void) | undefined;
+    let sawClaim = false;
+    zookeeper.fault = async (operation, path, apply) => {
+      if (operation === 'multi' && arrive === undefined) {
+        arrive = apply;
+        throw fails('connection-loss', 'unknown');
+      }
+      if (operation === 'read' && path === STAMP && sawClaim) {
+        zookeeper.put(CLAIM, '{"nonce":"other"}', 'b');
+        arrive?.();
+      }
+      if (operation === 'read' && path === CLAIM) sawClaim = true;
+    };
+    const prepared = time.prepare();
+    prepared.catch(() => undefined);
+    await clock.advance(T);
+    await expect(prepared).rejects.toBe(lease.signal.reason);
+    expect([time.before(), time.after, stampIn(zookeeper).timestamp]).toEqual([0, Number.POSITIVE_INFINITY, T]);
+  });
+
+  it.each([
+    'garbage',
+    `{"timestamp":${Number.MAX_SAFE_INTEGER}}`,
+    `{"timestamp":${2 ** 48}}`,
+    `{"timestamp":5,"stampedUntil":${2 ** 48}}`,
+    '{"timestamp":-1}',
+  ])('takes %s for no time, says so, and begins after all that its writer may have made', async (data) => {
+    const clock = new VirtualClock();
+    const zookeeper = new ScriptedZooKeeper(clock);
+    zookeeper.put('/discovery/stamps', '', undefined);
+    zookeeper.put('/discovery/stamps/00', '', undefined);
+    zookeeper.put(STAMP, data, undefined);
+    const { time, events } = await hold(clock, zookeeper);
+    await time.prepare();
+    expect([time.after, stampIn(zookeeper).timestamp]).toEqual([LEADER_EPOCH + T, time.before()]);
+    expect(damage(events)).toEqual([expect.objectContaining({ key: STAMP, problem: expect.stringMatching(/^it cannot be read/) })]);
+  });
+
+  it('says once where a stamp is far ahead of the servers’ clock, and whoever wants ids waits', async () => {
+    const clock = new VirtualClock();
+    const zookeeper = new ScriptedZooKeeper(clock);
+    zookeeper.put('/discovery/stamps', '', undefined);
+    zookeeper.put('/discovery/stamps/00', '', undefined);
+    zookeeper.put(STAMP, `{"timestamp":${Date.UTC(2100, 0, 1)}}`, undefined);
+    const { lease, events } = await hold(clock, zookeeper);
+    const ids = await uniqueIds(lease);
+    expect(() => ids.next()).toThrow(expect.objectContaining({ code: 'IDS_EXHAUSTED' }));
+    await clock.advance(T);
+    expect(damage(events)).toEqual([
+      expect.objectContaining({
+        key: STAMP,
+        problem: expect.stringMatching(/stamped up to 2099-12-31T23:59:59\.999Z, and the servers' clock says 2023-/),
+      }),
+    ]);
+  });
+
+  it('says nothing where a task that crashed was ahead by no more than tasks are', async () => {
+    const { clock, zookeeper } = await ready();
+    zookeeper.endSession();
+    const next = await hold(clock, new ScriptedZooKeeper(clock, zookeeper));
+    await next.time.prepare();
+    expect([damage(next.events), next.time.after]).toEqual([[], LEADER_EPOCH + T - 1]);
+  });
+
+  it.each<[string, string, (zookeeper: ScriptedZooKeeper) => void]>([
+    [
+      'the leader’s clock tells no time',
+      '{"timestamp":5}',
+      (zookeeper) => {
+        zookeeper.leaderTime = () => -86_400_000;
+      },
+    ],
+    ['there is no time after the stamp', `{"timestamp":${2 ** 48 - 1}}`, () => undefined],
+  ])('pauses between its attempts where %s, says so once, and succeeds when that is put right', async (_, data, spoil) => {
+    const clock = new VirtualClock();
+    const zookeeper = new ScriptedZooKeeper(clock);
+    zookeeper.put('/discovery/stamps', '', undefined);
+    zookeeper.put('/discovery/stamps/00', '', undefined);
+    zookeeper.put(STAMP, data, undefined);
+    spoil(zookeeper);
+    const { time, events, lease } = await hold(clock, zookeeper);
+    let prepared = false;
+    const preparing = time.prepare().then(() => {
+      prepared = true;
+    });
+    await clock.advance(60_000);
+    expect([prepared, lease.isValid()]).toEqual([false, true]);
+    // Some ten looks every two seconds.
+    expect(zookeeper.calls.filter((call) => call === `read ${STAMP}`).length).toBeLessThan(60 * 8);
+    expect(damage(events)).toEqual([expect.objectContaining({ key: STAMP, problem: expect.stringMatching(/^no times can be written/) })]);
+    zookeeper.leaderTime = () => LEADER_EPOCH + clock.monotonic();
+    zookeeper.znodes.delete(STAMP);
+    await clock.advance(5_000);
+    await preparing;
+    expect(time.before()).toBeGreaterThan(LEADER_EPOCH);
   });
 
   it('ends with the lease: an id that is asked for after its release, or its deadline, is refused', async () => {

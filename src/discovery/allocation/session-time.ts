@@ -6,7 +6,7 @@ import { retry } from '../../lease/retry.js';
 import type { TenureTime } from '../../lease/tenure-time.js';
 import { abortable } from '../../store/abortable.js';
 import type { MultiOperation, ZooKeeper } from '../../zookeeper/zookeeper.js';
-import { isFault } from '../../zookeeper/zookeeper-error.js';
+import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { type IdWidth, watchIdWidth } from '../id-width.js';
 import type { BoundCall } from './bound-session.js';
 import type { IdTenure } from './id-claim.js';
@@ -34,6 +34,8 @@ export interface SessionTimeOptions {
 
 /** First and longest pause while ZooKeeper is away, in milliseconds. */
 const RETRY_MS = { first: 50, most: 2_000 };
+/** How often the stamp is looked at in one go: it takes two writes to be of use, one for the tenure, and one that the leader's time is known for. */
+const ROUNDS = 5;
 /** After these an attempt may succeed, or the tenure ends. */
 const PASSING = ['connection-loss', 'timeout', 'session-expired', 'closed', 'bad-version', 'no-node', 'node-exists'] as const;
 
@@ -144,9 +146,10 @@ export class SessionTime implements TenureTime {
 
   /** What the release does to the stamp, in one transaction with the removal of the claim; undefined where it does nothing. Never rejects. */
   async last(call: BoundCall): Promise<MultiOperation | undefined> {
-    if (!this.#stamp.isTaken) return undefined;
-    if (!this.#stamp.isKnown) this.#stamp.note(await this.#stamp.look(call).catch(() => undefined));
-    return this.#stamp.last();
+    const stamp = this.#stamp;
+    if (!stamp.isSent) return undefined;
+    // The release may have come in the middle of the first write: only a look tells what became of that.
+    return stamp.isTaken && stamp.isKnown ? stamp.last() : stamp.last(await stamp.look(call).catch(() => undefined));
   }
 
   /** No width is told any more. */
@@ -175,15 +178,25 @@ export class SessionTime implements TenureTime {
     // Reads of a session come after its writes, so these tell what the groups are like at the claim or later.
     const [groups, widest] = await Promise.all([groupsOf(session, call()), readWidest(session, call())]);
     this.#widen(Math.max(widest, widthOfGroup(Math.max(0, ...groups))));
-    for (;;) {
+    for (let round = 1; ; round += 1) {
       const [seen] = await Promise.all([this.#stamp.look(call()), confirm()]);
       this.#stamp.settle(seen);
       if (this.#stamp.isReady) break;
+      if (round === ROUNDS) throw this.#unusable();
       await this.#stamp.makeRoom(call());
       const write = this.#stamp.next();
       if (write !== undefined) await session.multi([{ type: 'check', path }, write], call());
     }
     this.#isPrepared = true;
+    this.#stamp.tellWait();
+  }
+
+  /** What was written does not count, however often: to be tried again after a pause, in case that somebody puts it right. */
+  #unusable(): ZooKeeperError {
+    const problem = 'no times can be written to it that ids could be made with';
+    this.#stamp.report(problem, 'found');
+    const { path } = this.#stamp;
+    return new ZooKeeperError(`${path}: ${problem}`, { fault: 'bad-version', outcome: 'not-applied', path });
   }
 
   #widen(idWidth: number): void {

@@ -8,13 +8,19 @@ import type { MultiOperation, Znode } from '../../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import type { BoundCall } from './bound-session.js';
 import type { IdTenure } from './id-claim.js';
-import { decodeStamp, encodeStamp, stampedUntilOf, stampPath } from './id-stamp.js';
+import { decodeStamp, encodeStamp, isMs, stampedUntilOf, stampPath } from './id-stamp.js';
 
 export interface TenureStampOptions {
   readonly tenure: IdTenure;
   readonly clock: Clock;
   readonly emit: LeaseListener;
 }
+
+/** What is wrong with a stamp: it was found so, or it was spoilt since. */
+type Finding = 'found' | 'spoilt';
+
+/** How much further in the future than a holder's share can be the first id may be without a word, in milliseconds. */
+const LONG_MS = 60_000;
 
 /** What was found where the stamp stands; undefined where nothing was learned. */
 export type SeenStamp = Znode | 'absent' | undefined;
@@ -36,7 +42,7 @@ export type SeenStamp = Znode | 'absent' | undefined;
  * Clocks take no part in that. They only say how far ahead `timestamp` is put: one session's time-out, by the leader's clock. A leader with
  * another clock makes ids stand still, or leap; it never makes one twice.
  *
- * Not covered: a stamp that somebody deletes while nobody holds the id.
+ * Not covered: a stamp that somebody else deletes or overwrites, unless its holder has put it right since.
  */
 export class TenureStamp {
   readonly path: string;
@@ -53,7 +59,7 @@ export class TenureStamp {
   #after = Number.POSITIVE_INFINITY;
   #before = 0;
   #reserved = 0;
-  #isReported = false;
+  readonly #reported = new Set<Finding>();
 
   constructor(private readonly options: TenureStampOptions) {
     this.path = stampPath(clusterNodeIdOf(options.tenure.nodeId));
@@ -78,6 +84,11 @@ export class TenureStamp {
   /** Whether the tenure has written, and so may have made ids. */
   get isTaken(): boolean {
     return this.#isTaken;
+  }
+
+  /** Whether a write was sent that may have been carried out. */
+  get isSent(): boolean {
+    return this.#sent.timestamp > 0;
   }
 
   /** Whether it is known what is to be replaced by the next write. */
@@ -109,29 +120,49 @@ export class TenureStamp {
   settle(seen: SeenStamp): void {
     this.note(seen);
     if (seen === undefined) return;
-    const stamp = seen === 'absent' ? undefined : decodeStamp(seen);
-    if (seen !== 'absent' && stamp?.nonce === this.options.tenure.claimer.nonce && stamp.timestamp <= this.#sent.timestamp) {
+    const timestamp = this.#ownIn(seen);
+    if (seen !== 'absent' && timestamp !== undefined) {
       if (!this.#isTaken) this.#after = this.#found;
       this.#isTaken = true;
-      this.#before = Math.max(this.#before, stamp.timestamp);
+      this.#before = Math.max(this.#before, timestamp);
       const { modifiedAt } = seen.stat;
       // The leader cuts its clock to whole milliseconds.
-      if (stamp.timestamp === this.#sent.timestamp) this.#time.learn({ min: modifiedAt, max: modifiedAt + 1 }, this.#sent.sentAt);
+      if (timestamp === this.#sent.timestamp) this.#time.learn({ min: modifiedAt, max: modifiedAt + 1 }, this.#sent.sentAt);
     } else if (!this.#isTaken) this.#inherit(seen);
     else this.report(`${seen === 'absent' ? 'it was deleted' : 'it was overwritten'} while the node id is held, and is put right`);
   }
 
-  /** What is to be done in the transaction that proves the tenure; undefined where it has to be looked up first what stands there. */
+  /** Says so where ids can be made only long after now, by the leader's clock: whoever waits for them should know why. */
+  tellWait(): void {
+    if (this.#after <= this.now + this.#timeoutMs + LONG_MS) return;
+    const [until, now] = [this.#after, this.now].map((ms) => new Date(ms).toISOString());
+    const source = this.#after > this.options.tenure.floor ? 'it' : 'the mark of its group';
+    this.report(
+      `${source} says that ids are stamped up to ${until}, and the servers' clock says ${now}: none can be made before that`,
+      'found',
+    );
+  }
+
+  /** What is to be done in the transaction that proves the tenure; undefined where it has to be looked up first what stands there, or time is at its end. */
   next(): MultiOperation | undefined {
     if (this.#standing === undefined) return undefined;
     const timestamp = Math.max(this.#sent.timestamp + 1, this.#leastTimestamp, Math.floor(this.now) + this.#timeoutMs);
+    if (!isMs(timestamp)) return undefined;
     this.#sent = { timestamp, sentAt: this.options.clock.monotonic() };
     return this.#put(encodeStamp({ timestamp, nonce: this.options.tenure.claimer.nonce }));
   }
 
-  /** What is to be done in the transaction that ends the tenure; undefined where nothing is, or can be. */
-  last(): MultiOperation | undefined {
-    return this.#put(encodeStamp({ timestamp: this.#sent.timestamp, stampedUntil: Math.max(this.#after, this.#reserved) }));
+  /**
+   * What is to be done in the transaction that ends the tenure; undefined where nothing is, or can be.
+   *
+   * @param seen by a {@link look}, where that is not known yet
+   */
+  last(seen?: SeenStamp): MultiOperation | undefined {
+    if (seen !== undefined) this.note(seen);
+    // Before a write is known to be applied, no id was made: what the one before left is as it was.
+    if (!this.#isTaken && (seen === undefined || this.#ownIn(seen) === undefined)) return undefined;
+    const stampedUntil = this.#isTaken ? Math.max(this.#after, this.#reserved) : this.#found;
+    return this.#put(encodeStamp({ timestamp: this.#sent.timestamp, stampedUntil }));
   }
 
   /** A write of unknown or bad outcome: what stands there has to be looked up. */
@@ -145,10 +176,10 @@ export class TenureStamp {
     if (this.#standing === 'absent' && parent !== undefined) await this.options.tenure.session.ensurePath(parent, call);
   }
 
-  /** Says, once, that the stamp is not as it should be. Ids run out at the worst; the node id is held all the same. */
-  report(problem: unknown): void {
-    if (this.#isReported) return;
-    this.#isReported = true;
+  /** Says, once, that the stamp is not as it was left, or not as it should have been found. Ids run out at the worst; the node id is held all the same. */
+  report(problem: unknown, finding: Finding = 'spoilt'): void {
+    if (this.#reported.has(finding)) return;
+    this.#reported.add(finding);
     this.options.emit({ type: 'damaged', key: this.path, problem: problem instanceof ZooKeeperError ? explain(problem) : String(problem) });
   }
 
@@ -156,14 +187,22 @@ export class TenureStamp {
     return this.options.tenure.proof.timeoutMs;
   }
 
+  /** The timestamp that a write of ours has put there; undefined where what stands there is of nobody, or somebody else. */
+  #ownIn(seen: Znode | 'absent'): number | undefined {
+    const stamp = seen === 'absent' ? undefined : decodeStamp(seen);
+    const isOwn = stamp?.nonce === this.options.tenure.claimer.nonce && stamp.timestamp <= this.#sent.timestamp;
+    return isOwn ? stamp.timestamp : undefined;
+  }
+
   #inherit(seen: Znode | 'absent'): void {
     const { floor } = this.options.tenure;
     this.#found = floor;
     this.#leastTimestamp = floor + 1;
     if (seen === 'absent') return;
-    const until = stampedUntilOf(seen, this.#timeoutMs);
-    this.#found = Math.max(floor, until);
-    this.#leastTimestamp = Math.max(this.#found, decodeStamp(seen)?.timestamp ?? 0) + 1;
+    const stamp = decodeStamp(seen);
+    if (stamp === undefined) this.report('it cannot be read, ids are stamped after all that whoever wrote it may have made', 'found');
+    this.#found = Math.max(floor, stampedUntilOf(seen, this.#timeoutMs));
+    this.#leastTimestamp = Math.max(this.#found, stamp?.timestamp ?? 0) + 1;
   }
 
   #put(data: string): MultiOperation | undefined {

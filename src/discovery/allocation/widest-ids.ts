@@ -3,38 +3,44 @@ import { STAMPS_PATH } from '../tree-paths.js';
 import type { BoundCall, BoundSession } from './bound-session.js';
 import { fieldsOf } from './id-stamp.js';
 
+/** What it takes to look. */
+type Reader = Pick<BoundSession, 'read'>;
+
+/** How often at the most it is tried to raise the width: there are only nine of them, and others who raise it only make it wider. */
+const ROUNDS = 20;
+
 /**
  * The most bits that node ids ever took in unique ids here, as it stands in the znode of the stamps: groups go when they are empty, and who
  * made narrow ids then could repeat one that a node of such a group made in the same millisecond.
  *
  * @returns 0 where nobody has said so
  */
-export async function readWidest(session: BoundSession, call?: BoundCall): Promise<number> {
+export async function readWidest(session: Reader, call?: BoundCall): Promise<number> {
   return (await readRecord(session, call)).idWidth;
 }
 
 /**
- * Makes sure that {@link readWidest} answers with so many bits at the least, from now on.
+ * Makes sure that {@link readWidest} answers with so many bits at the least, from now on. Others may do the same at the same time.
  *
- * @throws {ZooKeeperError} among others `bad-version` when another one does the same: to be called again
+ * @throws {ZooKeeperError} among others `bad-version` when somebody changes it all the time
  */
 export async function raiseWidest(session: BoundSession, idWidth: number, call?: BoundCall): Promise<void> {
-  const known = await readRecord(session, call);
-  if (known.idWidth >= idWidth) return;
   const data = JSON.stringify({ idWidth });
-  if (known.version !== undefined) {
-    await session.setData(STAMPS_PATH, data, known.version, call);
-    return;
-  }
-  try {
-    await session.createWithParents(STAMPS_PATH, data, 'persistent', call);
-  } catch (error) {
-    if (!isFault(error, 'node-exists')) throw error;
-    await raiseWidest(session, idWidth, call);
+  for (let round = 1; ; round += 1) {
+    const known = await readRecord(session, call);
+    if (known.idWidth >= idWidth) return;
+    try {
+      if (known.version === undefined) await session.createWithParents(STAMPS_PATH, data, 'persistent', call);
+      else await session.setData(STAMPS_PATH, data, known.version, call);
+      return;
+    } catch (error) {
+      // Another one was faster. A server tells of that only when it has seen it, so the next look sees it, too.
+      if (round === ROUNDS || !isFault(error, 'node-exists', 'bad-version', 'no-node')) throw error;
+    }
   }
 }
 
-async function readRecord(session: BoundSession, call?: BoundCall): Promise<{ readonly idWidth: number; readonly version?: number }> {
+async function readRecord(session: Reader, call?: BoundCall): Promise<{ readonly idWidth: number; readonly version?: number }> {
   const znode = await session.read(STAMPS_PATH, call);
   if (znode === undefined) return { idWidth: 0 };
   return { idWidth: widthIn(znode.data), version: znode.stat.version };
