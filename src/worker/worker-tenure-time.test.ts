@@ -84,6 +84,19 @@ describe('the share of store time of a lease that another thread keeps', () => {
     expect(adopted).toEqual([9, 9]);
   });
 
+  it('says that the wider of two widths is used only when all have gone over to the first one, too', async () => {
+    const waiting = new Map<number, () => void>();
+    time.onWidth((idWidth) => new Promise<void>((resolve) => waiting.set(idWidth, resolve)));
+    void time.widen(9);
+    void time.widen(10);
+    waiting.get(10)?.();
+    await settled();
+    expect(adopted).toEqual([]);
+    waiting.get(9)?.();
+    await settled();
+    expect(adopted.at(-1)).toBe(10);
+  });
+
   it('does not tell those who do not listen any more, nor anybody twice', async () => {
     const told: number[] = [];
     const forget = time.onWidth((idWidth) => void told.push(idWidth));

@@ -114,6 +114,8 @@ export interface Conditions {
   readonly latencyMs: readonly [number, number];
   /** How late timers may be. */
   readonly latenessMs: number;
+  /** Whether a process that goes on hears what was sent to it before it sees that its timers have run out. Not where the faults are chosen. */
+  readonly hearsFirst: boolean;
   readonly rates: Readonly<Record<NetworkFault, number>>;
   readonly hosts: readonly HostConditions[];
   readonly plan: readonly PlannedFault[];
@@ -237,6 +239,7 @@ export function drawConditions(seed: number, size: SimulationSize = {}, only?: R
       [20, slowestMs],
     ]),
     latenessMs: dice.pick([0, 2, 50]),
+    hearsFirst: only === undefined && dice.fork(8).chance(0.2),
     rates: rates as Record<NetworkFault, number>,
     hosts,
     plan: [...drawPlan(dice.fork(2), on, { hostCount, ids, durationMs, quietAt }), ...(grows ? drawGrowth(dice.fork(6), quietAt) : [])],

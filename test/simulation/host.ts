@@ -63,7 +63,8 @@ export class Host {
     this.#starts += 1;
     const dice = this.#dice.fork(this.#starts);
     const lateness = dice.fork(1);
-    const process = new SimulatedProcess(world.scheduler, this.machine, () => lateness.between(0, world.conditions.latenessMs));
+    const { latenessMs, hearsFirst } = world.conditions;
+    const process = new SimulatedProcess(world.scheduler, this.machine, () => lateness.between(0, latenessMs), hearsFirst);
     const run: Run = {
       name: `task ${this.index}.${this.#starts}`,
       process,

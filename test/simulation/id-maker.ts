@@ -32,6 +32,8 @@ export class IdMaker {
   /** The share of bursts of whole milliseconds among the uses. */
   readonly #burstShare: number;
   #ids: UniqueIdGenerator | undefined;
+  /** How many uses of ids are under way: the end of the lease is heard in the middle of one, and is the beginning of another. */
+  #uses = 0;
 
   constructor(private readonly options: IdMakerOptions) {
     const { dice } = options;
@@ -85,40 +87,46 @@ export class IdMaker {
   }
 
   #make(ids: UniqueIdGenerator): void {
+    this.#uses += 1;
+    this.#makeIn(this.#uses > 1 ? new BigUint64Array(ROOM.length) : ROOM, ids);
+    this.#uses -= 1;
+  }
+
+  #makeIn(room: BigUint64Array, ids: UniqueIdGenerator): void {
     const { dice } = this.options;
     const perMs = idsPerMs(ids.layout);
     const kind = dice.next();
     // More than there are, where little may be made in advance.
-    if (kind < 0.015) this.#fill(ids, Math.min(1_024, (this.#advanceMs + 2) * perMs));
-    else if (this.#layout !== undefined && kind < 0.2) this.#fill(ids, Math.floor(dice.magnitude(64, ROOM.length)));
+    if (kind < 0.015) this.#fill(room, ids, Math.min(1_024, (this.#advanceMs + 2) * perMs));
+    else if (this.#layout !== undefined && kind < 0.2) this.#fill(room, ids, Math.floor(dice.magnitude(64, room.length)));
     // Whole milliseconds: where ids of two nodes may be the same, they are.
-    else if (kind < this.#burstShare) this.#fill(ids, Math.min(512, perMs * dice.pick([1, 1, 2])));
-    else if (kind < 0.65) this.#fill(ids, 1 + dice.below(40));
-    else this.#one(ids, 1 + dice.below(8));
+    else if (kind < this.#burstShare) this.#fill(room, ids, Math.min(512, perMs * dice.pick([1, 1, 2])));
+    else if (kind < 0.65) this.#fill(room, ids, 1 + dice.below(40));
+    else this.#one(room, ids, 1 + dice.below(8));
   }
 
-  #one(ids: UniqueIdGenerator, count: number): void {
+  #one(room: BigUint64Array, ids: UniqueIdGenerator, count: number): void {
     let made = 0;
     try {
-      for (; made < count; made += 1) ROOM[made] = ids.next();
+      for (; made < count; made += 1) room[made] = ids.next();
     } catch (error) {
       this.#hear(error);
     }
-    this.#tell(ids, ROOM, made);
+    this.#tell(ids, room, made);
   }
 
-  #fill(ids: UniqueIdGenerator, count: number): void {
-    ROOM.fill(0n, 0, count);
+  #fill(room: BigUint64Array, ids: UniqueIdGenerator, count: number): void {
+    room.fill(0n, 0, count);
     try {
-      ids.fill(ROOM, 0, count);
+      ids.fill(room, 0, count);
     } catch (error) {
       this.#hear(error);
-      const written = ROOM.indexOf(0n);
+      const written = room.indexOf(0n);
       if (error instanceof IdsExhaustedError && error.filled !== written)
         this.options.world.invariants.onUnexpected(this.options.name, new Error(`${written} ids are there, not ${error.filled}`));
       count = written;
     }
-    this.#tell(ids, ROOM, count);
+    this.#tell(ids, room, count);
   }
 
   #tell({ layout: { nodeBits } }: UniqueIdGenerator, ids: BigUint64Array, count: number): void {

@@ -271,8 +271,8 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: 'src/id/lease-ids.js',
-        from: 'time.onWidth((idWidth) => generator.adopt(cluster16(idWidth)));',
-        to: 'time.onWidth(() => undefined);',
+        from: 'layout === undefined ? generator.adopt(cluster16(idWidth)) :',
+        to: 'layout === undefined ? undefined :',
       },
     ],
   },

@@ -91,6 +91,22 @@ describe('a simulated process', () => {
     expect(seen).toEqual(['10@50', '20@50', '60@60']);
   });
 
+  it('may hear all that was sent to it while it was stopped before it sees which timers have run out', async () => {
+    const scheduler = new Scheduler();
+    const process = new SimulatedProcess(scheduler, new Machine(0, 0, 0, 0), () => 0, true);
+    const seen: string[] = [];
+    const never = new AbortController().signal;
+    void process.clock.sleep(10).then(() => seen.push('timer 10'));
+    void process.clock.sleep(20, never).then(() => seen.push('timer 20'));
+    for (const at of [15, 30]) scheduler.at(at, process, () => void seen.push(`message ${at}`));
+    scheduler.at(5, undefined, () => process.stop());
+    scheduler.at(40, undefined, () => process.stop());
+    scheduler.at(50, undefined, () => process.resume());
+    scheduler.at(60, undefined, () => process.resume());
+    await scheduler.run(100, always);
+    expect(seen).toEqual(['message 15', 'message 30', 'timer 10', 'timer 20']);
+  });
+
   it('goes on only when it has been continued as often as it was stopped', async () => {
     const scheduler = new Scheduler();
     const process = processOn(scheduler);

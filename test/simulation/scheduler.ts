@@ -7,7 +7,7 @@ export interface Actor {
   /** While true, its events are kept for later. */
   readonly stopped: boolean;
   /** Keeps an event until the actor goes on. */
-  defer(act: () => void): void;
+  defer(act: () => void, isTimer: boolean): void;
 }
 
 /** Its reactions come as microtasks, at less cost than those of `queueMicrotask`. */
@@ -23,6 +23,7 @@ interface Event extends Planned {
   order: number;
   readonly actor: Actor | undefined;
   readonly act: () => void;
+  readonly isTimer: boolean;
 }
 
 /**
@@ -40,9 +41,10 @@ export class Scheduler {
    * Plans an event; one that lies in the past comes next. An actor that is dead by then, or stopped, does not get it, or gets it later.
    *
    * @param actor whose promises the event may settle; undefined for one that settles none, as in the network or at the store
+   * @param isTimer whether it is a timer of the actor's that has run out
    */
-  at(time: number, actor: Actor | undefined, act: () => void): Planned {
-    const event: Event = { time: time > this.now ? time : this.now, order: 0, actor, act, cancelled: false };
+  at(time: number, actor: Actor | undefined, act: () => void, isTimer = false): Planned {
+    const event: Event = { time: time > this.now ? time : this.now, order: 0, actor, act, isTimer, cancelled: false };
     this.#queue.push(event);
     return event;
   }
@@ -92,8 +94,8 @@ export class Scheduler {
       if (event.actor?.stopped) {
         const { actor } = event;
         actor.defer(() => {
-          if (!event.cancelled) this.at(this.now, actor, event.act);
-        });
+          if (!event.cancelled) this.at(this.now, actor, event.act, event.isTimer);
+        }, event.isTimer);
         continue;
       }
       return event;

@@ -10,12 +10,15 @@ export class SimulatedProcess implements Actor {
   readonly clock: Clock;
   #stops = 0;
   #deferred: (() => void)[] = [];
+  #overdue: (() => void)[] = [];
 
   constructor(
     private readonly scheduler: Scheduler,
     readonly machine: Machine,
     /** How late its timers may be, in milliseconds; 0 for a machine that has nothing else to do. */
     private readonly latenessMs: () => number,
+    /** Whether, when it goes on, it first hears all that was sent to it, and sees only then that its timers have run out. */
+    private readonly hearsFirst = false,
   ) {
     this.clock = {
       now: () => machine.wallAt(scheduler.now),
@@ -28,8 +31,9 @@ export class SimulatedProcess implements Actor {
     return this.#stops > 0;
   }
 
-  defer(act: () => void): void {
-    this.#deferred.push(act);
+  defer(act: () => void, isTimer: boolean): void {
+    if (isTimer && this.hearsFirst) this.#overdue.push(act);
+    else this.#deferred.push(act);
   }
 
   /** SIGSTOP; as many times continued as stopped. */
@@ -37,13 +41,14 @@ export class SimulatedProcess implements Actor {
     this.#stops += 1;
   }
 
-  /** SIGCONT: what came in the meantime happens now, in its order. */
+  /** SIGCONT: what came in the meantime happens now, in its order; timers last where replies are heard first. */
   resume(): void {
     this.#stops -= 1;
     if (this.#stops > 0) return;
     this.resumedAt = this.scheduler.now;
-    const deferred = this.#deferred;
+    const deferred = [...this.#deferred, ...this.#overdue];
     this.#deferred = [];
+    this.#overdue = [];
     for (const act of deferred) act();
   }
 
@@ -51,6 +56,7 @@ export class SimulatedProcess implements Actor {
   kill(): void {
     this.alive = false;
     this.#deferred = [];
+    this.#overdue = [];
   }
 
   #sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
@@ -58,17 +64,18 @@ export class SimulatedProcess implements Actor {
       if (signal?.aborted) return reject(signal.reason);
       const wakeAt = this.scheduler.now + this.machine.trueMs(Math.max(0, ms)) + this.latenessMs();
       if (signal === undefined) {
-        this.scheduler.at(wakeAt, this, resolve);
+        this.scheduler.at(wakeAt, this, resolve, true);
         return;
       }
       const onAbort = () => {
         planned.cancelled = true;
         reject(signal.reason);
       };
-      const planned = this.scheduler.at(wakeAt, this, () => {
+      const onTime = () => {
         signal.removeEventListener('abort', onAbort);
         resolve();
-      });
+      };
+      const planned = this.scheduler.at(wakeAt, this, onTime, true);
       signal.addEventListener('abort', onAbort, { once: true });
     });
   }
