@@ -6,6 +6,9 @@ export type IdFormat = 'decimal' | 'base32' | 'hex';
 /** Without I, L, O and U, so that nobody misreads one: https://www.crockford.com/base32.html */
 const DIGITS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 const BASE32_LENGTH = 13;
+/** Two digits at a time. */
+const PAIRS = Array.from({ length: 32 * 32 }, (_, value) => `${DIGITS.charAt(value >> 5)}${DIGITS.charAt(value & 31)}`);
+const SIX_DIGITS = 32 ** 6;
 const HEX_LENGTH = 16;
 const MAX_ID = 2n ** 64n - 1n;
 
@@ -62,14 +65,13 @@ function guess(text: string): IdFormat | undefined {
 }
 
 function base32(id: bigint): string {
-  // Six digits and seven: each part is small enough for a plain number.
-  return digits(Number(id >> 35n), 6) + digits(Number(id & 0x7_ffff_ffffn), 7);
+  const upper = Number(id >> 30n);
+  return DIGITS.charAt(Math.floor(upper / SIX_DIGITS)) + sixDigits(upper % SIX_DIGITS) + sixDigits(Number(id & 0x3fff_ffffn));
 }
 
-function digits(value: number, length: number): string {
-  let text = '';
-  for (let rest = value; text.length < length; rest = Math.floor(rest / 32)) text = DIGITS.charAt(rest % 32) + text;
-  return text;
+/** @param value 30 bits */
+function sixDigits(value: number): string {
+  return `${PAIRS[value >>> 20]}${PAIRS[(value >>> 10) & 0x3ff]}${PAIRS[value & 0x3ff]}`;
 }
 
 function fromBase32(text: string): bigint | undefined {
