@@ -6,13 +6,14 @@ import type { IdsExhaustedError } from '../id/id-error.js';
 import type { UniqueIdGenerator } from '../id/unique-id-generator.js';
 import type { Lease } from '../lease/lease.js';
 import { defaultTaskId } from '../task-id.js';
-import { ExitCode, exitCodeOf, exitCodeOfSignal } from './exit-codes.js';
+import { reportCommandFailure } from './command-failure.js';
+import { ExitCode, exitCodeOfSignal } from './exit-codes.js';
 import type { WantedIds } from './id-options.js';
 import { printIds } from './id-printer.js';
 import type { Io } from './io.js';
 import { leaseLog } from './lease-log.js';
 import { createLogger, type Logger } from './logger.js';
-import { Interrupted, SignalRelay } from './signal-relay.js';
+import { SignalRelay } from './signal-relay.js';
 import { formatSetting } from './span.js';
 
 /**
@@ -35,16 +36,7 @@ export async function idCommand(wanted: WantedIds, settings: Settings, io: Io): 
       await lease.release();
     }
   } catch (error) {
-    if (error instanceof ConfigError) throw error;
-    if (error instanceof Interrupted) {
-      log.info({ signal: error.signal }, error.message);
-      return exitCodeOfSignal(error.signal);
-    }
-    const code = exitCodeOf(error);
-    // Only who asks for details, or meets a fault of ours, is shown a stack trace.
-    const detail = log.isLevelEnabled('debug') || code === ExitCode.internal ? { err: error } : {};
-    log.fatal({ ...detail, exitCode: code }, explain(error));
-    return code;
+    return reportCommandFailure(error, log);
   } finally {
     signals.close();
   }

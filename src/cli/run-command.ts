@@ -1,19 +1,20 @@
 import { announcingProblem, type Settings, type ZooKeeperSettings } from '../config.js';
 import type { DiscoveredLease, Discoverer } from '../discovery/discoverer.js';
 import type { TenureOrigin } from '../discovery/discovery.js';
-import { ConfigError, explain } from '../errors.js';
+import { explain } from '../errors.js';
 import type { Lease, LeaseListener } from '../lease/lease.js';
 import type { LeaseStore } from '../store/lease-store.js';
 import { defaultTaskId } from '../task-id.js';
 import { ChildStartError, startChild } from './child.js';
+import { reportCommandFailure } from './command-failure.js';
 import { lookUpCommand } from './command-lookup.js';
-import { ExitCode, exitCodeOf, exitCodeOfSignal } from './exit-codes.js';
+import { ExitCode } from './exit-codes.js';
 import { canGuard, type Guard, SHELL, startGuard } from './guard.js';
 import type { Io } from './io.js';
 import { leaseLog } from './lease-log.js';
 import { createLogger, type Logger } from './logger.js';
 import type { RoutingEntries } from './routing-entries.js';
-import { Interrupted, SignalRelay } from './signal-relay.js';
+import { SignalRelay } from './signal-relay.js';
 import { type SuperviseResult, supervise } from './supervisor.js';
 
 /** The command that `run` starts: its file, and its arguments. */
@@ -46,16 +47,7 @@ export async function runCommand(command: Command, settings: Settings, io: Io): 
   try {
     return await new Run(command, settings, io, signals, log).execute();
   } catch (error) {
-    if (error instanceof ConfigError) throw error;
-    if (error instanceof Interrupted) {
-      log.info({ signal: error.signal }, `${error.message} before the command was started`);
-      return exitCodeOfSignal(error.signal);
-    }
-    const code = exitCodeOf(error);
-    // Only who asks for details, or meets a fault of ours, is shown a stack trace.
-    const detail = log.isLevelEnabled('debug') || code === ExitCode.internal ? { err: error } : {};
-    log.fatal({ ...detail, exitCode: code }, explain(error));
-    return code;
+    return reportCommandFailure(error, log, ' before the command was started');
   } finally {
     signals.close();
   }

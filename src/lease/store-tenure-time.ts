@@ -8,6 +8,7 @@ import type { AdoptedWidth } from './lease-state.js';
 import { retry } from './retry.js';
 import type { SessionCall, StoreSession } from './store-session.js';
 import type { TenureTime } from './tenure-time.js';
+import { TenureWidth, type WidthListener } from './tenure-width.js';
 
 export interface StoreTenureTimeOptions {
   readonly session: StoreSession;
@@ -33,12 +34,11 @@ export class StoreTenureTime implements TenureTime {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly after: number;
-  #idWidth: number;
-  /** What others may be told: all of the listeners have gone over to it. */
+  readonly #width: TenureWidth;
+  /** What others may be told. */
   #adopted: AdoptedWidth;
   /** True once the cluster's settings have been read in this tenure. */
   #prepared = false;
-  readonly #listeners = new Set<(idWidth: number) => void | Promise<void>>();
   #stampedUntil: number;
 
   constructor(private readonly options: StoreTenureTimeOptions) {
@@ -46,12 +46,14 @@ export class StoreTenureTime implements TenureTime {
     this.signal = options.signal;
     this.after = options.stampedUntil;
     this.#stampedUntil = options.stampedUntil;
-    this.#idWidth = options.idWidth;
     this.#adopted = { idWidth: options.idWidth, narrowIdsUntil: options.stampedUntil };
+    this.#width = new TenureWidth(options.idWidth, (idWidth) => {
+      this.#adopted = { idWidth, narrowIdsUntil: this.#stampedUntil };
+    });
   }
 
   get idWidth(): number {
-    return this.#idWidth;
+    return this.#width.value;
   }
 
   /** The width that nobody in this tenure makes narrower ids than any more, and how late those are stamped. */
@@ -100,13 +102,12 @@ export class StoreTenureTime implements TenureTime {
     const { session } = this.options;
     const cluster = await readCluster(session, call);
     if (cluster === undefined) throw new StoreUnusableError(`${session.store.url}: ${CLUSTER_KEY} is gone`);
-    this.#widen(cluster.config.idWidth);
+    this.#width.widen(cluster.config.idWidth);
     this.#prepared = true;
   }
 
-  onWidth(listener: (idWidth: number) => void | Promise<void>): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+  onWidth(listener: WidthListener): () => void {
+    return this.#width.onWidth(listener);
   }
 
   now(): number {
@@ -123,18 +124,5 @@ export class StoreTenureTime implements TenureTime {
 
   check(): void {
     this.options.check();
-  }
-
-  #widen(idWidth: number): void {
-    if (idWidth <= this.#idWidth) return;
-    this.#idWidth = idWidth;
-    const slow = [...this.#listeners].map((listener) => listener(idWidth)).filter((told) => told !== undefined);
-    if (slow.length === 0) this.#adopt(idWidth);
-    // One that never answers keeps the others waiting, as it must: it may be making narrow ids.
-    else void Promise.all(slow).then(() => this.#adopt(idWidth));
-  }
-
-  #adopt(idWidth: number): void {
-    if (idWidth > this.#adopted.idWidth) this.#adopted = { idWidth, narrowIdsUntil: this.#stampedUntil };
   }
 }

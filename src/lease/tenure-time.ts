@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.js';
+import type { WidthListener } from './tenure-width.js';
 
 /**
  * The part of store time that belongs to one tenure alone, for stamps of unique ids (DESIGN 6): no other tenure of the same node id stamps
@@ -32,7 +33,7 @@ export interface TenureTime {
    * resolved, others are told that this node uses the width: from then on no narrower id may be made, and those that were are stamped no
    * later than {@link stamp} has been told. Must neither throw nor reject.
    */
-  onWidth(listener: (idWidth: number) => void | Promise<void>): () => void;
+  onWidth(listener: WidthListener): () => void;
 
   /** Store time at the least, in milliseconds since the Unix epoch; this host's wall clock takes no part. It may step either way. */
   now(): number;

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.js';
 import type { TenureTime } from '../lease/tenure-time.js';
+import type { WidthListener } from '../lease/tenure-width.js';
 import { orAborted } from '../or-aborted.js';
 import type { SharedTenure } from './shared-tenure.js';
 
@@ -30,7 +31,7 @@ interface Question {
 export class WorkerTenureTime implements TenureTime {
   readonly clock: Clock;
   readonly #ending = new AbortController();
-  readonly #listeners = new Set<(idWidth: number) => void | Promise<void>>();
+  readonly #listeners = new Set<WidthListener>();
   #idWidth: number;
   /** Resolves when every listener has gone over to the width that it was told last. */
   #adopting: Promise<unknown> = Promise.resolve();
@@ -62,7 +63,7 @@ export class WorkerTenureTime implements TenureTime {
     this.check();
   }
 
-  onWidth(listener: (idWidth: number) => void | Promise<void>): () => void {
+  onWidth(listener: WidthListener): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }

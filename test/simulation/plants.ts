@@ -282,8 +282,8 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: tenureTime,
-        from: 'map((listener) => listener(idWidth))',
-        to: 'map((listener) => void this.clock.sleep(5_000).then(() => listener(idWidth)))',
+        from: 'return this.#width.onWidth(listener);',
+        to: 'return this.#width.onWidth((idWidth) => void this.clock.sleep(5_000).then(() => listener(idWidth)));',
       },
     ],
   },

@@ -4,6 +4,7 @@ import { widthOfGroup } from '../../id/cluster-node-id.js';
 import type { LeaseListener } from '../../lease/lease.js';
 import { retry } from '../../lease/retry.js';
 import type { TenureTime } from '../../lease/tenure-time.js';
+import { TenureWidth, type WidthListener } from '../../lease/tenure-width.js';
 import { abortable } from '../../store/abortable.js';
 import type { MultiOperation, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
@@ -48,11 +49,9 @@ export class SessionTime implements TenureTime {
   readonly signal: AbortSignal;
   readonly #stamp: TenureStamp;
   readonly #watch: IdWidth;
-  #idWidth: number;
-  #adoptedWidth: number;
+  readonly #width: TenureWidth;
   #isPrepared = false;
   #preparing: Promise<void> | undefined;
-  readonly #listeners = new Set<(idWidth: number) => void | Promise<void>>();
 
   constructor(private readonly options: SessionTimeOptions) {
     const { tenure, zookeeper } = options;
@@ -60,19 +59,18 @@ export class SessionTime implements TenureTime {
     this.signal = options.signal;
     this.#stamp = new TenureStamp(options);
     // What the others have been told is never taken back.
-    this.#idWidth = tenure.idWidth;
-    this.#adoptedWidth = tenure.idWidth;
+    this.#width = new TenureWidth(tenure.idWidth, () => options.onAdopted());
     this.#watch = watchIdWidth(zookeeper, tenure.nodeId);
-    this.#watch.onChange((idWidth) => this.#widen(idWidth));
+    this.#watch.onChange((idWidth) => this.#width.widen(idWidth));
   }
 
   get idWidth(): number {
-    return this.#idWidth;
+    return this.#width.value;
   }
 
   /** The width that nobody in this tenure makes narrower ids than any more: what the znode is to tell the others. */
   get adoptedWidth(): number {
-    return this.#adoptedWidth;
+    return this.#width.adopted;
   }
 
   get after(): number {
@@ -95,9 +93,8 @@ export class SessionTime implements TenureTime {
     this.options.check();
   }
 
-  onWidth(listener: (idWidth: number) => void | Promise<void>): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+  onWidth(listener: WidthListener): () => void {
+    return this.#width.onWidth(listener);
   }
 
   async prepare(signal?: AbortSignal): Promise<void> {
@@ -177,7 +174,7 @@ export class SessionTime implements TenureTime {
     const { session, path } = tenure;
     // Reads of a session come after its writes, so these tell what the groups are like at the claim or later.
     const [groups, widest] = await Promise.all([groupsOf(session, call()), readWidest(session, call())]);
-    this.#widen(Math.max(widest, widthOfGroup(Math.max(0, ...groups))));
+    this.#width.widen(Math.max(widest, widthOfGroup(Math.max(0, ...groups))));
     for (let round = 1; ; round += 1) {
       const [seen] = await Promise.all([this.#stamp.look(call()), confirm()]);
       this.#stamp.settle(seen);
@@ -197,20 +194,5 @@ export class SessionTime implements TenureTime {
     this.#stamp.report(problem, 'found');
     const { path } = this.#stamp;
     return new ZooKeeperError(`${path}: ${problem}`, { fault: 'bad-version', outcome: 'not-applied', path });
-  }
-
-  #widen(idWidth: number): void {
-    if (idWidth <= this.#idWidth) return;
-    this.#idWidth = idWidth;
-    const slow = [...this.#listeners].map((listener) => listener(idWidth)).filter((told) => told !== undefined);
-    if (slow.length === 0) this.#adopted(idWidth);
-    // One that never answers keeps the others waiting, as it must: it may be making narrow ids.
-    else void Promise.all(slow).then(() => this.#adopted(idWidth));
-  }
-
-  #adopted(idWidth: number): void {
-    if (idWidth <= this.#adoptedWidth) return;
-    this.#adoptedWidth = idWidth;
-    this.options.onAdopted();
   }
 }
