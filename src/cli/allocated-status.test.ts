@@ -32,7 +32,15 @@ describe('the width of ids from ZooKeeper alone is the greatest', () => {
   });
 
   it('that a holder uses', async () => {
-    const { idWidth, nodes } = await look(tree(['00'], [[8, 8], [9, 11]])); // biome-ignore format: pairs
+    const { idWidth, nodes } = await look(
+      tree(
+        ['00'],
+        [
+          [8, 8],
+          [9, 11],
+        ],
+      ),
+    );
     expect([idWidth, nodes.map((node) => node.idWidth)]).toEqual([11, [8, 11]]);
   });
 
