@@ -64,13 +64,13 @@ export async function uniqueIds(lease: Pick<Lease, 'id' | 'tenureTime'>, options
   const { layout, lagMs, advanceMs, signal } = options;
   if (layout !== undefined) checkRoom(id, checkedLayout(layout));
   await time.prepare(signal);
-  if (layout !== undefined) checkWidth(layout, time.idWidth);
   // From here on in one go: nobody else can make one in between.
   const before = made.get(time);
   if (before !== undefined) {
     checkSame(before.options, options);
     return before.generator;
   }
+  if (layout !== undefined) checkWidth(layout, time.idWidth);
   const generator = new UniqueIdGenerator({
     ...{ layout: layout ?? cluster16(time.idWidth), node: clusterNodeIdOf(id), time, clock: time.clock, lagMs, advanceMs },
   });
