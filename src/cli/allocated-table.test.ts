@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ClusterStatus, NodeStatus } from '../lease/inspect.js';
-import type { AllocatedStatus } from './allocated-status.js';
+import type { AllocatedStatus } from '../monitor/allocated-status.js';
 import { allocatedTable } from './allocated-table.js';
 import { statusTable } from './status-table.js';
 

@@ -1,6 +1,6 @@
 import { hexPair } from '../discovery/tree-paths.js';
 import type { NodeStatus } from '../lease/inspect.js';
-import { type AllocatedStatus, widthNeededBy } from './allocated-status.js';
+import { type AllocatedStatus, widthNeededBy } from '../monitor/allocated-status.js';
 import { counted } from './counted.js';
 import { type Paint, paintFor, printable } from './ink.js';
 import type { Screen } from './io.js';

@@ -1,11 +1,11 @@
 import type { Clock } from '../clock.js';
 import { type ClusterStatus, inspectCluster, type NodeStatus } from '../lease/inspect.js';
 import type { StoreSession } from '../lease/store-session.js';
+import { type LeaseChange, leaseChanges } from '../monitor/lease-changes.js';
+import { expiresInMs } from '../monitor/status-report.js';
 import type { DemoTask } from './demo-task.js';
 import type { DemoView } from './demo-view.js';
-import { type LeaseChange, leaseChanges } from './lease-changes.js';
 import { formatSetting, formatSpan } from './span.js';
-import { expiresInMs } from './status-report.js';
 
 /** What the demo is played with. */
 export interface DemoStoryOptions {

@@ -1,9 +1,9 @@
 import type { ClusterStatus } from '../lease/inspect.js';
+import { type Damage, damageOf } from '../monitor/damage.js';
+import { type ClusterReport, clusterReport } from '../monitor/status-report.js';
 import type { Interval } from '../store/lease-store.js';
 import type { ProbeReport, ProbeStatus } from '../store/probe-report.js';
-import { type Damage, damageOf } from './damage.js';
 import { formatSetting, formatSpan } from './span.js';
-import { type ClusterReport, clusterReport } from './status-report.js';
 import type { ZooKeeperDiagnosis } from './zookeeper-diagnosis.js';
 
 /** One line of what `doctor` found. */

@@ -1,6 +1,6 @@
-import type { EntryPlace } from './discovery-place.js';
-import { type EntryReport, entryReport } from './discovery-report.js';
-import type { DiscoveryEntry } from './discovery-snapshot.js';
+import type { EntryPlace } from '../monitor/discovery-place.js';
+import { type EntryReport, entryReport } from '../monitor/discovery-report.js';
+import type { DiscoveryEntry } from '../monitor/discovery-snapshot.js';
 import { formatAddress, znodeName } from './discovery-table.js';
 
 /** What becomes of an announcement. `present`: it was there already when the watch began. */

@@ -1,9 +1,9 @@
 import type { Settings, ZooKeeperSettings } from '../config.js';
 import { DISCOVERY_PATH } from '../discovery/tree-paths.js';
+import { parseDiscoveryPath, placeOf } from '../monitor/discovery-place.js';
+import { type DiscoveryOptions, discoveryReport } from '../monitor/discovery-report.js';
+import { readDiscovery } from '../monitor/discovery-snapshot.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
-import { parseDiscoveryPath, placeOf } from './discovery-place.js';
-import { type DiscoveryOptions, discoveryReport } from './discovery-report.js';
-import { readDiscovery } from './discovery-snapshot.js';
 import { discoveryTables } from './discovery-table.js';
 import { watchDiscovery } from './discovery-watch.js';
 import { ExitCode } from './exit-codes.js';

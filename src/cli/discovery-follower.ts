@@ -1,8 +1,8 @@
 import { DISCOVERY_PATH } from '../discovery/tree-paths.js';
+import { placeOf } from '../monitor/discovery-place.js';
+import { type DiscoveryEntry, entryOf } from '../monitor/discovery-snapshot.js';
 import type { Watch, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { type DiscoveryChange, discoveryChange } from './discovery-changes.js';
-import { placeOf } from './discovery-place.js';
-import { type DiscoveryEntry, entryOf } from './discovery-snapshot.js';
 
 /**
  * Follows the whole discovery tree by watches, and tells what becomes of each announcement. Changes of one path in quick succession may be

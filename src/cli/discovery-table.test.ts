@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { placeOf } from '../monitor/discovery-place.js';
+import { discoveryReport } from '../monitor/discovery-report.js';
+import { comparePaths, type DiscoveryEntry, type DiscoverySnapshot, entryOf } from '../monitor/discovery-snapshot.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
-import { placeOf } from './discovery-place.js';
-import { discoveryReport } from './discovery-report.js';
-import { comparePaths, type DiscoveryEntry, type DiscoverySnapshot, entryOf } from './discovery-snapshot.js';
 import { discoveryTables, formatAddress } from './discovery-table.js';
 
 const SESSION = '0100000000000001';

@@ -1,7 +1,7 @@
 import { hexPair } from '../discovery/tree-paths.js';
 import { groupOf, indexOf } from '../id/cluster-node-id.js';
+import type { DiscoveryReport, EntryReport } from '../monitor/discovery-report.js';
 import { counted } from './counted.js';
-import type { DiscoveryReport, EntryReport } from './discovery-report.js';
 import { paintFor, printable } from './ink.js';
 import type { Screen } from './io.js';
 import { type Cell, type Column, renderTable } from './table.js';

@@ -1,11 +1,11 @@
 import { DISCOVERY_PATH } from '../discovery/tree-paths.js';
+import type { DiscoveryOptions } from '../monitor/discovery-report.js';
+import { readDiscovery } from '../monitor/discovery-snapshot.js';
 import type { SessionState } from '../zookeeper/session-state.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { counted } from './counted.js';
 import { changeReport, changeText, type DiscoveryChange } from './discovery-changes.js';
 import { DiscoveryFollower } from './discovery-follower.js';
-import type { DiscoveryOptions } from './discovery-report.js';
-import { readDiscovery } from './discovery-snapshot.js';
 import { ExitCode, exitCodeOfSignal } from './exit-codes.js';
 import { type Ink, paintFor, printable } from './ink.js';
 import type { Io } from './io.js';

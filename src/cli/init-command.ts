@@ -5,10 +5,10 @@ import { type InitializeReport, initializeCluster, type Repair, repairCluster } 
 import { inspectCluster } from '../lease/inspect.js';
 import type { LeaseEvent } from '../lease/lease.js';
 import type { StoreSession } from '../lease/store-session.js';
+import { damageOf } from '../monitor/damage.js';
 import { probeStore } from '../store/probe.js';
 import { initAllocatedCommand } from './allocated-init.js';
 import { allocatedSettings } from './allocated-settings.js';
-import { damageOf } from './damage.js';
 import { ExitCode } from './exit-codes.js';
 import type { Io } from './io.js';
 import { formatSetting } from './span.js';

@@ -6,13 +6,13 @@ import { inspectCluster } from '../lease/inspect.js';
 import { nativeCodec } from '../lease/lease-codec.js';
 import type { HeldLease } from '../lease/lease-state.js';
 import { StoreSession } from '../lease/store-session.js';
+import type { DiscoveryStatus } from '../monitor/discovery-glance.js';
+import { type StatusReport, statusReport } from '../monitor/status-report.js';
 import { StoreError } from '../store/lease-store.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { type MemoryIntercept, MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
 import type { Screen } from './io.js';
 import { showStatus, watchStatus } from './status-command.js';
-import type { DiscoveryStatus } from './status-discovery.js';
-import { type StatusReport, statusReport } from './status-report.js';
 import { statusTable } from './status-table.js';
 
 const once = { json: false, watch: false, all: false };

@@ -2,21 +2,21 @@ import type { Settings } from '../config.js';
 import { explain } from '../errors.js';
 import { type ClusterStatus, inspectCluster } from '../lease/inspect.js';
 import type { StoreSession } from '../lease/store-session.js';
+import { type AllocatedStatus, inspectAllocated } from '../monitor/allocated-status.js';
+import { DiscoveryGlance, type DiscoveryStatus } from '../monitor/discovery-glance.js';
+import { allocatedReport, type StatusReport, statusReport } from '../monitor/status-report.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { allocatedSettings } from './allocated-settings.js';
-import { type AllocatedStatus, inspectAllocated } from './allocated-status.js';
 import { allocatedTable } from './allocated-table.js';
 import { ExitCode, exitCodeOfSignal } from './exit-codes.js';
 import { Frame } from './frame.js';
 import { paintFor, printable } from './ink.js';
 import type { Io, Screen } from './io.js';
 import { Interrupted, SignalRelay } from './signal-relay.js';
-import { DiscoveryGlance, type DiscoveryStatus } from './status-discovery.js';
-import { allocatedReport, type StatusReport, statusReport } from './status-report.js';
 import { discoverySummary, statusTable } from './status-table.js';
 import { complain, onStore } from './store-command.js';
 import { cut } from './table.js';
-import { onZooKeeper } from './zookeeper-command.js';
+import { connectTo, onZooKeeper } from './zookeeper-command.js';
 
 /** How `status` shows what it sees. */
 export interface StatusOptions {
@@ -41,7 +41,7 @@ export function statusCommand(options: StatusOptions, settings: Settings, io: Io
     });
   }
   return onStore(settings, io, async (session) => {
-    const glance = await DiscoveryGlance.open(settings.zookeeper, io);
+    const glance = settings.zookeeper && new DiscoveryGlance(await connectTo(settings.zookeeper, io), io.clock);
     try {
       return await (options.watch ? watchStatus(session, options, io, glance) : showStatus(session, options, io, glance));
     } finally {

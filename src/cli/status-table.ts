@@ -1,13 +1,13 @@
 import type { ClusterStatus, NodeStatus } from '../lease/inspect.js';
+import { problemOf } from '../monitor/damage.js';
+import type { DiscoveryStatus, NodeDiscovery } from '../monitor/discovery-glance.js';
+import { expiresInMs } from '../monitor/status-report.js';
 import type { Interval } from '../store/lease-store.js';
 import { counted } from './counted.js';
-import { problemOf } from './damage.js';
 import { type Ink, type Paint, paintFor, printable } from './ink.js';
 import type { Screen } from './io.js';
 import { narrowLine } from './narrow-holders.js';
 import { formatSetting, formatSpan } from './span.js';
-import type { DiscoveryStatus, NodeDiscovery } from './status-discovery.js';
-import { expiresInMs } from './status-report.js';
 import { type Cell, type Column, cut, renderTable } from './table.js';
 
 /** What is told of a node id, wherever it comes from. */

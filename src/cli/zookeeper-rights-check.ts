@@ -1,10 +1,10 @@
 import type { Clock } from '../clock.js';
 import { DISCOVERY_PATH, ENDPOINTS_PATH, NODES_PATH, SERVICES_PATH } from '../discovery/tree-paths.js';
 import { NodeLeaseError } from '../errors.js';
+import { placeOf } from '../monitor/discovery-place.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import { tryAllocation } from './allocation-rights.js';
-import { placeOf } from './discovery-place.js';
 import type { Io } from './io.js';
 import { ZnodeTrials } from './znode-trials.js';
 

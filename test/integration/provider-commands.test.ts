@@ -1,11 +1,11 @@
 import { readdirSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import type { AllocatedDiagnosis } from '../../src/cli/allocated-diagnosis.js';
-import type { StatusReport } from '../../src/cli/status-report.js';
 import { evictAllocated } from '../../src/discovery/allocation/evict-allocated.js';
 import { acquireFromZooKeeper } from '../../src/discovery/allocation/index.js';
 import { decodeAssignment } from '../../src/discovery/assignment.js';
 import type { Lease } from '../../src/lease/lease.js';
+import type { StatusReport } from '../../src/monitor/status-report.js';
 import { systemClock, systemRandom } from '../../src/system.js';
 import type { ZnodeStat } from '../../src/zookeeper/zookeeper.js';
 import type { ZooKeeperClient } from '../../src/zookeeper/zookeeper-client.js';

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, inject, it } from 'vitest';
-import type { StatusReport } from '../../src/cli/status-report.js';
+import type { StatusReport } from '../../src/monitor/status-report.js';
 import { type FleetStore, fleetStore, startTask } from '../support/fleet.js';
 import { killAll, runCli } from '../support/processes.js';
 import { S3StandIn } from '../support/s3-stand-in.js';

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, inject, it } from 'vitest';
-import type { StatusReport } from '../../src/cli/status-report.js';
+import type { StatusReport } from '../../src/monitor/status-report.js';
 import { type FleetStore, fleetStore, startTask } from '../support/fleet.js';
 import { cliFile, killAll, runCli, runProcess } from '../support/processes.js';
 

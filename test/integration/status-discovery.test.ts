@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import type { StatusReport } from '../../src/cli/status-report.js';
+import type { StatusReport } from '../../src/monitor/status-report.js';
 import type { ZooKeeperClient } from '../../src/zookeeper/zookeeper-client.js';
 import { type FleetStore, fleetStore, startTask } from '../support/fleet.js';
 import { killAll, runCli } from '../support/processes.js';

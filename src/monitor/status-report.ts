@@ -2,7 +2,7 @@ import type { ClusterConfig } from '../lease/cluster-config.js';
 import type { ClusterStatus, NodeStatus } from '../lease/inspect.js';
 import type { AllocatedStatus } from './allocated-status.js';
 import { problemOf } from './damage.js';
-import type { DiscoveryStatus, NodeDiscovery } from './status-discovery.js';
+import type { DiscoveryStatus, NodeDiscovery } from './discovery-glance.js';
 
 /** What `status --json` prints: every field is always there, null where there is nothing to say. */
 export interface StatusReport {

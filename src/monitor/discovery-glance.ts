@@ -1,5 +1,4 @@
 import type { Clock } from '../clock.js';
-import type { ZooKeeperSettings } from '../config.js';
 import { decodeAssignment } from '../discovery/assignment.js';
 import { entryPath } from '../discovery/tree-paths.js';
 import { explain, NodeLeaseError } from '../errors.js';
@@ -7,8 +6,6 @@ import { concurrently } from '../lease/concurrently.js';
 import type { ClusterStatus, NodeStatus } from '../lease/inspect.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
-import type { Io } from './io.js';
-import { connectTo } from './zookeeper-command.js';
 
 /** How the discovery tree shows a node id that is held. */
 export type NodeDiscovery =
@@ -45,11 +42,6 @@ export class DiscoveryGlance {
     private readonly zookeeper: ZooKeeper,
     private readonly clock: Clock,
   ) {}
-
-  /** Begins to connect, in the background; undefined where there is no discovery. */
-  static async open(settings: ZooKeeperSettings | undefined, io: Io): Promise<DiscoveryGlance | undefined> {
-    return settings && new DiscoveryGlance(await connectTo(settings, io), io.clock);
-  }
 
   /** Resolves within about two seconds; no answer is one, too. */
   async look(status: ClusterStatus | undefined): Promise<DiscoveryStatus> {
