@@ -1,0 +1,31 @@
+/**
+ * How far a process has got with its node id. `acquiring`: none yet. `held`. `stopping`: held, while the work is being ended. `released`: given
+ * back. `lost`: against its will, or found to be past its deadline. `failed`: none was acquired, and none will be.
+ */
+export type NodePhase = 'acquiring' | 'held' | 'stopping' | 'released' | 'lost' | 'failed';
+
+/** What a process says of its own node id at the time of the asking; all of it can be told as JSON. */
+export interface NodeHealth {
+  readonly state: NodePhase;
+  /** Whether the process is worth keeping: until the lease is lost. */
+  readonly live: boolean;
+  /** Whether work may be sent here: the lease is valid, and readiness reached. */
+  readonly ready: boolean;
+  /** Why it is not ready; null when it is. */
+  readonly reason: string | null;
+  readonly nodeId: number | null;
+  /** The fencing token. */
+  readonly version: number | null;
+  readonly taskId: string | null;
+  /** Until when the lease is valid unless it is renewed, in milliseconds on the monotonic clock; null unless it is, and for a fixed node id. */
+  readonly deadline: number | null;
+  /** How many bits a node id takes in unique ids, 8 … 16; null without a lease. */
+  readonly idWidth: number | null;
+  /** Null without ZooKeeper. It never decides about `live`, and about `ready` only until the other nodes know of a take-over. */
+  readonly discovery: {
+    readonly state: 'ok' | 'degraded';
+    /** Why it is degraded. */
+    readonly problem: string | null;
+    readonly ready: boolean;
+  } | null;
+}
