@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type AcquireOptions, acquire } from './acquire.js';
+import { type MonitorEvent, NodeMonitor } from './monitor/node-monitor.js';
 
 describe('acquire', () => {
   it.each<[string, object]>([
@@ -9,6 +10,7 @@ describe('acquire', () => {
     ['onLost', { onLost: 'bogus' }],
     ['acquireTimeoutMs', { acquireTimeoutMs: '0s' }],
     ['durationMs', { durationMs: 10 }],
+    ['monitor', { monitor: {} }],
     ['nodes', { nodes: 0 }],
     ['store', { store: 'ftp://x' }],
     ['store', { store: 'memory:', keeper: 'worker' }],
@@ -47,5 +49,64 @@ describe('acquire', () => {
     expect([lease.id, lease.version, lease.taskId, lease.isValid()]).toEqual([0, 1, 'me', true]);
     await lease.release();
     expect([lease.isValid(), lease.signal.aborted]).toEqual([false, false]);
+  });
+});
+
+describe('acquire with a monitor', () => {
+  /** What it has told since, without renewals. */
+  function watched() {
+    const monitor = new NodeMonitor();
+    const told: string[] = [];
+    monitor.onEvent((event: MonitorEvent) => {
+      if (event.type === 'phase') told.push(event.phase);
+      else if (event.event.type !== 'renewed') told.push(`${event.type}: ${event.event.type}`);
+    });
+    return { monitor, told };
+  }
+
+  it('has it told of the node id from its acquisition to its release, and stopping as soon as the release is asked for', async () => {
+    const { monitor, told } = watched();
+    const events: string[] = [];
+    const lease = await acquire({ store: 'memory:', nodes: 2, taskId: 'me', monitor, onEvent: ({ type }) => events.push(type) });
+    expect(monitor.health()).toMatchObject({ state: 'held', ready: true, nodeId: lease.id, version: 1, taskId: 'me', discovery: null });
+    const releasing = lease.release();
+    expect(monitor.health()).toMatchObject({ live: true, ready: false });
+    await releasing;
+    expect(monitor.health()).toMatchObject({ state: 'released', live: true, ready: false });
+    expect(told.filter((news) => news !== 'lease: bootstrapped')).toEqual([
+      'lease: acquired',
+      'held',
+      'stopping',
+      'lease: released',
+      'released',
+    ]);
+    expect(events).toContain('released');
+  });
+
+  it('has it told that nothing was acquired, whatever the reason', async () => {
+    const bad = watched();
+    const invalid = acquire({ store: 'memory:', taskId: 'a b', monitor: bad.monitor });
+    await expect(invalid).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting: 'taskId' });
+    expect(bad.monitor.health()).toMatchObject({ state: 'failed', live: false, ready: false });
+    const unknown = watched();
+    await expect(acquire({ store: 'ftp://x', monitor: unknown.monitor })).rejects.toMatchObject({ setting: 'store' });
+    expect(unknown.told).toEqual(['failed']);
+    const late = watched();
+    await using first = await acquire({ store: 'memory:', nodes: 1, taskId: 'first' });
+    expect(first.isValid()).toBe(true);
+    const signal = AbortSignal.abort(new Error('shut down'));
+    await expect(acquire({ store: 'memory:', nodes: 1, taskId: 'late', signal, monitor: late.monitor })).rejects.toThrow('shut down');
+    expect(late.monitor.health()).toMatchObject({ state: 'failed', reason: 'shut down' });
+    expect(late.told).toEqual(['failed']);
+  });
+
+  it('refuses one that has told of another node id: its end would be taken for that of this one', async () => {
+    const { monitor } = watched();
+    const lease = await acquire({ store: 'memory:', nodes: 2, taskId: 'me', monitor });
+    const again = { store: 'memory:', nodes: 2, taskId: 'me', monitor } as const;
+    await expect(acquire(again)).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting: 'monitor', value: 'one that is held' });
+    expect(monitor.health().state).toBe('held');
+    await lease.release();
+    await expect(acquire(again)).rejects.toMatchObject({ setting: 'monitor', value: 'one that is released' });
   });
 });

@@ -7,6 +7,7 @@ import { checkWanted } from './lease/cluster-config.js';
 import type { LeaseListener } from './lease/lease.js';
 import { acquireFromSession, acquireFromStore, acquireFromWorker, type LeaseSource, type SourceOptions } from './lease-source.js';
 import { type LossPolicy, type ManagedLease, manage } from './managed-lease.js';
+import { NodeMonitor } from './monitor/node-monitor.js';
 import type { LeaseStore } from './store/lease-store.js';
 import { parseStoreUrl } from './store/store-url.js';
 import { systemClock, systemRandom } from './system.js';
@@ -55,6 +56,11 @@ export interface AcquireOptions {
   readonly provider?: 'store' | 'zookeeper';
   /** Receives what happens to the lease. */
   readonly onEvent?: LeaseListener;
+  /**
+   * Watches this node id from now on, for health checks and metrics: a new one for every `acquire`, handed to `nodeHandler` and `NodeMetrics`
+   * before. It says `stopping` as soon as `release()` is called, so call that, or tell it yourself, when no more work should come.
+   */
+  readonly monitor?: NodeMonitor;
   /** Gives up waiting. Has no effect once the lease is held. */
   readonly signal?: AbortSignal;
 }
@@ -86,6 +92,8 @@ const LEAST_DURATION_MS = 1_000;
  * console.log(lease.id, lease.version);
  * ```
  *
+ * An OpenTelemetry SDK that the process has registered gets the spans `nodelease.acquire`, `nodelease.renew` and `nodelease.release`.
+ *
  * Not guaranteed: that code which does not look at `signal` or `isValid()` stops in time on `onLost: 'signal'`.
  *
  * @throws {ConfigError} when an option is out of range
@@ -95,23 +103,36 @@ const LEAST_DURATION_MS = 1_000;
  * @throws `signal.reason` when `signal` aborts first
  */
 export async function acquire(options: AcquireOptions = {}): Promise<ManagedLease> {
+  checkMonitor(options.monitor);
+  try {
+    return await acquireWatched(options);
+  } catch (error) {
+    options.monitor?.failed(error);
+    throw error;
+  }
+}
+
+async function acquireWatched(options: AcquireOptions): Promise<ManagedLease> {
   checkOptions(options);
-  const { store = 'file:.nodelease', durationMs } = options;
+  const { store = 'file:.nodelease', durationMs, zookeeper, monitor, signal } = options;
   if (durationMs !== undefined && durationMs < LEAST_DURATION_MS) {
     throw new ConfigError('durationMs', durationMs, `at least ${LEAST_DURATION_MS}: below it a single slow request would lose the lease`);
   }
   checkWanted(options);
-  const taskId = options.taskId ?? (await ownTaskId(options.signal));
-  if (typeof options.zookeeper === 'object') checkAnnounced(options.zookeeper, taskId);
-  const discoverer = options.zookeeper === undefined ? undefined : await openDiscoverer(options.zookeeper);
+  const taskId = options.taskId ?? (await ownTaskId(signal));
+  if (typeof zookeeper === 'object') checkAnnounced(zookeeper, taskId);
+  const discoverer = zookeeper === undefined ? undefined : await openDiscoverer(zookeeper, monitor);
   let origin: TenureOrigin = 'vacant';
   const onEvent: LeaseListener = (event) => {
     if (event.type === 'acquired') origin = event.from;
+    monitor?.onLeaseEvent(event);
     options.onEvent?.(event);
   };
   try {
-    await discoverer?.connected(options.signal);
-    const source = await acquireAnyhow({ options, store, taskId, onEvent }, discoverer);
+    await discoverer?.connected(signal);
+    const { OpenTelemetryTracer } = await import('./telemetry/open-telemetry-tracer.js');
+    const tracer = new OpenTelemetryTracer({ clock: systemClock });
+    const source = await acquireAnyhow({ options, store, taskId, onEvent, tracer }, discoverer);
     return await settle(source, origin, options, discoverer);
   } catch (error) {
     await discoverer?.close();
@@ -129,13 +150,15 @@ function acquireAnyhow(source: SourceOptions, discoverer: Discoverer | undefined
 async function settle(
   { lease, leases, announcesNode, close }: LeaseSource,
   origin: TenureOrigin,
-  { onLost = 'exit', signal }: AcquireOptions,
+  { onLost = 'exit', signal, monitor }: AcquireOptions,
   discoverer: Discoverer | undefined,
 ): Promise<ManagedLease> {
   try {
     const discovery = await discoverer?.start({ lease, origin, leases, announcesNode }, signal);
+    monitor?.hold(lease, discovery);
     return manage(lease, {
       ...{ clock: systemClock, onLost, exit: (code) => process.exit(code), discovery },
+      onRelease: () => monitor?.stopping('the lease is being released'),
       leave: async () => discoverer?.leave(),
       close: async () => {
         await discoverer?.close();
@@ -143,18 +166,34 @@ async function settle(
       },
     });
   } catch (error) {
+    // Before the release is told: what was never handed over has failed.
+    monitor?.failed(error);
     await lease.release();
     await close();
     throw error;
   }
 }
 
-async function openDiscoverer(given: string | ZooKeeperOptions): Promise<Discoverer> {
-  const { service, address, port, sslPort, payload, payloadType, basePath, endpoints, ...session } =
-    typeof given === 'string' ? { connect: given } : given;
+async function openDiscoverer(given: string | ZooKeeperOptions, monitor: NodeMonitor | undefined): Promise<Discoverer> {
+  const {
+    onEvent: listener,
+    service,
+    address,
+    port,
+    sslPort,
+    payload,
+    payloadType,
+    basePath,
+    endpoints,
+    ...session
+  } = typeof given === 'string' ? { connect: given } : given;
   const announcement = { service, address, port, sslPort, payload, payloadType, basePath, endpoints };
   const { Discoverer } = await import('./discovery/discoverer.js');
-  return new Discoverer({ ...session, announcement, clock: systemClock, random: systemRandom });
+  const onEvent = (event: DiscoveryEvent) => {
+    monitor?.onDiscoveryEvent(event);
+    listener?.(event);
+  };
+  return new Discoverer({ ...session, announcement, clock: systemClock, random: systemRandom, onEvent });
 }
 
 const OPTION_NAMES: readonly string[] = [
@@ -171,8 +210,17 @@ const OPTION_NAMES: readonly string[] = [
   'zookeeper',
   'provider',
   'onEvent',
+  'monitor',
   'signal',
 ] satisfies (keyof AcquireOptions)[];
+
+function checkMonitor(monitor: NodeMonitor | undefined): void {
+  if (monitor === undefined) return;
+  if (!(monitor instanceof NodeMonitor)) throw new ConfigError('monitor', monitor, 'a NodeMonitor');
+  const { state } = monitor.health();
+  // What it tells is one tenure's: its first end stays the end.
+  if (state !== 'acquiring') throw new ConfigError('monitor', `one that is ${state}`, 'a NodeMonitor of its own for every acquire()');
+}
 
 /** What the compiler sees to in TypeScript: a misspelt `onLost` must not pass for the default, or the default for it. */
 function checkOptions(options: AcquireOptions): void {

@@ -42,6 +42,8 @@ describe('settings', () => {
       'check-threshold': '2',
       'ready-timeout': '30s',
       http: '127.0.0.1:7070',
+      'bearer-token-file': '/run/token',
+      'log-format': 'pretty',
     };
     for (const left of ['node-id', 'store'] as const) {
       const given = Object.entries(values).filter(([name]) => name !== left && (left === 'node-id' || name !== 'endpoint'));

@@ -36,6 +36,7 @@ export class ConnectedServices<P> extends ServiceDiscovery<P> implements AsyncDi
     await this.zookeeper.close();
   }
 
+  /** The same as {@link close}. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }

@@ -4,6 +4,7 @@ import { ConfigError } from './errors.js';
 import { acquireLease } from './lease/acquire-lease.js';
 import { type ClusterStatus, inspectCluster } from './lease/inspect.js';
 import type { Lease, LeaseListener } from './lease/lease.js';
+import type { LeaseTracer } from './lease/lease-tracer.js';
 import { StoreSession } from './lease/store-session.js';
 import type { LeaseStore } from './store/lease-store.js';
 import { openStore } from './store/open-store.js';
@@ -26,17 +27,18 @@ export interface SourceOptions {
   readonly store: string | LeaseStore;
   readonly taskId: string;
   readonly onEvent: LeaseListener;
+  readonly tracer: LeaseTracer;
 }
 
 /** A node id from a store, kept in this thread. */
-export async function acquireFromStore({ options, store, taskId, onEvent }: SourceOptions): Promise<LeaseSource> {
+export async function acquireFromStore({ options, store, taskId, onEvent, tracer }: SourceOptions): Promise<LeaseSource> {
   const { nodes, durationMs, graceMs, acquireTimeoutMs, signal } = options;
   const wanted = { nodes, durationMs, graceMs, acquireTimeoutMs, ...(signal && { signal }) };
   const opened = typeof store === 'string' ? await open(store, options) : undefined;
   const used = opened ?? (store as LeaseStore);
   const close = async () => opened?.close();
   try {
-    const lease = await acquireLease({ ...wanted, store: used, clock: systemClock, random: systemRandom, taskId, onEvent });
+    const lease = await acquireLease({ ...wanted, store: used, clock: systemClock, random: systemRandom, taskId, onEvent, tracer });
     return { lease, leases: () => inspectCluster(sessionOf(used, options)), announcesNode: true, close };
   } catch (error) {
     await close();
@@ -45,7 +47,7 @@ export async function acquireFromStore({ options, store, taskId, onEvent }: Sour
 }
 
 /** A node id from a store, kept in a thread of its own. */
-export async function acquireFromWorker({ options, store, taskId, onEvent }: SourceOptions): Promise<LeaseSource> {
+export async function acquireFromWorker({ options, store, taskId, onEvent, tracer }: SourceOptions): Promise<LeaseSource> {
   if (typeof store !== 'string' || store.startsWith('memory:')) {
     throw new ConfigError(
       'store',
@@ -64,6 +66,7 @@ export async function acquireFromWorker({ options, store, taskId, onEvent }: Sou
     clock: systemClock,
     emit: onEvent,
     signal,
+    tracer,
   });
   let second: Promise<LeaseStore> | undefined;
   const leases = async () => {
@@ -74,12 +77,15 @@ export async function acquireFromWorker({ options, store, taskId, onEvent }: Sou
 }
 
 /** A node id that lasts as long as a session with ZooKeeper. */
-export async function acquireFromSession({ options, taskId, onEvent }: SourceOptions, discoverer: Discoverer): Promise<LeaseSource> {
+export async function acquireFromSession(
+  { options, taskId, onEvent, tracer }: SourceOptions,
+  discoverer: Discoverer,
+): Promise<LeaseSource> {
   const { acquireTimeoutMs, signal } = options;
   const { acquireFromZooKeeper } = await import('./discovery/allocation/acquire-from-zookeeper.js');
   const lease = await acquireFromZooKeeper({
     ...{ zookeeper: discoverer.zookeeper, data: discoverer.fields, clock: systemClock, random: systemRandom, taskId, onEvent },
-    ...{ acquireTimeoutMs, signal },
+    ...{ acquireTimeoutMs, signal, tracer },
   });
   return { lease, leases: undefined, announcesNode: false, close: async () => undefined };
 }

@@ -17,6 +17,8 @@ export interface ManagedLeaseOptions {
   readonly exit: (code: number) => void;
   /** Where the lease is announced, if anywhere. */
   readonly discovery?: Discovery | undefined;
+  /** Is told when the release begins. */
+  readonly onRelease?: (() => void) | undefined;
   /** Takes the node out of the discovery tree, before its id is given back. */
   readonly leave?: () => Promise<void>;
   /** Gives up what was opened for this lease. */
@@ -31,9 +33,10 @@ export interface ManagedLease extends Lease {
 
 /** The lease with its surroundings: the store that was opened for it is closed with it, and its loss is acted upon. */
 export function manage(lease: Lease, options: ManagedLeaseOptions): ManagedLease {
-  const { clock, onLost, exit, discovery, leave = async () => undefined, close } = options;
+  const { clock, onLost, exit, discovery, onRelease, leave = async () => undefined, close } = options;
   let ending: Promise<void> | undefined;
   const end = async () => {
+    onRelease?.();
     try {
       await leave();
     } finally {

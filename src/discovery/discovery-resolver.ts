@@ -10,6 +10,7 @@ import type { OnUnreadable } from './services/unreadable-reports.js';
 import { WatchedInstances } from './services/watched-instances.js';
 import { endpointKeysPath, endpointPath } from './tree-paths.js';
 
+/** Where a {@link DiscoveryResolver} looks, and whom it tells of what it cannot read. */
 export interface DiscoveryResolverOptions {
   readonly zookeeper: Pick<ZooKeeper, 'state' | 'onState' | 'watchChildren' | 'watchData' | 'children'>;
   readonly clock: Clock;

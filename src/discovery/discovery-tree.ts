@@ -18,6 +18,7 @@ export type TreeEvent =
   /** Something stands at a path of ours that tells no lower version, and is left alone until it goes. */
   | { readonly type: 'blocked'; readonly path: string; readonly problem: string };
 
+/** In whose name, and in which session, a {@link DiscoveryTree} announces. */
 export interface DiscoveryTreeOptions {
   readonly zookeeper: ZooKeeper;
   readonly clock: Clock;
@@ -72,6 +73,7 @@ export class DiscoveryTree {
     });
   }
 
+  /** Whether everything that is announced stands in the tree. */
   get state(): TreeState {
     return this.#loop.state;
   }

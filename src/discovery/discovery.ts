@@ -35,6 +35,7 @@ export type DiscoveryEvent =
   | { readonly type: 'readiness'; readonly event: ReadinessEvent }
   | { readonly type: 'ready'; readonly readiness: Extract<Readiness, { ready: true }> };
 
+/** What a {@link Discovery} ties together: a lease, and a session that is its own. */
 export interface DiscoveryOptions {
   /** Is closed with the discovery: nobody else's znodes may stand in its session. */
   readonly zookeeper: ZooKeeper;

@@ -9,6 +9,7 @@ import { FirstReads, PATIENCE_S } from './first-reads.js';
 import { type NodeZnode, readNodeZnode } from './node-znode.js';
 import { NODES_PATH, parseHexPair } from './tree-paths.js';
 
+/** Where a {@link NodeWatcher} looks, and whom it tells of what it cannot read. */
 export interface NodeWatcherOptions {
   readonly zookeeper: ZooKeeper;
   readonly clock: Clock;

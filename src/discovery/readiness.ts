@@ -5,7 +5,7 @@ import type { Lease } from '../lease/lease.js';
 import { sleepUntil } from '../lease/sleep-until.js';
 import { abortable } from '../store/abortable.js';
 
-/** What {@link awaitReadiness} found out. `tookMs` is the time that it took, in milliseconds. */
+/** What the wait for readiness found out. `tookMs` is the time that it took, in milliseconds. */
 export type Readiness =
   | {
       readonly ready: true;

@@ -82,6 +82,11 @@ export async function uniqueIds(lease: Pick<Lease, 'id' | 'tenureTime'>, options
   return generator;
 }
 
+/** How many ids the generator of a lease has made so far; 0 where nobody has asked for one. */
+export function issuedIds({ tenureTime }: Pick<Lease, 'tenureTime'>): number {
+  return (tenureTime && made.get(tenureTime)?.generator.issued) ?? 0;
+}
+
 function checkOptions(options: UniqueIdsOptions): void {
   for (const name of Object.keys(options)) {
     if (name !== 'signal' && !OPTION_NAMES.some((known) => known === name)) {

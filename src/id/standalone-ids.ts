@@ -4,6 +4,7 @@ import { clusterNodeIdOf } from './cluster-node-id.js';
 import type { IdLayout } from './id-layout.js';
 import { UniqueIdGenerator } from './unique-id-generator.js';
 
+/** Settings of {@link standaloneIds}. */
 export interface StandaloneIdsOptions {
   /** The node id, as a lease would give it: 0 … 65527. */
   readonly nodeId: number;

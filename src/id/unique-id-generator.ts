@@ -8,6 +8,7 @@ import { checkedLayout, type IdLayout, idsPerMs } from './id-layout.js';
 import type { IdTime } from './id-time.js';
 import { SharedWait } from './shared-wait.js';
 
+/** What a {@link UniqueIdGenerator} puts into its ids, and what it waits with. */
 export interface UniqueIdGeneratorOptions {
   readonly layout: IdLayout;
   /** The node's number as it stands in the ids, 0 … 2^nodeBits - 1: with `cluster16` the cluster node id. */
@@ -73,6 +74,8 @@ export class UniqueIdGenerator {
   /** How many ids the run has, and how many of them are left. */
   #run = 0;
   #left = 0;
+  /** How many ids were made before the run. */
+  #before = 0;
   /** The first time that the layout has no bits for. */
   readonly #end: number;
   #isTicking = false;
@@ -104,6 +107,11 @@ export class UniqueIdGenerator {
   /** What the next id is made by. */
   get layout(): IdLayout {
     return this.#layout;
+  }
+
+  /** How many ids it has made so far. */
+  get issued(): number {
+    return this.#before + (this.#run - this.#left);
   }
 
   /**
@@ -247,7 +255,9 @@ export class UniqueIdGenerator {
 
   /** Brings time and sequence to where the run was left. */
   #settle(): void {
-    const place = this.#sequence + (this.#run - this.#left);
+    const made = this.#run - this.#left;
+    const place = this.#sequence + made;
+    this.#before += made;
     this.#run = 0;
     this.#left = 0;
     this.#ms += Math.floor(place / this.#perMs);

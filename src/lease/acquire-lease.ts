@@ -11,6 +11,7 @@ import { Keeper } from './keeper.js';
 import type { Lease, LeaseListener } from './lease.js';
 import { nativeCodec } from './lease-codec.js';
 import { leaseTiming } from './lease-timing.js';
+import { harmless, type LeaseTracer, type NoteAttributes } from './lease-tracer.js';
 import { retry } from './retry.js';
 import { StoreSession } from './store-session.js';
 
@@ -26,6 +27,8 @@ export interface AcquireLeaseOptions extends WantedSettings {
   /** Gives up waiting. Has no effect once the lease is held. */
   readonly signal?: AbortSignal | undefined;
   readonly onEvent?: LeaseListener | undefined;
+  /** Sees how long acquiring, each renewal and the release take. One that throws does no harm. @default none */
+  readonly tracer?: LeaseTracer | undefined;
 }
 
 /** How long the store may stay silent before the first answer, in milliseconds: a wrong address should be known soon. */
@@ -45,10 +48,20 @@ const ACQUIRE_REQUEST_MS = 4_000;
  * @throws `signal.reason` when `signal` aborts first
  */
 export async function acquireLease(options: AcquireLeaseOptions): Promise<Lease> {
-  const { store, clock, random, taskId, signal } = options;
+  const { store, clock, taskId } = options;
   checkWanted(options);
   checkTaskId(taskId);
   const begun = clock.monotonic();
+  const tracer = harmless(options.tracer);
+  const facts = { 'nodelease.task_id': taskId, 'nodelease.store': store.url };
+  return tracer.span('nodelease.acquire', facts, (note) => acquire(options, { begun, tracer, note }));
+}
+
+async function acquire(
+  options: AcquireLeaseOptions,
+  { begun, tracer, note }: { readonly begun: number; readonly tracer: LeaseTracer; readonly note: NoteAttributes },
+): Promise<Lease> {
+  const { store, clock, random, taskId, signal } = options;
   const emit = detached(options.onEvent);
   const session = new StoreSession(store, clock, ACQUIRE_REQUEST_MS);
   try {
@@ -68,20 +81,15 @@ export async function acquireLease(options: AcquireLeaseOptions): Promise<Lease>
     }).acquire(cluster);
     const timing = leaseTiming(acquisition.held.durationMs);
     session.timeoutMs = Math.min(session.timeoutMs, timing.requestTimeoutMs);
-    const keeper = new Keeper(acquisition, { session, clock, random, codec, timing, emit });
+    const keeper = new Keeper(acquisition, { session, clock, random, codec, timing, emit, tracer });
     if (signal?.aborted) {
       await keeper.release();
       throw signal.reason;
     }
-    emit({
-      type: 'acquired',
-      id: keeper.id,
-      version: keeper.version,
-      from: acquisition.from,
-      tookMs: clock.monotonic() - begun,
-      requests: session.requests,
-      deadline: keeper.deadline,
-    });
+    const { id, version, deadline } = keeper;
+    const { from } = acquisition;
+    note({ 'nodelease.node_id': id, 'nodelease.version': version, 'nodelease.from': from, 'nodelease.requests': session.requests });
+    emit({ type: 'acquired', id, version, from, tookMs: clock.monotonic() - begun, requests: session.requests, deadline });
     if (!cluster.config.bootstrapped) keeper.addChore((ending) => completeBootstrap({ session, clock, random, codec, emit }, ending));
     return keeper;
   } catch (error) {

@@ -5,6 +5,7 @@ import type { WantedSettings } from './cluster-config.js';
 import { createCluster, markCluster, readCluster, type StoredCluster } from './cluster-store.js';
 import type { StoreSession } from './store-session.js';
 
+/** What a cluster that does not exist yet is made with. */
 export interface EnsureClusterOptions {
   readonly session: StoreSession;
   readonly clock: Clock;

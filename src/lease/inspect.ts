@@ -1,5 +1,5 @@
 import { explain } from '../errors.js';
-import type { Interval } from '../store/lease-store.js';
+import type { Interval, StoredObject } from '../store/lease-store.js';
 import type { ClusterConfig } from './cluster-config.js';
 import { readCluster } from './cluster-store.js';
 import { concurrently } from './concurrently.js';
@@ -56,6 +56,33 @@ export async function inspectCluster(session: StoreSession): Promise<ClusterStat
 }
 
 async function inspectNode(session: StoreSession, codec: LeaseCodec, id: number, graceMs: number): Promise<NodeStatus> {
+  const object = await session.read(leaseKey(id));
+  return nodeStatus(id, readingOf(object, codec), object?.age, graceMs);
+}
+
+/** What a lease object says; the same for as long as it is not written. */
+export type LeaseReading =
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'lease'; readonly lease: LeaseState }
+  /** It cannot be understood; `problem` says why. */
+  | { readonly kind: 'unreadable'; readonly problem: string };
+
+/** Understands a lease object. Never throws. */
+export function readingOf(object: Pick<StoredObject, 'body' | 'metadata'> | undefined, codec: LeaseCodec = nativeCodec): LeaseReading {
+  if (object === undefined) return { kind: 'absent' };
+  try {
+    return { kind: 'lease', lease: codec.decode(object.body, object.metadata) };
+  } catch (error) {
+    return { kind: 'unreadable', problem: explain(error) };
+  }
+}
+
+/**
+ * How a node id is doing that was read before, at the age that its lease object has now.
+ *
+ * @param age undefined where there is no object
+ */
+export function nodeStatus(id: number, reading: LeaseReading, age: Interval | undefined, graceMs: number): NodeStatus {
   const none = {
     id,
     version: 0,
@@ -67,16 +94,11 @@ async function inspectNode(session: StoreSession, codec: LeaseCodec, id: number,
     idWidth: undefined,
     problem: undefined,
   };
-  const object = await session.read(leaseKey(id));
-  if (object === undefined) return { ...none, state: 'absent' };
-  let lease: LeaseState;
-  try {
-    lease = codec.decode(object.body, object.metadata);
-  } catch (error) {
-    return { ...none, state: 'unreadable', age: object.age, problem: explain(error) };
-  }
-  const facts = { ...none, age: object.age, version: versionOf(lease), timestamp: timestampOf(lease) || undefined };
-  const free = availability(lease, object.age, graceMs).kind === 'free';
+  if (reading.kind === 'absent' || age === undefined) return { ...none, state: 'absent' };
+  if (reading.kind === 'unreadable') return { ...none, state: 'unreadable', age, problem: reading.problem };
+  const { lease } = reading;
+  const facts = { ...none, age, version: versionOf(lease), timestamp: timestampOf(lease) || undefined };
+  const free = availability(lease, age, graceMs).kind === 'free';
   if (lease.kind === 'released' && !free) return { ...facts, state: 'evicted', durationMs: lease.durationMs };
   if (lease.kind !== 'held') return { ...facts, state: lease.kind };
   const { taskId, durationMs, knownNodes } = lease;

@@ -5,6 +5,7 @@ import { type Lease, type LeaseListener, LeaseLostError, LeaseReleasedError, typ
 import type { LeaseCodec } from './lease-codec.js';
 import { type HeldLease, type KnownNodes, leaseKey, released, renewed } from './lease-state.js';
 import type { LeaseTiming } from './lease-timing.js';
+import type { LeaseAttributes, LeaseTracer } from './lease-tracer.js';
 import { retry } from './retry.js';
 import { sleepUntil } from './sleep-until.js';
 import type { StoreSession } from './store-session.js';
@@ -29,6 +30,8 @@ export interface KeeperOptions {
   readonly codec: LeaseCodec;
   readonly timing: LeaseTiming;
   readonly emit: LeaseListener;
+  /** Must do no harm, see `harmless`. */
+  readonly tracer: LeaseTracer;
 }
 
 /** How long a release may take when the store does not answer, in milliseconds. */
@@ -110,7 +113,7 @@ export class Keeper implements Lease {
   }
 
   release(): Promise<void> {
-    this.#releasing ??= this.#release();
+    this.#releasing ??= this.options.tracer.span('nodelease.release', this.#facts, () => this.#release());
     return this.#releasing;
   }
 
@@ -129,21 +132,34 @@ export class Keeper implements Lease {
   }
 
   async #keep(): Promise<void> {
-    const { clock, timing } = this.options;
+    const { clock, timing, tracer } = this.options;
     while (this.#state === 'held') {
       try {
         if (!this.#hasNews) await sleepUntil(clock, this.#sentAt + timing.renewEveryMs, this.#ending.signal);
         if (clock.monotonic() >= this.#stopAt) this.#giveUp('no renewal came through in time');
-        else {
-          await this.#renew();
-          await this.#lookAtCluster();
-        }
+        else await tracer.span('nodelease.renew', this.#facts, () => this.#refresh());
       } catch (error) {
         // The end of the tenure interrupts whatever is under way: that is no failure.
         if (this.#state !== 'held' || this.#ending.signal.aborted) return;
         this.#giveUp(`could not be renewed: ${explain(error)}`, error);
       }
     }
+  }
+
+  /** What spans say of this lease. */
+  get #facts(): LeaseAttributes {
+    const { id, version, taskId, options } = this;
+    return {
+      'nodelease.node_id': id,
+      'nodelease.version': version,
+      'nodelease.task_id': taskId,
+      'nodelease.store': options.session.store.url,
+    };
+  }
+
+  async #refresh(): Promise<void> {
+    await this.#renew();
+    await this.#lookAtCluster();
   }
 
   /** Whether others wait for what the lease does not say yet: that this node makes wider ids now. */

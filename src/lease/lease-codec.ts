@@ -9,6 +9,7 @@ export interface EncodedLease {
 
 /** Turns lease states into objects and back: the seam for other formats of the same protocol. */
 export interface LeaseCodec {
+  /** The object of a lease in this state. */
   encode(state: LeaseState): EncodedLease;
 
   /** @throws {LeaseUnreadableError} when the object is not one that this codec can understand. */

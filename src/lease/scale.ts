@@ -36,6 +36,7 @@ export type ScaleOutcome =
   /** Not all holders use the width, which stays published. Nothing else was changed; called again, it goes on. */
   | { readonly kind: 'not-adopted'; readonly size: number; readonly idWidth: number; readonly holders: readonly NarrowHolder[] };
 
+/** How many node ids a cluster is to have, and what {@link scaleCluster} works with. */
 export interface ScaleOptions {
   readonly session: StoreSession;
   readonly clock: Clock;
@@ -46,6 +47,7 @@ export interface ScaleOptions {
   readonly waitTimeoutMs?: number | undefined;
   /** Gives up; whatever is done already stays consistent. */
   readonly signal?: AbortSignal | undefined;
+  /** Receives what is done on the way. Must not throw. */
   readonly onEvent?: ((event: ScaleEvent) => void) | undefined;
 }
 

@@ -14,7 +14,7 @@ export interface SessionCall {
  * A store as one task uses it: every call has a time-out on the injected clock, every reply teaches the store's time, and
  * every request is counted.
  *
- * A call that is given up, for lack of time or by its signal, rejects with a {@link StoreError} of unknown outcome at once, even
+ * A call that is given up, for lack of time or by its signal, rejects with a `StoreError` of unknown outcome at once, even
  * where the driver underneath is stuck.
  */
 export class StoreSession {
@@ -32,6 +32,7 @@ export class StoreSession {
     this.#time = new StoreTime(clock);
   }
 
+  /** The object of that key, or undefined when there is none. @throws {StoreError} when the store gave no definite answer in time */
   async read(key: string, call: SessionCall = {}): Promise<StoredObject | undefined> {
     const sentAt = this.clock.monotonic();
     const object = await this.#bounded(`reading ${key}`, call, (options) => this.store.read(key, options));
@@ -39,6 +40,7 @@ export class StoreSession {
     return object;
   }
 
+  /** Every object of the store. @throws {StoreError} when the store gave no definite answer in time */
   async list(call: SessionCall = {}): Promise<Listing> {
     const sentAt = this.clock.monotonic();
     const listing = await this.#bounded('listing', call, (options) => this.store.list(options));

@@ -5,6 +5,8 @@ import type { Lease, LeaseEvent } from '../lease/lease.js';
 import { notify } from '../zookeeper/listeners.js';
 import type { NodeHealth, NodePhase } from './node-health.js';
 
+const RELEASED = 'the lease has been released';
+
 /** What a {@link NodeMonitor} tells of, in the order in which it happens. */
 export type MonitorEvent =
   | { readonly type: 'phase'; readonly phase: NodePhase }
@@ -39,7 +41,9 @@ export class NodeMonitor {
   readonly onLeaseEvent = (event: LeaseEvent): void => {
     this.#tell({ type: 'lease', event });
     if (event.type === 'lost') this.#enter('lost', explain(event.error));
-    else if (event.type === 'released') this.#enter('released', 'the lease has been released');
+    else if (event.type === 'released') this.#enter('released', RELEASED);
+    else if (event.type === 'release-failed')
+      this.#enter('released', `the lease has been given up and is left to expire: ${explain(event.error)}`);
     else if (event.type === 'waiting' && this.#phase === 'acquiring') this.#reason = event.why ?? 'no node id is free: waiting';
     else if (event.type === 'store-failed' && this.#phase === 'acquiring') this.#reason = `the store failed: ${explain(event.error)}`;
   };
@@ -73,14 +77,15 @@ export class NodeMonitor {
     const discovery = this.#discovery;
     const holds = this.#phase === 'held' || this.#phase === 'stopping';
     const valid = holds && lease?.isValid() === true;
-    const phase = holds && !valid ? 'lost' : this.#phase;
+    const over = lease !== undefined && isReleased(lease) ? 'released' : 'lost';
+    const phase = holds && !valid ? over : this.#phase;
     const settled = discovery === undefined || discovery.isReady;
     const ready = phase === 'held' && settled;
     return {
       state: phase,
       live: phase !== 'lost' && phase !== 'failed',
       ready,
-      reason: ready ? null : this.#whyNot(phase, holds && !valid),
+      reason: ready ? null : this.#whyNot(phase),
       nodeId: lease?.id ?? null,
       version: lease?.version ?? null,
       taskId: lease?.taskId ?? null,
@@ -104,8 +109,9 @@ export class NodeMonitor {
     return () => this.#listeners.delete(listener);
   }
 
-  #whyNot(phase: NodePhase, overdue: boolean): string {
-    if (overdue) return 'the lease is over: no renewal came through before its deadline';
+  #whyNot(phase: NodePhase): string {
+    if (phase === 'lost' && this.#phase !== 'lost') return 'the lease is over: no renewal came through before its deadline';
+    if (phase === 'released' && this.#phase !== 'released') return RELEASED;
     if (phase === 'held') return 'taken over from a task that did not release it: waiting until the other nodes know of that';
     return this.#reason ?? 'a node id is being acquired';
   }
@@ -122,4 +128,9 @@ export class NodeMonitor {
   #tell(event: MonitorEvent): void {
     for (const listener of this.#listeners) notify(listener, event);
   }
+}
+
+/** Whether a lease that is not valid has been given back, or is being given back, and was not lost: no clock tells that. */
+function isReleased({ signal, tenureTime }: Lease): boolean {
+  return !signal.aborted && (tenureTime === undefined || tenureTime.signal.aborted);
 }

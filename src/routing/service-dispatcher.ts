@@ -6,6 +6,7 @@ import { route, serviceInterceptor } from './service-interceptor.js';
 
 /** A dispatcher of undici's, such as an `Agent`. */
 export interface ComposableDispatcher {
+  /** The same dispatcher with interceptors before it. */
   compose(...interceptors: never[]): unknown;
 }
 

@@ -5,7 +5,11 @@ import type { InstancePicker } from './instance-picker.js';
 import { LegacyAttempt } from './legacy-attempt.js';
 import { checkRoutingOptions, type RoutingOptions, type RoutingSettings } from './routing-options.js';
 
-/** What `Dispatcher.compose` of undici takes, whichever version of it. */
+/**
+ * What `Dispatcher.compose` of undici takes, whichever version of it.
+ *
+ * @typeParam D - the `dispatch` that is wrapped
+ */
 export type ServiceInterceptor = <D extends (options: never, handler: never) => boolean>(dispatch: D) => D;
 
 /**

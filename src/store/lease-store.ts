@@ -45,6 +45,7 @@ export type WriteResult =
   /** The condition did not hold, or a concurrent write got in the way: nothing was written by this call. Read again. */
   | { readonly status: 'conflict' };
 
+/** What every call to a store may be given. */
 export interface CallOptions {
   /** Gives the call up. A write that is given up has an unknown outcome. */
   readonly signal?: AbortSignal;
@@ -90,7 +91,7 @@ export interface LeaseStore {
   /** Resolves when some object may have changed since the call; a hint that may come late, for nothing, or not at all. */
   changed?(signal: AbortSignal): Promise<void>;
 
-  /** Removes a scratch object of {@link probeStore}; refuses every key that does not begin with `probe-`. */
+  /** Removes a scratch object of `probeStore`; refuses every key that does not begin with `probe-`. */
   discardProbe(key: string, options?: CallOptions): Promise<void>;
 
   /** Gives up sockets, watchers and file handles. Idempotent. */

@@ -19,7 +19,7 @@ export interface OpenStoreOptions {
  * Opens the store that a URL names. Only the driver that it needs is loaded: the AWS SDK costs time and memory.
  * Resolves before the store has been reached; close it with `close()`.
  *
- * @throws {@link ConfigError} when the URL, the endpoint or the region cannot be used
+ * @throws {ConfigError} when the URL, the endpoint or the region cannot be used
  */
 export async function openStore(url: string | StoreUrl, options: OpenStoreOptions): Promise<LeaseStore> {
   const store = typeof url === 'string' ? parseStoreUrl(url) : url;

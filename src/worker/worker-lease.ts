@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../clock.js';
-import { type Lease, type LeaseListener, LeaseLostError, LeaseReleasedError } from '../lease/lease.js';
+import { type Lease, type LeaseEvent, type LeaseListener, LeaseLostError, LeaseReleasedError } from '../lease/lease.js';
+import { harmless, type LeaseAttributes, type LeaseTracer, type NoteAttributes } from '../lease/lease-tracer.js';
 import type { TenureTime } from '../lease/tenure-time.js';
 import { type FromWorker, fromWire, type ToWorker, type WorkerSettings } from './messages.js';
 import { SharedTenure } from './shared-tenure.js';
@@ -14,6 +15,10 @@ interface WorkerLeaseParts {
   readonly clock: Clock;
   readonly emit: LeaseListener;
   readonly shared: SharedTenure;
+  /** Does no harm. */
+  readonly tracer: LeaseTracer;
+  /** What spans say of the lease. */
+  readonly facts: LeaseAttributes;
 }
 
 /** A lease that a worker thread keeps: validity and the bounds of its ids are read from shared memory, everything else goes by messages. */
@@ -62,7 +67,13 @@ class WorkerLease implements Lease {
   }
 
   release(): Promise<void> {
-    this.#releasing ??= new Promise<void>((resolve) => {
+    const { tracer, facts } = this.parts;
+    this.#releasing ??= tracer.span('nodelease.release', facts, () => this.#release());
+    return this.#releasing;
+  }
+
+  #release(): Promise<void> {
+    return new Promise<void>((resolve) => {
       if (this.#threadGone) return resolve();
       this.#ended = resolve;
       if (this.#state === 'held') {
@@ -72,7 +83,6 @@ class WorkerLease implements Lease {
       }
       this.#send({ type: 'release' });
     });
-    return this.#releasing;
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -80,7 +90,7 @@ class WorkerLease implements Lease {
   }
 
   receive(message: FromWorker): void {
-    if (message.type === 'event') this.parts.emit(message.event);
+    if (message.type === 'event') this.#tell(message.event);
     else if (message.type === 'lost') this.#lose(fromWire(message.error) as LeaseLostError);
     else if (message.type === 'width') void this.#time.widen(message.idWidth);
     else if (message.type === 'prepared') void this.#time.prepared(message.idWidth);
@@ -104,7 +114,16 @@ class WorkerLease implements Lease {
     this.parts.thread.unref();
     this.#time.end(error);
     this.#lost.abort(error);
-    this.parts.emit({ type: 'lost', error });
+    const { emit, tracer, facts } = this.parts;
+    emit({ type: 'lost', error });
+    tracer.past('nodelease.renew', facts, 0, error);
+  }
+
+  #tell(event: LeaseEvent): void {
+    const { emit, tracer, facts } = this.parts;
+    emit(event);
+    // The renewal itself is another thread's: its span is told when it is over.
+    if (event.type === 'renewed') tracer.past('nodelease.renew', facts, event.tookMs);
   }
 
   /**
@@ -136,6 +155,8 @@ export interface WorkerLeaseOptions {
   readonly clock: Clock;
   readonly emit: LeaseListener;
   readonly signal?: AbortSignal | undefined;
+  /** Sees how long acquiring, each renewal and the release take; what the thread itself asks of the store is not within their spans. @default none */
+  readonly tracer?: LeaseTracer | undefined;
 }
 
 /**
@@ -144,8 +165,18 @@ export interface WorkerLeaseOptions {
  * @throws what `acquireLease` throws
  */
 export async function acquireInWorker(options: WorkerLeaseOptions): Promise<Lease> {
-  const { settings, clock, emit, signal } = options;
-  signal?.throwIfAborted();
+  options.signal?.throwIfAborted();
+  const { taskId, storeUrl } = options.settings;
+  const tracer = harmless(options.tracer);
+  const facts = { 'nodelease.task_id': taskId, 'nodelease.store': storeUrl };
+  return tracer.span('nodelease.acquire', facts, (note) => startThread(options, tracer, note));
+}
+
+async function startThread(
+  { settings, clock, emit, signal }: WorkerLeaseOptions,
+  tracer: LeaseTracer,
+  note: NoteAttributes,
+): Promise<Lease> {
   const shared = new SharedTenure();
   const thread = new Worker(new URL('./keeper-thread.js', import.meta.url), {
     workerData: { ...settings, tenure: shared.memory } satisfies WorkerSettings,
@@ -158,7 +189,11 @@ export async function acquireInWorker(options: WorkerLeaseOptions): Promise<Leas
       signal?.addEventListener('abort', onAbort, { once: true });
       thread.on('message', (message: FromWorker) => {
         if (message.type === 'acquired') {
-          lease = new WorkerLease({ acquired: message, taskId: settings.taskId, thread, clock, emit, shared });
+          const facts = { 'nodelease.node_id': message.id, 'nodelease.version': message.version };
+          note(facts);
+          const { taskId, storeUrl } = settings;
+          const all = { ...facts, 'nodelease.task_id': taskId, 'nodelease.store': storeUrl };
+          lease = new WorkerLease({ acquired: message, taskId, thread, clock, emit, shared, tracer, facts: all });
           resolve(lease);
         } else if (message.type === 'failed') {
           reject(signal?.aborted ? signal.reason : fromWire(message.error));

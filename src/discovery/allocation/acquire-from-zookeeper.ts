@@ -3,6 +3,7 @@ import { ConfigError } from '../../errors.js';
 import { clusterNodeIdOf, indexOf } from '../../id/cluster-node-id.js';
 import { checkTaskId, detached } from '../../lease/caller.js';
 import type { Lease, LeaseListener } from '../../lease/lease.js';
+import { harmless, type LeaseTracer, type NoteAttributes } from '../../lease/lease-tracer.js';
 import { sleepUntil } from '../../lease/sleep-until.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
@@ -32,6 +33,8 @@ export interface AcquireFromZooKeeperOptions {
   readonly signal?: AbortSignal | undefined;
   /** Gets the events of a lease; `from` is always `vacant`, since ZooKeeper does not tell how an earlier tenure ended. */
   readonly onEvent?: LeaseListener | undefined;
+  /** Sees how long acquiring, each heartbeat and the release take. One that throws does no harm. @default none */
+  readonly tracer?: LeaseTracer | undefined;
   /** Further fields of the znode's JSON, such as `address`. */
   readonly data?: Readonly<Record<string, unknown>> | undefined;
 }
@@ -58,23 +61,38 @@ const LAST_LOOK_MS = 1_000;
  * @throws `signal.reason` when `signal` aborts first
  */
 export async function acquireFromZooKeeper(options: AcquireFromZooKeeperOptions): Promise<Lease> {
-  const { zookeeper, clock, random, taskId, signal, maxGroups = MOST_GROUPS } = options;
+  const { clock, taskId, maxGroups = MOST_GROUPS } = options;
   checkTaskId(taskId);
   if (!Number.isInteger(maxGroups) || maxGroups < 1 || maxGroups > MOST_GROUPS) {
     throw new ConfigError('maxGroups', maxGroups, `a whole number from 1 to ${MOST_GROUPS}`);
   }
   const begun = clock.monotonic();
+  const tracer = harmless(options.tracer);
+  return tracer.span('nodelease.acquire', { 'nodelease.task_id': taskId }, (note) => acquire(options, { begun, maxGroups, tracer, note }));
+}
+
+/** An acquisition that is under way. */
+interface Beginning {
+  readonly begun: number;
+  readonly maxGroups: number;
+  readonly tracer: LeaseTracer;
+  readonly note: NoteAttributes;
+}
+
+async function acquire(options: AcquireFromZooKeeperOptions, { begun, maxGroups, tracer, note }: Beginning): Promise<Lease> {
+  const { zookeeper, clock, random, signal } = options;
   const emit = detached(options.onEvent);
   try {
     const { tenure, requests } = await allocate(options, emit, begun);
     // The id that is released may have been the last one that needed its group, or the group after it.
     const onReleased = () => tend(tenure.session, maxGroups, { timeoutMs: LAST_LOOK_MS });
-    const lease = new SessionLease(tenure, { zookeeper, clock, random, emit, onReleased });
+    const lease = new SessionLease(tenure, { zookeeper, clock, random, emit, tracer, onReleased });
     if (signal?.aborted) {
       await lease.release();
       throw signal.reason;
     }
     const { id, version, deadline } = lease;
+    note({ 'nodelease.node_id': id, 'nodelease.version': version, 'nodelease.requests': requests });
     emit({ type: 'acquired', id, version, from: 'vacant', tookMs: clock.monotonic() - begun, requests, deadline });
     lease.addChore((ending) => tendForEver(options, tenure, maxGroups, ending));
     return lease;

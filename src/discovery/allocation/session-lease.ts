@@ -2,6 +2,7 @@ import type { Clock, RandomSource } from '../../clock.js';
 import { explain } from '../../errors.js';
 import { type Lease, type LeaseListener, LeaseLostError, LeaseReleasedError, type LossReason } from '../../lease/lease.js';
 import { type LeaseTiming, leaseTiming } from '../../lease/lease-timing.js';
+import type { LeaseAttributes, LeaseTracer } from '../../lease/lease-tracer.js';
 import { retry } from '../../lease/retry.js';
 import { sleepUntil } from '../../lease/sleep-until.js';
 import type { SessionState } from '../../zookeeper/session-state.js';
@@ -17,6 +18,8 @@ export interface SessionLeaseOptions {
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly emit: LeaseListener;
+  /** Must do no harm, see `harmless`. */
+  readonly tracer: LeaseTracer;
   /** What is left to do once the znode is removed. Must not throw. */
   readonly onReleased?: () => Promise<void>;
 }
@@ -86,7 +89,7 @@ export class SessionLease implements Lease {
   setKnownNodes(): void {}
 
   release(): Promise<void> {
-    this.#releasing ??= this.#release();
+    this.#releasing ??= this.options.tracer.span('nodelease.release', this.#facts, () => this.#release());
     return this.#releasing;
   }
 
@@ -109,12 +112,12 @@ export class SessionLease implements Lease {
   }
 
   async #keep(): Promise<void> {
-    const { clock } = this.options;
+    const { clock, tracer } = this.options;
     const { proof } = this.tenure;
     while (this.#state === 'held') {
       try {
         await sleepUntil(clock, proof.sentAt + this.#timing.renewEveryMs, this.#ending.signal);
-        if (clock.monotonic() < this.#stopAt) await this.#renew();
+        if (clock.monotonic() < this.#stopAt) await tracer.span('nodelease.renew', this.#facts, () => this.#renew());
         else this.#giveUp('no heartbeat was answered in time');
       } catch (error) {
         // The end of the tenure interrupts whatever is under way: that is no failure.
@@ -122,6 +125,11 @@ export class SessionLease implements Lease {
         this.#giveUp(`its session could not be proven to live: ${explain(error)}`, error);
       }
     }
+  }
+
+  /** What spans say of this lease. */
+  get #facts(): LeaseAttributes {
+    return { 'nodelease.node_id': this.id, 'nodelease.version': this.version, 'nodelease.task_id': this.taskId };
   }
 
   /** Out of time: either still before the deadline, with some left to end the work, or found to be past it. */

@@ -23,5 +23,5 @@ export { roundRobin } from './strategies/round-robin.js';
 export { sticky } from './strategies/sticky.js';
 export type { StrategyContext, StrategyFactory } from './strategies/strategy-factory.js';
 export { type WeightedOptions, weighted } from './strategies/weighted.js';
-export type { OnUnreadable } from './unreadable-reports.js';
+export type { OnUnreadable, UnreadableReports } from './unreadable-reports.js';
 export { buildUri, instanceUrl, parseUriSpec, type UriVariables } from './uri-spec.js';

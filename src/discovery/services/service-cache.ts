@@ -6,6 +6,7 @@ import { checkBasePath, servicePath } from './service-path.js';
 import type { OnUnreadable, UnreadableReports } from './unreadable-reports.js';
 import { WatchedInstances } from './watched-instances.js';
 
+/** Which service a {@link ServiceCache} follows, and where. */
 export interface ServiceCacheOptions<P> {
   readonly zookeeper: Pick<ZooKeeper, 'state' | 'onState' | 'watchChildren' | 'watchData' | 'children'>;
   readonly clock: Clock;

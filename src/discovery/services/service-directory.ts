@@ -13,6 +13,7 @@ import { type OnUnreadable, UnreadableReports } from './unreadable-reports.js';
 /** What a query, or a single write, may be given: its deadline, as a whole, and a signal that gives it up. */
 export type ServiceCall = Pick<CallOptions, 'timeoutMs' | 'signal'>;
 
+/** Where a {@link ServiceDirectory} looks, and how it reads what it finds. */
 export interface ServiceDirectoryOptions<P> {
   readonly zookeeper: ZooKeeper;
   readonly clock: Clock;

@@ -29,6 +29,7 @@ export type ServiceEvent =
       readonly problem: string;
     };
 
+/** What a {@link ServiceDiscovery} works with, and where its services stand. */
 export interface ServiceDiscoveryOptions<P> {
   /** Stays open when the discovery is closed: its session may be used for other things too. */
   readonly zookeeper: ZooKeeper;

@@ -18,6 +18,7 @@ export class UnreadableReports {
     return told instanceof UnreadableReports ? told : new UnreadableReports(told);
   }
 
+  /** It cannot be understood, for this reason. */
   report(path: string, problem: string): void {
     const known = this.#problems.get(path);
     if (known === problem || (known === undefined && this.#problems.size >= MAX_REPORTS)) return;

@@ -7,7 +7,7 @@ export interface S3StoreOptions extends Omit<S3LeaseStoreOptions, 'client'>, S3C
 /**
  * Makes a store with a client of its own, which `close()` destroys. Nothing is sent yet.
  *
- * @throws {@link ConfigError} when no region is known and no endpoint is given
+ * @throws {ConfigError} when no region is known and no endpoint is given
  */
 export async function openS3Store(options: S3StoreOptions): Promise<S3LeaseStore> {
   return new S3LeaseStore({ ...options, client: await createS3Client(options) });

@@ -17,10 +17,15 @@ export type S3Command = GetObjectCommand | PutObjectCommand | ListObjectsV2Comma
 
 /** What the store uses of the SDK's client, and nothing else. */
 export interface S3Requests {
+  /** Reads an object. */
   send(command: GetObjectCommand, options: { abortSignal: AbortSignal }): Promise<GetObjectCommandOutput>;
+  /** Writes one, on its condition. */
   send(command: PutObjectCommand, options: { abortSignal: AbortSignal }): Promise<PutObjectCommandOutput>;
+  /** Lists a page of them. */
   send(command: ListObjectsV2Command, options: { abortSignal: AbortSignal }): Promise<ListObjectsV2CommandOutput>;
+  /** Deletes one: only scratch objects of the probe ever are. */
   send(command: DeleteObjectCommand, options: { abortSignal: AbortSignal }): Promise<DeleteObjectCommandOutput>;
+  /** Closes its connections. */
   destroy(): void;
 }
 

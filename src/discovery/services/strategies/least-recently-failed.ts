@@ -6,6 +6,7 @@ import type { ServiceInstance } from '../service-instance.js';
 import { roundRobin } from './round-robin.js';
 import type { StrategyContext, StrategyFactory } from './strategy-factory.js';
 
+/** Settings of {@link leastRecentlyFailed}. */
 export interface LeastRecentlyFailedOptions {
   /** How long a failure is remembered, in milliseconds. @default 60000 */
   readonly memoryMs?: number | undefined;

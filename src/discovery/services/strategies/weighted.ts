@@ -4,6 +4,7 @@ import { AliasTable } from './alias-table.js';
 import { QuickRandom } from './quick-random.js';
 import type { StrategyFactory } from './strategy-factory.js';
 
+/** Settings of {@link weighted}. */
 export interface WeightedOptions<P> {
   /**
    * The weight of an instance, from 0 to 1,000,000: one of weight 2 is chosen twice as often as one of weight 1. Undefined for an instance

@@ -1,0 +1,61 @@
+/** What is traced: the spans that whoever runs the engine may see. */
+export type LeaseSpanName = 'nodelease.acquire' | 'nodelease.renew' | 'nodelease.release';
+
+/** Facts of a span, by names such as `nodelease.node_id`; never a secret. */
+export type LeaseAttributes = Readonly<Record<string, string | number>>;
+
+/** Adds facts that are known only later to the span that is under way. */
+export type NoteAttributes = (attributes: LeaseAttributes) => void;
+
+/**
+ * Where the engine tells how long its acts took, and within which of them a request to the store was made. The engine knows no tracing
+ * library: this is all that it sees of one.
+ */
+export interface LeaseTracer {
+  /**
+   * Calls `run` once, in the same tick, within a span of that name, and resolves or rejects as it does. A `nodelease.renew` belongs to no act
+   * of the caller's, and so is the root of a trace of its own.
+   */
+  span<T>(name: LeaseSpanName, attributes: LeaseAttributes, run: (note: NoteAttributes) => Promise<T>): Promise<T>;
+
+  /** A span that has ended just now, in another thread, after `tookMs` milliseconds; with what it failed of, if it did. */
+  past(name: LeaseSpanName, attributes: LeaseAttributes, tookMs: number, failure?: unknown): void;
+}
+
+const SILENT: LeaseTracer = {
+  span: (_name, _attributes, run) => run(() => undefined),
+  past: () => undefined,
+};
+
+/**
+ * A tracer that cannot harm what it watches: whatever the given one does, `run` is called once, at once, and what is awaited is its end and
+ * nothing else. What the tracer throws is nobody's.
+ *
+ * @param tracer none for one that does nothing
+ */
+export function harmless(tracer: LeaseTracer | undefined): LeaseTracer {
+  if (tracer === undefined) return SILENT;
+  return {
+    span<T>(name: LeaseSpanName, attributes: LeaseAttributes, run: (note: NoteAttributes) => Promise<T>): Promise<T> {
+      let end: Promise<T> | undefined;
+      const once = (note: NoteAttributes) => {
+        end ??= run((later) => quietly(() => note(later)));
+        return end;
+      };
+      quietly(() => {
+        // The tracer's own promise may fail where the span could not be ended; nobody waits for it.
+        Promise.resolve(tracer.span(name, attributes, once)).catch(() => undefined);
+      });
+      return once(() => undefined);
+    },
+    past: (name, attributes, tookMs, failure) => quietly(() => tracer.past(name, attributes, tookMs, failure)),
+  };
+}
+
+function quietly(act: () => void): void {
+  try {
+    act();
+  } catch {
+    // A tracer that fails must not take the lease along.
+  }
+}

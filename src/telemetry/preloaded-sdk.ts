@@ -1,0 +1,27 @@
+import type { Clock } from '../clock.js';
+import type { LeaseTracer } from '../lease/lease-tracer.js';
+
+/** What Node.js was started with. */
+export interface StartOptions {
+  /** `process.execArgv`. */
+  readonly execArgv: readonly string[];
+  /** The value of `NODE_OPTIONS`. */
+  readonly nodeOptions: string | undefined;
+}
+
+/** The flags that load modules before the program: an SDK can only have been registered by one of them. */
+const PRELOADING = /(?:^|\s)(?:--import|--require|--experimental-loader|--loader|-r)(?:[\s=]|$)/;
+
+/** Whether a module, and with it an OpenTelemetry SDK, may have been loaded before the command. */
+export function mayHaveSdk({ execArgv, nodeOptions = '' }: StartOptions): boolean {
+  return PRELOADING.test(execArgv.join(' ')) || PRELOADING.test(nodeOptions);
+}
+
+/**
+ * The tracer for a command: undefined where no SDK can be there, so that nobody waits for a library that would do nothing.
+ */
+export async function preloadedTracer(start: StartOptions, clock: Pick<Clock, 'now'>): Promise<LeaseTracer | undefined> {
+  if (!mayHaveSdk(start)) return undefined;
+  const { OpenTelemetryTracer } = await import('./open-telemetry-tracer.js');
+  return new OpenTelemetryTracer({ clock });
+}
