@@ -38,9 +38,17 @@ export async function checkWrite(access: WriteAccess, request: Request): Promise
   if (access.kind === 'nobody') throw new HttpProblem('forbidden', 'this server is read-only');
   // A page of another origin cannot send the token: browsers ask first, and are refused.
   if (access.kind === 'anybody') return checkOrigin(request);
+  await checkBearer(access.token, request, 'to change anything');
+}
+
+/**
+ * @param why what the token is needed for, as it is told to whoever sends none
+ * @throws {HttpProblem} `unauthorized` unless the right token is sent
+ */
+export async function checkBearer(right: BearerToken, request: Request, why: string): Promise<void> {
   const [, token] = /^Bearer +([^\s,]{1,2048}) *$/i.exec(request.headers.get('authorization') ?? '') ?? [];
-  if (token === undefined) throw unauthorized('Bearer', 'an "Authorization: Bearer …" header is needed to change anything');
-  if (!(await access.token.admits(token))) throw unauthorized('Bearer error="invalid_token"', 'the token is not the right one');
+  if (token === undefined) throw unauthorized('Bearer', `an "Authorization: Bearer …" header is needed ${why}`);
+  if (!(await right.admits(token))) throw unauthorized('Bearer error="invalid_token"', 'the token is not the right one');
 }
 
 /**

@@ -10,8 +10,10 @@ import { instanceJson, instanceOf } from './instance-json.js';
 import { HttpProblem, PLAIN, problemOf, problemResponse } from './problem.js';
 import type { ProviderPool } from './provider-pool.js';
 import { readJson } from './request-body.js';
+import { route } from './route.js';
 import { SharedQueries } from './shared-queries.js';
 
+/** What a {@link discoveryApp} answers from. */
 export interface DiscoveryAppOptions {
   /** What is asked for names and instances, and writes them. */
   readonly directory: Pick<ServiceDirectory<unknown>, 'names' | 'instances' | 'instance' | 'write' | 'remove'>;
@@ -34,9 +36,6 @@ export interface DiscoveryAppOptions {
   /** Told of every request that failed for no fault of its own (a status of 500 and above). Must not throw and must not block. */
   readonly onFailure?: ((request: string, failure: unknown) => void) | undefined;
 }
-
-/** Answers a request, or throws what it is refused for. */
-type Handle = (context: Context) => Promise<Response> | Response;
 
 /**
  * Who offers which service, over HTTP, in the shape of Curator's discovery server, as an app that stands alone or is mounted in another one with
@@ -121,15 +120,6 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
     },
   });
   return app;
-}
-
-/** A route and its methods; any other one is answered with 405. HEAD is GET without the body. */
-function route(app: Hono, path: string, methods: Readonly<Partial<Record<'GET' | 'PUT' | 'DELETE', Handle>>>): void {
-  for (const [method, handle] of Object.entries(methods)) app.on(method, path, handle);
-  const allow = Object.keys(methods).flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
-  app.all(path, ({ req }) => {
-    throw new HttpProblem('method-not-allowed', `method: expected ${allow.join(', ')}, got ${req.method}`, { allow: allow.join(', ') });
-  });
 }
 
 function answer(json: unknown, headers: Readonly<Record<string, string>> = {}): Response {

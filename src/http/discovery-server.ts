@@ -28,6 +28,7 @@ export type DiscoveryServerEvent =
   /** The STATIC instances could not be looked through; it is tried again. */
   | { readonly type: 'purge-failed'; readonly error: unknown };
 
+/** Settings of {@link startDiscoveryServer}. */
 export interface DiscoveryServerOptions {
   readonly zookeeper: ZooKeeper;
   readonly clock: Clock;

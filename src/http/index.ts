@@ -1,3 +1,9 @@
+export { ClusterFollower, type ClusterFollowerOptions } from '../monitor/cluster-follower.js';
+export type { ClusterEvent, ClusterSnapshot, ClusterUpdate, ClusterView, StoreHealth } from '../monitor/cluster-view.js';
+export type { DiscoveryReport, EntryReport, KeyReport } from '../monitor/discovery-report.js';
+export type { NodeHealth, NodePhase } from '../monitor/node-health.js';
+export { type MonitorEvent, NodeMonitor } from '../monitor/node-monitor.js';
+export type { AllocationReport, ClusterReport, DiscoveryStatusReport, NodeReport, StatusReport } from '../monitor/status-report.js';
 export { type WriteAccess, writeAccess } from './access.js';
 export { type BearerToken, BearerTokenFile } from './bearer-token.js';
 export { type DiscoveryAppOptions, discoveryApp } from './discovery-app.js';
@@ -11,5 +17,12 @@ export {
   type ListenAddress,
   parseListenAddress,
 } from './listen-address.js';
-export type { OpenApiDocument } from './openapi.js';
+export type { MetricsText } from './metrics-text.js';
+export { type NodeAppOptions, nodeApp } from './node-app.js';
+export { type NodeHandler, type NodeHandlerOptions, nodeHandler } from './node-handler.js';
+export type { NodeHealthJson } from './node-health-json.js';
+export { NodeMetrics, type NodeMetricsOptions } from './node-metrics.js';
+export { type NodeServer, type NodeServerOptions, startNodeServer } from './node-server.js';
+export { OpenStreams } from './open-streams.js';
+export type { JsonContent, JsonSchema, JsonType, OpenApiDocument, OpenApiOperation, OpenApiParameter, OpenApiResponse } from './openapi.js';
 export { type AnyInstance, type PooledProvider, ProviderPool, type ProviderPoolOptions } from './provider-pool.js';

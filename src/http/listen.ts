@@ -1,12 +1,17 @@
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import type { Clock } from '../clock.js';
 import { ConfigError } from '../errors.js';
+import { nextTurn } from '../system.js';
+import { Connections } from './connections.js';
+import { FairShare } from './fair-share.js';
 import { formatListenAddress, type ListenAddress } from './listen-address.js';
 import { HttpProblem, problemResponse } from './problem.js';
+import { RefusedBytes } from './refused-bytes.js';
 import { Turnstile } from './turnstile.js';
 
+/** What is listened for, where, and within which bounds. */
 export interface ListenOptions {
   /** What answers: an app's `fetch`. */
   readonly fetch: (request: Request) => Response | Promise<Response>;
@@ -14,10 +19,15 @@ export interface ListenOptions {
   /** The setting that the address comes from, as its user knows it. @default "listen" */
   readonly label?: string | undefined;
   readonly clock: Pick<Clock, 'sleep'>;
-  /** How many connections there may be; further ones are closed at once. @default 1000 */
+  /**
+   * How many connections there may be. When they run short the one that has been unused for longest is closed, and while each has a request
+   * under way further ones are. @default 1000
+   */
   readonly maxConnections?: number | undefined;
   /** How many requests may be under way, from their beginning until the client has taken the answer; further ones get 503. @default 256 */
   readonly maxRequests?: number | undefined;
+  /** Whether requests for this path are let in beyond that bound: they must be answered at once and with little, as health checks are. @default none */
+  readonly isUrgent?: ((path: string) => boolean) | undefined;
   /**
    * For how long nothing may go through a connection with a request under way, in milliseconds: whoever does not take the answer is let go.
    *
@@ -55,7 +65,7 @@ const BUSY = 'too many requests are under way';
  * @throws {ConfigError} naming the setting when it cannot listen there: the port is taken, the address is not this machine's
  */
 export async function listen(options: ListenOptions): Promise<HttpListener> {
-  const { fetch, at, label = 'listen', clock, maxConnections = 1_000, maxRequests = 256, silentMs = 30_000 } = options;
+  const { fetch, at, label = 'listen', clock, maxConnections = 1_000, maxRequests = 256, silentMs = 30_000, isUrgent } = options;
   const adapter = {
     hostname: at.host.includes(':') ? `[${at.host}]` : at.host,
     // Whoever only imports this library keeps the Request and Response that they had.
@@ -64,14 +74,21 @@ export async function listen(options: ListenOptions): Promise<HttpListener> {
   };
   const answer = getRequestListener((request) => fetch(request), adapter);
   const refuse = getRequestListener(() => problemResponse(new HttpProblem('unavailable', BUSY, { 'retry-after': '1' })), adapter);
+  const fairShare = new FairShare(nextTurn);
   const turnstile = new Turnstile(
     maxRequests,
     (request, response) => {
-      if (!server.listening) response.setHeader('connection', 'close');
-      void answer(request, response);
+      fairShare.run(() => {
+        if (request.socket.destroyed) return;
+        if (!server.listening) response.setHeader('connection', 'close');
+        void answer(request, response);
+      });
     },
     (request, response) => void refuse(request, response),
+    ({ url = '' }) => isUrgent?.(pathOf(url)) === true,
   );
+  const connections = new Connections(maxConnections);
+  const refused = new RefusedBytes(clock, LARGEST_HEAD);
   const server = createServer(
     {
       maxHeaderSize: LARGEST_HEAD,
@@ -82,12 +99,18 @@ export async function listen(options: ListenOptions): Promise<HttpListener> {
     },
     (request, response) => {
       // A connection with its last answer under way is not idle when the server is closed, and becomes so afterwards.
-      response.once('close', () => server.listening || server.closeIdleConnections());
+      response.once('close', () => {
+        connections.end(request.socket);
+        if (!server.listening) server.closeIdleConnections();
+      });
+      connections.begin(request.socket);
       turnstile.admit(request, response);
     },
   );
   server.timeout = silentMs;
   server.maxConnections = maxConnections;
+  server.on('connection', (socket) => connections.opened(socket));
+  server.on('clientError', (error, socket) => refused.refuse(error, socket as Socket, connections.isBusy(socket as Socket)));
   const address = await listening(server, at, label);
   let closing: Promise<void> | undefined;
   return { address, url: `http://${formatListenAddress(address)}`, close: () => (closing ??= close(server, clock)) };
@@ -107,6 +130,11 @@ function listening(server: Server, at: ListenAddress, label: string): Promise<Li
       resolve({ host: address, port });
     });
   });
+}
+
+function pathOf(url: string): string {
+  const query = url.indexOf('?');
+  return query === -1 ? url : url.slice(0, query);
 }
 
 /** What would have been right, by the system's code for what is wrong. */

@@ -15,6 +15,7 @@ export interface JsonSchema {
   readonly additionalProperties?: boolean;
 }
 
+/** The types of JSON values. */
 export type JsonType = 'object' | 'array' | 'string' | 'integer' | 'boolean' | 'null';
 
 /** Where a JSON body is described. */
@@ -22,6 +23,7 @@ export interface JsonContent {
   readonly 'application/json': { readonly schema: JsonSchema; readonly example?: unknown };
 }
 
+/** A part of the path. */
 export interface OpenApiParameter {
   readonly name: string;
   readonly in: 'path';
@@ -30,6 +32,7 @@ export interface OpenApiParameter {
   readonly schema: JsonSchema;
 }
 
+/** What an operation answers with one status. */
 export interface OpenApiResponse {
   readonly description: string;
   readonly headers?: Readonly<Record<string, { readonly description: string; readonly schema: JsonSchema }>>;
@@ -37,6 +40,7 @@ export interface OpenApiResponse {
   readonly content?: JsonContent;
 }
 
+/** What a method does at a path. */
 export interface OpenApiOperation {
   readonly operationId: string;
   readonly summary: string;

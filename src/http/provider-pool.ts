@@ -9,7 +9,9 @@ export interface PooledProvider {
   readonly instances: readonly ServiceInstance[];
   readonly ready: Promise<void>;
   readonly stale: { readonly since: number } | undefined;
+  /** One of the instances, or undefined where there is none. */
   pick(): ServiceInstance | undefined;
+  /** Follows the service no longer. */
   close(): void;
 }
 
@@ -21,6 +23,7 @@ export type AnyInstance =
   /** The service could not be read in time. */
   | { readonly status: 'unknown' };
 
+/** How a {@link ProviderPool} follows services, and how many. */
 export interface ProviderPoolOptions {
   /** Begins to follow a service. */
   readonly open: (name: string) => PooledProvider;

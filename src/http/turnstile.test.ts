@@ -26,13 +26,13 @@ beforeEach(() => {
   [answered, refused] = [[], []];
   const noteIn = (names: string[]) => (_: IncomingMessage, response: ServerResponse) =>
     names.push((response as unknown as FakeResponse).name);
-  turnstile = new Turnstile(2, noteIn(answered), noteIn(refused));
+  turnstile = new Turnstile(2, noteIn(answered), noteIn(refused), ({ url }) => url === 'urgent');
 });
 
 /** A request of one connection; its answer is closed when the test says so. */
 function ask(socket: FakeSocket, name: string): FakeResponse {
   const response = new FakeResponse(name);
-  turnstile.admit({ socket } as unknown as IncomingMessage, response as unknown as ServerResponse);
+  turnstile.admit({ socket, url: name } as unknown as IncomingMessage, response as unknown as ServerResponse);
   return response;
 }
 
@@ -95,5 +95,19 @@ describe('the requests of all', () => {
     expect([answered, refused]).toEqual([['1', '2', '3', '4'], []]);
     for (const name of ['5', '6', '7']) ask(new FakeSocket(), name);
     expect(refused).toEqual(['7']);
+  });
+
+  it('keep no urgent one out, which takes nobody’s place either, and comes in its turn all the same', () => {
+    const [a, b, c] = [new FakeSocket(), new FakeSocket(), new FakeSocket()];
+    const first = ask(a, 'a');
+    ask(c, 'urgent');
+    ask(b, 'b');
+    ask(a, 'urgent');
+    expect([answered, refused]).toEqual([['a', 'urgent', 'b'], []]);
+    first.emit('close');
+    expect(answered).toEqual(['a', 'urgent', 'b', 'urgent']);
+    ask(new FakeSocket(), 'd');
+    ask(new FakeSocket(), 'e');
+    expect([answered.slice(4), refused]).toEqual([['d'], ['e']]);
   });
 });

@@ -27,11 +27,13 @@ export class Turnstile {
   /**
    * @param most how many requests may be under way in all
    * @param refuse answers those that are too many, at once and with little
+   * @param isUrgent whether a request is let in in any case, in its turn, for it is answered at once and with little, too
    */
   constructor(
     private readonly most: number,
     private readonly answer: AnswerRequest,
     private readonly refuse: AnswerRequest,
+    private readonly isUrgent: (request: IncomingMessage) => boolean = () => false,
   ) {}
 
   /** Answers a request in its turn, or refuses it. Nobody is answered whose connection has gone before that. */
@@ -45,17 +47,18 @@ export class Turnstile {
   }
 
   #begin(lane: Lane, request: IncomingMessage, response: ServerResponse): void {
-    const isAdmitted = this.#underWay < this.most;
-    if (isAdmitted) this.#underWay += 1;
+    const isUrgent = this.isUrgent(request);
+    const isCounted = !isUrgent && this.#underWay < this.most;
+    if (isCounted) this.#underWay += 1;
     const end = () => {
       if (lane.end !== end) return;
       lane.end = undefined;
-      if (isAdmitted) this.#underWay -= 1;
+      if (isCounted) this.#underWay -= 1;
       if (!request.socket.destroyed) lane.waiting.shift()?.();
     };
     lane.end = end;
     response.once('close', end);
-    (isAdmitted ? this.answer : this.refuse)(request, response);
+    (isUrgent || isCounted ? this.answer : this.refuse)(request, response);
   }
 
   #laneOf(socket: Socket): Lane {

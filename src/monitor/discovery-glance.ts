@@ -52,11 +52,11 @@ export class DiscoveryGlance {
       const leftMs = () => Math.max(1, this.#limitMs - (this.clock.monotonic() - begun));
       const found = await concurrently(held, READS, async (node) => [node.id, await this.#find(node, leftMs())] as const);
       this.#limitMs = LIMIT_MS;
-      return { problem: disagreement(found.map(([, node]) => node)), nodes: new Map(found) };
+      return discoveryStatus(found);
     } catch (error) {
       if (!(error instanceof NodeLeaseError)) throw error;
       this.#limitMs = LIMIT_AFTER_FAILURE_MS;
-      return { problem: explain(error), nodes: new Map(held.map(({ id }) => [id, { state: 'unknown' }])) };
+      return unknownDiscovery(held, explain(error));
     }
   }
 
@@ -76,6 +76,16 @@ export class DiscoveryGlance {
       throw error;
     }
   }
+}
+
+/** How far the tree agrees with the node ids that are held, of which each was looked for. */
+export function discoveryStatus(found: readonly (readonly [id: number, node: NodeDiscovery])[]): DiscoveryStatus {
+  return { problem: disagreement(found.map(([, node]) => node)), nodes: new Map(found) };
+}
+
+/** The same when nobody could be asked. */
+export function unknownDiscovery(held: readonly { readonly id: number }[], problem: string): DiscoveryStatus {
+  return { problem, nodes: new Map(held.map(({ id }) => [id, { state: 'unknown' }])) };
 }
 
 /** What is wrong with the tree, as a clause; undefined when nothing is. */

@@ -23,7 +23,36 @@ describe('what happened to leases between two looks', () => {
     const acquired = { kind: 'acquired', id: 0, version: 1, taskId: 'a' };
     expect(leaseChanges([], [held])).toEqual([acquired]);
     expect(leaseChanges([vacant], [held])).toEqual([acquired]);
-    expect(leaseChanges([held], [{ ...held, version: 2, taskId: 'b' }])).toEqual([{ ...acquired, version: 2, taskId: 'b' }]);
+    expect(leaseChanges([released], [{ ...held, version: 2 }])).toEqual([{ ...acquired, version: 2 }]);
+  });
+
+  it('is a take-over when the one before may have let it expire, and else an acquisition of what was given back meanwhile', () => {
+    const next = { ...held, version: 2, taskId: 'b' };
+    const change = { id: 0, version: 2, taskId: 'b', previousTaskId: 'a' };
+    for (const was of [overdue, { ...overdue, state: 'expired' } as const]) {
+      expect(leaseChanges([was], [next], { sinceMs: 1_000 })).toEqual([{ kind: 'taken-over', ...change }]);
+    }
+    expect(leaseChanges([held], [next], { sinceMs: 1_000 })).toEqual([{ kind: 'acquired', ...change }]);
+    expect(leaseChanges([held], [next], { sinceMs: 2_001 })).toEqual([{ kind: 'taken-over', ...change }]);
+    expect(leaseChanges([held], [next])).toEqual([{ kind: 'taken-over', ...change }]);
+  });
+
+  it('is an eviction when the version rises without a tenure', () => {
+    const evicted = { kind: 'evicted', id: 0, version: 2, taskId: 'a' };
+    expect(leaseChanges([held], [{ ...released, state: 'evicted', version: 2 }])).toEqual([evicted]);
+    const was = { ...overdue, timestamp: 5 };
+    expect(leaseChanges([was], [{ ...released, version: 2, timestamp: 5 }])).toEqual([evicted]);
+    expect(leaseChanges([was], [{ ...released, version: 2, timestamp: 9 }])).toEqual([{ ...evicted, kind: 'released' }]);
+    expect(leaseChanges([{ ...released, state: 'evicted', version: 2 }], [{ ...released, version: 2 }])).toEqual([]);
+  });
+
+  it('is damage once, and its repair', () => {
+    const broken: NodeStatus = { ...vacant, state: 'unreadable', problem: 'garbage' };
+    const problemOf = { before: ({ problem }: NodeStatus) => problem, after: ({ problem }: NodeStatus) => problem };
+    expect(leaseChanges([held], [broken], { problemOf })).toEqual([{ kind: 'damaged', id: 0, version: 0, problem: 'garbage' }]);
+    expect(leaseChanges([broken], [broken], { problemOf })).toEqual([]);
+    const repaired: NodeStatus = { ...released, state: 'evicted', version: 4 };
+    expect(leaseChanges([broken], [repaired], { problemOf })).toEqual([{ kind: 'restored', id: 0, version: 4 }]);
   });
 
   it('is a release when a held id has no holder any more', () => {

@@ -2,30 +2,64 @@ import type { NodeStatus } from '../lease/inspect.js';
 import { expiresInMs } from './status-report.js';
 
 /** What became of a lease between two looks. */
-export type LeaseChange =
-  /** A new tenure. */
-  | { readonly kind: 'acquired'; readonly id: number; readonly version: number; readonly taskId: string }
-  /** Given back, or taken away by hand. */
-  | { readonly kind: 'released'; readonly id: number; readonly version: number; readonly taskId: string | undefined }
-  /** Its holder did not renew it in time; nobody may take it before the grace period is over. */
-  | { readonly kind: 'overdue'; readonly id: number; readonly version: number; readonly taskId: string | undefined };
+export type LeaseChange = {
+  readonly id: number;
+  /** The highest version used so far, as of the second look. */
+  readonly version: number;
+} & (
+  | {
+      /** A new tenure. `taken-over`: of an id whose holder may have let it expire, as far as the looks tell. */
+      readonly kind: 'acquired' | 'taken-over';
+      readonly taskId: string;
+      /** Who held it at the first look. */
+      readonly previousTaskId: string | undefined;
+    }
+  /** `released`: by its holder. `evicted`: taken away by hand. `overdue`: not renewed in time; nobody may take it before the grace period is over. */
+  | { readonly kind: 'released' | 'evicted' | 'overdue'; readonly taskId: string | undefined }
+  /** `retired`: by scaling. `restored`: acquirable again, after that or after it was damaged. */
+  | { readonly kind: 'retired' | 'restored' }
+  | { readonly kind: 'damaged'; readonly problem: string }
+);
+
+type ProblemOf = (node: NodeStatus) => string | undefined;
+
+/** What is known of the two looks. */
+export interface BetweenLooks {
+  /** From the first look to the second, in milliseconds. @default unknown, so that anything may have expired meanwhile */
+  readonly sinceMs?: number;
+  /** What kept, and keeps, a node id from being used. @default nothing did, and nothing does */
+  readonly problemOf?: { readonly before: ProblemOf; readonly after: ProblemOf };
+}
 
 /**
- * What happened to the leases between two looks, in ascending order of the ids. Between two looks that are far apart more may
+ * What happened to the leases between two looks, in the order of the second one. Between two looks that are far apart more may
  * have happened than this tells.
  */
-export function leaseChanges(before: readonly NodeStatus[], after: readonly NodeStatus[]): LeaseChange[] {
-  return after.flatMap((now): LeaseChange[] => {
-    const was = before[now.id];
-    const { id, version } = now;
-    if (isHeld(now) && now.taskId !== undefined && (!isHeld(was) || was?.version !== version)) {
-      return [{ kind: 'acquired', id, version, taskId: now.taskId }];
-    }
-    if (isHeld(was) && (now.state === 'released' || now.state === 'evicted'))
-      return [{ kind: 'released', id, version, taskId: was?.taskId }];
-    if (isOverdue(now) && !isOverdue(was)) return [{ kind: 'overdue', id, version, taskId: now.taskId }];
-    return [];
-  });
+export function leaseChanges(before: readonly NodeStatus[], after: readonly NodeStatus[], between: BetweenLooks = {}): LeaseChange[] {
+  const earlier = new Map(before.map((node) => [node.id, node]));
+  return after.flatMap((now) => leaseChange(earlier.get(now.id), now, between) ?? []);
+}
+
+/**
+ * What happened to one lease between two looks; undefined when nothing did that is worth telling.
+ *
+ * @param was undefined where there was no such id
+ */
+export function leaseChange(was: NodeStatus | undefined, now: NodeStatus, between: BetweenLooks = {}): LeaseChange | undefined {
+  const { id, version } = now;
+  const problem = between.problemOf?.after(now);
+  const wasDamaged = was !== undefined && between.problemOf?.before(was) !== undefined;
+  if (problem !== undefined) return wasDamaged ? undefined : { kind: 'damaged', id, version, problem };
+  if (isHeld(now) && now.taskId !== undefined && (!isHeld(was) || was?.version !== version)) {
+    const kind = mayHaveExpired(was, between.sinceMs) ? 'taken-over' : 'acquired';
+    return { kind, id, version, taskId: now.taskId, previousTaskId: was?.taskId };
+  }
+  if (now.state === 'evicted' && was?.state !== 'evicted' && !wasDamaged) return { kind: 'evicted', id, version, taskId: was?.taskId };
+  if (isHeld(was) && now.state === 'released')
+    return { kind: isBumped(was, now) ? 'evicted' : 'released', id, version, taskId: was?.taskId };
+  if (now.state === 'retired') return was?.state === 'retired' ? undefined : { kind: 'retired', id, version };
+  if (was?.state === 'retired' || wasDamaged) return { kind: 'restored', id, version };
+  return isOverdue(now) && !isOverdue(was) ? { kind: 'overdue', id, version, taskId: now.taskId } : undefined;
 }
 
 function isHeld(node: NodeStatus | undefined): boolean {
@@ -35,4 +69,15 @@ function isHeld(node: NodeStatus | undefined): boolean {
 function isOverdue(node: NodeStatus | undefined): boolean {
   const left = node && isHeld(node) ? expiresInMs(node) : undefined;
   return left !== undefined && left <= 0;
+}
+
+/** Whether its holder may have let it expire by the second look. Otherwise it was given back in between, unseen. */
+function mayHaveExpired(was: NodeStatus | undefined, sinceMs = Number.POSITIVE_INFINITY): boolean {
+  if (was === undefined || !isHeld(was)) return false;
+  return was.age === undefined || was.durationMs === undefined || was.age.max + sinceMs > was.durationMs;
+}
+
+/** Whether the version rose without a tenure: one writes a later timestamp. So an operator evicts who no longer renews. */
+function isBumped(was: NodeStatus | undefined, now: NodeStatus): boolean {
+  return was !== undefined && now.version === was.version + 1 && now.timestamp === was.timestamp;
 }

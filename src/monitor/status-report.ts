@@ -93,7 +93,8 @@ export function clusterReport({ size, durationMs, graceMs, idWidth, bootstrapped
   return { size, durationMs, graceMs, idWidth, bootstrapped };
 }
 
-function nodeReport(node: NodeStatus, problem: string | undefined): NodeReport {
+/** What a report says of one node id. `problem` is what is wrong with it, where something is. */
+export function nodeReport(node: NodeStatus, problem: string | undefined): NodeReport {
   const { id, state, version, taskId, age, timestamp, knownNodes } = node;
   const expiresIn = expiresInMs(node);
   return {

@@ -1,0 +1,153 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { VirtualClock } from '../../test/support/virtual-clock.js';
+import { ClusterModel } from './cluster-model.js';
+import type { WireEvent, WireHello, WireNode, WireStore } from './wire.js';
+
+const OK: WireStore = { state: 'ok', problem: null, latencyMs: 5, clockOffsetMs: null, lookedAt: 1 };
+
+function node(id: number, facts: Partial<WireNode> = {}): WireNode {
+  const held = {
+    state: 'held',
+    version: 1,
+    taskId: `task-${id}`,
+    ageMs: [0, 1],
+    expiresInMs: 3_000,
+    timestamp: 1,
+    knownNodes: {},
+  } as const;
+  return { id, ...held, idWidth: 8, problem: null, ...facts };
+}
+
+function event(id: number, facts: Partial<WireEvent> = {}): WireEvent {
+  return { id, at: id, kind: 'acquired', nodeId: 0, version: 1, taskId: 'a', previousTaskId: null, text: `event ${id}`, ...facts };
+}
+
+function hello(facts: Partial<WireHello> = {}): WireHello {
+  const cluster = { size: 2, durationMs: 3_000, graceMs: 1_000, idWidth: 8, bootstrapped: true };
+  const report = { store: 'file:x', cluster, discovery: null, allocation: null, nodes: [node(0), node(1)] };
+  return { epoch: 'a', instance: null, report, store: OK, tree: null, events: [], ...facts };
+}
+
+let clock: VirtualClock;
+let model: ClusterModel;
+
+beforeEach(() => {
+  clock = new VirtualClock();
+  model = new ClusterModel(clock);
+});
+
+const send = (name: string, data: unknown) => model.apply({ event: name, data: JSON.stringify(data) });
+const begin = (facts?: Partial<WireHello>) => {
+  model.connection(true);
+  send('hello', hello(facts));
+};
+const states = () => model.nodes.map((seen) => model.look(seen).state);
+const lefts = () => model.nodes.map((seen) => model.look(seen).left);
+
+describe('the leases', () => {
+  it('run out by the time that has passed since the page was told, and are full again with a renewal', async () => {
+    begin();
+    await clock.advance(2_000);
+    expect(lefts()).toEqual([1_000, 1_000]);
+    send('nodes', [node(1)]);
+    await clock.advance(1_500);
+    expect([lefts(), states()]).toEqual([
+      [-500, 1_500],
+      ['overdue', 'held'],
+    ]);
+  });
+
+  it('may be taken only when the server says so, however long they are overdue', async () => {
+    begin();
+    await clock.advance(60_000);
+    expect(states()).toEqual(['overdue', 'overdue']);
+    send('nodes', [node(0, { state: 'expired', expiresInMs: -2_000 })]);
+    expect(states()).toEqual(['expired', 'overdue']);
+  });
+
+  it('do not seem to run out while nobody tells of them: they stand as they were when last heard of', async () => {
+    begin();
+    await clock.advance(500);
+    send('nodes', [node(0), node(1)]);
+    await clock.advance(1_000);
+    model.connection(false);
+    await clock.advance(60_000);
+    expect([lefts(), model.staleSince]).toEqual([[3_000, 3_000], 500]);
+    begin();
+    expect([lefts(), model.staleSince]).toEqual([[3_000, 3_000], undefined]);
+  });
+
+  it('do not seem to run out while the store fails, either', async () => {
+    begin();
+    await clock.advance(4_000);
+    send('store', { ...OK, state: 'failing', problem: 'no answer' });
+    await clock.advance(10_000);
+    expect([states(), model.staleSince]).toEqual([['held', 'held'], 0]);
+    send('store', OK);
+    expect(model.staleSince).toBeUndefined();
+  });
+
+  it('beyond the size go when the cluster shrinks', () => {
+    begin();
+    model.takeChanges();
+    const { report } = hello();
+    send('cluster', { ...report, nodes: undefined, cluster: { ...report?.cluster, size: 1 } });
+    expect([model.nodes.map(({ node: { id } }) => id), model.takeChanges().nodes]).toEqual([[0], 'all']);
+  });
+
+  it('of groups in ZooKeeper are free where there is no znode', () => {
+    const allocation = { zookeeper: 'zk:2181', groups: [1], idWidth: 9 };
+    begin({ report: { store: null, cluster: null, discovery: null, allocation, nodes: [node(250)] } });
+    expect([model.nodes.length, model.nodes[0]?.node.id, model.node(249)?.node.state, model.node(250)?.node.state]).toEqual([
+      256,
+      248,
+      'vacant',
+      'held',
+    ]);
+  });
+});
+
+describe('the events', () => {
+  it('go on with their numbers after a reconnect, none twice and none missing', () => {
+    begin({ events: [event(1)] });
+    send('change', event(2));
+    expect(model.takeChanges()).toMatchObject({ reset: true, events: [{ id: 1 }, { id: 2 }] });
+    begin({ events: [event(1), event(2), event(3)] });
+    send('change', event(3));
+    send('change', event(4));
+    expect(model.takeChanges()).toMatchObject({ reset: false, events: [{ id: 3 }, { id: 4 }] });
+    expect(model.events.map(({ id }) => id)).toEqual([1, 2, 3, 4]);
+  });
+
+  it('begin anew with another server process', () => {
+    begin({ events: [event(1), event(2)] });
+    model.takeChanges();
+    begin({ epoch: 'b', events: [event(1, { text: 'another' })] });
+    expect(model.events.map(({ text }) => text)).toEqual(['another']);
+    expect(model.takeChanges().reset).toBe(true);
+  });
+
+  it('that are kept are the last 200', () => {
+    begin();
+    for (let id = 1; id <= 250; id += 1) send('change', event(id));
+    expect([model.events.length, model.events[0]?.id, model.takeChanges().events.length]).toEqual([200, 51, 200]);
+  });
+});
+
+describe('a cluster that could not be read', () => {
+  it('is known of, and filled in later', () => {
+    const failing: WireStore = { state: 'failing', problem: 'no answer', latencyMs: null, clockOffsetMs: null, lookedAt: null };
+    begin({ report: null, store: failing });
+    expect([model.isKnown, model.cluster, model.nodes]).toEqual([true, null, []]);
+    const { nodes, ...cluster } = hello().report ?? { nodes: [] };
+    send('cluster', cluster);
+    send('nodes', nodes);
+    send('store', OK);
+    expect(states()).toEqual(['held', 'held']);
+  });
+});
+
+it('what the page does not know is left out', () => {
+  begin();
+  expect(() => send('later-invention', { a: 1 })).not.toThrow();
+});

@@ -1,0 +1,220 @@
+import type { StreamEvent } from './event-stream.js';
+import { leftMs, type NodeState, stateOf } from './node-state.js';
+import type { PageClock } from './page-clock.js';
+import type { WireCluster, WireEvent, WireHello, WireInstance, WireNode, WireStore, WireTree } from './wire.js';
+
+/** A node id, and when the page was told of it, on its monotonic clock. */
+export interface SeenNode {
+  readonly node: WireNode;
+  readonly receivedAt: number;
+}
+
+/** What is different since somebody last asked. */
+export interface Changes {
+  /** Ids of nodes; `all` when the list of them is another one. */
+  readonly nodes: ReadonlySet<number> | 'all';
+  /** New events, oldest first; everything that there is after a new beginning. */
+  readonly events: readonly WireEvent[];
+  /** Whether they began anew: nothing of them has only just happened. */
+  readonly reset: boolean;
+  readonly parts: ReadonlySet<'cluster' | 'store' | 'tree' | 'instance'>;
+}
+
+/** Events that are kept. */
+const EVENTS = 200;
+/** Latencies of the store that are kept. */
+const LATENCIES = 60;
+/** The ids in a group of 256 that are never leased. */
+const RESERVED = 8;
+
+const NOTHING_KNOWN: WireStore = { state: 'unknown', problem: null, latencyMs: null, clockOffsetMs: null, lookedAt: null };
+
+/** What the page knows of the cluster, from the events of the stream. */
+export class ClusterModel {
+  cluster: WireCluster | null = null;
+  store: WireStore = NOTHING_KNOWN;
+  tree: WireTree | null = null;
+  instance: WireInstance | null = null;
+  instanceReceivedAt = 0;
+  /** In ascending order of the ids. */
+  nodes: readonly SeenNode[] = [];
+  /** The last 200, oldest first. */
+  events: readonly WireEvent[] = [];
+  /** How long the last looks at the store took, in milliseconds, oldest first. */
+  latencies: readonly number[] = [];
+  /** Since when what there is has not been renewed, on the page's monotonic clock; undefined while it is fresh. */
+  staleSince: number | undefined;
+  /** When something was last heard, on the same clock. */
+  heardAt: number | undefined;
+  #epoch = '';
+  readonly #byId = new Map<number, SeenNode>();
+  #connected = false;
+  /** When the store was last told to be fine. */
+  #freshAt: number | undefined;
+  #changed = new Set<number>();
+  #all = true;
+  #reset = true;
+  #news: WireEvent[] = [];
+  #parts = new Set<'cluster' | 'store' | 'tree' | 'instance'>(['cluster', 'store', 'tree', 'instance']);
+
+  constructor(private readonly clock: PageClock) {}
+
+  /** True after the first `hello`. */
+  get isKnown(): boolean {
+    return this.#epoch !== '';
+  }
+
+  /** The grace period of the cluster, in milliseconds. */
+  get graceMs(): number {
+    return this.cluster?.cluster?.graceMs ?? 0;
+  }
+
+  node(id: number): SeenNode | undefined {
+    return this.#byId.get(id);
+  }
+
+  /** How much longer the lease of a node id is valid, and how it is to be shown; as of when it was last fresh. */
+  look({ node, receivedAt }: SeenNode): { readonly left: number | undefined; readonly state: NodeState } {
+    const left = leftMs(node, receivedAt, this.staleSince ?? this.clock.monotonic());
+    return { left, state: stateOf(node, left) };
+  }
+
+  /** How long ago a moment of the page's clock was, in milliseconds; as of when what there is was last fresh. */
+  since(at: number): number {
+    return Math.max(0, (this.staleSince ?? this.clock.monotonic()) - at);
+  }
+
+  /** Called when the connection comes and goes: without one nothing may seem to run out, nor to be fresh. */
+  connection(isLive: boolean): void {
+    this.#connected = isLive;
+    this.#judgeFreshness();
+  }
+
+  /**
+   * Takes in an event of the stream. One that the page does not know is left out: the server may be newer than the page.
+   *
+   * @throws {SyntaxError} when its data is no JSON
+   */
+  apply({ event, data }: StreamEvent): void {
+    const json: unknown = JSON.parse(data);
+    this.heardAt = this.clock.monotonic();
+    switch (event) {
+      case 'hello':
+        this.#connected = true;
+        this.#begin(json as WireHello);
+        break;
+      case 'nodes':
+        this.#takeNodes(json as readonly WireNode[]);
+        break;
+      case 'cluster':
+        this.#takeCluster(json as WireCluster);
+        break;
+      case 'store':
+        this.#takeStore(json as WireStore);
+        break;
+      case 'tree':
+        this.tree = json as WireTree | null;
+        this.#parts.add('tree');
+        break;
+      case 'change':
+        this.#takeEvent(json as WireEvent);
+        break;
+      case 'instance':
+        this.instance = json as WireInstance;
+        this.instanceReceivedAt = this.clock.monotonic();
+        this.#parts.add('instance');
+    }
+  }
+
+  /** What is different since this was last called. */
+  takeChanges(): Changes {
+    const nodes = this.#all ? 'all' : this.#changed;
+    const changes: Changes = { nodes, events: this.#news, reset: this.#reset, parts: this.#parts };
+    this.#changed = new Set();
+    this.#all = false;
+    this.#reset = false;
+    this.#news = [];
+    this.#parts = new Set();
+    return changes;
+  }
+
+  #begin({ epoch, instance, report, store, tree, events }: WireHello): void {
+    // One that had read nothing yet tells what happened before, not what happens.
+    const isSame = epoch === this.#epoch && this.cluster !== null;
+    this.#epoch = epoch;
+    const { nodes = [], ...cluster } = report ?? {};
+    this.cluster = report === null ? null : (cluster as WireCluster);
+    this.tree = tree;
+    this.instance = instance;
+    this.instanceReceivedAt = this.clock.monotonic();
+    this.#byId.clear();
+    this.#takeNodes(nodes);
+    this.#rebuild();
+    this.#parts = new Set(['cluster', 'store', 'tree', 'instance']);
+    this.#takeStore(store);
+    const last = this.events.at(-1)?.id ?? 0;
+    if (isSame) for (const event of events.filter(({ id }) => id > last)) this.#takeEvent(event);
+    else {
+      this.events = events.slice(-EVENTS);
+      this.#news = [...this.events];
+      this.#reset = true;
+    }
+  }
+
+  #takeNodes(nodes: readonly WireNode[]): void {
+    const receivedAt = this.clock.monotonic();
+    for (const node of nodes) {
+      if (!this.#byId.has(node.id)) this.#all = true;
+      this.#byId.set(node.id, { node, receivedAt });
+      this.#changed.add(node.id);
+    }
+    if (this.#all) this.#rebuild();
+    else this.nodes = this.nodes.map((seen) => (this.#changed.has(seen.node.id) ? (this.#byId.get(seen.node.id) ?? seen) : seen));
+  }
+
+  #takeCluster(cluster: WireCluster): void {
+    this.cluster = cluster;
+    this.#parts.add('cluster');
+    this.#rebuild();
+  }
+
+  /** Those beyond the size are there no more; with ids from ZooKeeper alone, those of a group that have no znode are free. */
+  #rebuild(): void {
+    const size = this.cluster?.cluster?.size;
+    if (size !== undefined) for (const id of this.#byId.keys()) if (id >= size) this.#byId.delete(id);
+    for (const group of this.cluster?.allocation?.groups ?? []) {
+      for (let id = Math.max(0, group * 256 - RESERVED); id < group * 256 + 256 - RESERVED; id += 1) {
+        if (!this.#byId.has(id)) this.#byId.set(id, { node: vacancy(id), receivedAt: this.clock.monotonic() });
+      }
+    }
+    this.nodes = [...this.#byId.values()].sort((a, b) => a.node.id - b.node.id);
+    this.#all = true;
+  }
+
+  #takeStore(store: WireStore): void {
+    this.store = store;
+    if (store.state === 'ok' && store.latencyMs !== null) this.latencies = [...this.latencies, store.latencyMs].slice(-LATENCIES);
+    this.#parts.add('store');
+    this.#judgeFreshness();
+  }
+
+  #takeEvent(event: WireEvent): void {
+    if (event.id <= (this.events.at(-1)?.id ?? 0)) return;
+    this.events = [...this.events, event].slice(-EVENTS);
+    this.#news.push(event);
+    if (this.#news.length > EVENTS) this.#news.shift();
+  }
+
+  #judgeFreshness(): void {
+    const isFresh = this.#connected && this.store.state !== 'failing';
+    const now = this.clock.monotonic();
+    if (isFresh) this.#freshAt = now;
+    // Nobody is told at once that nothing comes any more: what there is, is as old as the last thing that was heard while all was well.
+    this.staleSince = isFresh ? undefined : (this.staleSince ?? (this.#connected ? this.#freshAt : this.heardAt) ?? now);
+  }
+}
+
+function vacancy(id: number): WireNode {
+  const untold = { taskId: null, ageMs: null, expiresInMs: null, timestamp: null, idWidth: null, problem: null };
+  return { ...untold, id, state: 'vacant', version: 0, knownNodes: {} };
+}

@@ -1,0 +1,29 @@
+import { describe, expect, it } from 'vitest';
+import { EventStreamParser } from './event-stream.js';
+
+const STREAM =
+  'retry: 1000\n\nevent: hello\ndata: {"a":1}\n\n: heartbeat\n\nid: 7\r\nevent:change\r\ndata:one\r\ndata: two\r\n\r\ndata\rdata: x\r\rdata: unfinished\n';
+const EVENTS = [
+  { event: 'hello', data: '{"a":1}' },
+  { event: 'change', data: 'one\ntwo' },
+  { event: 'message', data: '\nx' },
+];
+
+describe('a stream of server-sent events', () => {
+  it('is read the same however it is cut into pieces', () => {
+    for (let size = 1; size <= STREAM.length; size += 1) {
+      const parser = new EventStreamParser();
+      const events = [];
+      for (let at = 0; at < STREAM.length; at += size) events.push(...parser.push(STREAM.slice(at, at + size)));
+      expect(events, `pieces of ${size}`).toEqual(EVENTS);
+    }
+  });
+
+  it('that never ends an event is given up before it fills the memory', () => {
+    const parser = new EventStreamParser();
+    const piece = 'x'.repeat(1_000_000);
+    expect(() => {
+      for (let index = 0; index < 100; index += 1) parser.push(piece);
+    }).toThrow(RangeError);
+  });
+});

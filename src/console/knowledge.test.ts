@@ -1,0 +1,33 @@
+import { expect, it } from 'vitest';
+import { knowledgeOf, tally } from './knowledge.js';
+import type { WireNode } from './wire.js';
+
+function held(id: number, version: number, knownNodes: Record<number, number>): WireNode {
+  const facts = { ageMs: null, expiresInMs: 1_000, timestamp: null, idWidth: 8, problem: null };
+  return { id, state: 'held', version, taskId: `task-${id}`, knownNodes, ...facts };
+}
+
+const nodes = [
+  held(0, 1, { 1: 2, 2: 1 }),
+  held(1, 2, { 0: 1 }),
+  held(2, 1, { 1: 1 }),
+  { ...held(3, 1, { 1: 2 }), state: 'released', taskId: null } as const,
+];
+
+it('tells of each holder whether it knows the version of a node id, an older one, or none', () => {
+  const { others } = knowledgeOf(nodes[1] as WireNode, nodes);
+  expect([...others]).toEqual([
+    [0, { known: 'current', version: 2 }],
+    [2, { known: 'behind', version: 1 }],
+  ]);
+  expect(tally(others)).toEqual({ current: 1, behind: 1, unknown: 0 });
+});
+
+it('tells what the holder itself knows of the others that are held', () => {
+  expect(tally(knowledgeOf(nodes[1] as WireNode, nodes).own)).toEqual({ current: 1, behind: 0, unknown: 1 });
+  expect(knowledgeOf(nodes[3] as WireNode, nodes).own.size).toBe(0);
+});
+
+it('nobody lags behind who knows of a tenure before the page does', () => {
+  expect(knowledgeOf(held(1, 1, {}), nodes).others.get(0)?.known).toBe('current');
+});

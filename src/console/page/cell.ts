@@ -1,0 +1,103 @@
+import type { Knowledge } from '../knowledge.js';
+import { describeNode, type NodeState, STATE_TITLES } from '../node-state.js';
+import { formatSpan } from '../span.js';
+import type { WireNode } from '../wire.js';
+import { make, mark, setData, setText } from './dom.js';
+
+/** How much room a cell has: with everything in it, with the most important, or a number and a bar. */
+export type Density = 'cards' | 'tiles' | 'dots';
+
+/** Into how many steps a bar is divided: no finer than anybody can see, so that few cells are drawn anew at once. */
+const STEPS: Readonly<Record<Density, number>> = { cards: 300, tiles: 90, dots: 32 };
+/** A lease is renewed every third of its duration: with less than this left, two renewals have been missed. */
+const LATE = 0.3;
+
+/** What a cell shows at one moment. */
+export interface CellLook {
+  readonly node: WireNode;
+  readonly state: NodeState;
+  readonly left: number | undefined;
+  readonly durationMs: number;
+  readonly graceMs: number;
+}
+
+/** One node id in the grid. */
+export class Cell {
+  readonly element: HTMLElement;
+  state: NodeState = 'free';
+  #step = -1;
+  readonly #bar = make('i');
+  readonly #mark = mark('free');
+  readonly #state = make('span', { class: 'cell-state' });
+  readonly #holder = make('span', { class: 'cell-holder' });
+  readonly #version = make('span', { class: 'cell-version' });
+  readonly #left = make('span', { class: 'cell-left' });
+  readonly #note = make('span', { class: 'cell-note' });
+
+  constructor(
+    readonly id: number,
+    private readonly density: Density,
+  ) {
+    const attributes = { role: 'option', tabindex: '-1', 'aria-selected': 'false', 'data-id': String(id) };
+    this.element = make('div', { class: 'cell', attributes }, make('span', { class: 'cell-id', text: String(id) }), this.#mark);
+    if (density === 'cards') this.element.append(this.#state, this.#holder, this.#version, this.#left);
+    if (density === 'tiles') this.element.append(this.#version, this.#holder);
+    this.element.append(make('span', { class: 'bar' }, this.#bar));
+    if (density === 'cards') this.element.append(this.#note);
+  }
+
+  /** Shows everything that only changes when the lease does. */
+  show(look: CellLook): void {
+    const { node, state } = look;
+    this.state = state;
+    setData(this.element, 'state', state);
+    setData(this.#mark, 'mark', state);
+    this.element.setAttribute('aria-label', describeNode(node, state));
+    if (this.density !== 'cards') this.element.title = describeNode(node, state);
+    if (this.density !== 'dots') {
+      setText(this.#version, node.version > 0 ? `v${node.version}` : '');
+      setText(this.#holder, node.taskId ?? (this.density === 'tiles' ? STATE_TITLES[state] : nobody(node)));
+    }
+    if (this.density === 'cards') setText(this.#state, STATE_TITLES[state]);
+    this.tick(look);
+  }
+
+  /** Shows what changes by itself: called some times a second, and cheap where nothing is to be seen. */
+  tick({ state, left, durationMs, graceMs }: CellLook): void {
+    const isOver = left !== undefined && left <= 0;
+    // Past the deadline the bar shows what is left of the grace period.
+    const span = isOver ? graceMs : durationMs;
+    const share = left === undefined || span <= 0 ? 0 : Math.min(1, Math.max(0, (isOver ? graceMs + left : left) / span));
+    const steps = STEPS[this.density];
+    const step = Math.ceil(share * steps);
+    if (step !== this.#step) {
+      this.#step = step;
+      this.#bar.style.transform = `scaleX(${step / steps})`;
+      setData(this.element, 'late', state === 'held' && share < LATE && left !== undefined ? '' : undefined);
+    }
+    if (this.density === 'cards') setText(this.#left, leftText(state, left, graceMs));
+  }
+
+  /** What there is to say of how it came to be as it is. */
+  note(text: string): void {
+    if (this.density === 'cards') setText(this.#note, text);
+  }
+
+  /** How far its holder knows the version of the node id that is selected. */
+  showKnown(known: ReturnType<Knowledge['others']['get']>): void {
+    setData(this.element, 'known', known?.known);
+  }
+}
+
+/** How much longer a lease is valid, in words. */
+export function leftText(state: NodeState, left: number | undefined, graceMs: number): string {
+  if (left === undefined) return '';
+  if (left > 0) return `${formatSpan(left)} left`;
+  const untilFree = graceMs + left;
+  if (state === 'overdue' && untilFree > 0) return `free in ${formatSpan(untilFree)}`;
+  return `${formatSpan(-left)} over`;
+}
+
+function nobody({ version }: WireNode): string {
+  return version > 0 ? 'nobody' : 'never held';
+}

@@ -1,0 +1,16 @@
+import type { PageClock } from '../page-clock.js';
+
+/** From one drawing to the next at least, in milliseconds. */
+const PAUSE_MS = 100;
+
+/**
+ * Calls `draw` up to ten times a second, and not at all while nobody can see the page: browsers draw no frames of hidden ones. Whatever came in
+ * between is drawn at once with the next frame.
+ */
+export async function beat(clock: PageClock, draw: () => void): Promise<never> {
+  for (;;) {
+    await new Promise((resolve) => requestAnimationFrame(resolve));
+    draw();
+    await clock.sleep(PAUSE_MS);
+  }
+}

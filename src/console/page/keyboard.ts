@@ -1,0 +1,40 @@
+import { find } from './dom.js';
+
+export interface KeyTargets {
+  readonly filter: HTMLInputElement;
+  /** Gives the focus to the grid. */
+  readonly grid: () => void;
+  /** Closes what is open, else takes the filter away. */
+  readonly clear: () => void;
+}
+
+/** The keys that work everywhere on the page. Those of the grid are its own. */
+export class Keyboard {
+  readonly #help = find('help', HTMLDialogElement);
+
+  constructor(private readonly targets: KeyTargets) {
+    document.addEventListener('keydown', (event) => this.#key(event));
+    find('help-open', HTMLButtonElement).addEventListener('click', () => this.#help.showModal());
+    find('help-close', HTMLButtonElement).addEventListener('click', () => this.#help.close());
+  }
+
+  #key(event: KeyboardEvent): void {
+    if (event.altKey || event.ctrlKey || event.metaKey || document.querySelector('dialog[open]')) return;
+    const { target, key } = event;
+    const { filter, grid, clear } = this.targets;
+    const isTyping = target instanceof HTMLInputElement || target instanceof HTMLSelectElement;
+    if (key === 'Escape') clear();
+    else if (target === filter && (key === 'Enter' || key === 'ArrowDown')) {
+      // From the filter straight to what it has found.
+      event.preventDefault();
+      grid();
+    } else if (!isTyping && key === '?') {
+      event.preventDefault();
+      this.#help.showModal();
+    } else if (!isTyping && key === '/') {
+      event.preventDefault();
+      filter.focus();
+      filter.select();
+    }
+  }
+}

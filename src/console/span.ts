@@ -1,0 +1,34 @@
+/** A span of time in milliseconds, at least 0, for people: `3.2 s`, `48 s`, `4 min`, `2 h 10 min`, `3 d 4 h`. Cut, not rounded. */
+export function formatSpan(ms: number): string {
+  const tenths = Math.floor(Math.max(0, ms) / 100);
+  if (tenths < 100) return `${Math.floor(tenths / 10)}.${tenths % 10} s`;
+  const seconds = Math.floor(tenths / 10);
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return seconds % 60 === 0 ? `${minutes} min` : `${minutes} min ${seconds % 60} s`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 24 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+/** A setting in milliseconds, exactly: `15 s`, `1.5 s`, `500 ms`. */
+export function formatSetting(ms: number): string {
+  return ms >= 1_000 ? `${ms / 1_000} s` : `${ms} ms`;
+}
+
+/** The clock offset between this host and a store, at least and at most, as a clause about the store's clock. */
+export function formatOffset([min, max]: readonly [min: number, max: number]): string {
+  if (min <= 0 && max >= 0) {
+    const most = Math.max(-min, max);
+    return most < 1 ? 'the same as this host’s' : `within ${formatShort(most)} of this host’s`;
+  }
+  const [from, to] = min > 0 ? [min, max] : [-max, -min];
+  const side = min > 0 ? 'ahead of' : 'behind';
+  const range = formatShort(from) === formatShort(to) ? formatShort(to) : `${formatShort(from)} to ${formatShort(to)}`;
+  return `${range} ${side} this host’s`;
+}
+
+/** A short span in milliseconds: `0.4 ms`, `12 ms`, `1.2 s`. */
+export function formatShort(ms: number): string {
+  if (ms < 10) return `${Math.round(ms * 10) / 10} ms`;
+  return ms < 1_000 ? `${Math.round(ms)} ms` : `${Math.round(ms / 100) / 10} s`;
+}

@@ -1,0 +1,109 @@
+/**
+ * What the page reads of what `/api/events` sends: the parts that it shows of `ClusterSnapshot`, `ClusterUpdate` and the health of the instance.
+ * It has them by itself because it is compiled for browsers; `wire.test.ts` does not compile when the two differ.
+ */
+
+/** One node id. See `NodeReport`. */
+export interface WireNode {
+  readonly id: number;
+  readonly state: 'vacant' | 'held' | 'expired' | 'released' | 'evicted' | 'retired' | 'absent' | 'unreadable';
+  readonly version: number;
+  readonly taskId: string | null;
+  readonly ageMs: readonly [min: number, max: number | null] | null;
+  readonly expiresInMs: number | null;
+  readonly timestamp: number | null;
+  readonly knownNodes: Readonly<Record<number, number>>;
+  readonly idWidth: number | null;
+  readonly problem: string | null;
+}
+
+/** Everything of a report but the nodes. See `StatusReport`. */
+export interface WireCluster {
+  readonly store: string | null;
+  readonly cluster: {
+    readonly size: number;
+    readonly durationMs: number;
+    readonly graceMs: number;
+    readonly idWidth: number;
+    readonly bootstrapped: boolean;
+  } | null;
+  readonly discovery: {
+    readonly state: 'ok' | 'degraded';
+    readonly problem: string | null;
+    readonly nodes: readonly { readonly id: number; readonly state: string; readonly version: number | null }[];
+  } | null;
+  readonly allocation: { readonly zookeeper: string; readonly groups: readonly number[]; readonly idWidth: number } | null;
+}
+
+/** See `StoreHealth`. */
+export interface WireStore {
+  readonly state: 'ok' | 'failing' | 'unknown';
+  readonly problem: string | null;
+  readonly latencyMs: number | null;
+  readonly clockOffsetMs: readonly [min: number, max: number] | null;
+  readonly lookedAt: number | null;
+}
+
+/** See `EntryReport`. */
+export interface WireEntry {
+  readonly path: string;
+  readonly nodeId: number | null;
+  readonly version: number | null;
+  readonly taskId: string | null;
+  readonly address: string | null;
+  readonly port: number | null;
+  readonly problem: string | null;
+}
+
+/** The discovery tree. See `DiscoveryReport`. */
+export interface WireTree {
+  readonly zookeeper: string;
+  readonly path: string;
+  readonly exists: boolean;
+  readonly nodes: readonly (WireEntry & { readonly clusterNodeId: number })[];
+  readonly services: readonly { readonly service: string; readonly nodes: readonly WireEntry[] }[];
+  readonly endpoints: readonly {
+    readonly endpoint: string;
+    readonly keys: readonly { readonly key: string; readonly refs: readonly (WireEntry & { readonly ref: string })[] }[];
+  }[];
+  readonly foreign: readonly string[];
+}
+
+/** Something that happened. See `ClusterEvent`. */
+export interface WireEvent {
+  readonly id: number;
+  readonly at: number;
+  /** One that the page does not know is shown all the same. */
+  readonly kind: string;
+  readonly nodeId: number | null;
+  readonly version: number | null;
+  readonly taskId: string | null;
+  readonly previousTaskId: string | null;
+  readonly text: string;
+}
+
+/** The node id of the process that serves the page, as `/readyz` tells it. */
+export interface WireInstance {
+  readonly state: string;
+  readonly live: boolean;
+  readonly ready: boolean;
+  readonly reason: string | null;
+  readonly nodeId: number | null;
+  readonly version: number | null;
+  readonly taskId: string | null;
+  /** Null for a fixed node id, which needs no renewal, and where the lease is not valid. */
+  readonly validForMs: number | null;
+  readonly idWidth: number | null;
+  readonly discovery: { readonly state: 'ok' | 'degraded'; readonly problem: string | null; readonly ready: boolean } | null;
+}
+
+/** What comes first on every connection. */
+export interface WireHello {
+  readonly epoch: string;
+  readonly instance: WireInstance | null;
+  /** Null while the cluster has never been read. */
+  readonly report: (WireCluster & { readonly nodes: readonly WireNode[] }) | null;
+  readonly store: WireStore;
+  readonly tree: WireTree | null;
+  readonly events: readonly WireEvent[];
+}

@@ -1,0 +1,303 @@
+import { describe, expect, it } from 'vitest';
+import { settled, VirtualClock } from '../../test/support/virtual-clock.js';
+import type { ClusterEvent, ClusterSnapshot, ClusterUpdate, ClusterView } from '../monitor/cluster-view.js';
+import type { MonitorEvent } from '../monitor/node-monitor.js';
+import { StoreError } from '../store/lease-store.js';
+import { clusterApi } from './cluster-api.js';
+
+const EMPTY: ClusterSnapshot = {
+  report: { store: 'memory:', cluster: null, nodes: [], discovery: null, allocation: null },
+  store: { state: 'ok', problem: null, latencyMs: 1, clockOffsetMs: null, lookedAt: 5 },
+  tree: null,
+  events: [],
+};
+
+const happened: ClusterEvent = {
+  ...{ id: 7, at: 1, kind: 'acquired', nodeId: 0, version: 1, taskId: 'a', previousTaskId: null },
+  text: 'a acquired node id 0 at version 1',
+};
+
+/** A cluster that does what a test wants it to. */
+class ScriptedView implements ClusterView {
+  readonly epoch = 'e1';
+  answer: (signal?: AbortSignal) => Promise<ClusterSnapshot> = async () => EMPTY;
+  readonly listeners = new Set<(update: ClusterUpdate) => void>();
+  snapshots = 0;
+
+  snapshot(signal?: AbortSignal): Promise<ClusterSnapshot> {
+    this.snapshots += 1;
+    return this.answer(signal);
+  }
+
+  follow(listener: (update: ClusterUpdate) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  tell(update: ClusterUpdate): void {
+    for (const listener of this.listeners) listener(update);
+  }
+
+  async close(): Promise<void> {}
+}
+
+function scene({ withInstance = false } = {}) {
+  const clock = new VirtualClock();
+  const view = new ScriptedView();
+  const monitors = new Set<(event: MonitorEvent) => void>();
+  const health = { status: 'ok', state: 'held', validForMs: 15_000 };
+  const monitor = {
+    onEvent: (listener: (event: MonitorEvent) => void) => {
+      monitors.add(listener);
+      return () => monitors.delete(listener);
+    },
+  };
+  let opened = 0;
+  let failure: Error | undefined;
+  const cluster = async () => {
+    opened += 1;
+    if (failure) throw failure;
+    return view;
+  };
+  const api = clusterApi({ clock, cluster, ...(withInstance && { instance: { monitor, json: () => ({ ...health }) } }) });
+  return {
+    clock,
+    view,
+    api,
+    health,
+    monitors,
+    opened: () => opened,
+    fail: (error: Error | undefined) => {
+      failure = error;
+    },
+    tellMonitor: () => {
+      for (const listener of monitors) listener({ type: 'phase', phase: 'held' });
+    },
+    get: (path: 'leases' | 'events') => api[path](new Request(`http://localhost/api/${path}`)),
+  };
+}
+
+/** What a client reads, event by event. */
+class Client {
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
+  readonly #decoder = new TextDecoder();
+  text = '';
+  ended = false;
+
+  constructor(response: Response) {
+    if (response.body === null) throw new Error('no body');
+    this.#reader = response.body.getReader();
+  }
+
+  /** Reads on and on, until the stream ends. */
+  async read(): Promise<void> {
+    for (;;) {
+      const { done, value } = await this.#reader.read();
+      if (done) break;
+      this.text += this.#decoder.decode(value, { stream: true });
+    }
+    this.ended = true;
+  }
+
+  /** The events since this was last called: the names, and the data. */
+  take(): [event: string, data: unknown][] {
+    const events = [...this.text.matchAll(/^event: (.*)\ndata: (.*)\n\n/gm)].map(([, event = '', data = '']): [string, unknown] => [
+      event,
+      JSON.parse(data),
+    ]);
+    this.text = '';
+    return events;
+  }
+
+  cancel(): Promise<void> {
+    return this.#reader.cancel();
+  }
+}
+
+const store = (latencyMs: number): ClusterUpdate => ({ type: 'store', store: { ...EMPTY.store, latencyMs } });
+
+describe('/api/leases', () => {
+  it('is the report, as status --json shows it', async () => {
+    const { get } = scene();
+    const response = await get('leases');
+    expect(response.headers.get('content-type')).toBe('application/json');
+    expect(response.headers.get('cache-control')).toBe('no-store');
+    expect(await response.json()).toEqual(EMPTY.report);
+    expect(response.headers.has('age')).toBe(false);
+  });
+
+  it('tells how old it is while the cluster cannot be looked at', async () => {
+    const { clock, view, get } = scene();
+    view.answer = async () => ({ ...EMPTY, store: { ...EMPTY.store, state: 'failing', lookedAt: clock.now() - 4_100 } });
+    expect((await get('leases')).headers.get('age')).toBe('5');
+  });
+
+  it('asks for the cluster once, and again after that failed', async () => {
+    const { get, opened, fail } = scene();
+    fail(new Error('not now'));
+    await expect(get('leases')).rejects.toThrow('not now');
+    fail(undefined);
+    await Promise.all([get('leases'), get('leases'), get('events')]);
+    expect(opened()).toBe(2);
+  });
+});
+
+describe('/api/events', () => {
+  it('begins with everything, and goes on with what is different', async () => {
+    const { view, get } = scene();
+    const response = await get('events');
+    expect(response.headers.get('content-type')).toBe('text/event-stream');
+    const client = new Client(response);
+    void client.read();
+    await settled();
+    expect(client.text).toMatch(/^retry: 1000\n/);
+    expect(client.take()).toEqual([['hello', { epoch: 'e1', instance: null, ...EMPTY }]]);
+    view.tell({ type: 'nodes', nodes: [] });
+    view.tell({ type: 'tree', tree: null });
+    view.tell({ type: 'change', event: happened });
+    await settled();
+    expect(client.text).toContain(`id: 7\nevent: change\n`);
+    expect(client.take()).toEqual([
+      ['nodes', []],
+      ['tree', null],
+      ['change', happened],
+    ]);
+  });
+
+  it('loses nothing that happens while the first message is made, and tells it afterwards', async () => {
+    const { view, get, clock } = scene();
+    view.answer = async () => {
+      await clock.sleep(500);
+      return EMPTY;
+    };
+    const client = new Client(await get('events'));
+    void client.read();
+    await settled();
+    view.tell(store(8));
+    await settled();
+    expect(client.take()).toEqual([]);
+    await clock.advance(500);
+    expect(client.take().map(([event]) => event)).toEqual(['hello', 'store']);
+  });
+
+  it('says that nothing is known yet, and everything once it is', async () => {
+    const { view, get, clock } = scene();
+    view.answer = async () => {
+      await clock.sleep(5_000);
+      return EMPTY;
+    };
+    const client = new Client(await get('events'));
+    void client.read();
+    await clock.advance(1_000);
+    expect(client.take()).toMatchObject([['hello', { epoch: 'e1', report: null, store: { state: 'unknown' }, tree: null, events: [] }]]);
+    await clock.advance(4_000);
+    expect(client.take()).toMatchObject([['hello', EMPTY]]);
+  });
+
+  it('says why nothing can be known', async () => {
+    const { view, get } = scene();
+    view.answer = async () => {
+      throw new StoreError('no connection', { fault: 'unreachable', outcome: 'not-applied' });
+    };
+    const client = new Client(await get('events'));
+    void client.read();
+    await settled();
+    expect(client.take()).toMatchObject([['hello', { report: null, store: { state: 'failing', problem: 'no connection' } }]]);
+    view.tell(store(3));
+    await settled();
+    expect(client.take()).toMatchObject([['store', { latencyMs: 3 }]]);
+  });
+
+  it('shows every ten seconds that the connection is alive', async () => {
+    const { get, clock } = scene();
+    const client = new Client(await get('events'));
+    void client.read();
+    await clock.advance(35_000);
+    expect(client.text.match(/^:$/gm)).toHaveLength(3);
+  });
+
+  it('tells of the process’ own node id: when something happens, and when its time has passed', async () => {
+    const { get, clock, health, tellMonitor } = scene({ withInstance: true });
+    const client = new Client(await get('events'));
+    void client.read();
+    await settled();
+    expect(client.take()).toMatchObject([['hello', { instance: health }]]);
+    health.validForMs = 14_000;
+    await clock.advance(5_000);
+    expect(client.take()).toEqual([]);
+    tellMonitor();
+    await settled();
+    expect(client.take()).toEqual([['instance', health]]);
+    health.state = 'lost';
+    await clock.advance(1_000);
+    expect(client.take()).toEqual([['instance', health]]);
+    await clock.advance(5_000);
+    expect(client.take()).toEqual([]);
+  });
+
+  it('follows the cluster once for all, and no longer than somebody listens', async () => {
+    const { view, get, clock, monitors } = scene({ withInstance: true });
+    const clients = await Promise.all(Array.from({ length: 5 }, async () => new Client(await get('events'))));
+    for (const client of clients) void client.read();
+    await settled();
+    expect([view.listeners.size, monitors.size]).toEqual([1, 1]);
+    for (const client of clients.slice(1)) await client.cancel();
+    expect(view.listeners.size).toBe(1);
+    await clients[0]?.cancel();
+    expect([view.listeners.size, monitors.size, clock.sleepers]).toEqual([0, 0, 0]);
+    const again = new Client(await get('events'));
+    void again.read();
+    await settled();
+    expect(view.listeners.size).toBe(1);
+  });
+
+  it('does not wait for a snapshot that nobody wants any more', async () => {
+    const { view, get, clock } = scene();
+    let given: AbortSignal | undefined;
+    view.answer = async (signal) => {
+      given = signal;
+      await clock.sleep(60_000, signal);
+      return EMPTY;
+    };
+    const client = new Client(await get('events'));
+    void client.read();
+    await settled();
+    await client.cancel();
+    await settled();
+    expect(given?.aborted).toBe(true);
+    expect(clock.sleepers).toBe(0);
+  });
+
+  it('lets go of a client that does not take what it is sent; the others do not notice', async () => {
+    const { view, get } = scene();
+    const [slow, quick] = [new Client(await get('events')), new Client(await get('events'))];
+    void quick.read();
+    await settled();
+    // A megabyte each.
+    const large: ClusterUpdate = { type: 'change', event: { ...happened, text: 'x'.repeat(1024 * 1024) } };
+    for (let count = 0; count < 12; count += 1) {
+      view.tell(large);
+      await settled();
+    }
+    expect(quick.take().filter(([event]) => event === 'change')).toHaveLength(12);
+    await slow.read();
+    expect(slow.ended).toBe(true);
+    expect(slow.text.length).toBeLessThan(1024 * 1024);
+    expect(view.listeners.size).toBe(1);
+    await quick.cancel();
+    expect(view.listeners.size).toBe(0);
+  });
+
+  it('does not take a large beginning for a client that is slow', async () => {
+    const { view, get } = scene();
+    const text = 'x'.repeat(9 * 1024 * 1024);
+    view.answer = async () => ({ ...EMPTY, events: [{ ...happened, text }] });
+    const client = new Client(await get('events'));
+    await settled();
+    for (let count = 0; count < 20; count += 1) view.tell(store(count));
+    void client.read();
+    await settled();
+    expect(client.take()).toHaveLength(21);
+    expect(client.ended).toBe(false);
+  });
+});

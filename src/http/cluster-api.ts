@@ -1,0 +1,71 @@
+import type { Clock } from '../clock.js';
+import type { ClusterView } from '../monitor/cluster-view.js';
+import type { NodeMonitor } from '../monitor/node-monitor.js';
+import { ClusterBroadcast } from './cluster-broadcast.js';
+import { SnapshotText } from './cluster-messages.js';
+import { PLAIN } from './problem.js';
+
+/** The process' own node id, for whoever follows the cluster that it is part of. */
+export interface ClusterApiInstance {
+  readonly monitor: Pick<NodeMonitor, 'onEvent'>;
+  /** What `/readyz` answers with, at the time of the asking; all of it can be told as JSON. */
+  json(): Readonly<Record<string, unknown>>;
+}
+
+/** What {@link clusterApi} tells of. */
+export interface ClusterApiOptions {
+  readonly clock: Clock;
+  /** Asked for once, when somebody first wants it; again after it failed. It is closed by whoever made it. */
+  readonly cluster: () => Promise<ClusterView>;
+  /** @default a console alone, without a node id of its own */
+  readonly instance?: ClusterApiInstance | undefined;
+}
+
+/** Answers GET requests; what they are refused for is thrown. */
+export interface ClusterApi {
+  /**
+   * `/api/leases`: the leases, as `nodelease status --json` shows them. While they cannot be looked at, as they were, with an `age` header that
+   * says how many seconds ago that was.
+   *
+   * @throws {StoreError} or {ZooKeeperError} while they never could be looked at
+   */
+  leases(request: Request): Promise<Response>;
+
+  /**
+   * `/api/events`: the same followed, as server-sent events: first `hello` with everything, then what is different, and at least a comment
+   * every ten seconds. A `hello` without a report means that the cluster could not be read yet.
+   *
+   * The stream ends when it is cancelled. It is ended for a client that does not take what it is sent: it is to connect again, and gets everything.
+   */
+  events(request: Request): Promise<Response>;
+}
+
+/** What a console asks for. However many ask, the cluster is looked at once, and what is told is written once. */
+export function clusterApi({ clock, cluster, instance }: ClusterApiOptions): ClusterApi {
+  let asked: Promise<ClusterView> | undefined;
+  const view = async () => {
+    asked ??= cluster();
+    try {
+      return await asked;
+    } catch (error) {
+      asked = undefined;
+      throw error;
+    }
+  };
+  const texts = new SnapshotText();
+  let broadcast: ClusterBroadcast | undefined;
+  return {
+    async leases({ signal }) {
+      const snapshot = await (await view()).snapshot(signal);
+      const { state, lookedAt } = snapshot.store;
+      const age: Record<string, string> =
+        state === 'failing' && lookedAt !== null ? { age: String(Math.max(0, Math.ceil((clock.now() - lookedAt) / 1_000))) } : {};
+      return new Response(texts.report(snapshot), { headers: { ...PLAIN, 'content-type': 'application/json', ...age } });
+    },
+    async events() {
+      const followed = await view();
+      broadcast ??= new ClusterBroadcast({ clock, view: followed, texts, instance });
+      return new Response(broadcast.join(), { headers: { ...PLAIN, 'content-type': 'text/event-stream' } });
+    },
+  };
+}

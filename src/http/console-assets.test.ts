@@ -1,0 +1,96 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { Hono } from 'hono';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { consoleAssets } from './console-assets.js';
+import { problemOf, problemResponse } from './problem.js';
+
+let folder: string;
+let app: Hono;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'nodelease-console-'));
+  app = new Hono();
+  app.onError((failure) => problemResponse(problemOf(failure)));
+  app.route('/', consoleAssets(pathToFileURL(`${folder}/`)));
+});
+
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+function build(): void {
+  mkdirSync(join(folder, 'page'));
+  writeFileSync(join(folder, 'index.html'), '<!doctype html><title>page</title>');
+  writeFileSync(join(folder, 'console.css'), 'body {}');
+  writeFileSync(join(folder, 'page/main.js'), 'export {};');
+  writeFileSync(join(folder, 'secret.txt'), 'nobody asked for it');
+  writeFileSync(join(folder, '..', `${folder.split('/').at(-1)}.js`), 'outside');
+}
+
+afterEach(() => rmSync(`${folder}.js`, { force: true }));
+
+describe('the page', () => {
+  it('may load and do nothing but its own', async () => {
+    build();
+    const response = await app.request('/');
+    expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+    expect(response.headers.get('content-security-policy')).toBe(
+      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    );
+    expect(response.headers.get('x-content-type-options')).toBe('nosniff');
+    expect(response.headers.get('referrer-policy')).toBe('no-referrer');
+    expect(await response.text()).toContain('<title>page</title>');
+  });
+
+  it.each([
+    ['/console/console.css', 'text/css; charset=utf-8'],
+    ['/console/page/main.js', 'text/javascript; charset=utf-8'],
+  ])('%s is sent as %s', async (path, type) => {
+    build();
+    const response = await app.request(path);
+    expect([response.status, response.headers.get('content-type')]).toEqual([200, type]);
+  });
+
+  it('is not sent again to whoever has it', async () => {
+    build();
+    const etag = (await app.request('/')).headers.get('etag') ?? '';
+    for (const header of [etag, `W/${etag}`, `"other", ${etag}`]) {
+      const again = await app.request('/', { headers: { 'if-none-match': header } });
+      expect([again.status, await again.text(), again.headers.get('etag')]).toEqual([304, '', etag]);
+    }
+    expect((await app.request('/', { headers: { 'if-none-match': '"other"' } })).status).toBe(200);
+  });
+
+  it('has nothing beside its own files', async () => {
+    build();
+    const outside = encodeURIComponent(`../${folder.split('/').at(-1)}.js`);
+    for (const path of [
+      '/console/',
+      '/console/secret.txt',
+      '/console/page',
+      '/console/..%2f..%2fetc%2fpasswd',
+      `/console/${outside}`,
+      '/console/%',
+    ]) {
+      const response = await app.request(path);
+      expect([path, response.status]).toEqual([path, 404]);
+    }
+  });
+
+  it('can only be read', async () => {
+    build();
+    const response = await app.request('/', { method: 'POST' });
+    expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+  });
+
+  it('that was not built says so, and is there as soon as it is', async () => {
+    const response = await app.request('/');
+    expect([response.status, await response.json()]).toEqual([
+      503,
+      { error: 'unavailable', message: 'the console is not there: it is made by npm run build' },
+    ]);
+    build();
+    expect((await app.request('/')).status).toBe(200);
+  });
+});

@@ -1,0 +1,122 @@
+import { Hono } from 'hono';
+import type { Clock } from '../clock.js';
+import type { ClusterView } from '../monitor/cluster-view.js';
+import type { NodeHealth } from '../monitor/node-health.js';
+import type { NodeMonitor } from '../monitor/node-monitor.js';
+import { checkBearer, checkHost } from './access.js';
+import type { BearerToken } from './bearer-token.js';
+import { clusterApi } from './cluster-api.js';
+import { consoleAssets } from './console-assets.js';
+import type { MetricsText } from './metrics-text.js';
+import { nodeHealthJson } from './node-health-json.js';
+import { OpenStreams } from './open-streams.js';
+import { HttpProblem, PLAIN, problemOf, problemResponse } from './problem.js';
+import { route } from './route.js';
+
+/** What a {@link nodeApp} answers from; what is left out is not there. */
+export interface NodeAppOptions {
+  readonly clock: Clock;
+  /** What `/livez`, `/readyz`, `/lease` tell of. @default none of them is there, as for a console alone */
+  readonly monitor?: NodeMonitor | undefined;
+  /** What `/metrics` tells. @default it is not there */
+  readonly metrics?: MetricsText | undefined;
+  /** Where `/api/leases`, `/api/events` and the console get the cluster from: asked for once, when somebody first wants it. @default they are not there */
+  readonly cluster?: (() => Promise<ClusterView>) | undefined;
+  /** What must be sent by whoever asks for anything but `/livez`, `/readyz` and the console's own page. @default nothing */
+  readonly token?: BearerToken | undefined;
+  /**
+   * The names, beside those of loopback, by which the server may be called; for one that listens on a loopback address, where a page in
+   * somebody's browser could reach it under a name of its own. @default any
+   */
+  readonly hosts?: ReadonlySet<string> | undefined;
+  /** Bounds those who listen to `/api/events`. @default 128 of them */
+  readonly streams?: OpenStreams | undefined;
+  /**
+   * Told of every request that failed for no fault of its own (a status of 500 and above), but not of a node that is not live, ready, or
+   * holding a lease. Must not throw and must not block.
+   */
+  readonly onFailure?: ((request: string, failure: unknown) => void) | undefined;
+}
+
+/** What is told to nobody without the token. */
+const PROTECTED = ['/lease', '/metrics', '/api/*'];
+
+/** Whether a path is one of those that health checks ask for: they are answered at once and with little. */
+export function isHealthPath(path: string): boolean {
+  return path === '/livez' || path === '/readyz';
+}
+
+/**
+ * What a process tells of its node id and its cluster over HTTP, as an app that stands alone or is mounted in another one with `route()`.
+ * Everything in it is read-only.
+ *
+ * Health is computed when it is asked for: a process that was paused past its deadline says so in its first answer.
+ */
+export function nodeApp(options: NodeAppOptions): Hono {
+  const { clock, monitor, metrics, cluster, token, hosts, streams = new OpenStreams() } = options;
+  const app = new Hono();
+  app.onError((failure, context) => {
+    const { method, path, raw } = context.req;
+    const response = problemResponse(problemOf(failure));
+    // Whoever does not wait for the answer any more has given it up: that is no failure.
+    if (response.status >= 500 && !raw.signal.aborted) options.onFailure?.(`${method} ${path}`, failure);
+    return response;
+  });
+  app.notFound(nothingThere);
+  if (hosts) {
+    app.use(async ({ req }, next) => {
+      checkHost(req.raw, hosts);
+      await next();
+    });
+  }
+  if (token) {
+    for (const path of PROTECTED) {
+      app.use(path, async ({ req }, next) => {
+        await checkBearer(token, req.raw, 'to read this');
+        await next();
+      });
+    }
+  }
+  if (monitor) {
+    const isOrNot = (what: 'live' | 'ready') => () => {
+      const health = monitor.health();
+      return answer(health[what] ? 200 : 503, healthBody(health, what, clock));
+    };
+    route(app, '/livez', { GET: isOrNot('live') });
+    route(app, '/readyz', { GET: isOrNot('ready') });
+    route(app, '/lease', {
+      GET: () => {
+        const health = monitor.health();
+        const facts = nodeHealthJson(health, clock);
+        if (health.state === 'held' || health.state === 'stopping') return answer(200, facts);
+        return answer(503, { error: 'unavailable', message: `no lease is held: ${health.reason}`, ...facts });
+      },
+    });
+  }
+  if (metrics) {
+    route(app, '/metrics', {
+      GET: async () => new Response(await metrics.text(), { headers: { ...PLAIN, 'content-type': metrics.contentType } }),
+    });
+  }
+  if (cluster) {
+    app.route('/', consoleAssets());
+    const instance = monitor && { monitor, json: () => ({ ...healthBody(monitor.health(), 'ready', clock) }) };
+    const api = clusterApi({ clock, cluster, instance });
+    route(app, '/api/leases', { GET: ({ req }) => api.leases(req.raw) });
+    route(app, '/api/events', { GET: ({ req }) => streams.answer(req.raw, () => api.events(req.raw)) });
+  }
+  return app;
+}
+
+/** What is answered where there is nothing. */
+export function nothingThere({ req }: { readonly req: { readonly path: string } }): Response {
+  return problemResponse(new HttpProblem('not-found', `there is nothing at ${req.path}`));
+}
+
+function healthBody(health: NodeHealth, what: 'live' | 'ready', clock: Clock) {
+  return { status: health[what] ? 'ok' : 'unavailable', ...nodeHealthJson(health, clock) };
+}
+
+function answer(status: number, json: unknown): Response {
+  return Response.json(json, { status, headers: PLAIN });
+}

@@ -1,0 +1,172 @@
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import type { Clock } from '../clock.js';
+import type { DiscoveryEvent } from '../discovery/discovery.js';
+import { issuedIds } from '../id/lease-ids.js';
+import type { LeaseEvent, LossReason } from '../lease/lease.js';
+import type { MonitorEvent, NodeMonitor } from '../monitor/node-monitor.js';
+
+interface NodeCountersOptions {
+  readonly monitor: NodeMonitor;
+  readonly clock: Pick<Clock, 'now'>;
+  readonly registry: Registry;
+}
+
+/** Every label value is there from the start, with 0: a counter that begins with 1 has no increase. */
+const LOSS_REASONS = ['unreachable', 'taken', 'paused'] as const satisfies LossReason[];
+const RENEWAL_OUTCOMES = ['renewed', 'failed'] as const;
+const RELEASE_OUTCOMES = ['released', 'failed'] as const;
+const PHASES = ['acquire', 'renew', 'release'] as const;
+
+/** From a request within one's own region to one that was nearly given up, in seconds. */
+const BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+/** What has happened to a node id since the process began. */
+export class NodeCounters {
+  readonly #renewals: Counter<'outcome'>;
+  readonly #renewalDuration: Histogram;
+  readonly #acquisitionDuration: Gauge;
+  readonly #acquisitionRequests: Gauge;
+  readonly #acquiredAt: Gauge;
+  readonly #takeovers: Counter;
+  readonly #losses: Counter<'reason'>;
+  readonly #releases: Counter<'outcome'>;
+  readonly #storeFailures: Counter<'during'>;
+  readonly #waits: Counter;
+  readonly #degradations: Counter;
+  readonly #readyDuration: Gauge;
+  readonly #clock: Pick<Clock, 'now'>;
+
+  constructor({ monitor, clock, registry }: NodeCountersOptions) {
+    const registers = [registry];
+    this.#clock = clock;
+    this.#renewals = new Counter({
+      name: 'nodelease_lease_renewals_total',
+      help: 'Attempts to renew the lease, by outcome. One that failed is tried again until the lease has to be given up.',
+      labelNames: ['outcome'],
+      registers,
+    });
+    this.#renewalDuration = new Histogram({
+      name: 'nodelease_lease_renewal_duration_seconds',
+      help: 'How long renewals took that came through, with all their attempts.',
+      buckets: BUCKETS,
+      registers,
+    });
+    this.#acquisitionDuration = absent({
+      name: 'nodelease_lease_acquisition_duration_seconds',
+      help: 'How long it took to acquire the node id, with all waiting. Absent before.',
+      registers,
+    });
+    this.#acquisitionRequests = absent({
+      name: 'nodelease_lease_acquisition_requests',
+      help: 'Requests that it took to acquire the node id. Absent before.',
+      registers,
+    });
+    this.#acquiredAt = absent({
+      name: 'nodelease_lease_acquired_timestamp_seconds',
+      help: 'When the node id was acquired, by the wall clock of this host, in seconds since the Unix epoch. Absent before.',
+      registers,
+    });
+    this.#takeovers = new Counter({
+      name: 'nodelease_lease_takeovers_total',
+      help: 'Node ids acquired by taking over a lease that had expired: its holder was killed, cut off or paused.',
+      registers,
+    });
+    this.#losses = new Counter({
+      name: 'nodelease_lease_losses_total',
+      help: 'Leases lost against the will of this process, by reason.',
+      labelNames: ['reason'],
+      registers,
+    });
+    this.#releases = new Counter({
+      name: 'nodelease_lease_releases_total',
+      help: 'Leases given back, by outcome. One that failed is left to expire.',
+      labelNames: ['outcome'],
+      registers,
+    });
+    this.#storeFailures = new Counter({
+      name: 'nodelease_store_failures_total',
+      help: 'Requests to the store, or to ZooKeeper where it gives out the node ids, that failed; nearly all are tried again.',
+      labelNames: ['during'],
+      registers,
+    });
+    this.#waits = new Counter({
+      name: 'nodelease_lease_acquisition_waits_total',
+      help: 'Looks at the store that found no node id free.',
+      registers,
+    });
+    this.#degradations = new Counter({
+      name: 'nodelease_discovery_degradations_total',
+      help: 'How often the announcement in ZooKeeper has become degraded, or degraded in another way.',
+      registers,
+    });
+    this.#readyDuration = absent({
+      name: 'nodelease_discovery_ready_duration_seconds',
+      help: 'How long it took until the other nodes knew of this tenure, or did not have to. Absent before, and without ZooKeeper.',
+      registers,
+    });
+    const issued: Counter = new Counter({
+      name: 'nodelease_ids_issued_total',
+      help: 'Unique ids made by the generator of the lease, uniqueIds().',
+      registers,
+      collect: () => {
+        issued.reset();
+        if (monitor.lease !== undefined) issued.inc(issuedIds(monitor.lease));
+      },
+    });
+    for (const outcome of RENEWAL_OUTCOMES) this.#renewals.inc({ outcome }, 0);
+    for (const reason of LOSS_REASONS) this.#losses.inc({ reason }, 0);
+    for (const outcome of RELEASE_OUTCOMES) this.#releases.inc({ outcome }, 0);
+    for (const during of PHASES) this.#storeFailures.inc({ during }, 0);
+  }
+
+  count(event: MonitorEvent): void {
+    if (event.type === 'lease') this.#countLease(event.event);
+    else if (event.type === 'discovery') this.#countDiscovery(event.event);
+  }
+
+  #countLease(event: LeaseEvent): void {
+    switch (event.type) {
+      case 'waiting':
+        this.#waits.inc();
+        break;
+      case 'store-failed':
+        this.#storeFailures.inc({ during: 'acquire' });
+        break;
+      case 'acquired':
+        this.#acquisitionDuration.set(event.tookMs / 1_000);
+        this.#acquisitionRequests.set(event.requests);
+        this.#acquiredAt.set(this.#clock.now() / 1_000);
+        if (event.from === 'expired') this.#takeovers.inc();
+        break;
+      case 'renewed':
+        this.#renewals.inc({ outcome: 'renewed' });
+        this.#renewalDuration.observe(event.tookMs / 1_000);
+        break;
+      case 'renewal-failed':
+        this.#renewals.inc({ outcome: 'failed' });
+        this.#storeFailures.inc({ during: 'renew' });
+        break;
+      case 'lost':
+        this.#losses.inc({ reason: event.error.reason });
+        break;
+      case 'released':
+        this.#releases.inc({ outcome: 'released' });
+        break;
+      case 'release-failed':
+        this.#releases.inc({ outcome: 'failed' });
+        this.#storeFailures.inc({ during: 'release' });
+    }
+  }
+
+  #countDiscovery(event: DiscoveryEvent): void {
+    if (event.type === 'degraded') this.#degradations.inc();
+    else if (event.type === 'ready') this.#readyDuration.set(event.readiness.tookMs / 1_000);
+  }
+}
+
+/** A gauge without a value: 0 would be one. */
+function absent(configuration: { readonly name: string; readonly help: string; readonly registers: Registry[] }): Gauge {
+  const gauge = new Gauge(configuration);
+  gauge.remove();
+  return gauge;
+}

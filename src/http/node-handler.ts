@@ -1,0 +1,81 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { getRequestListener } from '@hono/node-server';
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
+import { Hono } from 'hono';
+import { ConfigError } from '../errors.js';
+import { systemClock } from '../system.js';
+import { type NodeAppOptions, nodeApp, nothingThere } from './node-app.js';
+import { HttpProblem, problemResponse } from './problem.js';
+
+/** Settings of {@link nodeHandler}: what it answers from, and where it is mounted. */
+export interface NodeHandlerOptions extends Omit<NodeAppOptions, 'clock' | 'streams'> {
+  /**
+   * Below which path it is asked, such as `/internal`; for servers that hand on the whole path. Express takes its own mount path away
+   * before: nothing is needed there. @default ""
+   */
+  readonly basePath?: string | undefined;
+  /** The clock by which the lease is held. @default that of this machine */
+  readonly clock?: NodeAppOptions['clock'] | undefined;
+}
+
+/** What a process tells of its node id and its cluster, as a part of a server of one's own. */
+export interface NodeHandler {
+  /** For servers that speak in requests and responses, such as Hono: answers 404 to what it does not know. */
+  fetch(request: Request): Promise<Response>;
+
+  /**
+   * For `node:http`, Express, and whatever hands on the objects of `node:http`. What it does not know goes on to `next` where there is one,
+   * and is answered with 404 otherwise. Never throws.
+   */
+  handle(request: IncomingMessage, response: ServerResponse, next?: () => void): void;
+}
+
+/**
+ * `/livez`, `/readyz`, `/lease` and whatever else the options give for a server of one's own.
+ *
+ * ```ts
+ * const monitor = new NodeMonitor();
+ * app.use('/internal', nodeHandler({ monitor }).handle); // Express; listens before there is a node id
+ * const lease = await acquire({ store, monitor });
+ * ```
+ *
+ * Not guaranteed: bounds on connections, requests, and time, which are the server's own; those who follow `/api/events` are bounded here.
+ *
+ * @throws {ConfigError} when the base path is none
+ */
+export function nodeHandler({ basePath = '', clock = systemClock, ...options }: NodeHandlerOptions): NodeHandler {
+  if (!/^(\/[A-Za-z0-9._~-]+)*$/.test(basePath))
+    throw new ConfigError('basePath', basePath, '"" or a path such as "/internal", without a slash at its end');
+  const inner = nodeApp({ ...options, clock });
+  const app = basePath === '' ? inner : new Hono().route(basePath, inner);
+  const unknown = new WeakSet<Request>();
+  app.notFound((context) => {
+    unknown.add(context.req.raw);
+    return nothingThere(context);
+  });
+  const nexts = new WeakMap<object, () => void>();
+  const answer = getRequestListener(
+    async (request, { incoming }) => {
+      const response = await app.fetch(request);
+      const next = nexts.get(incoming);
+      if (next === undefined || !unknown.has(request)) return response;
+      next();
+      return RESPONSE_ALREADY_SENT;
+    },
+    {
+      hostname: 'localhost',
+      // Whoever only imports this library keeps the Request and Response that they had.
+      overrideGlobalObjects: false,
+      // What somebody else answers must be left as it is.
+      autoCleanupIncoming: false,
+      errorHandler: () => problemResponse(new HttpProblem('bad-request', 'the request: expected a host and a path, got something else')),
+    },
+  );
+  return {
+    fetch: async (request) => await app.fetch(request),
+    handle: (request, response, next) => {
+      if (next !== undefined) nexts.set(request, next);
+      void answer(request, response);
+    },
+  };
+}

@@ -1,0 +1,255 @@
+import { readFile } from 'node:fs/promises';
+import { Counter, Registry } from 'prom-client';
+import { afterEach, describe, expect, it } from 'vitest';
+import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
+import type { Discovery } from '../discovery/discovery.js';
+import { uniqueIds } from '../id/lease-ids.js';
+import { acquireLease } from '../lease/acquire-lease.js';
+import { evictHolder } from '../lease/evict.js';
+import { staticLease } from '../lease/static-lease.js';
+import { StoreSession } from '../lease/store-session.js';
+import { NodeMonitor } from '../monitor/node-monitor.js';
+import { StoreError } from '../store/lease-store.js';
+import { MemoryBucket } from '../store/memory/memory-bucket.js';
+import { MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
+import { NodeMetrics } from './node-metrics.js';
+
+const DURATION = 15_000;
+const open: NodeMetrics[] = [];
+
+/** The samples of a scrape by name and labels, as they stand there. */
+async function scrape(metrics: NodeMetrics): Promise<Map<string, number>> {
+  const lines = (await metrics.text()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+  return new Map(
+    lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1).replace('Inf', 'Infinity'))]),
+  );
+}
+
+/** Only ours, without the buckets of histograms. */
+async function ours(metrics: NodeMetrics): Promise<Record<string, number>> {
+  return Object.fromEntries([...(await scrape(metrics))].filter(([name]) => name.startsWith('nodelease_') && !name.includes('_bucket')));
+}
+
+function watched() {
+  const clock = new VirtualClock();
+  const monitor = new NodeMonitor();
+  const metrics = new NodeMetrics({ monitor, clock });
+  open.push(metrics);
+  const network = { isDown: false };
+  const direct = new MemoryLeaseStore({ clock }, new MemoryBucket(clock, 1));
+  const store = direct.connect(async (_call, apply) => {
+    if (network.isDown) throw new StoreError('no answer', { fault: 'unreachable', outcome: 'unknown' });
+    return apply();
+  });
+  const settings = { clock, random: seededRandom(1), nodes: 1, durationMs: DURATION, graceMs: 1_000 };
+  const acquire = async () => {
+    const lease = await acquireLease({ ...settings, store, taskId: 'task', onEvent: monitor.onLeaseEvent });
+    monitor.hold(lease);
+    await clock.advance(500);
+    return lease;
+  };
+  return { clock, monitor, metrics, network, acquire, settings, direct, session: new StoreSession(direct, clock, 1_000) };
+}
+
+afterEach(() => {
+  for (const metrics of open.splice(0)) metrics.close();
+});
+
+describe('the metrics of a node id', () => {
+  it('are there before anything has happened: counters with 0 for every label, and no value where there is none', async () => {
+    const { metrics } = watched();
+    const text = await ours(metrics);
+    expect(text).toMatchObject({
+      'nodelease_lease_state{state="acquiring"}': 1,
+      'nodelease_lease_state{state="held"}': 0,
+      nodelease_lease_held: 0,
+      nodelease_ready: 0,
+      nodelease_lease_remaining_seconds: 0,
+      'nodelease_lease_renewals_total{outcome="renewed"}': 0,
+      'nodelease_lease_renewals_total{outcome="failed"}': 0,
+      'nodelease_lease_losses_total{reason="unreachable"}': 0,
+      'nodelease_lease_losses_total{reason="taken"}': 0,
+      'nodelease_lease_losses_total{reason="paused"}': 0,
+      'nodelease_lease_releases_total{outcome="released"}': 0,
+      'nodelease_store_failures_total{during="renew"}': 0,
+      nodelease_lease_takeovers_total: 0,
+      nodelease_ids_issued_total: 0,
+      nodelease_discovery_degradations_total: 0,
+    });
+    for (const name of ['node_id', 'version', 'acquisition_requests', 'acquired_timestamp_seconds']) {
+      expect(Object.keys(text)).not.toContain(`nodelease_lease_${name}`);
+    }
+    expect(Object.keys(text).join()).not.toMatch(/clock_offset|discovery_state|discovery_ready/);
+  });
+
+  it('say which version of the package it is', async () => {
+    const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string };
+    expect(await ours(watched().metrics)).toMatchObject({ [`nodelease_build_info{version="${version}"}`]: 1 });
+  });
+
+  it('show a held lease, and the time to its deadline at the moment of the scrape', async () => {
+    const { clock, metrics, acquire } = watched();
+    await acquire();
+    expect(await ours(metrics)).toMatchObject({
+      ...{ 'nodelease_lease_state{state="acquiring"}': 0, 'nodelease_lease_state{state="held"}': 1, nodelease_lease_held: 1 },
+      ...{ nodelease_ready: 1, nodelease_lease_node_id: 0, nodelease_lease_version: 1, nodelease_lease_remaining_seconds: 14.5 },
+      nodelease_lease_acquired_timestamp_seconds: clock.wallOffset / 1_000,
+    });
+    expect((await ours(metrics)).nodelease_lease_acquisition_requests).toBeGreaterThan(1);
+    clock.freeze(3_000);
+    expect(await ours(metrics)).toMatchObject({ nodelease_lease_remaining_seconds: 11.5 });
+    clock.freeze(DURATION);
+    expect(await ours(metrics)).toMatchObject({
+      ...{ nodelease_lease_remaining_seconds: 0, nodelease_lease_held: 0, nodelease_ready: 0, 'nodelease_lease_state{state="lost"}': 1 },
+    });
+  });
+
+  it('count renewals and their durations, and attempts that failed', async () => {
+    const { clock, metrics, network, acquire } = watched();
+    const lease = await acquire();
+    await clock.advance(10_000);
+    expect(await ours(metrics)).toMatchObject({
+      'nodelease_lease_renewals_total{outcome="renewed"}': 2,
+      'nodelease_lease_renewals_total{outcome="failed"}': 0,
+      nodelease_lease_renewal_duration_seconds_count: 2,
+    });
+    network.isDown = true;
+    await clock.advance(6_000);
+    network.isDown = false;
+    await clock.advance(4_000);
+    expect(lease.isValid()).toBe(true);
+    const text = await ours(metrics);
+    const failed = text['nodelease_lease_renewals_total{outcome="failed"}'] as number;
+    expect(failed).toBeGreaterThan(0);
+    expect(text).toMatchObject({
+      'nodelease_store_failures_total{during="renew"}': failed,
+      'nodelease_store_failures_total{during="acquire"}': 0,
+      nodelease_lease_renewal_duration_seconds_count: text['nodelease_lease_renewals_total{outcome="renewed"}'],
+    });
+    expect(text.nodelease_lease_renewal_duration_seconds_sum).toBeGreaterThan(0.5);
+  });
+
+  it('count a loss once, with its reason', async () => {
+    const { clock, metrics, session, acquire } = watched();
+    await acquire();
+    await evictHolder(session, 0);
+    await clock.advance(DURATION);
+    expect(await ours(metrics)).toMatchObject({
+      ...{ 'nodelease_lease_losses_total{reason="taken"}': 1, 'nodelease_lease_losses_total{reason="unreachable"}': 0 },
+      ...{ 'nodelease_lease_state{state="lost"}': 1, nodelease_lease_held: 0, nodelease_lease_node_id: 0, nodelease_lease_version: 1 },
+    });
+  });
+
+  it('count a take-over of an expired lease, and the waits before it', async () => {
+    const { clock, metrics, acquire, direct, settings } = watched();
+    const gone = direct.connect(async (call, apply) =>
+      call.operation === 'replace' && clock.monotonic() > 100 ? new Promise(() => {}) : apply(),
+    );
+    await acquireLease({ ...settings, store: gone, taskId: 'killed' });
+    await clock.advance(200);
+    const waiting = acquire();
+    await clock.advance(3 * DURATION);
+    await waiting;
+    const text = await ours(metrics);
+    expect(text).toMatchObject({ nodelease_lease_takeovers_total: 1, nodelease_lease_version: 2 });
+    expect(text.nodelease_lease_acquisition_waits_total).toBeGreaterThan(0);
+    expect(text.nodelease_lease_acquisition_duration_seconds).toBeGreaterThan(DURATION / 1_000);
+  });
+
+  it('count a release, and one that failed', async () => {
+    const first = watched();
+    await (await first.acquire()).release();
+    expect(await ours(first.metrics)).toMatchObject({
+      ...{ 'nodelease_lease_releases_total{outcome="released"}': 1, 'nodelease_lease_state{state="released"}': 1, nodelease_lease_held: 0 },
+    });
+    const second = watched();
+    const lease = await second.acquire();
+    second.network.isDown = true;
+    const releasing = lease.release();
+    await second.clock.advance(10_000);
+    await releasing;
+    expect(await ours(second.metrics)).toMatchObject({
+      ...{ 'nodelease_lease_releases_total{outcome="failed"}': 1, 'nodelease_lease_releases_total{outcome="released"}': 0 },
+      'nodelease_store_failures_total{during="release"}': 1,
+    });
+  });
+
+  it("tell how far the store's clock is ahead of this host's, as long as the lease is held", async () => {
+    const { clock, metrics, acquire } = watched();
+    const lease = await acquire();
+    clock.wallOffset -= 90_000;
+    expect((await ours(metrics)).nodelease_store_clock_offset_seconds).toBeCloseTo(90, 1);
+    await lease.release();
+    expect(Object.keys(await ours(metrics))).not.toContain('nodelease_store_clock_offset_seconds');
+  });
+
+  it('count the unique ids that were made, also where they are made in runs', async () => {
+    const { clock, metrics, acquire } = watched();
+    const lease = await acquire();
+    const preparing = uniqueIds(lease);
+    await clock.advance(100);
+    const ids = await preparing;
+    expect(await ours(metrics)).toMatchObject({ nodelease_ids_issued_total: 0 });
+    ids.next();
+    ids.fill(new BigUint64Array(100));
+    expect(await ours(metrics)).toMatchObject({ nodelease_ids_issued_total: 101 });
+    await clock.advance(4_000);
+    for (let i = 0; i < 1_000; i += 1) ids.next();
+    expect(await ours(metrics)).toMatchObject({ nodelease_ids_issued_total: 1_101 });
+    await lease.release();
+    expect(await ours(metrics)).toMatchObject({ nodelease_ids_issued_total: 1_101 });
+  });
+
+  it('know a fixed node id, which is valid for ever', async () => {
+    const { metrics, monitor } = watched();
+    monitor.hold(staticLease({ id: 7, taskId: 'web-7' }));
+    expect(await ours(metrics)).toMatchObject({
+      ...{ nodelease_lease_held: 1, nodelease_lease_node_id: 7, nodelease_lease_remaining_seconds: Number.POSITIVE_INFINITY },
+    });
+  });
+
+  it('tell of discovery where there is one', async () => {
+    const { metrics, monitor } = watched();
+    const discovery = { isReady: false, state: { status: 'degraded', problem: 'away' } };
+    monitor.hold(staticLease({ id: 7, taskId: 'web-7' }), discovery as Discovery);
+    monitor.onDiscoveryEvent({ type: 'degraded', problem: 'away' });
+    expect(await ours(metrics)).toMatchObject({
+      ...{ 'nodelease_discovery_state{state="ok"}': 0, 'nodelease_discovery_state{state="degraded"}': 1, nodelease_discovery_ready: 0 },
+      ...{ nodelease_discovery_degradations_total: 1, nodelease_lease_held: 1, nodelease_ready: 0 },
+    });
+    monitor.onDiscoveryEvent({ type: 'ready', readiness: { ready: true, why: 'known', ignorant: [], tookMs: 250 } });
+    discovery.isReady = true;
+    discovery.state = { status: 'synced', problem: '' };
+    expect(await ours(metrics)).toMatchObject({
+      ...{ 'nodelease_discovery_state{state="ok"}': 1, 'nodelease_discovery_state{state="degraded"}': 0, nodelease_discovery_ready: 1 },
+      ...{ nodelease_discovery_ready_duration_seconds: 0.25, nodelease_ready: 1 },
+    });
+  });
+
+  it('go into a registry of your own beside your metrics, and bring none of the process along', async () => {
+    const registry = new Registry();
+    registry.setDefaultLabels({ service: 'orders' });
+    new Counter({ name: 'orders_total', help: 'Orders.', registers: [registry] }).inc();
+    const metrics = new NodeMetrics({ monitor: new NodeMonitor(), clock: new VirtualClock(), registry });
+    open.push(metrics);
+    const names = [...(await scrape(metrics)).keys()];
+    expect(names).toContain('orders_total{service="orders"}');
+    expect(names).toContain('nodelease_lease_held{service="orders"}');
+    expect(names.filter((name) => /^(nodejs|process)_/.test(name))).toEqual([]);
+    expect(await registry.metrics()).toBe(await metrics.text());
+  });
+
+  it('count nothing any more once they are closed', async () => {
+    const { metrics, acquire } = watched();
+    metrics.close();
+    await acquire();
+    expect((await ours(metrics)).nodelease_lease_acquisition_requests).toBeUndefined();
+  });
+
+  it('have those of the process beside them, the event loop among them', async () => {
+    const { metrics } = watched();
+    const names = [...(await scrape(metrics)).keys()].join('\n');
+    for (const name of ['nodejs_eventloop_lag_p99_seconds', 'process_resident_memory_bytes', 'process_start_time_seconds'])
+      expect(names).toContain(name);
+  });
+});

@@ -1,0 +1,407 @@
+import { describe, expect, it } from 'vitest';
+import { seededRandom, settled, VirtualClock } from '../../test/support/virtual-clock.js';
+import { evictHolder } from '../lease/evict.js';
+import { initializeCluster } from '../lease/initialize.js';
+import { inspectCluster } from '../lease/inspect.js';
+import { nativeCodec } from '../lease/lease-codec.js';
+import { type HeldLease, type LeaseState, released } from '../lease/lease-state.js';
+import { StoreSession } from '../lease/store-session.js';
+import { StoreError } from '../store/lease-store.js';
+import { MemoryBucket } from '../store/memory/memory-bucket.js';
+import { type MemoryCall, MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
+import { ClusterFollower } from './cluster-follower.js';
+import type { ClusterUpdate } from './cluster-view.js';
+import { statusReport } from './status-report.js';
+
+async function scene({ nodes = 3, resolutionMs = 1 }: { nodes?: number; resolutionMs?: number } = {}) {
+  const clock = new VirtualClock();
+  const bucket = new MemoryBucket(clock, resolutionMs);
+  const store = new MemoryLeaseStore({ clock, resolutionMs }, bucket);
+  const admin = new StoreSession(store, clock, 1_000);
+  const calls: MemoryCall[] = [];
+  let network: (call: MemoryCall) => Promise<void> = async () => undefined;
+  const looked = store.connect(async (call, apply) => {
+    calls.push(call);
+    await network(call);
+    return apply();
+  });
+  const create = (size: number) =>
+    initializeCluster({ session: admin, clock, random: seededRandom(1), wanted: { nodes: size, durationMs: 15_000, graceMs: 1_000 } });
+  if (nodes > 0) await create(nodes);
+  const follower = new ClusterFollower({ clock, random: seededRandom(2), session: new StoreSession(looked, clock, 1_000) });
+  const write = (id: number, state: LeaseState) => {
+    const { body, metadata } = nativeCodec.encode(state);
+    bucket.replace(`${id}.json`, body, metadata, bucket.read(`${id}.json`)?.etag ?? '');
+  };
+  let renewal = 0;
+  const lease = (taskId: string, version: number): HeldLease => {
+    renewal += 1;
+    const timestamp = clock.monotonic() + 15_000;
+    const times = { timestamp, durationMs: 15_000, acquiredAt: 0, narrowIdsUntil: undefined };
+    return { kind: 'held', taskId, version, knownNodes: {}, nonce: 'n', renewal, idWidth: 8, ...times };
+  };
+  const updates: ClusterUpdate[] = [];
+  return {
+    clock,
+    bucket,
+    admin,
+    calls,
+    create,
+    follower,
+    updates,
+    write,
+    lease,
+    hold: (id: number, taskId: string, version: number) => write(id, lease(taskId, version)),
+    follow: () => follower.follow((update) => updates.push(update)),
+    setNetwork: (next: (call: MemoryCall) => Promise<void>) => {
+      network = next;
+    },
+    /** What happened, as it was told since this was last called. */
+    events: () =>
+      updates
+        .splice(0)
+        .flatMap((update) => (update.type === 'change' ? [[update.event.kind, update.event.nodeId, update.event.version]] : [])),
+  };
+}
+
+const away = async () => {
+  throw new StoreError('no connection', { fault: 'unreachable', outcome: 'not-applied' });
+};
+
+describe('a cluster that is followed', () => {
+  it('is told as inspectCluster sees it, whatever is in it and however old it is', async () => {
+    for (const resolutionMs of [1, 1_000]) {
+      const { clock, bucket, admin, follower, hold, write, lease, follow } = await scene({ nodes: 8, resolutionMs });
+      follow();
+      const same = async () => {
+        const status = await inspectCluster(admin);
+        expect((await follower.snapshot()).report).toEqual(statusReport('memory:', status, undefined));
+      };
+      await clock.advance(0);
+      await same();
+      hold(0, 'a', 1);
+      hold(1, 'b', 7);
+      write(2, released(lease('c', 3), undefined));
+      write(3, { kind: 'retired', version: 2, timestamp: 1 });
+      bucket.remove('4.json');
+      bucket.replace('5.json', 'garbage', {}, bucket.read('5.json')?.etag ?? '');
+      await evictHolder(admin, 1);
+      // Looks, a second each: until the lease has run out, and until it may be taken.
+      for (let second = 0; second < 20; second += 1) {
+        await clock.advance(1_000);
+        await same();
+      }
+      hold(0, 'd', 2);
+      await clock.advance(1_000);
+      await same();
+    }
+  });
+
+  it('tells of acquisitions, renewals, releases, losses and take-overs', async () => {
+    const { clock, follow, events, hold, write, lease, updates, follower } = await scene();
+    follow();
+    await clock.advance(100);
+    expect(updates.map(({ type }) => type)).toEqual(['store', 'cluster', 'nodes']);
+    expect(events()).toEqual([]);
+    hold(0, 'a', 1);
+    await clock.advance(1_000);
+    expect(events()).toEqual([['acquired', 0, 1]]);
+    hold(0, 'a', 1);
+    await clock.advance(1_000);
+    expect(updates.map(({ type }) => type)).toEqual(['store', 'nodes']);
+    expect(events()).toEqual([]);
+    write(0, released(lease('a', 1), undefined));
+    await clock.advance(1_000);
+    expect(events()).toEqual([['released', 0, 1]]);
+    hold(0, 'b', 2);
+    await clock.advance(1_000);
+    expect(events()).toEqual([['acquired', 0, 2]]);
+    await clock.advance(15_000);
+    expect(events()).toEqual([['overdue', 0, 2]]);
+    await clock.advance(2_000);
+    expect(events()).toEqual([]);
+    hold(0, 'c', 3);
+    await clock.advance(1_000);
+    const [change] = (await follower.snapshot()).events.slice(-1);
+    expect(change).toMatchObject({ kind: 'taken-over', nodeId: 0, version: 3, taskId: 'c', previousTaskId: 'b', at: clock.now() - 100 });
+    expect(change?.text).toBe('c took over node id 0 from b at version 3');
+  });
+
+  it('does not call it a take-over when an id changes hands faster than a lease could expire', async () => {
+    const { clock, follow, events, hold } = await scene();
+    hold(0, 'a', 1);
+    follow();
+    await clock.advance(100);
+    hold(0, 'b', 2);
+    await clock.advance(1_000);
+    expect(events()).toEqual([['acquired', 0, 2]]);
+  });
+
+  it('tells of force, damage, repair and growth', async () => {
+    const { clock, admin, bucket, create, follow, events, hold, follower, write } = await scene();
+    hold(0, 'a', 1);
+    hold(1, 'b', 1);
+    follow();
+    await clock.advance(100);
+    await evictHolder(admin, 0);
+    await clock.advance(1_000);
+    expect(events()).toEqual([['evicted', 0, 2]]);
+    // One whose lease has run out has no time left that would have to pass.
+    await clock.advance(17_000);
+    events();
+    await evictHolder(admin, 1);
+    await clock.advance(1_000);
+    expect(events()).toEqual([['evicted', 1, 2]]);
+    const { body = '', metadata = {} } = bucket.read('2.json') ?? {};
+    bucket.remove('2.json');
+    await clock.advance(1_000);
+    expect(events()).toEqual([['damaged', 2, 0]]);
+    bucket.create('2.json', body, metadata);
+    write(1, { kind: 'retired', version: 2, timestamp: 1 });
+    await clock.advance(1_000);
+    expect(events()).toEqual([
+      ['retired', 1, 2],
+      ['restored', 2, 0],
+    ]);
+    bucket.remove('cluster.json');
+    for (const id of [3, 4]) bucket.create(`${id}.json`, '', {});
+    await create(5);
+    await clock.advance(1_000);
+    expect(events()).toEqual([['resized', null, null]]);
+    expect((await follower.snapshot()).report.nodes).toHaveLength(5);
+  });
+
+  it('is seen to begin', async () => {
+    const { clock, follower, create, follow, events, updates, hold } = await scene({ nodes: 0 });
+    follow();
+    await clock.advance(100);
+    expect((await follower.snapshot()).report).toMatchObject({ store: 'memory:', cluster: null, nodes: [] });
+    await create(2);
+    hold(1, 'a', 1);
+    await clock.advance(1_000);
+    const types = updates.map(({ type }) => type);
+    expect(types).toEqual(['store', 'cluster', 'store', 'cluster', 'nodes', 'change']);
+    expect(events()).toEqual([['acquired', 1, 1]]);
+  });
+
+  it('does not take for repaired what is created for the first time', async () => {
+    const { clock, bucket, follow, events } = await scene({ nodes: 3 });
+    const { body = '' } = bucket.read('cluster.json') ?? {};
+    const set = (isDone: boolean) => {
+      const settings = JSON.stringify({ ...JSON.parse(body), bootstrapped: isDone });
+      bucket.replace('cluster.json', settings, {}, bucket.read('cluster.json')?.etag ?? '');
+    };
+    set(false);
+    bucket.remove('2.json');
+    follow();
+    await clock.advance(100);
+    bucket.create('2.json', '', {});
+    set(true);
+    await clock.advance(1_000);
+    expect(events()).toEqual([]);
+  });
+
+  it('is told as old as it is at the time of the asking', async () => {
+    const { clock, hold, follower, follow } = await scene();
+    hold(0, 'a', 1);
+    follow();
+    await clock.advance(0);
+    const before = await follower.snapshot();
+    await clock.advance(900);
+    const after = await follower.snapshot();
+    expect(after.report.nodes[0]?.expiresInMs).toBe((before.report.nodes[0]?.expiresInMs ?? 0) - 900);
+    expect(after.store.lookedAt).toBe(before.store.lookedAt);
+  });
+
+  it('keeps the last 200 things that happened, numbered', async () => {
+    const { clock, follower, follow, hold } = await scene({ nodes: 60 });
+    follow();
+    await clock.advance(100);
+    for (let round = 1; round <= 5; round += 1) {
+      for (let id = 0; id < 60; id += 1) hold(id, `t${round}`, round);
+      await clock.advance(1_000);
+    }
+    const { events } = await follower.snapshot();
+    expect(events.map(({ id }) => id)).toEqual(Array.from({ length: 200 }, (_, index) => 101 + index));
+  });
+});
+
+describe('what following a cluster costs', () => {
+  it('is one LIST a second, and a read for each lease that was written', async () => {
+    const { clock, follow, calls, hold } = await scene({ nodes: 20 });
+    follow();
+    await clock.advance(100);
+    expect(calls).toHaveLength(1 + 1 + 20);
+    calls.length = 0;
+    hold(3, 'a', 1);
+    hold(7, 'b', 1);
+    await clock.advance(10_000);
+    expect(calls.filter(({ operation }) => operation === 'list')).toHaveLength(10);
+    expect(calls.flatMap((call) => (call.operation === 'read' ? [call.key] : []))).toEqual(['3.json', '7.json']);
+  });
+
+  it('is no more than a hundred reads a look, which does not hide who came and went', async () => {
+    const { clock, follow, calls, hold, write, lease, events } = await scene({ nodes: 500 });
+    for (let id = 0; id < 400; id += 1) hold(id, `t${id}`, 1);
+    follow();
+    await clock.advance(100);
+    calls.length = 0;
+    events();
+    for (let round = 0; round < 5; round += 1) {
+      for (let id = 0; id < 399; id += 1) hold(id, `t${id}`, 1);
+      if (round === 2) write(399, released(lease('t399', 1), undefined));
+      if (round === 2) hold(450, 'new', 1);
+      await clock.advance(1_000);
+      expect(calls.filter(({ operation }) => operation === 'read').length).toBeLessThanOrEqual(100);
+      calls.length = 0;
+      if (round === 2)
+        expect(events()).toEqual([
+          ['released', 399, 1],
+          ['acquired', 450, 1],
+        ]);
+    }
+    // Within a few looks each has its turn.
+    const read = new Set<string>();
+    for (let round = 0; round < 5; round += 1) {
+      for (let id = 0; id < 400; id += 1) hold(id, `t${id}`, 1);
+      await clock.advance(1_000);
+      for (const call of calls) if (call.operation === 'read') read.add(call.key);
+    }
+    expect(read.size).toBe(400);
+  });
+
+  it('is nothing while nobody follows', async () => {
+    const { clock, follow, calls, follower } = await scene();
+    const stop = follow();
+    const stopOther = follower.follow(() => undefined);
+    await clock.advance(5_000);
+    stop();
+    stop();
+    const before = calls.length;
+    await clock.advance(1_000);
+    expect(calls.length).toBeGreaterThan(before);
+    stopOther();
+    calls.length = 0;
+    await clock.advance(60_000);
+    expect(calls).toEqual([]);
+    expect(clock.sleepers).toBe(0);
+  });
+
+  it('is one look for many snapshots at one time, and none where the last one is fresh', async () => {
+    const { clock, calls, follower } = await scene();
+    await Promise.all(Array.from({ length: 20 }, () => follower.snapshot()));
+    expect(calls.filter(({ operation }) => operation === 'list')).toHaveLength(1);
+    await clock.advance(1_900);
+    await follower.snapshot();
+    expect(calls.filter(({ operation }) => operation === 'list')).toHaveLength(1);
+    await clock.advance(200);
+    await follower.snapshot();
+    expect(calls.filter(({ operation }) => operation === 'list')).toHaveLength(2);
+  });
+
+  it('is never two looks at once, and a look that takes long is followed by a rest', async () => {
+    const { clock, calls, follow, setNetwork } = await scene();
+    setNetwork(() => clock.sleep(900));
+    follow();
+    await clock.advance(20_000);
+    // A LIST of 900 ms, and twice as long to rest.
+    const lists = calls.filter(({ operation }) => operation === 'list').length;
+    expect(lists).toBeGreaterThanOrEqual(6);
+    expect(lists).toBeLessThanOrEqual(8);
+  });
+});
+
+describe('a store that is slow to list', () => {
+  it('is waited for, longer than for a single request', async () => {
+    const { clock, follower, setNetwork } = await scene();
+    setNetwork(async ({ operation }) => {
+      if (operation === 'list') await clock.sleep(8_000);
+    });
+    const asked = follower.snapshot();
+    asked.catch(() => undefined);
+    await clock.advance(8_000);
+    await expect(asked).resolves.toMatchObject({ store: { state: 'ok', latencyMs: 8_000 } });
+  });
+});
+
+describe('a store that fails', () => {
+  it('is told once, asked ever more rarely, and found again', async () => {
+    const { clock, calls, follow, events, updates, follower, setNetwork, hold } = await scene();
+    hold(0, 'a', 1);
+    follow();
+    await clock.advance(100);
+    events();
+    setNetwork(away);
+    calls.length = 0;
+    await clock.advance(60_000);
+    expect(events()).toEqual([['store-failed', null, null]]);
+    expect(calls.length).toBeGreaterThanOrEqual(7);
+    expect(calls.length).toBeLessThanOrEqual(11);
+    const { store, report } = await follower.snapshot();
+    expect(store).toMatchObject({ state: 'failing', problem: 'no connection', lookedAt: clock.now() - 60_100 });
+    // As it was when it was seen last.
+    expect(report.nodes[0]).toMatchObject({ state: 'held', expiresInMs: expect.closeTo(15_000, -1) });
+    setNetwork(async () => undefined);
+    hold(0, 'a', 1);
+    await clock.advance(10_000);
+    expect(updates.find(({ type }) => type === 'store')).toMatchObject({ store: { state: 'ok', problem: null } });
+    expect(events()).toEqual([['store-ok', null, null]]);
+    calls.length = 0;
+    await clock.advance(5_000);
+    expect(calls.filter(({ operation }) => operation === 'list')).toHaveLength(5);
+  });
+
+  it('is why there is no snapshot, until there was one', async () => {
+    const { follower, follow, setNetwork, clock, updates } = await scene();
+    setNetwork(away);
+    await expect(follower.snapshot()).rejects.toThrow('no connection');
+    follow();
+    await clock.advance(1_000);
+    setNetwork(async () => undefined);
+    await clock.advance(10_000);
+    const nodes = updates.flatMap((update) => (update.type === 'nodes' ? [update.nodes.length] : []));
+    expect(nodes).toEqual([3]);
+    expect((await follower.snapshot()).report.nodes).toHaveLength(3);
+  });
+
+  it('does not keep anybody who no longer wants to wait, and the look goes with the last of them', async () => {
+    const { clock, follower, setNetwork } = await scene();
+    setNetwork(() => clock.sleep(900));
+    const abort = new AbortController();
+    const asked = [follower.snapshot(abort.signal), follower.snapshot(abort.signal)];
+    await settled();
+    abort.abort(new Error('enough'));
+    for (const each of asked) await expect(each).rejects.toThrow('enough');
+    setNetwork(async () => undefined);
+    await expect(follower.snapshot()).resolves.toMatchObject({ store: { state: 'ok' } });
+  });
+
+  it('stops to be asked when the follower is closed', async () => {
+    const { clock, follower, follow, calls, setNetwork } = await scene();
+    setNetwork(() => clock.sleep(900));
+    follow();
+    await clock.advance(100);
+    await follower.close();
+    await follower.close();
+    calls.length = 0;
+    await clock.advance(20_000);
+    expect(calls).toEqual([]);
+    expect(follower.follow(() => undefined)).toBeTypeOf('function');
+    await expect(follower.snapshot()).rejects.toThrow();
+  });
+});
+
+describe('what the nodes of a large cluster know of each other', () => {
+  it('is told as far as it is wrong, and in full where there are few', async () => {
+    for (const [nodes, told] of [
+      [256, { 1: 1, 2: 5 }],
+      [257, { 2: 5 }],
+    ] as const) {
+      const { follower, write, lease, hold } = await scene({ nodes });
+      hold(1, 'a', 1);
+      hold(2, 'b', 6);
+      write(0, { ...lease('c', 1), knownNodes: { 1: 1, 2: 5 } });
+      expect((await follower.snapshot()).report.nodes[0]?.knownNodes).toEqual(told);
+    }
+  });
+});

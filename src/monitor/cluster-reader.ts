@@ -1,0 +1,175 @@
+import type { Clock } from '../clock.js';
+import { CLUSTER_KEY, type ClusterConfig } from '../lease/cluster-config.js';
+import { readCluster } from '../lease/cluster-store.js';
+import { concurrently } from '../lease/concurrently.js';
+import { type LeaseReading, type NodeStatus, nodeStatus, readingOf } from '../lease/inspect.js';
+import { nativeCodec } from '../lease/lease-codec.js';
+import { leaseKey, nodeIdOf } from '../lease/lease-state.js';
+import type { StoreSession } from '../lease/store-session.js';
+import type { Interval, ListedObject } from '../store/lease-store.js';
+import type { ClusterLook, ClusterSource } from './cluster-source.js';
+import { problemOf } from './damage.js';
+import { SharedKnowledge } from './shared-knowledge.js';
+import { type StatusReport, statusReport } from './status-report.js';
+
+/** Objects that are read again in one look at the most. */
+const READS_A_LOOK = 100;
+/** Reads under way at once. */
+const READS = 16;
+/** A LIST is as many requests as it has pages, and on a file store one for each lease: in a large cluster it may well take seconds, in milliseconds. */
+const LIST_TIMEOUT_MS = 30_000;
+
+/** What is known of one lease object. */
+interface Known {
+  readonly reading: LeaseReading;
+  /** Of the state that was read; undefined for an absent one. */
+  readonly etag: string | undefined;
+  /** How old that state was when it was read, and when that was, on the monotonic clock; the age is undefined for an absent one. */
+  readonly age: Interval | undefined;
+  readonly readAt: number;
+}
+
+/** The rows of a LIST that are about leases, by their ids, and when it was made, on the monotonic clock. */
+interface Leases {
+  readonly rows: ReadonlyMap<number, ListedObject>;
+  readonly at: number;
+}
+
+/**
+ * Looks at a cluster in a store again and again, as cheaply as that can be done: a look is one LIST, of as many pages as it takes, and one
+ * GET for each object that was written since it was read.
+ *
+ * The first look reads all objects. Each further one reads at most a hundred of them: first those that may have changed hands, then those
+ * whose reading is the oldest. The others that were written count as renewed, at the age that the LIST tells, until their turn comes.
+ */
+export class ClusterReader implements ClusterSource {
+  latencyMs: number | null = null;
+  readonly #known = new Map<number, Known>();
+  #listing: Leases = { rows: new Map(), at: 0 };
+  #cluster: { readonly config: ClusterConfig; readonly etag: string } | undefined;
+  readonly #knowledge = new SharedKnowledge();
+
+  constructor(
+    private readonly session: StoreSession,
+    private readonly clock: Clock,
+  ) {}
+
+  async look(signal: AbortSignal): Promise<ClusterLook> {
+    const begun = this.clock.monotonic();
+    const { objects } = await this.session.list({ signal, timeoutMs: Math.max(LIST_TIMEOUT_MS, this.session.timeoutMs) });
+    const listedAt = this.clock.monotonic();
+    this.latencyMs = listedAt - begun;
+    const cluster = await this.#readCluster(
+      objects.find(({ key }) => key === CLUSTER_KEY),
+      signal,
+    );
+    if (cluster === undefined) return this.#nothing();
+
+    const listing = { rows: rowsOf(objects, cluster.size), at: listedAt };
+    const ids = Array.from({ length: cluster.size }, (_, id) => id);
+    for (const id of this.#known.keys()) if (id >= cluster.size) this.#known.delete(id);
+    const written = new Set(ids.filter((id) => !this.#known.has(id) || this.#listing.rows.get(id)?.etag !== listing.rows.get(id)?.etag));
+    const toRead = this.#toRead(ids, listing, cluster.bootstrapped);
+    await concurrently(toRead, READS, (id, own) => this.#read(id, own), signal);
+    this.#listing = listing;
+
+    const justRead = new Set(toRead);
+    const nodes = ids.map((id) => this.#status(id, justRead.has(id), cluster.graceMs));
+    return {
+      nodes,
+      written,
+      gone: [],
+      size: cluster.size,
+      problemOf: (node) => problemOf(node, cluster),
+      head: (discovery) => headOf(statusReport(this.session.store.url, { cluster, nodes: [] }, discovery)),
+    };
+  }
+
+  clockOffsetMs(): readonly [min: number, max: number] | null {
+    const { min, max } = this.session.storeNow();
+    const now = this.clock.now();
+    return Number.isFinite(max) ? [Math.floor(min - now), Math.ceil(max - now)] : null;
+  }
+
+  /** The settings: read again only when they were written. */
+  async #readCluster(row: ListedObject | undefined, signal: AbortSignal): Promise<ClusterConfig | undefined> {
+    if (row !== undefined && row.etag === this.#cluster?.etag) return this.#cluster.config;
+    this.#cluster = await readCluster(this.session, { signal });
+    return this.#cluster?.config;
+  }
+
+  #nothing(): ClusterLook {
+    this.#known.clear();
+    this.#listing = { rows: new Map(), at: this.clock.monotonic() };
+    return {
+      nodes: [],
+      written: new Set(),
+      gone: [],
+      size: undefined,
+      problemOf: () => undefined,
+      head: (discovery) => headOf(statusReport(this.session.store.url, undefined, discovery)),
+    };
+  }
+
+  /** The ids whose objects are to be read in this look. */
+  #toRead(ids: readonly number[], listing: Leases, bootstrapped: boolean): number[] {
+    const unread: number[] = [];
+    const urgent: number[] = [];
+    const changed: number[] = [];
+    for (const id of ids) {
+      const row = listing.rows.get(id);
+      const known = this.#known.get(id);
+      // Nobody has to be asked for what is not there yet.
+      if (known === undefined && row === undefined && !bootstrapped) this.#known.set(id, this.#absent());
+      else if (known === undefined) unread.push(id);
+      else if (known.etag !== row?.etag) (this.#mayHaveChangedHands(id, known, listing) ? urgent : changed).push(id);
+    }
+    const byReading = (a: number, b: number) => (this.#known.get(a)?.readAt ?? 0) - (this.#known.get(b)?.readAt ?? 0);
+    return [...unread, ...[...urgent.sort(byReading), ...changed.sort(byReading)].slice(0, READS_A_LOOK)];
+  }
+
+  /** Whether a write was more than a renewal, as far as a LIST tells: nobody held the id, it has a tombstone's size now, or the lease had run out. */
+  #mayHaveChangedHands(id: number, { reading }: Known, listing: Leases): boolean {
+    const row = listing.rows.get(id);
+    if (row === undefined || reading.kind !== 'lease' || reading.lease.kind !== 'held') return true;
+    if (row.size <= nativeCodec.tombstoneMaxBytes) return true;
+    const before = this.#listing.rows.get(id);
+    return before === undefined || before.age.max + listing.at - this.#listing.at > reading.lease.durationMs;
+  }
+
+  async #read(id: number, signal: AbortSignal): Promise<void> {
+    const object = await this.session.read(leaseKey(id), { signal });
+    const reading = this.#knowledge.shared(readingOf(object));
+    this.#known.set(id, { reading, etag: object?.etag, age: object?.age, readAt: this.clock.monotonic() });
+  }
+
+  #absent(): Known {
+    return { reading: { kind: 'absent' }, etag: undefined, age: undefined, readAt: this.clock.monotonic() };
+  }
+
+  #status(id: number, isJustRead: boolean, graceMs: number): NodeStatus {
+    const { reading, age, readAt } = this.#known.get(id) ?? this.#absent();
+    const row = this.#listing.rows.get(id);
+    const now = this.clock.monotonic();
+    // What was read is newer than the LIST.
+    const grown = isJustRead || row === undefined ? older(age, now - readAt) : older(row.age, now - this.#listing.at);
+    return nodeStatus(id, reading, grown, graceMs);
+  }
+}
+
+function rowsOf(objects: readonly ListedObject[], size: number): Map<number, ListedObject> {
+  const rows = new Map<number, ListedObject>();
+  for (const row of objects) {
+    const id = nodeIdOf(row.key);
+    if (id !== undefined && id < size) rows.set(id, row);
+  }
+  return rows;
+}
+
+function older(age: Interval | undefined, byMs: number): Interval | undefined {
+  return age && { min: age.min + byMs, max: age.max + byMs };
+}
+
+function headOf({ nodes: _, ...head }: StatusReport): Omit<StatusReport, 'nodes'> {
+  return head;
+}

@@ -1,0 +1,36 @@
+import type { NodeStatus } from '../lease/inspect.js';
+import type { DiscoveryStatus } from './discovery-glance.js';
+import type { StatusReport } from './status-report.js';
+
+/** What one look at a cluster told. */
+export interface ClusterLook {
+  /** In ascending order of the ids; empty when there is no cluster yet. */
+  readonly nodes: readonly NodeStatus[];
+  /** The ids that were written since the look before; all of them at the first one. */
+  readonly written: ReadonlySet<number>;
+  /** Those of the look before that are not there any more, as they are now. */
+  readonly gone: readonly NodeStatus[];
+  /** How many node ids there are; undefined when there is no cluster yet, and where that is not bounded. */
+  readonly size: number | undefined;
+  /** What keeps a node id of this look from being used. */
+  problemOf(node: NodeStatus): string | undefined;
+  /** Everything but the nodes, as `nodelease status --json` shows it. */
+  head(discovery: DiscoveryStatus | undefined): Omit<StatusReport, 'nodes'>;
+}
+
+/** Where a cluster is looked at. */
+export interface ClusterSource {
+  /**
+   * Looks once. Not to be called again before that has ended.
+   *
+   * @throws {StoreError}, {StoreUnusableError} or {ZooKeeperError} when it cannot be read
+   * @throws `signal.reason`
+   */
+  look(signal: AbortSignal): Promise<ClusterLook>;
+
+  /** How long the last request took that says something of how fast the answers come, in milliseconds; null before there was one. */
+  readonly latencyMs: number | null;
+
+  /** How far the clock of the store is ahead of this host's wall clock, at least and at most, in milliseconds; null where that is not known. */
+  clockOffsetMs(): readonly [min: number, max: number] | null;
+}
