@@ -22,6 +22,9 @@ export {
 /** How much is logged. */
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
 
+/** How log lines look: `json`, one object a line; `pretty`, for people. */
+export type LogFormat = 'json' | 'pretty';
+
 /** The settings of one invocation: checked, typed, durations in milliseconds. */
 export interface Settings {
   /** @default file:.nodelease */
@@ -47,8 +50,12 @@ export interface Settings {
   readonly zookeeper?: ZooKeeperSettings;
   /** Where to listen for HTTP requests; port 0 for any that is free. */
   readonly http?: ListenAddress;
+  /** The file with the token that whoever asks over HTTP for more than health must send. */
+  readonly bearerTokenFile?: string;
   /** @default info */
   readonly logLevel: LogLevel;
+  /** Absent for what suits standard error: pretty on a terminal, else json. */
+  readonly logFormat?: LogFormat;
 }
 
 /** Where node ids come from. */
@@ -88,6 +95,8 @@ export function readSettings(sources: SettingSources): Settings {
   const logLevel = read('log-level', checkLogLevel) ?? 'info';
   const provider = read('provider', checkProvider) ?? 'store';
   const http = read('http', parseListenAddress);
+  const bearerTokenFile = read('bearer-token-file', checkPath);
+  const logFormat = read('log-format', checkLogFormat);
   const { url: endpointGiven, names } = readEndpoints(sources);
   const zookeeper = readZooKeeper(sources, read, names);
 
@@ -134,6 +143,8 @@ export function readSettings(sources: SettingSources): Settings {
     ...(endpointGiven !== undefined && !endpointOfNoUse && { endpoint: endpointGiven.text }),
     ...(region !== undefined && { region }),
     ...(http !== undefined && { http }),
+    ...(bearerTokenFile !== undefined && { bearerTokenFile }),
+    ...(logFormat !== undefined && { logFormat }),
   };
 }
 
@@ -184,4 +195,14 @@ function checkProvider(text: string, label: string): NodeIdProvider {
 function checkLogLevel(text: string, label: string): LogLevel {
   if (!LOG_LEVELS.includes(text)) throw new ConfigError(label, text, `one of ${LOG_LEVELS.join(', ')}`);
   return text as LogLevel;
+}
+
+function checkLogFormat(text: string, label: string): LogFormat {
+  if (text !== 'json' && text !== 'pretty') throw new ConfigError(label, text, 'json or pretty');
+  return text;
+}
+
+function checkPath(text: string, label: string): string {
+  if (text === '' || text.includes('\0')) throw new ConfigError(label, text, 'the path of a file');
+  return text;
 }

@@ -2,18 +2,26 @@ import { type Command, Option } from 'commander';
 import { ENDPOINTS_VARIABLE, environmentName, readSettings, SETTINGS, type SettingName, type Settings } from '../config.js';
 import type { Io } from './io.js';
 
-/** What `run` needs to know: it serves no HTTP. */
-export const RUN_SETTINGS: readonly SettingName[] = SETTINGS.map(({ name }) => name).filter((name) => name !== 'http');
+/** What a command needs to know that holds a node id for others, `run` or `serve`: everything. */
+export const TENANCY_SETTINGS: readonly SettingName[] = SETTINGS.map(({ name }) => name);
 /** What a command that looks at a store needs to know. */
-export const STORE_SETTINGS: readonly SettingName[] = ['store', 'endpoint', 'region', 'log-level'];
+export const STORE_SETTINGS: readonly SettingName[] = ['store', 'endpoint', 'region', 'log-level', 'log-format'];
 /** What a command that looks at ZooKeeper needs to know. */
-export const ZOOKEEPER_SETTINGS: readonly SettingName[] = ['zookeeper', 'zookeeper-auth', 'zookeeper-session-timeout', 'log-level'];
+export const ZOOKEEPER_SETTINGS: readonly SettingName[] = [
+  'zookeeper',
+  'zookeeper-auth',
+  'zookeeper-session-timeout',
+  'log-level',
+  'log-format',
+];
 /** What a command needs to know that looks at where the node ids come from, and at ZooKeeper where that is used. */
 export const LOOK_SETTINGS: readonly SettingName[] = ['provider', ...STORE_SETTINGS, ...ZOOKEEPER_SETTINGS];
 /** What a command needs to know that looks at the services that Curator knows of. */
 export const SERVICE_SETTINGS: readonly SettingName[] = ['service-base-path', ...ZOOKEEPER_SETTINGS];
 /** The same, to answer over HTTP. */
 export const SERVE_SETTINGS: readonly SettingName[] = ['http', ...SERVICE_SETTINGS];
+/** The same as to look, to answer over HTTP. */
+export const CONSOLE_SETTINGS: readonly SettingName[] = ['http', 'bearer-token-file', ...LOOK_SETTINGS];
 /** What it takes to acquire a node id, where nothing is announced. */
 export const ID_SETTINGS: readonly SettingName[] = ['nodes', 'duration', 'grace', 'task-id', 'acquire-timeout', ...LOOK_SETTINGS];
 /** What it takes to create a cluster. */

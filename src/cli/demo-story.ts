@@ -103,6 +103,7 @@ export class DemoStory {
     const { id, version } = change;
     switch (change.kind) {
       case 'acquired':
+      case 'taken-over':
         this.#held.add(change.taskId);
         if (this.#accident?.id === id && version > this.#accident.version) this.#tellTakeOver(this.#accident, change.taskId, version);
         else view.tell(`${change.taskId} acquired node id ${id} at version ${version}`, 'green');

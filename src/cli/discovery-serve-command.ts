@@ -8,7 +8,7 @@ import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { discoveryServeLog, zookeeperLog } from './discovery-serve-log.js';
 import { ExitCode, exitCodeOfSignal } from './exit-codes.js';
 import type { Io } from './io.js';
-import { createLogger } from './logger.js';
+import { loggerFor } from './logger.js';
 import { Interrupted } from './signal-relay.js';
 import { say } from './store-command.js';
 import { onZooKeeper } from './zookeeper-command.js';
@@ -57,12 +57,16 @@ function checkOptions({ staticTimeout, strategy, readOnly }: DiscoveryServeOptio
 async function serve(
   zookeeper: ZooKeeper,
   { readOnly, bearerTokenFile, strategy, staticTimeoutMs }: CheckedOptions,
-  { http, logLevel, zookeeper: { basePath } }: Settings & { readonly zookeeper: ZooKeeperSettings },
+  settings: Settings & { readonly zookeeper: ZooKeeperSettings },
   io: Io,
   signal: AbortSignal,
 ): Promise<number> {
   const { startDiscoveryServer } = await import('../http/discovery-server.js');
-  const log = await createLogger({ level: logLevel, format: io.logFormat });
+  const log = await loggerFor(settings, io);
+  const {
+    http,
+    zookeeper: { basePath },
+  } = settings;
   const server = await startDiscoveryServer({
     zookeeper,
     clock: io.clock,

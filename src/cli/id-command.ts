@@ -12,7 +12,7 @@ import type { WantedIds } from './id-options.js';
 import { printIds } from './id-printer.js';
 import type { Io } from './io.js';
 import { leaseLog } from './lease-log.js';
-import { createLogger, type Logger } from './logger.js';
+import { type Logger, loggerFor } from './logger.js';
 import { SignalRelay } from './signal-relay.js';
 import { formatSetting } from './span.js';
 
@@ -24,7 +24,7 @@ import { formatSetting } from './span.js';
  */
 export async function idCommand(wanted: WantedIds, settings: Settings, io: Io): Promise<number> {
   const signals = new SignalRelay(io.signals);
-  const log = await createLogger({ level: wanted.quiet ? 'warn' : settings.logLevel, format: io.logFormat });
+  const log = await loggerFor(wanted.quiet ? { ...settings, logLevel: 'warn' } : settings, io);
   io.onWarning((warning) => log.warn(explain(warning)));
   try {
     const options = await acquireOptions(settings, io, signals.interrupted, log);

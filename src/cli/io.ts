@@ -15,6 +15,8 @@ export interface Io {
   /** The name of this host. */
   readonly hostname: string;
   readonly processId: number;
+  /** The options that node itself was started with. */
+  readonly execArgv: readonly string[];
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly signals: SignalSource;

@@ -16,6 +16,28 @@ function linesOf(...events: LeaseEvent[]): string[] {
 }
 
 describe('the log of a lease', () => {
+  it('names every line by the type of its event, for those who filter logs', () => {
+    const error = new Error('no route');
+    const events: LeaseEvent[] = [
+      { type: 'setting-overruled', setting: 'durationMs', own: 5_000, stored: 15_000 },
+      { type: 'damaged', key: '3.json', problem: 'not JSON' },
+      { type: 'waiting', sleepMs: 12.4 },
+      { type: 'store-failed', error, sleepMs: 100 },
+      { type: 'acquired', id: 3, version: 8, from: 'released', tookMs: 20.4, requests: 5, deadline: 1 },
+      { type: 'bootstrapped' },
+      { type: 'renewed', deadline: 1, tookMs: 3 },
+      { type: 'renewal-failed', error, attempt: 1 },
+      { type: 'lost', error: new LeaseLostError(3, 8, 'taken', 1, 'task b holds it at version 9') },
+      { type: 'released' },
+      { type: 'release-failed', error },
+    ];
+    const named: unknown[] = [];
+    const take = (fields: unknown) => void named.push((fields as { event?: unknown }).event);
+    const listener = leaseLog({ debug: take, info: take, warn: take, error: take } as Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>);
+    for (const event of events) listener(event);
+    expect(named).toEqual(events.map(({ type }) => type));
+  });
+
   it('has one line for every event, as loud as a person should hear it', () => {
     const error = new Error('no route', { cause: new Error('ENETUNREACH') });
     expect(

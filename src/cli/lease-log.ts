@@ -2,46 +2,60 @@ import { explain } from '../errors.js';
 import type { LeaseEvent, LeaseListener } from '../lease/lease.js';
 import type { Logger } from './logger.js';
 
-/** A listener that logs one line per event: changes at info, renewals at debug, what a person should look into at warn and above. */
+/**
+ * A listener that logs one line per event: changes at info, renewals at debug, what a person should look into at warn and above.
+ * The field `event` has the event's type, for those who filter logs: texts may change.
+ */
 export function leaseLog(log: Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>): LeaseListener {
   let waiting = false;
   return (event: LeaseEvent) => {
+    const { type } = event;
     switch (event.type) {
       case 'setting-overruled':
         return log.warn(
-          { setting: event.setting, own: event.own, stored: event.stored },
+          { event: type, setting: event.setting, own: event.own, stored: event.stored },
           `${event.setting} ${event.own} is overruled: the cluster uses ${event.stored}`,
         );
       case 'damaged':
-        return log.error({ key: event.key }, `${event.key} cannot be used: ${event.problem}`);
+        return log.error({ event: type, key: event.key }, `${event.key} cannot be used: ${event.problem}`);
       case 'waiting': {
         // A task may wait for hours and looks every second or so: that it waits is news only once.
         const level = waiting ? 'debug' : 'info';
         waiting = true;
         return log[level](
-          { sleepMs: Math.round(event.sleepMs) },
+          { event: type, sleepMs: Math.round(event.sleepMs) },
           event.why === undefined ? 'no node id is free: waiting' : `no node id can be had yet, waiting: ${event.why}`,
         );
       }
       case 'store-failed':
-        return log.warn({ sleepMs: Math.round(event.sleepMs) }, `the store failed, trying again: ${explain(event.error)}`);
+        return log.warn({ event: type, sleepMs: Math.round(event.sleepMs) }, `the store failed, trying again: ${explain(event.error)}`);
       case 'acquired':
         return log.info(
-          { nodeId: event.id, version: event.version, from: event.from, tookMs: Math.round(event.tookMs), requests: event.requests },
+          {
+            event: type,
+            nodeId: event.id,
+            version: event.version,
+            from: event.from,
+            tookMs: Math.round(event.tookMs),
+            requests: event.requests,
+          },
           `acquired node id ${event.id} at version ${event.version}`,
         );
       case 'bootstrapped':
-        return log.info('all lease objects of the cluster exist');
+        return log.info({ event: type }, 'all lease objects of the cluster exist');
       case 'renewed':
-        return log.debug({ tookMs: Math.round(event.tookMs) }, 'lease renewed');
+        return log.debug({ event: type, tookMs: Math.round(event.tookMs) }, 'lease renewed');
       case 'renewal-failed':
-        return log.warn({ attempt: event.attempt }, `renewal failed: ${explain(event.error)}`);
+        return log.warn({ event: type, attempt: event.attempt }, `renewal failed: ${explain(event.error)}`);
       case 'lost':
-        return log.error({ nodeId: event.error.nodeId, version: event.error.version, reason: event.error.reason }, explain(event.error));
+        return log.error(
+          { event: type, nodeId: event.error.nodeId, version: event.error.version, reason: event.error.reason },
+          explain(event.error),
+        );
       case 'released':
-        return log.info('lease released');
+        return log.info({ event: type }, 'lease released');
       case 'release-failed':
-        return log.warn(`the release failed, the lease is left to expire: ${explain(event.error)}`);
+        return log.warn({ event: type }, `the release failed, the lease is left to expire: ${explain(event.error)}`);
     }
   };
 }

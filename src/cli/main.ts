@@ -42,6 +42,7 @@ const exitCode = await runCommandLine(
     env: process.env,
     hostname: hostname(),
     processId: process.pid,
+    execArgv: process.execArgv,
     clock: systemClock,
     random: systemRandom,
     signals: process,

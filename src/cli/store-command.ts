@@ -5,10 +5,8 @@ import { StoreSession } from '../lease/store-session.js';
 import { ExitCode, exitCodeOf, exitCodeOfSignal } from './exit-codes.js';
 import { printable } from './ink.js';
 import type { Io } from './io.js';
+import { openedStore, REQUEST_TIMEOUT_MS } from './opened-store.js';
 import { Interrupted } from './signal-relay.js';
-
-/** How long one request to the store may take, in milliseconds. */
-const REQUEST_TIMEOUT_MS = 5_000;
 
 /**
  * Opens the store, lets `act` work on it, and closes it: the frame of every command that is not `run`.
@@ -17,19 +15,11 @@ const REQUEST_TIMEOUT_MS = 5_000;
  * @throws {ConfigError} when a setting turns out to be unusable, for the caller to report
  */
 export async function onStore(settings: Settings, io: Io, act: (session: StoreSession) => Promise<number>): Promise<number> {
-  const { store: url, endpoint, region } = settings;
-  const { clock, random } = io;
   io.onWarning((warning) => complain(io, `warning: ${explain(warning)}`));
   try {
-    const { openStore } = await import('../store/open-store.js');
-    const options = { clock, random, requestTimeoutMs: REQUEST_TIMEOUT_MS };
-    const store = await openStore(url, {
-      ...options,
-      ...(endpoint !== undefined && { endpoint }),
-      ...(region !== undefined && { region }),
-    });
+    const store = await openedStore(settings, io);
     try {
-      return await act(new StoreSession(store, clock, REQUEST_TIMEOUT_MS));
+      return await act(new StoreSession(store, io.clock, REQUEST_TIMEOUT_MS));
     } finally {
       await store.close();
     }

@@ -37,7 +37,9 @@ export type SettingName =
   | 'check-threshold'
   | 'ready-timeout'
   | 'http'
-  | 'log-level';
+  | 'bearer-token-file'
+  | 'log-level'
+  | 'log-format';
 
 /** Every setting, in the order of the help. */
 export const SETTINGS: readonly SettingSpec[] = [
@@ -112,8 +114,18 @@ export const SETTINGS: readonly SettingSpec[] = [
     argument: 'time',
     description: 'how long to wait, after taking over an expired lease, until all other nodes know of it (default: 60s)',
   },
-  { name: 'http', argument: 'host:port', description: 'where to listen for HTTP requests (default: 127.0.0.1:7070)' },
+  {
+    name: 'http',
+    argument: 'host:port',
+    description: 'where to answer HTTP requests: health, metrics and more (default: 127.0.0.1:7070; for run nowhere)',
+  },
+  {
+    name: 'bearer-token-file',
+    argument: 'path',
+    description: 'who asks over HTTP for more than health must send the token in this file; of use beyond loopback (default: nobody must)',
+  },
   { name: 'log-level', argument: 'level', description: 'trace, debug, info, warn, error, fatal or silent (default: info)' },
+  { name: 'log-format', argument: 'name', description: 'json, or pretty for people (default: json, unless standard error is a terminal)' },
 ];
 
 /** What the settings are read from: plain text, as it came from outside. */

@@ -1,8 +1,12 @@
+import { once } from 'node:events';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { EventClient } from '../support/event-client.js';
 import { killAll, runCli, type TestProcess } from '../support/processes.js';
 import { childrenOf, untilDead } from './run-support.js';
 
@@ -82,6 +86,46 @@ describe('nodelease demo', () => {
     expect(await running.exit).toEqual({ code: 0, signal: null });
     await untilDead(pids, 5_000);
     expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it('shows in a browser that somebody kills a task, and who takes over', async () => {
+    const running = demo('--http', '127.0.0.1:0');
+    const [, url = ''] = await running.waitForOutput(/^Console: (http:\/\/127\.0\.0\.1:\d+) /m, 20_000);
+    const page = await EventClient.open(url);
+    await expect.poll(() => [0, 1, 2].map((id) => page.node(id)?.state), { timeout: 20_000 }).toEqual(['held', 'held', 'held']);
+    const victim = page.node(1)?.taskId ?? '';
+    const [, pid] = await running.waitForOutput(new RegExp(`${victim} \\(pid (\\d+)\\) started\n`), 1_000);
+    process.kill(Number(pid), 'SIGKILL');
+    const ofOne = () => page.events.filter(({ nodeId }) => nodeId === 1).map(({ kind }) => kind);
+    await expect.poll(ofOne, { timeout: 20_000 }).toEqual(['acquired', 'overdue', 'taken-over']);
+    expect(page.events.at(-1)).toMatchObject({ kind: 'taken-over', version: 2, previousTaskId: victim });
+    expect(page.node(1)).toMatchObject({ state: 'held', version: 2 });
+    expect(page.hellos).toBe(1);
+    expect((await fetch(url)).headers.get('content-type')).toMatch(/^text\/html/);
+    running.kill('SIGINT');
+    expect(await running.exit).toEqual({ code: 0, signal: null });
+    await page.ended;
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it('has its console at another port where the usual one is taken, and none of it where one was asked for', async () => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    const usual = createServer().listen(7_070, '127.0.0.1');
+    // Somebody else may have it: it is taken then, too.
+    usual.on('error', () => undefined);
+    await once(taken, 'listening');
+    const { port } = taken.address() as AddressInfo;
+    const refused = demo('--http', `127.0.0.1:${port}`);
+    expect(await refused.exit).toEqual({ code: 64, signal: null });
+    expect(refused.stderr()).toMatch(/^nodelease: --http: expected a port that no other program listens on .*\n$/);
+    expect(readdirSync(folder)).toEqual([]);
+    const running = demo();
+    const [, other] = await running.waitForOutput(/^Console: http:\/\/127\.0\.0\.1:(\d+) /m, 20_000);
+    expect(other).not.toBe('7070');
+    running.kill('SIGINT');
+    expect(await running.exit).toEqual({ code: 0, signal: null });
+    taken.close();
+    usual.close();
   });
 
   it('takes all its processes along when it is killed itself, the waiting one included', async () => {

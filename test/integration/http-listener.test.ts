@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { setImmediate } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type HttpListener, type ListenOptions, listen } from '../../src/http/listen.js';
 import { systemClock } from '../../src/system.js';
@@ -97,6 +98,38 @@ describe('what is no proper request', () => {
   });
 });
 
+describe('a client that sends a megabyte of headers', () => {
+  it('is told why it is refused, though it goes on sending, and is let go', async () => {
+    const listener = await start();
+    const large = `GET / HTTP/1.1\r\nhost: x\r\n${`x: ${'a'.repeat(1_000)}\r\n`.repeat(1_000)}\r\n`;
+    const answers = await Promise.all(Array.from({ length: 20 }, () => answerTo(listener, large)));
+    for (const answer of answers) {
+      expect(answer).toMatch(/^HTTP\/1\.1 431 Request Header Fields Too Large\r\n/);
+      const message = 'the head of the request: expected at most 16384 bytes';
+      expect(JSON.parse(answer.split('\r\n\r\n')[1] ?? '')).toEqual({ error: 'too-large', message });
+    }
+    expect((await fetch(listener.url)).status).toBe(200);
+  });
+
+  it('is let go when it does not stop', async () => {
+    const listener = await start();
+    const socket = open(listener);
+    socket.resume();
+    socket.write('GET / HTTP/1.1\r\nhost: x\r\n');
+    const more = setInterval(() => socket.write(`x: ${'a'.repeat(10_000)}\r\n`), 10);
+    const begun = performance.now();
+    await new Promise((resolve) => socket.once('close', resolve));
+    clearInterval(more);
+    expect(performance.now() - begun).toBeLessThan(3_000);
+  });
+
+  it('gets no answer into the middle of another one', async () => {
+    const listener = await start({ fetch: () => new Promise(() => {}) });
+    const answer = await answerTo(listener, 'GET / HTTP/1.1\r\nhost: x\r\n\r\nno request at all\r\n\r\n');
+    expect(answer).toBe('');
+  });
+});
+
 describe('a client that is slow', () => {
   it('holds up nobody else, and is let go', async () => {
     const listener = await start();
@@ -121,12 +154,22 @@ describe('a client that is slow', () => {
     expect(performance.now() - begun).toBeLessThan(9_000);
   });
 
-  it('may have company up to a bound; further ones are closed at once, until somebody leaves', async () => {
-    const listener = await start({ maxConnections: 2 });
-    const [first, second] = [open(listener), open(listener)];
-    await Promise.all([once(first, 'connect'), once(second, 'connect')]);
+  it('may have company up to a bound, as long as each asks for something; further ones are closed at once, until somebody leaves', async () => {
+    let asked = 0;
+    const hangs = ({ url }: Request) => {
+      asked += 1;
+      return url.endsWith('/hang') ? new Promise<Response>(() => {}) : new Response();
+    };
+    const listener = await start({ maxConnections: 2, fetch: hangs });
+    const hanging: Socket[] = [];
+    for (const count of [1, 2]) {
+      const socket = open(listener);
+      socket.write('GET /hang HTTP/1.1\r\nhost: x\r\n\r\n');
+      await expect.poll(() => asked, { timeout: 10_000 }).toBe(count);
+      hanging.push(socket);
+    }
     expect(await text(open(listener)).catch(() => '')).toBe('');
-    first.destroy();
+    hanging[0]?.destroy();
     await expect
       .poll(
         () =>
@@ -137,6 +180,88 @@ describe('a client that is slow', () => {
         { timeout: 10_000 },
       )
       .toBe(200);
+  });
+
+  it('is let go for others when connections run short, unless it has asked for something: whoever came first', async () => {
+    let release: () => void = () => undefined;
+    const listener = await start({
+      maxConnections: 8,
+      fetch: ({ url }) => {
+        if (!url.endsWith('/hang')) return new Response('at once');
+        return new Promise((resolve) => {
+          release = () => resolve(new Response('late'));
+        });
+      },
+    });
+    const asking = open(listener);
+    asking.write('GET /hang HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n');
+    const dribbling = open(listener);
+    dribbling.write('GET / HTTP/1.1\r\nhost: ');
+    const ends = Promise.all([text(dribbling), text(open(listener))]);
+    for (let i = 0; i < 40; i += 1) {
+      const socket = open(listener);
+      socket.resume();
+      await once(socket, 'connect');
+      expect(await (await fetch(`${listener.url}/${i}`, { headers: { connection: 'close' } })).text()).toBe('at once');
+    }
+    expect(await ends.catch(() => 'reset')).toBeDefined();
+    release();
+    expect(await text(asking)).toMatch(/^HTTP\/1\.1 200 .*\r\nlate$/s);
+  });
+});
+
+describe('a stream', () => {
+  const streaming = (pull: () => string | undefined, pauseMs: number, cancel?: () => void) => () =>
+    new Response(
+      new ReadableStream<Uint8Array>(
+        {
+          pull: async (controller) => {
+            await systemClock.sleep(pauseMs);
+            const next = pull();
+            if (next === undefined) controller.close();
+            else controller.enqueue(Buffer.from(next));
+          },
+          ...(cancel && { cancel }),
+        },
+        { highWaterMark: 0 },
+      ),
+    );
+
+  it('goes on for longer than a connection may be silent, as long as something goes through it', async () => {
+    let beats = 0;
+    const beat = () => {
+      beats += 1;
+      return beats > 12 ? undefined : ': beat\n\n';
+    };
+    const listener = await start({ silentMs: 500, fetch: streaming(beat, 100) });
+    expect((await (await fetch(listener.url)).text()).split('beat')).toHaveLength(13);
+  });
+
+  it('is not made any further when its client does not take it, who is let go', async () => {
+    let made = 0;
+    let isCancelled = false;
+    const chunk = 'x'.repeat(65_536);
+    const make = () => {
+      made += 1;
+      return chunk;
+    };
+    const listener = await start({
+      silentMs: 500,
+      fetch: streaming(make, 0, () => {
+        isCancelled = true;
+      }),
+    });
+    const client = open(listener);
+    client.pause();
+    client.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
+    await expect.poll(() => made, { timeout: 10_000 }).toBeGreaterThan(0);
+    await expect.poll(() => isCancelled, { timeout: 10_000 }).toBe(true);
+    // What the operating systems of both ends keep is bounded, and so is what was made for them.
+    expect(made).toBeLessThan(500);
+    const before = made;
+    client.resume();
+    await text(client).catch(() => '');
+    expect(made).toBe(before);
   });
 });
 
@@ -188,7 +313,9 @@ describe('a client that asks for much at once', () => {
     let hangs = true;
     const listener = await start({
       maxRequests: 2,
-      fetch: () => {
+      isUrgent: (path) => path === '/livez',
+      fetch: ({ url }) => {
+        if (url.endsWith('/livez?now')) return new Response('done');
         asked += 1;
         return hangs ? new Promise(() => {}) : new Response('done');
       },
@@ -202,10 +329,48 @@ describe('a client that asks for much at once', () => {
       retry: '1',
       body: { error: 'unavailable', message: expect.any(String) },
     });
+    expect(asked).toBe(2);
+    // Health checks are answered all the same.
+    expect(await (await fetch(`${listener.url}/livez?now`)).text()).toBe('done');
     for (const socket of held) socket.destroy();
     hangs = false;
     await expect.poll(async () => (await fetch(listener.url)).status, { timeout: 10_000 }).toBe(200);
     expect(asked).toBe(3);
+  });
+});
+
+describe('many clients that ask at the same moment', () => {
+  it('let everything else in the process go on between them', async () => {
+    let answers = 0;
+    const listener = await start({
+      fetch: () => {
+        answers += 1;
+        const until = performance.now() + 2;
+        while (performance.now() < until);
+        return new Response();
+      },
+    });
+    const clients = Array.from({ length: 240 }, () => open(listener));
+    // Connections are taken one after the other: only when each has had an answer can all ask at once.
+    for (const client of clients) {
+      client.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
+      await once(client, 'data');
+    }
+    answers = 0;
+    let most = 0;
+    let isOver = false;
+    // A renewal takes several turns of the event loop, and each may take as long as the answers that are made in it.
+    const turns = (async () => {
+      for (let before = 0; !isOver; before = answers) {
+        await setImmediate();
+        most = Math.max(most, answers - before);
+      }
+    })();
+    for (const client of clients) client.write('GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n');
+    await expect.poll(() => answers, { timeout: 30_000 }).toBe(240);
+    isOver = true;
+    await turns;
+    expect(most).toBeLessThan(40);
   });
 });
 

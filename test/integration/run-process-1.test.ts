@@ -1,20 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import { cliFile, killAll, runProcess, type TestProcess } from '../support/processes.js';
-import { childrenOf } from './run-support.js';
+import { cliFile, killAll } from '../support/processes.js';
+import { asProcess1, childrenOf, outside } from './run-support.js';
 
 afterEach(killAll);
-
-/**
- * Starts a command line as process 1 of a process namespace of its own, as a container does.
- * Where that is not permitted, the test fails and says what `unshare` said.
- */
-function asProcess1(command: readonly string[], stdin = ''): TestProcess {
-  return runProcess('unshare', ['--pid', '--fork', '--mount-proc', '--kill-child=KILL', ...command], { stdin });
-}
-
-/** The number by which the world outside knows process 1. */
-const outside = (run: TestProcess) => childrenOf(run.pid)[0] ?? 0;
 
 /** Makes five orphans that end, and says how many of them nobody collected. */
 const ORPHANS = `
@@ -40,7 +29,7 @@ describe('nodelease as process 1 of a container', () => {
   });
 
   it('keeps the exit code and standard input', async () => {
-    const run = asProcess1([cliFile, 'run', '--node-id', '3', '--', 'sh', '-c', 'cat; exit 7'], 'input');
+    const run = asProcess1([cliFile, 'run', '--node-id', '3', '--', 'sh', '-c', 'cat; exit 7'], { stdin: 'input' });
     expect((await run.exit).code, run.stderr()).toBe(7);
     expect(run.stdout()).toBe('input');
   });

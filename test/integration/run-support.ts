@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type ProcessOptions, runProcess, type TestProcess } from '../support/processes.js';
 
 const folders: string[] = [];
 
@@ -54,4 +55,17 @@ export function childrenOf(pid: number): number[] {
 /** The arguments of a process, the first one being its name. */
 export function argumentsOf(pid: number): string[] {
   return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1);
+}
+
+/**
+ * Starts a command line as process 1 of a process namespace of its own, as a container does.
+ * Where that is not permitted, the test fails and says what `unshare` said.
+ */
+export function asProcess1(command: readonly string[], options: ProcessOptions = {}): TestProcess {
+  return runProcess('unshare', ['--pid', '--fork', '--mount-proc', '--kill-child=KILL', ...command], options);
+}
+
+/** The number by which the world outside knows process 1; 0 where there is none. */
+export function outside(run: TestProcess): number {
+  return childrenOf(run.pid)[0] ?? 0;
 }

@@ -1,0 +1,75 @@
+import type { Settings } from '../config.js';
+import { ConfigError, explain } from '../errors.js';
+import { DEFAULT_LISTEN_ADDRESS } from '../http/listen-address.js';
+import { ExitCode, exitCodeOfSignal } from './exit-codes.js';
+import type { Io } from './io.js';
+import { type Logger, loggerFor } from './logger.js';
+import { OwnClusterView } from './own-cluster-view.js';
+import { reachableUrl } from './reachable-url.js';
+import { Interrupted, SignalRelay } from './signal-relay.js';
+import { say } from './store-command.js';
+
+/**
+ * `nodelease console`: serves the console of a cluster, without holding a node id, until a signal ends it: 0 for SIGINT and SIGTERM. The URL is
+ * the answer, on one line of standard output. It starts without the store and ZooKeeper, too, and shows that they are away. The cluster is looked
+ * at, about once a second, only while somebody wants to see it.
+ *
+ * @throws {ConfigError} when a setting turns out to be unusable, or it cannot listen where it should
+ */
+export async function consoleCommand(settings: Settings, io: Io): Promise<number> {
+  if (!OwnClusterView.isPossible(settings))
+    throw new ConfigError('--store', settings.store.url, 's3:// or file: (what is in memory is seen by its holder alone)');
+  const signals = new SignalRelay(io.signals);
+  const log = await loggerFor(settings, io);
+  io.onWarning((warning) => log.warn(explain(warning)));
+  const cluster = new OwnClusterView(settings, io, log);
+  try {
+    // Reaches nobody yet, but knows what cannot be reached at all.
+    await cluster.open();
+    return await serve(cluster, settings, io, signals.interrupted, log);
+  } finally {
+    await cluster.close();
+    signals.close();
+  }
+}
+
+async function serve(
+  cluster: OwnClusterView,
+  { http, bearerTokenFile, store, provider, zookeeper }: Settings,
+  { clock, stdout }: Io,
+  interrupted: AbortSignal,
+  log: Logger,
+): Promise<number> {
+  const { startNodeServer } = await import('../http/node-server.js');
+  const server = await startNodeServer({
+    listen: http ?? DEFAULT_LISTEN_ADDRESS,
+    bearerTokenFile,
+    clock,
+    cluster: () => cluster.open(),
+    // That the store is away is told to whoever looks, and not here once more for every request.
+    onFailure: (request, failure) => log.debug({ err: failure }, `${request}: ${explain(failure)}`),
+    labels: { listen: '--http', bearerTokenFile: '--bearer-token-file' },
+  });
+  try {
+    const of = provider === 'zookeeper' && zookeeper ? zookeeper.connect.text : store.url;
+    const url = reachableUrl(server.address);
+    say({ stdout }, url);
+    log.info({ url: server.url }, `the console of ${of} is at ${url}`);
+    if (!server.protected) {
+      log.warn(`whoever reaches ${server.url} can see all leases: a bearer token file, or a loopback address, keeps others out`);
+    }
+    const { signal } = await interruption(interrupted);
+    log.info({ signal }, `${signal}: ending`);
+    return signal === 'SIGINT' || signal === 'SIGTERM' ? ExitCode.ok : exitCodeOfSignal(signal);
+  } finally {
+    await server.close();
+  }
+}
+
+function interruption(signal: AbortSignal): Promise<Interrupted> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => (signal.reason instanceof Interrupted ? resolve(signal.reason) : reject(signal.reason));
+    if (signal.aborted) onAbort();
+    else signal.addEventListener('abort', onAbort, { once: true });
+  });
+}

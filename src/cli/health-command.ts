@@ -1,0 +1,134 @@
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import type { Clock } from '../clock.js';
+import { parseDuration } from '../config/values.js';
+import { ConfigError, explain } from '../errors.js';
+import { DEFAULT_LISTEN_ADDRESS, parseListenAddress } from '../http/listen-address.js';
+import { ExitCode } from './exit-codes.js';
+import type { Io } from './io.js';
+import { reachableUrl } from './reachable-url.js';
+import { say } from './store-command.js';
+
+/** The options of `health`, as they stand on the command line. */
+export interface HealthOptions {
+  readonly url?: string;
+  readonly live?: boolean;
+  readonly json?: boolean;
+  readonly timeout?: string;
+}
+
+/** An answer to the question, or what came instead of one. */
+interface Verdict {
+  readonly ok: boolean;
+  /** One line for people. */
+  readonly text: string;
+  /** What was answered, where it is an object. */
+  readonly facts: Readonly<Record<string, unknown>>;
+}
+
+const DEFAULT_TIMEOUT_MS = 2_000;
+const LARGEST_ANSWER = 65_536;
+const URL_FORM = 'the URL of a running instance, http://HOST:PORT';
+
+/**
+ * `nodelease health`: asks a running instance whether it is ready, or with `live` whether it is worth keeping. Resolves to 0 when it is, else to 1,
+ * with one line on standard output that says why; what containers' health checks expect.
+ *
+ * It runs every few seconds beside the work: of all that nodelease has, next to nothing is loaded.
+ *
+ * @throws {ConfigError} when an option is wrong
+ */
+export async function healthCommand(options: HealthOptions, io: Io): Promise<number> {
+  const { live = false, json = false, timeout } = options;
+  const base = urlOf(options.url, io.env);
+  const timeoutMs =
+    timeout === undefined
+      ? DEFAULT_TIMEOUT_MS
+      : parseDuration(timeout, '--timeout', { least: [1, 'at least 1ms'], most: [60_000, 'at most 60s'] });
+  const url = `${base}/${live ? 'livez' : 'readyz'}`;
+  const { ok, text, facts } = await ask(url, timeoutMs, io.clock);
+  say(io, json ? JSON.stringify({ ok, url, problem: ok ? null : text, ...facts }) : text);
+  return ok ? ExitCode.ok : ExitCode.nothing;
+}
+
+/** Where to ask: the option, else what `run` tells its command, else where a command with the same surroundings listens. */
+function urlOf(option: string | undefined, env: Io['env']): string {
+  const given = option ?? (env.NODELEASE_URL || undefined);
+  if (given !== undefined) return checkUrl(given, option === undefined ? 'NODELEASE_URL' : '--url');
+  const { NODELEASE_HTTP: listening } = env;
+  if (!listening) return reachableUrl(DEFAULT_LISTEN_ADDRESS);
+  const address = parseListenAddress(listening, 'NODELEASE_HTTP');
+  if (address.port === 0) throw new ConfigError('NODELEASE_HTTP', listening, '--url beside it (nobody can tell which port was free)');
+  return reachableUrl(address);
+}
+
+function checkUrl(text: string, label: string): string {
+  if (!URL.canParse(text)) throw new ConfigError(label, text, URL_FORM);
+  const { protocol, username, password, search, hash, origin, pathname } = new URL(text);
+  if (username !== '' || password !== '') throw new ConfigError(label, `${protocol}//…`, `${URL_FORM} (without credentials)`);
+  if (protocol !== 'http:' || search !== '' || hash !== '') throw new ConfigError(label, text, URL_FORM);
+  return `${origin}${pathname.replace(/\/+$/, '')}`;
+}
+
+async function ask(url: string, timeoutMs: number, clock: Clock): Promise<Verdict> {
+  const call = new AbortController();
+  const waiting = new AbortController();
+  const timeout = clock.sleep(timeoutMs, waiting.signal).then(
+    () => call.abort(new Error(`no answer within ${timeoutMs} ms`)),
+    () => undefined,
+  );
+  try {
+    return verdict(...(await get(url, call.signal)));
+  } catch (error) {
+    const text = `${url}: ${explain(call.signal.aborted ? call.signal.reason : error)}`;
+    return { ok: false, text, facts: {} };
+  } finally {
+    waiting.abort();
+    await timeout;
+  }
+}
+
+function get(url: string, signal: AbortSignal): Promise<[status: number, body: string]> {
+  return new Promise((resolve, reject) => {
+    // A name may have several addresses, and only one of them be listened on.
+    const options = { signal, agent: false, autoSelectFamily: true, headers: { 'user-agent': 'nodelease health' } } as const;
+    const request = httpRequest(url, options);
+    request.on('error', (error) => reject(error instanceof AggregateError ? (error.errors[0] ?? error) : error));
+    request.on('response', (response) => {
+      read(response).then((body) => resolve([response.statusCode ?? 0, body]), reject);
+    });
+    request.end();
+  });
+}
+
+/** As much of the answer as an instance would send. */
+async function read(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > LARGEST_ANSWER) break;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function verdict(status: number, body: string): Verdict {
+  const facts = objectIn(body);
+  const { status: told, state, nodeId, version, reason } = facts;
+  if ((told !== 'ok' && told !== 'unavailable') || typeof state !== 'string') {
+    return { ok: false, text: `status ${status}, and not the answer of a nodelease instance`, facts: {} };
+  }
+  const node = typeof nodeId === 'number' ? `, node id ${nodeId} at version ${version}` : '';
+  const why = typeof reason === 'string' ? `: ${reason}` : '';
+  const ok = status === 200 && told === 'ok';
+  return { ok, text: `${ok ? 'ok' : 'not ok'}, ${state}${node}${why}`, facts };
+}
+
+function objectIn(body: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(body);
+    return typeof value === 'object' && value !== null ? { ...value } : {};
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,110 @@
+import type { Settings } from '../config.js';
+import { explain } from '../errors.js';
+import { DEFAULT_LISTEN_ADDRESS } from '../http/listen-address.js';
+import { nodeHealthJson } from '../http/node-health-json.js';
+import { NodeMonitor } from '../monitor/node-monitor.js';
+import { reportCommandFailure } from './command-failure.js';
+import { ExitCode, exitCodeOfSignal } from './exit-codes.js';
+import type { Io } from './io.js';
+import { type Logger, loggerFor } from './logger.js';
+import { openNodeHttp } from './node-http.js';
+import { Interrupted, SignalRelay } from './signal-relay.js';
+import { say } from './store-command.js';
+import { type HeldNode, Tenancy, type Work, type WorkEnd } from './tenancy.js';
+import { WaitFile } from './wait-file.js';
+import { within } from './within.js';
+
+/** The options of `serve` that are no settings. */
+export interface ServeOptions {
+  /** A file to be there while the node id is held, and may be used. */
+  readonly waitFile?: string;
+}
+
+/**
+ * `nodelease serve`: holds a node id for the other containers of its task, and tells them of it over HTTP. The URL is the answer, on one line of
+ * standard output. Resolves to 0 when SIGINT or SIGTERM has ended it, with the node id given back, and to 76 as soon as the lease is lost.
+ *
+ * Not guaranteed: that those who use the node id have ended before. Whoever orders the ends (ECS by `dependsOn`, Kubernetes by native sidecars)
+ * has to end this one last; and a loss reaches them by what takes the task down, or by their asking.
+ *
+ * @throws {ConfigError} when a setting turns out to be unusable, for the caller to report
+ */
+export async function serveCommand({ waitFile: path }: ServeOptions, settings: Settings, io: Io): Promise<number> {
+  const signals = new SignalRelay(io.signals);
+  const log = await loggerFor(settings, io);
+  io.onWarning((warning) => log.warn(explain(warning)));
+  const monitor = new NodeMonitor();
+  const { http: at = DEFAULT_LISTEN_ADDRESS } = settings;
+  const open = async (child: Logger) => {
+    const http = await openNodeHttp({ at, settings, io, log: child, monitor });
+    say(io, http.url);
+    return http;
+  };
+  try {
+    const file = path === undefined ? undefined : await WaitFile.open(path, io.random, (problem) => log.error(problem));
+    const work = new Sidecar(io, signals, monitor, file);
+    return await new Tenancy({ settings, io, signals, log, http: { monitor, open } }, work).execute();
+  } catch (error) {
+    if (error instanceof Interrupted) return ended(error, log);
+    return reportCommandFailure(error, log);
+  } finally {
+    signals.close();
+  }
+}
+
+/** Nobody waits longer for a file to be removed, in milliseconds. */
+const REMOVE_LIMIT_MS = 500;
+
+/** What others do with the node id, as far as this process knows of it: until it is told to end, or the lease is lost. */
+class Sidecar implements Work {
+  constructor(
+    private readonly io: Pick<Io, 'clock'>,
+    private readonly signals: SignalRelay,
+    private readonly monitor: NodeMonitor,
+    private readonly waitFile: WaitFile | undefined,
+  ) {}
+
+  async perform({ lease, log, routing, url }: HeldNode): Promise<WorkEnd> {
+    const { monitor, signals, waitFile } = this;
+    const forget = waitFile && this.#keepWritten(waitFile, url);
+    routing?.begin();
+    const end = await Promise.race([aborted(lease.signal), aborted(signals.interrupted)]);
+    monitor.stopping();
+    forget?.();
+    // Before anything else is given back: nobody should begin with a node id that is about to go.
+    if (waitFile) await within({ limitMs: REMOVE_LIMIT_MS, clock: this.io.clock, log, what: 'removing the wait file' }, waitFile.remove());
+    await routing?.withdraw();
+    if (end instanceof Interrupted && lease.isValid()) return { exitCode: ended(end, log), workEnded: true };
+    // Those who rely on the node id have not been asked to end yet: it is left to expire.
+    return { exitCode: ExitCode.leaseLost, workEnded: false };
+  }
+
+  /** The file is there while the node id may be used. What it says is what does not change: for how long it holds is for `/lease` to tell. */
+  #keepWritten(waitFile: WaitFile, url: string | undefined): () => void {
+    const { monitor } = this;
+    let isThere = false;
+    const update = () => {
+      const health = monitor.health();
+      if (health.ready === isThere) return;
+      isThere = health.ready;
+      const { validForMs: _, ...facts } = nodeHealthJson(health, this.io.clock);
+      void (isThere ? waitFile.write(`${JSON.stringify({ ...facts, url })}\n`) : waitFile.remove());
+    };
+    update();
+    return monitor.onEvent(update);
+  }
+}
+
+/** Resolves to the reason when it aborts. */
+function aborted(signal: AbortSignal): Promise<unknown> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve(signal.reason);
+    else signal.addEventListener('abort', () => resolve(signal.reason), { once: true });
+  });
+}
+
+/** Who asks a sidecar to end, in order, gets what was asked for. */
+function ended({ signal }: Interrupted, log: Pick<Logger, 'info'>): number {
+  log.info({ signal }, `${signal}: ending`);
+  return signal === 'SIGINT' || signal === 'SIGTERM' ? ExitCode.ok : exitCodeOfSignal(signal);
+}

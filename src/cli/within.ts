@@ -1,0 +1,27 @@
+import type { Clock } from '../clock.js';
+import { explain } from '../errors.js';
+import type { Logger } from './logger.js';
+
+export interface WithinOptions {
+  readonly limitMs: number;
+  readonly clock: Clock;
+  readonly log: Pick<Logger, 'warn'>;
+  /** Names the work in the log. */
+  readonly what: string;
+}
+
+/** Waits for something that tidies up, but not for ever, and without failing for it: both are warned of. Never rejects. */
+export async function within({ limitMs, clock, log, what }: WithinOptions, work: Promise<void>): Promise<void> {
+  const limit = new AbortController();
+  const late = clock.sleep(limitMs, limit.signal).then(
+    () => 'late',
+    () => undefined,
+  );
+  try {
+    if ((await Promise.race([work, late])) === 'late') log.warn(`${what} took more than ${limitMs} ms: not waiting for it`);
+  } catch (error) {
+    log.warn(`${what} failed: ${explain(error)}`);
+  } finally {
+    limit.abort();
+  }
+}

@@ -1,0 +1,35 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { describe, expect, it } from 'vitest';
+
+const logger = new URL('../../dist/cli/logger.js', import.meta.url).href;
+const program = `
+  const { loggerFor } = await import('${logger}');
+  const log = await loggerFor({ logLevel: 'info', logFormat: process.argv[1] }, { logFormat: 'json' });
+  log.info({ token: 'hidden-1', zookeeper: { auth: 'hidden-2', session: { password: 'hidden-3' } }, kept: 'kept' }, 'connected');
+  log.child({ authorization: 'Bearer hidden-token-4' }).warn('refused: digest:me:hidden-5 at http://me:hidden-6@host/');
+  log.error({ err: new Error('no answer from http://me:hidden-7@host', { cause: new Error('Authorization: Bearer hidden-token-8') }) }, 'failed');
+`;
+
+// In a process of its own: a log goes to standard error, past everything else.
+async function logged(format: string): Promise<string> {
+  return (await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program, format])).stderr;
+}
+
+describe('the log of a command', () => {
+  it.each(['json', 'pretty'])('has no secrets in it, as fields or within texts (%s)', async (format) => {
+    const text = await logged(format);
+    expect(text).not.toContain('hidden');
+    for (const part of ['connected', 'kept', 'refused: digest:me:[redacted] at http://[redacted]@host/', 'no answer from'])
+      expect(text).toContain(part);
+  });
+
+  it('is one JSON object a line', async () => {
+    const lines = (await logged('json')).trimEnd().split('\n');
+    expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual([
+      'connected',
+      'refused: digest:me:[redacted] at http://[redacted]@host/',
+      'failed',
+    ]);
+  });
+});
