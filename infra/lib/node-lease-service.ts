@@ -1,0 +1,144 @@
+import { Duration } from 'aws-cdk-lib';
+import type { ISecurityGroup, SubnetSelection } from 'aws-cdk-lib/aws-ec2';
+import {
+  AvailabilityZoneRebalancing,
+  type ContainerDefinition,
+  type ContainerImage,
+  CpuArchitecture,
+  FargatePlatformVersion,
+  FargateService,
+  FargateTaskDefinition,
+  type ICluster,
+  OperatingSystemFamily,
+} from 'aws-cdk-lib/aws-ecs';
+import { type ILogGroup, LogGroup, RetentionDays } from 'aws-cdk-lib/aws-logs';
+import type { IBucket } from 'aws-cdk-lib/aws-s3';
+import { Construct } from 'constructs';
+import { type DeploymentWindow, deploymentWindow } from './deployment-window.js';
+import { checkedPrefix, DEFAULT_PREFIX } from './key-prefix.js';
+import { grantLeases } from './lease-policy.js';
+import { addLeaseContainers, LISTEN_ADDRESS } from './lease-task.js';
+import type { LeaseWork } from './lease-work.js';
+import { SettingError } from './setting-error.js';
+import { checkStopTiming } from './stop-timing.js';
+
+/** Settings of a {@link NodeLeaseService}. */
+export interface NodeLeaseServiceProps {
+  readonly cluster: ICluster;
+  /** Where the leases are kept, and below which prefix: a {@link LeaseBucket} has both. */
+  readonly store: { readonly bucket: IBucket; readonly prefix?: string };
+  /** An image with `nodelease` in its PATH, and with the work's command where that runs under `nodelease run`. */
+  readonly image: ContainerImage;
+  readonly work: LeaseWork;
+  /** How many node ids there are. Once the cluster of leases exists, `nodelease scale` changes it and this has to follow. */
+  readonly nodes: number;
+  /** How many tasks run, at most `nodes`. Spare ids make deployments faster, and take the place of a dead task's at once. */
+  readonly desiredCount: number;
+  /** How long a lease lasts without renewal, 1 second or more. @default 15 seconds */
+  readonly leaseDuration?: Duration;
+  /** How much longer others wait before they take an expired lease. @default 1 second */
+  readonly grace?: Duration;
+  /** How long the work takes to end after SIGTERM, at the most. @default 20 seconds */
+  readonly drainTimeout?: Duration;
+  /** From SIGTERM to SIGKILL; see {@link checkStopTiming}. @default 30 seconds */
+  readonly stopTimeout?: Duration;
+  /** Further environment variables of nodelease and of what it runs. @default none */
+  readonly environment?: Readonly<Record<string, string>>;
+  /** The user in the container of nodelease, as `name`, `uid` or `uid:gid`; never root. @default 1000 */
+  readonly user?: string;
+  /** In units of 1/1024 of a CPU. @default 256 */
+  readonly cpu?: number;
+  /** @default 512 */
+  readonly memoryLimitMiB?: number;
+  /** @default CpuArchitecture.X86_64 */
+  readonly cpuArchitecture?: CpuArchitecture;
+  /** @default one of its own, kept for a month and when the stack goes */
+  readonly logGroup?: ILogGroup;
+  /** @default the private subnets with a way out */
+  readonly vpcSubnets?: SubnetSelection;
+  /** @default one of its own that lets nothing in */
+  readonly securityGroups?: readonly ISecurityGroup[];
+}
+
+const SECOND_MS = 1_000;
+/** How long the other nodes may take to know of a take-over, and nodelease and the image to start, in milliseconds. */
+const SETTLING_MS = 60_000;
+
+/**
+ * A service of ECS on Fargate, each of whose tasks holds a node id.
+ *
+ * A task that loses its lease ends with 76 and is replaced; one whose health check fails for half a minute is replaced as well; a deployment whose
+ * tasks get no node id is rolled back. The task's role can do what {@link grantLeases} says and nothing else.
+ */
+export class NodeLeaseService extends Construct {
+  readonly service: FargateService;
+  readonly taskDefinition: FargateTaskDefinition;
+  /** The container that holds the lease. */
+  readonly leaseContainer: ContainerDefinition;
+  readonly logGroup: ILogGroup;
+  readonly deployment: DeploymentWindow;
+  readonly desiredCount: number;
+
+  /** @throws {@link SettingError} when settings cannot be used, or not beside each other */
+  constructor(scope: Construct, id: string, props: NodeLeaseServiceProps) {
+    super(scope, id);
+    const { cluster, store, nodes, desiredCount, stopTimeout = Duration.seconds(30) } = props;
+    const { leaseDuration = Duration.seconds(15), grace = Duration.seconds(1), drainTimeout = Duration.seconds(20) } = props;
+    const prefix = checkedPrefix(store.prefix ?? DEFAULT_PREFIX);
+    if (leaseDuration.toMilliseconds() < SECOND_MS) {
+      throw new SettingError(
+        'leaseDuration',
+        leaseDuration.toHumanString(),
+        'at least 1 second (a shorter lease leaves no time to renew it)',
+      );
+    }
+    checkStopTiming({ stopTimeout, leaseDuration, drainTimeout });
+    this.deployment = deploymentWindow(desiredCount, nodes);
+    this.desiredCount = desiredCount;
+    this.logGroup = props.logGroup ?? new LogGroup(this, 'Log', { retention: RetentionDays.ONE_MONTH });
+    this.taskDefinition = new FargateTaskDefinition(this, 'Task', {
+      cpu: props.cpu ?? 256,
+      memoryLimitMiB: props.memoryLimitMiB ?? 512,
+      runtimePlatform: {
+        cpuArchitecture: props.cpuArchitecture ?? CpuArchitecture.X86_64,
+        operatingSystemFamily: OperatingSystemFamily.LINUX,
+      },
+    });
+    this.leaseContainer = addLeaseContainers(this.taskDefinition, {
+      image: props.image,
+      work: props.work,
+      user: props.user ?? '1000',
+      stopTimeout,
+      logGroup: this.logGroup,
+      // A task of the former deployment may keep its id until it is killed, and a dead one until its lease has run out.
+      startPeriod: Duration.millis(
+        Math.max(stopTimeout.toMilliseconds(), leaseDuration.toMilliseconds() + grace.toMilliseconds()) + SETTLING_MS,
+      ),
+      environment: {
+        ...props.environment,
+        NODELEASE_STORE: `s3://${store.bucket.bucketName}/${prefix}`,
+        NODELEASE_NODES: String(nodes),
+        NODELEASE_DURATION: `${leaseDuration.toMilliseconds()}ms`,
+        NODELEASE_GRACE: `${grace.toMilliseconds()}ms`,
+        NODELEASE_HTTP: LISTEN_ADDRESS,
+        NODELEASE_LOG_FORMAT: 'json',
+      },
+    });
+    grantLeases(this.taskDefinition.taskRole, { bucket: store.bucket, prefix, rights: 'hold' });
+    this.service = new FargateService(this, 'Service', {
+      cluster,
+      taskDefinition: this.taskDefinition,
+      desiredCount,
+      minHealthyPercent: this.deployment.minHealthyPercent,
+      maxHealthyPercent: this.deployment.maxHealthyPercent,
+      circuitBreaker: { enable: true, rollback: true },
+      // Rebalancing starts a task before it stops another one, for which there has to be an id.
+      availabilityZoneRebalancing: this.deployment.surge > 0 ? AvailabilityZoneRebalancing.ENABLED : AvailabilityZoneRebalancing.DISABLED,
+      platformVersion: FargatePlatformVersion.VERSION1_4,
+      assignPublicIp: false,
+      enableExecuteCommand: false,
+      ...(props.vpcSubnets && { vpcSubnets: props.vpcSubnets }),
+      ...(props.securityGroups && { securityGroups: [...props.securityGroups] }),
+    });
+  }
+}

@@ -1,0 +1,69 @@
+import { CfnOutput, Stack, type StackProps } from 'aws-cdk-lib';
+import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
+import { GatewayVpcEndpointAwsService, Vpc } from 'aws-cdk-lib/aws-ec2';
+import { Repository } from 'aws-cdk-lib/aws-ecr';
+import { Cluster, ContainerImage, ContainerInsights } from 'aws-cdk-lib/aws-ecs';
+import { Topic } from 'aws-cdk-lib/aws-sns';
+import type { Construct } from 'constructs';
+import type { AppSettings } from './app-settings.js';
+import { LeaseAlarms } from './lease-alarms.js';
+import { LeaseBucket } from './lease-bucket.js';
+import type { LeaseWork } from './lease-work.js';
+import { NodeLeaseService } from './node-lease-service.js';
+
+/** Settings of a {@link NodeLeaseStack}. */
+export interface NodeLeaseStackProps extends StackProps {
+  readonly settings: AppSettings;
+}
+
+/**
+ * Everything for one service with node ids, in an account that has nothing yet: network, bucket, cluster, service, alarms. Whoever has some
+ * of these takes the constructs on their own.
+ *
+ * Made without asking AWS anything. The images have to be in ECR before it is deployed.
+ */
+export class NodeLeaseStack extends Stack {
+  readonly leases: LeaseBucket;
+  readonly service: NodeLeaseService;
+  readonly alarms: LeaseAlarms;
+
+  /** @throws {@link SettingError} when the settings cannot be used beside each other */
+  constructor(scope: Construct, id: string, { settings, ...props }: NodeLeaseStackProps) {
+    super(scope, id, props);
+    const vpc = new Vpc(this, 'Vpc', {
+      maxAzs: 2,
+      natGateways: 1,
+      restrictDefaultSecurityGroup: false,
+      // The leases' requests stay inside of AWS' network, and off the NAT gateway, which is paid for by the byte and one more thing to fail.
+      gatewayEndpoints: { S3: { service: GatewayVpcEndpointAwsService.S3 } },
+    });
+    const cluster = new Cluster(this, 'Cluster', { vpc, containerInsightsV2: ContainerInsights.ENABLED });
+    this.leases = new LeaseBucket(this, 'Leases', { prefix: settings.prefix });
+    this.service = new NodeLeaseService(this, 'Nodes', {
+      cluster,
+      store: this.leases,
+      image: this.#image('Image', settings.repository, settings.tag),
+      work: this.#work(settings),
+      nodes: settings.nodes,
+      desiredCount: settings.desiredCount,
+      leaseDuration: settings.leaseDuration,
+      drainTimeout: settings.drainTimeout,
+      stopTimeout: settings.stopTimeout,
+    });
+    const topic = new Topic(this, 'Alerts', { enforceSSL: true });
+    this.alarms = new LeaseAlarms(this, 'Alarms', { service: this.service, bucket: this.leases.bucket, actions: [new SnsAction(topic)] });
+    new CfnOutput(this, 'Store', {
+      value: `s3://${this.leases.bucket.bucketName}/${this.leases.prefix}`,
+      description: 'the value of --store',
+    });
+    new CfnOutput(this, 'AlertTopic', { value: topic.topicArn, description: 'subscribe here to hear of alarms' });
+  }
+
+  #work({ variant, command, workRepository, workTag }: AppSettings): LeaseWork {
+    return variant === 'run' ? { kind: 'run', command } : { kind: 'sidecar', image: this.#image('WorkImage', workRepository, workTag) };
+  }
+
+  #image(id: string, repository: string, tag: string): ContainerImage {
+    return ContainerImage.fromEcrRepository(Repository.fromRepositoryName(this, id, repository), tag);
+  }
+}

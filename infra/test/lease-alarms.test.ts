@@ -1,0 +1,125 @@
+import { pino } from 'pino';
+import { describe, expect, it } from 'vitest';
+import { leaseLog } from '../../src/cli/lease-log.js';
+import { type LeaseEvent, LeaseLostError } from '../../src/lease/lease.js';
+import { matches } from './filter-pattern.js';
+import { appTemplate, plain } from './stacks.js';
+
+const template = appTemplate();
+const filters = Object.values(template.findResources('AWS::Logs::MetricFilter')).map(({ Properties }) => ({
+  pattern: Properties.FilterPattern as string,
+  metric: Properties.MetricTransformations[0].MetricName as string,
+  namespace: Properties.MetricTransformations[0].MetricNamespace as string,
+}));
+const alarms = Object.values(template.findResources('AWS::CloudWatch::Alarm')).map(({ Properties }) => Properties);
+
+const error = new Error('no route');
+/** One of every kind. */
+const EVENTS: readonly LeaseEvent[] = [
+  { type: 'setting-overruled', setting: 'durationMs', own: 5_000, stored: 15_000 },
+  { type: 'damaged', key: '3.json', problem: 'not JSON' },
+  { type: 'waiting', sleepMs: 12 },
+  { type: 'store-failed', error, sleepMs: 100 },
+  { type: 'acquired', id: 3, version: 8, from: 'released', tookMs: 20, requests: 5, deadline: 1 },
+  { type: 'bootstrapped' },
+  { type: 'renewed', deadline: 1, tookMs: 3 },
+  { type: 'renewal-failed', error, attempt: 1 },
+  { type: 'lost', error: new LeaseLostError(3, 8, 'taken', 1, 'task b holds it') },
+  { type: 'released' },
+  { type: 'release-failed', error },
+];
+
+/** The lines that nodelease writes of these events at its usual level, by a logger of its make. */
+function linesOf(events: readonly LeaseEvent[], level = 'info'): string[] {
+  const lines: string[] = [];
+  const listener = leaseLog(pino({ name: 'nodelease', level }, { write: (line) => void lines.push(line) }));
+  for (const event of events) listener(event);
+  return lines;
+}
+
+describe('the alarms on the log', () => {
+  it.each([
+    ['LeaseLost', ['lost']],
+    ['StoreFailures', ['store-failed', 'renewal-failed']],
+    ['NoFreeNodeId', ['waiting']],
+    ['LeaseDamaged', ['damaged']],
+  ])('%s counts the lines that nodelease writes of %j, and no others', (metric, events) => {
+    const pattern = filters.find((filter) => filter.metric === metric)?.pattern ?? '';
+    const counted = EVENTS.filter((event) => linesOf([event], 'debug').some((line) => matches(pattern, line))).map(({ type }) => type);
+    expect(counted).toEqual(events);
+  });
+
+  it('count what is logged at the usual level', () => {
+    for (const { pattern, metric } of filters)
+      expect(
+        linesOf(EVENTS).some((line) => matches(pattern, line)),
+        metric,
+      ).toBe(true);
+  });
+
+  it('do not count the lines of the work in the same stream', () => {
+    const work = [
+      JSON.stringify({ name: 'orders', event: 'lost' }),
+      JSON.stringify({ event: 'damaged', msg: 'parcel' }),
+      'lost: nodelease',
+      '"lost"',
+      'null',
+    ];
+    for (const { pattern } of filters) for (const line of work) expect(matches(pattern, line), line).toBe(false);
+  });
+
+  it('read the very metrics that are counted', () => {
+    const read = alarms
+      .filter(({ Namespace }) => Namespace.startsWith('nodelease/'))
+      .map(({ Namespace, MetricName }) => `${Namespace} ${MetricName}`);
+    expect(read.sort()).toEqual(filters.map(({ namespace, metric }) => `${namespace} ${metric}`).sort());
+  });
+
+  it('go off at the first loss, wait, or damage, and at three failures of the store within five minutes', () => {
+    const of = (name: string) => alarms.find(({ MetricName }) => MetricName === name);
+    for (const name of ['LeaseLost', 'NoFreeNodeId', 'LeaseDamaged'])
+      expect(of(name)).toMatchObject({ Threshold: 1, EvaluationPeriods: 1, Statistic: 'Sum' });
+    expect(of('LeaseLost')).toMatchObject({ Period: 60, ComparisonOperator: 'GreaterThanOrEqualToThreshold' });
+    expect(of('StoreFailures')).toMatchObject({ Threshold: 3, EvaluationPeriods: 1, Period: 300, Statistic: 'Sum' });
+  });
+});
+
+describe('the alarms of AWS itself', () => {
+  it('read the request metrics that the bucket has', () => {
+    const [bucket] = Object.values(template.findResources('AWS::S3::Bucket'));
+    const [metrics] = bucket?.Properties.MetricsConfigurations ?? [];
+    expect(metrics).toEqual({ Id: 'leases', Prefix: 'leases/' });
+    const dimensions = alarms
+      .filter(({ Namespace }) => Namespace === 'AWS/S3')
+      .map(({ MetricName, Statistic, Dimensions }) => ({
+        MetricName,
+        Statistic,
+        ...Object.fromEntries((Dimensions as { Name: string; Value: unknown }[]).map(({ Name, Value }) => [Name, plain(Value)])),
+      }));
+    expect(dimensions).toEqual([
+      { MetricName: '5xxErrors', Statistic: 'Sum', BucketName: '<LeasesBucket>', FilterId: metrics.Id },
+      // Refusals are told by their share: lost races are refused, too.
+      { MetricName: '4xxErrors', Statistic: 'Average', BucketName: '<LeasesBucket>', FilterId: metrics.Id },
+    ]);
+  });
+
+  it('miss tasks only below what a deployment leaves, and take silence for their absence', () => {
+    const running = (context: Record<string, string>) =>
+      Object.values(appTemplate(context).findResources('AWS::CloudWatch::Alarm')).find(
+        ({ Properties }) => Properties.MetricName === 'RunningTaskCount',
+      )?.Properties;
+    const usual = { ComparisonOperator: 'LessThanThreshold', TreatMissingData: 'breaching', EvaluationPeriods: 5, Period: 60 };
+    expect(running({})).toMatchObject({ ...usual, Threshold: 3 });
+    expect(running({ nodes: '3' })).toMatchObject({ ...usual, Threshold: 2 });
+    template.hasResourceProperties('AWS::ECS::Cluster', { ClusterSettings: [{ Name: 'containerInsights', Value: 'enabled' }] });
+  });
+
+  it('all tell the same topic, when they go off and when they end, and say what they mean', () => {
+    expect(alarms).toHaveLength(7);
+    for (const { AlarmActions, OKActions, AlarmDescription } of alarms) {
+      expect(AlarmActions.map(plain)).toEqual(['<Alerts>']);
+      expect(OKActions).toEqual(AlarmActions);
+      expect(AlarmDescription.length).toBeGreaterThan(20);
+    }
+  });
+});
