@@ -2,6 +2,7 @@ import { defineConfig } from 'vitest/config';
 
 const build = 'test/support/build-setup.ts';
 const servers = 'test/support/server-setup.ts';
+const containers = 'test/support/containers/container-setup.ts';
 const ci = process.env.CI === 'true';
 
 // The tests' own S3 clients need not repeat on every start that the SDK will want a newer Node one day. What is tested gets a clean environment.
@@ -34,12 +35,36 @@ export default defineConfig({
       {
         test: {
           name: 'integration',
-          include: ['test/*.test.ts', 'test/support/**/*.test.ts', 'test/integration/**/*.test.ts'],
+          include: ['test/*.test.ts', 'test/support/**/*.test.ts', 'test/integration/**/*.test.ts', 'test/browser/**/*.test.ts'],
           globalSetup: [build, servers],
           testTimeout: 120_000,
           hookTimeout: 120_000,
           fileParallelism: false,
           sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        test: {
+          name: 'infra',
+          include: ['infra/test/**/*.test.ts'],
+          globalSetup: ['test/support/infra-setup.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          // CDK is large: loaded once for all of them.
+          isolate: false,
+          fileParallelism: false,
+          sequence: { groupOrder: 3 },
+        },
+      },
+      {
+        test: {
+          name: 'containers',
+          include: ['test/containers/**/*.test.ts'],
+          globalSetup: [containers],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          fileParallelism: false,
+          sequence: { groupOrder: 4 },
         },
       },
       {
@@ -50,7 +75,7 @@ export default defineConfig({
           testTimeout: 120_000,
           hookTimeout: 120_000,
           fileParallelism: false,
-          sequence: { groupOrder: 3 },
+          sequence: { groupOrder: 5 },
         },
       },
     ],

@@ -1,0 +1,380 @@
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { HttpProblem } from '../../src/http/problem.js';
+import { launchBrowser } from '../support/browser.js';
+import { nameless, overflow, pale } from './page-audit.js';
+import { type Hello, ScriptedConsole } from './scripted-console.js';
+import { ScriptedFleet } from './scripted-fleet.js';
+import { scriptedTree } from './scripted-tree.js';
+import { openPage, type WatchedPage } from './watched-page.js';
+
+const HOUR_MS = 3_600_000;
+
+let browser: Browser;
+let server: ScriptedConsole;
+let opened: WatchedPage[] = [];
+/** Faults that a test brings about on purpose. */
+let expected: RegExp | undefined;
+
+beforeAll(async () => {
+  browser = await launchBrowser();
+});
+
+afterAll(() => browser?.close());
+
+afterEach(async () => {
+  const faults = opened.flatMap((each) => each.faults).filter((fault) => !expected?.test(fault));
+  for (const { page } of opened) await page.context().close();
+  opened = [];
+  expected = undefined;
+  await server.close();
+  expect(faults).toEqual([]);
+});
+
+/** The page of a server that begins with what the fleet is then. */
+async function openConsole(fleet: ScriptedFleet, facts: Partial<Hello> = {}, options?: Parameters<typeof openPage>[2]): Promise<Page> {
+  server = await new ScriptedConsole(() => ({ epoch: 'e', instance: null, ...fleet.snapshot(), ...facts })).start();
+  const watched = await openPage(browser, `${server.url}/`, options);
+  opened.push(watched);
+  return watched.page;
+}
+
+// Leases that last for an hour do not run out while a loaded machine takes its time.
+const fleetOf = (size: number) => new ScriptedFleet({ size, durationMs: HOUR_MS, graceMs: 60_000 });
+const cell = (page: Page, id: number) => page.locator(`.cell[data-id="${id}"]`);
+const focusedId = (page: Page) => page.evaluate<string | undefined>('document.activeElement?.dataset.id');
+
+/** A fleet with a node id in every state. */
+function oddFleet(size: number): ScriptedFleet {
+  const fleet = fleetOf(size);
+  fleet.change(1, { expiresInMs: -1_000 });
+  fleet.change(2, { state: 'expired', expiresInMs: -90_000 });
+  fleet.free(3);
+  fleet.free(4, 7);
+  fleet.change(5, { state: 'evicted', taskId: null, version: 9, expiresInMs: HOUR_MS / 2 });
+  fleet.change(6, { state: 'retired', taskId: null, expiresInMs: null });
+  fleet.change(7, { state: 'unreadable', taskId: null, expiresInMs: null, problem: 'the body is no JSON' });
+  fleet.change(8, { state: 'absent', taskId: null, version: 0, expiresInMs: null, problem: 'lease object is absent' });
+  fleet.change(9, { expiresInMs: HOUR_MS / 5 });
+  return fleet;
+}
+
+describe('the console shows', () => {
+  it('every node id with its state, holder and version, and in words for those who hear it', async () => {
+    const page = await openConsole(oddFleet(12));
+    await cell(page, 11).waitFor();
+    const labels = await page.locator('.cell').evaluateAll((cells) => cells.map((each) => each.getAttribute('aria-label')));
+    expect(labels.slice(0, 9)).toEqual([
+      'Node id 0, held, by task-1, version 1',
+      'Node id 1, overdue, by task-2, version 1',
+      'Node id 2, expired, last by task-3, version 1',
+      'Node id 3, free, never held',
+      'Node id 4, free, version 7',
+      'Node id 5, evicted, version 9',
+      'Node id 6, retired, version 1',
+      'Node id 7, damaged, version 1, the body is no JSON',
+      'Node id 8, damaged, never held, lease object is absent',
+    ]);
+    expect(await page.locator('#states .chip:visible').allTextContents()).toEqual([
+      '4 held',
+      '1 overdue',
+      '1 expired',
+      '2 damaged',
+      '1 evicted',
+      '2 free',
+      '1 retired',
+    ]);
+  });
+
+  it('a bar that runs to the deadline and past it by itself, and is full again with a renewal', async () => {
+    const fleet = new ScriptedFleet({ size: 1, durationMs: 4_000, graceMs: HOUR_MS });
+    const page = await openConsole(fleet);
+    const share = () => page.evaluate<number>("new DOMMatrix(getComputedStyle(document.querySelector('.bar i')).transform).a");
+    await cell(page, 0).waitFor();
+    const early = await share();
+    await page.locator('.cell[data-state="overdue"]').waitFor();
+    await expect.poll(() => page.locator('.cell-left').innerText()).toContain('free in 59 min');
+    server.send('nodes', [fleet.change(0, { expiresInMs: HOUR_MS })]);
+    await page.locator('.cell[data-state="held"]').waitFor();
+    await expect.poll(share).toBe(1);
+    expect(early).toBeLessThanOrEqual(1);
+  });
+
+  it('who knows whose version, once a node id is selected', async () => {
+    const fleet = fleetOf(4);
+    const { node } = fleet.takeOver(1, 'successor');
+    fleet.change(0, { knownNodes: { 1: 2, 2: 1, 3: 1 } });
+    fleet.change(3, { knownNodes: {} });
+    expect(node.version).toBe(2);
+    const page = await openConsole(fleet);
+    await cell(page, 1).click();
+    expect(await cell(page, 0).getAttribute('data-known')).toBe('current');
+    expect(await cell(page, 2).getAttribute('data-known')).toBe('behind');
+    expect(await cell(page, 3).getAttribute('data-known')).toBe('unknown');
+    const details = page.getByRole('region', { name: 'Node id 1' });
+    expect(await details.innerText()).toContain('1 of 3 do · 1 behind · 1 not yet');
+    expect(await details.getByRole('button', { name: 'Node id 2: behind, at version 1' }).isVisible()).toBe(true);
+    server.send('nodes', [fleet.change(2, { knownNodes: { 1: 2 } })]);
+    await expect.poll(() => cell(page, 2).getAttribute('data-known')).toBe('current');
+  });
+
+  it('a take-over as it happens: on the cell, in the list, and aloud', async () => {
+    const fleet = fleetOf(3);
+    const page = await openConsole(fleet);
+    await cell(page, 2).waitFor();
+    const { node, event } = fleet.takeOver(2, 'successor');
+    server.send('nodes', [node]);
+    server.send('change', event);
+    await page.locator('.cell[data-id="2"][data-flash="taken-over"]').waitFor();
+    await expect.poll(() => cell(page, 2).innerText()).toMatch(/successor[\s\S]*v2[\s\S]*taken over from task-3, /);
+    expect(await page.locator('.event').first().innerText()).toContain('successor took over node id 2 from task-3 at version 2');
+    await expect.poll(() => page.locator('#announcer').textContent()).toContain('successor took over node id 2');
+  });
+
+  it('the last 200 events, and those that fit a filter', async () => {
+    const fleet = fleetOf(3);
+    for (let index = 0; index < 230; index += 1) fleet.event(index % 10 === 0 ? 'overdue' : 'acquired', index % 3, `event number ${index}`);
+    const page = await openConsole(fleet);
+    await expect.poll(() => page.locator('.event').count()).toBe(200);
+    expect(await page.locator('.event').first().innerText()).toContain('event number 229');
+    server.send('change', fleet.event('taken-over', 0, 'one more'));
+    await page.locator('.event', { hasText: 'one more' }).waitFor();
+    expect(await page.locator('.event').count()).toBe(200);
+    await page.getByLabel('Which events').selectOption('losses');
+    expect(await page.locator('.event:visible').count()).toBe(19);
+    await page.getByLabel('Events that contain').fill('number 40');
+    expect(await page.locator('.event:visible').count()).toBe(1);
+    await page.getByLabel('Events that contain').fill('nothing like it');
+    expect(await page.getByText('No event fits the filter.').isVisible()).toBe(true);
+  });
+
+  it('the discovery tree, the store, and the instance that serves it', async () => {
+    const fleet = fleetOf(3);
+    const instance = { state: 'lost', live: false, ready: false, reason: 'the lease is lost', nodeId: 1, version: 4, taskId: 'task-2' };
+    const page = await openConsole(fleet, {
+      tree: scriptedTree(fleet.nodes),
+      instance: { ...instance, validForMs: null, idWidth: 8, discovery: null },
+    });
+    const tree = page.getByRole('region', { name: 'Discovery tree' });
+    await tree.getByText('orders', { exact: true }).waitFor();
+    expect(await tree.innerText()).toContain('10.0.0.2:8080');
+    expect(await page.locator('#instance').innerText()).toContain('the lease is lost');
+    expect(await page.locator('#store').innerText()).toMatch(/s3:\/\/orders-prod\/leases[\s\S]*18 ms[\s\S]*within 580 ms/);
+    server.send('tree', null);
+    await tree.getByText('No ZooKeeper').waitFor();
+  });
+
+  it('that there is no cluster yet, and the cluster as soon as there is one', async () => {
+    const fleet = fleetOf(3);
+    const { report, store } = fleet.snapshot();
+    const page = await openConsole(fleet, { report: { ...report, cluster: null, nodes: [] } });
+    await page.getByText('There is no cluster at s3://orders-prod/leases yet').waitFor();
+    const { nodes, ...cluster } = report;
+    server.send('cluster', cluster);
+    server.send('nodes', nodes);
+    server.send('store', store);
+    await expect.poll(() => page.locator('.cell').count()).toBe(3);
+    expect(await page.locator('#empty').isVisible()).toBe(false);
+  });
+
+  it('whatever tasks call themselves as text, and nothing but text', async () => {
+    const fleet = fleetOf(3);
+    const evil = '<img src=x onerror="document.title=1">';
+    fleet.takeOver(0, evil);
+    fleet.change(1, { state: 'unreadable', problem: evil });
+    const page = await openConsole(fleet, { tree: scriptedTree(fleet.nodes) });
+    await cell(page, 0).click();
+    expect(await page.locator('#details').innerText()).toContain(evil);
+    expect(await page.locator('main img').count()).toBe(0);
+  });
+});
+
+describe('what is not live is not shown as if it were:', () => {
+  it('without a connection everything stands still, dimmed and with its age, and goes on after the reconnect', async () => {
+    expected = /ERR_|Failed to load|503/;
+    const fleet = new ScriptedFleet({ size: 3, durationMs: 4_000, graceMs: 1_000 });
+    fleet.event('acquired', 0, 'first');
+    const page = await openConsole(fleet);
+    await cell(page, 0).waitFor();
+    expect(await page.locator('#connection').innerText()).toBe('live');
+    server.refusal = new HttpProblem('unavailable', 'not now');
+    server.drop();
+    await page.getByText(/What you see is .* old: not now/).waitFor();
+    expect(await page.locator('#connection').innerText()).toMatch(/^reconnecting in \d+ s$|^connecting/);
+    await expect.poll(() => page.locator('#banner-text').innerText(), { timeout: 20_000 }).toMatch(/is ([5-9]\.|\d\d).* s old/);
+    expect(await page.locator('.cell[data-state="held"]').count()).toBe(3);
+    fleet.event('released', 1, 'meanwhile');
+    server.refusal = undefined;
+    const retry = page.getByRole('button', { name: 'Try now' });
+    await retry.click();
+    await page.getByText('meanwhile').waitFor();
+    expect(await page.locator('.event').count()).toBe(2);
+    await expect.poll(() => page.locator('#banner').isVisible()).toBe(false);
+  });
+
+  it('while the store fails, with the reason', async () => {
+    const fleet = fleetOf(3);
+    const page = await openConsole(fleet);
+    await cell(page, 0).waitFor();
+    server.send('store', { ...fleet.snapshot().store, state: 'failing', problem: 'access to the bucket is denied' });
+    await page.getByText(/the leases cannot be read: access to the bucket is denied/).waitFor();
+    expect(await page.evaluate("'stale' in document.documentElement.dataset")).toBe(true);
+    server.send('store', fleet.snapshot().store);
+    await expect.poll(() => page.locator('#banner').isVisible()).toBe(false);
+  });
+});
+
+it('a token is asked for where the server wants one, and again when it was the wrong one', async () => {
+  expected = /401/;
+  const fleet = fleetOf(3);
+  server = await new ScriptedConsole(() => ({ epoch: 'e', instance: null, ...fleet.snapshot() })).start();
+  server.token = 'open-sesame';
+  const watched = await openPage(browser, `${server.url}/`);
+  opened.push(watched);
+  const { page } = watched;
+  const input = page.getByLabel('Token', { exact: true });
+  await input.fill('wrong');
+  await page.keyboard.press('Enter');
+  await page.getByText('That is not the right token.').waitFor();
+  await input.fill('open-sesame');
+  await page.getByRole('button', { name: 'Connect' }).click();
+  await expect.poll(() => page.locator('.cell').count()).toBe(3);
+  expect(await page.evaluate('JSON.stringify([localStorage, sessionStorage, document.cookie])')).not.toContain('sesame');
+});
+
+describe('without a mouse', () => {
+  it('one gets to every node id, sees its details, and goes back', async () => {
+    const page = await openConsole(fleetOf(120));
+    await cell(page, 0).waitFor();
+    await page.getByRole('searchbox', { name: 'Filter the node ids' }).focus();
+    await page.keyboard.press('Tab');
+    expect(await focusedId(page)).toBe('0');
+    await page.keyboard.press('ArrowRight');
+    expect(await focusedId(page)).toBe('1');
+    await page.keyboard.press('ArrowDown');
+    const below = Number(await focusedId(page));
+    expect(below).toBeGreaterThan(2);
+    await page.keyboard.press('ArrowUp');
+    expect(await focusedId(page)).toBe('1');
+    await page.keyboard.press('End');
+    expect(await focusedId(page)).toBe('119');
+    await page.keyboard.press('PageUp');
+    expect(await focusedId(page)).toBe('19');
+    await page.keyboard.press('Enter');
+    const heading = page.getByRole('heading', { name: /^Node id / });
+    expect(await heading.innerText()).toBe('Node id 19');
+    await page.keyboard.press('ArrowRight');
+    expect(await heading.innerText()).toBe('Node id 20');
+    expect(await cell(page, 20).getAttribute('aria-selected')).toBe('true');
+    await page.keyboard.press('Escape');
+    expect(await page.locator('#details').isVisible()).toBe(false);
+    expect(await focusedId(page)).toBe('20');
+    await page.keyboard.press('Shift+Tab');
+    await page.keyboard.press('Tab');
+    expect(await focusedId(page)).toBe('20');
+  });
+
+  it('/ filters, Enter goes to what was found, Escape takes the filter away, ? helps', async () => {
+    const fleet = oddFleet(120);
+    const page = await openConsole(fleet);
+    await cell(page, 0).waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('damaged');
+    expect(await page.locator('.cell:visible').count()).toBe(2);
+    await page.keyboard.press('Enter');
+    expect(await focusedId(page)).toBe('7');
+    await page.keyboard.press('Escape');
+    expect(await page.locator('.cell:not([hidden])').count()).toBe(120);
+    await page.keyboard.press('/');
+    await page.keyboard.type('no such task');
+    expect(await page.getByText('No node id fits the filter.').isVisible()).toBe(true);
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('?');
+    expect(await page.getByRole('dialog', { name: 'Help' }).isVisible()).toBe(true);
+    await page.keyboard.press('Escape');
+    expect(await page.getByRole('dialog', { name: 'Help' }).isVisible()).toBe(false);
+  });
+});
+
+describe.each(['light', 'dark'] as const)('in %s colours', (colorScheme) => {
+  it.each([12, 120, 300])('every control has a name, and every text can be read: %d node ids', async (size) => {
+    const fleet = oddFleet(size);
+    fleet.event('damaged', 7, 'node id 7 is damaged');
+    const page = await openConsole(fleet, { tree: scriptedTree(fleet.nodes) }, { colorScheme });
+    await cell(page, 0).waitFor();
+    await page.locator('#banner').evaluate((banner) => banner.removeAttribute('hidden'));
+    expect(await pale(page)).toEqual([]);
+    await cell(page, 0).click();
+    expect(await nameless(page)).toEqual([]);
+    await page.locator('#help-open').click();
+    expect(await pale(page)).toEqual([]);
+  });
+});
+
+it('the colours follow the system until somebody chooses, and stay as chosen', async () => {
+  const page = await openConsole(fleetOf(3), {}, { colorScheme: 'dark' });
+  const background = () => page.evaluate<string>('getComputedStyle(document.documentElement).backgroundColor');
+  await cell(page, 0).waitFor();
+  const dark = await background();
+  await page.getByRole('button', { name: 'Colours: as the system' }).click();
+  const light = await background();
+  expect(light).not.toBe(dark);
+  await page.reload();
+  await page.getByRole('button', { name: 'Colours: light' }).click();
+  expect(await background()).toBe(dark);
+});
+
+it.each([
+  [360, 3],
+  [360, 300],
+  [768, 120],
+  [1_920, 300],
+])('nothing goes beyond the edge of a window %d pixels wide, with %d node ids', async (width, size) => {
+  const fleet = oddFleet(Math.max(12, size));
+  const page = await openConsole(fleet, { tree: scriptedTree(fleet.nodes) }, { viewport: { width, height: 800 } });
+  await cell(page, 0).waitFor();
+  expect(await overflow(page)).toBe(0);
+  await cell(page, 0).click();
+  expect(await overflow(page)).toBe(0);
+});
+
+describe('of many node ids', () => {
+  it('1,000 that are renewed all the time leave the page most of its time', async () => {
+    const fleet = new ScriptedFleet({ size: 1_000, durationMs: 15_000, graceMs: 5_000 });
+    const page = await openConsole(fleet);
+    await cell(page, 999).waitFor({ state: 'attached' });
+    const metrics = await page.context().newCDPSession(page);
+    await metrics.send('Performance.enable', { timeDomain: 'threadTicks' });
+    const busy = async () => {
+      const { metrics: values } = await metrics.send('Performance.getMetrics');
+      return values.find(({ name }) => name === 'TaskDuration')?.value ?? Number.NaN;
+    };
+    const before = { busy: await busy(), at: performance.now() };
+    // Every lease is renewed once in five seconds: 20 at a time.
+    for (let turn = 0; turn < 50; turn += 1) {
+      server.send(
+        'nodes',
+        fleet.nodes.slice(turn * 20, turn * 20 + 20).map(({ id }) => fleet.change(id, { expiresInMs: 15_000 })),
+      );
+      await page.waitForTimeout(100);
+    }
+    const share = ((await busy()) - before.busy) / ((performance.now() - before.at) / 1_000);
+    expect(share).toBeGreaterThan(0);
+    expect(share).toBeLessThan(0.3);
+  });
+
+  it('10,000 can be filtered, selected and walked through', async () => {
+    const fleet = fleetOf(10_000);
+    const page = await openConsole(fleet);
+    await cell(page, 9_999).waitFor({ state: 'attached' });
+    await page.keyboard.press('/');
+    await page.keyboard.type('9876');
+    expect(await page.locator('.cell:not([hidden])').count()).toBe(1);
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Enter');
+    expect(await page.getByRole('heading', { name: /^Node id / }).innerText()).toBe('Node id 9876');
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('Escape');
+    expect(await page.locator('.cell:not([hidden])').count()).toBe(10_000);
+  });
+});

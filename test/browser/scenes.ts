@@ -1,0 +1,164 @@
+import type { Page } from 'playwright-core';
+import type { Hello, ScriptedConsole } from './scripted-console.js';
+import { ScriptedFleet } from './scripted-fleet.js';
+import { scriptedTree } from './scripted-tree.js';
+
+/** Something worth a picture. */
+export interface Scene {
+  readonly name: string;
+  readonly theme: 'light' | 'dark';
+  readonly viewport: { readonly width: number; readonly height: number };
+  readonly hello: () => Hello;
+  /** What happens before the picture is taken. */
+  readonly play?: (page: Page, server: ScriptedConsole) => Promise<void>;
+}
+
+function three(): ScriptedFleet {
+  const fleet = new ScriptedFleet({
+    size: 3,
+    durationMs: 15_000,
+    graceMs: 3_000,
+    taskOf: (id) => ['4f0c2a91', 'b7d3e650', '9a21cc07'][id] ?? '',
+  });
+  for (const { id, taskId } of fleet.nodes) {
+    fleet.event('acquired', id, `${taskId} acquired node id ${id} at version 1`, { version: 1, taskId });
+  }
+  fleet.events = fleet.events.map((event, index) => ({ ...event, at: Date.now() - 95_000 + index * 180 }));
+  return fleet;
+}
+
+function hello(fleet: ScriptedFleet, own: number | undefined): Hello {
+  const snapshot = fleet.snapshot();
+  const node = own === undefined ? undefined : fleet.nodes[own];
+  const instance = node && {
+    state: 'held',
+    live: true,
+    ready: true,
+    reason: null,
+    nodeId: node.id,
+    version: node.version,
+    taskId: node.taskId,
+    validForMs: node.expiresInMs,
+    idWidth: 8,
+    discovery: { state: 'ok', problem: null, ready: true },
+  };
+  return { epoch: 'scene', instance: instance ?? null, ...snapshot, tree: scriptedTree(fleet.nodes) };
+}
+
+/** The store's answers of the last minute. */
+async function latencies(server: ScriptedConsole, fleet: ScriptedFleet): Promise<void> {
+  for (let index = 0; index < 60; index += 1) {
+    const latencyMs = 17 + 6 * Math.sin(index / 3) + (index % 17 === 0 ? 22 : index % 4);
+    server.send('store', { ...fleet.snapshot().store, latencyMs: Math.round(latencyMs * 10) / 10 });
+  }
+}
+
+const calm = three();
+const taken = three();
+const thousand = new ScriptedFleet({
+  size: 1_000,
+  durationMs: 15_000,
+  graceMs: 3_000,
+  taskOf: (id) => ((id * 2_654_435_761) >>> 0).toString(16).padStart(8, '0'),
+});
+for (let id = 930; id < 1_000; id += 1) thousand.free(id, id < 960 ? 2 : 0);
+for (const id of [77, 412]) thousand.change(id, { expiresInMs: -1_200 });
+for (const id of [413, 820]) thousand.change(id, { state: 'expired', expiresInMs: -8_000 });
+thousand.change(566, { state: 'unreadable', taskId: null, expiresInMs: null, problem: 'not JSON' });
+thousand.change(301, { state: 'evicted', taskId: null, version: 9, expiresInMs: 6_000 });
+for (const id of [15, 288, 654, 701, 702]) thousand.change(id, { expiresInMs: 3_200 });
+for (const id of [132, 645, 218, 903, 54, 377]) {
+  thousand.event('overdue', id, `the lease of node id ${id} has run out`, {});
+  thousand.takeOver(id, (id * 40_503).toString(16));
+}
+thousand.events = thousand.events.map((event, index, all) => ({ ...event, at: Date.now() - (all.length - index) * 2_700 }));
+// A node id that most know of, and some know an older version of.
+thousand.nodes = thousand.nodes.map((node) => ({ ...node, knownNodes: node.state === 'held' ? { 645: node.id % 37 === 0 ? 1 : 2 } : {} }));
+
+/** The pictures of the documentation. */
+export const SCENES: readonly Scene[] = [
+  {
+    name: 'console-three-light',
+    theme: 'light',
+    viewport: { width: 1280, height: 720 },
+    hello: () => hello(calm, 0),
+    play: (_page, server) => latencies(server, calm),
+  },
+  {
+    name: 'console-take-over',
+    theme: 'light',
+    viewport: { width: 1280, height: 720 },
+    hello: () => hello(taken, undefined),
+    play: async (page, server) => {
+      await latencies(server, taken);
+      await page.locator('[data-id="1"]').click();
+      server.send('nodes', [taken.change(1, { expiresInMs: -2_000 })]);
+      server.send(
+        'change',
+        taken.event('overdue', 1, 'the lease of node id 1 has run out; it may be taken after 3 s of grace', { at: Date.now() - 1_400 }),
+      );
+      const { node, event } = taken.takeOver(1, 'c58e14d3');
+      server.send('nodes', [node, taken.change(0, { knownNodes: { 1: 2, 2: 1 } })]);
+      server.send('change', { ...event, at: Date.now() });
+      await page.getByText('c58e14d3 took over').waitFor();
+      await page.waitForTimeout(900);
+    },
+  },
+  {
+    name: 'console-thousand-dark',
+    theme: 'dark',
+    viewport: { width: 1440, height: 1_000 },
+    hello: () => hello(thousand, undefined),
+    play: (_page, server) => latencies(server, thousand),
+  },
+];
+
+/** Others, to look at while one works on the page. */
+export const DRAFTS: readonly Scene[] = [
+  {
+    name: 'three-dark',
+    theme: 'dark',
+    viewport: { width: 1280, height: 720 },
+    hello: () => hello(calm, 0),
+    play: (_page, server) => latencies(server, calm),
+  },
+  { name: 'phone', theme: 'light', viewport: { width: 360, height: 740 }, hello: () => hello(calm, 0) },
+  {
+    name: 'phone-details',
+    theme: 'light',
+    viewport: { width: 360, height: 740 },
+    hello: () => hello(thousand, 0),
+    play: (page) => page.locator('[data-id="45"]').click(),
+  },
+  {
+    name: 'thousand-selected',
+    theme: 'light',
+    viewport: { width: 1440, height: 1_000 },
+    hello: () => hello(thousand, undefined),
+    play: (page) => page.locator('[data-id="645"]').click(),
+  },
+  {
+    name: 'stale',
+    theme: 'light',
+    viewport: { width: 1280, height: 720 },
+    hello: () => hello(calm, 0),
+    play: async (page, server) => {
+      await server.close();
+      await page.locator('#banner').waitFor();
+      await page.waitForTimeout(1_200);
+    },
+  },
+  {
+    name: 'hundred',
+    theme: 'dark',
+    viewport: { width: 1280, height: 800 },
+    hello: () => hello(new ScriptedFleet({ size: 120, durationMs: 15_000, graceMs: 3_000 }), undefined),
+  },
+  {
+    name: 'help',
+    theme: 'light',
+    viewport: { width: 1280, height: 720 },
+    hello: () => hello(calm, 0),
+    play: (page) => page.keyboard.press('?'),
+  },
+];

@@ -1,0 +1,26 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { launchBrowser } from '../support/browser.js';
+import { packageRoot } from '../support/package-root.js';
+import { DRAFTS, SCENES } from './scenes.js';
+import { ScriptedConsole } from './scripted-console.js';
+
+// `npm run screenshots` makes the pictures of the documentation; with a folder, those and further ones are put there.
+const [folder] = process.argv.slice(2);
+const target = folder ?? join(packageRoot, 'docs/images');
+mkdirSync(target, { recursive: true });
+const browser = await launchBrowser();
+for (const { name, theme, viewport, hello, play } of folder === undefined ? SCENES : [...SCENES, ...DRAFTS]) {
+  const server = await new ScriptedConsole(hello).start();
+  const page = await browser.newPage({ viewport, colorScheme: theme });
+  page.on('pageerror', (error) => process.stderr.write(`${name}: ${error.stack}\n`));
+  page.on('console', (message) => process.stderr.write(`${name}: ${message.text()}\n`));
+  await page.goto(`${server.url}/`);
+  await page.locator('.cell').first().waitFor();
+  await play?.(page, server);
+  await page.waitForTimeout(300);
+  await page.screenshot({ path: join(target, `${name}.png`) });
+  await page.close();
+  await server.close();
+}
+await browser.close();

@@ -1,0 +1,42 @@
+import { clusterNodeIdOf } from '../../src/id/cluster-node-id.js';
+import type { DiscoveryReport, EntryReport } from '../../src/monitor/discovery-report.js';
+import type { NodeReport } from '../../src/monitor/status-report.js';
+
+/** The discovery tree as it would be with these nodes, all of which offer `orders`, and some `billing`. */
+export function scriptedTree(nodes: readonly NodeReport[]): DiscoveryReport {
+  const held = nodes.filter(({ state }) => state === 'held');
+  const entry = ({ id, version, taskId }: NodeReport, path: string): EntryReport => ({
+    path,
+    nodeId: id,
+    version,
+    taskId,
+    service: 'orders',
+    address: `10.0.${id >> 8}.${id & 0xff}`,
+    port: 8080,
+    sessionId: '100000000000000a',
+    data: null,
+    problem: null,
+  });
+  return {
+    zookeeper: 'zk-1:2181,zk-2:2181,zk-3:2181/prod',
+    path: '/discovery',
+    exists: true,
+    nodes: held.map((node) => ({ clusterNodeId: clusterNodeIdOf(node.id), ...entry(node, `/discovery/nodes/${node.id}`) })),
+    services: [
+      { service: 'billing', nodes: held.slice(0, 1).map((node) => entry(node, `/discovery/servicetypes/billing/${node.id}`)) },
+      { service: 'orders', nodes: held.map((node) => entry(node, `/discovery/servicetypes/orders/${node.id}`)) },
+    ],
+    endpoints: [
+      {
+        endpoint: 'orders-http',
+        keys: [
+          {
+            key: '_',
+            refs: held.map((node) => ({ ref: `orders:${node.id}`, ...entry(node, `/discovery/endpoints/orders-http/_/${node.id}`) })),
+          },
+        ],
+      },
+    ],
+    foreign: [],
+  };
+}

@@ -1,0 +1,38 @@
+#!/bin/sh
+# Prints the path of a local Chromium: $NODELEASE_TEST_CHROMIUM, or that of Debian's package.
+#   install-chromium.sh          installs the package first when it is missing (as root)
+#   install-chromium.sh --find   fails instead when it is missing
+set -eu
+
+if [ -n "${NODELEASE_TEST_CHROMIUM:-}" ]; then
+  [ -x "$NODELEASE_TEST_CHROMIUM" ] || {
+    echo "NODELEASE_TEST_CHROMIUM: expected a program, got $NODELEASE_TEST_CHROMIUM" >&2
+    exit 1
+  }
+  echo "$NODELEASE_TEST_CHROMIUM"
+  exit
+fi
+
+found() {
+  command -v chromium
+}
+
+if ! found >/dev/null; then
+  [ "${1:-}" != --find ] || exit 1
+  if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
+    echo "Chromium is not installed. Debian: apt-get install chromium. Elsewhere: set NODELEASE_TEST_CHROMIUM to one." >&2
+    exit 1
+  fi
+  echo 'Installing chromium with apt-get.' >&2
+  install() {
+    # Two runs at once wait for each other.
+    DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends chromium >&2
+  }
+  # The list of packages may be old, or missing, as in most images of containers.
+  install || { apt-get update >&2 && install; }
+  found >/dev/null || {
+    echo 'The package chromium is not what was expected: no chromium on the path. Set NODELEASE_TEST_CHROMIUM to one.' >&2
+    exit 1
+  }
+fi
+found
