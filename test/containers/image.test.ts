@@ -13,6 +13,8 @@ const DOCKERFILE = join(packageRoot, 'infra/docker/Dockerfile');
 const HARDENED = ['--read-only', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges'];
 /** Prints the command lines of the container's processes, each with its process id; the image has no `ps`. */
 const PROCESSES = 'cd /proc && for p in [0-9]*; do echo "$p $(tr "\\0" " " <"$p/cmdline")"; done';
+/** Succeeds when the program `sleep 1000` has ended, within half a minute. */
+const PROGRAM_GONE = `for n in $(seq 300); do ${PROCESSES} 2>/dev/null | grep -q "^[0-9]* sleep 1000 $" || exit 0; sleep 0.1; done; exit 1`;
 
 describe('the image', () => {
   let engine: ContainerEngine;
@@ -150,8 +152,7 @@ describe('the image', () => {
     expect((await engine.attempt(['exec', name, 'touch', '/there'])).stderr).toContain('Read-only file system');
     const nodelease = await processIn(engine, name, /^node /);
     await signal(engine, name, 'STOP', nodelease);
-    const gone = `for n in $(seq 300); do ${PROCESSES} 2>/dev/null | grep -q "^[0-9]* sleep 1000 $" || exit 0; sleep 0.1; done; exit 1`;
-    await engine.command('exec', name, 'sh', '-c', gone);
+    await engine.command('exec', name, 'sh', '-c', PROGRAM_GONE);
     expect((await engine.state(name)).running).toBe(true);
     await signal(engine, name, 'CONT', nodelease);
     expect(await engine.untilEnded(name)).toBe(76);
@@ -170,6 +171,8 @@ describe('the image', () => {
     const nodelease = await processIn(engine, second, /^node /);
     await signal(engine, second, 'STOP', nodelease);
     await engine.untilHealth(second, 'unhealthy');
+    // Until the deadline it may still be renewed: what the guard has ended shows that it has passed.
+    await engine.command('exec', second, 'sh', '-c', PROGRAM_GONE);
     await signal(engine, second, 'CONT', nodelease);
     expect(await engine.untilEnded(second)).toBe(76);
     // Taken away by force: there is no health left to ask for.
