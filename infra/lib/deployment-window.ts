@@ -14,11 +14,12 @@ export interface DeploymentWindow {
 const MOST_NODES = 65_528;
 
 /**
- * How a service replaces its tasks without ever needing more node ids than there are. With spare ids the new tasks start first, as many at once
- * as there are ids for. Without, an old task has to end before the new one gets its id: if ECS started the new ones first, they would wait
+ * How a service replaces its tasks so that no more of them run at once than there are node ids. With spare ids the new tasks start first, as many at
+ * once as there are ids for. Without, an old task has to end before the new one gets its id: if ECS started the new ones first, they would wait
  * for ids that the old ones keep until the new ones are healthy, and the deployment would stand still.
  *
- * A task that died without releasing keeps its id for `duration + grace`; a service with spare ids does not notice.
+ * What is NOT guaranteed: an id for every task at once. A task that is being stopped counts no more for ECS and keeps its id until it has ended:
+ * its successor may wait that long. A task that died without releasing keeps its id for `duration + grace`.
  *
  * @throws {@link SettingError} when there are fewer ids than tasks
  */

@@ -69,8 +69,10 @@ export class LeaseAlarms extends Construct {
       NoFreeNodeId: this.#alarm('NoFreeNodeId', {
         metric: this.#lines('NoFreeNodeId', FIVE_MINUTES, 'waiting'),
         threshold: 1,
-        periods: 1,
-        description: 'A task had to wait for a node id: there are too few, or those of dead tasks have not run out yet.',
+        // A single wait belongs to deployments and to dead tasks' leases. Who goes on waiting says so every few minutes.
+        periods: 3,
+        description:
+          'Tasks have had to wait for a node id for a quarter of an hour: there are too few, or tasks that were replaced do not end.',
       }),
       LeaseDamaged: this.#alarm('LeaseDamaged', {
         metric: this.#lines('LeaseDamaged', FIVE_MINUTES, 'damaged'),
@@ -101,7 +103,7 @@ export class LeaseAlarms extends Construct {
           dimensionsMap: { ClusterName: service.service.cluster.clusterName, ServiceName: service.service.serviceName },
         }),
         // A deployment without spare ids runs with fewer for as long as it replaces tasks.
-        threshold: Math.ceil((service.desiredCount * service.deployment.minHealthyPercent) / 100),
+        threshold: Math.max(1, Math.ceil((service.desiredCount * service.deployment.minHealthyPercent) / 100)),
         periods: 5,
         below: true,
         missing: TreatMissingData.BREACHING,

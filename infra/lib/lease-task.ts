@@ -54,7 +54,7 @@ export function addLeaseContainers(task: FargateTaskDefinition, props: LeaseTask
     stopTimeout,
     healthCheck: healthCheck(props.startPeriod),
     user: notRoot(user, 'user'),
-    readonlyRootFilesystem: true,
+    readonlyRootFilesystem: work.kind === 'sidecar' || (work.readonlyRootFilesystem ?? true),
     linuxParameters: lessPower(task, 'LeaseParameters', false),
     logging: logging(props.logGroup),
     ...(work.kind === 'run' && work.portMappings && { portMappings: [...work.portMappings] }),

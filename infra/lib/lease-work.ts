@@ -11,6 +11,8 @@ export interface RunWork {
   readonly command: readonly [file: string, ...args: string[]];
   /** The ports on which the work listens. @default none */
   readonly portMappings?: readonly PortMapping[];
+  /** Nodelease itself writes no files. @default true */
+  readonly readonlyRootFilesystem?: boolean;
 }
 
 /**

@@ -63,6 +63,8 @@ export interface NodeLeaseServiceProps {
 const SECOND_MS = 1_000;
 /** How long the other nodes may take to know of a take-over, and nodelease and the image to start, in milliseconds. */
 const SETTLING_MS = 60_000;
+/** The longest start period that ECS knows, in milliseconds. */
+const LONGEST_START_PERIOD_MS = 300_000;
 
 /**
  * A service of ECS on Fargate, each of whose tasks holds a node id.
@@ -110,10 +112,7 @@ export class NodeLeaseService extends Construct {
       user: props.user ?? '1000',
       stopTimeout,
       logGroup: this.logGroup,
-      // A task of the former deployment may keep its id until it is killed, and a dead one until its lease has run out.
-      startPeriod: Duration.millis(
-        Math.max(stopTimeout.toMilliseconds(), leaseDuration.toMilliseconds() + grace.toMilliseconds()) + SETTLING_MS,
-      ),
+      startPeriod: startPeriodOf(stopTimeout, leaseDuration, grace),
       environment: {
         ...props.environment,
         NODELEASE_STORE: `s3://${store.bucket.bucketName}/${prefix}`,
@@ -141,4 +140,19 @@ export class NodeLeaseService extends Construct {
       ...(props.securityGroups && { securityGroups: [...props.securityGroups] }),
     });
   }
+}
+
+/** A task of the former deployment may keep its id until it is killed, and a dead one until its lease has run out. */
+function startPeriodOf(stopTimeout: Duration, leaseDuration: Duration, grace: Duration): Duration {
+  const leaseMs = leaseDuration.toMilliseconds();
+  const periodMs = Math.max(stopTimeout.toMilliseconds(), leaseMs + grace.toMilliseconds()) + SETTLING_MS;
+  if (periodMs > LONGEST_START_PERIOD_MS) {
+    throw new SettingError(
+      'grace',
+      grace.toHumanString(),
+      `at most ${Duration.millis(LONGEST_START_PERIOD_MS - SETTLING_MS - leaseMs).toHumanString()} with a lease of ${leaseDuration.toHumanString()}: ` +
+        "a task may have to wait for a dead one's id for both of them and a minute, and ECS grants 5 minutes before health checks count",
+    );
+  }
+  return Duration.millis(periodMs);
 }

@@ -3,6 +3,7 @@ import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
 import { GatewayVpcEndpointAwsService, Vpc } from 'aws-cdk-lib/aws-ec2';
 import { Repository } from 'aws-cdk-lib/aws-ecr';
 import { Cluster, ContainerImage, ContainerInsights } from 'aws-cdk-lib/aws-ecs';
+import { PolicyStatement, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Topic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
 import type { AppSettings } from './app-settings.js';
@@ -50,13 +51,28 @@ export class NodeLeaseStack extends Stack {
       drainTimeout: settings.drainTimeout,
       stopTimeout: settings.stopTimeout,
     });
-    const topic = new Topic(this, 'Alerts', { enforceSSL: true });
+    const topic = this.#alertTopic();
     this.alarms = new LeaseAlarms(this, 'Alarms', { service: this.service, bucket: this.leases.bucket, actions: [new SnsAction(topic)] });
     new CfnOutput(this, 'Store', {
       value: `s3://${this.leases.bucket.bucketName}/${this.leases.prefix}`,
       description: 'the value of --store',
     });
     new CfnOutput(this, 'AlertTopic', { value: topic.topicArn, description: 'subscribe here to hear of alarms' });
+  }
+
+  #alertTopic(): Topic {
+    const topic = new Topic(this, 'Alerts', { enforceSSL: true });
+    // A policy of one's own takes the place of the one that every topic has, which lets the account's alarms in.
+    topic.addToResourcePolicy(
+      new PolicyStatement({
+        sid: 'AlarmsOfThisAccount',
+        principals: [new ServicePrincipal('cloudwatch.amazonaws.com')],
+        actions: ['sns:Publish'],
+        resources: [topic.topicArn],
+        conditions: { StringEquals: { 'aws:SourceAccount': this.account } },
+      }),
+    );
+    return topic;
   }
 
   #work({ variant, command, workRepository, workTag }: AppSettings): LeaseWork {

@@ -12,10 +12,11 @@ export interface StopTiming {
 }
 
 /**
- * What nodelease may take once the work has ended, in milliseconds: 1.5 s to leave the discovery tree, 5 s to release the lease, 0.5 s to close
- * the store.
+ * What nodelease itself may take between SIGTERM and its end, beside the work, in milliseconds: 1 s to take the service out of discovery before
+ * the work is told, 1.5 s to leave the discovery tree, 5 s to release the lease, 0.5 s to close the store, 1 s for the session of
+ * ZooKeeper, 1 s for HTTP.
  */
-export const WIND_UP_MS = 7_000;
+export const WIND_UP_MS = 10_000;
 
 /** The most that Fargate allows, in milliseconds. */
 const FARGATE_MOST_MS = 120_000;
@@ -37,8 +38,8 @@ export function checkStopTiming({ stopTimeout, leaseDuration, drainTimeout }: St
   const drainMs = drainTimeout.toMilliseconds();
   if (stopMs < drainMs + WIND_UP_MS) {
     fail(
-      `at least ${least(drainMs)}: the work may take ${drainTimeout.toHumanString()} to end, and only then is the lease released, within ${windUp} ` +
-        '(a task killed before keeps its node id taken until the lease has run out)',
+      `at least ${least(drainMs)}: the work may take ${drainTimeout.toHumanString()} to end, and nodelease ${windUp} beside that, most of it for the ` +
+        'release of the lease (a task killed before keeps its node id taken until the lease has run out)',
     );
   }
   const leaseMs = leaseDuration.toMilliseconds();

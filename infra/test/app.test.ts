@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { appTemplate, containersOf } from './stacks.js';
+import { appTemplate, containersOf, plain } from './stacks.js';
 
 const folder = fileURLToPath(new URL('..', import.meta.url));
 let output: string;
@@ -54,8 +54,8 @@ describe('the settings of the app', () => {
     ['nodes', '70000', /^nodes: expected a whole number from 1 to 65528/],
     ['variant', 'beside', /^variant: expected run or sidecar/],
     ['leaseDuration', '15', /^leaseDuration: expected a time such as 15s or 2m, got "15"/],
-    ['leaseDuration', '2m', /^stopTimeout: expected at least 2 minutes 7 seconds/],
-    ['stopTimeout', '10s', /^stopTimeout: expected at least 27 seconds/],
+    ['leaseDuration', '2m', /^stopTimeout: expected at least 2 minutes 10 seconds/],
+    ['stopTimeout', '10s', /^stopTimeout: expected at least 30 seconds/],
     ['prefix', '/leases', /^prefix: expected letters/],
     ['tag', 'latest', /^tag: expected a tag other than latest/],
     ['repository', 'No Such', /^repository: expected the name of a repository/],
@@ -76,6 +76,17 @@ describe('the settings of the app', () => {
     const template = appTemplate({ nodes: 6, desiredCount: '2', command: ['java', '-jar', 'app.jar'], leaseDuration: '20s' });
     template.hasResourceProperties('AWS::ECS::Service', { DesiredCount: 2 });
     expect(containersOf(template)[0]?.Command).toEqual(['run', '--', 'java', '-jar', 'app.jar']);
+  });
+
+  it('keep the requests of the leases off the NAT gateway: S3 is reached by an endpoint of the network itself, from every private subnet', () => {
+    const template = appTemplate();
+    const [endpoint, ...others] = Object.values(template.findResources('AWS::EC2::VPCEndpoint'));
+    expect(others).toEqual([]);
+    expect(endpoint?.Properties.VpcEndpointType ?? 'Gateway').toBe('Gateway');
+    expect(plain(endpoint?.Properties.ServiceName)).toBe('com.amazonaws.<AWS::Region>.s3');
+    const tables = Object.keys(template.findResources('AWS::EC2::RouteTable')).filter((name) => name.includes('Private'));
+    expect(tables).toHaveLength(2);
+    expect(endpoint?.Properties.RouteTableIds).toEqual(expect.arrayContaining(tables.map((Ref) => ({ Ref }))));
   });
 
   it('choose the sidecar', () => {

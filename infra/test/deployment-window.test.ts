@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { deploymentWindow } from '../lib/deployment-window.js';
 
 describe('a deployment', () => {
-  it('never needs more node ids than there are, and always gets on', () => {
+  it('never has more tasks running than there are node ids, and always gets on', () => {
     for (let desired = 1; desired <= 220; desired++) {
       for (const nodes of [desired, desired + 1, desired + 2, desired + 7, Math.ceil(desired * 1.5), desired * 2, desired * 3]) {
         const { minHealthyPercent, maxHealthyPercent, surge } = deploymentWindow(desired, nodes);

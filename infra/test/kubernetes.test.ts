@@ -1,3 +1,4 @@
+import type { IPodMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/PodMonitor';
 import type { IDeployment } from 'kubernetes-models/apps/v1/Deployment';
 import type { IPodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBudget';
 import type { IContainer } from 'kubernetes-models/v1/Container';
@@ -70,7 +71,7 @@ describe.each(['run.yaml', 'sidecar.yaml'])('the pods of %s', (file) => {
     expect(settings.store.kind).toBe('s3');
   });
 
-  it('never are more than there are node ids, also while they are replaced', () => {
+  it('never run in greater number than there are node ids, also while they are replaced', () => {
     const surge = deployment.spec?.strategy?.rollingUpdate?.maxSurge;
     expect(typeof surge).toBe('number');
     expect((deployment.spec?.replicas ?? 0) + Number(surge)).toBeLessThanOrEqual(settings.nodes ?? 0);
@@ -117,6 +118,21 @@ describe.each(['run.yaml', 'sidecar.yaml'])('the pods of %s', (file) => {
     expect(deployment.spec?.selector.matchLabels).toEqual(labels);
     expect(find<IPodDisruptionBudget>(file, 'PodDisruptionBudget').spec).toEqual({ maxUnavailable: 1, selector: { matchLabels: labels } });
     expect(pod?.serviceAccountName).toBe(find<Manifest>(file, 'ServiceAccount').metadata.name);
+  });
+});
+
+describe('the pod monitor', () => {
+  const { spec } = find<IPodMonitor>('monitoring.yaml', 'PodMonitor');
+  const labels = ['run.yaml', 'sidecar.yaml'].map((file) => deployed(file).deployment.spec?.template.metadata?.labels ?? {});
+
+  it('finds the pods of both services, and gives each a job of its own, by which alerts and dashboard tell clusters apart', () => {
+    const jobs = labels.map((label) => label[spec.jobLabel ?? '']);
+    expect(jobs).toEqual([expect.any(String), expect.any(String)]);
+    expect(new Set(jobs).size).toBe(2);
+    const [expression, ...others] = spec.selector.matchExpressions ?? [];
+    expect(others).toEqual([]);
+    expect(expression?.operator).toBe('In');
+    expect(labels.map((label) => label[expression?.key ?? ''])).toEqual(expression?.values);
   });
 });
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { leaseLog } from '../../src/cli/lease-log.js';
 import { type LeaseEvent, LeaseLostError } from '../../src/lease/lease.js';
 import { matches } from './filter-pattern.js';
-import { appTemplate, plain } from './stacks.js';
+import { appTemplate, plain, type Statement } from './stacks.js';
 
 const template = appTemplate();
 const filters = Object.values(template.findResources('AWS::Logs::MetricFilter')).map(({ Properties }) => ({
@@ -75,10 +75,24 @@ describe('the alarms on the log', () => {
     expect(read.sort()).toEqual(filters.map(({ namespace, metric }) => `${namespace} ${metric}`).sort());
   });
 
-  it('go off at the first loss, wait, or damage, and at three failures of the store within five minutes', () => {
+  it('see a shortage of node ids in each of the five minutes for which it lasts', () => {
+    const pattern = filters.find((filter) => filter.metric === 'NoFreeNodeId')?.pattern ?? '';
+    const sleepMs = 1_500;
+    const listened: number[] = [];
+    let at = 0;
+    const listener = leaseLog(
+      pino({ name: 'nodelease', level: 'info' }, { write: (line) => void (matches(pattern, line) && listened.push(at)) }),
+    );
+    for (; at < 900_000; at += sleepMs) listener({ type: 'waiting', sleepMs });
+    for (const period of [0, 1, 2]) expect(listened.some((time) => Math.floor(time / 300_000) === period)).toBe(true);
+    expect(listened.length).toBeLessThan(10);
+  });
+
+  it('go off at the first loss or damage, at three failures of the store within five minutes, and at waits for a quarter of an hour', () => {
     const of = (name: string) => alarms.find(({ MetricName }) => MetricName === name);
-    for (const name of ['LeaseLost', 'NoFreeNodeId', 'LeaseDamaged'])
+    for (const name of ['LeaseLost', 'LeaseDamaged'])
       expect(of(name)).toMatchObject({ Threshold: 1, EvaluationPeriods: 1, Statistic: 'Sum' });
+    expect(of('NoFreeNodeId')).toMatchObject({ Threshold: 1, EvaluationPeriods: 3, Period: 300, Statistic: 'Sum' });
     expect(of('LeaseLost')).toMatchObject({ Period: 60, ComparisonOperator: 'GreaterThanOrEqualToThreshold' });
     expect(of('StoreFailures')).toMatchObject({ Threshold: 3, EvaluationPeriods: 1, Period: 300, Statistic: 'Sum' });
   });
@@ -103,6 +117,12 @@ describe('the alarms of AWS itself', () => {
     ]);
   });
 
+  it('go off when more than a fifth of all requests are refused for a quarter of an hour, and at five server errors', () => {
+    const of = (name: string) => alarms.find(({ MetricName }) => MetricName === name);
+    expect(of('4xxErrors')).toMatchObject({ Threshold: 0.2, EvaluationPeriods: 3, Period: 300 });
+    expect(of('5xxErrors')).toMatchObject({ Threshold: 5, EvaluationPeriods: 1, Period: 300 });
+  });
+
   it('miss tasks only below what a deployment leaves, and take silence for their absence', () => {
     const running = (context: Record<string, string>) =>
       Object.values(appTemplate(context).findResources('AWS::CloudWatch::Alarm')).find(
@@ -111,6 +131,8 @@ describe('the alarms of AWS itself', () => {
     const usual = { ComparisonOperator: 'LessThanThreshold', TreatMissingData: 'breaching', EvaluationPeriods: 5, Period: 60 };
     expect(running({})).toMatchObject({ ...usual, Threshold: 3 });
     expect(running({ nodes: '3' })).toMatchObject({ ...usual, Threshold: 2 });
+    // Of a single task nothing is left while it is replaced; its absence for five minutes is no deployment any more.
+    expect(running({ nodes: '1', desiredCount: '1' })).toMatchObject({ ...usual, Threshold: 1 });
     template.hasResourceProperties('AWS::ECS::Cluster', { ClusterSettings: [{ Name: 'containerInsights', Value: 'enabled' }] });
   });
 
@@ -121,5 +143,29 @@ describe('the alarms of AWS itself', () => {
       expect(OKActions).toEqual(AlarmActions);
       expect(AlarmDescription.length).toBeGreaterThan(20);
     }
+  });
+
+  it('reach the topic: its policy lets in the alarms of this account, and nobody without TLS', () => {
+    const [policy] = Object.values(template.findResources('AWS::SNS::TopicPolicy'));
+    const statements: Statement[] = policy?.Properties.PolicyDocument.Statement;
+    expect(policy?.Properties.Topics.map(plain)).toEqual(['<Alerts>']);
+    expect(
+      statements.map(({ Effect, Action, Principal, Resource, Condition }) => ({ Effect, Action, Principal, Resource, Condition })),
+    ).toEqual([
+      {
+        Effect: 'Deny',
+        Action: 'sns:Publish',
+        Principal: '*',
+        Resource: { Ref: expect.stringMatching(/^Alerts/) },
+        Condition: { Bool: { 'aws:SecureTransport': 'false' } },
+      },
+      {
+        Effect: 'Allow',
+        Action: 'sns:Publish',
+        Principal: { Service: 'cloudwatch.amazonaws.com' },
+        Resource: { Ref: expect.stringMatching(/^Alerts/) },
+        Condition: { StringEquals: { 'aws:SourceAccount': { Ref: 'AWS::AccountId' } } },
+      },
+    ]);
   });
 });

@@ -45,6 +45,13 @@ describe('a task whose work runs under nodelease', () => {
     expect(container?.Privileged).toBeUndefined();
   });
 
+  it('may write files where the work has to', () => {
+    const [writing] = containersOf(
+      service({ work: { kind: 'run', command: ['node', 'service.js'], readonlyRootFilesystem: false } }).template(),
+    );
+    expect(writing?.ReadonlyRootFilesystem).toBe(false);
+  });
+
   it('never waits for CloudWatch when it logs', () => {
     expect(container?.LogConfiguration).toMatchObject({ LogDriver: 'awslogs', Options: { mode: 'non-blocking' } });
   });
@@ -95,6 +102,11 @@ describe('a task whose work runs beside nodelease', () => {
     });
   });
 
+  it('has nodelease on files that it cannot change, whatever the work may do', () => {
+    const [nodelease] = containersOf(service({ work: { ...sidecar, readonlyRootFilesystem: false } }).template());
+    expect(nodelease?.ReadonlyRootFilesystem).toBe(true);
+  });
+
   it('takes the work as it is: command, surroundings, stop time-out', () => {
     const [, own] = containersOf(
       service({
@@ -141,6 +153,13 @@ describe('a service', () => {
   it.each(['root', '0', '0:0', '', 'root:1000', '00'])('is refused the user "%s"', (user) => {
     expect(() => service({ user })).toThrow(/^user: expected a user other than root/);
     expect(() => service({ work: { ...sidecar, user } })).toThrow(/^work\.user: expected a user other than root/);
+  });
+
+  it('is refused a grace for which ECS has no start period that is long enough, to the second', () => {
+    expect(() => service({ grace: seconds(225) })).not.toThrow();
+    expect(() => service({ grace: seconds(226) })).toThrow(
+      /^grace: expected at most 3 minutes 45 seconds with a lease of 15 seconds: .*, got "3 minutes 46 seconds"$/,
+    );
   });
 
   it('is refused a lease of less than a second, and more tasks than ids', () => {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints the path of a local Chromium: $NODELEASE_TEST_CHROMIUM, or that of Debian's package.
+# Prints the path of a local Chromium: $NODELEASE_TEST_CHROMIUM, one on the PATH, or that of Debian's package.
 #   install-chromium.sh          installs the package first when it is missing (as root)
 #   install-chromium.sh --find   fails instead when it is missing
 set -eu
@@ -14,7 +14,7 @@ if [ -n "${NODELEASE_TEST_CHROMIUM:-}" ]; then
 fi
 
 found() {
-  command -v chromium
+  command -v chromium || command -v chromium-browser || command -v google-chrome
 }
 
 if ! found >/dev/null; then
