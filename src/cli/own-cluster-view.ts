@@ -1,9 +1,14 @@
-import type { Settings } from '../config.js';
+import type { Settings, ZooKeeperSettings } from '../config.js';
 import type { ClusterView } from '../monitor/cluster-view.js';
 import type { Io } from './io.js';
 import type { Logger } from './logger.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from './opened-store.js';
 import { within } from './within.js';
+
+/** What of the settings says where the cluster is; another thread can be told it. */
+export interface ClusterPlace extends Pick<Settings, 'provider' | 'store' | 'endpoint' | 'region'> {
+  readonly zookeeper?: Pick<ZooKeeperSettings, 'connect' | 'auth' | 'sessionTimeoutMs'>;
+}
 
 /** How long the closing of a connection may hold up the exit, in milliseconds. */
 const CLOSE_LIMIT_MS = 500;
@@ -18,8 +23,8 @@ export class OwnClusterView {
   #closed = false;
 
   constructor(
-    private readonly settings: Settings,
-    private readonly io: Io,
+    private readonly settings: ClusterPlace,
+    private readonly io: Pick<Io, 'clock' | 'random'>,
     private readonly log: Pick<Logger, 'warn'>,
   ) {}
 

@@ -155,6 +155,15 @@ describe('a run with HTTP', () => {
     expect((await task.exit).code, task.stderr()).toBe(143);
   });
 
+  it('stays ready where its command is only asked to tell of itself, as a JVM is by SIGQUIT', async () => {
+    const task = run([], "trap 'echo told' QUIT; echo begun; while :; do sleep 0.05; done");
+    const url = await urlOf(task);
+    await task.waitForOutput(/begun/, 30_000);
+    task.kill('SIGQUIT');
+    await task.waitForOutput(/told/, 30_000);
+    expect(await (await fetch(`${url}/readyz`)).json()).toMatchObject({ status: 'ok', state: 'held' });
+  });
+
   it('logs as it is told to, whatever standard error is', async () => {
     const pretty = run(['--log-format', 'pretty'], 'true');
     await pretty.exit;
@@ -171,9 +180,10 @@ describe('a run without HTTP', () => {
     const loaded = async (...options: string[]) => {
       const task = runCli(['run', '--store', `file:${store}`, ...options, '--', 'true'], { env });
       expect((await task.exit).code, task.stderr()).toBe(0);
-      return ['/hono/', '/prom-client/', '/dist/http/node-server.js'].filter((part) => task.stderr().includes(part));
+      return ['/hono/', '/prom-client/', '/dist/cli/node-http.js'].filter((part) => task.stderr().includes(part));
     };
-    expect(await loaded('--http', '127.0.0.1:0')).toEqual(['/hono/', '/prom-client/', '/dist/http/node-server.js']);
+    // What answers has a thread of its own.
+    expect(await loaded('--http', '127.0.0.1:0')).toEqual(['/prom-client/', '/dist/cli/node-http.js']);
     expect(await loaded()).toEqual([]);
   });
 });

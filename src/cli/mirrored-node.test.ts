@@ -1,0 +1,116 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { seededRandom, settled, VirtualClock } from '../../test/support/virtual-clock.js';
+import { acquireLease } from '../lease/acquire-lease.js';
+import { staticLease } from '../lease/static-lease.js';
+import { NodeMonitor } from '../monitor/node-monitor.js';
+import { StoreError } from '../store/lease-store.js';
+import { MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
+import { MirroredNode } from './mirrored-node.js';
+import { NodeFeed } from './node-feed.js';
+
+const DURATION = 15_000;
+
+describe('the node of another thread', () => {
+  let clock: VirtualClock;
+  let monitor: NodeMonitor;
+  let feed: NodeFeed;
+  let mirror: MirroredNode;
+  let told: number;
+
+  beforeEach(() => {
+    clock = new VirtualClock();
+    monitor = new NodeMonitor();
+    feed = new NodeFeed(monitor);
+    mirror = new MirroredNode(feed.connect(), clock);
+    told = 0;
+    mirror.onEvent(() => {
+      told += 1;
+    });
+  });
+
+  afterEach(() => {
+    feed.close();
+    mirror.close();
+  });
+
+  const acquire = async () => {
+    const lease = await acquireLease({
+      ...{ clock, random: seededRandom(1), store: new MemoryLeaseStore({ clock }) },
+      ...{ taskId: 'task', nodes: 1, durationMs: DURATION, graceMs: 1_000 },
+      onEvent: monitor.onLeaseEvent,
+    });
+    monitor.hold(lease);
+    return lease;
+  };
+
+  it('is told as it is at any moment, also of what has not been received yet', async () => {
+    expect(mirror.health()).toEqual(monitor.health());
+    const lease = await acquire();
+    expect(mirror.health()).toEqual(monitor.health());
+    expect(mirror.health()).toMatchObject({ state: 'held', ready: true, nodeId: 0, deadline: lease.deadline });
+    monitor.stopping();
+    expect(mirror.health()).toMatchObject({ state: 'stopping', ready: false });
+    await lease.release();
+    expect(mirror.health()).toMatchObject({ state: 'released', live: true });
+  });
+
+  it('says why there is none yet', async () => {
+    const error = new StoreError('no answer', { fault: 'unreachable', outcome: 'unknown' });
+    monitor.onLeaseEvent({ type: 'store-failed', error, sleepMs: 1 });
+    await settled();
+    expect(mirror.health().reason).toBe('the store failed: no answer');
+  });
+
+  it('says that nothing is held as soon as the release begins', async () => {
+    const lease = await acquire();
+    monitor.stopping();
+    const released = lease.release();
+    expect(mirror.health()).toMatchObject({ state: 'released', live: true, deadline: null });
+    await released;
+  });
+
+  it('is lost in the first answer after its deadline, whether the other thread says so or not', async () => {
+    const lease = await acquire();
+    mirror.health();
+    clock.freeze(lease.deadline - clock.monotonic() - 1);
+    expect(mirror.health()).toMatchObject({ state: 'held', ready: true });
+    clock.freeze(1);
+    expect(mirror.health()).toMatchObject({ state: 'lost', live: false, ready: false, deadline: null, nodeId: 0 });
+    expect(mirror.health().reason).toMatch(/^the lease is over: no renewal came through/);
+  });
+
+  it('is held on as soon as it is renewed, before any message comes', async () => {
+    const lease = await acquire();
+    const before = mirror.health().deadline ?? 0;
+    await clock.advance(DURATION / 2);
+    expect(lease.deadline).toBeGreaterThan(before);
+    expect(mirror.health()).toEqual(monitor.health());
+    clock.freeze(before - clock.monotonic() + 1);
+    expect(mirror.health()).toMatchObject({ state: 'held', deadline: lease.deadline });
+  });
+
+  it('has no deadline where its node id is fixed', () => {
+    monitor.hold(staticLease({ id: 5, taskId: 'task' }));
+    clock.freeze(1e9);
+    expect(mirror.health()).toMatchObject({ state: 'held', ready: true, nodeId: 5, deadline: null });
+  });
+
+  it('tells those who follow it of everything that happens, a renewal among it', async () => {
+    await acquire();
+    await settled();
+    const before = told;
+    expect(before).toBeGreaterThan(0);
+    await clock.advance(DURATION / 2);
+    await settled();
+    expect(told).toBeGreaterThan(before);
+  });
+
+  it('is told as a whole to a thread that takes the place of another one', async () => {
+    await acquire();
+    const second = new MirroredNode(feed.connect(), clock);
+    expect(second.health()).toEqual(monitor.health());
+    monitor.failed(new Error('over'));
+    expect(second.health()).toEqual(monitor.health());
+    second.close();
+  });
+});
