@@ -107,6 +107,36 @@ describe('the leases', () => {
   });
 });
 
+describe('a page that is opened while the store cannot be looked at', () => {
+  it('says how old that is what it shows, and lets nothing run out meanwhile', async () => {
+    await clock.advance(3_600_000);
+    const failing: WireStore = { ...OK, state: 'failing', problem: 'no answer', lookedAt: clock.now() - 3_000_000 };
+    begin({ store: failing });
+    expect([clock.monotonic() - (model.staleSince ?? 0), lefts()]).toEqual([3_000_000, [3_000, 3_000]]);
+    await clock.advance(5_000);
+    send('store', failing);
+    expect(clock.monotonic() - (model.staleSince ?? 0)).toBe(3_005_000);
+    // The wall clocks need not agree.
+    begin({ store: { ...failing, lookedAt: clock.now() + 60_000 } });
+    expect(clock.monotonic() - (model.staleSince ?? 0)).toBe(0);
+    send('store', OK);
+    expect(model.staleSince).toBeUndefined();
+  });
+});
+
+describe('a cluster that is gone', () => {
+  it('leaves no node ids behind, and those of another one are shown', () => {
+    begin();
+    model.takeChanges();
+    send('cluster', { store: 'file:x', cluster: null, discovery: null, allocation: null });
+    expect([model.nodes, model.takeChanges().nodes]).toEqual([[], 'all']);
+    const { nodes = [], ...cluster } = hello().report ?? {};
+    send('cluster', cluster);
+    send('nodes', nodes);
+    expect(states()).toEqual(['held', 'held']);
+  });
+});
+
 describe('the events', () => {
   it('go on with their numbers after a reconnect, none twice and none missing', () => {
     begin({ events: [event(1)] });
@@ -144,6 +174,13 @@ describe('a cluster that could not be read', () => {
     send('nodes', nodes);
     send('store', OK);
     expect(states()).toEqual(['held', 'held']);
+  });
+
+  it('tells what happened before, not what happens, when it can be read', () => {
+    begin({ report: null });
+    model.takeChanges();
+    begin({ events: [event(1), event(2)] });
+    expect(model.takeChanges()).toMatchObject({ reset: true, events: [{ id: 1 }, { id: 2 }] });
   });
 });
 

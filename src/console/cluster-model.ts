@@ -151,6 +151,9 @@ export class ClusterModel {
     this.#takeNodes(nodes);
     this.#rebuild();
     this.#parts = new Set(['cluster', 'store', 'tree', 'instance']);
+    // What a server tells that cannot look itself is older than the message; only the wall clocks can say by how much.
+    if (store.state === 'failing' && store.lookedAt !== null)
+      this.staleSince = this.clock.monotonic() - Math.max(0, this.clock.now() - store.lookedAt);
     this.#takeStore(store);
     const last = this.events.at(-1)?.id ?? 0;
     if (isSame) for (const event of events.filter(({ id }) => id > last)) this.#takeEvent(event);
@@ -180,7 +183,8 @@ export class ClusterModel {
 
   /** Those beyond the size are there no more; with ids from ZooKeeper alone, those of a group that have no znode are free. */
   #rebuild(): void {
-    const size = this.cluster?.cluster?.size;
+    const isGone = this.cluster?.cluster === null && this.cluster.allocation === null;
+    const size = isGone ? 0 : this.cluster?.cluster?.size;
     if (size !== undefined) for (const id of this.#byId.keys()) if (id >= size) this.#byId.delete(id);
     for (const group of this.cluster?.allocation?.groups ?? []) {
       for (let id = Math.max(0, group * 256 - RESERVED); id < group * 256 + 256 - RESERVED; id += 1) {

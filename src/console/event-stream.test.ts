@@ -19,6 +19,19 @@ describe('a stream of server-sent events', () => {
     }
   });
 
+  it('may go on for as long as it wants, whole event by whole event', () => {
+    const parser = new EventStreamParser();
+    const event = `data: ${'x'.repeat(1_000_000)}\n\n`;
+    let count = 0;
+    for (let index = 0; index < 100; index += 1) count += parser.push(event).length;
+    expect(count).toBe(100);
+  });
+
+  it('has an event whose data stand in several lines as one', () => {
+    const [hello] = new EventStreamParser().push('event: hello\ndata: {"epoch":"a",\ndata: "report":null,\ndata: "events":[]}\n\n');
+    expect(JSON.parse(hello?.data ?? '')).toEqual({ epoch: 'a', report: null, events: [] });
+  });
+
   it('that never ends an event is given up before it fills the memory', () => {
     const parser = new EventStreamParser();
     const piece = 'x'.repeat(1_000_000);

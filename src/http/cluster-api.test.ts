@@ -101,9 +101,9 @@ class Client {
 
   /** The events since this was last called: the names, and the data. */
   take(): [event: string, data: unknown][] {
-    const events = [...this.text.matchAll(/^event: (.*)\ndata: (.*)\n\n/gm)].map(([, event = '', data = '']): [string, unknown] => [
+    const events = [...this.text.matchAll(/^event: (.*)\n((?:data: .*\n)+)\n/gm)].map(([, event = '', data = '']): [string, unknown] => [
       event,
-      JSON.parse(data),
+      JSON.parse(data.replaceAll(/^data: /gm, '')),
     ]);
     this.text = '';
     return events;
@@ -299,5 +299,50 @@ describe('/api/events', () => {
     await settled();
     expect(client.take()).toHaveLength(21);
     expect(client.ended).toBe(false);
+  });
+
+  it('keeps a large beginning once, however many are told the same, and lets go of those that take none where there is too much of it', async () => {
+    const { view, get } = scene();
+    const text = 'x'.repeat(12 * 1024 * 1024);
+    const large = () => ({ ...EMPTY, events: [{ ...happened, text }] });
+    const same = large();
+    view.answer = async () => same;
+    const many = await Promise.all(Array.from({ length: 50 }, async () => new Client(await get('events'))));
+    await settled();
+    // The 50 have 12 MB between them, which is not too much, so that the first of them gets its own.
+    const [first] = many.splice(0, 1);
+    void first?.read();
+    await settled();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect([first?.ended, first?.take().map(([event]) => event)]).toEqual([false, ['hello']]);
+    // Each snapshot that is another one counts anew.
+    view.answer = async () => large();
+    const others: Client[] = [];
+    for (let count = 0; count < 5; count += 1) {
+      others.push(new Client(await get('events')));
+      await settled();
+    }
+    expect(view.listeners.size).toBe(1);
+    for (const each of [...many, ...others]) void each.read();
+    await settled();
+    await new Promise((resolve) => setImmediate(resolve));
+    await settled();
+    expect(many.map(({ ended }) => ended)).toEqual(many.map(() => true));
+    expect(others.map(({ ended }) => ended)).toEqual(others.map(() => false));
+  });
+
+  it('forgets who leaves, at whatever moment of the first message that is', async () => {
+    const { view, get } = scene();
+    for (let moment = 0; moment < 30; moment += 1) {
+      let answer: (snapshot: ClusterSnapshot) => void = () => undefined;
+      view.answer = () => new Promise((resolve) => (answer = resolve));
+      const client = new Client(await get('events'));
+      await settled();
+      answer(EMPTY);
+      for (let i = 0; i < moment; i += 1) await Promise.resolve();
+      await client.cancel();
+      await settled();
+      expect([moment, view.listeners.size]).toEqual([moment, 0]);
+    }
   });
 });

@@ -1,13 +1,13 @@
 import type { Clock } from '../clock.js';
 import type { ClusterView } from '../monitor/cluster-view.js';
-import type { NodeMonitor } from '../monitor/node-monitor.js';
+import type { WatchedNode } from '../monitor/node-health.js';
 import { ClusterBroadcast } from './cluster-broadcast.js';
 import { SnapshotText } from './cluster-messages.js';
 import { PLAIN } from './problem.js';
 
 /** The process' own node id, for whoever follows the cluster that it is part of. */
 export interface ClusterApiInstance {
-  readonly monitor: Pick<NodeMonitor, 'onEvent'>;
+  readonly monitor: Pick<WatchedNode, 'onEvent'>;
   /** What `/readyz` answers with, at the time of the asking; all of it can be told as JSON. */
   json(): Readonly<Record<string, unknown>>;
 }
@@ -60,7 +60,9 @@ export function clusterApi({ clock, cluster, instance }: ClusterApiOptions): Clu
       const { state, lookedAt } = snapshot.store;
       const age: Record<string, string> =
         state === 'failing' && lookedAt !== null ? { age: String(Math.max(0, Math.ceil((clock.now() - lookedAt) / 1_000))) } : {};
-      return new Response(texts.report(snapshot), { headers: { ...PLAIN, 'content-type': 'application/json', ...age } });
+      const report = texts.report(snapshot);
+      const headers = { ...PLAIN, 'content-type': 'application/json', 'content-length': String(report.length), ...age };
+      return new Response(shared(report), { headers });
     },
     async events() {
       const followed = await view();
@@ -68,4 +70,17 @@ export function clusterApi({ clock, cluster, instance }: ClusterApiOptions): Clu
       return new Response(broadcast.join(), { headers: { ...PLAIN, 'content-type': 'text/event-stream' } });
     },
   };
+}
+
+/** A body of bytes that others are sent, too: given to a `Response` as they are they would be copied for each. */
+function shared(bytes: Uint8Array): ReadableStream<Uint8Array> {
+  return new ReadableStream<Uint8Array>(
+    {
+      pull: (controller) => {
+        controller.enqueue(bytes);
+        controller.close();
+      },
+    },
+    { highWaterMark: 0 },
+  );
 }

@@ -19,6 +19,8 @@ const HELLO_WITHIN_MS = 1_000;
 const TICK_MS = 1_000;
 /** How often a sign of life is sent, in ticks. */
 const HEARTBEAT_TICKS = 10;
+/** How much there may be in first messages that clients have not taken, in bytes: each of a large cluster takes megabytes, unless they tell the same. */
+const MOST_UNTAKEN_BYTES = 64 * 1024 * 1024;
 
 /** Tells everybody who listens what becomes of a cluster. It is followed as long as somebody does. */
 export class ClusterBroadcast {
@@ -87,12 +89,24 @@ export class ClusterBroadcast {
     }
   }
 
-  #hand(queue: EventQueue, hello: Uint8Array): void {
+  #hand(queue: EventQueue, hello: readonly Uint8Array[]): void {
+    // It may have left while its message was made.
     if (!this.#clients.has(queue)) return;
     const missed = this.#clients.get(queue) ?? [];
     this.#clients.set(queue, undefined);
-    queue.push(hello);
+    queue.begin(hello);
     for (const each of missed) queue.push(each);
+    this.#bound(queue);
+  }
+
+  /** Lets go of those that have not taken their first message for longest, while there is too much of that in all. */
+  #bound(newest: EventQueue): void {
+    const queues = [...this.#clients.keys()];
+    const untaken = () => [...new Set(queues.flatMap(({ beginning }) => beginning))].reduce((sum, { length }) => sum + length, 0);
+    for (const queue of queues) {
+      if (untaken() <= MOST_UNTAKEN_BYTES) return;
+      if (queue !== newest && queue.beginning.length > 0) queue.end();
+    }
   }
 
   #send(text: Uint8Array): void {

@@ -29,29 +29,47 @@ export function updateMessage(update: ClusterUpdate): Uint8Array {
   }
 }
 
-/** Snapshots as JSON. Each is written once, however many ask for it: that of a large cluster takes megabytes. */
-export class SnapshotText {
-  #last: { readonly snapshot: ClusterSnapshot; readonly report: string; hello?: string } | undefined;
+/** A snapshot as it is sent. */
+interface Written {
+  readonly snapshot: ClusterSnapshot;
+  /** The end of a first message: the report, which is a part of it, and all else but what each client is told for itself. */
+  readonly end: Uint8Array<ArrayBuffer>;
+  readonly report: Uint8Array<ArrayBuffer>;
+}
 
-  /** The report alone. */
-  report(snapshot: ClusterSnapshot): string {
-    if (this.#last?.snapshot !== snapshot) this.#last = { snapshot, report: JSON.stringify(snapshot.report) };
-    return this.#last.report;
+/** Snapshots as bytes. Each is written once, however many ask for it, and all are sent the same ones: that of a large cluster takes megabytes. */
+export class SnapshotText {
+  #last: Written | undefined;
+
+  /** The report alone, as JSON. It must not be changed. */
+  report(snapshot: ClusterSnapshot): Uint8Array<ArrayBuffer> {
+    return this.#written(snapshot).report;
   }
 
-  /** The first message of a stream. */
-  hello(epoch: string, instance: string, snapshot: ClusterSnapshot): Uint8Array {
+  /** The first message of a stream, in parts; the last of them is the same one for all that are told the same snapshot. */
+  hello(epoch: string, instance: string, snapshot: ClusterSnapshot): readonly Uint8Array[] {
+    return [helloBegin(epoch, instance), this.#written(snapshot).end];
+  }
+
+  #written(snapshot: ClusterSnapshot): Written {
+    if (this.#last?.snapshot === snapshot) return this.#last;
     const { store, tree, events } = snapshot;
-    return hello(epoch, instance, `"report":${this.report(snapshot)},${JSON.stringify({ store, tree, events }).slice(1)}`);
+    const before = 'data: "report":';
+    const report = JSON.stringify(snapshot.report);
+    const end = utf8.encode(`${before}${report},\ndata: ${JSON.stringify({ store, tree, events }).slice(1)}\n\n`);
+    this.#last = { snapshot, end, report: end.subarray(before.length, before.length + Buffer.byteLength(report)) };
+    return this.#last;
   }
 }
 
 /** The first message of a stream while the cluster has never been read. */
-export function emptyHello(epoch: string, instance: string, state: 'failing' | 'unknown', problem: string | null): Uint8Array {
+export function emptyHello(epoch: string, instance: string, state: 'failing' | 'unknown', problem: string | null): readonly Uint8Array[] {
   const store: StoreHealth = { state, problem, latencyMs: null, clockOffsetMs: null, lookedAt: null };
-  return hello(epoch, instance, JSON.stringify({ report: null, store, tree: null, events: [] }).slice(1));
+  const rest = JSON.stringify({ report: null, store, tree: null, events: [] }).slice(1);
+  return [helloBegin(epoch, instance), utf8.encode(`data: ${rest}\n\n`)];
 }
 
-function hello(epoch: string, instance: string, rest: string): Uint8Array {
-  return message('hello', `{"epoch":${JSON.stringify(epoch)},"instance":${instance},${rest}`, RETRY);
+/** The data of one event may stand in several lines, whose line breaks are a part of it: here they are between the members of an object. */
+function helloBegin(epoch: string, instance: string): Uint8Array {
+  return utf8.encode(`${RETRY}event: hello\ndata: {"epoch":${JSON.stringify(epoch)},"instance":${instance},\n`);
 }

@@ -14,6 +14,11 @@ export class Connections {
 
   constructor(private readonly most: number) {}
 
+  /** All that there are. */
+  all(): Iterable<Socket> {
+    return this.#open.keys();
+  }
+
   /** Takes note of a new one, and closes another one where there would be no room for the next. */
   opened(socket: Socket): void {
     this.#open.set(socket, 0);

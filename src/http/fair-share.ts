@@ -1,4 +1,4 @@
-/** So few that they take some milliseconds at the most, and so many that the turns themselves cost little beside them. */
+/** So few that they take some milliseconds, where each is an answer of the usual size, and so many that the turns themselves cost little beside them. */
 const PER_TURN = 16;
 
 /**

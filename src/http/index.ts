@@ -1,7 +1,7 @@
 export { ClusterFollower, type ClusterFollowerOptions } from '../monitor/cluster-follower.js';
 export type { ClusterEvent, ClusterSnapshot, ClusterUpdate, ClusterView, StoreHealth } from '../monitor/cluster-view.js';
 export type { DiscoveryReport, EntryReport, KeyReport } from '../monitor/discovery-report.js';
-export type { NodeHealth, NodePhase } from '../monitor/node-health.js';
+export type { NodeHealth, NodePhase, WatchedNode } from '../monitor/node-health.js';
 export { type MonitorEvent, NodeMonitor } from '../monitor/node-monitor.js';
 export type { AllocationReport, ClusterReport, DiscoveryStatusReport, NodeReport, StatusReport } from '../monitor/status-report.js';
 export { type WriteAccess, writeAccess } from './access.js';

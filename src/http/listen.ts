@@ -6,6 +6,7 @@ import { ConfigError } from '../errors.js';
 import { nextTurn } from '../system.js';
 import { Connections } from './connections.js';
 import { FairShare } from './fair-share.js';
+import { Intake } from './intake.js';
 import { formatListenAddress, type ListenAddress } from './listen-address.js';
 import { HttpProblem, problemResponse } from './problem.js';
 import { RefusedBytes } from './refused-bytes.js';
@@ -60,7 +61,8 @@ const BUSY = 'too many requests are under way';
 
 /**
  * Listens for HTTP. Every client is bounded, in connections, requests, time, and size; one that is slow does not hold up the others. The requests
- * that one connection sends ahead are answered one by one, in their order: a few wait, more get 503. Resolves once it listens.
+ * that one connection sends ahead are answered one by one, in their order: a few wait, a few more get 503, and with still more it is closed.
+ * Resolves once it listens.
  *
  * @throws {ConfigError} naming the setting when it cannot listen there: the port is taken, the address is not this machine's
  */
@@ -88,6 +90,7 @@ export async function listen(options: ListenOptions): Promise<HttpListener> {
     ({ url = '' }) => isUrgent?.(pathOf(url)) === true,
   );
   const connections = new Connections(maxConnections);
+  const intake = new Intake(() => connections.all(), nextTurn);
   const refused = new RefusedBytes(clock, LARGEST_HEAD);
   const server = createServer(
     {
@@ -98,6 +101,9 @@ export async function listen(options: ListenOptions): Promise<HttpListener> {
       keepAliveTimeout: IDLE_MS,
     },
     (request, response) => {
+      // What had been read from a connection before it was closed is parsed to its end.
+      if (request.socket.destroyed) return;
+      intake.note();
       // A connection with its last answer under way is not idle when the server is closed, and becomes so afterwards.
       response.once('close', () => {
         connections.end(request.socket);

@@ -44,6 +44,19 @@ function clusterView(snapshot: () => Promise<ClusterSnapshot>): ClusterView {
   return { epoch: 'e', snapshot, follow: () => () => {}, close: async () => {} };
 }
 
+it('who does not wait for an answer any more has given it up: that is no failure to be told of', async () => {
+  for (const given of [true, false]) {
+    const abort = new AbortController();
+    const snapshot = async (): Promise<ClusterSnapshot> => {
+      if (given) abort.abort();
+      throw new Error('a fault');
+    };
+    const { app, failures } = setUp({ cluster: async () => clusterView(snapshot) });
+    expect((await app.request('/api/leases', { signal: abort.signal })).status).toBe(500);
+    expect(failures).toHaveLength(given ? 0 : 1);
+  }
+});
+
 describe('a process that has no node id yet', () => {
   it('is live and not ready, and says why', async () => {
     const { ask, monitor, failures } = setUp();
@@ -104,6 +117,19 @@ describe('a process that holds a lease', () => {
     expect(await statuses()).toEqual([200, 503, 200]);
     await lease.release();
     expect(await statuses()).toEqual([200, 503, 503]);
+  });
+
+  it('tells others that no lease is theirs to work with as soon as it is being stopped: nobody waits for them to end', async () => {
+    const { ask, acquire, monitor } = setUp({ heldForOthers: true });
+    await acquire();
+    expect((await ask('/lease')).status).toBe(200);
+    monitor.stopping();
+    const message = 'the lease is about to be given back: the work is being ended';
+    expect(await ask('/lease')).toMatchObject({
+      status: 503,
+      body: { error: 'unavailable', message, state: 'stopping', validForMs: null },
+    });
+    expect((await ask('/livez')).status).toBe(200);
   });
 
   it('tells of discovery, which decides about readiness only until the others know of a take-over', async () => {

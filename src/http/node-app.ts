@@ -1,8 +1,7 @@
 import { Hono } from 'hono';
 import type { Clock } from '../clock.js';
 import type { ClusterView } from '../monitor/cluster-view.js';
-import type { NodeHealth } from '../monitor/node-health.js';
-import type { NodeMonitor } from '../monitor/node-monitor.js';
+import type { NodeHealth, WatchedNode } from '../monitor/node-health.js';
 import { checkBearer, checkHost } from './access.js';
 import type { BearerToken } from './bearer-token.js';
 import { clusterApi } from './cluster-api.js';
@@ -17,7 +16,12 @@ import { route } from './route.js';
 export interface NodeAppOptions {
   readonly clock: Clock;
   /** What `/livez`, `/readyz`, `/lease` tell of. @default none of them is there, as for a console alone */
-  readonly monitor?: NodeMonitor | undefined;
+  readonly monitor?: WatchedNode | undefined;
+  /**
+   * Whether those who work with the node id are others, who know of its end by asking `/lease` alone: then that is 503 as soon as the process is
+   * being stopped, for the lease goes without waiting for them. @default false: it is 200 until the work has ended
+   */
+  readonly heldForOthers?: boolean | undefined;
   /** What `/metrics` tells. @default it is not there */
   readonly metrics?: MetricsText | undefined;
   /** Where `/api/leases`, `/api/events` and the console get the cluster from: asked for once, when somebody first wants it. @default they are not there */
@@ -53,7 +57,7 @@ export function isHealthPath(path: string): boolean {
  * Health is computed when it is asked for: a process that was paused past its deadline says so in its first answer.
  */
 export function nodeApp(options: NodeAppOptions): Hono {
-  const { clock, monitor, metrics, cluster, token, hosts, streams = new OpenStreams() } = options;
+  const { clock, monitor, heldForOthers = false, metrics, cluster, token, hosts, streams = new OpenStreams() } = options;
   const app = new Hono();
   app.onError((failure, context) => {
     const { method, path, raw } = context.req;
@@ -88,8 +92,10 @@ export function nodeApp(options: NodeAppOptions): Hono {
       GET: () => {
         const health = monitor.health();
         const facts = nodeHealthJson(health, clock);
-        if (health.state === 'held' || health.state === 'stopping') return answer(200, facts);
-        return answer(503, { error: 'unavailable', message: `no lease is held: ${health.reason}`, ...facts });
+        const isGoing = health.state === 'stopping' && heldForOthers;
+        if (health.state === 'held' || (health.state === 'stopping' && !isGoing)) return answer(200, facts);
+        const why = `${isGoing ? 'the lease is about to be given back' : 'no lease is held'}: ${health.reason}`;
+        return answer(503, { error: 'unavailable', message: why, ...facts, validForMs: null });
       },
     });
   }

@@ -5,7 +5,7 @@ import { Hono } from 'hono';
 import { ConfigError } from '../errors.js';
 import { systemClock } from '../system.js';
 import { type NodeAppOptions, nodeApp, nothingThere } from './node-app.js';
-import { HttpProblem, problemResponse } from './problem.js';
+import { HttpProblem, PLAIN, problemResponse } from './problem.js';
 
 /** Settings of {@link nodeHandler}: what it answers from, and where it is mounted. */
 export interface NodeHandlerOptions extends Omit<NodeAppOptions, 'clock' | 'streams'> {
@@ -47,19 +47,28 @@ export function nodeHandler({ basePath = '', clock = systemClock, ...options }: 
   if (!/^(\/[A-Za-z0-9._~-]+)*$/.test(basePath))
     throw new ConfigError('basePath', basePath, '"" or a path such as "/internal", without a slash at its end');
   const inner = nodeApp({ ...options, clock });
-  const app = basePath === '' ? inner : new Hono().route(basePath, inner);
+  const app = basePath === '' ? inner : new Hono({ strict: false }).route(basePath, inner);
   const unknown = new WeakSet<Request>();
   app.notFound((context) => {
     unknown.add(context.req.raw);
     return nothingThere(context);
   });
+  // What the page loads is named relative to it: below a path, that has to end in a slash.
+  const page = options.cluster && (basePath === '' ? '/' : basePath);
+  const fetch = async (request: Request, url = request.url) => {
+    const { pathname } = new URL(request.url);
+    const isRead = request.method === 'GET' || request.method === 'HEAD';
+    return (isRead && pathname === page && slashAfter(url)) || (await app.fetch(request));
+  };
   const nexts = new WeakMap<object, () => void>();
   const answer = getRequestListener(
     async (request, { incoming }) => {
-      const response = await app.fetch(request);
+      const { originalUrl, url = '/' } = incoming as typeof incoming & { readonly originalUrl?: string };
+      const response = await fetch(request, originalUrl ?? url);
       const next = nexts.get(incoming);
       if (next === undefined || !unknown.has(request)) return response;
-      next();
+      // What it throws is no matter of this answer.
+      queueMicrotask(next);
       return RESPONSE_ALREADY_SENT;
     },
     {
@@ -72,10 +81,18 @@ export function nodeHandler({ basePath = '', clock = systemClock, ...options }: 
     },
   );
   return {
-    fetch: async (request) => await app.fetch(request),
+    fetch: (request) => fetch(request),
     handle: (request, response, next) => {
       if (next !== undefined) nexts.set(request, next);
       void answer(request, response);
     },
   };
+}
+
+/** Sends whoever asks for a path without a slash at its end to the one with it; undefined where there is one. */
+function slashAfter(url: string): Response | undefined {
+  const [, path = '', query = ''] = /^(?:[a-z]+:\/\/[^/?#]*)?([^?#]*)(\?[^#]*)?/i.exec(url) ?? [];
+  if (path === '' || path.endsWith('/')) return undefined;
+  // Relative to the path itself: what a proxy has taken away before stays in it.
+  return new Response(null, { status: 308, headers: { ...PLAIN, location: `./${path.slice(path.lastIndexOf('/') + 1)}/${query}` } });
 }

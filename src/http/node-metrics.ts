@@ -1,9 +1,10 @@
-import { collectDefaultMetrics, Registry } from 'prom-client';
+import { Registry } from 'prom-client';
 import type { Clock } from '../clock.js';
 import type { MonitorEvent, NodeMonitor } from '../monitor/node-monitor.js';
 import type { MetricsText } from './metrics-text.js';
 import { NodeCounters } from './node-counters.js';
 import { NodeGauges } from './node-gauges.js';
+import { processMetrics } from './process-metrics.js';
 
 /** Whose metrics they are, and where they go. */
 export interface NodeMetricsOptions {
@@ -17,12 +18,6 @@ export interface NodeMetricsOptions {
    */
   readonly registry?: Registry | undefined;
 }
-
-/**
- * Gauges among prom-client's that are named like counters, which the official checker refuses; counting them walks through all handles at every
- * scrape.
- */
-const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total'] as const;
 
 /**
  * The metrics of one process' node id, in the text format of Prometheus. `docs/metrics.md` lists them.
@@ -42,11 +37,7 @@ export class NodeMetrics implements MetricsText {
 
   /** @throws Error when the registry has metrics of these names already: there is one `NodeMetrics` to a registry */
   constructor({ monitor, clock, registry }: NodeMetricsOptions) {
-    this.#registry = registry ?? new Registry();
-    if (registry === undefined) {
-      collectDefaultMetrics({ register: this.#registry });
-      for (const name of MISNAMED) this.#registry.removeSingleMetric(name);
-    }
+    this.#registry = registry ?? Registry.merge([processMetrics()]);
     new NodeGauges({ monitor, clock, registry: this.#registry });
     const counters = new NodeCounters({ monitor, clock, registry: this.#registry });
     this.#forget = monitor.onEvent((event: MonitorEvent) => counters.count(event));
@@ -62,7 +53,7 @@ export class NodeMetrics implements MetricsText {
     return this.#registry.metrics();
   }
 
-  /** Counts nothing any more. */
+  /** Counts nothing any more. The metrics of the process are shared, and go on. */
   close(): void {
     this.#forget();
   }

@@ -10,6 +10,10 @@ class FakeSocket extends EventEmitter {
     this.destroyed = true;
     this.emit('close');
   }
+
+  destroy(): void {
+    this.close();
+  }
 }
 
 class FakeResponse extends EventEmitter {
@@ -52,6 +56,20 @@ describe('the requests of one connection', () => {
     const socket = new FakeSocket();
     for (let i = 0; i < 12; i += 1) ask(socket, String(i));
     expect([answered, refused]).toEqual([['0'], ['9', '10', '11']]);
+  });
+
+  it('are refused a few at a time: with more of them the connection is closed, and nothing that it had sent is answered', () => {
+    const socket = new FakeSocket();
+    const responses = Array.from({ length: 17 }, (_, index) => ask(socket, String(index)));
+    expect([refused.length, socket.destroyed]).toEqual([8, false]);
+    for (const response of responses.slice(0, 17)) response.emit('close');
+    expect(answered).toHaveLength(9);
+    // Those refusals have been taken: there is room for as many again.
+    [answered, refused].forEach((names) => void names.splice(0));
+    for (let i = 0; i < 17; i += 1) ask(socket, String(i));
+    expect([refused.length, socket.destroyed]).toEqual([8, false]);
+    for (let i = 17; i < 1_500; i += 1) ask(socket, String(i));
+    expect([answered.length, refused.length, socket.destroyed]).toEqual([1, 8, true]);
   });
 
   it('are forgotten when it closes', () => {

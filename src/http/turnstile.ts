@@ -9,14 +9,19 @@ interface Lane {
   /** Ends the one that is under way; undefined where there is none. */
   end: (() => void) | undefined;
   readonly waiting: (() => void)[];
+  /** How many were refused for those that wait, and have not been answered yet. */
+  refused: number;
 }
 
 /** How many requests of one connection may wait for the one before them. */
 const MOST_WAITING = 8;
+/** And how many more are refused, with an answer. */
+const MOST_REFUSED = 8;
 
 /**
  * Lets requests in: one at a time for each connection, and so many in all. One is under way until its answer has been handed to the operating
  * system, so that whoever asks for much and reads none of it gets no further answer made; what is beyond the bounds is refused, in its turn.
+ * A connection that sends still more ahead is closed: a thousand refusals in one turn of the event loop would take longer than all else.
  *
  * Node itself would have all requests answered that one connection sends ahead (pipelining), and keep the answers.
  */
@@ -36,14 +41,23 @@ export class Turnstile {
     private readonly isUrgent: (request: IncomingMessage) => boolean = () => false,
   ) {}
 
-  /** Answers a request in its turn, or refuses it. Nobody is answered whose connection has gone before that. */
+  /** Answers a request in its turn, or refuses it, or closes its connection. Nobody is answered whose connection has gone before that. */
   admit(request: IncomingMessage, response: ServerResponse): void {
     if (request.socket.destroyed) return;
     const lane = this.#laneOf(request.socket);
     if (lane.end === undefined) this.#begin(lane, request, response);
     else if (lane.waiting.length < MOST_WAITING) lane.waiting.push(() => this.#begin(lane, request, response));
-    // Node sends it after those that wait, and reads no further once such answers pile up.
-    else this.refuse(request, response);
+    else if (lane.refused < MOST_REFUSED) this.#refuseNow(lane, request, response);
+    else request.socket.destroy();
+  }
+
+  /** Node sends it after those that wait. */
+  #refuseNow(lane: Lane, request: IncomingMessage, response: ServerResponse): void {
+    lane.refused += 1;
+    response.once('close', () => {
+      lane.refused -= 1;
+    });
+    this.refuse(request, response);
   }
 
   #begin(lane: Lane, request: IncomingMessage, response: ServerResponse): void {
@@ -64,7 +78,7 @@ export class Turnstile {
   #laneOf(socket: Socket): Lane {
     const known = this.#lanes.get(socket);
     if (known) return known;
-    const lane: Lane = { end: undefined, waiting: [] };
+    const lane: Lane = { end: undefined, waiting: [], refused: 0 };
     this.#lanes.set(socket, lane);
     // A response that has not come to its turn on the connection does not learn that it closes.
     socket.once('close', () => lane.end?.());

@@ -25,6 +25,8 @@ export class AllocatedReader implements ClusterSource {
     const begun = this.clock.monotonic();
     const status = await inspectAllocated(this.zookeeper, signal);
     this.latencyMs = this.clock.monotonic() - begun;
+    // Nobody would be told of what has gone since the look before.
+    signal.throwIfAborted();
     const { nodes } = status;
     const before = new Map(this.#nodes.map((node) => [node.id, node]));
     const present = new Set(nodes.map(({ id }) => id));

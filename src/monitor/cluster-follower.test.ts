@@ -138,7 +138,7 @@ describe('a cluster that is followed', () => {
   });
 
   it('tells of force, damage, repair and growth', async () => {
-    const { clock, admin, bucket, create, follow, events, hold, follower, write } = await scene();
+    const { clock, admin, bucket, create, follow, events, hold, follower, write, updates } = await scene();
     hold(0, 'a', 1);
     hold(1, 'b', 1);
     follow();
@@ -169,6 +169,12 @@ describe('a cluster that is followed', () => {
     await clock.advance(1_000);
     expect(events()).toEqual([['resized', null, null]]);
     expect((await follower.snapshot()).report.nodes).toHaveLength(5);
+    bucket.remove('cluster.json');
+    await clock.advance(1_000);
+    expect(updates).toContainEqual({ type: 'cluster', report: expect.objectContaining({ cluster: null }) });
+    expect(events()).toEqual([['resized', null, null]]);
+    const { report, events: all } = await follower.snapshot();
+    expect([report.cluster, report.nodes, all.at(-1)?.text]).toEqual([null, [], 'the cluster is gone: there are no node ids any more']);
   });
 
   it('is seen to begin', async () => {
@@ -299,6 +305,36 @@ describe('what following a cluster costs', () => {
     expect(calls.filter(({ operation }) => operation === 'list')).toHaveLength(2);
   });
 
+  it('is no more for those who ask and hang up at once, again and again', async () => {
+    for (const way of ['snapshot', 'follow'] as const) {
+      for (const hangUpMs of [10, 50]) {
+        const { clock, calls, follower, setNetwork } = await scene();
+        setNetwork(() => clock.sleep(30));
+        for (let elapsed = 0; elapsed < 20_000; elapsed += hangUpMs) {
+          const abort = new AbortController();
+          const stop = way === 'follow' ? follower.follow(() => undefined) : () => abort.abort();
+          const asked = way === 'snapshot' ? follower.snapshot(abort.signal).catch(() => undefined) : undefined;
+          await clock.advance(hangUpMs);
+          stop();
+          await asked;
+        }
+        const lists = calls.filter(({ operation }) => operation === 'list').length;
+        expect({ way, hangUpMs, few: lists <= 21, lists }).toEqual({ way, hangUpMs, few: true, lists });
+        expect(lists).toBeGreaterThan(5);
+      }
+    }
+  });
+
+  it('is no more for those who follow until they have been told, and come again at once', async () => {
+    const { clock, calls, follower } = await scene();
+    for (let elapsed = 0; elapsed < 20_000; elapsed += 100) {
+      const stop = follower.follow(() => undefined);
+      await clock.advance(100);
+      stop();
+    }
+    expect(calls.filter(({ operation }) => operation === 'list').length).toBeLessThanOrEqual(21);
+  });
+
   it('is never two looks at once, and a look that takes long is followed by a rest', async () => {
     const { clock, calls, follow, setNetwork } = await scene();
     setNetwork(() => clock.sleep(900));
@@ -373,7 +409,9 @@ describe('a store that fails', () => {
     abort.abort(new Error('enough'));
     for (const each of asked) await expect(each).rejects.toThrow('enough');
     setNetwork(async () => undefined);
-    await expect(follower.snapshot()).resolves.toMatchObject({ store: { state: 'ok' } });
+    const again = follower.snapshot();
+    await clock.advance(1_000);
+    await expect(again).resolves.toMatchObject({ store: { state: 'ok' } });
   });
 
   it('stops to be asked when the follower is closed', async () => {

@@ -49,8 +49,8 @@ export class ClusterFollower implements ClusterView {
   readonly #source: ClusterSource;
   readonly #tree: ClusterTree | undefined;
   readonly #picture: ClusterPicture;
-  readonly #look = new SharedLook((signal) => this.#lookOnce(signal));
-  readonly #treeLook = new SharedLook((signal) => this.#lookAtTree(signal));
+  readonly #look: SharedLook;
+  readonly #treeLook: SharedLook;
   readonly #listeners = new Set<(update: ClusterUpdate) => void>();
   readonly #closed = new AbortController();
   #following: { readonly abort: AbortController; readonly ended: Promise<unknown> } | undefined;
@@ -65,6 +65,9 @@ export class ClusterFollower implements ClusterView {
   constructor({ clock, random, session, zookeeper, connect = zookeeper?.description ?? '' }: ClusterFollowerOptions) {
     this.epoch = random.hex(8);
     this.#clock = clock;
+    const restMs = (tookMs: number) => Math.max(LOOK_MS, REST * tookMs);
+    this.#look = new SharedLook((signal) => this.#lookOnce(signal), clock, restMs);
+    this.#treeLook = new SharedLook((signal) => this.#lookAtTree(signal), clock, restMs);
     this.#picture = new ClusterPicture(clock);
     this.#tree = zookeeper && new ClusterTree(zookeeper, connect, clock);
     if (session) this.#source = new ClusterReader(session, clock);
@@ -111,17 +114,19 @@ export class ClusterFollower implements ClusterView {
     const { signal } = abort;
     const tree = this.#tree;
     const ended = Promise.all([
-      this.#repeat(this.#look, () => this.#pauseMs, signal),
-      tree && this.#repeat(this.#treeLook, () => tree.pauseMs, signal),
+      this.#repeat(this.#look, () => this.#lookedAt + this.#pauseMs, signal),
+      tree && this.#repeat(this.#treeLook, () => tree.lookedAt + tree.pauseMs, signal),
     ]);
     return { abort, ended };
   }
 
-  async #repeat(look: SharedLook, pauseMs: () => number, signal: AbortSignal): Promise<void> {
+  /** @param due when to look next, on the monotonic clock: also counted from looks that were taken for somebody else, or before somebody left */
+  async #repeat(look: SharedLook, due: () => number, signal: AbortSignal): Promise<void> {
     try {
       for (;;) {
-        await look.take(signal);
-        await this.#clock.sleep(pauseMs(), signal);
+        const early = due() - this.#clock.monotonic();
+        if (early > 0) await this.#clock.sleep(early, signal);
+        else await look.take(signal);
       }
     } catch (error) {
       if (!signal.aborted) throw error;

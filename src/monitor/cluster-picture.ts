@@ -132,6 +132,9 @@ function factsBetween(before: Seen, { look, at }: Seen): EventFacts[] {
   const changes = leaseChanges(before.look.nodes, [...look.nodes, ...look.gone], { sinceMs: at - before.at, problemOf });
   const resized = before.look.size !== undefined && look.size !== undefined && before.look.size !== look.size;
   return [
+    ...(before.look.size !== undefined && look.size === undefined
+      ? [{ kind: 'resized', text: 'the cluster is gone: there are no node ids any more' } as const]
+      : []),
     ...(resized ? [{ kind: 'resized', text: `the cluster has ${look.size} node ids now, ${before.look.size} before` } as const] : []),
     ...changes.map(factsOf),
   ];

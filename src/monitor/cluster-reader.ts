@@ -74,7 +74,8 @@ export class ClusterReader implements ClusterSource {
     this.#listing = listing;
 
     const justRead = new Set(toRead);
-    const nodes = ids.map((id) => this.#status(id, justRead.has(id), cluster.graceMs));
+    const now = this.clock.monotonic();
+    const nodes = ids.map((id) => this.#status(id, justRead.has(id), cluster.graceMs, now));
     return {
       nodes,
       written,
@@ -147,10 +148,9 @@ export class ClusterReader implements ClusterSource {
     return { reading: { kind: 'absent' }, etag: undefined, age: undefined, readAt: this.clock.monotonic() };
   }
 
-  #status(id: number, isJustRead: boolean, graceMs: number): NodeStatus {
+  #status(id: number, isJustRead: boolean, graceMs: number, now: number): NodeStatus {
     const { reading, age, readAt } = this.#known.get(id) ?? this.#absent();
     const row = this.#listing.rows.get(id);
-    const now = this.clock.monotonic();
     // What was read is newer than the LIST.
     const grown = isJustRead || row === undefined ? older(age, now - readAt) : older(row.age, now - this.#listing.at);
     return nodeStatus(id, reading, grown, graceMs);

@@ -1,6 +1,6 @@
 /**
- * How far a process has got with its node id. `acquiring`: none yet. `held`. `stopping`: held, while the work is being ended. `released`: given
- * back. `lost`: against its will, or found to be past its deadline. `failed`: none was acquired, and none will be.
+ * How far a process has got with its node id. `acquiring`: none yet. `held`. `stopping`: held, or about to be, while the work is
+ * being ended. `released`: given back. `lost`: against its will, or found to be past its deadline. `failed`: none was acquired, and none will be.
  */
 export type NodePhase = 'acquiring' | 'held' | 'stopping' | 'released' | 'lost' | 'failed';
 
@@ -28,4 +28,12 @@ export interface NodeHealth {
     readonly problem: string | null;
     readonly ready: boolean;
   } | null;
+}
+
+/** Who knows the health of a node: its `NodeMonitor`, or whoever stands for that in another thread. */
+export interface WatchedNode {
+  /** What the answer is right now. */
+  health(): NodeHealth;
+  /** Calls `listener` whenever it may be another one for something that has happened, until the returned function is called. */
+  onEvent(listener: () => void): () => void;
 }

@@ -3,6 +3,7 @@ import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js'
 import type { Discovery } from '../discovery/discovery.js';
 import { acquireLease } from '../lease/acquire-lease.js';
 import { evictHolder } from '../lease/evict.js';
+import type { LeaseEvent } from '../lease/lease.js';
 import { staticLease } from '../lease/static-lease.js';
 import { StoreSession } from '../lease/store-session.js';
 import { StoreError } from '../store/lease-store.js';
@@ -11,6 +12,7 @@ import { MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
 import { type MonitorEvent, NodeMonitor } from './node-monitor.js';
 
 const DURATION = 15_000;
+const ACQUIRED: LeaseEvent = { type: 'acquired', id: 3, version: 7, from: 'vacant', tookMs: 1, requests: 5, deadline: DURATION };
 const lostReply = new StoreError('no answer', { fault: 'unreachable', outcome: 'unknown' });
 
 /** A monitor, and a real lease on a store that can be made to fail. */
@@ -57,6 +59,42 @@ describe('what a process says of its node id', () => {
     expect(monitor.health().reason).toBe('ids are narrow');
     monitor.onLeaseEvent({ type: 'store-failed', error: lostReply, sleepMs: 1 });
     expect(monitor.health()).toMatchObject({ live: true, ready: false, reason: 'the store failed: no answer' });
+  });
+
+  it('says that the id is being announced between its acquisition and the moment from which it may be used, and not why it waited', () => {
+    const { monitor } = watched();
+    monitor.onLeaseEvent({ type: 'store-failed', error: lostReply, sleepMs: 1 });
+    monitor.onLeaseEvent(ACQUIRED);
+    monitor.onLeaseEvent({ type: 'renewed', deadline: DURATION, tookMs: 1 });
+    expect(monitor.health()).toMatchObject({ state: 'acquiring', ready: false });
+    expect(monitor.health().reason).toBe('node id 3 has been acquired, and is being announced');
+  });
+
+  it('keeps to the reason for which it takes no more work, whatever happens to the lease or to another one meanwhile', async () => {
+    const { monitor, acquire } = watched();
+    await acquire();
+    monitor.stopping();
+    monitor.onLeaseEvent({ type: 'store-failed', error: lostReply, sleepMs: 1 });
+    monitor.onLeaseEvent({ type: 'waiting', sleepMs: 1 });
+    monitor.onLeaseEvent(ACQUIRED);
+    expect(monitor.health().reason).toBe('the work is being ended');
+  });
+
+  it('stays stopping when the node id comes only then: alive, and never ready', async () => {
+    const { clock, monitor, events, acquire } = watched();
+    monitor.stopping();
+    expect(monitor.health()).toMatchObject({
+      state: 'stopping',
+      live: true,
+      ready: false,
+      reason: 'the work is being ended',
+      deadline: null,
+    });
+    const lease = await acquire();
+    expect(monitor.health()).toMatchObject({ state: 'stopping', live: true, ready: false, nodeId: 0, deadline: lease.deadline });
+    expect(phases(events)).toEqual(['stopping']);
+    clock.freeze(DURATION);
+    expect(monitor.health()).toMatchObject({ state: 'lost', live: false });
   });
 
   it('shows the lease with its deadline while it is held', async () => {

@@ -44,14 +44,13 @@ export class NodeMonitor {
     else if (event.type === 'released') this.#enter('released', RELEASED);
     else if (event.type === 'release-failed')
       this.#enter('released', `the lease has been given up and is left to expire: ${explain(event.error)}`);
-    else if (event.type === 'waiting' && this.#phase === 'acquiring') this.#reason = event.why ?? 'no node id is free: waiting';
-    else if (event.type === 'store-failed' && this.#phase === 'acquiring') this.#reason = `the store failed: ${explain(event.error)}`;
+    else if (this.#phase === 'acquiring') this.#reason = whyNotYet(event) ?? this.#reason;
   };
 
   /** Takes note of what happens to the announcement. */
   readonly onDiscoveryEvent = (event: DiscoveryEvent): void => this.#tell({ type: 'discovery', event });
 
-  /** A node id is held from now on. */
+  /** A node id is held from now on; it stays `stopping` where that was told before. */
   hold(lease: Lease, discovery?: Discovery): void {
     this.#lease = lease;
     this.#discovery = discovery;
@@ -75,10 +74,10 @@ export class NodeMonitor {
   health(): NodeHealth {
     const lease = this.#lease;
     const discovery = this.#discovery;
-    const holds = this.#phase === 'held' || this.#phase === 'stopping';
-    const valid = holds && lease?.isValid() === true;
-    const over = lease !== undefined && isReleased(lease) ? 'released' : 'lost';
-    const phase = holds && !valid ? over : this.#phase;
+    // One that is being stopped before it has a lease has none to lose.
+    const holds = lease !== undefined && (this.#phase === 'held' || this.#phase === 'stopping');
+    const valid = holds && lease.isValid();
+    const phase = holds && !valid ? (isReleased(lease) ? 'released' : 'lost') : this.#phase;
     const settled = discovery === undefined || discovery.isReady;
     const ready = phase === 'held' && settled;
     return {
@@ -116,10 +115,10 @@ export class NodeMonitor {
     return this.#reason ?? 'a node id is being acquired';
   }
 
-  /** The first end is the one that counts. */
+  /** The first end is the one that counts, and what is being stopped is not held anew. */
   #enter(phase: NodePhase, reason: string | undefined): void {
     const over = this.#phase === 'lost' || this.#phase === 'released' || this.#phase === 'failed';
-    if (over || (phase === 'stopping' && this.#phase === 'stopping')) return;
+    if (over || (this.#phase === 'stopping' && (phase === 'stopping' || phase === 'held'))) return;
     this.#phase = phase;
     this.#reason = reason;
     this.#tell({ type: 'phase', phase });
@@ -128,6 +127,13 @@ export class NodeMonitor {
   #tell(event: MonitorEvent): void {
     for (const listener of this.#listeners) notify(listener, event);
   }
+}
+
+/** Why there is still no node id that may be used, where the event says something about that. */
+function whyNotYet(event: LeaseEvent): string | undefined {
+  if (event.type === 'waiting') return event.why ?? 'no node id is free: waiting';
+  if (event.type === 'store-failed') return `the store failed: ${explain(event.error)}`;
+  return event.type === 'acquired' ? `node id ${event.id} has been acquired, and is being announced` : undefined;
 }
 
 /** Whether a lease that is not valid has been given back, or is being given back, and was not lost: no clock tells that. */

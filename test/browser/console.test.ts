@@ -164,6 +164,29 @@ describe('the console shows', () => {
     await tree.getByText('No ZooKeeper').waitFor();
   });
 
+  it('the discovery tree as it is left open, to those who are in it with the keyboard too, and no more of it than can be drawn', async () => {
+    const fleet = fleetOf(3);
+    const tree = scriptedTree(fleet.nodes);
+    const page = await openConsole(fleet, { tree });
+    const region = page.getByRole('region', { name: 'Discovery tree' });
+    const summary = region.locator('summary[data-key="endpoints"]');
+    await summary.press('Enter');
+    const isOpen = () => region.locator('details[open] > summary[data-key="endpoints"]').count();
+    const hasFocus = () => region.locator('summary[data-key="endpoints"]:focus').count();
+    await expect.poll(isOpen).toBe(1);
+    const drawn = await summary.elementHandle();
+    // The same again: nothing is drawn anew.
+    server.send('tree', tree);
+    await page.waitForTimeout(400);
+    expect([await drawn?.evaluate((element) => element.isConnected), await hasFocus()]).toEqual([true, 1]);
+    const [first] = tree.services;
+    const services = Array.from({ length: 500 }, (_, index) => ({ service: `service-${index}`, nodes: first?.nodes ?? [] }));
+    server.send('tree', { ...tree, services });
+    await region.getByText('and 300 more').waitFor();
+    expect(await region.getByText(/^service-/).count()).toBe(200);
+    expect([await isOpen(), await hasFocus()]).toEqual([1, 1]);
+  });
+
   it('that there is no cluster yet, and the cluster as soon as there is one', async () => {
     const fleet = fleetOf(3);
     const { report, store } = fleet.snapshot();

@@ -71,7 +71,7 @@ for (const id of [132, 645, 218, 903, 54, 377]) {
   thousand.event('overdue', id, `the lease of node id ${id} has run out`, {});
   thousand.takeOver(id, (id * 40_503).toString(16));
 }
-thousand.events = thousand.events.map((event, index, all) => ({ ...event, at: Date.now() - (all.length - index) * 2_700 }));
+thousand.events = thousand.events.map((event, index, all) => ({ ...event, at: Date.now() - (all.length - index) * 4_100 }));
 // A node id that most know of, and some know an older version of.
 thousand.nodes = thousand.nodes.map((node) => ({ ...node, knownNodes: node.state === 'held' ? { 645: node.id % 37 === 0 ? 1 : 2 } : {} }));
 
@@ -95,7 +95,7 @@ export const SCENES: readonly Scene[] = [
       server.send('nodes', [taken.change(1, { expiresInMs: -2_000 })]);
       server.send(
         'change',
-        taken.event('overdue', 1, 'the lease of node id 1 has run out; it may be taken after 3 s of grace', { at: Date.now() - 1_400 }),
+        taken.event('overdue', 1, 'the lease of node id 1 has run out; it may be taken after 3 s of grace', { at: Date.now() - 4_300 }),
       );
       const { node, event } = taken.takeOver(1, 'c58e14d3');
       server.send('nodes', [node, taken.change(0, { knownNodes: { 1: 2, 2: 1 } })]);

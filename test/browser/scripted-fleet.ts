@@ -74,7 +74,7 @@ export class ScriptedFleet {
   /** Everything, as of now. */
   snapshot(): ClusterSnapshot {
     const { size, durationMs, graceMs } = this.options;
-    const idWidth = size > 248 ? 12 : 8;
+    const idWidth = Math.max(8, Math.ceil(Math.log2(size + 8)));
     return {
       report: {
         store: 's3://orders-prod/leases',

@@ -2,16 +2,18 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { Hono } from 'hono';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ConfigError } from '../../src/errors.js';
 import { NodeMonitor, nodeHandler } from '../../src/http/index.js';
 import { staticLease } from '../../src/lease/static-lease.js';
+import { packageRoot } from '../support/package-root.js';
 
 type Use = (request: unknown, response: unknown, next?: () => void) => void;
 /** What of Express is used here, which comes without types. */
 interface Express extends RequestListener {
-  use(...args: (string | Use)[]): void;
+  use(...args: (string | Use)[]): Express;
   get(path: string, use: (request: unknown, response: { send(text: string): void }) => void): void;
 }
 const express = createRequire(import.meta.url)('express') as { (): Express; json(): Use };
@@ -102,6 +104,57 @@ describe('the health of a node, as a part of a server of one’s own', () => {
     const url = await serve(nodeHandler({ monitor: held() }).handle);
     expect((await ask(`${url}/%zz`))[0]).toBe(404);
     expect([globalThis.Request, globalThis.Response]).toEqual(GLOBALS);
+  });
+
+  it('has the page at the path with a slash at its end, and sends there whoever leaves it out', async () => {
+    // The page is made by the build.
+    const built = (await import(join(packageRoot, 'dist/http/index.js'))) as typeof import('../../src/http/index.js');
+    const options = { cluster: () => Promise.reject(new Error('nobody asks for the cluster')) };
+    const app = express();
+    app.use('/internal', built.nodeHandler(options).handle as Use);
+    app.use('/deep', express().use('/er', built.nodeHandler(options).handle as Use) as unknown as Use);
+    const whole = await serve(built.nodeHandler({ ...options, basePath: '/some/where' }).handle);
+    const root = await serve(built.nodeHandler(options).handle);
+    const mounted = await serve(app);
+    for (const page of [`${mounted}/internal`, `${mounted}/deep/er`, `${whole}/some/where`, root]) {
+      const answers = await Promise.all([fetch(page), fetch(`${page}/`), fetch(`${page}?x=1`)]);
+      expect(answers.map(({ status, url }) => [status, url])).toEqual([
+        [200, `${page}/`],
+        [200, `${page}/`],
+        [200, `${page}/?x=1`],
+      ]);
+      const [, html] = await ask(`${page}/`);
+      for (const [, part = ''] of html.matchAll(/(?:src|href)="([^"#]+)"/g))
+        expect([part, (await fetch(new URL(part, `${page}/`))).status]).toEqual([part, 200]);
+      expect((await fetch(page, { method: 'POST', redirect: 'manual' })).status).toBe(405);
+    }
+    const moved = await fetch(`${mounted}/internal?x=//evil`, { redirect: 'manual' });
+    expect([moved.status, moved.headers.get('location')]).toEqual([308, './internal/?x=//evil']);
+  });
+
+  it('lets what goes wrong in what comes next go wrong there: it is no answer of its own', async () => {
+    const app = express();
+    app.use(nodeHandler({ monitor: held() }).handle as Use);
+    app.use(((_: unknown, __: unknown, next: (error: Error) => void) => next(new Error('mine'))) as unknown as Use);
+    app.use(((_: Error, __: unknown, response: { status(code: number): { send(text: string): void } }, ___: unknown) =>
+      response.status(418).send('my own failure')) as unknown as Use);
+    expect(await ask(`${await serve(app)}/orders`)).toEqual([418, 'my own failure']);
+    const thrown = new Promise((resolve) => process.once('uncaughtException', resolve));
+    const others = process.rawListeners('uncaughtException').slice(0, -1);
+    for (const each of others) process.off('uncaughtException', each as () => void);
+    try {
+      const { handle } = nodeHandler({ monitor: held() });
+      const mine = await serve((request, response) =>
+        handle(request, response, () => {
+          response.end('begun');
+          throw new Error('thrown by what comes next');
+        }),
+      );
+      expect(await ask(`${mine}/orders`)).toEqual([200, 'begun']);
+      expect(await thrown).toMatchObject({ message: 'thrown by what comes next' });
+    } finally {
+      for (const each of others) process.on('uncaughtException', each as () => void);
+    }
   });
 
   it.each(['internal', '/internal/', '/', '/a b', '/:x'])('is refused below what is no path: %j', (basePath) => {

@@ -53,7 +53,8 @@ export class EventClient {
       const messages = (rest + decoder.decode(piece, { stream: true })).split('\n\n');
       rest = messages.pop() ?? '';
       for (const message of messages) {
-        const [, event = '', data = ''] = /^event: (.*)\ndata: (.*)$/m.exec(message) ?? [];
+        const [, event = ''] = /^event: (.*)$/m.exec(message) ?? [];
+        const data = [...message.matchAll(/^data: (.*)$/gm)].map(([, line = '']) => line).join('\n');
         if (event !== '') this.#take(event, JSON.parse(data));
       }
     }

@@ -58,10 +58,10 @@ function settingsText({ cluster, nodes }: ClusterModel): string {
   if (cluster?.cluster) {
     const { size, durationMs, graceMs, idWidth, bootstrapped } = cluster.cluster;
     const lease = `lease ${formatSetting(durationMs)} and ${formatSetting(graceMs)} of grace`;
-    const parts = [`${size.toLocaleString('en')} node ids`, lease, `${idWidth}‑bit ids`];
+    const parts = [`${size.toLocaleString('en')} node ids`, lease, `${idWidth} bits of a unique id`];
     return [...parts, ...(bootstrapped ? [] : ['being bootstrapped'])].join(' · ');
   }
   if (!cluster?.allocation) return '';
   const { groups, idWidth } = cluster.allocation;
-  return `${nodes.length.toLocaleString('en')} node ids from ZooKeeper · ${groups.length} ${groups.length === 1 ? 'group' : 'groups'} of 256 · ${idWidth}‑bit ids`;
+  return `${nodes.length.toLocaleString('en')} node ids from ZooKeeper · ${groups.length} ${groups.length === 1 ? 'group' : 'groups'} of 256 · ${idWidth} bits of a unique id`;
 }

@@ -4,12 +4,18 @@ import { make, mark } from './dom.js';
 
 /** Announcements of one folder that are listed. */
 const MOST_LISTED = 40;
+/** Folders of one level that are listed. */
+const MOST_BRANCHES = 200;
 /** A folder with more of them is closed at first. */
 const MOST_OPEN = 12;
 
 /** The discovery tree: nodes, services and endpoints as ZooKeeper has them. */
 export class TreePanel {
-  readonly #open = new Map<string, boolean>();
+  /** Those folders that there are, and whether they are open. */
+  #open = new Map<string, boolean>();
+  /** The ones that are being drawn. */
+  #drawn = new Map<string, boolean>();
+  #shown = '';
 
   constructor(
     private readonly root: HTMLElement,
@@ -17,7 +23,22 @@ export class TreePanel {
     private readonly onSelect: (id: number) => void,
   ) {}
 
+  /** Draws it anew where it is another one: whoever is in it with the keyboard stays where they are. */
   show(): void {
+    const { tree, cluster } = this.model;
+    const shown = JSON.stringify([tree, cluster?.discovery === null || cluster?.discovery === undefined]);
+    if (shown === this.#shown) return;
+    this.#shown = shown;
+    const { activeElement } = document;
+    const focused = activeElement instanceof HTMLElement && this.root.contains(activeElement) ? activeElement.dataset.key : undefined;
+    this.#draw();
+    this.#open = this.#drawn;
+    this.#drawn = new Map();
+    if (focused === undefined) return;
+    for (const each of this.root.querySelectorAll<HTMLElement>('[data-key]')) if (each.dataset.key === focused) each.focus();
+  }
+
+  #draw(): void {
     const { tree } = this.model;
     const title = make('div', { class: 'panel-title' }, make('h2', { text: 'Discovery tree' }));
     if (tree === null) {
@@ -31,19 +52,21 @@ export class TreePanel {
       this.root.replaceChildren(title, where, make('p', { class: 'quiet', text: 'There is nothing in it yet.' }));
       return;
     }
-    const services = tree.services.map(({ service, nodes }) =>
-      this.#folder(`s/${service}`, service, nodes, nodes.length <= MOST_OPEN && tree.services.length === 1),
-    );
-    const endpoints = tree.endpoints.map(({ endpoint, keys }) => {
-      const inner = keys.map(({ key, refs }) => this.#folder(`e/${endpoint}/${key}`, key === '_' ? 'no key' : key, refs, false));
-      return this.#branch(`e/${endpoint}`, endpoint, inner, false);
+    const services = tree.services
+      .slice(0, MOST_BRANCHES)
+      .map(({ service, nodes }) => this.#folder(`s/${service}`, service, nodes, nodes.length <= MOST_OPEN && tree.services.length === 1));
+    const endpoints = tree.endpoints.slice(0, MOST_BRANCHES).map(({ endpoint, keys }) => {
+      const inner = keys
+        .slice(0, MOST_BRANCHES)
+        .map(({ key, refs }) => this.#folder(`e/${endpoint}/${key}`, key === '_' ? 'no key' : key, refs, false));
+      return this.#branch(`e/${endpoint}`, endpoint, inner, false, keys.length);
     });
     this.root.replaceChildren(
       title,
       where,
       this.#folder('nodes', 'nodes', tree.nodes, tree.nodes.length <= MOST_OPEN),
-      ...(services.length > 0 ? [this.#branch('services', 'services', services, true)] : []),
-      ...(endpoints.length > 0 ? [this.#branch('endpoints', 'endpoints', endpoints, false)] : []),
+      ...(services.length > 0 ? [this.#branch('services', 'services', services, true, tree.services.length)] : []),
+      ...(endpoints.length > 0 ? [this.#branch('endpoints', 'endpoints', endpoints, false, tree.endpoints.length)] : []),
       ...(tree.foreign.length > 0
         ? [
             make('p', {
@@ -60,14 +83,25 @@ export class TreePanel {
     const listed = entries.slice(0, MOST_LISTED).map((entry) => this.#entry(entry));
     const more = entries.length - listed.length;
     const rest = more > 0 ? [make('li', { class: 'quiet', text: `and ${more} more` })] : [];
-    return this.#branch(key, name, [make('ul', { class: 'entries' }, ...listed, ...rest)], isOpen, entries.length);
+    return this.#details(key, name, [make('ul', { class: 'entries' }, ...listed, ...rest)], isOpen, entries.length);
   }
 
-  #branch(key: string, name: string, children: readonly HTMLElement[], isOpen: boolean, count = children.length): HTMLElement {
-    const summary = make('summary', {}, make('span', { text: name }), make('span', { class: 'count', text: String(count) }));
+  /** Folders, of which there may be more than are drawn. */
+  #branch(key: string, name: string, folders: readonly HTMLElement[], isOpen: boolean, count: number): HTMLElement {
+    const more = count - folders.length;
+    const rest = more > 0 ? [make('p', { class: 'quiet', text: `and ${more} more` })] : [];
+    return this.#details(key, name, [...folders, ...rest], isOpen, count);
+  }
+
+  #details(key: string, name: string, children: readonly HTMLElement[], isOpen: boolean, count: number): HTMLElement {
+    const parts = [make('span', { text: name }), make('span', { class: 'count', text: String(count) })];
+    const summary = make('summary', { attributes: { 'data-key': key } }, ...parts);
     const details = make('details', { class: 'branch' }, summary, ...children);
     details.open = this.#open.get(key) ?? isOpen;
-    details.addEventListener('toggle', () => this.#open.set(key, details.open));
+    this.#drawn.set(key, details.open);
+    details.addEventListener('toggle', () => {
+      if (this.#open.has(key)) this.#open.set(key, details.open);
+    });
     return details;
   }
 
@@ -82,7 +116,7 @@ export class TreePanel {
     const bad = problem === null ? [] : [make('span', { class: 'bad', text: problem })];
     const label = nodeId === null ? (path.split('/').at(-1) ?? path) : String(nodeId);
     if (nodeId === null) return make('li', { attributes: { title: path } }, make('span', { class: 'id-chip', text: label }), told, ...bad);
-    const attributes = { type: 'button', 'aria-label': `Show node id ${nodeId}` };
+    const attributes = { type: 'button', 'aria-label': `Show node id ${nodeId}`, 'data-key': path };
     const button = make('button', { class: 'id-chip', text: label, attributes, onClick: () => this.onSelect(nodeId) });
     return make('li', { attributes: { title: path } }, button, told, ...(problem === null ? [] : [mark('damaged')]), ...bad);
   }
