@@ -19,8 +19,8 @@ app.use('/internal', nodeHandler({ monitor, metrics }).handle);
 app.use(express.json());
 
 app.post('/orders', async (request, response) => {
-  // It compares clocks and asks nobody.
-  if (!lease?.isValid()) return response.status(503).json({ error: 'this process holds no node id' });
+  // The ids come a request to the store later than the lease. Whether that is valid costs no request: it compares clocks.
+  if (!ids || !lease.isValid()) return response.status(503).json({ error: 'this process holds no node id' });
   const order = { id: String(ids.next()), node: lease.id, version: lease.version, item: request.body?.item };
   const answer = await fetch(DATABASE, { method: 'POST', body: JSON.stringify(order) });
   if (answer.status === 409) return response.status(503).json(await answer.json());
@@ -36,7 +36,7 @@ console.log(`listens on port ${server.address().port}`);
 try {
   // When the lease is lost the process ends with code 76: see `onLost` for other ways.
   lease = await acquire({ ...(store && { store }), nodes: 16, durationMs: Number(DURATION_MS), monitor, signal: stop.signal });
-  ids = await uniqueIds(lease);
+  ids = await uniqueIds(lease, { signal: stop.signal });
   console.log(`node ${lease.id}, version ${lease.version}`);
   if (!stop.signal.aborted) await once(stop.signal, 'abort');
 } catch (error) {

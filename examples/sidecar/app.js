@@ -1,8 +1,9 @@
 // Holds no lease and knows nothing of nodelease but a URL: the sidecar beside it, `nodelease serve`, holds the node id for it.
 
+import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const { SIDECAR = 'http://127.0.0.1:7070', EVERY_MS = '1000' } = process.env;
+const { SIDECAR = 'http://127.0.0.1:7070', EVERY_MS = '1000', TOKEN_FILE } = process.env;
 
 const stop = new AbortController();
 for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => stop.abort());
@@ -12,7 +13,9 @@ async function ask() {
   // Taken before the question is sent: however long the answer takes, it is never believed for too long.
   const asked = performance.now();
   try {
-    const answer = await fetch(`${SIDECAR}/lease`, { signal: AbortSignal.timeout(1_000) });
+    // Read anew each time: tokens are replaced while programs run.
+    const headers = TOKEN_FILE ? { authorization: `Bearer ${(await readFile(TOKEN_FILE, 'utf8')).trim()}` } : {};
+    const answer = await fetch(`${SIDECAR}/lease`, { headers, signal: AbortSignal.timeout(1_000) });
     if (!answer.ok) return undefined;
     const { nodeId, version, validForMs } = await answer.json();
     // A fixed node id, as of a StatefulSet, is valid without an end: null.

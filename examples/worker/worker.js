@@ -7,11 +7,12 @@ import { acquire } from 'nodelease';
 
 const { NODELEASE_STORE: store, QUEUE = 'queue', SENT = 'sent', SHARDS = '2', DURATION_MS = '15000' } = process.env;
 const shards = Number(SHARDS);
-await mkdir(QUEUE, { recursive: true });
-await mkdir(SENT, { recursive: true });
 
 const stop = new AbortController();
 for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => stop.abort());
+
+await mkdir(QUEUE, { recursive: true });
+await mkdir(SENT, { recursive: true });
 
 // A job may keep the event loop busy for longer than the lease lasts: it is renewed in a thread of its own. When it is lost, the process
 // ends with code 76.
@@ -21,6 +22,10 @@ const lease = await acquire({
   durationMs: Number(DURATION_MS),
   keeper: 'worker',
   signal: stop.signal,
+}).catch((error) => {
+  if (!stop.signal.aborted) throw error;
+  // It was told to end while all shards were held: there is nothing to give back.
+  process.exit(0);
 });
 console.log(`shard ${lease.id}, version ${lease.version}`);
 

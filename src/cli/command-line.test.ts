@@ -91,10 +91,10 @@ describe('the command line', () => {
     ['an address that is none, for serve', ['serve', '--http', '7070'], /--http: expected HOST:PORT .*, got "7070"/],
     ['a log format that is none', ['run', '--log-format', 'xml', '--', 'true'], /--log-format: expected json or pretty, got "xml"/],
     ['a variable without a name', ['run', '--env', '=x', '--', 'true'], /--env: expected NAME=TEMPLATE with a name of letters/],
-    ['{url} without HTTP', ['run', '--env', 'A={url}', '--', 'true'], /--env: expected --http beside it.*, got "A=\{url\}"/],
+    ['{url} without HTTP', ['run', '--env', 'A={url}', '--', 'true'], /--env: expected --http beside it.*, got "A=…"/],
     ['a command for serve', ['serve', 'true'], /too many arguments/],
-    ['a wait file in no folder', ['serve', '--wait-file', '/no/such/file'], /--wait-file: expected .*\/no\/such is no folder/],
-    ['a wait file that is a folder', ['serve', '--wait-file', '/tmp'], /--wait-file: expected .*this is a folder/],
+    ['a wait file in no folder', ['serve', '--wait-file', '/no/such/file'], /--wait-file: expected .*ENOENT/],
+    ['a wait file that is a folder', ['serve', '--wait-file', '/tmp'], /--wait-file: expected .*something else is there/],
     ['health of no URL', ['health', '--url', 'x'], /--url: expected the URL of a running instance.*, got "x"/],
     ['health of a URL with a query', ['health', '--url', 'http://a/?b'], /--url: expected the URL of a running instance/],
     [

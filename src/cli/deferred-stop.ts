@@ -8,13 +8,13 @@ export interface DeferredStop {
   drop(): void;
 }
 
-/** These ask the command to stop. SIGHUP does not: many programs read their settings again then, and work on. */
-const STOPPING: readonly ForwardedSignal[] = ['SIGTERM', 'SIGINT', 'SIGQUIT'];
+/** These ask the command to stop. Others do not: many programs read their settings again at SIGHUP, a JVM tells its threads at SIGQUIT, and work on. */
+const STOPPING: readonly ForwardedSignal[] = ['SIGTERM', 'SIGINT'];
 
 /**
  * Lets the first signal that asks for an end wait until `prepare` has settled, and everything else through at once. A second one that asks
- * for an end does not wait, and takes the first one with it: whoever sends it is in a hurry. SIGHUP goes through unprepared, though a program
- * without a handler ends by it: what is prepared for cannot be taken back, and most that have one go on.
+ * for an end does not wait, and takes the first one with it: whoever sends it is in a hurry. SIGHUP and SIGQUIT go through unprepared, though a
+ * program without a handler ends by them: what is prepared for cannot be taken back, and most that have one go on.
  *
  * @param prepare settles soon: how long the child learns nothing is its business. One that rejects holds nothing up, and is to tell it itself
  */

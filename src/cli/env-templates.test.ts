@@ -25,13 +25,14 @@ describe('a variable made of what was acquired', () => {
   });
 
   it.each([
-    ['A', /--env: expected NAME=TEMPLATE with a name of letters, digits and _, got "A"/],
+    ['A', /--env: expected NAME=TEMPLATE with a name of letters, digits and _, got "…"/],
     ['=x', /with a name of letters/],
     ['1A=x', /with a name of letters/],
     ['A B=x', /with a name of letters/],
     ['NODE_ID=1', /with another name \(NODE_ID and NODELEASE_… are set by nodelease itself\)/],
     ['NODE_ID_VERSION=1', /with another name/],
     ['NODELEASE_URL=1', /with another name/],
+    ['PATH=/opt/{id}', /with another name \(the command is found by the PATH of nodelease: set that\), got "PATH=…"/],
     ['A={nodeId}', /no placeholders but \{id\}, \{version\}, \{taskId\}, \{url\}, \{clusterNodeId\}/],
     ['A={}', /no placeholders but/],
     ['A={toString}', /no placeholders but/],
@@ -42,6 +43,15 @@ describe('a variable made of what was acquired', () => {
     expect(() => parseEnvTemplates(['B=1', text], true)).toThrow(ConfigError);
     expect(() => parseEnvTemplates(['B=1', text], true)).toThrow(expected);
   });
+
+  it.each(['hunter2', '1A=hunter2', 'NODE_ID=hunter2', 'PATH=hunter2', 'A=hunter2{', 'A=hunter2}', 'A={hunter2}', 'A={url}hunter2'])(
+    'is refused without a word of its value, which may be a secret: %s',
+    (text) => {
+      const parse = () => parseEnvTemplates([text], false);
+      expect(parse).toThrow(ConfigError);
+      expect(parse).toThrow(/^(?!.*hunter2)--env: expected /);
+    },
+  );
 
   it('is refused with {url} where nothing is listened at', () => {
     expect(() => parseEnvTemplates(['A={url}'], false)).toThrow(/--http beside it/);

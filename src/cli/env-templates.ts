@@ -38,18 +38,23 @@ const KNOWN = Object.keys(PLACEHOLDERS).map((name) => `{${name}}`);
  * `{clusterNodeId}` (8 + the node id, as unique ids have it) in it; `{{` and `}}` stand for single braces.
  *
  * @param hasHttp whether there will be a `{url}`
- * @throws {ConfigError} naming what is wrong: the form, a name that nodelease sets itself, an unknown placeholder
+ * @throws {ConfigError} naming the variable, and what is wrong: the form, a name that cannot be set here, an unknown placeholder. It does not say
+ *   what the value is, which may be a secret
  */
 export function parseEnvTemplates(texts: readonly string[], hasHttp: boolean): EnvTemplate[] {
   return texts.map((text) => {
     const equals = text.indexOf('=');
     const name = text.slice(0, Math.max(0, equals));
-    if (!NAME.test(name)) throw new ConfigError(OPTION, text, `${FORM} with a name of letters, digits and _`);
+    // Without an equals sign it may be a value whose name was forgotten.
+    const refuse = (expected: string) => new ConfigError(OPTION, equals < 0 ? '…' : `${name}=…`, expected);
+    if (!NAME.test(name)) throw refuse(`${FORM} with a name of letters, digits and _`);
     if (/^NODELEASE_|^NODE_ID(_VERSION)?$/.test(name)) {
-      throw new ConfigError(OPTION, text, `${FORM} with another name (NODE_ID and NODELEASE_… are set by nodelease itself)`);
+      throw refuse(`${FORM} with another name (NODE_ID and NODELEASE_… are set by nodelease itself)`);
     }
+    // The command is looked up before there is a node id, and must not become another one by it.
+    if (name === 'PATH') throw refuse(`${FORM} with another name (the command is found by the PATH of nodelease: set that)`);
     const template = text.slice(equals + 1);
-    checkTemplate(template, text, hasHttp);
+    checkTemplate(template, refuse, hasHttp);
     return { name, value: (facts) => template.replace(TOKEN, (token, placeholder) => filled(token, placeholder, facts)) };
   });
 }
@@ -58,15 +63,15 @@ function filled(token: string, placeholder: string | undefined, facts: TemplateF
   return placeholder === undefined ? token.slice(0, 1) : (PLACEHOLDERS[placeholder]?.(facts) ?? token);
 }
 
-function checkTemplate(template: string, text: string, hasHttp: boolean): void {
+function checkTemplate(template: string, refuse: (expected: string) => ConfigError, hasHttp: boolean): void {
   for (const [token, placeholder] of template.matchAll(TOKEN)) {
     if (placeholder === undefined) {
       if (token.length === 2) continue;
-      throw new ConfigError(OPTION, text, `${FORM} with "${token}${token}" for a single "${token}"`);
+      throw refuse(`${FORM} with "${token}${token}" for a single "${token}"`);
     }
     if (!Object.hasOwn(PLACEHOLDERS, placeholder)) {
-      throw new ConfigError(OPTION, text, `${FORM} with no placeholders but ${KNOWN.join(', ')}; "{{" and "}}" stand for braces`);
+      throw refuse(`${FORM} with no placeholders but ${KNOWN.join(', ')}; "{{" and "}}" stand for braces`);
     }
-    if (placeholder === 'url' && !hasHttp) throw new ConfigError(OPTION, text, '--http beside it, for there is no {url} without');
+    if (placeholder === 'url' && !hasHttp) throw refuse('--http beside it, for there is no {url} without');
   }
 }

@@ -100,6 +100,16 @@ describe('nodelease health', () => {
     expect((await ask({ url })).code).toBe(1);
   });
 
+  it('ends with 1 where what answers 200 calls itself unavailable, as a proxy before the instance may', async () => {
+    const url = await listening((_request, response) => response.end(JSON.stringify({ ...WAITING, status: 'unavailable' })));
+    expect((await ask({ url })).code).toBe(1);
+  });
+
+  it('takes empty variables for none', async () => {
+    const { said } = await ask({ json: true }, { NODELEASE_URL: '', NODELEASE_HTTP: '' });
+    expect(JSON.parse(said)).toMatchObject({ url: 'http://127.0.0.1:7070/readyz' });
+  });
+
   it('ends with 1 where nobody listens, or the connection ends, and says so', async () => {
     expect(await ask({ url: 'http://127.0.0.1:1' })).toMatchObject({ code: 1, said: expect.stringContaining('ECONNREFUSED') });
     const url = await listening((request) => request.socket.destroy());

@@ -38,6 +38,15 @@ describe('the log of a lease', () => {
     expect(named).toEqual(events.map(({ type }) => type));
   });
 
+  it('says again every other minute that it waits for a node id, for alarms that count lines, and not at each look', () => {
+    const levels = linesOf(...Array.from({ length: 1_000 }, (): LeaseEvent => ({ type: 'waiting', sleepMs: 1_200 }))).map((line) =>
+      line.slice(0, line.indexOf(' ')),
+    );
+    const told = levels.flatMap((level, at) => (level === 'info' ? [at * 1.2] : []));
+    expect(told).toEqual([0, 120, 240, 360, 480, 600, 720, 840, 960, 1_080]);
+    expect(new Set(levels)).toEqual(new Set(['info', 'debug']));
+  });
+
   it('has one line for every event, as loud as a person should hear it', () => {
     const error = new Error('no route', { cause: new Error('ENETUNREACH') });
     expect(

@@ -2,12 +2,16 @@ import { explain } from '../errors.js';
 import type { LeaseEvent, LeaseListener } from '../lease/lease.js';
 import type { Logger } from './logger.js';
 
+/** After how much waiting it is said again, in milliseconds: alarms that count lines by the five minutes have to see whoever waits on. */
+const SAY_AGAIN_AFTER_MS = 120_000;
+
 /**
  * A listener that logs one line per event: changes at info, renewals at debug, what a person should look into at warn and above.
- * The field `event` has the event's type, for those who filter logs: texts may change.
+ * The field `event` has the event's type, for those who filter logs: texts may change. Waiting for a node id is told at info at first, and again
+ * about every two minutes.
  */
 export function leaseLog(log: Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>): LeaseListener {
-  let waiting = false;
+  let waitedMs = SAY_AGAIN_AFTER_MS;
   return (event: LeaseEvent) => {
     const { type } = event;
     switch (event.type) {
@@ -19,9 +23,9 @@ export function leaseLog(log: Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>)
       case 'damaged':
         return log.error({ event: type, key: event.key }, `${event.key} cannot be used: ${event.problem}`);
       case 'waiting': {
-        // A task may wait for hours and looks every second or so: that it waits is news only once.
-        const level = waiting ? 'debug' : 'info';
-        waiting = true;
+        // A task may wait for hours and looks every second or so: not each of these is news.
+        const level = waitedMs < SAY_AGAIN_AFTER_MS ? 'debug' : 'info';
+        waitedMs = (level === 'info' ? 0 : waitedMs) + event.sleepMs;
         return log[level](
           { event: type, sleepMs: Math.round(event.sleepMs) },
           event.why === undefined ? 'no node id is free: waiting' : `no node id can be had yet, waiting: ${event.why}`,

@@ -2,6 +2,8 @@ import type { Settings } from '../config.js';
 import { explain } from '../errors.js';
 import { DEFAULT_LISTEN_ADDRESS } from '../http/listen-address.js';
 import { nodeHealthJson } from '../http/node-health-json.js';
+import { LeaseLostError } from '../lease/lease.js';
+import { graceAfterLoss } from '../lease/loss.js';
 import { NodeMonitor } from '../monitor/node-monitor.js';
 import { reportCommandFailure } from './command-failure.js';
 import { ExitCode, exitCodeOfSignal } from './exit-codes.js';
@@ -35,15 +37,23 @@ export async function serveCommand({ waitFile: path }: ServeOptions, settings: S
   io.onWarning((warning) => log.warn(explain(warning)));
   const monitor = new NodeMonitor();
   const { http: at = DEFAULT_LISTEN_ADDRESS } = settings;
-  const open = async (child: Logger) => {
-    const http = await openNodeHttp({ at, settings, io, log: child, monitor });
-    say(io, http.url);
-    return http;
-  };
   try {
     const file = path === undefined ? undefined : await WaitFile.open(path, io.random, (problem) => log.error(problem));
+    const open = async (child: Logger) => {
+      const http = await openNodeHttp({ at, settings, io, log: child, monitor, heldForOthers: true });
+      try {
+        // Not before: while the port is another process', the file may be, too.
+        await file?.removeLeftOver();
+      } catch (error) {
+        await http.close();
+        throw error;
+      }
+      say(io, http.url);
+      return http;
+    };
     const work = new Sidecar(io, signals, monitor, file);
-    return await new Tenancy({ settings, io, signals, log, http: { monitor, open } }, work).execute();
+    const tenancy = new Tenancy({ settings, io, signals, log, http: { monitor, open } }, work).execute();
+    return await Promise.race([tenancy, work.overdue()]);
   } catch (error) {
     if (error instanceof Interrupted) return ended(error, log);
     return reportCommandFailure(error, log);
@@ -52,11 +62,16 @@ export async function serveCommand({ waitFile: path }: ServeOptions, settings: S
   }
 }
 
+/** How long tidying up may hold up the exit when somebody else may hold the node id already, in milliseconds: enough where everything answers. */
+const LOST_LIMIT_MS = 150;
 /** Nobody waits longer for a file to be removed, in milliseconds. */
 const REMOVE_LIMIT_MS = 500;
 
 /** What others do with the node id, as far as this process knows of it: until it is told to end, or the lease is lost. */
 class Sidecar implements Work {
+  #fileGone: Promise<void> | undefined;
+  readonly #loss = new AbortController();
+
   constructor(
     private readonly io: Pick<Io, 'clock'>,
     private readonly signals: SignalRelay,
@@ -64,15 +79,34 @@ class Sidecar implements Work {
     private readonly waitFile: WaitFile | undefined,
   ) {}
 
+  /**
+   * Resolves to the exit code when the lease has been lost and tidying up takes too long (rule 7): nothing but the exit stops those who use the node
+   * id, and it must not wait for what may be out of reach for the very reason for which the lease was lost, nor for those who ask over HTTP.
+   */
+  async overdue(): Promise<number> {
+    const { clock } = this.io;
+    const error = await aborted(this.#loss.signal);
+    const graceMs = error instanceof LeaseLostError ? graceAfterLoss(error, clock.monotonic()) : 0;
+    // Where there is a grace, nobody else can have the node id before it is over.
+    await clock.sleep(graceMs || LOST_LIMIT_MS);
+    // Bounded itself, and begun at the loss: without it, a file that tells of the node id would stay for good.
+    await this.#fileGone;
+    return ExitCode.leaseLost;
+  }
+
   async perform({ lease, log, routing, url }: HeldNode): Promise<WorkEnd> {
     const { monitor, signals, waitFile } = this;
+    // Also after a signal: whoever was told to end first may still be at it.
+    void aborted(lease.signal).then((error) => this.#loss.abort(error));
     const forget = waitFile && this.#keepWritten(waitFile, url);
     routing?.begin();
     const end = await Promise.race([aborted(lease.signal), aborted(signals.interrupted)]);
     monitor.stopping();
     forget?.();
     // Before anything else is given back: nobody should begin with a node id that is about to go.
-    if (waitFile) await within({ limitMs: REMOVE_LIMIT_MS, clock: this.io.clock, log, what: 'removing the wait file' }, waitFile.remove());
+    const limit = { limitMs: REMOVE_LIMIT_MS, clock: this.io.clock, log, what: 'removing the wait file' };
+    this.#fileGone = waitFile && within(limit, waitFile.remove());
+    await this.#fileGone;
     await routing?.withdraw();
     if (end instanceof Interrupted && lease.isValid()) return { exitCode: ended(end, log), workEnded: true };
     // Those who rely on the node id have not been asked to end yet: it is left to expire.
@@ -85,10 +119,15 @@ class Sidecar implements Work {
     let isThere = false;
     const update = () => {
       const health = monitor.health();
-      if (health.ready === isThere) return;
-      isThere = health.ready;
+      const { ready } = health;
+      if (ready === isThere) return;
+      isThere = ready;
       const { validForMs: _, ...facts } = nodeHealthJson(health, this.io.clock);
-      void (isThere ? waitFile.write(`${JSON.stringify({ ...facts, url })}\n`) : waitFile.remove());
+      const change = ready ? waitFile.write(`${JSON.stringify({ ...facts, url })}\n`) : waitFile.remove();
+      // One that failed is tried again at the next event, such as a renewal.
+      void change.then((isDone) => {
+        if (!isDone && isThere === ready) isThere = !ready;
+      });
     };
     update();
     return monitor.onEvent(update);

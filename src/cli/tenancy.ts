@@ -5,6 +5,7 @@ import type { Lease, LeaseListener } from '../lease/lease.js';
 import type { NodeMonitor } from '../monitor/node-monitor.js';
 import type { LeaseStore } from '../store/lease-store.js';
 import { defaultTaskId } from '../task-id.js';
+import type { OpenTelemetryTracer } from '../telemetry/open-telemetry-tracer.js';
 import { preloadedTracer } from '../telemetry/preloaded-sdk.js';
 import type { Io } from './io.js';
 import { leaseLog } from './lease-log.js';
@@ -56,6 +57,8 @@ const RELEASE_LIMIT_MS = 5_000;
 const WITHDRAW_LIMIT_MS = 1_500;
 /** How long the closing of the store may hold up the exit, in milliseconds. */
 const CLOSE_LIMIT_MS = 500;
+/** How long the export of the last spans may hold up the exit, in milliseconds. */
+const FLUSH_LIMIT_MS = 500;
 
 /** One tenancy of a node id, from acquiring to releasing: what every command that holds one for others does around its work. */
 export class Tenancy {
@@ -64,6 +67,7 @@ export class Tenancy {
   /** False while work that relies on the node id may be left. */
   #workEnded = true;
   #url: string | undefined;
+  #tracer: OpenTelemetryTracer | undefined;
   #log: Logger;
 
   constructor(
@@ -93,8 +97,10 @@ export class Tenancy {
       this.options.http?.monitor.failed(error);
       throw error;
     } finally {
-      // Last of all: until here it says that the work is being ended.
+      // Until here it says that the work is being ended.
       await http?.close();
+      // The process exits next, whatever an SDK still keeps for its next batch.
+      if (this.#tracer) await this.#within(FLUSH_LIMIT_MS, this.#tracer.flush(), 'exporting the spans');
     }
   }
 
@@ -191,7 +197,8 @@ export class Tenancy {
   /** Who is told what happens to the lease. */
   async #observers() {
     const { env, execArgv, clock } = this.options.io;
-    return { onEvent: this.#listener(), tracer: await preloadedTracer({ execArgv, nodeOptions: env.NODE_OPTIONS }, clock) };
+    this.#tracer = await preloadedTracer({ execArgv, nodeOptions: env.NODE_OPTIONS }, clock);
+    return { onEvent: this.#listener(), tracer: this.#tracer };
   }
 
   #listener(): LeaseListener {

@@ -16,7 +16,12 @@ beforeEach(() => {
 
 afterEach(() => rmSync(folder, { recursive: true }));
 
-const open = (name = 'ready') => WaitFile.open(join(folder, name), seededRandom(1), (problem) => problems.push(problem));
+/** As a sidecar does it that listens. */
+const open = async (name = 'ready') => {
+  const file = await WaitFile.open(join(folder, name), seededRandom(1), (problem) => problems.push(problem));
+  await file.removeLeftOver();
+  return file;
+};
 
 describe('the wait file', () => {
   it('is there with all that it says, for everybody to read whatever the umask, and then gone', async () => {
@@ -63,16 +68,50 @@ describe('the wait file', () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it('is not left over from an earlier process', async () => {
-    writeFileSync(join(folder, 'ready'), 'old');
+  it.each([
+    ['', 'nothing'],
+    ['{"nodeId":9}\n', 'a node id'],
+  ])('is not left over from an earlier process: %j, which says %s', async (left) => {
+    writeFileSync(join(folder, 'ready'), left);
     await open();
     expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it.each(['old', '[]', '{"id":9}', 'null', '"nodeId"', `{"nodeId":"${'x'.repeat(70_000)}"}`])(
+    'is refused, and what is there left alone, where that is something else: %.20s',
+    async (precious) => {
+      writeFileSync(join(folder, 'ready'), precious);
+      await expect(open()).rejects.toThrow(/--wait-file: expected .*something else is there, and left alone/);
+      expect([readdirSync(folder), readFileSync(join(folder, 'ready'), 'utf8')]).toEqual([['ready'], precious]);
+    },
+  );
+
+  it('stays where it is for as long as another process may have put it there', async () => {
+    writeFileSync(join(folder, 'ready'), '{"nodeId":9}\n');
+    const file = await WaitFile.open(join(folder, 'ready'), seededRandom(1), () => undefined);
+    expect(readdirSync(folder)).toEqual(['ready']);
+    writeFileSync(join(folder, 'ready'), 'precious');
+    await expect(file.removeLeftOver()).rejects.toThrow(/something else is there, and left alone/);
+    expect(readdirSync(folder)).toEqual(['ready']);
+  });
+
+  it('is removed only where it is still what this process wrote: another one may have the same path', async () => {
+    const [first, second] = [await open(), await open()];
+    await second.remove();
+    await first.write('first');
+    expect(await second.remove()).toBe(true);
+    expect(readFileSync(join(folder, 'ready'), 'utf8')).toBe('first');
+    await second.write('other');
+    expect(await first.remove()).toBe(true);
+    expect(readFileSync(join(folder, 'ready'), 'utf8')).toBe('other');
+    expect(problems).toEqual([]);
   });
 
   it('leaves alone what a link in its place points to', async () => {
     writeFileSync(join(folder, 'precious'), 'kept');
     symlinkSync(join(folder, 'precious'), join(folder, 'ready'));
     const file = await open();
+    expect(readdirSync(folder)).toEqual(['precious']);
     await file.write('facts');
     expect(readFileSync(join(folder, 'precious'), 'utf8')).toBe('kept');
   });
@@ -80,22 +119,28 @@ describe('the wait file', () => {
   it('tells when it cannot be written, leaves nothing behind, and goes on', async () => {
     const file = await open();
     mkdirSync(join(folder, 'ready'));
-    await file.write('facts');
+    expect(await file.write('facts')).toBe(false);
     expect(problems).toEqual([expect.stringMatching(/^.*ready could not be written: /)]);
     expect(readdirSync(folder)).toEqual(['ready']);
     rmSync(join(folder, 'ready'), { recursive: true });
-    await file.write('facts');
+    expect(await file.write('facts')).toBe(true);
     expect(readFileSync(join(folder, 'ready'), 'utf8')).toBe('facts');
   });
 
   it.each([
-    ['none/ready', /none is no folder/],
-    ['.', /this is a folder/],
-    ['file/ready', /file is no folder/],
-  ])('is refused at %s', async (name, expected) => {
+    ['none/ready', /ENOENT/],
+    ['ready/', /ENOENT/],
+    ['folder', /something else is there/],
+    ['folder/', /something else is there/],
+    ['file/ready', /ENOTDIR/],
+    ['/proc/ready', /ENOENT|EACCES|EPERM/],
+  ])('is refused at %s, and nothing is left of the attempt', async (name, expected) => {
     writeFileSync(join(folder, 'file'), '');
-    await expect(open(name)).rejects.toThrow(ConfigError);
-    await expect(open(name)).rejects.toThrow(expected);
+    mkdirSync(join(folder, 'folder'));
+    const opening = () => WaitFile.open(name.startsWith('/') ? name : `${folder}/${name}`, seededRandom(1), () => undefined);
+    await expect(opening()).rejects.toThrow(ConfigError);
+    await expect(opening()).rejects.toThrow(expected);
+    expect([readdirSync(folder).sort(), readdirSync(join(folder, 'folder'))]).toEqual([['file', 'folder'], []]);
   });
 
   it('is refused without a name', async () => {

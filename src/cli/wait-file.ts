@@ -1,9 +1,10 @@
-import { chmod, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { chmod, lstat, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import type { RandomSource } from '../clock.js';
 import { ConfigError, explain } from '../errors.js';
 
 const OPTION = '--wait-file';
+/** More than any wait file has, in bytes. */
+const LARGEST = 65_536;
 
 /**
  * A file that is there while a node id is held, for programs that wait for one: written all at once, never seen half-written.
@@ -12,7 +13,9 @@ const OPTION = '--wait-file';
  */
 export class WaitFile {
   /** One change after the other, in their order. */
-  #last: Promise<void> = Promise.resolve();
+  #last: Promise<unknown> = Promise.resolve();
+  /** What this process has written last. */
+  #written: string | undefined;
 
   private constructor(
     private readonly path: string,
@@ -21,48 +24,125 @@ export class WaitFile {
   ) {}
 
   /**
-   * Removes what an earlier process has left.
+   * Makes sure that the file can be written.
    *
    * @param onFailure is told, in one line, what keeps the file from being written or removed later
-   * @throws {ConfigError} when there is no such folder, the path is a folder itself, or what is left cannot be removed
+   * @throws {ConfigError} when nothing can be written there, or something else than a wait file is there, which is left alone
    */
   static async open(path: string, random: RandomSource, onFailure: (problem: string) => void): Promise<WaitFile> {
-    const fail = (why: string) => new ConfigError(OPTION, path, `the path of a file in a folder that exists (${why})`);
-    if (path === '') throw fail('it is empty');
-    const parent = await stat(dirname(path)).catch(() => undefined);
-    if (!parent?.isDirectory()) throw fail(`${dirname(path)} is no folder`);
-    if ((await stat(path).catch(() => undefined))?.isDirectory()) throw fail('this is a folder');
-    try {
-      await rm(path, { force: true });
-    } catch (error) {
-      throw fail(explain(error));
-    }
-    return new WaitFile(path, random, onFailure);
+    if (path === '') throw unusable(path, 'it is empty');
+    const file = new WaitFile(path, random, onFailure);
+    await file.#checkLeftOver();
+    // Tried now: later others wait for the file, who are told nothing.
+    const attempt = file.#draft('').then((draft) => rm(draft));
+    await attempt.catch((error: unknown) => {
+      throw unusable(path, explain(error));
+    });
+    return file;
   }
 
-  /** Resolves when the file says this, or cannot. Never rejects. */
-  write(text: string): Promise<void> {
-    return this.#next('written', async () => {
-      const draft = `${this.path}.${this.random.hex(4)}`;
-      try {
-        await writeFile(draft, text, { flag: 'wx' });
-        // Whatever the umask: those who wait may run as other users.
-        await chmod(draft, 0o644);
-        await rename(draft, this.path);
-      } catch (error) {
-        await rm(draft, { force: true }).catch(() => undefined);
-        throw error;
-      }
+  /**
+   * Removes a file that an earlier process has left. Call it when nobody else can be at work here: the file of a process that still runs looks
+   * the same.
+   *
+   * @throws {ConfigError} when it cannot be removed, or something else has come there, which is left alone
+   */
+  async removeLeftOver(): Promise<void> {
+    await this.#checkLeftOver();
+    await rm(this.path, { force: true }).catch((error: unknown) => {
+      throw unusable(this.path, explain(error));
     });
   }
 
-  /** Resolves when the file is gone, or cannot. Never rejects. */
-  remove(): Promise<void> {
-    return this.#next('removed', () => rm(this.path, { force: true }));
+  /** Resolves to true when the file says this, and to false when it cannot. Never rejects. */
+  write(text: string): Promise<boolean> {
+    return this.#next('written', async () => {
+      const draft = await this.#draft(text);
+      try {
+        await rename(draft, this.path);
+      } catch (error) {
+        await discard(draft);
+        throw error;
+      }
+      this.#written = text;
+    });
   }
 
-  #next(done: string, act: () => Promise<void>): Promise<void> {
-    this.#last = this.#last.then(act).catch((error: unknown) => this.onFailure(`${this.path} could not be ${done}: ${explain(error)}`));
-    return this.#last;
+  /** Resolves to true when what this process wrote is gone, or somebody else's stands in its place, and to false when it cannot. Never rejects. */
+  remove(): Promise<boolean> {
+    return this.#next('removed', async () => {
+      const own = this.#written;
+      if (own !== undefined && (await textIn(this.path, Buffer.byteLength(own))) === own) await rm(this.path, { force: true });
+    });
   }
+
+  /** What a slip of the hand names here may be somebody's only copy. */
+  async #checkLeftOver(): Promise<void> {
+    const isOurs = await isLeftOver(this.path).catch((error: unknown) => {
+      throw unusable(this.path, explain(error));
+    });
+    if (!isOurs) throw unusable(this.path, 'something else is there, and left alone');
+  }
+
+  /** A file beside it that says this. */
+  async #draft(text: string): Promise<string> {
+    const draft = `${this.path}.${this.random.hex(4)}`;
+    try {
+      await writeFile(draft, text, { flag: 'wx' });
+      // Whatever the umask: those who wait may run as other users.
+      await chmod(draft, 0o644);
+      return draft;
+    } catch (error) {
+      await discard(draft);
+      throw error;
+    }
+  }
+
+  #next(done: string, act: () => Promise<void>): Promise<boolean> {
+    const isDone = this.#last.then(act).then(
+      () => true,
+      (error: unknown) => {
+        this.onFailure(`${this.path} could not be ${done}: ${explain(error)}`);
+        return false;
+      },
+    );
+    this.#last = isDone;
+    return isDone;
+  }
+}
+
+function unusable(path: string, why: string): ConfigError {
+  return new ConfigError(OPTION, path, `the path of a file in a folder that this user may write to (${why})`);
+}
+
+/** Whether there is nothing but what a process of ours may have left: an object that names a node id, something empty, or a link. */
+async function isLeftOver(path: string): Promise<boolean> {
+  const there = await lstat(path).catch(unlessAbsent);
+  // A link is only unlinked: what it leads to stays.
+  if (there === undefined || there.isSymbolicLink()) return true;
+  const text = await textIn(path, LARGEST);
+  return text === '' || (text !== undefined && namesNodeId(text));
+}
+
+function namesNodeId(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && 'nodeId' in value;
+  } catch {
+    return false;
+  }
+}
+
+/** What a file says; undefined where there is none, or one that is larger than `most` bytes, or something else than a file. */
+async function textIn(path: string, most: number): Promise<string | undefined> {
+  const there = await lstat(path).catch(unlessAbsent);
+  return there?.isFile() && there.size <= most ? readFile(path, 'utf8').catch(unlessAbsent) : undefined;
+}
+
+function unlessAbsent(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error;
+}
+
+async function discard(draft: string): Promise<void> {
+  await rm(draft, { force: true }).catch(() => undefined);
 }

@@ -11,7 +11,7 @@ export interface WithinOptions {
 }
 
 /** Waits for something that tidies up, but not for ever, and without failing for it: both are warned of. Never rejects. */
-export async function within({ limitMs, clock, log, what }: WithinOptions, work: Promise<void>): Promise<void> {
+export async function within({ limitMs, clock, log, what }: WithinOptions, work: Promise<unknown>): Promise<void> {
   const limit = new AbortController();
   const late = clock.sleep(limitMs, limit.signal).then(
     () => 'late',

@@ -1,4 +1,4 @@
-import { type Span, SpanKind, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api';
+import { type Span, SpanKind, SpanStatusCode, type Tracer, type TracerProvider, trace } from '@opentelemetry/api';
 import type { Clock } from '../clock.js';
 import { explain } from '../errors.js';
 import type { LeaseAttributes, LeaseSpanName, LeaseTracer, NoteAttributes } from '../lease/lease-tracer.js';
@@ -51,6 +51,27 @@ export class OpenTelemetryTracer implements LeaseTracer {
     if (failure !== undefined) fail(span, failure);
     span.end(endTime);
   }
+
+  /**
+   * Has the SDK export what has ended so far, as is to be done before the process exits. Resolves when it has, and at once where there is no
+   * SDK. Not guaranteed: that this is soon.
+   *
+   * @throws whatever the exporter fails with
+   */
+  async flush(): Promise<void> {
+    const sdk = sdkBehind(trace.getTracerProvider());
+    if (canFlush(sdk)) await sdk.forceFlush();
+  }
+}
+
+/** The one that was registered, for which the API's own stands in. */
+function sdkBehind(provider: TracerProvider & { readonly getDelegate?: unknown }): object {
+  return typeof provider.getDelegate === 'function' ? provider.getDelegate() : provider;
+}
+
+/** SDKs have it, the API knows nothing of it. */
+function canFlush(provider: object): provider is { forceFlush(): Promise<void> } {
+  return 'forceFlush' in provider && typeof provider.forceFlush === 'function';
 }
 
 function fail(span: Span, error: unknown): void {

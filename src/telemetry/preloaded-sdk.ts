@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.js';
-import type { LeaseTracer } from '../lease/lease-tracer.js';
+import type { OpenTelemetryTracer } from './open-telemetry-tracer.js';
 
 /** What Node.js was started with. */
 export interface StartOptions {
@@ -20,8 +20,8 @@ export function mayHaveSdk({ execArgv, nodeOptions = '' }: StartOptions): boolea
 /**
  * The tracer for a command: undefined where no SDK can be there, so that nobody waits for a library that would do nothing.
  */
-export async function preloadedTracer(start: StartOptions, clock: Pick<Clock, 'now'>): Promise<LeaseTracer | undefined> {
+export async function preloadedTracer(start: StartOptions, clock: Pick<Clock, 'now'>): Promise<OpenTelemetryTracer | undefined> {
   if (!mayHaveSdk(start)) return undefined;
-  const { OpenTelemetryTracer } = await import('./open-telemetry-tracer.js');
-  return new OpenTelemetryTracer({ clock });
+  const { OpenTelemetryTracer: Tracer } = await import('./open-telemetry-tracer.js');
+  return new Tracer({ clock });
 }

@@ -146,4 +146,18 @@ describe('the command', () => {
     expect(names.length).toBeGreaterThan(2);
     expect(told[0]?.attributes).toMatchObject({ 'nodelease.node_id': 0, 'nodelease.version': 1, 'nodelease.from': 'vacant' });
   });
+
+  it('has an SDK that exports in batches export the last of them before it ends', async () => {
+    const run = runCli(['run', '--nodes', '1', '--', 'true'], environment({ NODE_OPTIONS: `--import ${SDK}`, SPANS: 'batches' }));
+    expect(await run.exit).toEqual({ code: 0, signal: null });
+    const lines = (await readFile(join(folder, 'spans'), 'utf8')).trim().split('\n');
+    const names = lines.map((line) => (JSON.parse(line) as { name: string }).name);
+    expect(names).toEqual(['nodelease.acquire', 'nodelease.release']);
+  });
+
+  it('does not wait for long for an SDK that exports nothing', async () => {
+    const run = runCli(['run', '--nodes', '1', '--', 'true'], environment({ NODE_OPTIONS: `--import ${SDK}`, SPANS: 'never' }));
+    expect(await run.exit).toEqual({ code: 0, signal: null });
+    expect(run.stderr()).toContain('exporting the spans took more than 500 ms: not waiting for it');
+  });
 });

@@ -75,7 +75,7 @@ describe('a container on ECS with nodelease as its process 1', () => {
 
   it('gives the node id back within the stop time-out after SIGTERM, and takes no work from the first moment on', async () => {
     const store = await newStore('file');
-    const script = "trap 'echo ending; sleep 1; exit 0' TERM; echo begun; while :; do sleep 0.05; done";
+    const script = "trap 'echo ending; sleep 5; exit 0' TERM; echo begun; while :; do sleep 0.05; done";
     const task = await container(store, ['run', '--', 'sh', '-c', script]);
     const url = await urlOf(task);
     await task.waitForOutput(/begun/, 30_000);

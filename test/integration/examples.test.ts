@@ -1,10 +1,11 @@
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import { FaultProxy } from '../support/fault-proxy.js';
 import { cliFile, killAll, runCli, runProcess, type TestProcess } from '../support/processes.js';
 import { type ExampleStore, exampleFolder, exampleStore } from './example-support.js';
 import { newFolder, removeFolders } from './run-support.js';
@@ -126,6 +127,34 @@ describe('the Express service', () => {
     expect([late.status, await late.json()]).toEqual([409, { error: `node ${id} is at version ${version + 1}, not ${version}` }]);
   });
 
+  it('answers 503 and no error until it has all that an order takes: its node id, and the ids of orders, which come later', async () => {
+    const { hostname, port } = new URL(inject('s3').endpoint);
+    const proxy = new FaultProxy();
+    // What only the first of all does takes many requests.
+    expect((await runCli(['init'], { env: store.env }).exit).code).toBe(0);
+    try {
+      const slow = `http://127.0.0.1:${await proxy.start(hostname, Number(port))}`;
+      proxy.delay(200);
+      const example = runProcess(process.execPath, ['server.js'], {
+        cwd: exampleFolder('express-service', ['nodelease', 'express']),
+        env: { ...store.env, AWS_ENDPOINT_URL_S3: slow, DATABASE: database, PORT: '0', DURATION_MS: '15000' },
+      });
+      const at = await portOf(example);
+      const seen = new Set<number>();
+      await until(
+        async () => (await order(at)).status,
+        (status) => {
+          seen.add(status);
+          return status === 201;
+        },
+      );
+      expect([...seen]).toEqual([503, 201]);
+    } finally {
+      await killAll();
+      await proxy.stop();
+    }
+  });
+
   it('answers health checks while it waits for a node id, and ends with 0 when it is told to', async () => {
     const env = { ...store.env, AWS_ENDPOINT_URL_S3: 'http://127.0.0.1:9' };
     const waiting = runProcess(process.execPath, ['server.js'], {
@@ -185,6 +214,21 @@ describe('the worker', () => {
       (left) => left === 0,
     );
     expect(letters(sent).map((letter) => letter.version)).toEqual(Array(10).fill(version + 1));
+  });
+
+  it('ends with 0 when it is told to while it waits for a shard', async () => {
+    const [queue, sent] = [join(newFolder(), 'queue'), join(newFolder(), 'sent')];
+    const holder = start(queue, sent, 1);
+    await nodeOf(holder, 'shard');
+    const queueOfTheSecond = join(newFolder(), 'queue');
+    const waiting = start(queueOfTheSecond, sent, 1);
+    await until(
+      () => existsSync(queueOfTheSecond),
+      (isThere) => isThere,
+    );
+    waiting.kill('SIGTERM');
+    expect(await waiting.exit).toEqual({ code: 0, signal: null });
+    expect(waiting.stdout()).toBe('');
   });
 
   it('does nothing more after a pause that outlasted its lease, and ends with 76', async () => {
@@ -308,8 +352,8 @@ describe("the broker's environment", () => {
 describe('the application beside the sidecar', () => {
   const sidecar = () => runProcess(process.execPath, [cliFile, 'serve', '--http', '127.0.0.1:0', ...LEASE], { env: store.env });
   const urlOf = async (process_: TestProcess) => (await process_.waitForOutput(/http:\/\/127\.0\.0\.1:\d+/, 60_000))[0];
-  const start = (url: string) =>
-    runProcess(process.execPath, ['app.js'], { cwd: exampleFolder('sidecar'), env: { SIDECAR: url, EVERY_MS: '50' } });
+  const start = (url: string, env: Record<string, string> = {}) =>
+    runProcess(process.execPath, ['app.js'], { cwd: exampleFolder('sidecar'), env: { SIDECAR: url, EVERY_MS: '50', ...env } });
 
   it('works as the node that its sidecar holds, and stops working when that is stopped, which leaves a released lease', async () => {
     const [one, two] = [sidecar(), sidecar()];
@@ -324,6 +368,32 @@ describe('the application beside the sidecar', () => {
     apps[0].kill('SIGTERM');
     expect(await apps[0].exit).toEqual({ code: 0, signal: null });
     expect(apps[0].stdout()).toMatch(/no node id\nended\n$/);
+  });
+
+  it('sends the token of its file where the sidecar asks for one, and the new one when that was replaced', async () => {
+    const tokenFile = join(newFolder(), 'token');
+    writeFileSync(tokenFile, 'the-first-token-of-all\n');
+    const guarded = runProcess(process.execPath, [cliFile, 'serve', '--http', '127.0.0.1:0', '--bearer-token-file', tokenFile, ...LEASE], {
+      env: store.env,
+    });
+    const url = await urlOf(guarded);
+    const [app, stranger] = [start(url, { TOKEN_FILE: tokenFile }), start(url)];
+    const { id } = await nodeOf(app);
+    writeFileSync(tokenFile, 'another-token-than-before\n');
+    const before = app.stdout().length;
+    await until(
+      () =>
+        app
+          .stdout()
+          .slice(before)
+          .match(/^works as node/gm)?.length ?? 0,
+      (times) => times >= 10,
+    );
+    for (const { kill } of [app, stranger]) kill('SIGTERM');
+    await Promise.all([app.exit, stranger.exit]);
+    // An answer may be lost to the replacement itself; nobody else got the node meanwhile.
+    expect(app.stdout()).toMatch(new RegExp(`works as node ${id}, version 1\nended\n$`));
+    expect(stranger.stdout()).toBe('ended\n');
   });
 
   it('takes every answer but 200 for a lease that is lost', async () => {
