@@ -20,6 +20,10 @@ const open = (): FakeSocket & Socket => {
   connections.opened(socket);
   return socket;
 };
+const use = (socket: Socket) => {
+  connections.begin(socket);
+  connections.end(socket);
+};
 const gone = () => sockets.flatMap(({ destroyed }, index) => (destroyed ? [index] : []));
 
 beforeEach(() => {
@@ -34,14 +38,16 @@ describe('when connections run short, the one is closed', () => {
   });
 
   it('whose last request ended longest ago', () => {
-    const [first, second] = [open(), open()];
-    for (const socket of [second, first]) {
-      connections.begin(socket);
-      connections.end(socket);
-    }
-    open();
+    const [first, second, third] = [open(), open(), open()];
+    for (const socket of [second, first, third]) use(socket);
     open();
     expect(gone()).toEqual([1]);
+  });
+
+  it('that was never used, where there are many such, so that those who ask again and again keep theirs', () => {
+    use(open());
+    for (let i = 0; i < 6; i += 1) open();
+    expect(gone()).toEqual([1, 2, 3, 4]);
   });
 
   it('that has no request under way, however old the others are', () => {
@@ -52,7 +58,8 @@ describe('when connections run short, the one is closed', () => {
     for (let i = 0; i < 5; i += 1) open();
     expect(gone()).toEqual([1, 2, 3]);
     connections.end(busy);
-    for (let i = 0; i < 3; i += 1) open();
+    for (const socket of sockets) if (!socket.destroyed) use(socket);
+    for (let i = 0; i < 2; i += 1) open();
     expect(gone()).toContain(0);
   });
 });
