@@ -12,7 +12,7 @@ const ROUNDS = 9;
 const ROUND_MS = 500;
 const CONNECTIONS = 16;
 /** The whole of routing, health, and what protects the server may cost so many times what Node itself does. */
-const BOUND = 5;
+const BOUND = 8;
 
 /** Asks one request after the other on each of its connections, in a thread of its own, and counts the answers. */
 const CLIENT = `
