@@ -41,7 +41,11 @@ if ! command -v debootstrap >/dev/null; then
     echo 'debootstrap is not installed, so that no base image can be made. Start Docker, or on Debian or Ubuntu: apt-get install debootstrap' >&2
     exit 1
   fi
-  DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends debootstrap >&2
+  install() {
+    DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends debootstrap >&2
+  }
+  # The list of packages may be old, or missing, as in most images of containers.
+  install || { apt-get update >&2 && install; }
 fi
 echo "Building the base images once into $folder; this takes some minutes." >&2
 # Built aside and moved into place in one step: an aborted build, or two at once, leave nothing half-made.
@@ -60,7 +64,7 @@ export CONTAINERS_CONF=$home/containers.conf CONTAINERS_STORAGE_CONF=$home/stora
 
 # As the official image has it, without what nobody reads in a container.
 root=$building/root
-debootstrap --variant=minbase bookworm "$root" http://deb.debian.org/debian >&2
+debootstrap --variant=minbase bookworm "$root" >&2
 rm -rf "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/* "$root"/usr/share/{doc,man,info,locale}/* "$root"/var/log/*.log "$root"/dev/*
 tar -C "$root" -c . | podman import --quiet --change 'ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' --change 'CMD ["bash"]' - localhost/debian >&2
 
