@@ -6,6 +6,7 @@ export type NodeLeaseErrorCode =
   | 'ACQUIRE_TIMEOUT'
   | 'LEASE_LOST'
   | 'LEASE_RELEASED'
+  | 'LEASE_RETIRING'
   | 'LEASE_UNREADABLE'
   | 'ZOOKEEPER_FAILED'
   | 'NO_INSTANCE'

@@ -14,7 +14,15 @@ export {
 export { IdsExhaustedError } from './id/id-error.js';
 export { type UniqueIdsOptions, uniqueIds } from './id/lease-ids.js';
 export type { UniqueIdGenerator } from './id/unique-id-generator.js';
-export { type Lease, type LeaseEvent, type LeaseListener, LeaseLostError, LeaseReleasedError, type LossReason } from './lease/lease.js';
+export {
+  type Lease,
+  type LeaseEvent,
+  type LeaseListener,
+  LeaseLostError,
+  LeaseReleasedError,
+  LeaseRetiringError,
+  type LossReason,
+} from './lease/lease.js';
 export { ordinalOf, staticLease } from './lease/static-lease.js';
 export type { TenureTime } from './lease/tenure-time.js';
 export type { WidthListener } from './lease/tenure-width.js';

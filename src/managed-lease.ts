@@ -61,6 +61,7 @@ export function manage(lease: Lease, options: ManagedLeaseOptions): ManagedLease
     taskId: lease.taskId,
     discovery,
     signal: lease.signal,
+    retiring: lease.retiring,
     get deadline() {
       return lease.deadline;
     },

@@ -43,6 +43,7 @@ export function exitCodeOf(error: unknown): number {
     case 'LEASE_LOST':
       return ExitCode.leaseLost;
     case 'LEASE_RELEASED':
+    case 'LEASE_RETIRING':
       // Nobody but the command itself can have done that, too early.
       return ExitCode.internal;
   }

@@ -53,6 +53,7 @@ function scene({
     version: 8,
     taskId: 'task',
     signal: loss.signal,
+    retiring: new AbortController().signal,
     get deadline() {
       return held.deadline;
     },

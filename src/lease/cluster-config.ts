@@ -19,6 +19,16 @@ export interface ClusterConfig {
   readonly idFloor: number;
   /** True once every lease object has been seen to exist. From then on an absent one is damage. */
   readonly bootstrapped: boolean;
+  /**
+   * How often the number of node ids has changed. A tombstone of a retired id carries the one that it was retired in: when the cluster has the
+   * id again, in a later one, it is as good as released. Left out of the object while 0.
+   */
+  readonly generation: number;
+  /**
+   * The greatest number of node ids that the cluster ever had, at least `size`. An id below it had an object once, so that an absent one is
+   * damage once the cluster is bootstrapped, even where the cluster has shrunk. Left out of the object where it is `size`.
+   */
+  readonly peak: number;
   /** False until the store has passed the probe: whoever finds it so probes before using the store. Left out of the object once true. */
   readonly proven: boolean;
 }
@@ -53,7 +63,17 @@ export function newCluster(wanted: WantedSettings): ClusterConfig {
   const least = leastGraceMs(durationMs);
   const { graceMs = Math.max(CLUSTER_DEFAULTS.graceMs, least) } = wanted;
   check('graceMs', graceMs, least, 3_600_000, `whole number of milliseconds (a thousandth of the duration, since clocks drift)`);
-  return { size: nodes, durationMs, graceMs, idWidth: idWidthFor(nodes), idFloor: 0, bootstrapped: false, proven: true };
+  return {
+    size: nodes,
+    durationMs,
+    graceMs,
+    idWidth: idWidthFor(nodes),
+    idFloor: 0,
+    bootstrapped: false,
+    generation: 0,
+    peak: nodes,
+    proven: true,
+  };
 }
 
 /** @throws {ConfigError} for settings that no cluster could have, even where an existing cluster would overrule them */
@@ -68,7 +88,13 @@ function check(name: string, value: number, least: number, most: number, what: s
 
 /** The body of `cluster.json`; fields of `previous`, the body that it replaces, that we do not know are kept. */
 export function encodeCluster(config: ClusterConfig, previous?: string): string {
-  const known = { ...config, idFloor: config.idFloor || undefined, proven: config.proven ? undefined : false };
+  const known = {
+    ...config,
+    idFloor: config.idFloor || undefined,
+    generation: config.generation || undefined,
+    peak: config.peak > config.size ? config.peak : undefined,
+    proven: config.proven ? undefined : false,
+  };
   return JSON.stringify(previous === undefined ? known : { ...parseObject(previous), ...known });
 }
 
@@ -88,6 +114,8 @@ export function decodeCluster(body: string): ClusterConfig {
     idWidth: Math.max(idWidthFor(size), idWidth),
     idFloor: fields.idFloor === undefined ? 0 : readInteger(fields, 'idFloor', 0),
     bootstrapped: fields.bootstrapped,
+    generation: fields.generation === undefined ? 0 : readInteger(fields, 'generation', 0),
+    peak: Math.max(size, fields.peak === undefined ? 0 : readInteger(fields, 'peak', 1)),
     proven: fields.proven !== false,
   };
 }

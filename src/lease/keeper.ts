@@ -1,7 +1,7 @@
 import type { Clock, RandomSource } from '../clock.js';
 import { explain, NodeLeaseError } from '../errors.js';
 import { StoreError } from '../store/lease-store.js';
-import { type Lease, type LeaseListener, LeaseLostError, LeaseReleasedError, type LossReason } from './lease.js';
+import { type Lease, type LeaseListener, LeaseLostError, LeaseReleasedError, LeaseRetiringError, type LossReason } from './lease.js';
 import type { LeaseCodec } from './lease-codec.js';
 import { type HeldLease, type KnownNodes, leaseKey, released, renewed } from './lease-state.js';
 import type { LeaseTiming } from './lease-timing.js';
@@ -65,6 +65,7 @@ export class Keeper implements Lease {
   #state: 'held' | 'lost' | 'released' = 'held';
   #releasing: Promise<void> | undefined;
   readonly #lost = new AbortController();
+  readonly #retiring = new AbortController();
   /** Aborts when the tenure ends in either way; ends the loop and whatever runs for this lease. */
   readonly #ending = new AbortController();
   readonly #time: StoreTenureTime;
@@ -94,6 +95,10 @@ export class Keeper implements Lease {
 
   get signal(): AbortSignal {
     return this.#lost.signal;
+  }
+
+  get retiring(): AbortSignal {
+    return this.#retiring.signal;
   }
 
   get deadline(): number {
@@ -167,14 +172,21 @@ export class Keeper implements Lease {
     return this.#time.adopted.idWidth > this.#held.idWidth;
   }
 
-  /** Whether the cluster asks for wider ids. After the renewal and never instead of it: what fails here is for the next time. */
+  /** Whether the cluster asks for wider ids, or has this one no more. After the renewal and never instead of it: what fails here is for the next time. */
   async #lookAtCluster(): Promise<void> {
     if (this.#state !== 'held') return;
     try {
-      await this.#time.look(this.#call());
+      const { size } = await this.#time.look(this.#call());
+      if (this.id >= size) this.#retire(size);
     } catch (error) {
       if (!(error instanceof NodeLeaseError)) throw error;
     }
+  }
+
+  #retire(size: number): void {
+    if (this.#state !== 'held' || this.retiring.aborted) return;
+    this.#retiring.abort(new LeaseRetiringError(this.id, this.version, size));
+    this.options.emit({ type: 'retiring', size });
   }
 
   #check(): void {

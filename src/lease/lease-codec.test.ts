@@ -42,7 +42,11 @@ const states: [string, LeaseState, Record<string, string>][] = [
     { kind: 'released', version: 8, timestamp: 1_795_219_212_534, durationMs: 15_000, stampedUntil: undefined },
     { version: '8', expiry: '1795219212534' },
   ],
-  ['retired', { kind: 'retired', version: 7, timestamp: 1_795_219_212_534 }, { version: '7', expiry: '1795219212534' }],
+  [
+    'retired',
+    { kind: 'retired', version: 7, timestamp: 1_795_219_212_534, durationMs: 0, stampedUntil: undefined, generation: undefined },
+    { version: '7', expiry: '1795219212534' },
+  ],
 ];
 
 describe('the native lease format', () => {
@@ -74,7 +78,7 @@ describe('the native lease format', () => {
     const tombstones: LeaseState[] = [
       { kind: 'released', version: most, timestamp: most, durationMs: 86_400_000, stampedUntil: undefined },
       { kind: 'released', version: most, timestamp: most, durationMs: 0, stampedUntil: most },
-      { kind: 'retired', version: most, timestamp: most },
+      { kind: 'retired', version: most, timestamp: most, durationMs: 0, stampedUntil: undefined, generation: undefined },
     ];
     for (const state of tombstones) expect(nativeCodec.encode(state).body.length).toBeLessThanOrEqual(nativeCodec.tombstoneMaxBytes);
     const least: LeaseState = { ...held, taskId: 'a', version: 1, timestamp: 0, durationMs: 1, knownNodes: {}, acquiredAt: 0, renewal: 0 };
@@ -100,7 +104,17 @@ describe('the native lease format', () => {
 });
 
 describe('cluster.json', () => {
-  const config = { size: 20, durationMs: 15_000, graceMs: 1_000, idWidth: 8, idFloor: 0, bootstrapped: true, proven: true };
+  const config = {
+    size: 20,
+    durationMs: 15_000,
+    graceMs: 1_000,
+    idWidth: 8,
+    idFloor: 0,
+    bootstrapped: true,
+    generation: 0,
+    peak: 20,
+    proven: true,
+  };
 
   it('is written and read as it always has been', () => {
     expect(encodeCluster(config)).toBe(golden('cluster'));
@@ -108,7 +122,7 @@ describe('cluster.json', () => {
   });
 
   it('tells, once it has grown, what the first ids of its new nodes have to be stamped after', () => {
-    const grown = { ...config, size: 300, idWidth: 9, idFloor: 1_795_219_212_534 };
+    const grown = { ...config, size: 300, peak: 300, idWidth: 9, idFloor: 1_795_219_212_534 };
     expect(JSON.parse(encodeCluster(grown, encodeCluster(config)))).toMatchObject({ size: 300, idWidth: 9, idFloor: 1_795_219_212_534 });
     expect(decodeCluster(encodeCluster(grown))).toEqual(grown);
   });

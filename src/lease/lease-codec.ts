@@ -37,7 +37,7 @@ export class LeaseUnreadableError extends NodeLeaseError {
  * a HEAD shows them. Unknown fields are ignored.
  */
 export const nativeCodec: LeaseCodec = {
-  tombstoneMaxBytes: 110,
+  tombstoneMaxBytes: 135,
 
   encode(state) {
     switch (state.kind) {
@@ -50,24 +50,32 @@ export const nativeCodec: LeaseCodec = {
         const body = { released: true, version, timestamp, ...(durationMs > 0 ? { durationMs } : { stampedUntil }) };
         return { body: JSON.stringify(body), metadata: facts(state) };
       }
-      case 'retired':
-        return { body: JSON.stringify({ retired: true, version: state.version, timestamp: state.timestamp }), metadata: facts(state) };
+      case 'retired': {
+        const { version, timestamp, durationMs, stampedUntil, generation } = state;
+        const body = { retired: true, version, timestamp, ...(durationMs > 0 ? { durationMs } : { stampedUntil }), generation };
+        return { body: JSON.stringify(body), metadata: facts(state) };
+      }
     }
   },
 
   decode(body, metadata) {
     if (body === '') return decodeEmpty(metadata);
     const fields = parseObject(body);
-    const version = readInteger(fields, 'version', 1);
-    if (fields.taskId === undefined || fields.taskId === null) {
-      const timestamp = fields.timestamp === undefined ? 0 : readInteger(fields, 'timestamp', 0);
-      if (fields.retired === true) return { kind: 'retired', version, timestamp };
-      return {
-        kind: 'released',
+    const isTombstone = fields.taskId === undefined || fields.taskId === null;
+    const isRetired = isTombstone && fields.retired === true;
+    const version = readInteger(fields, 'version', isRetired ? 0 : 1);
+    if (isTombstone) {
+      const tombstone = {
         version,
-        timestamp,
+        timestamp: fields.timestamp === undefined ? 0 : readInteger(fields, 'timestamp', 0),
         durationMs: fields.durationMs === undefined ? 0 : readInteger(fields, 'durationMs', 0),
         stampedUntil: fields.stampedUntil === undefined ? undefined : readInteger(fields, 'stampedUntil', 0),
+      };
+      if (!isRetired) return { kind: 'released', ...tombstone };
+      return {
+        kind: 'retired',
+        ...tombstone,
+        generation: fields.generation === undefined ? undefined : readInteger(fields, 'generation', 0),
       };
     }
     return {

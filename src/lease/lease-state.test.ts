@@ -27,9 +27,12 @@ describe('what was stamped with ids (DESIGN 6)', () => {
   it('is what the holder said when it released the id, and else may be anything before its timestamp', () => {
     expect(stampedUntilOf(released(held, 990_000))).toBe(990_000);
     expect(
-      [held, released(held, undefined), evicted(held), { kind: 'retired', version: 6, timestamp: held.timestamp } as const].map(
-        stampedUntilOf,
-      ),
+      [
+        held,
+        released(held, undefined),
+        evicted(held),
+        { kind: 'retired', version: 6, timestamp: held.timestamp, durationMs: 0, stampedUntil: undefined, generation: undefined } as const,
+      ].map(stampedUntilOf),
     ).toEqual(Array(4).fill(held.timestamp - 1));
   });
 
@@ -77,7 +80,13 @@ describe('a contender (rule 4)', () => {
   });
 
   it('never takes what is retired', () => {
-    expect(availability({ kind: 'retired', version: 1, timestamp: 0 }, age(1e12), 0)).toEqual({ kind: 'retired' });
+    expect(
+      availability(
+        { kind: 'retired', version: 1, timestamp: 0, durationMs: 0, stampedUntil: undefined, generation: undefined },
+        age(1e12),
+        0,
+      ),
+    ).toEqual({ kind: 'retired' });
   });
 });
 

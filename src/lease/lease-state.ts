@@ -56,8 +56,15 @@ export interface ReleasedLease {
 /** A tombstone of an id that must not be acquired (scale-down). */
 export interface RetiredLease {
   readonly kind: 'retired';
+  /** The highest version that was ever used; 0 for an id that nobody ever held. */
   readonly version: number;
   readonly timestamp: number;
+  /** As of {@link ReleasedLease}: for how long a holder that was retired by force may still trust its lease. */
+  readonly durationMs: number;
+  /** As of {@link ReleasedLease}. */
+  readonly stampedUntil: number | undefined;
+  /** The cluster's generation in which it was retired; undefined for a writer that does not say. */
+  readonly generation: number | undefined;
 }
 
 /** What a lease object says. */
@@ -136,6 +143,16 @@ function onceExpired(durationMs: number, age: Interval, graceMs: number): Availa
   return age.min > limitMs ? { kind: 'free', from: 'expired' } : { kind: 'held', waitMs: limitMs - age.min + 1 };
 }
 
+/**
+ * The state of an id that the cluster has: what was retired in an earlier generation is as good as released now. The age of such an object
+ * counts from its retirement, as it does for other tombstones.
+ */
+export function revived(state: LeaseState, generation: number): LeaseState {
+  if (state.kind !== 'retired' || state.generation === undefined || state.generation >= generation) return state;
+  const { version, timestamp, durationMs, stampedUntil } = state;
+  return version === 0 ? { kind: 'vacant' } : { kind: 'released', version, timestamp, durationMs, stampedUntil };
+}
+
 /** What a task brings along when it takes an id. */
 export interface Claim {
   readonly taskId: string;
@@ -190,6 +207,15 @@ export function renewed(
  */
 export function released(held: HeldLease, stampedUntil: number | undefined): ReleasedLease {
   return { kind: 'released', version: held.version, timestamp: held.timestamp, durationMs: 0, stampedUntil };
+}
+
+/**
+ * A tombstone of an id that the cluster gives up, made of whatever state it is in but a live holder's, who is to be waited for or
+ * {@link evicted} first.
+ */
+export function retired(state: Exclude<LeaseState, HeldLease>, generation: number): RetiredLease {
+  if (state.kind === 'vacant') return { kind: 'retired', version: 0, timestamp: 0, durationMs: 0, stampedUntil: undefined, generation };
+  return { ...state, kind: 'retired', generation };
 }
 
 /**

@@ -22,6 +22,13 @@ export interface Lease extends AsyncDisposable {
   readonly signal: AbortSignal;
 
   /**
+   * Aborts with a {@link LeaseRetiringError} once the cluster has shrunk and this node id is to be given up: end the work and `release()`.
+   * The lease is renewed and stays valid until then, or until whoever shrank the cluster runs out of patience and takes it away. It is learned
+   * beside a renewal; a static id and one from ZooKeeper are never retired.
+   */
+  readonly retiring: AbortSignal;
+
+  /**
    * When the tenure ends unless it is renewed, in milliseconds on the engine's monotonic clock
    * (`systemClock.monotonic()`); infinity for a static id.
    */
@@ -82,6 +89,20 @@ export class LeaseReleasedError extends NodeLeaseError {
   }
 }
 
+/** The cluster has fewer node ids now, and this one is none of them: its holder is asked to end. No failure, and the lease is valid still. */
+export class LeaseRetiringError extends NodeLeaseError {
+  readonly code = 'LEASE_RETIRING';
+
+  constructor(
+    readonly nodeId: number,
+    readonly version: number,
+    /** How many node ids the cluster has now. */
+    readonly size: number,
+  ) {
+    super(`node id ${nodeId} (version ${version}) is being retired: the cluster has ${size} node ids now`);
+  }
+}
+
 /** What happens to a lease, for logs, metrics and watchdogs. Listeners must not throw and must not block. */
 export type LeaseEvent =
   /** This task's own settings differ from those in `cluster.json`, which win. */
@@ -105,6 +126,8 @@ export type LeaseEvent =
   | { readonly type: 'bootstrapped' }
   | { readonly type: 'renewed'; readonly deadline: number; readonly tookMs: number }
   | { readonly type: 'renewal-failed'; readonly error: unknown; readonly attempt: number }
+  /** The cluster has `size` node ids now, and this one is none of them; told once. */
+  | { readonly type: 'retiring'; readonly size: number }
   | { readonly type: 'lost'; readonly error: LeaseLostError }
   | { readonly type: 'released' }
   | { readonly type: 'release-failed'; readonly error: unknown };

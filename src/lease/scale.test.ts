@@ -355,7 +355,7 @@ describe('a cluster that grows beyond its width', () => {
   it('takes objects beyond its size as they are, and minds who holds them', async () => {
     const { scale, bucket, hold, put, cluster, clock } = await scene();
     bucket.create('5.json', 'garbage', {});
-    put(6, { kind: 'retired', version: 4, timestamp: 99 });
+    put(6, { kind: 'retired', version: 4, timestamp: 99, durationMs: 0, stampedUntil: undefined, generation: undefined });
     hold(7, { timestamp: clock.now() + 500_000 });
     const growth = scale(WIDE);
     await clock.advance(3_000);

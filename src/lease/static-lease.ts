@@ -22,6 +22,7 @@ export function staticLease(options: { readonly id: number; readonly taskId: str
     version,
     taskId,
     signal: new AbortController().signal,
+    retiring: new AbortController().signal,
     deadline: Number.POSITIVE_INFINITY,
     tenureTime: undefined,
     isValid: () => valid,

@@ -2,7 +2,7 @@ import type { Clock, RandomSource } from '../clock.js';
 import { eitherSignal } from '../either-signal.js';
 import { StoreUnusableError } from '../errors.js';
 import { StoreError } from '../store/lease-store.js';
-import { CLUSTER_KEY } from './cluster-config.js';
+import { CLUSTER_KEY, type ClusterConfig } from './cluster-config.js';
 import { readCluster } from './cluster-store.js';
 import type { AdoptedWidth } from './lease-state.js';
 import { retry } from './retry.js';
@@ -93,17 +93,18 @@ export class StoreTenureTime implements TenureTime {
   }
 
   /**
-   * Looks whether the cluster asks for wider ids.
+   * Looks whether the cluster asks for wider ids. Resolves to its settings.
    *
    * @throws {StoreUnusableError} when there are no settings, or none that can be understood
    * @throws {StoreError}
    */
-  async look(call: SessionCall): Promise<void> {
+  async look(call: SessionCall): Promise<ClusterConfig> {
     const { session } = this.options;
     const cluster = await readCluster(session, call);
     if (cluster === undefined) throw new StoreUnusableError(`${session.store.url}: ${CLUSTER_KEY} is gone`);
     this.#width.widen(cluster.config.idWidth);
     this.#prepared = true;
+    return cluster.config;
   }
 
   onWidth(listener: WidthListener): () => void {

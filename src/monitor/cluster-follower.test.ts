@@ -82,7 +82,7 @@ describe('a cluster that is followed', () => {
       hold(0, 'a', 1);
       hold(1, 'b', 7);
       write(2, released(lease('c', 3), undefined));
-      write(3, { kind: 'retired', version: 2, timestamp: 1 });
+      write(3, { kind: 'retired', version: 2, timestamp: 1, durationMs: 0, stampedUntil: undefined, generation: undefined });
       bucket.remove('4.json');
       bucket.replace('5.json', 'garbage', {}, bucket.read('5.json')?.etag ?? '');
       await evictHolder(admin, 1);
@@ -157,7 +157,7 @@ describe('a cluster that is followed', () => {
     await clock.advance(1_000);
     expect(events()).toEqual([['damaged', 2, 0]]);
     bucket.create('2.json', body, metadata);
-    write(1, { kind: 'retired', version: 2, timestamp: 1 });
+    write(1, { kind: 'retired', version: 2, timestamp: 1, durationMs: 0, stampedUntil: undefined, generation: undefined });
     await clock.advance(1_000);
     expect(events()).toEqual([
       ['retired', 1, 2],

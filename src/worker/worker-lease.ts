@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../clock.js';
-import { type Lease, type LeaseEvent, type LeaseListener, LeaseLostError, LeaseReleasedError } from '../lease/lease.js';
+import { type Lease, type LeaseEvent, type LeaseListener, LeaseLostError, LeaseReleasedError, LeaseRetiringError } from '../lease/lease.js';
 import { harmless, type LeaseAttributes, type LeaseTracer, type NoteAttributes } from '../lease/lease-tracer.js';
 import type { TenureTime } from '../lease/tenure-time.js';
 import { type FromWorker, fromWire, type ToWorker, type WorkerSettings } from './messages.js';
@@ -27,6 +27,7 @@ class WorkerLease implements Lease {
   readonly version: number;
   readonly taskId: string;
   readonly #lost = new AbortController();
+  readonly #retiring = new AbortController();
   readonly #time: WorkerTenureTime;
   #state: 'held' | 'lost' | 'released' = 'held';
   #releasing: Promise<void> | undefined;
@@ -48,6 +49,10 @@ class WorkerLease implements Lease {
 
   get signal(): AbortSignal {
     return this.#lost.signal;
+  }
+
+  get retiring(): AbortSignal {
+    return this.#retiring.signal;
   }
 
   get deadline(): number {
@@ -121,6 +126,7 @@ class WorkerLease implements Lease {
 
   #tell(event: LeaseEvent): void {
     const { emit, tracer, facts } = this.parts;
+    if (event.type === 'retiring') this.#retiring.abort(new LeaseRetiringError(this.id, this.version, event.size));
     emit(event);
     // The renewal itself is another thread's: its span is told when it is over.
     if (event.type === 'renewed') tracer.past('nodelease.renew', facts, event.tookMs);

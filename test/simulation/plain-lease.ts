@@ -25,6 +25,8 @@ export class PlainLease implements Lease {
   readonly taskId: string;
   /** It makes no unique ids. */
   readonly tenureTime = undefined;
+  /** It knows no retirement. */
+  readonly retiring = new AbortController().signal;
   #record: PlainRecord;
   #etag: string;
   #deadline: number;

@@ -37,6 +37,8 @@ export class SessionLease implements Lease {
   readonly version: number;
   readonly taskId: string;
   readonly tenureTime: SessionTime;
+  /** The ids that ZooKeeper gives out are not retired. */
+  readonly retiring = new AbortController().signal;
 
   /** True when a first attempt of the present heartbeat has failed. */
   #retrying = false;
