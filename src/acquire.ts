@@ -29,6 +29,17 @@ export interface AcquireOptions {
   readonly taskId?: string;
   /** How long to wait for a free id, in milliseconds; 0 for not at all. @default no limit */
   readonly acquireTimeoutMs?: number;
+  /**
+   * How often a store that tells of no changes, which is S3, is looked at while no id is free, in milliseconds, 100 … 86400000: so long a released
+   * id may go unnoticed. Each time is a request. Several that wait share the looks, and none waits much longer than a lease's duration. A store
+   * that is passed as an object has its own. @default 1200
+   */
+  readonly waitPollMs?: number;
+  /**
+   * How often the cluster's settings are read beside renewals, in milliseconds, 1 … 3600000, to the nearest renewal: so late the lease
+   * learns that wider unique ids are asked for, or that its node id is to go (`retiring`). Each time is a request. @default beside each renewal
+   */
+  readonly settingsIntervalMs?: number;
   /** URL of an S3-compatible server. @default AWS */
   readonly endpoint?: string;
   /** Region of the bucket. @default what the AWS environment says */
@@ -83,6 +94,10 @@ export interface ZooKeeperOptions extends Announcement {
 
 /** The shortest duration: below it, a single slow request would lose the lease. */
 const LEAST_DURATION_MS = 1_000;
+/** The limits of `waitPollMs`: more than ten requests a second help nobody. */
+const WAIT_POLL_MS = { least: 100, most: 86_400_000 };
+/** The longest time that a holder may not know what has become of the cluster. */
+const MOST_SETTINGS_INTERVAL_MS = 3_600_000;
 
 /**
  * Acquires a node id and keeps it until it is released or lost.
@@ -203,6 +218,8 @@ const OPTION_NAMES: readonly string[] = [
   'graceMs',
   'taskId',
   'acquireTimeoutMs',
+  'waitPollMs',
+  'settingsIntervalMs',
   'endpoint',
   'region',
   'keeper',
@@ -227,13 +244,26 @@ function checkOptions(options: AcquireOptions): void {
   for (const name of Object.keys(options)) {
     if (!OPTION_NAMES.includes(name)) throw new ConfigError('options', name, `one of ${OPTION_NAMES.join(', ')}`);
   }
-  const { keeper = 'inline', onLost = 'exit', acquireTimeoutMs = 0, store } = options;
+  const {
+    keeper = 'inline',
+    onLost = 'exit',
+    acquireTimeoutMs = 0,
+    settingsIntervalMs = 1,
+    waitPollMs = WAIT_POLL_MS.least,
+    store,
+  } = options;
   if (keeper !== 'inline' && keeper !== 'worker') throw new ConfigError('keeper', keeper, "'inline' or 'worker'");
   if (onLost !== 'exit' && onLost !== 'signal' && typeof onLost !== 'function') {
     throw new ConfigError('onLost', onLost, "'exit', 'signal' or a function");
   }
   if (typeof acquireTimeoutMs !== 'number' || !(acquireTimeoutMs >= 0)) {
     throw new ConfigError('acquireTimeoutMs', acquireTimeoutMs, 'a number of milliseconds of at least 0');
+  }
+  if (typeof waitPollMs !== 'number' || !(waitPollMs >= WAIT_POLL_MS.least && waitPollMs <= WAIT_POLL_MS.most)) {
+    throw new ConfigError('waitPollMs', waitPollMs, `a number of milliseconds from ${WAIT_POLL_MS.least} to ${WAIT_POLL_MS.most}`);
+  }
+  if (typeof settingsIntervalMs !== 'number' || !(settingsIntervalMs >= 1 && settingsIntervalMs <= MOST_SETTINGS_INTERVAL_MS)) {
+    throw new ConfigError('settingsIntervalMs', settingsIntervalMs, `a number of milliseconds from 1 to ${MOST_SETTINGS_INTERVAL_MS}`);
   }
   if (typeof store === 'string') parseStoreUrl(store, 'store');
   checkZooKeeper(options);

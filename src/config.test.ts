@@ -22,6 +22,9 @@ describe('settings', () => {
       grace: '500ms',
       'task-id': 'me',
       'acquire-timeout': '2m',
+      'wait-poll': '5s',
+      'settings-interval': '1m',
+      'on-retire': 'drain',
       'node-id': '3',
       endpoint: 'http://127.0.0.1:9000',
       region: 'eu-central-1',
@@ -78,6 +81,15 @@ describe('settings', () => {
     [{ duration: '15' }, '--duration: expected a time such as 500ms, 15s, 2m or 1h, got "15"'],
     [{ duration: '-1s' }, '--duration: expected a time such as 500ms, 15s, 2m or 1h, got "-1s"'],
     [{ grace: '2h' }, '--grace: expected at most 1h, got "2h"'],
+    [{ 'wait-poll': '50ms' }, '--wait-poll: expected at least 100ms (each look is a request), got "50ms"'],
+    [{ 'wait-poll': '25h' }, '--wait-poll: expected at most 24h, got "25h"'],
+    [{ 'settings-interval': '0s' }, '--settings-interval: expected more than 0s (leave it out to look beside each renewal), got "0s"'],
+    [
+      { 'settings-interval': '61m' },
+      '--settings-interval: expected at most 1h (so long a holder would not know that its node id is to go), got "61m"',
+    ],
+    [{ 'on-retire': 'ignore' }, '--on-retire: expected drain or stop, got "ignore"'],
+    [{ 'on-retire': 'Stop' }, '--on-retire: expected drain or stop, got "Stop"'],
     [{ 'task-id': 'a b' }, '--task-id: expected 1 to 128 printable ASCII characters without spaces, got "a b"'],
     [{ 'task-id': 'x'.repeat(129) }, `--task-id: expected 1 to 128 printable ASCII characters without spaces, got "${'x'.repeat(129)}"`],
     [{ store: 'ftp://x' }, '--store: expected s3://bucket/prefix, file:DIR or memory:, got "ftp://x"'],
@@ -281,7 +293,10 @@ describe('the settings of discovery', () => {
       '--endpoint: expected no --provider zookeeper beside it (it is about leases in a store), got "http://minio:9000"',
     );
     expect(read({ zookeeper, provider: 'zookeeper' }, { ...env, NODELEASE_ENDPOINT: 'http://minio:9000' }).provider).toBe('zookeeper');
-    const values = { store: 'memory:', nodes: '3', duration: '5s', grace: '1s', 'node-id': '3', region: 'eu', 'ready-timeout': '5s' };
+    const values = {
+      ...{ store: 'memory:', nodes: '3', duration: '5s', grace: '1s', 'wait-poll': '2s', 'settings-interval': '30s', 'on-retire': 'stop' },
+      ...{ 'node-id': '3', region: 'eu', 'ready-timeout': '5s' },
+    };
     for (const [setting, value] of Object.entries(values)) {
       expect(() => read({ zookeeper, provider: 'zookeeper', [setting]: value })).toThrow(
         `--${setting}: expected no --provider zookeeper beside it (it is about leases in a store), got "${value}"`,

@@ -41,6 +41,12 @@ export interface Settings {
   readonly taskId?: string;
   /** How long to wait for a free node id; without limit when it is absent. */
   readonly acquireTimeoutMs?: number;
+  /** How often a task that waits for a node id looks at a store that tells of no changes, 100 to 86,400,000. */
+  readonly waitPollMs?: number;
+  /** How often a holder reads the cluster's settings beside its renewals, 1 to 3,600,000; beside each of them when it is absent. */
+  readonly settingsIntervalMs?: number;
+  /** What becomes of the work when the node id is retired; what suits the command when it is absent. */
+  readonly onRetire?: RetirePolicy;
   /** The server of an S3-compatible store. */
   readonly endpoint?: string;
   readonly region?: string;
@@ -57,6 +63,12 @@ export interface Settings {
   /** Absent for what suits standard error: pretty on a terminal, else json. */
   readonly logFormat?: LogFormat;
 }
+
+/**
+ * What becomes of the work when its node id is retired: `stop`, it is asked to end; `drain`, it goes on until it ends by itself, and gets no new
+ * work.
+ */
+export type RetirePolicy = 'drain' | 'stop';
 
 /** Where node ids come from. */
 export type NodeIdProvider = 'store' | 'zookeeper';
@@ -90,6 +102,19 @@ export function readSettings(sources: SettingSources): Settings {
   const acquireTimeoutMs = read('acquire-timeout', (text, label) =>
     parseDuration(text, label, { most: [31_536_000_000, 'at most 8760h'] }),
   );
+  const waitPollMs = read('wait-poll', (text, label) =>
+    parseDuration(text, label, {
+      least: [100, 'at least 100ms (each look is a request)'],
+      most: [86_400_000, 'at most 24h'],
+    }),
+  );
+  const settingsIntervalMs = read('settings-interval', (text, label) =>
+    parseDuration(text, label, {
+      least: [1, 'more than 0s (leave it out to look beside each renewal)'],
+      most: [3_600_000, 'at most 1h (so long a holder would not know that its node id is to go)'],
+    }),
+  );
+  const onRetire = read('on-retire', checkRetirePolicy);
   const taskId = read('task-id', checkTaskId);
   const region = read('region', checkRegion);
   const logLevel = read('log-level', checkLogLevel) ?? 'info';
@@ -140,6 +165,9 @@ export function readSettings(sources: SettingSources): Settings {
     ...(graceMs !== undefined && { graceMs }),
     ...(taskId !== undefined && { taskId }),
     ...(acquireTimeoutMs !== undefined && { acquireTimeoutMs }),
+    ...(waitPollMs !== undefined && { waitPollMs }),
+    ...(settingsIntervalMs !== undefined && { settingsIntervalMs }),
+    ...(onRetire !== undefined && { onRetire }),
     ...(endpointGiven !== undefined && !endpointOfNoUse && { endpoint: endpointGiven.text }),
     ...(region !== undefined && { region }),
     ...(http !== undefined && { http }),
@@ -162,7 +190,18 @@ function checkProviderBeside(sources: SettingSources, provider: NodeIdProvider, 
 }
 
 /** What only leases in a store have. */
-const STORE_ONLY: readonly SettingName[] = ['store', 'nodes', 'duration', 'grace', 'node-id', 'region', 'ready-timeout'];
+const STORE_ONLY: readonly SettingName[] = [
+  'store',
+  'nodes',
+  'duration',
+  'grace',
+  'wait-poll',
+  'settings-interval',
+  'on-retire',
+  'node-id',
+  'region',
+  'ready-timeout',
+];
 
 function staticNodeId(text: string, label: string, hostname: string): number {
   if (text !== 'hostname') {
@@ -189,6 +228,11 @@ function checkRegion(text: string, label: string): string {
 
 function checkProvider(text: string, label: string): NodeIdProvider {
   if (text !== 'store' && text !== 'zookeeper') throw new ConfigError(label, text, 'store or zookeeper');
+  return text;
+}
+
+function checkRetirePolicy(text: string, label: string): RetirePolicy {
+  if (text !== 'drain' && text !== 'stop') throw new ConfigError(label, text, 'drain or stop');
   return text;
 }
 

@@ -32,8 +32,8 @@ export interface SourceOptions {
 
 /** A node id from a store, kept in this thread. */
 export async function acquireFromStore({ options, store, taskId, onEvent, tracer }: SourceOptions): Promise<LeaseSource> {
-  const { nodes, durationMs, graceMs, acquireTimeoutMs, signal } = options;
-  const wanted = { nodes, durationMs, graceMs, acquireTimeoutMs, ...(signal && { signal }) };
+  const { nodes, durationMs, graceMs, acquireTimeoutMs, settingsIntervalMs, signal } = options;
+  const wanted = { nodes, durationMs, graceMs, acquireTimeoutMs, settingsIntervalMs, ...(signal && { signal }) };
   const opened = typeof store === 'string' ? await open(store, options) : undefined;
   const used = opened ?? (store as LeaseStore);
   const close = async () => opened?.close();
@@ -55,13 +55,35 @@ export async function acquireFromWorker({ options, store, taskId, onEvent, trace
       "the URL of a store outside this process when keeper is 'worker'",
     );
   }
-  const { endpoint, region, nodes, durationMs, graceMs, acquireTimeoutMs, signal, onLost = 'exit' } = options;
+  const {
+    endpoint,
+    region,
+    nodes,
+    durationMs,
+    graceMs,
+    acquireTimeoutMs,
+    waitPollMs,
+    settingsIntervalMs,
+    signal,
+    onLost = 'exit',
+  } = options;
   const { acquireInWorker } = await import('./worker/worker-lease.js');
   const lease = await acquireInWorker({
     settings: {
       storeUrl: store,
       requestTimeoutMs: requestTimeout(durationMs),
-      ...{ endpoint, region, taskId, nodes, durationMs, graceMs, acquireTimeoutMs, killOnLoss: onLost === 'exit' },
+      ...{
+        endpoint,
+        region,
+        taskId,
+        nodes,
+        durationMs,
+        graceMs,
+        acquireTimeoutMs,
+        waitPollMs,
+        settingsIntervalMs,
+        killOnLoss: onLost === 'exit',
+      },
     },
     clock: systemClock,
     emit: onEvent,
@@ -94,11 +116,12 @@ function sessionOf(store: LeaseStore, { durationMs }: AcquireOptions): StoreSess
   return new StoreSession(store, systemClock, requestTimeout(durationMs));
 }
 
-function open(url: string, { endpoint, region, durationMs }: AcquireOptions): Promise<LeaseStore> {
+function open(url: string, { endpoint, region, durationMs, waitPollMs }: AcquireOptions): Promise<LeaseStore> {
   return openStore(url, {
     clock: systemClock,
     random: systemRandom,
     requestTimeoutMs: requestTimeout(durationMs),
+    pollMs: waitPollMs,
     ...(endpoint !== undefined && { endpoint }),
     ...(region !== undefined && { region }),
   });

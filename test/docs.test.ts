@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { dollarsFor, MONTH_MS, monthlyCost } from '../src/lease/renewal-cost.js';
 import { packageRoot } from './support/package-root.js';
 
 const HIDDEN = new Set(['node_modules', 'dist', 'html', 'cdk.out', '.git', '.harness', '.nodelease']);
@@ -52,6 +53,43 @@ describe('the documentation', () => {
       expect(deadLinks(file, pages.get(file) ?? '')).toEqual([]);
     },
   );
+
+  describe('on what it costs', () => {
+    const DURATIONS = { '5s': 5_000, '15s': 15_000, '60s': 60_000, '5m': 300_000 };
+    const RARELY_MS = 600_000;
+    const written = (dollars: number) => dollars.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+    /** The cells of all rows of a page that begin with one of these. */
+    const rows = (page: string, first: readonly string[]) =>
+      [...(pages.get(join(packageRoot, page)) ?? '').matchAll(/^\| (.*) \|$/gm)]
+        .map(([, row = '']) => row.replaceAll('**', '').split(' | '))
+        .filter(([name = '']) => first.includes(name));
+
+    it('says in the README what the formula says', () => {
+      const expected = Object.entries(DURATIONS).map(([name, durationMs]) => {
+        const { put, get, dollars } = monthlyCost({ nodes: 1, durationMs });
+        expect(get).toBe(put);
+        const rarely = monthlyCost({ nodes: 1, durationMs, settingsIntervalMs: RARELY_MS });
+        return [name, put.toLocaleString('en-US'), written(dollars), written(rarely.dollars)];
+      });
+      expect(rows('README.md', Object.keys(DURATIONS)).map((cells) => cells.slice(0, 4))).toEqual(expected);
+    });
+
+    it('says in the operations guide what the formula says', () => {
+      const sizes = [1, 10, 100, 1_000, 10_000];
+      const expected = sizes.map((nodes) => [
+        nodes.toLocaleString('en-US'),
+        ...Object.values(DURATIONS).map((durationMs) => {
+          const rarely = monthlyCost({ nodes, durationMs, settingsIntervalMs: RARELY_MS });
+          return `${written(monthlyCost({ nodes, durationMs }).dollars)} (${written(rarely.dollars)})`;
+        }),
+      ]);
+      const names = expected.map(([name = '']) => name);
+      expect(rows('docs/operations.md', names)).toEqual(expected);
+      const [waiting] = rows('docs/operations.md', ['one task that waits for a free id']);
+      const month = dollarsFor({ put: 0, get: 0, list: MONTH_MS / 1_200 });
+      expect(waiting?.at(-1)).toBe(`${(month / 720).toFixed(3)} an hour, ${written(month)} a month`);
+    });
+  });
 
   it('quotes in the failure table only what the program really says', () => {
     const guide = pages.get(join(packageRoot, 'docs/operations.md')) ?? '';

@@ -9,6 +9,6 @@ export interface AllocatedDiagnosis extends Omit<Diagnosis, 'store'> {
 
 /** The diagnosis of ZooKeeper as that of everything that the node ids rest on. */
 export function allocatedDiagnosis(zookeeper: ZooKeeperDiagnosis): AllocatedDiagnosis {
-  const nothing = { findings: [], latencyMs: null, clockOffsetMs: null, cluster: null, damaged: [] };
+  const nothing = { findings: [], latencyMs: null, clockOffsetMs: null, cluster: null, cost: null, damaged: [] };
   return { store: null, ok: zookeeper.ok, ...nothing, zookeeper };
 }

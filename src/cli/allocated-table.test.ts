@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ClusterStatus, NodeStatus } from '../lease/inspect.js';
 import type { AllocatedStatus } from '../monitor/allocated-status.js';
+import { wholeCluster } from '../monitor/paged-cluster.js';
 import { allocatedTable } from './allocated-table.js';
 import { statusTable } from './status-table.js';
 
@@ -18,7 +19,7 @@ describe('the table of node ids from ZooKeeper alone', () => {
     const cluster = { size: 1, durationMs: 1, graceMs: 1, idWidth: 8, bootstrapped: true } as ClusterStatus['cluster'];
     for (const screen of [undefined, { columns: 120, rows: 24, color: true }]) {
       const [ours] = allocatedTable(status([node(0)]), 'zk:1', { screen });
-      const [theirs] = statusTable({ cluster, nodes: [node(0)] }, { screen });
+      const [theirs] = statusTable(wholeCluster({ cluster, nodes: [node(0)] }), { screen });
       expect(ours).toBe(theirs);
     }
   });

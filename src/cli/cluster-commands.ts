@@ -1,5 +1,13 @@
 import { addCommand, type CommandGroup, checkZooKeeperUse, type Flags, UsageError } from './command-group.js';
-import { addSettings, CONSOLE_SETTINGS, INIT_SETTINGS, LOOK_SETTINGS, settingsOf } from './command-settings.js';
+import {
+  addSettings,
+  CONSOLE_SETTINGS,
+  DOCTOR_SETTINGS,
+  fixedNodeId,
+  INIT_SETTINGS,
+  LOOK_SETTINGS,
+  settingsOf,
+} from './command-settings.js';
 
 /** Adds the commands that look at a cluster, or change it: `init`, `status`, `scale`, `release`, `doctor`, `console`. */
 export function addClusterCommands(group: CommandGroup): void {
@@ -29,33 +37,57 @@ function addInit(group: CommandGroup): void {
   addSettings(init, INIT_SETTINGS);
 }
 
+type StatusFlags = Flags<'json' | 'watch' | 'all' | 'held' | 'free'> & { readonly from?: string; readonly limit?: string };
+
 function addStatus(group: CommandGroup): void {
   const { io, end } = group;
   const status = addCommand(group, 'status', 'show who holds which node id')
     .option('--json', 'one JSON object, on one line')
     .option('--watch', 'look again every second, until interrupted')
-    .option('--all', 'show all node ids, also where they do not fit the terminal')
-    .action(async ({ json = false, watch = false, all = false }: Flags<'json' | 'watch' | 'all'>) => {
+    .option('--all', 'show all node ids, also where they do not fit the terminal, and of a cluster of more than 500')
+    .option('--from <id>', 'show the node ids from this one on')
+    .option('--limit <n>', 'show so many node ids of a large cluster (default: what fits the terminal, else 100)')
+    .option('--held', 'show only those that are held')
+    .option('--free', 'show only those that are free')
+    .action(async ({ json = false, watch = false, all = false, held = false, free = false, ...page }: StatusFlags) => {
+      if (held && free) throw new UsageError('--held and --free cannot be combined');
+      const isPage = page.from !== undefined || page.limit !== undefined;
+      if (all && isPage) throw new UsageError('--all shows everything: --from and --limit cannot be combined with it');
       const settings = settingsOf(status, io, LOOK_SETTINGS);
-      const { statusCommand } = await import('./status-command.js');
-      end(await statusCommand({ json, watch, all }, settings, io));
+      if (settings.provider === 'zookeeper' && (isPage || held || free)) {
+        throw new UsageError(
+          '--from, --limit, --held and --free are about lease objects in a store: there are none with the provider zookeeper',
+        );
+      }
+      const { parseFrom, parseLimit, statusCommand } = await import('./status-command.js');
+      const only = held ? 'held' : free ? 'free' : undefined;
+      const options = { json, watch, all, only, from: parseFrom(page.from), limit: parseLimit(page.limit) } as const;
+      end(await statusCommand(options, settings, io));
     });
   addSettings(status, LOOK_SETTINGS);
 }
 
 function addScale(group: CommandGroup): void {
   const { io, end } = group;
-  const scale = addCommand(group, 'scale', 'give the cluster more node ids, with running tasks on it')
+  const scale = addCommand(group, 'scale', 'give the cluster more node ids, or fewer, with running tasks on it')
     .argument('<n>', 'how many node ids there are to be')
     .option(
       '--wait-timeout <time>',
       'how long to wait for the tasks to make wider unique ids, where those are needed, up to 24h (default: 60s)',
     )
-    .action(async (text: string, { waitTimeout }: { waitTimeout?: string }) => {
-      const { parseSize, parseWaitTimeout, scaleCommand } = await import('./scale-command.js');
-      const options = { size: parseSize(text), waitTimeoutMs: parseWaitTimeout(waitTimeout) };
+    .option(
+      '--drain-timeout <time>',
+      'how long the tasks have to give node ids back that the cluster gives up, before those are taken from them, 0s to 24h (default: 10m; with --settings-interval that much more: so late they learn of it)',
+    )
+    .action(async (text: string, { waitTimeout, drainTimeout }: { waitTimeout?: string; drainTimeout?: string }) => {
+      const { checkOwnId, parseDrainTimeout, parseSize, parseWaitTimeout, scaleCommand } = await import('./scale-command.js');
+      const options = {
+        size: parseSize(text),
+        waitTimeoutMs: parseWaitTimeout(waitTimeout),
+        drainTimeoutMs: parseDrainTimeout(drainTimeout),
+      };
+      checkOwnId(options.size, fixedNodeId(io));
       const settings = settingsOf(scale, io, LOOK_SETTINGS);
-      checkZooKeeperUse(scale, settings);
       if (settings.provider === 'zookeeper') {
         throw new UsageError('scale is about lease objects in a store: with the provider zookeeper node ids grow in number by themselves');
       }
@@ -80,16 +112,25 @@ function addRelease(group: CommandGroup): void {
   addSettings(release, LOOK_SETTINGS);
 }
 
+type DoctorFlags = Flags<'json'> & { readonly putPrice?: string; readonly getPrice?: string };
+
 function addDoctor(group: CommandGroup): void {
   const { io, end } = group;
   const doctor = addCommand(group, 'doctor', 'prove that the store keeps its conditions, look for damage, and examine ZooKeeper')
     .option('--json', 'one JSON object, on one line')
-    .action(async ({ json = false }: Flags<'json'>) => {
-      const settings = settingsOf(doctor, io, LOOK_SETTINGS);
+    .option('--put-price <dollars>', 'what 1,000 PUT or LIST requests cost (default: 0.005, S3 Standard in us-east-1)')
+    .option('--get-price <dollars>', 'what 1,000 GET requests cost (default: 0.0004)')
+    .action(async ({ json = false, putPrice, getPrice }: DoctorFlags) => {
+      const settings = settingsOf(doctor, io, DOCTOR_SETTINGS);
+      const { parsePrices } = await import('./cost-finding.js');
+      const prices = parsePrices(putPrice, getPrice);
+      if (settings.provider === 'zookeeper' && prices !== undefined) {
+        throw new UsageError('--put-price and --get-price are about requests to a store: there are none with the provider zookeeper');
+      }
       const { doctorCommand } = await import('./doctor-command.js');
-      end(await doctorCommand({ json }, settings, io));
+      end(await doctorCommand({ json, prices }, settings, io));
     });
-  addSettings(doctor, LOOK_SETTINGS);
+  addSettings(doctor, DOCTOR_SETTINGS);
 }
 
 function addConsole(group: CommandGroup): void {

@@ -56,7 +56,9 @@ describe('the command line', () => {
         ['5 --wait-timeout 25h', /--wait-timeout: expected at most 24h, got "25h"/],
         ['5 6', /too many arguments/],
         ['5 --nodes 6', /unknown option '--nodes'/],
-        ['5 --zookeeper zk:1', /--zookeeper: expected --provider zookeeper beside it \(nodelease scale looks at the store otherwise\)/],
+        ['5 --drain-timeout 1', /--drain-timeout: expected a time such as .*, got "1"/],
+        ['5 --drain-timeout 25h', /--drain-timeout: expected at most 24h, got "25h"/],
+        ['5 --zookeeper zk:0', /--zookeeper: expected .*, got "zk:0"/],
         ['5 --provider zookeeper --zookeeper zk:1', /with the provider zookeeper node ids grow in number by themselves/],
       ] as const
     ).map(([line, expected]): [string, string[], RegExp] => [`scale ${line}`, ['scale', ...line.split(' ')], expected]),
@@ -108,6 +110,13 @@ describe('the command line', () => {
       ['discovery', name, ...(name === 'resolve' ? ['orders'] : [])],
       /no ZooKeeper given: expected --zookeeper HOST:PORT/,
     ]),
+    ['doctor with a price in words', ['doctor', '--put-price', 'cheap'], /--put-price: expected dollars per 1,000 requests.*, got "cheap"/],
+    ['doctor with a price below zero', ['doctor', '--get-price=-1'], /--get-price: expected dollars per 1,000 requests.*, got "-1"/],
+    [
+      'doctor with a price where there is no store',
+      ['doctor', '--provider', 'zookeeper', '--zookeeper', '127.0.0.1:1', '--put-price', '1'],
+      /--put-price and --get-price are about requests to a store/,
+    ],
     ['doctor with a malformed connect string', ['doctor', '--zookeeper', 'zk:0'], /--zookeeper: expected .*, got "zk:0"/],
   ])('answers %s with one line and exit code 64', async (_, args, line) => {
     const { code, stdout, stderr } = await run(args);

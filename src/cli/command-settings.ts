@@ -23,9 +23,14 @@ export const SERVE_SETTINGS: readonly SettingName[] = ['http', ...SERVICE_SETTIN
 /** The same as to look, to answer over HTTP. */
 export const CONSOLE_SETTINGS: readonly SettingName[] = ['http', 'bearer-token-file', ...LOOK_SETTINGS];
 /** What it takes to acquire a node id, where nothing is announced. */
-export const ID_SETTINGS: readonly SettingName[] = ['nodes', 'duration', 'grace', 'task-id', 'acquire-timeout', ...LOOK_SETTINGS];
+export const ID_SETTINGS: readonly SettingName[] = [
+  ...(['nodes', 'duration', 'grace', 'task-id', 'acquire-timeout', 'wait-poll', 'settings-interval'] as const),
+  ...LOOK_SETTINGS,
+];
 /** What it takes to create a cluster. */
 export const INIT_SETTINGS: readonly SettingName[] = ['nodes', 'duration', 'grace', ...LOOK_SETTINGS];
+/** What it takes to examine a cluster, and to tell what it costs, or one that is still to be made would. */
+export const DOCTOR_SETTINGS: readonly SettingName[] = ['nodes', 'duration', 'settings-interval', ...LOOK_SETTINGS];
 
 /** Gives a command the options of these settings, in the order of the help. */
 export function addSettings(command: Command, names: readonly SettingName[]): void {
@@ -62,6 +67,16 @@ export function settingsOf(
   const known = ['NODE_ID_VERSION', ...(announces ? [ENDPOINTS_VARIABLE] : []), ...names.map(environmentName)];
   const env = Object.fromEntries(known.map((name) => [name, surroundings[name]]));
   return readSettings({ flags, env, hostname, announces });
+}
+
+/**
+ * The fixed node id that the environment names for the commands that hold one.
+ *
+ * @throws {ConfigError} when it names none that could be
+ */
+export function fixedNodeId({ env, hostname }: Pick<Io, 'env' | 'hostname'>): number | undefined {
+  const name = environmentName('node-id');
+  return readSettings({ flags: {}, env: { [name]: env[name] }, hostname }).nodeId;
 }
 
 function isTexts(value: unknown): value is readonly string[] {

@@ -11,6 +11,11 @@ export interface DeferredStop {
 /** These ask the command to stop. Others do not: many programs read their settings again at SIGHUP, a JVM tells its threads at SIGQUIT, and work on. */
 const STOPPING: readonly ForwardedSignal[] = ['SIGTERM', 'SIGINT'];
 
+/** Whether a signal asks the command to stop. */
+export function asksToStop(signal: ForwardedSignal): boolean {
+  return STOPPING.includes(signal);
+}
+
 /**
  * Lets the first signal that asks for an end wait until `prepare` has settled, and everything else through at once. A second one that asks
  * for an end does not wait, and takes the first one with it: whoever sends it is in a hurry. SIGHUP and SIGQUIT go through unprepared, though a
@@ -28,7 +33,7 @@ export function deferStop(deliver: (signal: ForwardedSignal) => void, prepare: (
   };
   return {
     pass(signal) {
-      const stops = STOPPING.includes(signal);
+      const stops = asksToStop(signal);
       if (!stops || prepared) {
         if (stops) release();
         return deliver(signal);

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.js';
 import type { ClusterStatus } from '../lease/inspect.js';
+import { wholeCluster } from '../monitor/paged-cluster.js';
 import { Frame } from './frame.js';
 import { type Ink, paintFor } from './ink.js';
 import type { Io, Screen } from './io.js';
@@ -70,7 +71,7 @@ export class DemoView {
     const paint = paintFor(screen.color);
     const [title, subtitle] = this.title.map((line) => cut(line, screen.columns)) as [string, string];
     const head = [paint(title, 'bold'), paint(subtitle, 'dim'), ''];
-    const table = this.#status === undefined ? [] : [...statusTable(this.#status, { screen }), ''];
+    const table = this.#status === undefined ? [] : [...statusTable(wholeCluster(this.#status), { screen }), ''];
     const foot = ['', paint(cut(this.#next, screen.columns), 'cyan')];
     const room = Math.max(1, screen.rows - 1 - head.length - table.length - foot.length);
     const entries = this.#entries

@@ -1,8 +1,9 @@
-import type { ClusterStatus } from '../lease/inspect.js';
 import { type Damage, damageOf } from '../monitor/damage.js';
 import { type ClusterReport, clusterReport } from '../monitor/status-report.js';
 import type { Interval } from '../store/lease-store.js';
 import type { ProbeReport, ProbeStatus } from '../store/probe-report.js';
+import type { ClusterCheckup } from './cluster-checkup.js';
+import type { CostReport } from './cost-finding.js';
 import { formatSetting, formatSpan } from './span.js';
 import type { ZooKeeperDiagnosis } from './zookeeper-diagnosis.js';
 
@@ -30,15 +31,13 @@ export interface Diagnosis {
   readonly clockOffsetMs: readonly [min: number, max: number] | null;
   /** Null when there is no cluster, or it could not be read. */
   readonly cluster: ClusterReport | null;
+  /** Of all node ids, those of a new cluster where there is none; null when it is not known whether there is one. */
+  readonly cost: CostReport | null;
   readonly damaged: readonly Damage[];
   /** Null when there is no discovery. */
   readonly zookeeper: ZooKeeperDiagnosis | null;
 }
 
-/** A month of 30 days, in milliseconds. */
-const MONTH_MS = 30 * 86_400_000;
-/** Renewals in the time that one lease lasts (rule 6). */
-const RENEWALS_PER_DURATION = 3;
 /** An offset of the clocks that somebody may wonder about, in milliseconds. */
 const NOTEWORTHY_OFFSET_MS = 1_000;
 /** Signed requests whose time is off by more than this are refused by AWS, in milliseconds. */
@@ -70,36 +69,40 @@ export function clockFinding({ min, max }: Interval): Finding {
 }
 
 /** The findings of a look at the cluster, or at its absence. */
-export function clusterFindings(status: ClusterStatus | undefined): Finding[] {
+export function clusterFindings(status: ClusterCheckup | undefined): Finding[] {
   const finding = (state: ProbeStatus, detail: string): Finding => ({ id: 'cluster', title: 'cluster', status: state, detail });
   if (status === undefined) return [finding('ok', 'none yet: nodelease init creates one, and so does the first nodelease run')];
-  const { size, durationMs, graceMs, bootstrapped } = status.cluster;
-  const held = status.nodes.filter(({ state }) => state === 'held').length;
+  const { cluster, totals } = status;
+  const { size, durationMs, graceMs, bootstrapped } = cluster;
+  const held = totals.hints ? `about ${totals.held}` : `${totals.held}`;
   const pending = bootstrapped ? '' : ', not all lease objects have been created yet';
   return [
     finding(
       'ok',
       `${size} node ids, ${held} of them held; duration ${formatSetting(durationMs)}, grace ${formatSetting(graceMs)}${pending}`,
     ),
-    ...damageFindings(damageOf(status)),
-    costFinding(durationMs),
+    ...damageFindings(status),
   ];
 }
 
-function damageFindings(damage: readonly Damage[]): Finding[] {
-  const finding = (status: ProbeStatus, detail: string): Finding => ({ id: 'lease-objects', title: 'lease objects', status, detail });
-  if (damage.length === 0) return [finding('ok', 'none is damaged')];
-  return damage.map(({ id, problem }) => finding('fault', `node id ${id}: ${problem} (nodelease init --repair restores it)`));
-}
+/** How many damaged node ids are named; the others are counted. */
+const NAMED = 100;
 
-function costFinding(durationMs: number): Finding {
-  const writes = Math.round((MONTH_MS / durationMs) * RENEWALS_PER_DURATION).toLocaleString('en-US');
-  return {
-    id: 'cost',
-    title: 'cost',
-    status: 'ok',
-    detail: `${writes} writes (PUT) a month for each node id that is held: ${RENEWALS_PER_DURATION} renewals per ${formatSetting(durationMs)}`,
-  };
+function damageFindings(status: ClusterCheckup): Finding[] {
+  const { nodes, cluster, totals } = status;
+  const damage = damageOf(status);
+  const finding = (status: ProbeStatus, detail: string): Finding => ({ id: 'lease-objects', title: 'lease objects', status, detail });
+  const read = totals.hints
+    ? `read were ${nodes.length} of ${cluster.size}, those that stand out in a LIST and some by chance: nodelease status --all reads all of them`
+    : '';
+  // By hints these are the absent ones, whether they were read or not.
+  const unread = totals.hints ? totals.damaged - nodes.filter(({ state }) => state === 'absent').length : 0;
+  const more = Math.max(0, damage.length - NAMED) + Math.max(0, unread);
+  if (damage.length === 0 && more === 0) return [finding('ok', ['none is damaged', read].filter((text) => text !== '').join('; '))];
+  const named = damage.slice(0, NAMED).map(({ id, problem }) => `node id ${id}: ${problem} (nodelease init --repair restores it)`);
+  const others = more > 0 ? [`and ${more} more node ids: nodelease status --all names them`] : [];
+  const faults = [...named, ...others].map((detail) => finding('fault', detail));
+  return read === '' ? faults : [...faults, finding('ok', read)];
 }
 
 /** Puts the findings together. */
@@ -108,7 +111,8 @@ export function diagnosis(
   findings: readonly Finding[],
   facts: {
     readonly probe: ProbeReport | undefined;
-    readonly status: ClusterStatus | undefined;
+    readonly status: ClusterCheckup | undefined;
+    readonly cost?: CostReport | undefined;
     readonly zookeeper?: ZooKeeperDiagnosis | undefined;
   },
 ): Diagnosis {
@@ -121,6 +125,7 @@ export function diagnosis(
     clockOffsetMs:
       offset && Number.isFinite(offset.min) && Number.isFinite(offset.max) ? [Math.floor(offset.min), Math.ceil(offset.max)] : null,
     cluster: facts.status ? clusterReport(facts.status.cluster) : null,
+    cost: facts.cost ?? null,
     damaged: facts.status === undefined ? [] : damageOf(facts.status),
     zookeeper: facts.zookeeper ?? null,
   };

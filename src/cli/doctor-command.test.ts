@@ -6,6 +6,7 @@ import { StoreSession } from '../lease/store-session.js';
 import { StoreError } from '../store/lease-store.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { type MemoryIntercept, MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
+import type { CostTerms } from './cost-finding.js';
 import { clockFinding, type Diagnosis } from './diagnosis.js';
 import { examine, showDiagnosis } from './doctor-command.js';
 
@@ -37,9 +38,26 @@ describe('nodelease doctor', () => {
     expect(answer).toMatch(/refuses a stale etag\n/);
     expect(answer).toMatch(/ {2}ok {5}latency: \d+\.\d ms/);
     expect(answer).toContain('  ok     cluster: 3 node ids, 0 of them held; duration 15s, grace 1s\n');
-    expect(answer).toContain('518,400 writes (PUT) a month');
+    expect(answer).toContain(
+      '  ok     cost: 3 node ids, when all are held, with a duration of 15s: 1,555,200 writes (PUT) and 1,555,200 reads (GET) a month to renew them, ' +
+        'on S3 $8.40, $2.80 for each of them, at $0.005 per 1,000 PUT and $0.0004 per 1,000 GET (S3 Standard, us-east-1)\n',
+    );
     expect(lines.at(-1)).toBe('All is well.');
     expect(bucket.list()).toEqual(before);
+  });
+
+  it('says that the prices are those of S3 where requests go to another server, unless it is told what that one asks for', async () => {
+    const clock = new VirtualClock();
+    const session = () => new StoreSession(new MemoryLeaseStore({ clock, remote: true }), clock, 1_000);
+    const prices = { put: 0.01, get: 0.01 };
+    const endpoint = 'http://127.0.0.1:9000';
+    const costOf = async (terms: CostTerms) => {
+      const { findings } = await examine(session(), { ...quick, clock, terms });
+      return findings.find(({ id }) => id === 'cost')?.detail;
+    };
+    expect(await costOf({})).toContain('to renew them, $44.79,');
+    expect(await costOf({ endpoint })).toContain('to renew them, on S3 $44.79,');
+    expect(await costOf({ endpoint, prices })).toContain('to renew them, $165.89,');
   });
 
   it('says that there is no cluster yet, which is no fault, and creates none', async () => {
@@ -47,6 +65,7 @@ describe('nodelease doctor', () => {
     const { code, answer } = shown(await examined());
     expect(code).toBe(0);
     expect(answer).toContain('cluster: none yet');
+    expect(answer).toContain('cost: 16 node ids, when all are held, with a duration of 15s: 8,294,400 writes');
     expect(bucket.list().objects).toEqual([]);
   });
 
@@ -60,6 +79,45 @@ describe('nodelease doctor', () => {
     expect(answer).toMatch(/ {2}FAULT {2}lease objects: node id 0: lease object is absent/);
     expect(answer).toMatch(/ {2}FAULT {2}lease objects: node id 2: lease object is not JSON/);
     expect(complaints).toMatch(/^nodelease: memory:: 2 faults: .*node id 0.*node id 2.*\n$/);
+  });
+
+  it('reads no more of a large cluster than it takes to see what stands out, by a bounded number of requests, and says what it has read', async () => {
+    const requests = { list: 0, read: 0 };
+    const { session, bucket, clock, examined } = scene(async (call, apply) => {
+      if (call.operation === 'list') requests.list += 1;
+      if (call.operation === 'read' && /^\d+\.json$/.test(call.key)) requests.read += 1;
+      return apply();
+    });
+    const nodes = 10_000;
+    await initializeCluster({ session, clock, random: seededRandom(1), wanted: { nodes, durationMs: 15_000, graceMs: 1_000 } });
+    Object.assign(requests, { list: 0, read: 0 });
+    const sound = shown(await examined());
+    expect(sound.code).toBe(0);
+    expect(requests.read).toBe(500);
+    expect(requests.list).toBeLessThanOrEqual(2);
+    expect(sound.answer).toContain('cluster: 10000 node ids, about 0 of them held;');
+    expect(sound.answer).toMatch(
+      /ok {5}lease objects: none is damaged; read were 500 of 10000, .*: nodelease status --all reads all of them\n/,
+    );
+
+    bucket.remove('7000.json');
+    bucket.replace('8123.json', 'garbage', {}, bucket.read('8123.json')?.etag ?? '');
+    bucket.replace('9999.json', 'x'.repeat(1_000), {}, bucket.read('9999.json')?.etag ?? '');
+    // Nobody renews what is no lease.
+    await clock.advance(20_000);
+    Object.assign(requests, { list: 0, read: 0 });
+    const damaged = shown(await examined());
+    expect(damaged.code).toBe(69);
+    expect(damaged.complaints).toMatch(/: 3 faults: node id 7000: .* absent .*node id 8123: .*node id 9999: /);
+    expect(damaged.answer).toContain('read were 500 of 10000');
+    expect(requests.read).toBe(500);
+
+    for (let id = 0; id < 1_000; id += 1) bucket.remove(`${id}.json`);
+    Object.assign(requests, { list: 0, read: 0 });
+    const ruined = await examined();
+    expect(shown(ruined).complaints).toContain('and 903 more node ids: nodelease status --all names them');
+    expect(ruined.damaged.length).toBeLessThanOrEqual(500);
+    expect(requests.read).toBe(500);
   });
 
   it('reports settings of the cluster that nobody can read as a fault', async () => {
@@ -87,9 +145,14 @@ describe('nodelease doctor', () => {
     const { session, clock, examined } = scene();
     const none = JSON.parse(shown(await examined(), true).answer) as Diagnosis;
     expect(none).toMatchObject({ store: 'memory:', ok: true, latencyMs: 0, clockOffsetMs: [0, 1], cluster: null, damaged: [] });
+    expect(none.cost).toMatchObject({ nodes: 16, durationMs: 15_000 });
     await initializeCluster({ session, clock, random: seededRandom(1), wanted: { nodes: 3, durationMs: 15_000, graceMs: 1_000 } });
     const some = JSON.parse(shown(await examined(), true).answer) as Diagnosis;
     expect(some.cluster).toEqual({ size: 3, durationMs: 15_000, graceMs: 1_000, idWidth: 8, bootstrapped: true });
+    expect(some.cost).toEqual({
+      ...{ nodes: 3, durationMs: 15_000, settingsIntervalMs: null, putsPerMonth: 1_555_200, getsPerMonth: 1_555_200 },
+      ...{ dollarsPerMonth: 8.39808, putPrice: 0.005, getPrice: 0.0004 },
+    });
     expect(some.findings.map(({ id }) => id)).toEqual(
       expect.arrayContaining(['create', 'replace-race', 'latency', 'clock', 'cluster', 'cost']),
     );

@@ -1,10 +1,13 @@
 import type { Settings } from '../config.js';
 import { ConfigError, explain, NodeLeaseError } from '../errors.js';
-import { type ClusterStatus, inspectCluster } from '../lease/inspect.js';
+import type { RequestPrices } from '../lease/renewal-cost.js';
 import type { StoreSession } from '../lease/store-session.js';
+import type { LeaseStore } from '../store/lease-store.js';
 import { type ProbeOptions, type ProbeReport, probeStore } from '../store/probe.js';
 import { type AllocatedDiagnosis, allocatedDiagnosis } from './allocated-diagnosis.js';
 import { type AllocatedSettings, allocatedSettings } from './allocated-settings.js';
+import { type ClusterCheckup, checkUp } from './cluster-checkup.js';
+import { type CostReport, type CostTerms, costFinding, costReport } from './cost-finding.js';
 import { counted } from './counted.js';
 import { clusterFindings, type Diagnosis, diagnosis, type Finding, probeFindings } from './diagnosis.js';
 import { ExitCode, exitCodeOfSignal } from './exit-codes.js';
@@ -17,6 +20,8 @@ import { examineZooKeeper, type ZooKeeperDiagnosis } from './zookeeper-diagnosis
 /** How `doctor` shows what it finds. */
 export interface DoctorOptions {
   readonly json: boolean;
+  /** What requests cost, where somebody says so. */
+  readonly prices?: RequestPrices | undefined;
 }
 
 /**
@@ -32,7 +37,9 @@ export function doctorCommand(options: DoctorOptions, settings: Settings, io: Io
       const signal = signals.interrupted;
       const { zookeeper: discovery } = settings;
       const look = discovery && (() => examineZooKeeper(discovery, false, io, signal));
-      return showDiagnosis(await examine(session, { ...io, signal }, look), options, io);
+      const { nodes, durationMs, settingsIntervalMs, endpoint } = settings;
+      const terms = { nodes, durationMs, settingsIntervalMs, endpoint, prices: options.prices };
+      return showDiagnosis(await examine(session, { ...io, signal, terms }, look), options, io);
     } finally {
       signals.close();
     }
@@ -54,6 +61,11 @@ async function diagnoseAllocated(options: DoctorOptions, settings: AllocatedSett
   }
 }
 
+/** How a store is examined. */
+export interface ExamineOptions extends ProbeOptions {
+  readonly terms?: CostTerms | undefined;
+}
+
 /**
  * Examines a store, and ZooKeeper where there is discovery. What it finds, their failures included, are findings.
  *
@@ -61,13 +73,14 @@ async function diagnoseAllocated(options: DoctorOptions, settings: AllocatedSett
  */
 export async function examine(
   session: StoreSession,
-  options: ProbeOptions,
+  options: ExamineOptions,
   lookAtZooKeeper?: () => Promise<ZooKeeperDiagnosis>,
 ): Promise<Diagnosis> {
   const { store } = session;
   const findings: Finding[] = [];
   let probe: ProbeReport | undefined;
-  let status: ClusterStatus | undefined;
+  let status: ClusterCheckup | undefined;
+  let cost: CostReport | undefined;
   try {
     probe = await probeStore(store, options);
     findings.push(...probeFindings(probe));
@@ -77,14 +90,20 @@ export async function examine(
   // Who cannot be reached once need not be waited for a second time.
   if (probe !== undefined) {
     try {
-      status = await inspectCluster(session);
-      findings.push(...clusterFindings(status));
+      status = await checkUp(session, options);
+      cost = costReport(status?.cluster, options.terms);
+      findings.push(...clusterFindings(status), costFinding(cost, isPaid(store, options.terms)));
     } catch (error) {
       findings.push(failure('cluster', 'cluster', error, options.signal));
     }
   }
   options.signal?.throwIfAborted();
-  return diagnosis(store.url, findings, { probe, status, zookeeper: await lookAtZooKeeper?.() });
+  return diagnosis(store.url, findings, { probe, status, cost, zookeeper: await lookAtZooKeeper?.() });
+}
+
+/** At the prices that are named: those of S3 say nothing of what another server at an endpoint of its own costs. */
+function isPaid({ remote }: LeaseStore, { endpoint, prices }: CostTerms = {}): boolean {
+  return remote && (endpoint === undefined || prices !== undefined);
 }
 
 function failure(id: string, title: string, error: unknown, signal: AbortSignal | undefined): Finding {

@@ -43,7 +43,8 @@ export async function idCommand(wanted: WantedIds, settings: Settings, io: Io): 
 }
 
 async function acquireOptions(settings: Settings, io: Io, signal: AbortSignal, log: Logger): Promise<AcquireOptions> {
-  const { provider, store, endpoint, region, nodes, durationMs, graceMs, acquireTimeoutMs, zookeeper } = settings;
+  const { provider, store, endpoint, region, nodes, durationMs, graceMs, acquireTimeoutMs, settingsIntervalMs, waitPollMs, zookeeper } =
+    settings;
   const taskId = settings.taskId ?? (await defaultTaskId({ ...io, signal, warn: (message) => log.warn(message) }));
   const common: AcquireOptions = {
     ...{ taskId, signal, onLost: 'signal', onEvent: leaseLog(log.child({ taskId })) },
@@ -60,6 +61,8 @@ async function acquireOptions(settings: Settings, io: Io, signal: AbortSignal, l
     ...(nodes !== undefined && { nodes }),
     ...(durationMs !== undefined && { durationMs }),
     ...(graceMs !== undefined && { graceMs }),
+    ...(settingsIntervalMs !== undefined && { settingsIntervalMs }),
+    ...(waitPollMs !== undefined && { waitPollMs }),
     ...(endpoint !== undefined && { endpoint }),
     ...(region !== undefined && { region }),
   };

@@ -3,10 +3,12 @@ import { capturedIo } from '../../test/support/captured-io.js';
 import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
 import { StoreUnusableError } from '../errors.js';
 import { acquireLease } from '../lease/acquire-lease.js';
+import { encodeCluster, newCluster } from '../lease/cluster-config.js';
 import { StoreSession } from '../lease/store-session.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
-import { MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
+import { type MemoryIntercept, MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
 import { initialize, parseAboveVersion, repair } from './init-command.js';
+import type { Io } from './io.js';
 
 const settings = { nodes: 4, durationMs: 15_000, graceMs: 1_000 };
 
@@ -31,7 +33,7 @@ async function inTime<T>(clock: VirtualClock, command: Promise<T>): Promise<T> {
     ended = true;
   });
   watched.catch(() => undefined);
-  for (let step = 0; step < 100 && !ended; step += 1) await clock.advance(100);
+  for (let step = 0; step < 1_000 && !ended; step += 1) await clock.advance(100);
   return watched;
 }
 
@@ -140,5 +142,98 @@ describe('nodelease init --repair', () => {
     expect(parseAboveVersion(undefined)).toBeUndefined();
     expect(parseAboveVersion('7')).toBe(7);
     for (const text of ['', '-1', '1.5', 'x', '1e3', '9999999999999999']) expect(() => parseAboveVersion(text)).toThrow(/--above-version/);
+  });
+});
+
+describe('nodelease init of a large cluster', () => {
+  /** A store each write to which takes 10 ms. */
+  function slowScene(logFormat: Io['logFormat']) {
+    const clock = new VirtualClock();
+    const bucket = new MemoryBucket(clock, 1);
+    const asked: string[] = [];
+    let underWay = { now: 0, most: 0 };
+    const intercept: MemoryIntercept = async (call, apply) => {
+      asked.push(call.operation);
+      if (call.operation !== 'create') return apply();
+      underWay = { now: underWay.now + 1, most: Math.max(underWay.most, underWay.now + 1) };
+      await clock.sleep(10);
+      underWay.now -= 1;
+      return apply();
+    };
+    const session = new StoreSession(new MemoryLeaseStore({ clock, intercept }, bucket), clock, 60_000);
+    const io = { ...capturedIo({ columns: 80, rows: 24, color: false }, clock), logFormat };
+    return { clock, bucket, session, io, asked, most: () => underWay.most };
+  }
+
+  const many = { ...settings, nodes: 10_000 };
+
+  it('shows how far it is on a terminal, and leaves nothing of that behind', async () => {
+    const { clock, session, io, most } = slowScene('plain');
+    expect(await inTime(clock, initialize(session, many, io))).toBe(0);
+    expect(io.complaints()).toMatch(/\rwriting lease objects \[#+\.+\] \d+ of 10000, \d+\/s, \d+\.\ds left/);
+    expect(io.complaints()).toMatch(/\r +\r$/);
+    expect(io.answer()).toContain('10000 lease objects written\n');
+    expect(most()).toBe(16);
+  });
+
+  it('says every few seconds how far it is in a log', async () => {
+    const { clock, session, io } = slowScene('json');
+    await inTime(clock, initialize(session, many, io));
+    expect(io.complaints()).toMatch(/^nodelease: writing lease objects: 8\d\d\d of 10000, 1\d\d\d\/s, \d\.\ds left\n$/);
+  });
+
+  it('ends at once when it is interrupted, gives the signals back, and goes on from there the next time', async () => {
+    const { clock, session, io, bucket, asked } = slowScene('plain');
+    const ended = initialize(session, many, io);
+    ended.catch(() => undefined);
+    await clock.advance(2_000);
+    io.signals.emit('SIGINT');
+    await expect(ended).rejects.toThrow('interrupted by SIGINT');
+    expect(io.complaints()).toMatch(/\r +\r$/);
+    expect(io.signals.listenerCount('SIGINT')).toBe(0);
+    await clock.advance(1_000);
+    const written = bucket.list().objects.length - 1;
+    expect(written).toBeGreaterThan(1_000);
+    expect(written).toBeLessThan(9_000);
+    asked.length = 0;
+    expect(await inTime(clock, initialize(session, many, io))).toBe(0);
+    expect(asked.filter((operation) => operation === 'create')).toHaveLength(10_000 - written);
+    expect(io.answer()).toContain(`${10_000 - written} lease objects written\n`);
+  });
+
+  it('waits for a LIST longer than for anything else: it may have many pages', async () => {
+    const clock = new VirtualClock();
+    const intercept: MemoryIntercept = async (call, apply) => {
+      if (call.operation === 'list') await clock.sleep(20_000);
+      return apply();
+    };
+    const session = new StoreSession(new MemoryLeaseStore({ clock, intercept }), clock, 1_000);
+    const io = capturedIo(undefined, clock);
+    expect(await inTime(clock, initialize(session, settings, io))).toBe(0);
+  });
+
+  it('names the first hundred of many that are damaged, and counts the others', async () => {
+    const { session, io, bucket, said } = scene();
+    await initialize(session, { ...settings, nodes: 1_000 }, io);
+    for (let id = 300; id < 600; id += 1) bucket.remove(`${id}.json`);
+    const { code, complaints } = await said(initialize(session, { ...settings, nodes: 1_000 }, io));
+    expect(code).toBe(69);
+    const lines = complaints.trimEnd().split('\n');
+    expect(lines).toHaveLength(102);
+    expect(lines.slice(-3)).toEqual([
+      'nodelease: node id 399: lease object is absent although the cluster is bootstrapped',
+      'nodelease: and 200 more',
+      'nodelease: 300 of 1000 node ids cannot be used: nodelease init --repair restores them',
+    ]);
+  });
+
+  it('finds damage also among the ids that the cluster had before it shrank', async () => {
+    const { session, io, bucket, said } = scene();
+    const config = { ...newCluster({ ...settings, nodes: 2 }), bootstrapped: true, generation: 1, peak: 4 };
+    bucket.create('cluster.json', encodeCluster(config), {});
+    for (const id of [0, 1, 2]) bucket.create(`${id}.json`, '', {});
+    const { code, complaints } = await said(initialize(session, { ...settings, nodes: 2 }, io));
+    expect(code).toBe(69);
+    expect(complaints).toContain('nodelease: node id 3: lease object is absent although the cluster had this node id\n');
   });
 });

@@ -2,15 +2,18 @@ import type { Settings } from '../config.js';
 import { ConfigError, StoreUnusableError } from '../errors.js';
 import { readCluster } from '../lease/cluster-store.js';
 import { type InitializeReport, initializeCluster, type Repair, repairCluster } from '../lease/initialize.js';
-import { inspectCluster } from '../lease/inspect.js';
 import type { LeaseEvent } from '../lease/lease.js';
 import type { StoreSession } from '../lease/store-session.js';
-import { damageOf } from '../monitor/damage.js';
+import { ClusterReader } from '../monitor/cluster-reader.js';
+import { type Damage, damageOf } from '../monitor/damage.js';
+import { orAborted } from '../or-aborted.js';
 import { probeStore } from '../store/probe.js';
 import { initAllocatedCommand } from './allocated-init.js';
 import { allocatedSettings } from './allocated-settings.js';
 import { ExitCode } from './exit-codes.js';
 import type { Io } from './io.js';
+import { ProgressLine } from './progress-line.js';
+import { SignalRelay } from './signal-relay.js';
 import { formatSetting } from './span.js';
 import { complain, onStore, say } from './store-command.js';
 
@@ -35,11 +38,15 @@ export function initCommand(options: InitOptions, settings: Settings, io: Io): P
   );
 }
 
+/** How many damaged node ids are named; the others are counted. */
+const NAMED = 100;
+
 /**
- * Creates what is missing. A remote store that is to get a new cluster is probed first.
+ * Creates what is missing, and shows how far it is where that takes time. A remote store that is to get a new cluster is probed first.
  *
  * @throws {StoreUnusableError} when the probe finds a fault
  * @throws {StoreError} when the store gives no answer
+ * @throws {Interrupted} when a signal arrives: what has been written stays, and the next call goes on from there
  */
 export async function initialize(
   session: StoreSession,
@@ -53,16 +60,48 @@ export async function initialize(
     const faults = checks.filter(({ status }) => status === 'fault').map(({ detail }) => detail);
     if (faults.length > 0) throw new StoreUnusableError(`${store.url}: the store cannot be trusted with leases: ${faults.join('; ')}`);
   }
-  const report = await initializeCluster({ session, clock: io.clock, random: io.random, wanted }, (event) => warnOfOverruled(event, io));
+  const report = await withProgress('writing lease objects', io, (onProgress, signal) =>
+    initializeCluster({ session, clock: io.clock, random: io.random, wanted, signal, onProgress }, (event) => warnOfOverruled(event, io)),
+  );
   for (const line of outcome(store.url, report)) say(io, line);
   // Objects that were all created by this very call are known to be sound.
   if (report.created.length === report.cluster.config.size) return ExitCode.ok;
-  const status = await inspectCluster(session);
-  const damage = status === undefined ? [] : damageOf(status);
-  for (const { id, problem } of damage) complain(io, `node id ${id}: ${problem}`);
+  const found = await withProgress('reading lease objects', io, (onProgress, signal) => findDamage(session, io, onProgress, signal));
+  // What the cluster has given up had an object as well, and needs it when it grows again.
+  const lost = report.damaged.filter((id) => id >= report.cluster.config.size);
+  const damage = [...found, ...lost.map((id) => ({ id, problem: 'lease object is absent although the cluster had this node id' }))];
+  for (const { id, problem } of damage.slice(0, NAMED)) complain(io, `node id ${id}: ${problem}`);
   if (damage.length === 0) return ExitCode.ok;
-  complain(io, `${damage.length} of ${report.cluster.config.size} node ids cannot be used: nodelease init --repair restores them`);
+  if (damage.length > NAMED) complain(io, `and ${damage.length - NAMED} more`);
+  complain(io, `${damage.length} of ${report.cluster.config.peak} node ids cannot be used: nodelease init --repair restores them`);
   return ExitCode.storeUnusable;
+}
+
+type OnProgress = ProgressLine['update'];
+
+/** Shows how far `work` is, and lets a signal end it. */
+async function withProgress<T>(what: string, io: Io, work: (onProgress: OnProgress, signal: AbortSignal) => Promise<T>): Promise<T> {
+  const signals = new SignalRelay(io.signals);
+  const line = new ProgressLine(io, { what });
+  try {
+    // Not everything that is under way heeds the signal.
+    return await orAborted(
+      work((progress) => line.update(progress), signals.interrupted),
+      signals.interrupted,
+    );
+  } catch (error) {
+    // A request that a signal has given up fails in its own words.
+    signals.interrupted.throwIfAborted();
+    throw error;
+  } finally {
+    line.end();
+    signals.close();
+  }
+}
+
+async function findDamage(session: StoreSession, io: Io, onProgress: OnProgress, signal: AbortSignal): Promise<readonly Damage[]> {
+  const { nodes, hints } = await new ClusterReader(session, io.clock, { onProgress }).look(signal);
+  return hints === undefined ? [] : damageOf({ cluster: hints.cluster, nodes });
 }
 
 function outcome(url: string, { cluster: { config }, clusterCreated, created }: InitializeReport): string[] {

@@ -1,5 +1,6 @@
 import { explain } from '../errors.js';
 import type { LeaseEvent, LeaseListener } from '../lease/lease.js';
+import { counted } from './counted.js';
 import type { Logger } from './logger.js';
 
 /** After how much waiting it is said again, in milliseconds: alarms that count lines by the five minutes have to see whoever waits on. */
@@ -51,6 +52,11 @@ export function leaseLog(log: Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>)
         return log.debug({ event: type, tookMs: Math.round(event.tookMs) }, 'lease renewed');
       case 'renewal-failed':
         return log.warn({ event: type, attempt: event.attempt }, `renewal failed: ${explain(event.error)}`);
+      case 'retiring':
+        return log.warn(
+          { event: type, size: event.size },
+          `the node id is being retired: the cluster has ${counted(event.size, 'node id')} now`,
+        );
       case 'lost':
         return log.error(
           { event: type, nodeId: event.error.nodeId, version: event.error.version, reason: event.error.reason },

@@ -1,9 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { shrinkSettings } from '../../test/support/shrunk-cluster.js';
 import { seededRandom, settled, VirtualClock } from '../../test/support/virtual-clock.js';
 import { acquireLease } from '../lease/acquire-lease.js';
 import { staticLease } from '../lease/static-lease.js';
 import { NodeMonitor } from '../monitor/node-monitor.js';
 import { StoreError } from '../store/lease-store.js';
+import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
 import { MirroredNode } from './mirrored-node.js';
 import { NodeFeed } from './node-feed.js';
@@ -52,6 +54,21 @@ describe('the node of another thread', () => {
     expect(mirror.health()).toMatchObject({ state: 'stopping', ready: false });
     await lease.release();
     expect(mirror.health()).toMatchObject({ state: 'released', live: true });
+  });
+
+  it('is told at once that the node id is being retired', async () => {
+    const bucket = new MemoryBucket(clock, 1);
+    const wanted = { clock, random: seededRandom(1), store: new MemoryLeaseStore({ clock }, bucket), nodes: 2, durationMs: DURATION };
+    await acquireLease({ ...wanted, taskId: 'first' });
+    monitor.hold(await acquireLease({ ...wanted, taskId: 'task', onEvent: monitor.onLeaseEvent }));
+    await clock.advance(500);
+    expect(mirror.health()).toMatchObject({ nodeId: 1, ready: true, retiring: false });
+    shrinkSettings(bucket, 1);
+    await clock.advance(DURATION);
+    expect(mirror.health()).toEqual(monitor.health());
+    expect(mirror.health()).toMatchObject({ state: 'held', ready: false, retiring: true });
+    clock.freeze(DURATION);
+    expect(mirror.health()).toMatchObject({ state: 'lost', ready: false, retiring: false });
   });
 
   it('says why there is none yet', async () => {

@@ -38,7 +38,7 @@ export class MirroredNode implements WatchedNode {
     if (told.deadline === null) return told;
     const deadline = this.#deadline.value;
     if (this.clock.monotonic() < deadline) return { ...told, deadline };
-    return { ...told, state: 'lost', live: false, ready: false, reason: OVER, deadline: null };
+    return { ...told, state: 'lost', live: false, ready: false, reason: OVER, retiring: false, deadline: null };
   }
 
   onEvent(listener: () => void): () => void {

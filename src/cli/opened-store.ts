@@ -11,12 +11,12 @@ export const REQUEST_TIMEOUT_MS = 5_000;
  * @throws {ConfigError} when a setting turns out to be unusable
  */
 export async function openedStore(
-  { store, endpoint, region }: Pick<Settings, 'store' | 'endpoint' | 'region'>,
+  { store, endpoint, region, waitPollMs: pollMs }: Pick<Settings, 'store' | 'endpoint' | 'region' | 'waitPollMs'>,
   { clock, random }: Pick<Io, 'clock' | 'random'>,
 ): Promise<LeaseStore> {
   const { openStore } = await import('../store/open-store.js');
   return openStore(store, {
-    ...{ clock, random, requestTimeoutMs: REQUEST_TIMEOUT_MS },
+    ...{ clock, random, requestTimeoutMs: REQUEST_TIMEOUT_MS, pollMs },
     ...(endpoint !== undefined && { endpoint }),
     ...(region !== undefined && { region }),
   });

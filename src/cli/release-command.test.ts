@@ -4,6 +4,8 @@ import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js'
 import { ConfigError } from '../errors.js';
 import { acquireLease } from '../lease/acquire-lease.js';
 import { initializeCluster } from '../lease/initialize.js';
+import type { Lease } from '../lease/lease.js';
+import { scaleCluster } from '../lease/scale.js';
 import { StoreSession } from '../lease/store-session.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
@@ -21,13 +23,35 @@ describe('nodelease release --force', () => {
   it('says whom it took the id from, at which version it is now, and when others may take it; and the holder stops', async () => {
     const { clock, session, io } = await scene();
     const lease = await acquireLease({ store: session.store, clock, random: seededRandom(1), taskId: 'holder' });
+    session.requests = 0;
     expect(await releaseId(session, 0, io)).toBe(0);
+    // The settings, the lease, and the tombstone in its place.
+    expect(session.requests).toBe(3);
     expect(io.answer()).toBe(
       'node id 0 is taken away from task holder: its version is 2 now\n' +
         'the task stops at its next renewal, others may take the id in 16s at the latest\n',
     );
     await clock.advance(5_000);
     expect(lease.signal.aborted).toBe(true);
+  });
+
+  it('promises nobody an id that the cluster has no more', async () => {
+    const { clock, session, io } = await scene();
+    const leases: Lease[] = [];
+    for (const seed of [1, 2, 3]) {
+      leases.push(await acquireLease({ store: session.store, clock, random: seededRandom(seed), taskId: `task-${seed}` }));
+    }
+    const scaling = new AbortController();
+    const shrinking = scaleCluster({ session, clock, random: seededRandom(4), size: 2, signal: scaling.signal });
+    const stopped = expect(shrinking).rejects.toBe('enough');
+    await clock.advance(1_000);
+    scaling.abort('enough');
+    await stopped;
+    expect(await releaseId(session, 2, io)).toBe(0);
+    expect(io.answer()).toMatch(/\nthe task stops at its next renewal, nobody may take the id: the cluster has it no more\n$/);
+    await clock.advance(5_000);
+    expect(leases.map(({ signal }) => signal.aborted)).toEqual([false, false, true]);
+    await Promise.all(leases.map((lease) => lease.release()));
   });
 
   it('says that an id is not held, which is no failure, and changes nothing', async () => {

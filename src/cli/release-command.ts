@@ -40,12 +40,16 @@ export async function releaseId(session: StoreSession, id: number, io: Io): Prom
     say(io, `there is no cluster at ${session.store.url}: node id ${id} is not held`);
     return ExitCode.ok;
   }
-  const { durationMs, graceMs, bootstrapped } = cluster.config;
+  const { durationMs, graceMs, bootstrapped, size } = cluster.config;
   try {
-    const eviction = await evictHolder(session, id);
+    const eviction = await evictHolder(session, id, cluster);
     if (eviction.kind === 'evicted') {
       say(io, `node id ${id} is taken away from task ${eviction.taskId}: its version is ${eviction.version} now`);
-      say(io, `the task stops at its next renewal, others may take the id in ${formatSetting(durationMs + graceMs)} at the latest`);
+      const next =
+        id < size
+          ? `others may take the id in ${formatSetting(durationMs + graceMs)} at the latest`
+          : 'nobody may take the id: the cluster has it no more';
+      say(io, `the task stops at its next renewal, ${next}`);
     } else if (eviction.state === 'absent' && bootstrapped) {
       say(io, `node id ${id} is not held, and cannot be: its lease object is absent (nodelease init --repair restores it)`);
     } else say(io, `node id ${id} is not held: it is ${eviction.state === 'absent' ? 'vacant' : eviction.state}, nothing was changed`);

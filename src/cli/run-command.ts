@@ -1,4 +1,4 @@
-import type { Settings } from '../config.js';
+import type { RetirePolicy, Settings } from '../config.js';
 import { explain } from '../errors.js';
 import type { NodeMonitor } from '../monitor/node-monitor.js';
 import { ChildStartError, startChild } from './child.js';
@@ -9,6 +9,7 @@ import { ExitCode } from './exit-codes.js';
 import { canGuard, type Guard, SHELL, startGuard } from './guard.js';
 import type { Io } from './io.js';
 import { type Logger, loggerFor } from './logger.js';
+import { whyStopping } from './retirement.js';
 import { SignalRelay } from './signal-relay.js';
 import { supervise } from './supervisor.js';
 import { type HeldNode, Tenancy, type TenancyOptions, type Work, type WorkEnd } from './tenancy.js';
@@ -41,7 +42,7 @@ export async function runCommand(options: RunOptions, settings: Settings, io: Io
   io.onWarning((warning) => log.warn(explain(warning)));
   try {
     const http = await httpFor(settings, io);
-    const work = new CommandWork(options, io, signals, http?.monitor);
+    const work = new CommandWork({ ...options, onRetire: settings.onRetire ?? 'stop' }, io, signals, http?.monitor);
     return await new Tenancy({ settings, io, signals, log, http }, work).execute();
   } catch (error) {
     return reportCommandFailure(error, log, ' before the command was started');
@@ -65,7 +66,7 @@ class CommandWork implements Work {
   #guard: Guard | undefined;
 
   constructor(
-    private readonly options: RunOptions,
+    private readonly options: RunOptions & { readonly onRetire: RetirePolicy },
     private readonly io: Io,
     private readonly signals: SignalRelay,
     private readonly monitor: NodeMonitor | undefined,
@@ -83,13 +84,14 @@ class CommandWork implements Work {
     else log.warn(`no ${SHELL} or no sleep here: nothing will stop the command when this process is killed or paused`);
     const env = this.#environment(held);
     const beforeStop = async () => {
-      monitor?.stopping();
+      monitor?.stopping(whyStopping(lease));
       await routing?.withdraw();
     };
     try {
       return await supervise({
         ...{ lease, clock: io.clock, log, guard: this.#guard, signals, keyboard: io.keyboard },
         beforeStop: routing || monitor ? beforeStop : undefined,
+        onRetire: this.options.onRetire,
         start: async () => {
           const child = await startChild({ command: this.options.command, env, gated: guarded });
           routing?.begin();

@@ -1,15 +1,16 @@
 import { parseDuration, parseInteger } from '../config/values.js';
-import type { Settings } from '../config.js';
+import { environmentName, type Settings, type ZooKeeperSettings } from '../config.js';
+import { ConfigError, StoreUnusableError } from '../errors.js';
+import { readCluster } from '../lease/cluster-store.js';
 import { MAX_NODE_IDS } from '../lease/lease-state.js';
-import { type ScaleEvent, type ScaleOutcome, scaleCluster } from '../lease/scale.js';
+import { scaleCluster } from '../lease/scale.js';
 import type { StoreSession } from '../lease/store-session.js';
-import { counted } from './counted.js';
-import { ExitCode } from './exit-codes.js';
+import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import type { Io } from './io.js';
-import { holdersText } from './narrow-holders.js';
+import { reportScaled, ScaleProgress, unfinishedText } from './scale-report.js';
 import { SignalRelay } from './signal-relay.js';
-import { formatSpan } from './span.js';
-import { complain, onStore, say } from './store-command.js';
+import { complain, onStore } from './store-command.js';
+import { connectTo } from './zookeeper-command.js';
 
 /** What `scale` is to do. */
 export interface ScaleCommandOptions {
@@ -17,73 +18,107 @@ export interface ScaleCommandOptions {
   readonly size: number;
   /** How long to wait for the holders to make wider ids, in milliseconds. */
   readonly waitTimeoutMs: number;
+  /** How long the holders of node ids that go have to give them back, in milliseconds. */
+  readonly drainTimeoutMs: number;
 }
 
-/** How long `scale` waits unless it is told, in milliseconds: some renewals of an ordinary lease. */
-const WAIT_TIMEOUT_MS = 60_000;
+/** Looks for fixed node ids from the first one to the one before the second, as {@link checkStaticNodes} does. */
+export type CheckStatic = (ids: readonly [from: number, to: number], signal: AbortSignal) => Promise<void>;
 
-/** `nodelease scale N`: gives the cluster more node ids. Resolves to the exit code. */
+/** How long `scale` waits for wider ids unless it is told, in milliseconds: some renewals of an ordinary lease. */
+const WAIT_TIMEOUT_MS = 60_000;
+/** How long it waits for holders to give their node ids back. */
+const DRAIN_TIMEOUT_MS = 600_000;
+
+/** `nodelease scale N`: gives the cluster more node ids, or fewer. Resolves to the exit code. */
 export function scaleCommand(options: ScaleCommandOptions, settings: Settings, io: Io): Promise<number> {
-  return onStore(settings, io, (session) => scale(session, options, io));
+  const { zookeeper } = settings;
+  return onStore(settings, io, (session) => {
+    const check: CheckStatic | undefined = zookeeper && ((ids, signal) => checkStaticNodes(session, zookeeper, ids, io, signal));
+    return scale(session, options, io, check);
+  });
 }
 
 /**
- * Gives the cluster more node ids, and says what is waited for.
+ * Changes the number of node ids, and says what is waited for.
  *
- * @throws {ConfigError} when the cluster has more of them already
+ * @param checkStatic is called before anything is written, where the cluster is to have fewer node ids
+ * @throws {ConfigError} when no cluster could have so many
  * @throws {StoreUnusableError} when a lease object is damaged and its holder's ids matter
  * @throws {StoreError} when the store gives no answer, or refuses
  * @throws {Interrupted} when a signal arrives: what has been done stays, and is gone on with by the next call
  */
-export async function scale(session: StoreSession, { size, waitTimeoutMs }: ScaleCommandOptions, io: Io): Promise<number> {
+export async function scale(session: StoreSession, options: ScaleCommandOptions, io: Io, checkStatic?: CheckStatic): Promise<number> {
+  const { size, drainTimeoutMs } = options;
   const signals = new SignalRelay(io.signals);
+  const signal = signals.interrupted;
+  const progress = new ScaleProgress(io, io.clock);
   try {
-    const outcome = await scaleCluster({
-      ...{ session, clock: io.clock, random: io.random, size, waitTimeoutMs, signal: signals.interrupted },
-      onEvent: (event) => complain(io, progress(event)),
-    });
-    return report(outcome, size, session.store.url, io);
+    const cluster = checkStatic && (await readCluster(session, { signal }));
+    if (cluster !== undefined && size < cluster.config.size) await checkStatic?.([size, cluster.config.size], signal);
+    const { clock, random } = io;
+    const outcome = await scaleCluster({ ...options, session, clock, random, signal, onEvent: progress.tell });
+    return reportScaled(outcome, size, session.store.url, io);
   } catch (error) {
+    if (progress.isShrunk) complain(io, unfinishedText(signal.aborted ? 'interrupted' : 'not finished', size, drainTimeoutMs));
     // A request that a signal has given up fails in its own words.
-    signals.interrupted.throwIfAborted();
+    signal.throwIfAborted();
     throw error;
   } finally {
     signals.close();
   }
 }
 
-function progress(event: ScaleEvent): string {
-  const { idWidth } = event;
-  if (event.type === 'adopted')
-    return `every holder makes unique ids with ${idWidth} bits for the node id now, after ${formatSpan(event.tookMs)}`;
-  const { holders } = event;
-  const who = holdersText(holders);
-  return `waiting for ${counted(holders.length, 'holder')} to make unique ids with ${idWidth} bits for the node id: ${who}`;
+/**
+ * Makes sure that none of these node ids is in use as a fixed one, as far as the discovery tree tells: one whose process is not announced there, or
+ * announces itself later, is not seen.
+ *
+ * @throws {ConfigError} when one is
+ * @throws {StoreUnusableError} when that cannot be told
+ * @throws {StoreError} when the store gives no answer
+ */
+async function checkStaticNodes(
+  session: StoreSession,
+  settings: ZooKeeperSettings,
+  ids: readonly [from: number, to: number],
+  io: Io,
+  signal: AbortSignal,
+): Promise<void> {
+  const { staticNodes } = await import('./static-nodes.js');
+  const zookeeper = await connectTo(settings, io);
+  try {
+    const found = await staticNodes({ zookeeper, session, ids, signal });
+    const highest = found.at(-1);
+    if (highest === undefined) return;
+    const who = highest.taskId === undefined ? 'somebody' : `task ${highest.taskId}`;
+    throw new ConfigError(
+      'number of node ids',
+      ids[0],
+      `at least ${highest.id + 1}, for node id ${highest.id} is in use without a lease: ${who} announces it at ${settings.connect.text} ` +
+        '(a fixed id; or what is left of a task that was killed, which goes by itself within some seconds)',
+    );
+  } catch (error) {
+    if (!(error instanceof ZooKeeperError) || signal.aborted) throw error;
+    throw new StoreUnusableError(`whether a node id from ${ids[0]} on is in use as a fixed one cannot be told, and nothing was changed`, {
+      cause: error,
+    });
+  } finally {
+    await zookeeper.close();
+  }
 }
 
-function report(outcome: ScaleOutcome, size: number, url: string, io: Io): number {
-  switch (outcome.kind) {
-    case 'no-cluster':
-      complain(io, `there is no cluster at ${url} yet: nodelease init --nodes ${size} makes one`);
-      return ExitCode.storeUnusable;
-    case 'not-adopted': {
-      const { idWidth, holders } = outcome;
-      complain(
-        io,
-        `the cluster at ${url} has ${outcome.size} node ids still: ${counted(holders.length, 'holder')} did not go over to ${idWidth} bits for the ` +
-          `node id in time: ${holdersText(holders)}; that ${idWidth} bits are wanted stays published, nodelease scale ${size} goes on from there`,
-      );
-      return ExitCode.acquireTimeout;
-    }
-    case 'scaled': {
-      const { from, to, idWidth, widened, created } = outcome;
-      const written = `${counted(created, 'lease object')} written`;
-      if (from === to) say(io, `the cluster at ${url} has ${to} node ids already: ${created > 0 ? written : 'nothing to do'}`);
-      else say(io, `the cluster at ${url} has ${to} node ids now, and had ${from}: ${written}`);
-      if (widened) say(io, `a node id takes ${idWidth} bits in unique ids`);
-      return ExitCode.ok;
-    }
-  }
+/**
+ * Makes sure that the node id that is fixed in this command's own surroundings is still one of the cluster's.
+ *
+ * @throws {ConfigError} when it is not
+ */
+export function checkOwnId(size: number, fixed: number | undefined): void {
+  if (fixed === undefined || fixed < size) return;
+  throw new ConfigError(
+    'number of node ids',
+    size,
+    `at least ${fixed + 1}, for ${environmentName('node-id')} makes ${fixed} a fixed node id in use`,
+  );
 }
 
 /**
@@ -101,6 +136,14 @@ export function parseSize(text: string): number {
  * @throws {ConfigError} when it is not a time
  */
 export function parseWaitTimeout(text: string | undefined): number {
-  if (text === undefined) return WAIT_TIMEOUT_MS;
-  return parseDuration(text, '--wait-timeout', { most: [86_400_000, 'at most 24h'] });
+  return text === undefined ? WAIT_TIMEOUT_MS : parseDuration(text, '--wait-timeout', { most: [86_400_000, 'at most 24h'] });
+}
+
+/**
+ * Reads `--drain-timeout`, in milliseconds; 0 for those who are not to be waited for.
+ *
+ * @throws {ConfigError} when it is not a time
+ */
+export function parseDrainTimeout(text: string | undefined): number {
+  return text === undefined ? DRAIN_TIMEOUT_MS : parseDuration(text, '--drain-timeout', { most: [86_400_000, 'at most 24h'] });
 }

@@ -1,8 +1,8 @@
-import type { Settings } from '../config.js';
+import type { RetirePolicy, Settings } from '../config.js';
 import { explain } from '../errors.js';
 import { DEFAULT_LISTEN_ADDRESS } from '../http/listen-address.js';
 import { nodeHealthJson } from '../http/node-health-json.js';
-import { LeaseLostError } from '../lease/lease.js';
+import { LeaseLostError, LeaseRetiringError } from '../lease/lease.js';
 import { graceAfterLoss } from '../lease/loss.js';
 import { NodeMonitor } from '../monitor/node-monitor.js';
 import { reportCommandFailure } from './command-failure.js';
@@ -10,6 +10,7 @@ import { ExitCode, exitCodeOfSignal } from './exit-codes.js';
 import type { Io } from './io.js';
 import { type Logger, loggerFor } from './logger.js';
 import { openNodeHttp } from './node-http.js';
+import { onRetirement, whyStopping } from './retirement.js';
 import { Interrupted, SignalRelay } from './signal-relay.js';
 import { say } from './store-command.js';
 import { type HeldNode, Tenancy, type Work, type WorkEnd } from './tenancy.js';
@@ -24,7 +25,8 @@ export interface ServeOptions {
 
 /**
  * `nodelease serve`: holds a node id for the other containers of its task, and tells them of it over HTTP. The URL is the answer, on one line of
- * standard output. Resolves to 0 when SIGINT or SIGTERM has ended it, with the node id given back, and to 76 as soon as the lease is lost.
+ * standard output. Resolves to 0 when SIGINT or SIGTERM has ended it, with the node id given back, and to 76 as soon as the lease is lost, or the
+ * node id is being retired and `--on-retire stop` was given: then the id is left to expire, for nobody has asked those who use it to end yet.
  *
  * Not guaranteed: that those who use the node id have ended before. Whoever orders the ends (ECS by `dependsOn`, Kubernetes by native sidecars)
  * has to end this one last; and a loss reaches them by what takes the task down, or by their asking.
@@ -51,7 +53,7 @@ export async function serveCommand({ waitFile: path }: ServeOptions, settings: S
       say(io, http.url);
       return http;
     };
-    const work = new Sidecar(io, signals, monitor, file);
+    const work = new Sidecar(io, signals, { monitor, waitFile: file, onRetire: settings.onRetire ?? 'drain' });
     const tenancy = new Tenancy({ settings, io, signals, log, http: { monitor, open } }, work).execute();
     return await Promise.race([tenancy, work.overdue()]);
   } catch (error) {
@@ -67,6 +69,13 @@ const LOST_LIMIT_MS = 150;
 /** Nobody waits longer for a file to be removed, in milliseconds. */
 const REMOVE_LIMIT_MS = 500;
 
+/** What a {@link Sidecar} tells others by, and what it does when its node id is being retired. */
+interface SidecarOptions {
+  readonly monitor: NodeMonitor;
+  readonly waitFile: WaitFile | undefined;
+  readonly onRetire: RetirePolicy;
+}
+
 /** What others do with the node id, as far as this process knows of it: until it is told to end, or the lease is lost. */
 class Sidecar implements Work {
   #fileGone: Promise<void> | undefined;
@@ -75,8 +84,7 @@ class Sidecar implements Work {
   constructor(
     private readonly io: Pick<Io, 'clock'>,
     private readonly signals: SignalRelay,
-    private readonly monitor: NodeMonitor,
-    private readonly waitFile: WaitFile | undefined,
+    private readonly options: SidecarOptions,
   ) {}
 
   /**
@@ -95,13 +103,20 @@ class Sidecar implements Work {
   }
 
   async perform({ lease, log, routing, url }: HeldNode): Promise<WorkEnd> {
-    const { monitor, signals, waitFile } = this;
+    const { signals } = this;
+    const { monitor, waitFile, onRetire } = this.options;
     // Also after a signal: whoever was told to end first may still be at it.
     void aborted(lease.signal).then((error) => this.#loss.abort(error));
     const forget = waitFile && this.#keepWritten(waitFile, url);
     routing?.begin();
-    const end = await Promise.race([aborted(lease.signal), aborted(signals.interrupted)]);
-    monitor.stopping();
+    const retired = new AbortController();
+    const forgetRetirement = onRetirement(lease, () => {
+      if (onRetire === 'stop') return retired.abort(lease.retiring.reason);
+      log.info('the node id stays held until whoever uses it has ended and this is told to end, and gets no new work: it is being retired');
+    });
+    const end = await Promise.race([aborted(lease.signal), aborted(signals.interrupted), aborted(retired.signal)]);
+    forgetRetirement();
+    monitor.stopping(whyStopping(lease));
     forget?.();
     // Before anything else is given back: nobody should begin with a node id that is about to go.
     const limit = { limitMs: REMOVE_LIMIT_MS, clock: this.io.clock, log, what: 'removing the wait file' };
@@ -109,13 +124,15 @@ class Sidecar implements Work {
     await this.#fileGone;
     await routing?.withdraw();
     if (end instanceof Interrupted && lease.isValid()) return { exitCode: ended(end, log), workEnded: true };
+    if (end instanceof LeaseRetiringError)
+      log.warn('ending: the node id is being retired, and left to expire while those who use it are ended');
     // Those who rely on the node id have not been asked to end yet: it is left to expire.
     return { exitCode: ExitCode.leaseLost, workEnded: false };
   }
 
   /** The file is there while the node id may be used. What it says is what does not change: for how long it holds is for `/lease` to tell. */
   #keepWritten(waitFile: WaitFile, url: string | undefined): () => void {
-    const { monitor } = this;
+    const { monitor } = this.options;
     let isThere = false;
     const update = () => {
       const health = monitor.health();

@@ -7,6 +7,7 @@ import { nativeCodec } from '../lease/lease-codec.js';
 import type { HeldLease } from '../lease/lease-state.js';
 import { StoreSession } from '../lease/store-session.js';
 import type { DiscoveryStatus } from '../monitor/discovery-glance.js';
+import { wholeCluster } from '../monitor/paged-cluster.js';
 import { type StatusReport, statusReport } from '../monitor/status-report.js';
 import { StoreError } from '../store/lease-store.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
@@ -139,7 +140,10 @@ describe('nodelease status', () => {
     expect(io.answer()).toMatch(/^There is no cluster at memory: yet: .*nodelease init.*nodelease run.*\n$/);
     const json = capturedIo();
     expect(await showStatus(session, { ...once, json: true }, json)).toBe(0);
-    expect(JSON.parse(json.answer())).toEqual({ store: 'memory:', cluster: null, nodes: [], discovery: null, allocation: null });
+    expect(JSON.parse(json.answer())).toEqual({
+      ...{ store: 'memory:', cluster: null, nodes: [], discovery: null, allocation: null },
+      ...{ draining: [], totals: null, page: null },
+    });
   });
 
   it('uses colours on a terminal that has them, and nowhere else', async () => {
@@ -228,7 +232,7 @@ describe('nodelease status beside discovery', () => {
 
   it('has a column that tells how the tree shows each held id, and a line on discovery below', async () => {
     const status = await inspectCluster((await mixed()).session);
-    expect(status && statusTable(status, { screen: undefined, discovery })).toEqual([
+    expect(status && statusTable(wholeCluster(status), { screen: undefined, discovery })).toEqual([
       'ID  STATE    VERSION  TASK    AGE  EXPIRES IN  DISCOVERY  PROBLEM',
       ' 0  expired        3  dead   4.0s     expired',
       ' 1  held           2  alive  1.5s       13.4s  ok',
@@ -247,7 +251,9 @@ describe('nodelease status beside discovery', () => {
   ] as const)('shows %s where it is that', async (text, node) => {
     const status = await inspectCluster((await mixed()).session);
     const lines =
-      (status && statusTable(status, { screen: undefined, discovery: { problem: undefined, nodes: new Map([[1, node]]) } })) ?? [];
+      (status &&
+        statusTable(wholeCluster(status), { screen: undefined, discovery: { problem: undefined, nodes: new Map([[1, node]]) } })) ??
+      [];
     expect(lines[2]?.endsWith(`13.4s  ${text}`)).toBe(true);
     expect(lines.at(-1)).toBe('discovery: ok');
   });
@@ -257,7 +263,8 @@ describe('nodelease status beside discovery', () => {
     hold(250, { taskId: 'x'.repeat(100) });
     const status = await inspectCluster(session);
     const screen = { columns: 70, rows: 12, color: false };
-    const lines = (status && statusTable(status, { screen, maxLines: 11, discovery: { ...discovery, problem: 'y'.repeat(100) } })) ?? [];
+    const lines =
+      (status && statusTable(wholeCluster(status), { screen, maxLines: 11, discovery: { ...discovery, problem: 'y'.repeat(100) } })) ?? [];
     expect(lines).toHaveLength(11);
     expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(70);
     expect(lines.at(-1)).toMatch(/^discovery: degraded \(y+…$/);
@@ -265,7 +272,8 @@ describe('nodelease status beside discovery', () => {
 
   it('lets nothing of a server reach the terminal as a command', async () => {
     const status = await inspectCluster((await mixed()).session);
-    const lines = (status && statusTable(status, { screen: terminal, discovery: { ...discovery, problem: 'a\x1b[2Jb' } })) ?? [];
+    const lines =
+      (status && statusTable(wholeCluster(status), { screen: terminal, discovery: { ...discovery, problem: 'a\x1b[2Jb' } })) ?? [];
     expect(lines.at(-1)).toContain('a\ufffd[2Jb');
   });
 

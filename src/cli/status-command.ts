@@ -1,9 +1,12 @@
+import { parseInteger } from '../config/values.js';
 import type { Settings } from '../config.js';
 import { explain } from '../errors.js';
-import { type ClusterStatus, inspectCluster } from '../lease/inspect.js';
+import { MAX_NODE_IDS } from '../lease/lease-state.js';
 import type { StoreSession } from '../lease/store-session.js';
 import { type AllocatedStatus, inspectAllocated } from '../monitor/allocated-status.js';
+import { ClusterPager, type PageRequest } from '../monitor/cluster-page.js';
 import { DiscoveryGlance, type DiscoveryStatus } from '../monitor/discovery-glance.js';
+import type { PagedCluster } from '../monitor/paged-cluster.js';
 import { allocatedReport, type StatusReport, statusReport } from '../monitor/status-report.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { allocatedSettings } from './allocated-settings.js';
@@ -12,6 +15,7 @@ import { ExitCode, exitCodeOfSignal } from './exit-codes.js';
 import { Frame } from './frame.js';
 import { paintFor, printable } from './ink.js';
 import type { Io, Screen } from './io.js';
+import { ProgressLine } from './progress-line.js';
 import { Interrupted, SignalRelay } from './signal-relay.js';
 import { discoverySummary, statusTable } from './status-table.js';
 import { complain, onStore } from './store-command.js';
@@ -24,12 +28,24 @@ export interface StatusOptions {
   readonly json: boolean;
   /** Looks again every second, until it is interrupted. */
   readonly watch: boolean;
-  /** Shows every node id, also where they do not fit the terminal. */
+  /** Shows every node id, also where they do not fit the terminal, and of a cluster that is large. */
   readonly all: boolean;
+  /** The lowest node id to show. @default those that tell most on a terminal, else the lowest ones */
+  readonly from?: number | undefined;
+  /** How many to show of a large cluster. @default what fits the terminal, else 100 */
+  readonly limit?: number | undefined;
+  /** Only those that are held, or may be taken and were not left behind by a dead task. @default all */
+  readonly only?: 'held' | 'free' | undefined;
 }
 
 /** From the beginning of one look to that of the next, in milliseconds. */
 const WATCH_MS = 1_000;
+/** How many node ids of a large cluster are shown where there is no terminal. */
+const PAGE = 100;
+/** What stands above and below the rows on a terminal, and the line of the prompt, at the most. */
+const OTHER_LINES = 8;
+/** The most that one page may have. */
+const MOST_ON_A_PAGE = 10_000;
 
 /** `nodelease status`: shows who holds which node id. Resolves to the exit code. */
 export function statusCommand(options: StatusOptions, settings: Settings, io: Io): Promise<number> {
@@ -57,7 +73,7 @@ export function statusCommand(options: StatusOptions, settings: Settings, io: Io
  * @throws {StoreError} when the store gives no answer
  */
 export function showStatus(session: StoreSession, options: StatusOptions, io: Io, glance?: DiscoveryGlance): Promise<number> {
-  return show(storeView(session, glance), options, io);
+  return show(storeView(session, options, io, glance), options, io);
 }
 
 /**
@@ -67,12 +83,12 @@ export function showStatus(session: StoreSession, options: StatusOptions, io: Io
  * @throws {StoreError} when the store gives no answer to the first look
  */
 export function watchStatus(session: StoreSession, options: StatusOptions, io: Io, glance?: DiscoveryGlance): Promise<number> {
-  return watch(storeView(session, glance), options, io);
+  return watch(storeView(session, options, io, glance), options, io);
 }
 
 /** Where to look, and how to show what was seen there. */
 interface View<Seen> {
-  look(signal?: AbortSignal): Promise<Seen>;
+  look(signal: AbortSignal): Promise<Seen>;
   report(seen: Seen): StatusReport;
   lines(seen: Seen, screen: Screen | undefined, maxLines: number | undefined): readonly string[];
 }
@@ -80,15 +96,23 @@ interface View<Seen> {
 /** The leases, and how the discovery tree shows them, where it was asked. */
 interface Look {
   /** Undefined when there is no cluster yet. */
-  readonly status: ClusterStatus | undefined;
+  readonly status: PagedCluster | undefined;
   readonly discovery: DiscoveryStatus | undefined;
 }
 
-function storeView(session: StoreSession, glance: DiscoveryGlance | undefined): View<Look> {
+function storeView(session: StoreSession, options: StatusOptions, io: Io, glance: DiscoveryGlance | undefined): View<Look> {
   const { url } = session.store;
+  const progress = new ProgressLine(io, { what: 'reading lease objects', elsewhere: 'nothing' });
+  const pager = new ClusterPager(
+    session,
+    io.clock,
+    () => pageRequest(options, io.screen()),
+    (read) => progress.update(read),
+  );
   return {
-    look: async () => {
-      const status = await inspectCluster(session);
+    look: async (signal) => {
+      // A watch is its own progress after the first look.
+      const status = await pager.look(signal).finally(() => progress.end());
       return { status, discovery: await glance?.look(status) };
     },
     report: ({ status, discovery }) => statusReport(url, status, discovery),
@@ -100,6 +124,35 @@ function storeView(session: StoreSession, glance: DiscoveryGlance | undefined): 
   };
 }
 
+function pageRequest({ json, all, from, limit, only }: StatusOptions, screen: Screen | undefined): PageRequest {
+  return {
+    everything: all,
+    paged: from !== undefined || limit !== undefined,
+    from,
+    limit: limit ?? (screen && !json ? Math.max(1, screen.rows - OTHER_LINES) : PAGE),
+    only,
+    telling: screen !== undefined && !json && only === undefined && from === undefined && limit === undefined,
+  };
+}
+
+/**
+ * Reads `--from`.
+ *
+ * @throws {ConfigError} when no cluster could have such a node id
+ */
+export function parseFrom(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : parseInteger(text, '--from', 0, MAX_NODE_IDS - 1);
+}
+
+/**
+ * Reads `--limit`.
+ *
+ * @throws {ConfigError} when it is none
+ */
+export function parseLimit(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : parseInteger(text, '--limit', 1, MOST_ON_A_PAGE);
+}
+
 function allocatedView(zookeeper: ZooKeeper, where: string): View<AllocatedStatus> {
   return {
     look: (signal) => inspectAllocated(zookeeper, signal),
@@ -108,10 +161,10 @@ function allocatedView(zookeeper: ZooKeeper, where: string): View<AllocatedStatu
   };
 }
 
-async function show<Seen>(view: View<Seen>, options: StatusOptions, io: Io, signal?: AbortSignal): Promise<number> {
+async function show<Seen>(view: View<Seen>, options: StatusOptions, io: Io, signal = new AbortController().signal): Promise<number> {
   const screen = io.screen();
   // The prompt wants a line, too.
-  const maxLines = screen && !options.all ? screen.rows - 1 : undefined;
+  const maxLines = screen && !options.all && options.limit === undefined ? screen.rows - 1 : undefined;
   io.stdout(snapshot(view, await view.look(signal), options, screen, maxLines));
   return ExitCode.ok;
 }
@@ -125,7 +178,7 @@ async function watch<Seen>(view: View<Seen>, options: StatusOptions, io: Io): Pr
       const begun = io.clock.monotonic();
       let failure: string | undefined;
       try {
-        seen = { last: await untilInterrupted(view.look(), signals.interrupted) };
+        seen = { last: await untilInterrupted(view.look(signals.interrupted), signals.interrupted) };
       } catch (error) {
         if (error instanceof Interrupted || seen === undefined) throw error;
         failure = explain(error);

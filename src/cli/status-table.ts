@@ -1,13 +1,14 @@
 import type { ClusterStatus, NodeStatus } from '../lease/inspect.js';
 import { problemOf } from '../monitor/damage.js';
 import type { DiscoveryStatus, NodeDiscovery } from '../monitor/discovery-glance.js';
+import type { PagedCluster, PageReport } from '../monitor/paged-cluster.js';
 import { expiresInMs } from '../monitor/status-report.js';
 import type { Interval } from '../store/lease-store.js';
-import { counted } from './counted.js';
-import { type Ink, type Paint, paintFor, printable } from './ink.js';
+import { type Ink, paintFor, printable } from './ink.js';
 import type { Screen } from './io.js';
 import { narrowLine } from './narrow-holders.js';
-import { formatSetting, formatSpan } from './span.js';
+import { formatSpan } from './span.js';
+import { drainingLine, fittedSummary } from './status-summary.js';
 import { type Cell, type Column, cut, renderTable } from './table.js';
 
 /** What is told of a node id, wherever it comes from. */
@@ -58,29 +59,41 @@ export interface StatusTableOptions {
 
 /**
  * The table of a cluster's node ids, one summary line below it, and one for discovery where that was asked; above it, while the cluster
- * grows, one line on who keeps it waiting.
+ * grows, one line on who keeps it waiting, and below, while it shrinks, one on who holds ids that it has given up.
  */
-export function statusTable(status: ClusterStatus, options: StatusTableOptions): string[] {
+export function statusTable(status: PagedCluster, options: StatusTableOptions): string[] {
   const { screen, maxLines = Number.POSITIVE_INFINITY, discovery } = options;
   const paint = paintFor(screen?.color ?? false);
-  const { nodes, cluster } = status;
+  const { nodes, cluster, page } = status;
   const head = headLine(nodes, cluster.idWidth, screen);
-  const overhead = (discovery === undefined ? 2 : 3) + head.length;
+  const draining = drainingLine(status, screen);
+  const overhead = (discovery === undefined ? 2 : 3) + head.length + draining.length + (page === null ? 0 : 1);
   const all = nodes.length + overhead <= maxLines;
   // One more line is for the note that says how many are left out.
-  const shown = all ? nodes : mostTelling(status, Math.max(1, maxLines - overhead - 1));
+  const shown = all ? nodes : mostTelling(status, Math.max(1, maxLines - overhead - (page === null ? 1 : 0)));
   const rows = shown.map((node) => row(node, cluster, discovery));
   // A terminal has no room for a column that is empty; whoever reads a pipe wants the same columns every time.
   const spared = screen !== undefined && shown.every((node) => problemOf(node, cluster) === undefined);
   const columns = [...LEASE_COLUMNS, ...(discovery === undefined ? [] : [DISCOVERY_COLUMN]), ...(spared ? [] : [PROBLEM_COLUMN])];
-  const left = nodes.length - shown.length;
+  const note = page === null ? leftOut(nodes.length - shown.length) : pageLine(page, cluster.size, shown.length);
   return [
     ...head,
     ...renderTable(columns, rows, { width: screen?.columns, paint }),
-    ...(left > 0 ? [paint(`… and ${left} more (nodelease status --all shows them)`, 'dim')] : []),
-    fittedSummary(status, screen, paint),
+    ...note.map((text) => paint(screen === undefined ? text : cut(text, screen.columns), 'dim')),
+    ...draining,
+    fittedSummary(status, screen),
     ...(discovery === undefined ? [] : [discoverySummary(discovery, screen)]),
   ];
+}
+
+function leftOut(count: number): string[] {
+  return count > 0 ? [`… and ${count} more (nodelease status --all shows them)`] : [];
+}
+
+/** Which part of a large cluster is shown, and how to get to the rest. */
+function pageLine({ next }: PageReport, size: number, shown: number): string[] {
+  const more = next === null ? '--from ID shows those from there on' : `--from ${next} shows the next`;
+  return [`… ${shown} of ${size} node ids (${more}, --all all of them)`];
 }
 
 /** The line above a table of node ids, where there is something to say there. */
@@ -147,34 +160,4 @@ function mostTelling(status: ClusterStatus, limit: number): NodeStatus[] {
     .sort((a, b) => weight(a) - weight(b) || a.id - b.id)
     .slice(0, limit)
     .sort((a, b) => a.id - b.id);
-}
-
-function fittedSummary(status: ClusterStatus, screen: Screen | undefined, paint: Paint): string {
-  const columns = screen?.columns ?? Number.POSITIVE_INFINITY;
-  for (const width of [`, node ids ${bits(status)} wide`, `, node ids ${bits(status)}`, '']) {
-    if (summary(status, (text) => text, width).length <= columns) return summary(status, paint, width);
-  }
-  return cut(
-    summary(status, (text) => text, ''),
-    columns,
-  );
-}
-
-function bits({ cluster }: ClusterStatus): string {
-  return counted(cluster.idWidth, 'bit');
-}
-
-function summary(status: ClusterStatus, paint: Paint, width: string): string {
-  const count = { held: 0, free: 0, expired: 0, evicted: 0, damaged: 0, retired: 0 };
-  for (const node of status.nodes) {
-    if (problemOf(node, status.cluster) !== undefined) count.damaged += 1;
-    else if (node.state === 'held' || node.state === 'expired' || node.state === 'evicted' || node.state === 'retired')
-      count[node.state] += 1;
-    else count.free += 1;
-  }
-  const { durationMs, graceMs } = status.cluster;
-  const damaged = paint(`damaged ${count.damaged}`, count.damaged > 0 ? 'red' : undefined);
-  const rare = (['evicted', 'retired'] as const).map((state) => (count[state] > 0 ? `, ${state} ${count[state]}` : '')).join('');
-  const settings = `duration ${formatSetting(durationMs)}, grace ${formatSetting(graceMs)}`;
-  return `held ${count.held}, free ${count.free}, expired ${count.expired}, ${damaged}${rare}; ${settings}${width}`;
 }

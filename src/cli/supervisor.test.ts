@@ -1,7 +1,8 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { settled, VirtualClock } from '../../test/support/virtual-clock.js';
-import { type Lease, LeaseLostError, type LossReason } from '../lease/lease.js';
+import type { RetirePolicy } from '../config.js';
+import { type Lease, LeaseLostError, LeaseRetiringError, type LossReason } from '../lease/lease.js';
 import type { Child, ChildEnd } from './child.js';
 import { SignalRelay } from './signal-relay.js';
 import { type SuperviseResult, supervise } from './supervisor.js';
@@ -14,11 +15,13 @@ function scene({
   diesOf = ['SIGTERM', 'SIGKILL'],
   keyboard = false,
   beforeStop,
+  onRetire,
 }: {
   deadline?: number;
   diesOf?: NodeJS.Signals[];
   keyboard?: boolean;
   beforeStop?: () => Promise<void>;
+  onRetire?: RetirePolicy;
 } = {}) {
   const clock = new VirtualClock();
   const acts: string[] = [];
@@ -47,13 +50,14 @@ function scene({
   };
 
   const loss = new AbortController();
+  const retirement = new AbortController();
   const held = { deadline };
   const lease: Lease = {
     id: 3,
     version: 8,
     taskId: 'task',
     signal: loss.signal,
-    retiring: new AbortController().signal,
+    retiring: retirement.signal,
     get deadline() {
       return held.deadline;
     },
@@ -87,10 +91,12 @@ function scene({
   const note2 = (line: unknown[]) => void lines.push(String(line.at(-1)));
 
   const result: { value?: SuperviseResult } = {};
-  const running = supervise({ lease, clock, log, guard, signals, keyboard, beforeStop, start: async () => child }).then((value) => {
-    note('over');
-    result.value = value;
-  });
+  const running = supervise({ lease, clock, log, guard, signals, keyboard, beforeStop, onRetire, start: async () => child }).then(
+    (value) => {
+      note('over');
+      result.value = value;
+    },
+  );
   return {
     clock,
     acts,
@@ -101,6 +107,7 @@ function scene({
     running,
     end,
     lose,
+    retire: () => retirement.abort(new LeaseRetiringError(3, 8, 2)),
     failGuard: (reason: string) => guardFailed(reason),
     arrive: (signal: string) => process.get(signal)?.(),
     finishLeftovers: () => {
@@ -215,6 +222,109 @@ describe('what has to happen before a child is told to stop', () => {
     await running;
     expect(acts.slice(3)).toEqual(['0 withdraws', '0 done', '0 over']);
     expect(result.value).toEqual({ exitCode: 0, workEnded: true });
+  });
+});
+
+describe('the retirement of a node id', () => {
+  /** What prepares for the stop takes half a second. */
+  const preparing = (onRetire?: RetirePolicy) => {
+    const clock: { its?: VirtualClock } = {};
+    const made = scene({
+      deadline: Number.POSITIVE_INFINITY,
+      ...(onRetire && { onRetire }),
+      beforeStop: async () => clock.its?.sleep(500),
+    });
+    clock.its = made.clock;
+    return made;
+  };
+
+  it('asks the child to stop as SIGTERM would, once it gets no new work any more, and passes its exit code on', async () => {
+    const { acts, clock, retire, end, running, result } = preparing();
+    await clock.advance(1_000);
+    retire();
+    await clock.advance(499);
+    expect(acts.slice(3)).toEqual([]);
+    await clock.advance(60_000);
+    expect(acts.slice(3)).toEqual(['1500 child SIGTERM']);
+    end({ code: 5 });
+    await running;
+    expect(acts.slice(3)).toEqual(['1500 child SIGTERM', '61499 done', '61499 over']);
+    expect(result.value).toEqual({ exitCode: 5, workEnded: true });
+  });
+
+  it('is heeded as well where it came before the child was started', async () => {
+    const { acts, retire } = scene();
+    retire();
+    await settled();
+    expect(acts.slice(2)).toEqual(['0 begin', '0 child SIGTERM']);
+  });
+
+  it.each(['SIGTERM', 'SIGINT'])(
+    'asks no child a second time that %s has asked already: many take that for a request to hurry',
+    async (signal) => {
+      const { acts, clock, arrive, retire } = preparing();
+      await settled();
+      arrive(signal);
+      await clock.advance(100);
+      retire();
+      await clock.advance(5_000);
+      expect(acts.slice(3)).toEqual([`500 child ${signal}`]);
+    },
+  );
+
+  it('asks a child that was only told to read its settings again', async () => {
+    const { acts, arrive, retire } = scene();
+    await settled();
+    arrive('SIGHUP');
+    retire();
+    expect(acts.slice(3)).toEqual(['0 child SIGHUP', '0 child SIGTERM']);
+  });
+
+  it('leaves a child alone that is to drain, until it ends by itself', async () => {
+    const { acts, clock, retire, end, running, result, lines } = preparing('drain');
+    await settled();
+    retire();
+    await clock.advance(60_000);
+    expect(acts.slice(3)).toEqual([]);
+    expect(lines).toEqual(['the command goes on until it ends by itself, and gets no new work: its node id is being retired']);
+    end({ code: 0 });
+    await running;
+    expect(result.value).toEqual({ exitCode: 0, workEnded: true });
+  });
+
+  it.each(['drain', 'stop'] as const)(
+    'ends in a loss like any other where the node id is taken away before the child has ended: %s',
+    async (how) => {
+      const { acts, clock, retire, lose, running, result } = preparing(how);
+      await settled();
+      retire();
+      await clock.advance(10_000);
+      lose('taken');
+      await clock.advance(100);
+      await running;
+      expect(acts.slice(3).filter((act) => act.includes('group'))).toEqual(['10000 group SIGKILL']);
+      expect(result.value).toEqual({ exitCode: 76, workEnded: true });
+    },
+  );
+
+  it('is of no interest any more once the lease is lost, or the child has ended: nothing is sent, and no listener is left', async () => {
+    const lost = scene({ diesOf: [] });
+    await settled();
+    lost.lose('unreachable');
+    lost.retire();
+    await settled();
+    expect(lost.acts.filter((act) => act.includes('child'))).toEqual([]);
+    const ended = scene({ diesOf: ['SIGKILL'] });
+    ended.end({ code: 0 }, true);
+    await settled();
+    ended.retire();
+    await ended.clock.advance(11_000);
+    await ended.running;
+    expect(ended.acts.filter((act) => act.includes('child'))).toEqual([]);
+    const quiet = scene();
+    quiet.end({ code: 0 });
+    await quiet.running;
+    expect(getEventListeners(quiet.lease.retiring, 'abort')).toHaveLength(0);
   });
 });
 

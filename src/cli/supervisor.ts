@@ -1,11 +1,13 @@
 import type { Clock } from '../clock.js';
+import type { RetirePolicy } from '../config.js';
 import { type Lease, LeaseLostError } from '../lease/lease.js';
 import type { Child, ChildEnd } from './child.js';
-import { deferStop } from './deferred-stop.js';
+import { asksToStop, deferStop } from './deferred-stop.js';
 import { ExitCode, exitCodeOfSignal } from './exit-codes.js';
 import { endGroup } from './group-ending.js';
 import type { Guard } from './guard.js';
 import type { Logger } from './logger.js';
+import { onRetirement } from './retirement.js';
 import type { ForwardedSignal, SignalRelay } from './signal-relay.js';
 
 /** What it takes to run a child for a lease. */
@@ -24,6 +26,11 @@ export interface SuperviseOptions {
    * settle soon. @default nothing
    */
   readonly beforeStop?: (() => Promise<void>) | undefined;
+  /**
+   * What becomes of the child when the node id is being retired: `stop`, it is told to stop as by SIGTERM to this process, unless it has been told
+   * already; `drain`, it learns nothing of it. @default stop
+   */
+  readonly onRetire?: RetirePolicy | undefined;
   /** Starts the child, held back until it is told to begin. */
   readonly start: () => Promise<Child>;
 }
@@ -45,33 +52,50 @@ const UNGUARDED_PATIENCE_MS = 10_000;
  * - when the child has ended: what is left of its group gets SIGTERM and then SIGKILL, and only then this resolves (rule 8);
  * - when the lease is lost (rule 7): with the store out of reach SIGTERM at once and SIGKILL before the deadline;
  *   when somebody else may hold the id already, SIGKILL at once;
- * - when the guard fails: SIGTERM at once and SIGKILL soon, and before the deadline in any case.
+ * - when the guard fails: SIGTERM at once and SIGKILL soon, and before the deadline in any case;
+ * - when the node id is being retired: as `onRetire` says, and for as long as the lease is held nothing more: whoever retires it decides when it
+ *   has waited long enough, and takes the id away, which is a loss like any other.
  *
  * Signals reach the child alone, other than those of the keyboard. Processes that left the group are out of reach.
  *
  * @throws the operating system's error when the child could not be started
  */
 export async function supervise(options: SuperviseOptions): Promise<SuperviseResult> {
-  const { lease, guard, signals, keyboard, beforeStop, start } = options;
+  const { lease, log, guard, signals, keyboard, beforeStop, onRetire = 'stop', start } = options;
   const child = await start();
   const deliver = (signal: ForwardedSignal) => {
     if (keyboard && (signal === 'SIGINT' || signal === 'SIGQUIT')) child.group.signal(signal);
     else child.signal(signal);
   };
   const stop = beforeStop && deferStop(deliver, beforeStop);
-  signals.handTo(stop ? (signal) => stop.pass(signal) : deliver);
+  let isAsked = false;
+  const pass = (signal: ForwardedSignal) => {
+    isAsked ||= asksToStop(signal);
+    if (stop) stop.pass(signal);
+    else deliver(signal);
+  };
+  signals.handTo(pass);
   guard?.watch(child.group.id);
   guard?.extend(lease.deadline);
   // A pause since the lease was acquired may have outlasted it: then the command must not begin at all.
   if (lease.isValid()) child.begin();
   else child.group.signal('SIGKILL');
   const loss = watchForLoss(lease);
+  const forgetRetirement = onRetirement(lease, () => {
+    if (onRetire === 'drain')
+      return log.info('the command goes on until it ends by itself, and gets no new work: its node id is being retired');
+    // A second request to end counts as one to hurry, here and with many commands.
+    if (isAsked) return;
+    log.info('asking the command to stop: its node id is being retired');
+    pass('SIGTERM');
+  });
   try {
     const next = await Promise.race([
       child.ended.then((end) => () => afterTheChild(end, child, options)),
       loss.lost.then((error) => () => afterTheLease(error, child, options)),
       guardFailure(guard).then((reason) => () => afterTheGuard(reason, child, options)),
     ]);
+    forgetRetirement();
     stop?.drop();
     const ending = next();
     // Only now: whatever has to be killed has been sent its signal.
@@ -81,6 +105,7 @@ export async function supervise(options: SuperviseOptions): Promise<SuperviseRes
     if (result.workEnded) guard?.done();
     return result;
   } finally {
+    forgetRetirement();
     loss.forget();
     signals.handTo(undefined);
   }

@@ -12,6 +12,7 @@ import { leaseLog } from './lease-log.js';
 import type { Logger } from './logger.js';
 import type { NodeHttp } from './node-http.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from './opened-store.js';
+import { onRetirement } from './retirement.js';
 import type { RoutingEntries } from './routing-entries.js';
 import type { SignalRelay } from './signal-relay.js';
 import { within } from './within.js';
@@ -171,10 +172,10 @@ export class Tenancy {
 
   async #acquire(store: LeaseStore, taskId: string): Promise<Lease> {
     const { settings, io, signals } = this.options;
-    const { nodes, durationMs, graceMs, acquireTimeoutMs } = settings;
+    const { nodes, durationMs, graceMs, acquireTimeoutMs, settingsIntervalMs } = settings;
     const { clock, random } = io;
     const { acquireLease } = await import('../lease/acquire-lease.js');
-    const wanted = { nodes, durationMs, graceMs, acquireTimeoutMs };
+    const wanted = { nodes, durationMs, graceMs, acquireTimeoutMs, settingsIntervalMs };
     return acquireLease({ ...{ store, clock, random, taskId }, ...wanted, ...(await this.#observers()), signal: signals.interrupted });
   }
 
@@ -217,17 +218,21 @@ export class Tenancy {
   async #hold(lease: Lease, facts: Pick<DiscoveredLease, 'leases' | 'announcesNode'>): Promise<number> {
     const { signals, http } = this.options;
     let routing: RoutingEntries | undefined;
+    let forgetRetirement = () => {};
     try {
       signals.interrupted.throwIfAborted();
       const discovery = await this.#announce({ lease, origin: this.#origin, ...facts });
       routing = discovery && (await this.#routing(discovery));
       signals.interrupted.throwIfAborted();
       http?.monitor.hold(lease, discovery);
+      // No new work for a node id that is to go; its znode says who holds it, for as long as it is held.
+      forgetRetirement = onRetirement(lease, () => void routing?.withdraw());
       this.#workEnded = false;
       const end = await this.work.perform({ lease, log: this.#log, routing, url: this.#url });
       this.#workEnded = end.workEnded;
       return end.exitCode;
     } finally {
+      forgetRetirement();
       if (http?.monitor.lease !== undefined) http.monitor.stopping();
       // Whatever has happened: the command is not asked any more.
       void routing?.withdraw();

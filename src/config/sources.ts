@@ -18,6 +18,9 @@ export type SettingName =
   | 'grace'
   | 'task-id'
   | 'acquire-timeout'
+  | 'wait-poll'
+  | 'settings-interval'
+  | 'on-retire'
   | 'node-id'
   | 'endpoint'
   | 'region'
@@ -52,6 +55,23 @@ export const SETTINGS: readonly SettingSpec[] = [
     name: 'acquire-timeout',
     argument: 'time',
     description: 'how long to wait for a free node id, 0s for not at all (default: without limit)',
+  },
+  {
+    name: 'wait-poll',
+    argument: 'time',
+    description: 'how often to look at S3 while no node id is free, 100ms to 24h; many who wait share the looks (default: 1.2s)',
+  },
+  {
+    name: 'settings-interval',
+    argument: 'time',
+    description:
+      'how often a holder looks beside its renewals whether the cluster has grown or shrunk, up to 1h (default: at each renewal)',
+  },
+  {
+    name: 'on-retire',
+    argument: 'name',
+    description:
+      'what happens when "nodelease scale" takes the node id out of use: stop, or drain to take no new work and end by itself (default: stop; for serve drain)',
   },
   {
     name: 'node-id',

@@ -24,7 +24,7 @@ function event(id: number, facts: Partial<WireEvent> = {}): WireEvent {
 
 function hello(facts: Partial<WireHello> = {}): WireHello {
   const cluster = { size: 2, durationMs: 3_000, graceMs: 1_000, idWidth: 8, bootstrapped: true };
-  const report = { store: 'file:x', cluster, discovery: null, allocation: null, nodes: [node(0), node(1)] };
+  const report = { store: 'file:x', cluster, discovery: null, allocation: null, draining: [], nodes: [node(0), node(1)] };
   return { epoch: 'a', instance: null, report, store: OK, tree: null, events: [], ...facts };
 }
 
@@ -95,9 +95,22 @@ describe('the leases', () => {
     expect([model.nodes.map(({ node: { id } }) => id), model.takeChanges().nodes]).toEqual([[0], 'all']);
   });
 
+  it('come again with what they are then when it grows', () => {
+    begin();
+    const { report } = hello();
+    send('cluster', { ...report, nodes: undefined, cluster: { ...report?.cluster, size: 1 } });
+    send('cluster', { ...report, nodes: undefined, cluster: { ...report?.cluster, size: 3 } });
+    const free = { state: 'released', taskId: null, expiresInMs: null } as const;
+    send('nodes', [node(1, free), node(2, free)]);
+    expect([model.nodes.map(({ node: { id } }) => id), states()]).toEqual([
+      [0, 1, 2],
+      ['held', 'free', 'free'],
+    ]);
+  });
+
   it('of groups in ZooKeeper are free where there is no znode', () => {
     const allocation = { zookeeper: 'zk:2181', groups: [1], idWidth: 9 };
-    begin({ report: { store: null, cluster: null, discovery: null, allocation, nodes: [node(250)] } });
+    begin({ report: { store: null, cluster: null, discovery: null, allocation, draining: [], nodes: [node(250)] } });
     expect([model.nodes.length, model.nodes[0]?.node.id, model.node(249)?.node.state, model.node(250)?.node.state]).toEqual([
       256,
       248,

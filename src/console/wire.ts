@@ -33,6 +33,7 @@ export interface WireCluster {
     readonly nodes: readonly { readonly id: number; readonly state: string; readonly version: number | null }[];
   } | null;
   readonly allocation: { readonly zookeeper: string; readonly groups: readonly number[]; readonly idWidth: number } | null;
+  readonly draining: readonly { readonly id: number; readonly version: number; readonly taskId: string | null }[];
 }
 
 /** See `StoreHealth`. */

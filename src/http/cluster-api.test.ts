@@ -1,12 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { settled, VirtualClock } from '../../test/support/virtual-clock.js';
+import { ConfigError } from '../errors.js';
 import type { ClusterEvent, ClusterSnapshot, ClusterUpdate, ClusterView } from '../monitor/cluster-view.js';
 import type { MonitorEvent } from '../monitor/node-monitor.js';
+import type { StatusReport } from '../monitor/status-report.js';
 import { StoreError } from '../store/lease-store.js';
 import { clusterApi } from './cluster-api.js';
 
 const EMPTY: ClusterSnapshot = {
-  report: { store: 'memory:', cluster: null, nodes: [], discovery: null, allocation: null },
+  report: { store: 'memory:', cluster: null, nodes: [], discovery: null, allocation: null, draining: [], totals: null, page: null },
   store: { state: 'ok', problem: null, latencyMs: 1, clockOffsetMs: null, lookedAt: 5 },
   tree: null,
   events: [],
@@ -130,6 +132,42 @@ describe('/api/leases', () => {
     const { clock, view, get } = scene();
     view.answer = async () => ({ ...EMPTY, store: { ...EMPTY.store, state: 'failing', lookedAt: clock.now() - 4_100 } });
     expect((await get('leases')).headers.get('age')).toBe('5');
+  });
+
+  describe('in pages', () => {
+    const untold = { taskId: null, ageMs: null, expiresInMs: null, timestamp: null, knownNodes: {}, idWidth: null, problem: null };
+    const nodes = Array.from({ length: 250 }, (_, index) => ({ ...untold, id: 2 * index, state: 'vacant' as const, version: 0 }));
+
+    async function page(query: string) {
+      const { view, api } = scene();
+      view.answer = async () => ({ ...EMPTY, report: { ...EMPTY.report, nodes } });
+      const response = await api.leases(new Request(`http://localhost/api/leases?${query}`));
+      return (await response.json()) as StatusReport;
+    }
+
+    it('is a hundred node ids, or as many as were asked for, and says where the next page begins', async () => {
+      const first = await page('from=0');
+      expect([first.nodes.length, first.nodes[99]?.id, first.page]).toEqual([100, 198, { from: 0, limit: 100, next: 200 }]);
+      const second = await page('from=401&limit=2');
+      expect([second.nodes.map(({ id }) => id), second.page]).toEqual([[402, 404], { from: 401, limit: 2, next: 406 }]);
+      const last = await page('from=400&limit=50');
+      expect([last.nodes.length, last.page?.next]).toEqual([50, null]);
+      expect((await page('limit=1')).nodes.map(({ id }) => id)).toEqual([0]);
+      expect(await page('from=60000')).toMatchObject({ nodes: [], page: { next: null } });
+    });
+
+    it('is everything where no page is asked for', async () => {
+      expect(await page('other=1')).toMatchObject({ nodes, page: null });
+    });
+
+    it.each(['from=-1', 'from=', 'from=x', 'from=65528', 'from=1&from=2', 'limit=0', 'limit=1001', 'limit=1e2'])(
+      'refuses %s without a look at the cluster',
+      async (query) => {
+        const { opened, api } = scene();
+        await expect(api.leases(new Request(`http://localhost/api/leases?${query}`))).rejects.toThrow(ConfigError);
+        expect(opened()).toBe(0);
+      },
+    );
   });
 
   it('asks for the cluster once, and again after that failed', async () => {

@@ -3,6 +3,7 @@ import type { ClusterView } from '../monitor/cluster-view.js';
 import type { WatchedNode } from '../monitor/node-health.js';
 import { ClusterBroadcast } from './cluster-broadcast.js';
 import { SnapshotText } from './cluster-messages.js';
+import { leasesPageOf, pagedReport } from './leases-page.js';
 import { PLAIN } from './problem.js';
 
 /** The process' own node id, for whoever follows the cluster that it is part of. */
@@ -25,8 +26,10 @@ export interface ClusterApiOptions {
 export interface ClusterApi {
   /**
    * `/api/leases`: the leases, as `nodelease status --json` shows them. While they cannot be looked at, as they were, with an `age` header that
-   * says how many seconds ago that was.
+   * says how many seconds ago that was. `?from=ID&limit=N` gives a page of the node ids: from that one on, a hundred unless it says otherwise, a
+   * thousand at the most; the report's `page` says where the next one begins.
    *
+   * @throws {ConfigError} when the page is none
    * @throws {StoreError} or {ZooKeeperError} while they never could be looked at
    */
   leases(request: Request): Promise<Response>;
@@ -55,11 +58,13 @@ export function clusterApi({ clock, cluster, instance }: ClusterApiOptions): Clu
   const texts = new SnapshotText();
   let broadcast: ClusterBroadcast | undefined;
   return {
-    async leases({ signal }) {
+    async leases({ url, signal }) {
+      const page = leasesPageOf(url);
       const snapshot = await (await view()).snapshot(signal);
       const { state, lookedAt } = snapshot.store;
       const age: Record<string, string> =
         state === 'failing' && lookedAt !== null ? { age: String(Math.max(0, Math.ceil((clock.now() - lookedAt) / 1_000))) } : {};
+      if (page !== undefined) return Response.json(pagedReport(snapshot.report, page), { headers: { ...PLAIN, ...age } });
       const report = texts.report(snapshot);
       const headers = { ...PLAIN, 'content-type': 'application/json', 'content-length': String(report.length), ...age };
       return new Response(shared(report), { headers });

@@ -1,9 +1,19 @@
 export { ClusterFollower, type ClusterFollowerOptions } from '../monitor/cluster-follower.js';
 export type { ClusterEvent, ClusterSnapshot, ClusterUpdate, ClusterView, StoreHealth } from '../monitor/cluster-view.js';
 export type { DiscoveryReport, EntryReport, KeyReport } from '../monitor/discovery-report.js';
+export type { LeaseTotals } from '../monitor/lease-hints.js';
 export type { NodeHealth, NodePhase, WatchedNode } from '../monitor/node-health.js';
 export { type MonitorEvent, NodeMonitor } from '../monitor/node-monitor.js';
-export type { AllocationReport, ClusterReport, DiscoveryStatusReport, NodeReport, StatusReport } from '../monitor/status-report.js';
+export type { PageReport } from '../monitor/paged-cluster.js';
+export type {
+  AllocationReport,
+  ClusterReport,
+  DiscoveryStatusReport,
+  DrainingReport,
+  NodeReport,
+  ReportHead,
+  StatusReport,
+} from '../monitor/status-report.js';
 export { type WriteAccess, writeAccess } from './access.js';
 export { type BearerToken, BearerTokenFile } from './bearer-token.js';
 export { type DiscoveryAppOptions, discoveryApp } from './discovery-app.js';

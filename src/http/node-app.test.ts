@@ -1,5 +1,6 @@
 import { Hono } from 'hono';
 import { describe, expect, it } from 'vitest';
+import { shrinkSettings } from '../../test/support/shrunk-cluster.js';
 import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
 import type { Discovery } from '../discovery/discovery.js';
 import { StoreUnusableError } from '../errors.js';
@@ -89,7 +90,7 @@ describe('a process that holds a lease', () => {
     await acquire();
     const facts = { state: 'held', live: true, ready: true, reason: null, nodeId: 0, version: 1, taskId: 'task-a', idWidth: 8 };
     const { body } = await ask('/lease');
-    expect(body).toEqual({ ...facts, discovery: null, validForMs: expect.any(Number) });
+    expect(body).toEqual({ ...facts, retiring: false, discovery: null, validForMs: expect.any(Number) });
     expect(body.validForMs).toBeGreaterThan(DURATION_MS - 1_000);
     clock.freeze(2_000.5);
     expect((await ask('/readyz')).body).toEqual({ ...body, status: 'ok', validForMs: Math.floor(body.validForMs - 2_000.5) });
@@ -106,6 +107,25 @@ describe('a process that holds a lease', () => {
       const { status, body } = await ask(path);
       expect({ status, state: body.state, validForMs: body.validForMs }).toEqual({ status: 503, state: 'lost', validForMs: null });
       expect(body.reason).toContain('no renewal came through before its deadline');
+    }
+  });
+
+  it('is not ready, but holds its lease, while its node id is being retired, also where others work with it', async () => {
+    for (const heldForOthers of [false, true]) {
+      const { ask, acquire, clock, bucket } = setUp({ heldForOthers });
+      const store = new MemoryLeaseStore({ clock }, bucket);
+      await acquireLease({
+        ...{ store, clock, random: seededRandom(2), taskId: 'first', nodes: 3, durationMs: DURATION_MS, graceMs: 1_000 },
+      });
+      await acquire();
+      expect((await ask('/lease')).body).toMatchObject({ nodeId: 1, retiring: false });
+      shrinkSettings(bucket, 1);
+      await clock.advance(DURATION_MS);
+      const reason = 'node id 1 (version 1) is being retired: the cluster has 1 node id now';
+      const facts = { state: 'held', live: true, ready: false, reason, retiring: true, nodeId: 1 };
+      expect(await ask('/readyz')).toMatchObject({ status: 503, body: { status: 'unavailable', ...facts } });
+      expect(await ask('/livez')).toMatchObject({ status: 200, body: { status: 'ok', ...facts } });
+      expect(await ask('/lease')).toMatchObject({ status: 200, body: { ...facts, validForMs: expect.any(Number) } });
     }
   });
 
@@ -172,6 +192,15 @@ describe('the cluster', () => {
     expect(await ask('/api/leases')).toMatchObject({ status: 503, body: { error: 'unavailable', message: 'the bucket is not there' } });
     expect((await ask('/readyz')).status).toBe(200);
     expect(failures).toHaveLength(1);
+  });
+
+  it('is not told in pages that are none', async () => {
+    const { ask, failures } = setUp({ cluster: async () => clusterView(() => Promise.reject(new Error('not to be asked'))) });
+    expect(await ask('/api/leases?limit=0')).toMatchObject({
+      status: 400,
+      body: { error: 'bad-request', message: expect.stringContaining('limit') },
+    });
+    expect(failures).toHaveLength(0);
   });
 
   it('is followed by so many clients at the most, who take no place from anybody else', async () => {

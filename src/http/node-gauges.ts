@@ -34,6 +34,11 @@ export class NodeGauges {
       this.#isHeld(health()) ? 1 : 0,
     );
     this.#value('nodelease_ready', 'Whether work may be sent here: 1 or 0.', () => (health().ready ? 1 : 0));
+    this.#value(
+      'nodelease_lease_retiring',
+      'Whether a node id is held that the cluster has no more, and that is to be given up: 1 or 0.',
+      () => (health().retiring ? 1 : 0),
+    );
     this.#value('nodelease_lease_node_id', 'The node id that is, or was, held. Absent before.', () => health().nodeId);
     this.#value(
       'nodelease_lease_version',

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import performance from 'node:perf_hooks';
 import { Counter, Registry } from 'prom-client';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { shrinkSettings } from '../../test/support/shrunk-cluster.js';
 import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
 import type { Discovery } from '../discovery/discovery.js';
 import { uniqueIds } from '../id/lease-ids.js';
@@ -31,25 +32,26 @@ async function ours(metrics: NodeMetrics): Promise<Record<string, number>> {
   return Object.fromEntries([...(await scrape(metrics))].filter(([name]) => name.startsWith('nodelease_') && !name.includes('_bucket')));
 }
 
-function watched() {
+function watched({ nodes = 1 } = {}) {
   const clock = new VirtualClock();
   const monitor = new NodeMonitor();
   const metrics = new NodeMetrics({ monitor, clock });
   open.push(metrics);
   const network = { isDown: false };
-  const direct = new MemoryLeaseStore({ clock }, new MemoryBucket(clock, 1));
+  const bucket = new MemoryBucket(clock, 1);
+  const direct = new MemoryLeaseStore({ clock }, bucket);
   const store = direct.connect(async (_call, apply) => {
     if (network.isDown) throw new StoreError('no answer', { fault: 'unreachable', outcome: 'unknown' });
     return apply();
   });
-  const settings = { clock, random: seededRandom(1), nodes: 1, durationMs: DURATION, graceMs: 1_000 };
+  const settings = { clock, random: seededRandom(1), nodes, durationMs: DURATION, graceMs: 1_000 };
   const acquire = async () => {
     const lease = await acquireLease({ ...settings, store, taskId: 'task', onEvent: monitor.onLeaseEvent });
     monitor.hold(lease);
     await clock.advance(500);
     return lease;
   };
-  return { clock, monitor, metrics, network, acquire, settings, direct, session: new StoreSession(direct, clock, 1_000) };
+  return { clock, monitor, metrics, network, bucket, acquire, settings, direct, session: new StoreSession(direct, clock, 1_000) };
 }
 
 afterEach(() => {
@@ -65,6 +67,7 @@ describe('the metrics of a node id', () => {
       'nodelease_lease_state{state="held"}': 0,
       nodelease_lease_held: 0,
       nodelease_ready: 0,
+      nodelease_lease_retiring: 0,
       nodelease_lease_remaining_seconds: 0,
       'nodelease_lease_renewals_total{outcome="renewed"}': 0,
       'nodelease_lease_renewals_total{outcome="failed"}': 0,
@@ -139,6 +142,18 @@ describe('the metrics of a node id', () => {
       ...{ 'nodelease_lease_losses_total{reason="taken"}': 1, 'nodelease_lease_losses_total{reason="unreachable"}': 0 },
       ...{ 'nodelease_lease_state{state="lost"}': 1, nodelease_lease_held: 0, nodelease_lease_node_id: 0, nodelease_lease_version: 1 },
     });
+  });
+
+  it('show that the node id that is held is being retired, and that no work may be sent here any more', async () => {
+    const { clock, metrics, bucket, settings, direct, acquire } = watched({ nodes: 2 });
+    await acquireLease({ ...settings, store: direct, taskId: 'first' });
+    const lease = await acquire();
+    expect(await ours(metrics)).toMatchObject({ nodelease_lease_retiring: 0, nodelease_ready: 1 });
+    shrinkSettings(bucket, 1);
+    await clock.advance(DURATION);
+    expect(await ours(metrics)).toMatchObject({ nodelease_lease_retiring: 1, nodelease_ready: 0, nodelease_lease_held: 1 });
+    await lease.release();
+    expect(await ours(metrics)).toMatchObject({ nodelease_lease_retiring: 0, nodelease_ready: 0, nodelease_lease_held: 0 });
   });
 
   it('count a take-over of an expired lease, and the waits before it', async () => {

@@ -1,10 +1,10 @@
 import type { Clock, RandomSource } from '../clock.js';
 import { StoreUnusableError } from '../errors.js';
 import { type LeaseStore, StoreError } from '../store/lease-store.js';
-import { Acquirer } from './acquirer.js';
+import { Acquirer, type Beginning } from './acquirer.js';
 import { completeBootstrap } from './bootstrap.js';
 import { checkTaskId, detached } from './caller.js';
-import { checkWanted, type WantedSettings } from './cluster-config.js';
+import { CLUSTER_KEY, checkWanted, type WantedSettings } from './cluster-config.js';
 import { readCluster, reportOverruled, type StoredCluster } from './cluster-store.js';
 import { ensureCluster } from './ensure-cluster.js';
 import { Keeper } from './keeper.js';
@@ -12,6 +12,7 @@ import type { Lease, LeaseListener } from './lease.js';
 import { nativeCodec } from './lease-codec.js';
 import { leaseTiming } from './lease-timing.js';
 import { harmless, type LeaseTracer, type NoteAttributes } from './lease-tracer.js';
+import { fetchNextPage, newListing } from './partial-listing.js';
 import { retry } from './retry.js';
 import { StoreSession } from './store-session.js';
 
@@ -24,6 +25,11 @@ export interface AcquireLeaseOptions extends WantedSettings {
   readonly taskId: string;
   /** How long to wait for a free id, in milliseconds, 0 for not at all. @default no limit */
   readonly acquireTimeoutMs?: number | undefined;
+  /**
+   * How often the cluster's settings are read while the lease is held, in milliseconds, to the nearest renewal: so late the holder learns that
+   * wider unique ids are asked for, or that its node id is to go. @default beside each renewal
+   */
+  readonly settingsIntervalMs?: number | undefined;
   /** Gives up waiting. Has no effect once the lease is held. */
   readonly signal?: AbortSignal | undefined;
   readonly onEvent?: LeaseListener | undefined;
@@ -65,7 +71,9 @@ async function acquire(
   const emit = detached(options.onEvent);
   const session = new StoreSession(store, clock, ACQUIRE_REQUEST_MS);
   try {
-    const cluster = await firstContact(options, session);
+    const until = options.acquireTimeoutMs === undefined ? Number.POSITIVE_INFINITY : begun + options.acquireTimeoutMs;
+    const beginning = await firstContact(options, session, until);
+    const { cluster } = beginning;
     reportOverruled(options, cluster.config, emit);
     const codec = nativeCodec;
     const acquisition = await new Acquirer({
@@ -76,12 +84,13 @@ async function acquire(
       taskId,
       emit,
       readCluster: () => mustRead(session),
-      until: options.acquireTimeoutMs === undefined ? Number.POSITIVE_INFINITY : begun + options.acquireTimeoutMs,
+      until,
       ...(signal && { signal }),
-    }).acquire(cluster);
+    }).acquire(beginning);
     const timing = leaseTiming(acquisition.held.durationMs);
     session.timeoutMs = Math.min(session.timeoutMs, timing.requestTimeoutMs);
-    const keeper = new Keeper(acquisition, { session, clock, random, codec, timing, emit, tracer });
+    const { settingsIntervalMs } = options;
+    const keeper = new Keeper(acquisition, { session, clock, random, codec, timing, settingsIntervalMs, emit, tracer });
     if (signal?.aborted) {
       await keeper.release();
       throw signal.reason;
@@ -99,10 +108,18 @@ async function acquire(
   }
 }
 
-/** The cluster's settings, or the news that the store cannot be reached, soon. */
-async function firstContact(options: AcquireLeaseOptions, session: StoreSession): Promise<StoredCluster> {
+/** What the store shows first, and the cluster's settings; or the news that the store cannot be reached, soon. */
+function firstContact(options: AcquireLeaseOptions, session: StoreSession, until: number): Promise<Beginning> {
   const { clock, random, signal } = options;
-  const { cluster } = await retry(() => ensureCluster({ session, clock, random, wanted: options, signal }), {
+  session.expectObjects(options.nodes ?? 1);
+  let failed = false;
+  const attempt = async () => {
+    // The cluster may be larger than this task knows, so that its listing takes longer: the settings tell.
+    if (failed) await readCluster(session, signal && { signal });
+    failed = true;
+    return begin(options, session, until);
+  };
+  return retry(attempt, {
     clock,
     random,
     until: clock.monotonic() + FIRST_CONTACT_MS,
@@ -111,7 +128,17 @@ async function firstContact(options: AcquireLeaseOptions, session: StoreSession)
     ...(signal && { signal }),
     shouldRetry: (error) => error instanceof StoreError && error.transient,
   });
-  return cluster;
+}
+
+/** A LIST comes first: it tells whether there are settings to be read, and which ids may be free. */
+async function begin(options: AcquireLeaseOptions, session: StoreSession, until: number): Promise<Beginning> {
+  const { clock, random, nodes = 1, signal } = options;
+  const listing = newListing(session, nodes, random);
+  const sentAt = clock.monotonic();
+  await fetchNextPage(session, listing, { ...(signal && { signal }) });
+  const seenAbsent = listing.covers(CLUSTER_KEY) && listing.objects.every(({ key }) => key !== CLUSTER_KEY);
+  const { cluster, raced } = await ensureCluster({ session, clock, random, wanted: options, signal, seenAbsent, until });
+  return { cluster, look: { listing, sentAt }, raced };
 }
 
 async function mustRead(session: StoreSession): Promise<StoredCluster> {

@@ -48,7 +48,7 @@ async function bootstrapStep(options: BootstrapOptions, ending: AbortSignal): Pr
   const cluster = await readCluster(session, call);
   if (cluster === undefined || cluster.config.bootstrapped) return 'known';
   const { absent } = survey(await session.list(call), cluster.config, codec);
-  if (absent.length === 0) return (await markCluster(session, cluster, 'bootstrapped', call)) ? 'completed' : 'incomplete';
+  if (absent.length === 0) return (await markCluster(session, cluster, 'bootstrapped', call)) === undefined ? 'incomplete' : 'completed';
   let existing = 0;
   for (const id of shuffled(absent, random)) {
     if (ending.aborted || existing === YIELD_AFTER) return 'incomplete';

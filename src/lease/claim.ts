@@ -8,11 +8,9 @@ import type { LeaseListener } from './lease.js';
 import type { EncodedLease, LeaseCodec } from './lease-codec.js';
 import { acquired, type HeldLease, type LeaseState, leaseKey, stampedUntilOf } from './lease-state.js';
 import { leaseTiming } from './lease-timing.js';
+import { STORE_RETRY_MS } from './persistently.js';
 import { retry } from './retry.js';
 import type { StoreSession } from './store-session.js';
-
-/** First and longest pause while the store is away, in milliseconds. */
-export const STORE_RETRY_MS = { first: 100, most: 2_000 };
 
 export interface ClaimantOptions {
   readonly session: StoreSession;
@@ -63,6 +61,11 @@ export class Claimant {
     if (applied === undefined || clock.monotonic() >= stopAt) return undefined;
     if (session.store.remote && !(await this.#provesConditions(leaseKey(id), object, etag, cluster, stopAt))) return undefined;
     return { id, held, etag: applied, sentAt, stampedUntil };
+  }
+
+  /** Takes note that the store has refused a write whose condition did not hold: it need not be put to that test again. */
+  noteRefusal(header: 'If-None-Match' | 'If-Match'): void {
+    this.#refusalSeen[header] = true;
   }
 
   /** The last millisecond that may stand in somebody else's ids which could be this node id's. */

@@ -31,6 +31,13 @@ export interface ClusterConfig {
   readonly peak: number;
   /** False until the store has passed the probe: whoever finds it so probes before using the store. Left out of the object once true. */
   readonly proven: boolean;
+  /**
+   * How often somebody has taken the proof of the store over from whoever did not finish it. Left out of the object while 0, and once the
+   * store is proven.
+   */
+  readonly proofsTakenOver?: number;
+  /** True where whoever was to prove the store last has not succeeded: nobody need wait for that one. Left out unless so. */
+  readonly proofFailed?: boolean;
 }
 
 /** The key of the cluster's settings. */
@@ -94,6 +101,8 @@ export function encodeCluster(config: ClusterConfig, previous?: string): string 
     generation: config.generation || undefined,
     peak: config.peak > config.size ? config.peak : undefined,
     proven: config.proven ? undefined : false,
+    proofsTakenOver: config.proven ? undefined : config.proofsTakenOver || undefined,
+    proofFailed: config.proven ? undefined : config.proofFailed || undefined,
   };
   return JSON.stringify(previous === undefined ? known : { ...parseObject(previous), ...known });
 }
@@ -105,6 +114,8 @@ export function decodeCluster(body: string): ClusterConfig {
   if (size > MAX_NODE_IDS) throw new LeaseUnreadableError(`has no usable "size": expected at most ${MAX_NODE_IDS}, got ${size}`);
   const idWidth = fields.idWidth === undefined ? 0 : readInteger(fields, 'idWidth', 8);
   if (idWidth > 16) throw new LeaseUnreadableError(`has no usable "idWidth": expected at most 16, got ${idWidth}`);
+  const peak = fields.peak === undefined ? 0 : readInteger(fields, 'peak', 1);
+  if (peak > MAX_NODE_IDS) throw new LeaseUnreadableError(`has no usable "peak": expected at most ${MAX_NODE_IDS}, got ${peak}`);
   if (typeof fields.bootstrapped !== 'boolean') throw new LeaseUnreadableError('has no usable "bootstrapped": expected true or false');
   return {
     size,
@@ -115,7 +126,9 @@ export function decodeCluster(body: string): ClusterConfig {
     idFloor: fields.idFloor === undefined ? 0 : readInteger(fields, 'idFloor', 0),
     bootstrapped: fields.bootstrapped,
     generation: fields.generation === undefined ? 0 : readInteger(fields, 'generation', 0),
-    peak: Math.max(size, fields.peak === undefined ? 0 : readInteger(fields, 'peak', 1)),
+    peak: Math.max(size, peak),
     proven: fields.proven !== false,
+    ...(fields.proofFailed === true && { proofFailed: true }),
+    ...(fields.proofsTakenOver !== undefined && { proofsTakenOver: readInteger(fields, 'proofsTakenOver', 0) }),
   };
 }

@@ -21,40 +21,81 @@ export async function readCluster(session: StoreSession, call: SessionCall = {})
   const object = await session.read(CLUSTER_KEY, call);
   if (object === undefined) return undefined;
   try {
-    return { config: decodeCluster(object.body), body: object.body, etag: object.etag };
+    const config = decodeCluster(object.body);
+    session.expectObjects(config.peak);
+    return { config, body: object.body, etag: object.etag };
   } catch (error) {
     const problem = error instanceof LeaseUnreadableError ? error.problem : String(error);
     const advice =
-      'put the former object back, or, once no task is running, remove it and call `nodelease init` with the same --nodes, --duration and --grace';
+      'put the former object back, or, once no task is running, remove it and call `nodelease init` with the same --nodes, --duration and --grace, ' +
+      'then `nodelease scale N` with as many node ids';
     throw new StoreUnusableError(`${session.store.url}: ${CLUSTER_KEY} cannot be used, it ${problem}: ${advice}`);
   }
 }
 
 /**
- * Creates `cluster.json` unless somebody else was first. The answer says who it was.
+ * Creates `cluster.json` unless somebody else was first. Resolves to what stands there now, or to undefined where it was somebody else.
  *
  * @throws {ConfigError} when a setting is out of range
  * @throws {StoreError}
  */
-export async function createCluster(session: StoreSession, wanted: WantedSettings): Promise<'created' | 'exists'> {
+export async function createCluster(session: StoreSession, wanted: WantedSettings): Promise<StoredCluster | undefined> {
   const config = { ...newCluster(wanted), proven: !session.store.remote };
-  const result = await session.write(CLUSTER_KEY, { body: encodeCluster(config), metadata: {} }, undefined);
-  return result.status === 'written' ? 'created' : 'exists';
+  return writeCluster(session, config, encodeCluster(config), undefined);
 }
 
 /**
- * Records that every lease object has been seen to exist, or that the store has passed the probe. Resolves to false when somebody else
- * changed the settings meanwhile.
+ * Records that every lease object has been seen to exist, or that the store has passed the probe. Resolves to what stands there now, or to
+ * undefined when somebody else changed the settings meanwhile.
+ *
+ * @throws {StoreError}
  */
 export async function markCluster(
   session: StoreSession,
   cluster: StoredCluster,
   mark: 'bootstrapped' | 'proven',
   call: SessionCall = {},
-): Promise<boolean> {
-  if (cluster.config[mark]) return true;
-  const body = encodeCluster({ ...cluster.config, [mark]: true }, cluster.body);
-  return (await session.write(CLUSTER_KEY, { body, metadata: {} }, cluster.etag, call)).status === 'written';
+): Promise<StoredCluster | undefined> {
+  if (cluster.config[mark]) return cluster;
+  const config = { ...cluster.config, [mark]: true };
+  return writeCluster(session, config, encodeCluster(config, cluster.body), cluster.etag, call);
+}
+
+/**
+ * Takes the proof of the store over from whoever has not finished it. Resolves to what stands there now, or to undefined where somebody else
+ * changed the settings meanwhile: of many who want to, one does.
+ *
+ * @throws {StoreError}
+ */
+export async function takeOverProof(
+  session: StoreSession,
+  cluster: StoredCluster,
+  call: SessionCall = {},
+): Promise<StoredCluster | undefined> {
+  const config = { ...cluster.config, proofsTakenOver: (cluster.config.proofsTakenOver ?? 0) + 1, proofFailed: false };
+  return writeCluster(session, config, encodeCluster(config, cluster.body), cluster.etag, call);
+}
+
+/**
+ * Tells those who wait for the proof of the store that it has failed here, unless somebody has changed the settings meanwhile.
+ *
+ * @throws {StoreError}
+ */
+export async function reportProofFailed(session: StoreSession, cluster: StoredCluster, call: SessionCall = {}): Promise<void> {
+  const config = { ...cluster.config, proofFailed: true };
+  await writeCluster(session, config, encodeCluster(config, cluster.body), cluster.etag, call);
+}
+
+/** What was written need not be read. */
+async function writeCluster(
+  session: StoreSession,
+  config: ClusterConfig,
+  body: string,
+  etag: string | undefined,
+  call: SessionCall = {},
+): Promise<StoredCluster | undefined> {
+  const result = await session.write(CLUSTER_KEY, { body, metadata: {} }, etag, call);
+  return result.status === 'written' ? { config, body, etag: result.etag } : undefined;
 }
 
 /** Tells of every setting of our own that the cluster overrules. */

@@ -1,8 +1,10 @@
 import type { Clock, RandomSource } from '../clock.js';
-import { StoreUnusableError } from '../errors.js';
+import { AcquireTimeoutError, StoreUnusableError } from '../errors.js';
+import { StoreError } from '../store/lease-store.js';
 import { probeStore } from '../store/probe.js';
 import type { WantedSettings } from './cluster-config.js';
-import { createCluster, markCluster, readCluster, type StoredCluster } from './cluster-store.js';
+import { createCluster, markCluster, readCluster, reportProofFailed, type StoredCluster, takeOverProof } from './cluster-store.js';
+import { patiently } from './patiently.js';
 import type { StoreSession } from './store-session.js';
 
 /** What a cluster that does not exist yet is made with. */
@@ -13,51 +15,134 @@ export interface EnsureClusterOptions {
   /** For a cluster that does not exist yet. */
   readonly wanted: WantedSettings;
   readonly signal?: AbortSignal | undefined;
+  /** True where a listing has shown that there are no settings: then nothing is read before they are created. @default false */
+  readonly seenAbsent?: boolean;
+  /** How long to leave the proof to others, on the monotonic clock; some seconds all the same. @default as long as it takes */
+  readonly until?: number;
 }
 
-/** How long to leave the proof to whoever created the cluster, and how often to look, in milliseconds. */
+/** The cluster's settings, and what was learned on the way. */
+export interface EnsuredCluster {
+  readonly cluster: StoredCluster;
+  /** Whether it was created here. */
+  readonly created: boolean;
+  /** Whether somebody else created it at the same time: then the store has refused a create-if-absent, and others are starting, too. */
+  readonly raced: boolean;
+}
+
+/** How long at the least to leave the proof to whoever created the cluster, in milliseconds. */
 const PROOF_PATIENCE_MS = 3_000;
-const PROOF_POLL_MS = 250;
+/** How long a probe takes, and how long to leave until the next look after that, in requests one after the other. */
+const PROBE_REQUESTS = 36;
+const LATE_REQUESTS = 8;
+/** How long a request is taken to last at the least and at the most, whatever was observed, in milliseconds. */
+const REQUEST_MS = { least: 10, most: 45 } as const;
+/** How long a proof is left to others at the most, what a request is taken to last for that, the longest pause between two looks, in milliseconds, and how many times as long the first may become. */
+const PATIENCE_MOST = { ms: 15_000, requestMs: 2_000, lateMs: 15_000, times: 1.5 } as const;
 
 /**
  * The cluster's settings, created where there are none. A remote store is used only once it has passed the probe, which is recorded
  * in the settings: the one who creates them probes, the others wait for that, and probe themselves when it does not come.
  *
  * @throws {StoreUnusableError} when the store fails the probe, now and at every later start
+ * @throws {AcquireTimeoutError} when nobody has proven the store in time
  * @throws {StoreError}
  * @throws `signal.reason`
  */
-export async function ensureCluster(options: EnsureClusterOptions): Promise<{ cluster: StoredCluster; created: boolean }> {
-  const { session, clock, random, wanted, signal } = options;
-  const patientUntil = clock.monotonic() + PROOF_PATIENCE_MS;
-  let created = false;
+export async function ensureCluster(options: EnsureClusterOptions): Promise<EnsuredCluster> {
+  const { session, clock, wanted, signal } = options;
+  let absent = options.seenAbsent === true;
+  let raced = false;
+  let observedMs = session.requestMs ?? 0;
   for (;;) {
     signal?.throwIfAborted();
-    const cluster = await readCluster(session, signal && { signal });
-    if (cluster === undefined) {
-      created = (await createCluster(session, wanted)) === 'created';
-      if (created && session.store.remote) await prove(options);
-    } else if (cluster.config.proven || !session.store.remote) {
-      return { cluster, created };
-    } else if (clock.monotonic() < patientUntil) {
-      await clock.sleep(PROOF_POLL_MS * (1 + random.next()), signal);
-    } else {
-      await prove(options);
+    if (absent) {
+      const sentAt = clock.monotonic();
+      const cluster = await createCluster(session, wanted);
+      if (cluster !== undefined) return { cluster: session.store.remote ? await proven(options, cluster) : cluster, created: true, raced };
+      raced = true;
+      observedMs = Math.max(observedMs, clock.monotonic() - sentAt);
     }
+    // Whoever was faster probes now: nothing is worth reading before that has ended.
+    let cluster =
+      raced && session.store.remote
+        ? await provenByOthers(options, { observedMs, raced })
+        : await readCluster(session, signal && { signal });
+    if (cluster !== undefined && !cluster.config.proven && session.store.remote)
+      cluster = await provenByOthers(options, { observedMs, raced });
+    if (cluster !== undefined) return { cluster, created: false, raced };
+    absent = true;
   }
 }
 
-async function prove({ session, clock, random, signal }: EnsureClusterOptions): Promise<void> {
+/**
+ * Waits for the mark of somebody else's probe, and probes where it does not come: of all who lose their patience one does, and the others
+ * leave it to that one, for twice as long. Undefined where there are no settings after all.
+ */
+async function provenByOthers(
+  options: EnsureClusterOptions,
+  { observedMs, raced }: { observedMs: number; raced: boolean },
+): Promise<StoredCluster | undefined> {
+  const { session, clock, random, signal, until = Number.POSITIVE_INFINITY } = options;
+  const requestMs = Math.min(Math.max(observedMs, REQUEST_MS.least), REQUEST_MS.most);
+  // A store that is slow is slow for the one who probes as well.
+  const slowMs = () => Math.min(Math.max(observedMs, session.requestMs ?? 0), PATIENCE_MOST.requestMs);
+  const patienceMs = () => Math.min(Math.max(PROOF_PATIENCE_MS, 3 * PROBE_REQUESTS * slowMs()), PATIENCE_MOST.ms);
+  let times = raced ? 1 + random.next() / 2 : 1;
+  let since = clock.monotonic();
+  // Who does not want to wait for an id has lost no more than a race.
+  const endAt = Math.max(until, since + PROOF_PATIENCE_MS);
+  let sleepMs = PROBE_REQUESTS * requestMs;
+  let known: StoredCluster | undefined;
+  for (let lateMs = LATE_REQUESTS * requestMs; ; lateMs = Math.min(2 * lateMs, PATIENCE_MOST.lateMs)) {
+    await clock.sleep(Math.min(sleepMs * (1 + random.next() / 8), Math.max(0, endAt - clock.monotonic())), signal);
+    const sentAt = clock.monotonic();
+    const cluster = await patiently({ clock, random, signal }, () => readCluster(session, signal && { signal }));
+    if (cluster === undefined || cluster.config.proven) return cluster;
+    const tookMs = clock.monotonic() - sentAt;
+    const takenOver = known !== undefined && known.config.proofsTakenOver !== cluster.config.proofsTakenOver;
+    known = cluster;
+    if (takenOver) times = Math.min(2 * times, PATIENCE_MOST.times);
+    const isOver = clock.monotonic() >= since + times * patienceMs();
+    const impatient = cluster.config.proofFailed === true || (!takenOver && isOver);
+    const own = impatient ? await takenOverHere(options, cluster) : undefined;
+    if (own !== undefined) return proven(options, own);
+    if (clock.monotonic() >= endAt)
+      throw new AcquireTimeoutError(`${session.store.url}: nobody has proven in time that the store keeps its conditions`);
+    if (takenOver || impatient) since = clock.monotonic();
+    sleepMs = Math.min(Math.max(lateMs, LATE_REQUESTS * tookMs), Math.max(0, since + times * patienceMs() - clock.monotonic()));
+  }
+}
+
+/** What is to be proven here; undefined where somebody else has just taken that over. */
+async function takenOverHere({ session, signal }: EnsureClusterOptions, cluster: StoredCluster): Promise<StoredCluster | undefined> {
+  try {
+    const own = await takeOverProof(session, cluster, signal && { signal });
+    if (own !== undefined) return own;
+    const now = await readCluster(session, signal && { signal });
+    // Nobody has changed anything, and yet it was refused: such a store has to be put to the test.
+    return now?.etag === cluster.etag ? now : undefined;
+  } catch (error) {
+    // What the store does not take the probe will name.
+    if (error instanceof StoreError && !error.transient) return cluster;
+    throw error;
+  }
+}
+
+/** Puts the store to the test, and records that it has passed. */
+async function proven({ session, clock, random, signal }: EnsureClusterOptions, cluster: StoredCluster): Promise<StoredCluster> {
   const { store } = session;
   // Without watching ages grow: that takes seconds, and where the store's clock stands still nothing ever expires, which is safe.
   const report = await probeStore(store, { clock, random, watchAgeMs: 0, ...(signal && { signal }) });
   if (!report.ok) {
+    // Whoever waits for this may see for itself at once. That is a kindness: where it cannot be told, the others lose their patience.
+    await reportProofFailed(session, cluster, signal && { signal }).catch(() => undefined);
     const faults = report.checks.filter((check) => check.status === 'fault').map((check) => check.detail);
     throw new StoreUnusableError(`${store.url}: the store cannot be trusted with leases: ${faults.join('; ')}`);
   }
-  for (;;) {
-    const cluster = await readCluster(session);
-    if (cluster === undefined) throw new StoreUnusableError(`${store.url}: cluster.json is gone`);
-    if (await markCluster(session, cluster, 'proven')) return;
+  for (let known: StoredCluster | undefined = cluster; known !== undefined; known = await readCluster(session)) {
+    const marked = await markCluster(session, known, 'proven');
+    if (marked !== undefined) return marked;
   }
+  throw new StoreUnusableError(`${store.url}: cluster.json is gone`);
 }

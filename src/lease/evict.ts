@@ -1,7 +1,7 @@
 import { ConfigError } from '../errors.js';
-import { readCluster } from './cluster-store.js';
+import { readCluster, type StoredCluster } from './cluster-store.js';
 import { nativeCodec } from './lease-codec.js';
-import { availability, evicted, leaseKey, type ReleasedLease } from './lease-state.js';
+import { availability, evicted, leaseKey, MAX_NODE_IDS, type ReleasedLease, revived } from './lease-state.js';
 import type { StoreSession } from './store-session.js';
 
 /** What an operator's force-release came to. */
@@ -17,20 +17,23 @@ const ATTEMPTS = 10;
  * Takes a node id away from its holder (rule 9): a tombstone with the version bumped, so the holder's next renewal is refused and it
  * stops. Until then, at the longest until its deadline, the old holder may go on: fencing tokens are what protects the data.
  *
+ * @param known the cluster's settings, where they have just been read
  * @throws {ConfigError} when there is no such id
  * @throws {LeaseUnreadableError} when the object is damaged
  * @throws {StoreError}
  */
-export async function evictHolder(session: StoreSession, nodeId: number): Promise<Eviction> {
-  const cluster = await readCluster(session);
-  if (cluster !== undefined && nodeId >= cluster.config.size)
-    throw new ConfigError('node id', nodeId, `a node id from 0 to ${cluster.config.size - 1}`);
+export async function evictHolder(session: StoreSession, nodeId: number, known?: StoredCluster): Promise<Eviction> {
+  const cluster = known ?? (await readCluster(session));
+  // One that the cluster has given up may be held still.
+  const { size = MAX_NODE_IDS, peak = size, generation = 0 } = cluster?.config ?? {};
+  if (nodeId >= peak) throw new ConfigError('node id', nodeId, `a node id from 0 to ${peak - 1}`);
   const key = leaseKey(nodeId);
   let written: { state: ReleasedLease; taskId: string } | undefined;
   for (let attempt = 1; ; attempt += 1) {
     const object = await session.read(key);
     if (object === undefined) return { kind: 'not-held', state: 'absent' };
-    const state = nativeCodec.decode(object.body, object.metadata);
+    const stored = nativeCodec.decode(object.body, object.metadata);
+    const state = nodeId < size ? revived(stored, generation) : stored;
     // A tombstone that we wrote without hearing back (rule 5).
     if (written !== undefined && state.kind === 'released' && state.version === written.state.version) {
       return { kind: 'evicted', taskId: written.taskId, version: state.version };

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
+import { StoreError } from '../store/lease-store.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
 import { acquireLease } from './acquire-lease.js';
@@ -37,6 +38,47 @@ describe('nodelease init', () => {
       created: [],
       cluster: { config: { size: 4, bootstrapped: true } },
     });
+  });
+
+  it('asks for nothing that the answer to a write has told', async () => {
+    const { clock, store } = setUp();
+    const asked: string[] = [];
+    const counting = store.connect(async (call, apply) => {
+      asked.push('key' in call ? `${call.operation} ${call.key}` : call.operation);
+      return apply();
+    });
+    const session = new StoreSession(counting, clock, 1_000);
+    await initialize(session, { ...wanted, nodes: 2 });
+    // Are there settings? Which objects are missing? Is none any more?
+    expect(asked).toEqual([
+      ...['read cluster.json', 'create cluster.json', 'list', 'create 0.json', 'create 1.json', 'list', 'replace cluster.json'],
+    ]);
+    asked.length = 0;
+    await initialize(session, wanted);
+    expect(asked).toEqual(['read cluster.json', 'list']);
+  });
+
+  it('is not ended by a store that fails now and then', async () => {
+    const { clock, bucket } = setUp();
+    let calls = 0;
+    const failing = new MemoryLeaseStore(
+      {
+        clock,
+        intercept: async (_, apply) => {
+          calls += 1;
+          const reply = apply();
+          if (calls > 2 && calls % 3 === 0) throw new StoreError('slow down', { fault: 'unavailable', outcome: 'unknown' });
+          return reply;
+        },
+      },
+      bucket,
+    );
+    const session = new StoreSession(failing, clock, 1_000);
+    const done = initializeCluster({ session, clock, random: seededRandom(9), wanted: { ...wanted, nodes: 200 } });
+    done.catch(() => undefined);
+    await clock.advance(60_000);
+    expect(await done).toMatchObject({ clusterCreated: true, damaged: [], cluster: { config: { bootstrapped: true } } });
+    expect(bucket.list().objects).toHaveLength(201);
   });
 
   it('goes on where an interrupted one stopped, and leaves held leases alone', async () => {

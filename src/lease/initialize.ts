@@ -6,7 +6,8 @@ import { concurrently } from './concurrently.js';
 import { type EnsureClusterOptions, ensureCluster } from './ensure-cluster.js';
 import type { LeaseListener } from './lease.js';
 import { type LeaseCodec, nativeCodec } from './lease-codec.js';
-import { type LeaseState, leaseKey, versionOf } from './lease-state.js';
+import { type KnownNodes, type LeaseState, leaseKey, type ReleasedLease, retired, versionOf } from './lease-state.js';
+import { patiently } from './patiently.js';
 import type { StoreSession } from './store-session.js';
 
 /** What {@link initializeCluster} did. */
@@ -20,6 +21,12 @@ export interface InitializeReport {
   readonly damaged: readonly number[];
 }
 
+/** What {@link initializeCluster} works with. */
+export interface InitializeOptions extends EnsureClusterOptions {
+  /** Called for each lease object, with how many there are by then and how many there are to be. Must not throw. */
+  readonly onProgress?: ((progress: { readonly done: number; readonly of: number }) => void) | undefined;
+}
+
 /** Requests under way at once. */
 const WRITES = 16;
 
@@ -29,30 +36,45 @@ const WRITES = 16;
  *
  * @throws {ConfigError} when a setting is out of range
  * @throws {StoreUnusableError} when the store fails the probe
- * @throws {StoreError}
+ * @throws {StoreError} also for a request that was given up when `signal` aborted
+ * @throws `signal.reason`
  */
-export async function initializeCluster(options: EnsureClusterOptions, emit: LeaseListener = () => undefined): Promise<InitializeReport> {
-  const { session, wanted } = options;
+export async function initializeCluster(options: InitializeOptions, emit: LeaseListener = () => undefined): Promise<InitializeReport> {
+  const { session, wanted, signal, onProgress } = options;
   const { cluster, created: clusterCreated } = await ensureCluster(options);
   reportOverruled(wanted, cluster.config, emit);
-  const absent = await absentIds(session, nativeCodec, cluster);
-  if (cluster.config.bootstrapped) return { cluster, clusterCreated, created: [], damaged: absent };
-  const outcomes = await concurrently(absent, WRITES, async (id) => ({ id, outcome: await createVacant(session, nativeCodec, id) }));
-  await markWhenComplete(session);
+  if (cluster.config.bootstrapped) {
+    // What the cluster has given up had an object as well, and needs it when it grows again.
+    const once = { ...cluster, config: { ...cluster.config, size: cluster.config.peak } };
+    return { cluster, clusterCreated, created: [], damaged: await patiently(options, () => absentIds(session, nativeCodec, once)) };
+  }
+  const absent = await patiently(options, () => absentIds(session, nativeCodec, cluster));
+  const of = cluster.config.size;
+  let done = of - absent.length;
+  const create = async (id: number, own: AbortSignal) => {
+    // Among thousands of writes one may well go wrong. Made twice it does no harm: whatever stands there stays.
+    const outcome = await patiently({ ...options, signal: own }, () => createVacant(session, nativeCodec, id, { signal: own }));
+    done += 1;
+    onProgress?.({ done, of });
+    return { id, outcome };
+  };
+  const outcomes = await concurrently(absent, WRITES, create, signal);
   return {
-    cluster: await existingCluster(session),
+    cluster: await markWhenComplete(options, cluster),
     clusterCreated,
     created: outcomes.filter(({ outcome }) => outcome === 'created').map(({ id }) => id),
     damaged: [],
   };
 }
 
-/** Somebody else may change the settings meanwhile; then their newer word is read and the mark set on top. */
-async function markWhenComplete(session: StoreSession): Promise<void> {
-  for (;;) {
-    const cluster = await existingCluster(session);
-    if ((await absentIds(session, nativeCodec, cluster)).length > 0) return;
-    if (await markCluster(session, cluster, 'bootstrapped')) return;
+/** Somebody else may change the settings meanwhile; then their newer word is read and the mark set on top. Resolves to what stands there. */
+async function markWhenComplete(options: InitializeOptions, cluster: StoredCluster): Promise<StoredCluster> {
+  const { session } = options;
+  for (let known = cluster; ; known = await patiently(options, () => existingCluster(session))) {
+    const seen = known;
+    if ((await patiently(options, () => absentIds(session, nativeCodec, seen))).length > 0) return seen;
+    const marked = await patiently(options, () => markCluster(session, seen, 'bootstrapped'));
+    if (marked !== undefined) return marked;
   }
 }
 
@@ -72,15 +94,21 @@ export interface Repair {
 
 /**
  * Restores lease objects that are absent after bootstrap, or unreadable, by tombstones above every version that was seen: in the
- * damaged object's metadata, and in what the other nodes know. Where nothing is known of an id, only `aboveVersion` can help.
+ * damaged object's metadata, and in what the other nodes know. Where nothing is known of an id, only `aboveVersion` can help. What the
+ * cluster had before it shrank is restored as well, and stays retired.
  *
  * @throws {StoreError}
  */
 export async function repairCluster(session: StoreSession, aboveVersion: number | undefined): Promise<readonly Repair[]> {
   const cluster = await existingCluster(session);
-  const ids = Array.from({ length: cluster.config.size }, (_, id) => id);
-  const objects = await concurrently(ids, WRITES, (id) => examine(session, nativeCodec, id, cluster.config.bootstrapped));
-  const seen = highestKnown(objects.flatMap(({ state }) => (state?.kind === 'held' ? [state.knownNodes] : [])));
+  const ids = Array.from({ length: cluster.config.peak }, (_, id) => id);
+  // Noted one by one: what all know of all would take memory by the square of their number.
+  const seen = new Map<number, number>();
+  const objects = await concurrently(ids, WRITES, async (id) => {
+    const { state, ...found } = await examine(session, nativeCodec, id, cluster.config.bootstrapped);
+    if (state?.kind === 'held') noteHighest(state.knownNodes, seen);
+    return found;
+  });
   return concurrently(
     objects.filter(({ problem }) => problem !== undefined),
     WRITES,
@@ -121,12 +149,8 @@ function positive(text: string | undefined): number | undefined {
   return Number.isSafeInteger(value) && value > 0 ? value : undefined;
 }
 
-function highestKnown(mappings: readonly Readonly<Record<number, number>>[]): Map<number, number> {
-  const highest = new Map<number, number>();
-  for (const mapping of mappings) {
-    for (const [id, version] of Object.entries(mapping)) highest.set(Number(id), Math.max(version, highest.get(Number(id)) ?? 0));
-  }
-  return highest;
+function noteHighest(known: KnownNodes, highest: Map<number, number>): void {
+  for (const [id, version] of Object.entries(known)) highest.set(Number(id), Math.max(version, highest.get(Number(id)) ?? 0));
 }
 
 /** No id has had that many tenures: a version above it is somebody's mistake or malice, and would leave no room for further ones. */
@@ -148,13 +172,14 @@ async function restore(
   // Where it stands is not known, but what its holder stamped ids with is: a duration from its last write at the most, which is in the past.
   const { max } = session.storeNow();
   const timestamp = Number.isFinite(max) ? Math.max(Math.ceil(max) + cluster.durationMs, cluster.idFloor + 1, expiry) : expiry;
-  const state: LeaseState = {
+  const tombstone: ReleasedLease = {
     kind: 'released',
     version: Math.max(...versions) + 1,
     timestamp,
     durationMs: cluster.durationMs,
     stampedUntil: undefined,
   };
+  const state = id < cluster.size ? tombstone : retired(tombstone, cluster.generation);
   const result = await session.write(leaseKey(id), nativeCodec.encode(state), etag);
   return { id, problem, version: result.status === 'written' ? versionOf(state) : undefined };
 }

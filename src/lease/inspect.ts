@@ -4,7 +4,8 @@ import type { ClusterConfig } from './cluster-config.js';
 import { readCluster } from './cluster-store.js';
 import { concurrently } from './concurrently.js';
 import { type LeaseCodec, nativeCodec } from './lease-codec.js';
-import { availability, type KnownNodes, type LeaseState, leaseKey, timestampOf, versionOf } from './lease-state.js';
+import { availability, type KnownNodes, type LeaseState, leaseKey, revived, timestampOf, versionOf } from './lease-state.js';
+import { SharedKnowledge } from './shared-knowledge.js';
 import type { StoreSession } from './store-session.js';
 
 /** One node id, as a look at its lease object tells. */
@@ -51,13 +52,22 @@ export async function inspectCluster(session: StoreSession): Promise<ClusterStat
   const cluster = await readCluster(session);
   if (cluster === undefined) return undefined;
   const ids = Array.from({ length: cluster.config.size }, (_, id) => id);
-  const nodes = await concurrently(ids, READS, (id) => inspectNode(session, nativeCodec, id, cluster.config.graceMs));
+  const knowledge = new SharedKnowledge();
+  const nodes = await concurrently(ids, READS, (id) => inspectNode(session, nativeCodec, id, cluster.config, knowledge));
   return { cluster: cluster.config, nodes };
 }
 
-async function inspectNode(session: StoreSession, codec: LeaseCodec, id: number, graceMs: number): Promise<NodeStatus> {
+async function inspectNode(
+  session: StoreSession,
+  codec: LeaseCodec,
+  id: number,
+  cluster: ClusterConfig,
+  knowledge: SharedKnowledge,
+): Promise<NodeStatus> {
   const object = await session.read(leaseKey(id));
-  return nodeStatus(id, readingOf(object, codec), object?.age, graceMs);
+  const reading = knowledge.shared(readingOf(object, codec));
+  const judged = reading.kind === 'lease' ? { ...reading, lease: revived(reading.lease, cluster.generation) } : reading;
+  return nodeStatus(id, judged, object?.age, cluster.graceMs);
 }
 
 /** What a lease object says; the same for as long as it is not written. */
@@ -80,6 +90,7 @@ export function readingOf(object: Pick<StoredObject, 'body' | 'metadata'> | unde
 /**
  * How a node id is doing that was read before, at the age that its lease object has now.
  *
+ * @param reading of an id that the cluster has, as `revived` judges it
  * @param age undefined where there is no object
  */
 export function nodeStatus(id: number, reading: LeaseReading, age: Interval | undefined, graceMs: number): NodeStatus {

@@ -5,6 +5,8 @@ import { StoreError } from '../store/lease-store.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { type MemoryCall, MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
 import { acquireLease } from './acquire-lease.js';
+import { encodeCluster } from './cluster-config.js';
+import { readCluster } from './cluster-store.js';
 import { evictHolder } from './evict.js';
 import type { LeaseEvent, LeaseLostError } from './lease.js';
 import { nativeCodec } from './lease-codec.js';
@@ -288,6 +290,49 @@ describe('releasing', () => {
     expect(stalled).toBe(true);
     await lease.release();
     expect(nativeCodec.decode((await direct.read('0.json'))?.body ?? '', {})).toMatchObject({ kind: 'released' });
+  });
+});
+
+describe('a lease whose node id the cluster gives up', () => {
+  const resize = async ({ session }: Awaited<ReturnType<typeof hold>>, size: number, generation: number) => {
+    const cluster = await readCluster(session);
+    if (cluster === undefined) throw new Error('no cluster');
+    const body = encodeCluster({ ...cluster.config, size, generation, peak: 2, bootstrapped: true }, cluster.body);
+    expect(await session.write('cluster.json', { body, metadata: {} }, cluster.etag)).toMatchObject({ status: 'written' });
+  };
+
+  it('says so once, beside a renewal, goes on to be renewed, and never takes it back', async () => {
+    const it = await hold(2);
+    const second: LeaseEvent[] = [];
+    const lease = await it.start({ store: it.direct, onEvent: (event: LeaseEvent) => second.push(event) });
+    expect(lease.id).toBe(1);
+    await resize(it, 1, 1);
+    expect(lease.retiring.aborted).toBe(false);
+    await it.clock.advance(DURATION / 3);
+    expect(lease.retiring.reason).toMatchObject({ code: 'LEASE_RETIRING', nodeId: 1, version: 1, size: 1 });
+    expect([lease.isValid(), lease.signal.aborted]).toEqual([true, false]);
+    await it.clock.advance(2 * DURATION);
+    await resize(it, 2, 2);
+    await it.clock.advance(DURATION);
+    expect([lease.isValid(), lease.retiring.aborted]).toEqual([true, true]);
+    expect(second.filter(({ type }) => type === 'retiring')).toEqual([{ type: 'retiring', size: 1 }]);
+    expect([it.lease.retiring.aborted, it.events.some(({ type }) => type === 'retiring')]).toEqual([false, false]);
+    await lease.release();
+    expect(getEventListeners(lease.retiring, 'abort')).toEqual([]);
+    await it.lease.release();
+  });
+
+  it('does not say so once it is released or lost', async () => {
+    for (const end of ['release', 'evict'] as const) {
+      const it = await hold(2);
+      const lease = await it.start({ store: it.direct });
+      if (end === 'release') await lease.release();
+      else await evictHolder(it.session, lease.id);
+      await resize(it, 1, 1);
+      await it.clock.advance(DURATION);
+      expect(lease.retiring.aborted).toBe(false);
+      await it.lease.release();
+    }
   });
 });
 

@@ -29,6 +29,11 @@ export interface KeeperOptions {
   readonly random: RandomSource;
   readonly codec: LeaseCodec;
   readonly timing: LeaseTiming;
+  /**
+   * How often the cluster's settings are read, in milliseconds: so late this holder learns that wider unique ids are asked for, or that its node
+   * id is to go. It is done beside renewals, of which the nearest counts. @default beside each of them
+   */
+  readonly settingsIntervalMs?: number | undefined;
   readonly emit: LeaseListener;
   /** Must do no harm, see `harmless`. */
   readonly tracer: LeaseTracer;
@@ -174,13 +179,19 @@ export class Keeper implements Lease {
 
   /** Whether the cluster asks for wider ids, or has this one no more. After the renewal and never instead of it: what fails here is for the next time. */
   async #lookAtCluster(): Promise<void> {
-    if (this.#state !== 'held') return;
+    if (this.#state !== 'held' || !this.#isTimeToLook) return;
     try {
       const { size } = await this.#time.look(this.#call());
       if (this.id >= size) this.#retire(size);
     } catch (error) {
       if (!(error instanceof NodeLeaseError)) throw error;
     }
+  }
+
+  /** Whether a look is due, or will have been for longer at the next renewal. */
+  get #isTimeToLook(): boolean {
+    const { clock, timing, settingsIntervalMs = 0 } = this.options;
+    return clock.monotonic() - this.#time.lookedAt >= settingsIntervalMs - timing.renewEveryMs / 2;
   }
 
   #retire(size: number): void {

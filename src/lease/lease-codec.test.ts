@@ -151,6 +151,8 @@ describe('cluster.json', () => {
     ['{"size":1,"durationMs":1,"graceMs":0}', '"bootstrapped"'],
     ['{"size":1,"durationMs":1,"graceMs":0,"bootstrapped":true,"idWidth":17}', '"idWidth"'],
     ['{"size":1,"durationMs":1,"graceMs":0,"bootstrapped":true,"idFloor":-1}', '"idFloor"'],
+    ['{"size":1,"durationMs":1,"graceMs":0,"bootstrapped":true,"peak":65529}', '"peak"'],
+    ['{"size":1,"durationMs":1,"graceMs":0,"bootstrapped":true,"peak":0}', '"peak"'],
   ])('refuses %s', (body, problem) => {
     expect(() => decodeCluster(body)).toThrow(problem);
   });

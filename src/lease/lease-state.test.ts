@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { acquired, availability, evicted, type HeldLease, nodeIdOf, released, renewed, stampedUntilOf } from './lease-state.js';
+import { acquired, availability, evicted, type HeldLease, nodeIdOf, released, renewed, revived, stampedUntilOf } from './lease-state.js';
 
 const claim = { taskId: 'task', nonce: 'n', durationMs: 15_000, storeNow: 1_000_000.7, stampedUntil: 0, idWidth: 8 };
 const held: HeldLease = acquired({ kind: 'released', version: 5, timestamp: 900_000, durationMs: 0, stampedUntil: undefined }, claim);
@@ -87,6 +87,13 @@ describe('a contender (rule 4)', () => {
         0,
       ),
     ).toEqual({ kind: 'retired' });
+  });
+
+  it('takes what is retired as released in later generations of the cluster, not in its own, and not where none is told', () => {
+    const tombstone = { kind: 'retired', version: 3, timestamp: 1, durationMs: 0, stampedUntil: 0, generation: 2 } as const;
+    expect([1, 2, 3].map((generation) => revived(tombstone, generation).kind)).toEqual(['retired', 'retired', 'released']);
+    expect(revived({ ...tombstone, version: 0 }, 3)).toEqual({ kind: 'vacant' });
+    expect(revived({ ...tombstone, generation: undefined }, 3).kind).toBe('retired');
   });
 });
 

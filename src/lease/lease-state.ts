@@ -99,8 +99,8 @@ export function timestampOf(state: LeaseState): number {
  * tenure of which nothing is known.
  */
 export function stampedUntilOf(state: LeaseState): number | undefined {
-  if (state.kind === 'vacant') return 0;
-  if (state.kind === 'released' && state.stampedUntil !== undefined) return state.stampedUntil;
+  if (state.kind === 'vacant' || state.version === 0) return 0;
+  if (state.kind !== 'held' && state.stampedUntil !== undefined) return state.stampedUntil;
   // A tenure's ids are stamped before its timestamp.
   return state.timestamp === 0 ? undefined : state.timestamp - 1;
 }

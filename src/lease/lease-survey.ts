@@ -1,4 +1,4 @@
-import type { ListedObject, Listing } from '../store/lease-store.js';
+import type { ListedObject } from '../store/lease-store.js';
 import type { ClusterConfig } from './cluster-config.js';
 import type { LeaseCodec } from './lease-codec.js';
 import { leaseKey, nodeIdOf } from './lease-state.js';
@@ -15,31 +15,52 @@ export interface Candidate {
 export interface LeaseSurvey {
   /** In ascending order of the ids. */
   readonly candidates: readonly Candidate[];
-  /** Ids without an object. */
+  /** Ids without an object, among those that the listing would show. */
   readonly absent: readonly number[];
+  /** How many ids have been held at some time, or are. */
+  readonly used: number;
   /** From the listing until the first lease of those that seem held could be found expired, in milliseconds; infinity without any. */
   readonly earliestExpiryMs: number;
 }
 
+/** What a survey looks at: a listing, or a part of one. */
+export interface Surveyed {
+  readonly objects: readonly ListedObject[];
+  /** False for a part of a listing. @default true */
+  readonly complete?: boolean;
+  /** Whether an object of that key would be among the objects, if there were one. @default always */
+  covers?(key: string): boolean;
+}
+
 /** Tells the free ids from the others, by size and age alone. */
-export function survey(listing: Listing, cluster: ClusterConfig, codec: LeaseCodec): LeaseSurvey {
-  const rows = new Map<number, ListedObject>();
+export function survey(listing: Surveyed, cluster: ClusterConfig, codec: LeaseCodec): LeaseSurvey {
+  const needMs = cluster.durationMs + cluster.graceMs;
+  const seen = new Set<number>();
+  const candidates: Candidate[] = [];
+  let used = 0;
+  let earliestExpiryMs = Number.POSITIVE_INFINITY;
   for (const row of listing.objects) {
     const id = nodeIdOf(row.key);
-    if (id !== undefined && id < cluster.size) rows.set(id, row);
-  }
-  const candidates: Candidate[] = [];
-  const absent: number[] = [];
-  let earliestExpiryMs = Number.POSITIVE_INFINITY;
-  for (let id = 0; id < cluster.size; id += 1) {
-    const row = rows.get(id);
-    const needMs = cluster.durationMs + cluster.graceMs;
-    if (row === undefined) absent.push(id);
-    else if (row.size > codec.tombstoneMaxBytes && row.age.max <= needMs) {
+    if (id === undefined || id >= cluster.size) continue;
+    seen.add(id);
+    if (row.size > 0) used += 1;
+    if (row.size > codec.tombstoneMaxBytes && row.age.max <= needMs) {
       earliestExpiryMs = Math.min(earliestExpiryMs, needMs - row.age.max + 1);
       continue;
     }
-    candidates.push({ id, key: leaseKey(id), row });
+    candidates.push({ id, key: row.key, row });
   }
-  return { candidates, absent, earliestExpiryMs };
+  const absent = absentIds(listing, cluster, seen);
+  for (const id of absent) candidates.push({ id, key: leaseKey(id), row: undefined });
+  return { candidates: candidates.sort((a, b) => a.id - b.id), absent, used, earliestExpiryMs };
+}
+
+function absentIds(listing: Surveyed, { size, bootstrapped }: ClusterConfig, seen: ReadonlySet<number>): readonly number[] {
+  // After bootstrap an absent one is damage, which is for those to report who have seen everything.
+  if (seen.size === size || (listing.complete === false && bootstrapped)) return [];
+  const absent: number[] = [];
+  for (let id = 0; id < size; id += 1) {
+    if (!seen.has(id) && listing.covers?.(leaseKey(id)) !== false) absent.push(id);
+  }
+  return absent;
 }

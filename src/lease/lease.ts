@@ -24,7 +24,7 @@ export interface Lease extends AsyncDisposable {
   /**
    * Aborts with a {@link LeaseRetiringError} once the cluster has shrunk and this node id is to be given up: end the work and `release()`.
    * The lease is renewed and stays valid until then, or until whoever shrank the cluster runs out of patience and takes it away. It is learned
-   * beside a renewal; a static id and one from ZooKeeper are never retired.
+   * beside a renewal, and stays so, even if the cluster grows again; a static id and one from ZooKeeper are never retired.
    */
   readonly retiring: AbortSignal;
 
@@ -99,7 +99,7 @@ export class LeaseRetiringError extends NodeLeaseError {
     /** How many node ids the cluster has now. */
     readonly size: number,
   ) {
-    super(`node id ${nodeId} (version ${version}) is being retired: the cluster has ${size} node ids now`);
+    super(`node id ${nodeId} (version ${version}) is being retired: the cluster has ${size} node ${size === 1 ? 'id' : 'ids'} now`);
   }
 }
 

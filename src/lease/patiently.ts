@@ -1,6 +1,6 @@
 import type { Clock, RandomSource } from '../clock.js';
 import { StoreError } from '../store/lease-store.js';
-import { STORE_RETRY_MS } from './claim.js';
+import { STORE_RETRY_MS } from './persistently.js';
 import { retry } from './retry.js';
 
 export interface Patience {

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.js';
 import { bounded } from '../store/bounded.js';
-import type { CallOptions, Interval, LeaseStore, Listing, StoredObject, WriteResult } from '../store/lease-store.js';
+import type { CallOptions, Interval, LeaseStore, Listing, ListingPage, StoredObject, WriteResult } from '../store/lease-store.js';
 import { StoreTime } from './store-time.js';
 
 /** How one call of a session is made. */
@@ -9,6 +9,12 @@ export interface SessionCall {
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }
+
+/**
+ * What a listing of everything is given for each object that it is to show, and at the most, in milliseconds: on S3 it is a request for each
+ * thousand of them, one after the other, and a file store has to look at each. Several times what either takes.
+ */
+const LISTING_MS = { perObject: 3, most: 60_000 } as const;
 
 /**
  * A store as one task uses it: every call has a time-out on the injected clock, every reply teaches the store's time, and
@@ -22,6 +28,10 @@ export class StoreSession {
   requests = 0;
 
   readonly #time: StoreTime;
+  #requestMs: number | undefined;
+  #expectedObjects = 0;
+  /** What the next listing of everything is given at the least, in milliseconds: more than one had that ran out of time. */
+  #listingMs = 0;
 
   constructor(
     readonly store: LeaseStore,
@@ -36,16 +46,62 @@ export class StoreSession {
   async read(key: string, call: SessionCall = {}): Promise<StoredObject | undefined> {
     const sentAt = this.clock.monotonic();
     const object = await this.#bounded(`reading ${key}`, call, (options) => this.store.read(key, options));
+    this.#answered(sentAt);
     if (object !== undefined) this.#time.learn(object.storeTime, sentAt);
     return object;
   }
 
-  /** Every object of the store. @throws {StoreError} when the store gave no definite answer in time */
+  /**
+   * How long a request takes where nothing is in its way: as long as the quickest one so far, in milliseconds; undefined before the first
+   * answer. A listing of everything is not among them.
+   */
+  get requestMs(): number | undefined {
+    return this.#requestMs;
+  }
+
+  /** Notes about how many objects a listing has to show, so that it is given the time for them. */
+  expectObjects(count: number): void {
+    this.#expectedObjects = Math.max(this.#expectedObjects, count);
+  }
+
+  /** How long a listing of everything may take unless a call says otherwise, however little a request may, in milliseconds. */
+  get listTimeoutMs(): number {
+    return Math.max(this.timeoutMs, this.#listingMs, Math.min(LISTING_MS.most, LISTING_MS.perObject * this.#expectedObjects));
+  }
+
+  /**
+   * Every object of the store. One that ran out of time makes the next one's time twice as long, up to a minute: the reply may have been lost,
+   * and the cluster may be larger than is known.
+   *
+   * @throws {StoreError} when the store gave no definite answer in {@link listTimeoutMs}
+   */
   async list(call: SessionCall = {}): Promise<Listing> {
     const sentAt = this.clock.monotonic();
-    const listing = await this.#bounded('listing', call, (options) => this.store.list(options));
-    this.#time.learn(listing.storeTime, sentAt);
-    return listing;
+    const timeoutMs = call.timeoutMs ?? this.listTimeoutMs;
+    try {
+      const listing = await this.#bounded('listing', { ...call, timeoutMs }, (options) => this.store.list(options));
+      this.#time.learn(listing.storeTime, sentAt);
+      return listing;
+    } catch (error) {
+      if (this.clock.monotonic() - sentAt >= timeoutMs) this.#listingMs = Math.min(LISTING_MS.most, 2 * timeoutMs);
+      throw error;
+    }
+  }
+
+  /**
+   * A part of the listing, from the first key greater than `after` on; all of it where the store does not list in parts.
+   *
+   * @throws {StoreError} when the store gave no definite answer in time
+   */
+  async listPage(after: string | undefined, call: SessionCall = {}): Promise<ListingPage> {
+    const { store } = this;
+    const { listPage } = store;
+    if (listPage === undefined) return { ...(await this.list(call)), more: false };
+    const sentAt = this.clock.monotonic();
+    const page = await this.#bounded('listing', call, (options) => listPage.call(store, after, options));
+    this.#answered(sentAt);
+    this.#time.learn(page.storeTime, sentAt);
+    return page;
   }
 
   /** Conditional write: with an etag, replace; without one, create. */
@@ -61,6 +117,7 @@ export class StoreSession {
         ? this.store.create(key, object.body, object.metadata, options)
         : this.store.replace(key, object.body, object.metadata, etag, options),
     );
+    this.#answered(sentAt);
     if (result.status === 'written') this.#time.learn(result.storeTime, sentAt);
     return result;
   }
@@ -68,6 +125,24 @@ export class StoreSession {
   /** The store's time now, in milliseconds since the Unix epoch, as far as its replies tell; this host's wall clock takes no part. */
   storeNow(): Interval {
     return this.#time.now();
+  }
+
+  /**
+   * How long until a reply can show that an age has grown by `ageMs` since the one of `storeTime`, in milliseconds: a store that cuts its times
+   * shows it at its next step.
+   */
+  untilTold(ageMs: number, storeTime: Interval): number {
+    const { timeStepMs } = this.store;
+    const told = this.storeNow();
+    if (timeStepMs === 0 || !Number.isFinite(storeTime.max) || !Number.isFinite(told.max)) return ageMs;
+    const due = Math.ceil((storeTime.min + ageMs) / timeStepMs) * timeStepMs;
+    // The store's time is known within bounds: by its lower one the step is certain. A clock that was set must not make this endless.
+    return Math.min(Math.max(0, due - told.min), ageMs + 2 * timeStepMs);
+  }
+
+  #answered(sentAt: number): void {
+    const tookMs = this.clock.monotonic() - sentAt;
+    this.#requestMs = Math.min(this.#requestMs ?? tookMs, tookMs);
   }
 
   #bounded<T>(what: string, { timeoutMs = this.timeoutMs, signal }: SessionCall, run: (options: CallOptions) => Promise<T>): Promise<T> {

@@ -37,8 +37,7 @@ export class StoreTenureTime implements TenureTime {
   readonly #width: TenureWidth;
   /** What others may be told. */
   #adopted: AdoptedWidth;
-  /** True once the cluster's settings have been read in this tenure. */
-  #prepared = false;
+  #lookedAt = Number.NEGATIVE_INFINITY;
   #stampedUntil: number;
 
   constructor(private readonly options: StoreTenureTimeOptions) {
@@ -66,11 +65,16 @@ export class StoreTenureTime implements TenureTime {
     return this.#stampedUntil;
   }
 
+  /** When the cluster's settings were asked for that were read last in this tenure, on the monotonic clock. */
+  get lookedAt(): number {
+    return this.#lookedAt;
+  }
+
   async prepare(signal?: AbortSignal): Promise<void> {
     const { clock, random } = this.options;
     signal?.throwIfAborted();
     this.check();
-    if (this.#prepared) return;
+    if (Number.isFinite(this.#lookedAt)) return;
     const ended = eitherSignal(this.signal, signal);
     try {
       await retry(() => this.look({ signal: ended.signal }), {
@@ -99,11 +103,12 @@ export class StoreTenureTime implements TenureTime {
    * @throws {StoreError}
    */
   async look(call: SessionCall): Promise<ClusterConfig> {
-    const { session } = this.options;
+    const { session, clock } = this.options;
+    const askedAt = clock.monotonic();
     const cluster = await readCluster(session, call);
     if (cluster === undefined) throw new StoreUnusableError(`${session.store.url}: ${CLUSTER_KEY} is gone`);
     this.#width.widen(cluster.config.idWidth);
-    this.#prepared = true;
+    this.#lookedAt = askedAt;
     return cluster.config;
   }
 

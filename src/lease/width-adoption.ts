@@ -4,7 +4,7 @@ import type { StoredObject } from '../store/lease-store.js';
 import type { ClusterConfig } from './cluster-config.js';
 import { concurrently } from './concurrently.js';
 import { nativeCodec } from './lease-codec.js';
-import { availability, evicted, type HeldLease, type LeaseState, leaseKey } from './lease-state.js';
+import { availability, evicted, type HeldLease, type LeaseState, leaseKey, stampedUntilOf } from './lease-state.js';
 import { patiently } from './patiently.js';
 import type { SessionCall, StoreSession } from './store-session.js';
 
@@ -96,15 +96,15 @@ export class WidthAdoption {
     const key = leaseKey(id);
     const object = await session.read(key, call);
     if (object === undefined) {
-      // A vacancy, before bootstrap is complete, and beyond the present size.
-      if (cluster.bootstrapped && id < cluster.size) throw this.#damaged(key, 'is absent although the cluster is bootstrapped');
+      // A vacancy, before bootstrap is complete, and beyond what the cluster ever had.
+      if (cluster.bootstrapped && id < cluster.peak) throw this.#damaged(key, 'is absent although the cluster is bootstrapped');
       return undefined;
     }
     let state: LeaseState;
     try {
       state = nativeCodec.decode(object.body, object.metadata);
     } catch (error) {
-      if (id < cluster.size) throw this.#damaged(key, explain(error));
+      if (id < cluster.peak) throw this.#damaged(key, explain(error));
       // Nobody can hold an id that does not exist yet; whoever once did cannot prolong it.
       this.#note(this.#latestStamp(key, object, 0));
       return undefined;
@@ -126,12 +126,8 @@ export class WidthAdoption {
 
   /** How late ids narrower than the width may be stamped with which the lease's node id was, or is, held. */
   #narrowUntil(key: string, object: StoredObject, state: LeaseState): number {
-    if (state.kind === 'vacant') return 0;
     if (state.kind === 'held' && state.idWidth >= this.options.idWidth && state.narrowIdsUntil !== undefined) return state.narrowIdsUntil;
-    if (state.kind === 'released' && state.stampedUntil !== undefined) return state.stampedUntil;
-    // A tenure's ids are stamped before its timestamp.
-    if (state.timestamp > 0) return state.timestamp - 1;
-    return this.#latestStamp(key, object, state.kind === 'retired' ? 0 : state.durationMs);
+    return stampedUntilOf(state) ?? this.#latestStamp(key, object, state.kind === 'vacant' ? 0 : state.durationMs);
   }
 
   /** Where a tenure does not tell how late its ids are stamped: no later than a duration from its last write, which is in the past. */

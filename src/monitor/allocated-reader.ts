@@ -3,7 +3,7 @@ import type { NodeStatus } from '../lease/inspect.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { inspectAllocated } from './allocated-status.js';
 import type { ClusterLook, ClusterSource } from './cluster-source.js';
-import { allocatedReport } from './status-report.js';
+import { allocatedHead } from './status-report.js';
 
 /** How long a look waits for a connection, in milliseconds. */
 const CONNECTED_WITHIN_MS = 5_000;
@@ -38,10 +38,7 @@ export class AllocatedReader implements ClusterSource {
       gone,
       size: undefined,
       problemOf: ({ problem }) => problem,
-      head: () => {
-        const { nodes: _, ...head } = allocatedReport(this.where, { ...status, nodes: [] });
-        return head;
-      },
+      head: () => allocatedHead(this.where, status),
     };
   }
 

@@ -4,13 +4,14 @@ import { evictHolder } from '../lease/evict.js';
 import { initializeCluster } from '../lease/initialize.js';
 import { inspectCluster } from '../lease/inspect.js';
 import { nativeCodec } from '../lease/lease-codec.js';
-import { type HeldLease, type LeaseState, released } from '../lease/lease-state.js';
+import { type HeldLease, type LeaseState, released, retired } from '../lease/lease-state.js';
 import { StoreSession } from '../lease/store-session.js';
 import { StoreError } from '../store/lease-store.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { type MemoryCall, MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
 import { ClusterFollower } from './cluster-follower.js';
 import type { ClusterUpdate } from './cluster-view.js';
+import { wholeCluster } from './paged-cluster.js';
 import { statusReport } from './status-report.js';
 
 async function scene({ nodes = 3, resolutionMs = 1 }: { nodes?: number; resolutionMs?: number } = {}) {
@@ -75,7 +76,7 @@ describe('a cluster that is followed', () => {
       follow();
       const same = async () => {
         const status = await inspectCluster(admin);
-        expect((await follower.snapshot()).report).toEqual(statusReport('memory:', status, undefined));
+        expect((await follower.snapshot()).report).toEqual(statusReport('memory:', status && wholeCluster(status), undefined));
       };
       await clock.advance(0);
       await same();
@@ -135,6 +136,62 @@ describe('a cluster that is followed', () => {
     hold(0, 'b', 2);
     await clock.advance(1_000);
     expect(events()).toEqual([['acquired', 0, 2]]);
+  });
+
+  it('shrinks and grows again under those who follow, with those named who hold on to what is given up', async () => {
+    const { clock, bucket, calls, hold, write, lease, events, follower, follow, updates } = await scene({ nodes: 6 });
+    hold(0, 'a', 1);
+    hold(4, 'b', 3);
+    follow();
+    await clock.advance(100);
+    const resize = (size: number, generation: number) => {
+      const { body = '', etag = '' } = bucket.read('cluster.json') ?? {};
+      bucket.replace('cluster.json', JSON.stringify({ ...JSON.parse(body), size, generation, peak: 6 }), {}, etag);
+    };
+    resize(2, 1);
+    for (const id of [2, 3, 5]) write(id, retired({ kind: 'vacant' }, 1));
+    await clock.advance(1_000);
+    const draining = [{ id: 4, version: 3, taskId: 'b' }];
+    expect(updates).toContainEqual({ type: 'cluster', report: expect.objectContaining({ draining }) });
+    expect(events()).toEqual([['resized', null, null]]);
+    const { report } = await follower.snapshot();
+    expect([report.nodes.map(({ id }) => id), report.draining, report.totals?.retired]).toEqual([[0, 1], draining, 3]);
+
+    // Renewals of ids that are given up are nothing new: they cost nothing, and nobody is told of them.
+    updates.length = 0;
+    calls.length = 0;
+    hold(4, 'b', 3);
+    await clock.advance(1_000);
+    expect(calls).toEqual([{ operation: 'list' }]);
+    expect(updates.map(({ type }) => type)).toEqual(['store']);
+
+    write(4, retired(released(lease('b', 3), undefined), 1));
+    await clock.advance(1_000);
+    expect((await follower.snapshot()).report.draining).toEqual([]);
+    expect(events()).toEqual([]);
+
+    resize(6, 2);
+    await clock.advance(1_000);
+    // What was not given up is left as it was seen, and what comes while somebody follows is told as a whole.
+    const told = updates.findLast(({ type }) => type === 'nodes');
+    expect(told?.type === 'nodes' && told.nodes.map(({ id }) => id)).toEqual([2, 3, 4, 5]);
+    expect(events()).toEqual([['resized', null, null]]);
+    const grown = (await follower.snapshot()).report;
+    expect(grown.nodes.map(({ state, version }) => `${state} ${version}`)).toEqual([
+      ...['held 1', 'vacant 0', 'vacant 0', 'vacant 0', 'released 3', 'vacant 0'],
+    ]);
+  });
+
+  it('is looked at again soon after a first look that took long, as that at a large cluster does', async () => {
+    const { clock, hold, events, follow, setNetwork } = await scene({ nodes: 400 });
+    setNetwork(async ({ operation }) => {
+      if (operation === 'read') await clock.sleep(900);
+    });
+    follow();
+    await clock.advance(24_000);
+    hold(7, 'a', 1);
+    await clock.advance(11_500);
+    expect(events()).toEqual([['acquired', 7, 1]]);
   });
 
   it('tells of force, damage, repair and growth', async () => {

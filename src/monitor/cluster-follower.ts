@@ -30,7 +30,7 @@ export interface ClusterFollowerOptions {
 const LOOK_MS = 1_000;
 /** So many times as long as a look took nobody looks again: in a large cluster it must not become all that this process does. */
 const REST = 2;
-/** The longest pause after looks that failed, in milliseconds. */
+/** The longest pause, in milliseconds: the first look at a large cluster takes long, since it reads everything, and further ones do not. */
 const LONGEST_PAUSE_MS = 10_000;
 /** For how long what was seen counts as fresh, in milliseconds. */
 const FRESH_MS = 2_000;
@@ -149,8 +149,8 @@ export class ClusterFollower implements ClusterView {
     }
     this.#lookedAt = this.#clock.monotonic();
     const took = this.#lookedAt - begun;
-    this.#pauseMs =
-      this.#failures > 0 ? Math.min(LOOK_MS * 2 ** (this.#failures - 1), LONGEST_PAUSE_MS) : Math.max(LOOK_MS - took, REST * took);
+    const wanted = this.#failures > 0 ? LOOK_MS * 2 ** (this.#failures - 1) : Math.max(LOOK_MS - took, REST * took);
+    this.#pauseMs = Math.min(wanted, LONGEST_PAUSE_MS);
     this.#tell(updates);
   }
 

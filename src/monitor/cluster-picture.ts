@@ -7,7 +7,8 @@ import type { DiscoveryStatus } from './discovery-glance.js';
 import type { DiscoveryReport } from './discovery-report.js';
 import { withKnownVersions } from './known-versions.js';
 import { leaseChanges } from './lease-changes.js';
-import { type NodeReport, nodeReport, type StatusReport } from './status-report.js';
+import { totalsOf } from './lease-hints.js';
+import { type NodeReport, nodeReport, type ReportHead } from './status-report.js';
 
 /** A look, and what came of it. */
 interface Seen {
@@ -24,7 +25,7 @@ const SAME_MS = 250;
 export class ClusterPicture {
   readonly #events: ClusterEvents;
   #seen: Seen | undefined;
-  #head: Omit<StatusReport, 'nodes'> | undefined;
+  #head: ReportHead | undefined;
   #store: StoreHealth = { state: 'unknown', problem: null, latencyMs: null, clockOffsetMs: null, lookedAt: null };
   #tree: DiscoveryReport | null = null;
   #snapshot: { readonly told: ClusterSnapshot; readonly at: number } | undefined;
@@ -45,11 +46,13 @@ export class ClusterPicture {
     if (this.#snapshot && now - this.#snapshot.at <= SAME_MS) return this.#snapshot.told;
     // What cannot be looked at is told as it was.
     const sinceMs = this.#store.state === 'ok' ? now - this.#seen.at : 0;
+    const { hints, nodes: seen } = this.#seen.look;
     const nodes = this.#reports(
       this.#seen,
-      this.#seen.look.nodes.map((node) => aged(node, sinceMs)),
+      seen.map((node) => aged(node, sinceMs)),
     );
-    const told = { report: { ...this.#head, nodes }, store: this.#store, tree: this.#tree, events: this.#events.list };
+    const totals = hints === undefined ? null : totalsOf(seen, hints.cluster, hints.retired);
+    const told = { report: { ...this.#head, nodes, totals, page: null }, store: this.#store, tree: this.#tree, events: this.#events.list };
     this.#snapshot = { told, at: now };
     return told;
   }

@@ -4,20 +4,21 @@ import { readCluster } from '../lease/cluster-store.js';
 import { concurrently } from '../lease/concurrently.js';
 import { type LeaseReading, type NodeStatus, nodeStatus, readingOf } from '../lease/inspect.js';
 import { nativeCodec } from '../lease/lease-codec.js';
-import { leaseKey, nodeIdOf } from '../lease/lease-state.js';
+import { leaseKey, revived } from '../lease/lease-state.js';
+import { SharedKnowledge } from '../lease/shared-knowledge.js';
 import type { StoreSession } from '../lease/store-session.js';
 import type { Interval, ListedObject } from '../store/lease-store.js';
 import type { ClusterLook, ClusterSource } from './cluster-source.js';
 import { problemOf } from './damage.js';
-import { SharedKnowledge } from './shared-knowledge.js';
-import { type StatusReport, statusReport } from './status-report.js';
+import { type ClusterHints, clusterHints } from './lease-hints.js';
+import { reportHead } from './status-report.js';
 
 /** Objects that are read again in one look at the most. */
 const READS_A_LOOK = 100;
 /** Reads under way at once. */
 const READS = 16;
-/** A LIST is as many requests as it has pages, and on a file store one for each lease: in a large cluster it may well take seconds, in milliseconds. */
-const LIST_TIMEOUT_MS = 30_000;
+/** Ids beyond the cluster's size that are looked at, at the most. */
+const MOST_DRAINING = 100;
 
 /** What is known of one lease object. */
 interface Known {
@@ -35,12 +36,28 @@ interface Leases {
   readonly at: number;
 }
 
+/** How far the reading of lease objects in one look has come. */
+export interface ReadProgress {
+  readonly done: number;
+  readonly of: number;
+}
+
+/** What a {@link ClusterReader} is to read. */
+export interface ClusterReaderOptions {
+  /** The node ids that are of interest, in ascending order; what it throws, the look throws. @default all of them */
+  readonly choose?: ((hints: ClusterHints) => readonly number[]) | undefined;
+  /** Called for each lease object that was read. Must not throw. */
+  readonly onProgress?: ((progress: ReadProgress) => void) | undefined;
+}
+
 /**
  * Looks at a cluster in a store again and again, as cheaply as that can be done: a look is one LIST, of as many pages as it takes, and one
  * GET for each object that was written since it was read.
  *
  * The first look reads all objects. Each further one reads at most a hundred of them: first those that may have changed hands, then those
  * whose reading is the oldest. The others that were written count as renewed, at the age that the LIST tells, until their turn comes.
+ *
+ * Ids beyond the cluster's size that somebody seems to hold are read once, a hundred of them at the most.
  */
 export class ClusterReader implements ClusterSource {
   latencyMs: number | null = null;
@@ -52,11 +69,12 @@ export class ClusterReader implements ClusterSource {
   constructor(
     private readonly session: StoreSession,
     private readonly clock: Clock,
+    private readonly options: ClusterReaderOptions = {},
   ) {}
 
   async look(signal: AbortSignal): Promise<ClusterLook> {
     const begun = this.clock.monotonic();
-    const { objects } = await this.session.list({ signal, timeoutMs: Math.max(LIST_TIMEOUT_MS, this.session.timeoutMs) });
+    const { objects } = await this.session.list({ signal });
     const listedAt = this.clock.monotonic();
     this.latencyMs = listedAt - begun;
     const cluster = await this.#readCluster(
@@ -65,24 +83,36 @@ export class ClusterReader implements ClusterSource {
     );
     if (cluster === undefined) return this.#nothing();
 
-    const listing = { rows: rowsOf(objects, cluster.size), at: listedAt };
-    const ids = Array.from({ length: cluster.size }, (_, id) => id);
-    for (const id of this.#known.keys()) if (id >= cluster.size) this.#known.delete(id);
+    const hints = clusterHints(objects, cluster);
+    const listing = { rows: hints.rows, at: listedAt };
+    const ids = this.options.choose?.(hints) ?? Array.from({ length: cluster.size }, (_, id) => id);
+    const draining = hints.draining.slice(0, MOST_DRAINING);
+    this.#forgetAllBut(ids, draining);
     const written = new Set(ids.filter((id) => !this.#known.has(id) || this.#listing.rows.get(id)?.etag !== listing.rows.get(id)?.etag));
-    const toRead = this.#toRead(ids, listing, cluster.bootstrapped);
-    await concurrently(toRead, READS, (id, own) => this.#read(id, own), signal);
+    const toRead = [...this.#toRead(ids, listing, cluster.bootstrapped), ...draining.filter((id) => !this.#isKnownHeld(id))];
+    let done = 0;
+    const read = async (id: number, own: AbortSignal) => {
+      await this.#read(id, own);
+      done += 1;
+      this.options.onProgress?.({ done, of: toRead.length });
+    };
+    await concurrently(toRead, READS, read, signal);
     this.#listing = listing;
 
     const justRead = new Set(toRead);
     const now = this.clock.monotonic();
-    const nodes = ids.map((id) => this.#status(id, justRead.has(id), cluster.graceMs, now));
+    const statusOf = (id: number) => this.#status(id, justRead.has(id), cluster, now);
+    const nodes = ids.map(statusOf);
+    const stillHeld = draining.map(statusOf).filter(({ state }) => state === 'held');
     return {
       nodes,
+      hints,
+      draining: stillHeld,
       written,
       gone: [],
       size: cluster.size,
       problemOf: (node) => problemOf(node, cluster),
-      head: (discovery) => headOf(statusReport(this.session.store.url, { cluster, nodes: [] }, discovery)),
+      head: (discovery) => reportHead(this.session.store.url, { cluster, draining: stillHeld }, discovery),
     };
   }
 
@@ -108,8 +138,18 @@ export class ClusterReader implements ClusterSource {
       gone: [],
       size: undefined,
       problemOf: () => undefined,
-      head: (discovery) => headOf(statusReport(this.session.store.url, undefined, discovery)),
+      head: (discovery) => reportHead(this.session.store.url, undefined, discovery),
     };
+  }
+
+  #forgetAllBut(ids: readonly number[], draining: readonly number[]): void {
+    const wanted = new Set([...ids, ...draining]);
+    for (const id of this.#known.keys()) if (!wanted.has(id)) this.#known.delete(id);
+  }
+
+  #isKnownHeld(id: number): boolean {
+    const reading = this.#known.get(id)?.reading;
+    return reading?.kind === 'lease' && reading.lease.kind === 'held';
   }
 
   /** The ids whose objects are to be read in this look. */
@@ -148,28 +188,16 @@ export class ClusterReader implements ClusterSource {
     return { reading: { kind: 'absent' }, etag: undefined, age: undefined, readAt: this.clock.monotonic() };
   }
 
-  #status(id: number, isJustRead: boolean, graceMs: number, now: number): NodeStatus {
+  #status(id: number, isJustRead: boolean, { graceMs, generation }: ClusterConfig, now: number): NodeStatus {
     const { reading, age, readAt } = this.#known.get(id) ?? this.#absent();
     const row = this.#listing.rows.get(id);
     // What was read is newer than the LIST.
     const grown = isJustRead || row === undefined ? older(age, now - readAt) : older(row.age, now - this.#listing.at);
-    return nodeStatus(id, reading, grown, graceMs);
+    const judged = reading.kind === 'lease' ? { ...reading, lease: revived(reading.lease, generation) } : reading;
+    return nodeStatus(id, judged, grown, graceMs);
   }
-}
-
-function rowsOf(objects: readonly ListedObject[], size: number): Map<number, ListedObject> {
-  const rows = new Map<number, ListedObject>();
-  for (const row of objects) {
-    const id = nodeIdOf(row.key);
-    if (id !== undefined && id < size) rows.set(id, row);
-  }
-  return rows;
 }
 
 function older(age: Interval | undefined, byMs: number): Interval | undefined {
   return age && { min: age.min + byMs, max: age.max + byMs };
-}
-
-function headOf({ nodes: _, ...head }: StatusReport): Omit<StatusReport, 'nodes'> {
-  return head;
 }

@@ -1,6 +1,7 @@
 import type { NodeStatus } from '../lease/inspect.js';
 import type { DiscoveryStatus } from './discovery-glance.js';
-import type { StatusReport } from './status-report.js';
+import type { ClusterHints } from './lease-hints.js';
+import type { ReportHead } from './status-report.js';
 
 /** What one look at a cluster told. */
 export interface ClusterLook {
@@ -12,10 +13,14 @@ export interface ClusterLook {
   readonly gone: readonly NodeStatus[];
   /** How many node ids there are; undefined when there is no cluster yet, and where that is not bounded. */
   readonly size: number | undefined;
+  /** What the LIST of this look told; undefined when there is no cluster yet, and where there is no LIST. */
+  readonly hints?: ClusterHints | undefined;
+  /** Ids beyond the size that are held still, in ascending order. @default none */
+  readonly draining?: readonly NodeStatus[];
   /** What keeps a node id of this look from being used. */
   problemOf(node: NodeStatus): string | undefined;
   /** Everything but the nodes, as `nodelease status --json` shows it. */
-  head(discovery: DiscoveryStatus | undefined): Omit<StatusReport, 'nodes'>;
+  head(discovery: DiscoveryStatus | undefined): ReportHead;
 }
 
 /** Where a cluster is looked at. */

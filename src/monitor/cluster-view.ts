@@ -1,5 +1,5 @@
 import type { DiscoveryReport } from './discovery-report.js';
-import type { NodeReport, StatusReport } from './status-report.js';
+import type { NodeReport, ReportHead, StatusReport } from './status-report.js';
 
 /** How the place where the leases come from is doing, as the looks at it tell. */
 export interface StoreHealth {
@@ -67,7 +67,7 @@ export type ClusterUpdate =
   /** Node ids that were written, or are in another state now. */
   | { readonly type: 'nodes'; readonly nodes: readonly NodeReport[] }
   /** Everything but the nodes of the report: the cluster was created, or has other settings. */
-  | { readonly type: 'cluster'; readonly report: Omit<StatusReport, 'nodes'> }
+  | { readonly type: 'cluster'; readonly report: ReportHead }
   | { readonly type: 'store'; readonly store: StoreHealth }
   | { readonly type: 'tree'; readonly tree: DiscoveryReport | null }
   | { readonly type: 'change'; readonly event: ClusterEvent };

@@ -15,14 +15,30 @@ export function withKnownVersions(
   reports: readonly NodeReport[],
   nodes: ReadonlyMap<number, Pick<NodeStatus, 'version'>>,
 ): readonly NodeReport[] {
-  if (nodes.size <= MOST_TOLD_IN_FULL) return reports;
+  return nodes.size <= MOST_TOLD_IN_FULL ? reports : sharing(reports, (known) => wrongOnes(known, nodes));
+}
+
+/**
+ * The same where only some of the node ids have been read: what the holders know of the others is left out, too.
+ *
+ * @param reports the reports to tell
+ * @param read the node ids that were read
+ */
+export function withKnownVersionsOfPage(
+  reports: readonly NodeReport[],
+  read: ReadonlyMap<number, Pick<NodeStatus, 'version'>>,
+): readonly NodeReport[] {
+  return sharing(reports, (known) => Object.fromEntries(Object.entries(wrongOnes(known, read)).filter(([id]) => read.has(Number(id)))));
+}
+
+function sharing(reports: readonly NodeReport[], shorten: (known: KnownNodes) => KnownNodes): readonly NodeReport[] {
   // Most know the same, and then have it in one object.
   const told = new Map<KnownNodes, KnownNodes>();
   return reports.map((report) => {
     const known = report.knownNodes;
-    const wrong = told.get(known) ?? wrongOnes(known, nodes);
-    told.set(known, wrong);
-    return { ...report, knownNodes: wrong };
+    const short = told.get(known) ?? shorten(known);
+    told.set(known, short);
+    return { ...report, knownNodes: short };
   });
 }
 

@@ -9,10 +9,12 @@ export interface NodeHealth {
   readonly state: NodePhase;
   /** Whether the process is worth keeping: until the lease is lost. */
   readonly live: boolean;
-  /** Whether work may be sent here: the lease is valid, and readiness reached. */
+  /** Whether work may be sent here: the lease is valid, readiness reached, and the node id is not being retired. */
   readonly ready: boolean;
   /** Why it is not ready; null when it is. */
   readonly reason: string | null;
+  /** Whether the lease is valid, while the cluster has fewer node ids now and this one is none of them: it is to be given up. */
+  readonly retiring: boolean;
   readonly nodeId: number | null;
   /** The fencing token. */
   readonly version: number | null;

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { shrinkSettings } from '../../test/support/shrunk-cluster.js';
 import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
 import type { Discovery } from '../discovery/discovery.js';
 import { acquireLease } from '../lease/acquire-lease.js';
@@ -28,16 +29,19 @@ function watched() {
     if (network.isDown) throw lostReply;
     return apply();
   });
-  const acquire = async () => {
-    const lease = await acquireLease({
-      ...{ clock, random: seededRandom(1), store, taskId: 'task', nodes: 1, durationMs: DURATION, graceMs: 1_000 },
-      onEvent: monitor.onLeaseEvent,
-    });
+  const wanted = { clock, random: seededRandom(1), store, durationMs: DURATION, graceMs: 1_000 };
+  const acquire = async (nodes = 1) => {
+    const lease = await acquireLease({ ...wanted, taskId: 'task', nodes, onEvent: monitor.onLeaseEvent });
     monitor.hold(lease);
     await clock.advance(500);
     return lease;
   };
-  return { clock, monitor, events, network, acquire, session: new StoreSession(direct, clock, 1_000) };
+  /** In a cluster of two node ids, of which somebody else holds the first one. */
+  const acquireSecond = async () => {
+    await acquireLease({ ...wanted, taskId: 'first', nodes: 2 });
+    return acquire(2);
+  };
+  return { clock, monitor, events, network, bucket, acquire, acquireSecond, session: new StoreSession(direct, clock, 1_000) };
 }
 
 const phases = (events: readonly MonitorEvent[]) => events.flatMap((event) => (event.type === 'phase' ? [event.phase] : []));
@@ -47,7 +51,7 @@ describe('what a process says of its node id', () => {
     const { monitor } = watched();
     expect(monitor.health()).toEqual({
       ...{ state: 'acquiring', live: true, ready: false, reason: 'a node id is being acquired' },
-      ...{ nodeId: null, version: null, taskId: null, deadline: null, idWidth: null, discovery: null },
+      ...{ retiring: false, nodeId: null, version: null, taskId: null, deadline: null, idWidth: null, discovery: null },
     });
   });
 
@@ -102,7 +106,7 @@ describe('what a process says of its node id', () => {
     const lease = await acquire();
     expect(monitor.health()).toEqual({
       ...{ state: 'held', live: true, ready: true, reason: null, nodeId: 0, version: 1, taskId: 'task' },
-      ...{ deadline: lease.deadline, idWidth: 8, discovery: null },
+      ...{ retiring: false, deadline: lease.deadline, idWidth: 8, discovery: null },
     });
     await clock.advance(DURATION);
     expect(monitor.health().deadline).toBe(lease.deadline);
@@ -137,6 +141,41 @@ describe('what a process says of its node id', () => {
     expect(monitor.health()).toMatchObject({ state: 'lost', live: false, ready: false, deadline: null });
     expect(monitor.health().reason).toMatch(/by somebody else/);
     expect(phases(events)).toEqual(['held', 'lost']);
+  });
+
+  it('takes no more work once its node id is being retired, and says so for as long as it holds it', async () => {
+    const { clock, monitor, events, bucket, acquireSecond } = watched();
+    const lease = await acquireSecond();
+    expect(monitor.health()).toMatchObject({ ready: true, retiring: false, nodeId: 1 });
+    shrinkSettings(bucket, 1);
+    await clock.advance(DURATION);
+    const reason = 'node id 1 (version 1) is being retired: the cluster has 1 node id now';
+    expect(monitor.health()).toMatchObject({ state: 'held', live: true, ready: false, retiring: true, reason, deadline: lease.deadline });
+    expect(events.filter((event) => event.type === 'lease' && event.event.type === 'retiring')).toHaveLength(1);
+    monitor.stopping();
+    expect(monitor.health()).toMatchObject({
+      state: 'stopping',
+      live: true,
+      ready: false,
+      retiring: true,
+      reason: 'the work is being ended',
+    });
+    const releasing = lease.release();
+    expect(monitor.health()).toMatchObject({ state: 'released', retiring: false });
+    await clock.advance(1_000);
+    await releasing;
+  });
+
+  it('knows that the node id is being retired where that came before it was handed the lease', async () => {
+    const { clock, bucket, acquireSecond } = watched();
+    const lease = await acquireSecond();
+    shrinkSettings(bucket, 1);
+    await clock.advance(DURATION);
+    const second = new NodeMonitor();
+    second.hold(lease);
+    expect(second.health()).toMatchObject({ state: 'held', ready: false, retiring: true });
+    clock.freeze(DURATION);
+    expect(second.health()).toMatchObject({ state: 'lost', retiring: false });
   });
 
   it('takes no more work while it is being stopped, and stays alive until it has ended', async () => {

@@ -79,12 +79,14 @@ export class NodeMonitor {
     const valid = holds && lease.isValid();
     const phase = holds && !valid ? (isReleased(lease) ? 'released' : 'lost') : this.#phase;
     const settled = discovery === undefined || discovery.isReady;
-    const ready = phase === 'held' && settled;
+    const retiring = valid && lease.retiring.aborted;
+    const ready = phase === 'held' && settled && !retiring;
     return {
       state: phase,
       live: phase !== 'lost' && phase !== 'failed',
       ready,
       reason: ready ? null : this.#whyNot(phase),
+      retiring,
       nodeId: lease?.id ?? null,
       version: lease?.version ?? null,
       taskId: lease?.taskId ?? null,
@@ -111,6 +113,7 @@ export class NodeMonitor {
   #whyNot(phase: NodePhase): string {
     if (phase === 'lost' && this.#phase !== 'lost') return 'the lease is over: no renewal came through before its deadline';
     if (phase === 'released' && this.#phase !== 'released') return RELEASED;
+    if (phase === 'held' && this.#lease?.retiring.aborted) return explain(this.#lease.retiring.reason);
     if (phase === 'held') return 'taken over from a task that did not release it: waiting until the other nodes know of that';
     return this.#reason ?? 'a node id is being acquired';
   }

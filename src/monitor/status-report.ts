@@ -1,8 +1,11 @@
 import type { ClusterConfig } from '../lease/cluster-config.js';
-import type { ClusterStatus, NodeStatus } from '../lease/inspect.js';
+import type { NodeStatus } from '../lease/inspect.js';
 import type { AllocatedStatus } from './allocated-status.js';
 import { problemOf } from './damage.js';
 import type { DiscoveryStatus, NodeDiscovery } from './discovery-glance.js';
+import { withKnownVersions, withKnownVersionsOfPage } from './known-versions.js';
+import type { LeaseTotals } from './lease-hints.js';
+import { type PagedCluster, type PageReport, READ_AS_A_WHOLE } from './paged-cluster.js';
 
 /** What `status --json` prints: every field is always there, null where there is nothing to say. */
 export interface StatusReport {
@@ -10,13 +13,28 @@ export interface StatusReport {
   readonly store: string | null;
   /** Null when there is no cluster yet, and where node ids come from ZooKeeper alone. */
   readonly cluster: ClusterReport | null;
-  /** In ascending order of the ids. From a store, all there are; from ZooKeeper alone, those that stand in the tree, without ages and expiries. */
+  /**
+   * In ascending order of the ids. From a store, all there are, or those of the `page`; from ZooKeeper alone, those that stand in the tree, without
+   * ages and expiries.
+   */
   readonly nodes: readonly NodeReport[];
   /** How far ZooKeeper agrees with the store; null when it was not asked, and where there is no store to agree with. */
   readonly discovery: DiscoveryStatusReport | null;
   /** Where ZooKeeper gives out the node ids; null where they are leased from a store. */
   readonly allocation: AllocationReport | null;
+  /** Ids beyond the cluster's size that are held still, in ascending order, a hundred at the most: their holders have been told to give them up. */
+  readonly draining: readonly DrainingReport[];
+  /** How many of all node ids are in which state; null when there is no cluster yet, and where node ids come from ZooKeeper alone. */
+  readonly totals: LeaseTotals | null;
+  /** Which part of a large cluster `nodes` is; null where it is everything. */
+  readonly page: PageReport | null;
 }
+
+/** Everything of a {@link StatusReport} but the node ids, and what is counted from them. */
+export type ReportHead = Omit<StatusReport, 'nodes' | 'totals' | 'page'>;
+
+/** An id that the cluster has given up and somebody holds still. */
+export type DrainingReport = Pick<NodeReport, 'id' | 'version' | 'taskId'>;
 
 /** What a {@link StatusReport} says of node ids from ZooKeeper alone. */
 export interface AllocationReport {
@@ -65,19 +83,50 @@ export interface NodeReport {
   readonly problem: string | null;
 }
 
-/** The report on a cluster, or on its absence. */
-export function statusReport(store: string, status: ClusterStatus | undefined, discoveryStatus: DiscoveryStatus | undefined): StatusReport {
-  const discovery = discoveryStatus === undefined ? null : discoveryStatusReport(discoveryStatus);
-  if (status === undefined) return { store, cluster: null, nodes: [], discovery, allocation: null };
-  const { cluster } = status;
-  const nodes = status.nodes.map((node) => nodeReport(node, problemOf(node, cluster)));
-  return { store, cluster: clusterReport(cluster), nodes, discovery, allocation: null };
+/**
+ * The report on a cluster, or on its absence. In a cluster that is too large to be read as a whole by default `knownNodes` has only what differs from
+ * the versions of the node ids that were read.
+ */
+export function statusReport(store: string, status: PagedCluster | undefined, discoveryStatus: DiscoveryStatus | undefined): StatusReport {
+  const head = reportHead(store, status, discoveryStatus);
+  if (status === undefined) return { ...told(head, []), totals: null, page: null };
+  const { cluster, nodes, totals, page } = status;
+  const reports = nodes.map((node) => nodeReport(node, problemOf(node, cluster)));
+  if (cluster.size <= READ_AS_A_WHOLE) return { ...told(head, reports), totals, page };
+  const read = new Map(nodes.map((node) => [node.id, node]));
+  const known = page === null ? withKnownVersions(reports, read) : withKnownVersionsOfPage(reports, read);
+  return { ...told(head, known), totals, page };
+}
+
+/** Everything but the node ids. */
+export function reportHead(
+  store: string,
+  status: Pick<PagedCluster, 'cluster' | 'draining'> | undefined,
+  discoveryStatus: DiscoveryStatus | undefined,
+): ReportHead {
+  return {
+    store,
+    cluster: status === undefined ? null : clusterReport(status.cluster),
+    discovery: discoveryStatus === undefined ? null : discoveryStatusReport(discoveryStatus),
+    allocation: null,
+    draining: (status?.draining ?? []).map(({ id, version, taskId = null }) => ({ id, version, taskId })),
+  };
+}
+
+/** In the order in which it has always been told. */
+function told({ store, cluster, discovery, allocation, draining }: ReportHead, nodes: readonly NodeReport[]) {
+  return { store, cluster, nodes, discovery, allocation, draining };
 }
 
 /** The report on node ids from ZooKeeper alone. */
-export function allocatedReport(zookeeper: string, { groups = [], idWidth, nodes }: AllocatedStatus): StatusReport {
-  const reports = nodes.map((node) => nodeReport(node, node.problem));
-  return { store: null, cluster: null, nodes: reports, discovery: null, allocation: { zookeeper, groups, idWidth } };
+export function allocatedReport(zookeeper: string, status: AllocatedStatus): StatusReport {
+  const nodes = status.nodes.map((node) => nodeReport(node, node.problem));
+  return { ...told(allocatedHead(zookeeper, status), nodes), totals: null, page: null };
+}
+
+/** The same without the node ids. */
+export function allocatedHead(zookeeper: string, { groups = [], idWidth }: AllocatedStatus): ReportHead {
+  return { store: null, cluster: null, discovery: null, allocation: { zookeeper, groups, idWidth }, draining: [] };
 }
 
 function discoveryStatusReport({ problem, nodes }: DiscoveryStatus): DiscoveryStatusReport {

@@ -1,6 +1,17 @@
 // The store contract, what opens a store, and what proves that one keeps its word: `nodelease/store`.
 
-export type { CallOptions, Interval, LeaseStore, ListedObject, Listing, StoredObject, StoreFault, WriteResult } from './lease-store.js';
+export type {
+  CallOptions,
+  Interval,
+  LeaseStore,
+  ListedObject,
+  Listing,
+  ListingPage,
+  ObjectChange,
+  StoredObject,
+  StoreFault,
+  WriteResult,
+} from './lease-store.js';
 export { StoreError } from './lease-store.js';
 export { type OpenStoreOptions, openStore } from './open-store.js';
 export { type ProbeCheck, type ProbeCheckId, type ProbeOptions, type ProbeReport, type ProbeStatus, probeStore } from './probe.js';

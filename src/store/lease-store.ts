@@ -39,6 +39,19 @@ export interface Listing {
   readonly storeTime: Interval;
 }
 
+/** A part of a listing: as many objects as one request shows, in the order of their keys. */
+export interface ListingPage extends Listing {
+  /** Whether there are objects with greater keys than the last one's. */
+  readonly more: boolean;
+}
+
+/** What a store tells of one change, where it can. */
+export interface ObjectChange {
+  readonly key: string;
+  /** Bytes of the body; undefined where the object is gone. */
+  readonly size: number | undefined;
+}
+
 /** What a conditional write came to, when the store said so. */
 export type WriteResult =
   | { readonly status: 'written'; readonly etag: string; readonly storeTime: Interval }
@@ -67,7 +80,10 @@ export interface LeaseStore {
    */
   readonly remote: boolean;
 
-  /** How long a waiting task may sleep before it looks for a released id, in milliseconds. Not used where `changed` is offered. */
+  /**
+   * How long a released id may go unnoticed while tasks wait for one, in milliseconds: one who waits alone looks so often, several share the
+   * looks. Not used where `changed` is offered.
+   */
   readonly pollMs: number;
 
   /**
@@ -82,14 +98,29 @@ export interface LeaseStore {
   /** Every object below the prefix, in as few requests as possible. */
   list(options?: CallOptions): Promise<Listing>;
 
+  /**
+   * The objects whose keys are greater than `after`, from the least one on, as many as one request shows; without `after`, from the first.
+   * Offered where a listing of everything takes a request for every so many objects: who wants some of them then asks for those.
+   */
+  listPage?(after: string | undefined, options?: CallOptions): Promise<ListingPage>;
+
   /** Writes the object only if there is none of that key. */
   create(key: string, body: string, metadata: Readonly<Record<string, string>>, options?: CallOptions): Promise<WriteResult>;
 
   /** Writes the object only if its etag is still `etag`. An object that is gone is a conflict. */
   replace(key: string, body: string, metadata: Readonly<Record<string, string>>, etag: string, options?: CallOptions): Promise<WriteResult>;
 
-  /** Resolves when some object may have changed since the call; a hint that may come late, for nothing, or not at all. */
-  changed?(signal: AbortSignal): Promise<void>;
+  /**
+   * Resolves when some object may have changed since the call; a hint that may come late, for nothing, or not at all. Rejects with
+   * `signal.reason` when `signal` aborts.
+   *
+   * A store that knows what has changed calls `heed`, where it is given, with each change since the call, synchronously and in the order of the
+   * changes as far as it can tell, and resolves as soon as that returns true: leases are renewed all the time, and who waits for a free id is
+   * not to ask the store each time. Only where it lost track it resolves without. `heed` must not throw: what it throws may be the end of the watch.
+   *
+   * A store may leave `heed` alone. Then its hints are believed as long as they turn out true, and otherwise about once a lease's duration.
+   */
+  changed?(signal: AbortSignal, heed?: (change: ObjectChange) => boolean): Promise<void>;
 
   /** Removes a scratch object of `probeStore`; refuses every key that does not begin with `probe-`. */
   discardProbe(key: string, options?: CallOptions): Promise<void>;

@@ -26,6 +26,14 @@ describe('opening a store', () => {
     await store.close();
   });
 
+  it('polls S3 as often as it is told, and every 1.2 s when nobody says so', async () => {
+    const stores = await Promise.all(
+      [undefined, 20_000].map((pollMs) => openStore('s3://leases', { ...base, region: 'eu-west-1', pollMs })),
+    );
+    expect(stores.map(({ pollMs }) => pollMs)).toEqual([1_200, 20_000]);
+    for (const store of stores) await store.close();
+  });
+
   it.each([
     ['file:leases', 'http://127.0.0.1:9000', 'no endpoint with --store file:leases'],
     ['memory:', 'http://127.0.0.1:9000', 'no endpoint with --store memory:'],

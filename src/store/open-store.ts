@@ -13,6 +13,8 @@ export interface OpenStoreOptions {
   readonly region?: string;
   /** How long one request may take in all, in milliseconds. Keep it below the renewal interval. Stores on this machine ignore it. */
   readonly requestTimeoutMs: number;
+  /** See {@link LeaseStore.pollMs}, in milliseconds. Stores that tell of changes have no use for it. @default 1200 */
+  readonly pollMs?: number | undefined;
 }
 
 /**
@@ -23,7 +25,7 @@ export interface OpenStoreOptions {
  */
 export async function openStore(url: string | StoreUrl, options: OpenStoreOptions): Promise<LeaseStore> {
   const store = typeof url === 'string' ? parseStoreUrl(url) : url;
-  const { clock, random, endpoint, region, requestTimeoutMs } = options;
+  const { clock, random, endpoint, region, requestTimeoutMs, pollMs } = options;
   if (endpoint !== undefined) {
     if (store.kind !== 's3') throw new ConfigError('--endpoint', endpoint, `no endpoint with --store ${store.url}, which is not S3`);
     checkEndpoint(endpoint);
@@ -38,6 +40,7 @@ export async function openStore(url: string | StoreUrl, options: OpenStoreOption
         requestTimeoutMs,
         ...(endpoint === undefined ? {} : { endpoint }),
         ...(region === undefined ? {} : { region }),
+        ...(pollMs === undefined ? {} : { pollMs }),
       });
     }
     case 'file': {

@@ -21,6 +21,8 @@ export type ProbedWrite =
 
 /** How long one request may take, in milliseconds. A probe has to end, also where the driver underneath is stuck. */
 const REQUEST_TIMEOUT_MS = 5_000;
+/** The same for a listing, which in a large cluster is many requests. */
+const LIST_TIMEOUT_MS = 30_000;
 const READ_ATTEMPTS = 3;
 const READ_PAUSE_MS = 200;
 
@@ -58,7 +60,7 @@ export class ProbeSession {
 
   /** @throws {@link StoreError} when the store gave no answer */
   list(): Promise<Listing> {
-    return this.#patiently(() => this.#timed((options) => this.store.list(options)));
+    return this.#patiently(() => this.#timed((options) => this.store.list(options), LIST_TIMEOUT_MS));
   }
 
   /** Removes every key that was written to. Resolves with those that are left, and why; never rejects. */
@@ -93,14 +95,14 @@ export class ProbeSession {
 
   #inFlight = 0;
 
-  async #timed<T>(run: (options: CallOptions) => Promise<T>): Promise<T> {
+  async #timed<T>(run: (options: CallOptions) => Promise<T>, timeoutMs = REQUEST_TIMEOUT_MS): Promise<T> {
     this.requests++;
     this.#inFlight++;
     const alone = this.#inFlight === 1;
     const startedAt = this.clock.monotonic();
     const nowBefore = this.clock.now();
     try {
-      const bounds = { clock: this.clock, timeoutMs: REQUEST_TIMEOUT_MS, signal: this.signal, what: `${this.store.url}: probing` };
+      const bounds = { clock: this.clock, timeoutMs, signal: this.signal, what: `${this.store.url}: probing` };
       const result = await bounded(bounds, run);
       if (alone && this.#inFlight === 1) this.latenciesMs.push(this.clock.monotonic() - startedAt);
       this.#learnTime(result, nowBefore);

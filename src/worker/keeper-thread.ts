@@ -37,11 +37,18 @@ class KeeperThread {
   }
 
   async run(): Promise<void> {
-    const { storeUrl, endpoint, region, taskId, nodes, durationMs, graceMs, acquireTimeoutMs, requestTimeoutMs } = this.settings;
+    const { storeUrl, endpoint, region, taskId, nodes, durationMs, graceMs, acquireTimeoutMs, settingsIntervalMs } = this.settings;
+    const { requestTimeoutMs, waitPollMs: pollMs } = this.settings;
     const system = { clock: systemClock, random: systemRandom };
     try {
-      this.#store = await openStore(storeUrl, { ...system, requestTimeoutMs, ...(endpoint && { endpoint }), ...(region && { region }) });
-      const wanted = { taskId, nodes, durationMs, graceMs, acquireTimeoutMs };
+      this.#store = await openStore(storeUrl, {
+        ...system,
+        requestTimeoutMs,
+        pollMs,
+        ...(endpoint && { endpoint }),
+        ...(region && { region }),
+      });
+      const wanted = { taskId, nodes, durationMs, graceMs, acquireTimeoutMs, settingsIntervalMs };
       const lease = await acquireLease({
         store: this.#store,
         ...system,

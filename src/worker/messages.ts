@@ -13,6 +13,8 @@ export interface WorkerSettings {
   readonly durationMs: number | undefined;
   readonly graceMs: number | undefined;
   readonly acquireTimeoutMs: number | undefined;
+  readonly waitPollMs?: number | undefined;
+  readonly settingsIntervalMs?: number | undefined;
   readonly requestTimeoutMs: number;
   /** Whether the thread ends the process when the main thread does not act on a loss in time. */
   readonly killOnLoss: boolean;

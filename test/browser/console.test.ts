@@ -400,4 +400,24 @@ describe('of many node ids', () => {
     await page.keyboard.press('Escape');
     expect(await page.locator('.cell:not([hidden])').count()).toBe(10_000);
   });
+
+  it('10,000 become 300 and 10,000 again under the page, with those named who hold on to what is given up', async () => {
+    const fleet = fleetOf(10_000);
+    const page = await openConsole(fleet);
+    await cell(page, 9_999).waitFor({ state: 'attached' });
+    const { nodes: _, totals: _totals, page: _page, ...head } = fleet.snapshot().report;
+    const sized = (size: number) => ({ ...head, cluster: head.cluster && { ...head.cluster, size } });
+    server.send('cluster', { ...sized(300), draining: [{ id: 7_000, version: 1, taskId: 'task-7001' }] });
+    await expect.poll(() => page.locator('.cell').count()).toBe(300);
+    expect(await page.locator('#settings').innerText()).toContain('300 node ids');
+    expect(await page.locator('#settings').innerText()).toContain('draining: 7000 by task-7001');
+    server.send('cluster', sized(10_000));
+    server.send(
+      'nodes',
+      fleet.nodes.slice(300).map(({ id }) => fleet.free(id, 2)),
+    );
+    await expect.poll(() => page.locator('.cell').count()).toBe(10_000);
+    await expect.poll(() => page.locator('.chip[data-state="free"]').innerText()).toContain('9,700');
+    expect(await page.locator('#settings').innerText()).not.toContain('draining');
+  });
 });

@@ -1,4 +1,5 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { getEventListeners } from 'node:events';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Interval, LeaseStore, StoredObject, WriteResult } from '../../src/store/lease-store.js';
 import { systemClock } from '../../src/system.js';
 
@@ -210,6 +211,48 @@ export function leaseStoreContract(name: string, options: LeaseStoreContractOpti
         expect(Math.abs(time.min - systemClock.now())).toBeLessThan(10_000);
         expect(time.max).toBeGreaterThanOrEqual(times[Math.max(0, index - 1)]?.min ?? 0);
       }
+    });
+  });
+
+  describe(`${name}: changes`, { timeout: timeoutMs }, () => {
+    // Offered or not: what holds for a store that tells of none holds for it too.
+    it('tells one who waits what has changed, and wakes it for what it wants and for nothing else', async () => {
+      const [store, other] = await openTwice();
+      const first = written(await other.create('0.json', 'x'.repeat(300), {}));
+      if (store.changed === undefined) return expect(store.pollMs).toBeGreaterThan(0);
+      const told = new Map<string, number | undefined>();
+      const given = new AbortController();
+      let woken = false;
+      const waiting = store
+        .changed(given.signal, ({ key, size }) => {
+          told.set(key, size);
+          return size !== undefined && size <= 135;
+        })
+        .then(() => {
+          woken = true;
+        });
+      written(await other.create('1.json', 'y'.repeat(400), {}));
+      const second = written(await other.replace('0.json', 'x'.repeat(200), {}, first));
+      await vi.waitFor(() => expect(Object.fromEntries(told)).toMatchObject({ '0.json': 200, '1.json': 400 }), { timeout: 5_000 });
+      expect(woken).toBe(false);
+      written(await other.replace('0.json', 'released', {}, second));
+      await waiting;
+      expect(told.get('0.json')).toBe(8);
+      expect(getEventListeners(given.signal, 'abort')).toHaveLength(0);
+    });
+
+    it('wakes one who does not say what it wants at every change, and at none when it is given up', async () => {
+      const [store, other] = await openTwice();
+      written(await other.create('0.json', 'x', {}));
+      if (store.changed === undefined) return;
+      const given = new AbortController();
+      const waiting = store.changed(given.signal);
+      written(await other.create('1.json', 'y'.repeat(400), {}));
+      await waiting;
+      const again = store.changed(given.signal, () => true);
+      given.abort(new Error('enough'));
+      await expect(again).rejects.toThrow('enough');
+      expect(getEventListeners(given.signal, 'abort')).toHaveLength(0);
     });
   });
 

@@ -38,8 +38,8 @@ export class SeveredStore implements LeaseStore {
     return this.#through(() => this.store.replace(...call));
   }
 
-  async changed(signal: AbortSignal): Promise<void> {
-    await this.store.changed?.(signal);
+  async changed(...call: Parameters<NonNullable<LeaseStore['changed']>>): Promise<void> {
+    await this.store.changed?.(...call);
   }
 
   discardProbe(...call: Parameters<LeaseStore['discardProbe']>): Promise<void> {

@@ -37,6 +37,13 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'stale-width': ['ids'],
   'scale-without-waiting': ['ids'],
   'no-id-floor': ['ids'],
+  'delete-on-scale-down': ['objects'],
+  'retired-acquirable': ['retirement'],
+  'retire-frees-at-once': ['exclusion'],
+  'retires-one-too-many': ['survivors'],
+  'impatient-retirement': ['survivors'],
+  'untold-holder': ['retirement'],
+  'never-revived': ['liveness'],
 };
 
 interface Report {

@@ -52,8 +52,18 @@ describe('a store on a real S3 server', () => {
     await bucket.putRaw('p/', 'x');
     await bucket.putRaw('p/deeper/0.json', 'x');
     await bucket.putRaw('p2/0.json', 'x');
-    const { objects } = await (await open(`s3://${bucket.name}/p`)).list();
-    expect(objects.map(({ key }) => key).sort()).toEqual(ids.map((id) => `${id}.json`).sort());
+    const store = await open(`s3://${bucket.name}/p`);
+    const sorted = ids.map((id) => `${id}.json`).sort();
+    expect((await store.list()).objects.map(({ key }) => key)).toEqual(sorted);
+    // In parts as well, from any key on, in the order of the keys.
+    for (const from of [0, 5, 10, 900]) {
+      const page = await store.listPage?.(from === 0 ? undefined : sorted[from - 1]);
+      const shown = page?.objects.map(({ key }) => key) ?? [];
+      expect(shown).toEqual(sorted.slice(from, from + shown.length));
+      // What follows may be a folder alone.
+      expect(page?.more || from + shown.length === sorted.length).toBe(true);
+      expect(shown.length).toBeGreaterThan(100);
+    }
   });
 
   it('works with the endpoint from the AWS environment', async () => {

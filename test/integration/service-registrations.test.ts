@@ -7,7 +7,7 @@ import { systemClock } from '../../src/system.js';
 import type { SessionState } from '../../src/zookeeper/session-state.js';
 import type { ZooKeeperClient } from '../../src/zookeeper/zookeeper-client.js';
 import { ZooKeeperError } from '../../src/zookeeper/zookeeper-error.js';
-import { seededRandom } from '../support/virtual-clock.js';
+import { seededRandom, VirtualClock } from '../support/virtual-clock.js';
 import { uniqueChroot } from '../support/zookeeper.js';
 import { client, closeClients } from './discovery-support.js';
 import { closeRegistrants, expire, orders, registrant, throughProxy, until } from './services-support.js';
@@ -261,6 +261,75 @@ describe('the last one to register an id', () => {
     expect(await one.discovery.queryForInstances('orders')).toMatchObject([{ port: 3 }]);
     await until(() => other.events.some(({ type }) => type === 'superseded'));
     expect(one.events.map(({ type }) => type)).not.toContain('superseded');
+  });
+});
+
+describe('a registrant of another kind, which takes a place by removing and creating', () => {
+  const PATH = `${SERVICE}/one`;
+
+  it.each(['DYNAMIC', 'STATIC'] as const)('has it, and ours comes back when it leaves (%s)', async (serviceType) => {
+    const clock = new VirtualClock();
+    const one = registrant(connect, { clock });
+    const superseded = () => one.events.filter(({ type }) => type === 'superseded').length;
+    await one.discovery.register(orders({ serviceType }));
+    // The second time what it removes is its own, after a change of its session.
+    for (const times of [1, 2]) {
+      await reader.remove(PATH);
+      await until(() => clock.sleepers > 0);
+      await clock.advance(99);
+      await reader.create(PATH, `theirs, ${times}`, 'ephemeral');
+      await until(() => superseded() === times);
+    }
+    expect(one.events.map(({ type }) => type)).not.toContain('restored');
+    await reader.remove(PATH);
+    await until(() => clock.sleepers > 0);
+    await clock.advance(300);
+    await until(() => one.discovery.state.status === 'synced');
+    expect((await reader.read(PATH))?.stat.owner).toBe(serviceType === 'STATIC' ? undefined : sessionIdOf(one.zookeeper));
+  });
+
+  it('has it, too, where it was quicker than our first look at what we had made', async () => {
+    const clock = new VirtualClock();
+    const one = registrant(connect, { clock });
+    const create = one.zookeeper.createWithParents.bind(one.zookeeper);
+    one.zookeeper.createWithParents = async (...given) => {
+      one.zookeeper.createWithParents = create;
+      const path = await create(...given);
+      await reader.remove(PATH);
+      return path;
+    };
+    one.discovery.register(orders()).catch(() => undefined);
+    // One of them is the time-out of the registering itself.
+    await until(() => clock.sleepers === 2);
+    await reader.create(PATH, 'theirs', 'ephemeral');
+    await until(() => one.events.some(({ type }) => type === 'superseded'));
+  });
+
+  it('is not waited for by who registers again, nor in a new session', async () => {
+    const one = registrant(connect, { clock: new VirtualClock() });
+    await one.discovery.register(orders());
+    const vacate = async () => {
+      await reader.remove(PATH);
+      await until(() => one.discovery.state.status === 'degraded');
+    };
+    await vacate();
+    await one.discovery.register(orders({ port: 2 }));
+    expect((await reader.read(PATH))?.data.toString()).toContain('"port":2');
+    await vacate();
+    await expire(one);
+    await until(() => one.discovery.state.status === 'synced');
+    expect((await reader.read(PATH))?.stat.owner).toBe(sessionIdOf(one.zookeeper));
+  });
+
+  it('is no longer waited for where ours is unregistered meanwhile: nothing is made again', async () => {
+    const clock = new VirtualClock();
+    const one = registrant(connect, { clock });
+    await one.discovery.register(orders());
+    await reader.remove(PATH);
+    await until(() => clock.sleepers > 0);
+    await one.discovery.unregister(orders());
+    expect(clock.sleepers).toBe(0);
+    expect(await names()).toEqual([]);
   });
 });
 

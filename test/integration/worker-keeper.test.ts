@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { encodeCluster } from '../../src/lease/cluster-config.js';
 import { readCluster } from '../../src/lease/cluster-store.js';
+import { scaleCluster } from '../../src/lease/scale.js';
 import { StoreSession } from '../../src/lease/store-session.js';
 import { openStore } from '../../src/store/open-store.js';
 import { systemClock, systemRandom } from '../../src/system.js';
@@ -44,8 +45,10 @@ describe('a process whose main thread is blocked', () => {
 
   it('gives the id back, so that the next process has it at once', async () => {
     expect((await blocked('worker').exit).code).toBe(0);
+    // Released, not left to expire: whoever asks has it, however long a process takes to start.
+    expect(JSON.parse(await readFile(join(folder, 'store', '0.json'), 'utf8'))).toMatchObject({ released: true, version: 1 });
     const next = program('blocked-main-thread', `file:${folder}/store`, 'worker', String(DURATION_MS), '0');
-    await next.waitForOutput(/id 0 version 2/, DURATION_MS);
+    await next.waitForOutput(/id 0 version 2/, 60_000);
     expect((await next.exit).code).toBe(0);
   });
 
@@ -60,6 +63,26 @@ describe('a process whose main thread is blocked', () => {
     await expect(prepared).rejects.toMatchObject({ code: 'LEASE_RELEASED' });
     await released;
     expect([lease.deadline, lease.isValid()]).toEqual([0, false]);
+  });
+
+  it('is told that its node id is being retired as soon as it can listen', async () => {
+    // The thread is started from its compiled form.
+    const { acquire } = (await import(join(packageRoot, 'dist/index.js'))) as typeof import('../../src/index.js');
+    const url = `file:${folder}/store`;
+    const own = { store: url, keeper: 'worker', durationMs: DURATION_MS, nodes: 2, onLost: 'signal' } as const;
+    const leases = [await acquire(own), await acquire(own)];
+    const leaving = leases.find(({ id }) => id === 1);
+    const store = await openStore(url, { clock: systemClock, random: systemRandom, requestTimeoutMs: 5_000 });
+    const session = new StoreSession(store, systemClock, 5_000);
+    const shrinking = scaleCluster({ session, clock: systemClock, random: systemRandom, size: 1 });
+    await expect.poll(() => leaving?.retiring.aborted, { timeout: 60_000 }).toBe(true);
+    expect(leaving?.retiring.reason).toMatchObject({ code: 'LEASE_RETIRING', nodeId: 1, version: 1, size: 1 });
+    expect(leaving?.isValid()).toBe(true);
+    await leaving?.release();
+    expect(await shrinking).toMatchObject({ kind: 'scaled', retired: 1, forced: [] });
+    expect(leases.find(({ id }) => id === 0)?.retiring.aborted).toBe(false);
+    await Promise.all(leases.map((lease) => lease.release()));
+    await store.close();
   });
 
   it.each([

@@ -23,7 +23,9 @@ export interface Cell {
 }
 
 /** A broken safety promise comes before one that only costs time. */
-const BY_IMPORTANCE: readonly InvariantName[] = ['exclusion', 'fencing', 'ids', 'objects', 'errors', 'own-writes', 'liveness'];
+const BY_IMPORTANCE: readonly InvariantName[] = [
+  ...(['exclusion', 'fencing', 'ids', 'objects', 'deadline', 'retirement', 'survivors', 'errors', 'own-writes', 'liveness'] as const),
+];
 
 /** Every fault is drawn in one of seven seeds at the least; beyond that many there is something wrong. */
 const MOST_PASSED_OVER = 50;

@@ -1,6 +1,7 @@
 import type { WantedSettings } from '../../src/lease/cluster-config.js';
 import { leastGraceMs } from '../../src/lease/lease-state.js';
 import { Dice } from './dice.js';
+import { drawScales, GROWN_FROM } from './scale-plan.js';
 
 /** What may go wrong between a task and the store, one request at a time. */
 export const NETWORK_FAULTS = [
@@ -46,7 +47,7 @@ export const PLANNED_FAULTS = [
   'partition',
   /** A wall clock is set. */
   'clock-step',
-  /** An operator grows the cluster over the bound of what its unique ids have room for, and is killed at it now and then. */
+  /** An operator grows or shrinks the cluster, some of them over the bound of what its unique ids have room for, and is killed at it now and then. */
   'scale',
 ] as const;
 
@@ -76,8 +77,10 @@ export interface PlannedFault {
   readonly kind: PlannedFaultKind;
   readonly at: number;
   readonly lastsMs: number;
-  /** The machine that it happens to, or the node id. */
+  /** The machine that it happens to, the node id, or the operator. */
   readonly target: number;
+  /** How many node ids an operator wants the cluster to have; undefined for everything else. */
+  readonly size?: number;
   /** What else there is to be drawn, 0 … 1. */
   readonly chance: number;
 }
@@ -93,6 +96,8 @@ export interface HostConditions {
   readonly mode: 'library' | 'run';
   /** For `run`: a command that ignores SIGTERM. */
   readonly stubborn: boolean;
+  /** What becomes of the work when the node id is to be given up: it ends after so many milliseconds, or goes on as if nothing were the matter. */
+  readonly retireAfterMs: number | undefined;
   readonly wanted: WantedSettings;
 }
 
@@ -105,8 +110,8 @@ export interface Conditions {
   readonly pollMs: number;
   /** Whether `nodelease init` has been called, or the tasks find nothing. */
   readonly initialised: boolean;
-  /** To how many node ids the cluster is to grow; `ids` for not at all. All between those that there are and {@link GROWN_FROM} are others'. */
-  readonly grownSize: number;
+  /** Whether the cluster grows to ids from {@link GROWN_FROM} on. All between those and the ones that there are at first are others'. */
+  readonly widens: boolean;
   readonly sameTaskId: boolean;
   readonly releases: boolean;
   /** How long a task works before it ends by itself, at the least and at the most. */
@@ -137,27 +142,27 @@ export interface SimulationSize {
   readonly hosts?: number;
   /** @default 4 */
   readonly ids?: number;
-  /** Virtual time in milliseconds. @default 60000 */
+  /** Virtual time in milliseconds. @default 75000 */
   readonly spanMs?: number;
 }
 
 const DAY_MS = 86_400_000;
-/** The first node id for which the lowest 8 bits of the cluster node id, all there is at first, are those of node id 0. */
-export const GROWN_FROM = 256;
 /** More of them would need 9 bits from the beginning on. */
 const MOST_GROWING_IDS = 240;
+/** In a world of so many hosts the cluster always grows and shrinks. */
+const MANY_HOSTS = 32;
 /** When the simulated world begins, by a right clock. */
 export const EPOCH_MS = 1_790_000_000_000;
 
 /** How much longer the first start of a cluster may take, in milliseconds: somebody has to find that nobody has proven the store, and do it. */
-const FIRST_START_MS = 15_000;
+const FIRST_START_MS = 20_000;
 
 /**
  * How long after the last fault a free id may stay without a task that waits for it: until what faults left behind has expired (a
- * duration and a grace, told in whole seconds), and some looks at the store with their time-outs.
+ * duration and a grace), until one of those who wait looks again (as long once more, and a second), and some requests with their time-outs.
  */
-export function livenessBoundMs(durationMs: number, graceMs: number, pollMs: number): number {
-  return durationMs + graceMs + pollMs + 8_000;
+export function livenessBoundMs(durationMs: number, graceMs: number): number {
+  return 2 * (durationMs + graceMs) + 1_000 + 8_000;
 }
 
 /**
@@ -166,20 +171,20 @@ export function livenessBoundMs(durationMs: number, graceMs: number, pollMs: num
  * @param only faults of these kinds and no others; all when undefined
  */
 export function drawConditions(seed: number, size: SimulationSize = {}, only?: ReadonlySet<FaultKind>): Conditions {
-  const { hosts: hostCount = 8, ids = 4, spanMs = 60_000 } = size;
+  const { hosts: hostCount = 8, ids = 4, spanMs = 75_000 } = size;
   const dice = new Dice(seed).fork(1);
   const on = (kind: FaultKind, probability: number) => dice.chance(probability) && (only === undefined || only.has(kind));
 
   // Whole seconds hide up to one second of slack, since that is how the store tells an age: just below them there is none.
   // Short ones leave room for pauses of ten durations.
-  const durationMs = (dice.chance(0.04) ? 3_000 : dice.pick([6_000, 10_000, 15_000, 15_000, 15_000])) - dice.pick([0, 1, 1, 500]);
+  const durationMs = (dice.chance(0.08) ? 3_000 : dice.pick([6_000, 10_000, 15_000, 15_000, 15_000])) - dice.pick([0, 1, 1, 500]);
   // Sometimes as small a grace as is allowed, sometimes one for a store whose servers are seconds apart.
   const graceMs = dice.pick([leastGraceMs(durationMs), 1_000, 1_000 - leastGraceMs(durationMs), 3_000]);
   const pollMs = dice.chance(0.05) ? 1_200 : dice.pick([5_000, 8_000, 8_000]);
   // A store that is always slower than a short lease's requests may take loses leases without any fault: both ways must fit in.
   const slowestMs = Math.min(300, durationMs / 18);
   const initialised = dice.chance(0.98);
-  const quietAt = spanMs - livenessBoundMs(durationMs, graceMs, pollMs) - (initialised ? 0 : FIRST_START_MS);
+  const quietAt = spanMs - livenessBoundMs(durationMs, graceMs) - (initialised ? 0 : FIRST_START_MS);
   const rates = Object.fromEntries(NETWORK_FAULTS.map((kind) => [kind, on(kind, 0.35) ? dice.magnitude(0.003, 0.12) : 0]));
   const drifting = on('clock-drift', 0.7);
   const drift = (most: number) => (drifting ? dice.pick([-most, most, dice.between(-most, most)]) : 0);
@@ -189,7 +194,9 @@ export function drawConditions(seed: number, size: SimulationSize = {}, only?: R
   const differ = on('settings-differ', 0.3) && initialised;
   const sameTaskId = on('same-task-id', 0.4);
   const burst = dice.chance(0.5);
-  const grows = dice.fork(5).chance(0.1) && (only === undefined || only.has('scale')) && initialised && ids <= MOST_GROWING_IDS;
+  const scaling = dice.fork(5).next();
+  const scales = (scaling < 0.35 || hostCount >= MANY_HOSTS) && (only === undefined || only.has('scale'));
+  const widens = scales && scaling < 0.1 && initialised && ids <= MOST_GROWING_IDS;
   const standing: [FaultKind, boolean][] = [
     ['clock-offset', offsets],
     ['clock-drift', drifting],
@@ -198,7 +205,8 @@ export function drawConditions(seed: number, size: SimulationSize = {}, only?: R
     ['same-task-id', sameTaskId],
   ];
 
-  const hosts = Array.from({ length: hostCount }, (): HostConditions => {
+  const hosts = Array.from({ length: hostCount }, (_, index): HostConditions => {
+    const retiring = dice.fork(7, index);
     const mine = differ && dice.chance(0.5);
     return {
       startsAt: burst ? 0 : dice.between(0, 8_000),
@@ -208,6 +216,7 @@ export function drawConditions(seed: number, size: SimulationSize = {}, only?: R
       monotonicDrift: drift(200e-6),
       mode: dice.chance(0.5) ? 'run' : 'library',
       stubborn: dice.chance(0.3),
+      retireAfterMs: retiring.chance(0.4) ? undefined : retiring.magnitude(1, 20_000),
       wanted: mine
         ? {
             nodes: 1 + dice.below(8),
@@ -224,7 +233,7 @@ export function drawConditions(seed: number, size: SimulationSize = {}, only?: R
     graceMs,
     pollMs,
     initialised,
-    grownSize: grows ? GROWN_FROM + ids : ids,
+    widens,
     sameTaskId,
     releases: on('release', 0.8),
     tenureMs: dice.pick([
@@ -242,7 +251,10 @@ export function drawConditions(seed: number, size: SimulationSize = {}, only?: R
     hearsFirst: only === undefined && dice.fork(8).chance(0.2),
     rates: rates as Record<NetworkFault, number>,
     hosts,
-    plan: [...drawPlan(dice.fork(2), on, { hostCount, ids, durationMs, quietAt }), ...(grows ? drawGrowth(dice.fork(6), quietAt) : [])],
+    plan: [
+      ...drawPlan(dice.fork(2), on, { hostCount, ids, durationMs, quietAt }),
+      ...(scales ? drawScales(dice.fork(6), { ids, widens, quietAt }) : []),
+    ],
     standing: standing.filter(([, there]) => there).map(([kind]) => kind),
     timeStepMs: dice.pick([1_000, 1_000, 0]),
     storeDrift: drift(200e-6),
@@ -254,15 +266,6 @@ export function drawConditions(seed: number, size: SimulationSize = {}, only?: R
 
 /** What may happen at any time, and again. */
 type AnyTime = Exclude<PlannedFaultKind, 'scale'>;
-
-/** Early, so that it is over before the faults are; sometimes two operators at once. The target is the operator's number. */
-function drawGrowth(dice: Dice, quietAt: number): PlannedFault[] {
-  const at = dice.between(0.02, 0.45) * quietAt;
-  const second = dice.pick([at, at + dice.between(0, 3_000)]);
-  return (dice.chance(0.35) ? [at, second] : [at]).map((time, target) => ({
-    ...{ kind: 'scale', at: time, lastsMs: dice.magnitude(50, 10_000), target, chance: dice.next() },
-  }));
-}
 
 function drawPlan(
   dice: Dice,

@@ -226,12 +226,14 @@ export class Host {
       world.counts.tenures += 1;
       if (event.from === 'expired') world.counts.takeOvers += 1;
     } else if (event.type === 'renewed') run.guard?.extend(event.deadline);
+    else if (event.type === 'retiring' && run.watched !== undefined) world.invariants.onRetiring(run.watched, event.size);
     else if (event.type === 'lost' && run.watched !== undefined) world.invariants.onLost(run.watched, event.error);
   }
 
   /** A program that works while `isValid()` says so, and ends by itself or with its lease. */
   async #use(run: Run, lease: Lease, dice: Dice): Promise<void> {
-    const { scheduler } = this.world;
+    const { scheduler, conditions } = this.world;
+    const { retireAfterMs } = this.conditions;
     const endsAt = scheduler.now + this.#tenureMs(dice);
     lease.setKnownNodes({ [lease.id]: lease.version, [dice.below(100)]: dice.below(100) });
     const next = await new Promise<'release' | 'exit'>((resolve) => {
@@ -241,6 +243,13 @@ export class Host {
       scheduler.at(endsAt, run.process, () => {
         if (this.#mayEnd(run)) resolve('release');
       });
+      if (retireAfterMs === undefined) return;
+      const onRetiring = () => {
+        // Nobody takes his time when the faults are over.
+        const latest = Math.max(scheduler.now, conditions.quietAt);
+        scheduler.at(Math.min(scheduler.now + retireAfterMs, latest), run.process, () => resolve('release'));
+      };
+      lease.retiring.addEventListener('abort', onRetiring, { once: true });
     });
     if (next === 'release') await this.#release(run, lease);
   }
@@ -263,6 +272,7 @@ export class Host {
       guard: run.guard,
       signals,
       keyboard: false,
+      onRetire: this.conditions.retireAfterMs === undefined ? 'drain' : 'stop',
       start: async () => {
         run.child = child;
         // Starting a process takes time.
@@ -329,6 +339,8 @@ function told(event: LeaseEvent): string {
     case 'store-failed':
     case 'release-failed':
       return `${event.type}: ${String(event.error)}`;
+    case 'retiring':
+      return `is told that there are ${event.size} node ids now`;
     default:
       return event.type;
   }

@@ -42,8 +42,7 @@ export class IdMaker {
     this.#lagMs = dice.pick(this.#layout === undefined ? [4_000, 4_000, 0] : [4_000, 0]);
     this.#advanceMs = dice.pick(this.#layout === undefined ? [8_000, 8_000, 0, 2, 20_000] : [8_000, 20_000, 20_000]);
     this.#everyMs = dice.magnitude(1_000, 15_000);
-    const { grownSize, ids } = options.world.conditions;
-    this.#burstShare = grownSize > ids ? 0.15 : 0.06;
+    this.#burstShare = options.world.conditions.widens ? 0.15 : 0.06;
   }
 
   /** Once the lease is held: from some time on, or never, there will be ids. An engine that has no time of its own for them makes none. */
@@ -98,7 +97,7 @@ export class IdMaker {
     const kind = dice.next();
     // More than there are, where little may be made in advance.
     if (kind < 0.015) this.#fill(room, ids, Math.min(1_024, (this.#advanceMs + 2) * perMs));
-    else if (this.#layout !== undefined && kind < 0.2) this.#fill(room, ids, Math.floor(dice.magnitude(64, room.length)));
+    else if (this.#layout !== undefined && kind < 0.45) this.#fill(room, ids, Math.floor(dice.magnitude(64, room.length)));
     // Whole milliseconds: where ids of two nodes may be the same, they are.
     else if (kind < this.#burstShare) this.#fill(room, ids, Math.min(512, perMs * dice.pick([1, 1, 2])));
     else if (kind < 0.65) this.#fill(room, ids, 1 + dice.below(40));

@@ -2,9 +2,12 @@ import { CLUSTER_KEY } from '../../src/lease/cluster-config.js';
 import type { Lease, LeaseLostError } from '../../src/lease/lease.js';
 import { leaseKey, nodeIdOf } from '../../src/lease/lease-state.js';
 import { leaseTiming } from '../../src/lease/lease-timing.js';
-import type { WriteResult } from '../../src/store/lease-store.js';
-import { GROWN_FROM, livenessBoundMs, type NetworkFault } from './conditions.js';
+import type { StoredObject, WriteResult } from '../../src/store/lease-store.js';
+import { livenessBoundMs, type NetworkFault } from './conditions.js';
 import { IdObserver } from './id-observer.js';
+import { described, NEVER_HELD, type ObservedObject, observed } from './observed-object.js';
+import { ScaleObserver, type Sender, toldSize } from './scale-observer.js';
+import { GROWN_FROM } from './scale-plan.js';
 import type { SimulatedProcess } from './simulated-process.js';
 import type { World } from './world.js';
 
@@ -22,6 +25,10 @@ export type InvariantName =
   | 'own-writes'
   /** No unique id is made twice, nor can be (DESIGN 6). */
   | 'ids'
+  /** Nobody takes an id that the cluster has given up, as far as it can know; and none is left to be taken. */
+  | 'retirement'
+  /** Growing and shrinking takes nothing from those whose ids stay, nor from the others too soon. */
+  | 'survivors'
   /** A task fails in no other way than the engine's contract says. */
   | 'errors'
   /** With the faults ended, nobody waits while an id is free. */
@@ -49,27 +56,6 @@ const TOLERANCE_MS = 1;
 /** How long a command may run after the news that its id may be somebody else's, in milliseconds; shorter than any pause. */
 const AT_ONCE_MS = 40;
 
-/** What is known of a node id's object from the writes that were applied to it. */
-interface ObjectHistory {
-  readonly version: number;
-  readonly nonce: string | undefined;
-  readonly held: boolean;
-  readonly taskId: string | undefined;
-  /** The last expiry in store time; undefined for objects that tell none. */
-  readonly timestamp: number | undefined;
-  /** How long a holder may trust what stands there, in milliseconds; undefined for objects that do not tell. */
-  readonly durationMs: number | undefined;
-}
-
-const NEVER_HELD: ObjectHistory = {
-  version: 0,
-  nonce: undefined,
-  held: false,
-  taskId: undefined,
-  timestamp: undefined,
-  durationMs: undefined,
-};
-
 /** An acquiring write that was applied, and whose reply was lost. */
 interface Unheard {
   readonly id: number;
@@ -87,22 +73,29 @@ export class Invariants {
   violation: Violation | undefined;
   /** Told of every unique id. */
   readonly ids: IdObserver;
-  readonly #objects = new Map<number, ObjectHistory>();
+  /** Told of what the cluster's size has to do with. */
+  readonly scales: ScaleObserver;
+  readonly #objects = new Map<number, ObservedObject>();
   readonly #tasks = new Map<number, WatchedTask[]>();
   readonly #byProcess = new Map<SimulatedProcess, WatchedTask>();
   readonly #holders = new Map<string, string>();
   readonly #unheard = new Map<SimulatedProcess, Unheard>();
   /** Until when each task may believe, on its machine's monotonic clock. */
   readonly #deadlines = new Map<SimulatedProcess, number>();
-  /** How many node ids the cluster has, and had before the faults were over; how many an operator wants it to have. */
+  /** How many node ids the cluster has, and had before the faults were over. */
   #size: number;
   #sizeInTime: number;
-  #wantedSize = 0;
   #thawedUntil = 0;
   readonly #lastSent = new Map<SimulatedProcess, number>();
 
   constructor(private readonly world: World) {
     this.ids = new IdObserver(world, (text) => this.#fail('ids', text));
+    this.scales = new ScaleObserver({
+      world,
+      isHeld: (id) => this.#tasks.get(id)?.some(believes) === true,
+      object: (id) => this.#objects.get(id),
+      fail: (text, invariant) => this.#fail(invariant, text),
+    });
     this.#size = world.conditions.ids;
     this.#sizeInTime = world.conditions.ids;
   }
@@ -172,6 +165,11 @@ export class Invariants {
     }
   }
 
+  /** A task has heard that its id is to be given up. */
+  onRetiring({ name, lease }: WatchedTask, size: number): void {
+    this.scales.onRetiring(name, lease.id, size);
+  }
+
   /** A task has failed in a way that nobody should have to expect. */
   onUnexpected(name: string, error: unknown): void {
     this.#fail('errors', `${name} fails: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
@@ -179,6 +177,8 @@ export class Invariants {
 
   /** A task has sent a request; `fault` is what is about to happen to it. */
   onRequest(process: SimulatedProcess, operation: string, key: string, fault: NetworkFault | undefined): void {
+    // Beside the acquisition, and of no consequence for it.
+    if (isMarker(key)) return;
     const { now } = this.world.scheduler;
     const unheard = this.#unheard.get(process);
     this.#lastSent.set(process, now);
@@ -243,40 +243,48 @@ export class Invariants {
   }
 
   /** The store has answered a write; hands the answer on. */
-  afterWrite(key: string, body: string, metadata: Readonly<Record<string, string>>, result: WriteResult): WriteResult {
+  afterWrite(key: string, body: string, metadata: Readonly<Record<string, string>>, result: WriteResult, sender: Sender): WriteResult {
     const id = nodeIdOf(key);
     if (result.status === 'written' && key === CLUSTER_KEY) this.#afterSettings(body);
     if (result.status !== 'written' || id === undefined) return result;
     const known = this.#objects.get(id) ?? NEVER_HELD;
-    const now = readLease(body, metadata);
+    const now = observed(body, metadata);
     if (this.world.recording) this.world.note('store', `${key} is now ${now === undefined ? body : described(now)}`);
     if (now === undefined) this.#fail('objects', `${key} has been made unreadable: ${body}`);
     else {
-      if (now.version < known.version) this.#fail('fencing', `${key} goes from version ${known.version} back to ${now.version}`);
-      else if (now.held && now.version === known.version && (!known.held || now.nonce !== known.nonce)) {
-        this.#fail('fencing', `version ${now.version} of ${key} is given out twice`);
-      } else if (!now.held && now.durationMs !== undefined && now.version === known.version) {
-        this.#fail('fencing', `a forced release leaves ${key} at version ${now.version} (rule 9)`);
-      } else if (now.timestamp !== undefined && now.timestamp < (known.timestamp ?? 0)) {
-        this.#fail('fencing', `the timestamp of ${key} goes from ${known.timestamp} back to ${now.timestamp}`);
-      }
+      const broken = this.#brokenFencing(key, known, now);
+      if (broken !== undefined) this.#fail('fencing', broken);
       this.#objects.set(id, now);
+      this.scales.afterWrite(id, known, now, sender);
     }
     return result;
+  }
+
+  #brokenFencing(key: string, known: ObservedObject, now: ObservedObject): string | undefined {
+    if (now.version < known.version) return `${key} goes from version ${known.version} back to ${now.version}`;
+    if (now.held && now.version === known.version && (!known.held || now.nonce !== known.nonce))
+      return `version ${now.version} of ${key} is given out twice`;
+    const taken = known.held && !now.held && (now.durationMs !== undefined || now.retiredIn !== undefined);
+    if (taken && now.version === known.version) return `a forced release leaves ${key} at version ${now.version} (rule 9)`;
+    if (now.timestamp !== undefined && now.timestamp < (known.timestamp ?? 0))
+      return `the timestamp of ${key} goes from ${known.timestamp} back to ${now.timestamp}`;
+    return undefined;
   }
 
   /** Node ids that come when the faults are over already are nobody's yet. */
   #afterSettings(body: string): void {
     const { world } = this;
     if (world.recording) world.note('store', `${CLUSTER_KEY} is now ${body}`);
-    const { size } = JSON.parse(body) as { size: number };
-    this.#size = size;
-    if (!world.quiet) this.#sizeInTime = size;
+    const told = toldSize(body);
+    this.scales.onSettings(told);
+    this.#size = told.size;
+    if (!world.quiet) this.#sizeInTime = told.size;
   }
 
-  /** An operator has begun to give the cluster more node ids, and goes on until it has them. */
-  onGrowth(size: number): void {
-    this.#wantedSize = size;
+  /** A reply to a request about the settings has reached its task; `sent` is what it wanted to write. */
+  onSettingsHeard(process: SimulatedProcess, sent: string | undefined, reply: StoredObject | WriteResult | undefined): void {
+    const body = reply !== undefined && 'body' in reply ? reply.body : reply?.status === 'written' ? sent : undefined;
+    if (body !== undefined) this.scales.onHeard(process, toldSize(body));
   }
 
   /** The store has removed an object. */
@@ -287,17 +295,23 @@ export class Invariants {
   /** At the end, with the faults over for long enough: is every id held that could be? */
   atEnd(tasksAlive: number): void {
     const { conditions } = this.world;
-    const { durationMs, graceMs, pollMs } = conditions;
-    const others = this.#sizeInTime > conditions.ids ? GROWN_FROM - conditions.ids : 0;
-    const ids = this.#sizeInTime - others;
+    const { durationMs, graceMs } = conditions;
+    const size = Math.min(this.#size, this.#sizeInTime);
+    const ids = size - (this.world.outside !== undefined && size > conditions.ids ? GROWN_FROM - conditions.ids : 0);
     for (const id of this.#objects.keys()) {
       if (this.world.bucket.read(leaseKey(id)) === undefined) this.#fail('objects', `${leaseKey(id)} is missing`);
     }
-    if (this.#size < this.#wantedSize)
-      this.#fail('liveness', `the cluster has ${this.#size} node ids, and should have ${this.#wantedSize}`);
-    const held = [...this.#tasks.values()].filter((tasks) => tasks.some(believes)).length;
-    if (held < Math.min(ids, tasksAlive)) {
-      const bound = livenessBoundMs(durationMs, graceMs, pollMs);
+    const unfinished = this.scales.unfinished();
+    if (unfinished !== undefined) this.#fail('liveness', unfinished);
+    const holders = [...this.#tasks.values()].flatMap((tasks) => tasks.filter(believes).slice(0, 1));
+    // Where nobody retires it, a task may keep an id that the cluster has no more.
+    const leaving = holders.filter(({ lease }) => lease.id >= this.#size);
+    for (const { name, lease } of this.#size === this.#sizeInTime ? leaving : []) {
+      if (!lease.retiring.aborted) this.#fail('retirement', `${name} has not heard that node id ${lease.id} is to be given up`);
+    }
+    const held = holders.length - leaving.length;
+    if (held < Math.min(ids, tasksAlive - leaving.length)) {
+      const bound = livenessBoundMs(durationMs, graceMs);
       this.#fail('liveness', `${bound} ms after the last fault ${tasksAlive} tasks hold ${held} of ${ids} node ids`);
     }
   }
@@ -320,23 +334,7 @@ function told({ name, lease, workRuns }: WatchedTask): string {
   return `${name} (version ${lease.version}${workRuns() ? ', its command runs' : ''})`;
 }
 
-/** The simulator's own reading of an object, so that it does not share a mistake with the codec. */
-function readLease(body: string, metadata: Readonly<Record<string, string>>): ObjectHistory | undefined {
-  if (body === '') return { ...NEVER_HELD, version: Number(metadata.version ?? 0) };
-  try {
-    const { version, nonce, taskId, timestamp, durationMs } = JSON.parse(body) as Partial<
-      Record<'version' | 'timestamp' | 'durationMs', number> & Record<'nonce' | 'taskId', string>
-    >;
-    if (version === undefined) return undefined;
-    const held = typeof taskId === 'string';
-    // Other engines' objects may have no mark of their own, and a timestamp that means something else.
-    const mark = nonce ?? `${taskId} ${version}`;
-    return { version, nonce: mark, taskId, held, durationMs, timestamp: held && nonce === undefined ? undefined : timestamp };
-  } catch {
-    return undefined;
-  }
-}
-
-function described({ held, taskId, version }: ObjectHistory): string {
-  return held ? `held by ${taskId}, version ${version}` : `free, version ${version}`;
+/** Whether an object is a waiting task's mark, and no lease. */
+function isMarker(key: string): boolean {
+  return key.startsWith('waiting-');
 }

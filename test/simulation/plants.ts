@@ -19,6 +19,7 @@ const keeper = 'src/lease/keeper.js';
 const acquirer = 'src/lease/acquirer.js';
 const leaseState = 'src/lease/lease-state.js';
 const survey = 'src/lease/lease-survey.js';
+const retirement = 'src/lease/retirement.js';
 const tenureTime = 'src/lease/store-tenure-time.js';
 
 /** Every mistake that the simulator is known to find, by the name that `--plant` takes. */
@@ -29,8 +30,8 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: 'src/lease/lease-codec.js',
-        from: 'return { body: JSON.stringify(body), metadata: facts(state) };',
-        to: "return { body: durationMs > 0 ? JSON.stringify(body) : '', metadata: facts(state) };",
+        from: '{ stampedUntil }) };\n                return { body: JSON.stringify(body), metadata: facts(state) };',
+        to: "{ stampedUntil }) };\n                return { body: durationMs > 0 ? JSON.stringify(body) : '', metadata: facts(state) };",
       },
     ],
   },
@@ -95,10 +96,8 @@ export const PLANTS: readonly Plant[] = [
   {
     name: 'sdk-retry',
     breaks: 'the client repeats a conditional write whose reply was lost, and so takes its own write for a conflict (rule 5)',
-    edits: ['world.create(key, body, metadata)', 'bucket.replace(key, body, metadata, etag)'].map((call) => {
-      const [, owner = '', method = ''] = /^(\w+)\.(\w+)/.exec(call) ?? [];
-      const observer = owner === 'world' ? 'world.invariants' : 'invariants';
-      const send = `this.#send('${method}', key, () => ${observer}.afterWrite(key, body, metadata, ${call}))`;
+    edits: ['create', 'replace'].map((operation) => {
+      const send = `this.#send({ operation: '${operation}', key, body, signal, apply })`;
       return {
         file: 'test/simulation/simulated-store.js',
         from: `return ${send};`,
@@ -293,8 +292,8 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: tenureTime,
-        from: 'if (this.#prepared)\n            return;',
-        to: 'this.#prepared = true;\n        if (this.#prepared)\n            return;',
+        from: 'if (Number.isFinite(this.#lookedAt))\n            return;',
+        to: 'if (this.signal !== undefined)\n            return;',
       },
     ],
   },
@@ -303,8 +302,8 @@ export const PLANTS: readonly Plant[] = [
     breaks: 'a cluster grows at once, as if nobody made narrow unique ids (DESIGN 6)',
     edits: [
       {
-        file: 'src/lease/scale.js',
-        from: 'if (idWidthFor(config.size) < idWidth) {',
+        file: 'src/lease/growth.js',
+        from: 'if (idWidthFor(config.peak) < idWidth) {',
         to: 'if (config.idWidth < idWidth) {',
       },
     ],
@@ -313,5 +312,61 @@ export const PLANTS: readonly Plant[] = [
     name: 'no-id-floor',
     breaks: 'a new node id stamps unique ids with times at which narrow ones were made (DESIGN 6)',
     edits: [{ file: claim, from: 'return Math.max(known, idFloor);', to: 'return known;' }],
+  },
+  {
+    name: 'delete-on-scale-down',
+    breaks: 'a cluster that shrinks deletes the lease objects of the ids that it gives up, and their versions with them (rule 2)',
+    edits: [
+      {
+        file: retirement,
+        from: 'const result = await this.steps.options.session.write(leaseKey(id), nativeCodec.encode(tombstone), object.etag, call);',
+        to: "await this.steps.options.session.store.discardProbe(leaseKey(id));\n        const result = { status: 'written', etag: object.etag };",
+      },
+    ],
+  },
+  {
+    name: 'retired-acquirable',
+    breaks: 'a contender that has old settings takes an id although it is retired (DESIGN 2)',
+    edits: [{ file: leaseState, from: "return { kind: 'retired' };", to: "return { kind: 'free', from: 'released' };" }],
+  },
+  {
+    name: 'retire-frees-at-once',
+    breaks:
+      'an id that was retired by force may be taken as soon as the cluster has grown, while its old holder still trusts its lease (rule 1)',
+    edits: [{ file: retirement, from: 'evicted(state, expired)', to: 'evicted(state, true)' }],
+  },
+  {
+    name: 'retires-one-too-many',
+    breaks: 'a cluster that shrinks retires the last of the ids that stay as well',
+    edits: [
+      {
+        file: retirement,
+        from: 'const beyond = [...rows].filter(([id]) => id >= cluster.config.size);',
+        to: 'const beyond = [...rows].filter(([id]) => id >= cluster.config.size - 1);',
+      },
+    ],
+  },
+  {
+    name: 'impatient-retirement',
+    breaks: 'ids are taken from their holders without giving these the time that they were to have',
+    edits: [
+      { file: retirement, from: 'const forcing = this.#waited.size > 0 && clock.monotonic() >= this.#until;', to: 'const forcing = true;' },
+    ],
+  },
+  {
+    name: 'untold-holder',
+    breaks: 'a holder does not hear that its id is to be given up',
+    edits: [{ file: keeper, from: 'if (this.id >= size)', to: 'if (this.id > 65_536)' }],
+  },
+  {
+    name: 'never-revived',
+    breaks: 'ids that were given up stay retired when the cluster has them again (liveness)',
+    edits: [
+      {
+        file: leaseState,
+        from: 'state.generation === undefined || state.generation >= generation)',
+        to: 'state.generation !== -1)',
+      },
+    ],
   },
 ];

@@ -155,7 +155,9 @@ function story({ hosts, faults, of, runs, minimal, violation, history }: ShrunkV
   return [
     `it still happens with ${size} (${counted(runs, 'run')}; ${minimal ? 'none of them can be left out' : 'the search ended before it was over'}):`,
     ...lines,
-    ...(left === 0 ? [] : [`(${counted(left, 'line')} left out: reads, listings, and renewals and unique ids of other node ids)`]),
+    ...(left === 0
+      ? []
+      : [`(${counted(left, 'line')} left out: reads, listings, marks of waiting tasks, and renewals and unique ids of other node ids)`]),
   ];
 }
 

@@ -82,7 +82,7 @@ describe('the simulation, without a violation', () => {
   it('exits with 0 and reports every kind of fault, how many seeds and how fast', async () => {
     const { exitCode, out, err } = await command('', '--seeds 100 --from 5 --jobs 2');
     expect({ exitCode, err }).toEqual({ exitCode: 0, err: '' });
-    expect(out).toMatch(/^100 seeds from 5 · 8 hosts × 4 ids × 60s · 2 jobs\n/);
+    expect(out).toMatch(/^100 seeds from 5 · 8 hosts × 4 ids × 75s · 2 jobs\n/);
     expect(out).toMatch(/\nseeds +100\ntenures +100,000\n/);
     expect(out).toMatch(/\nseeds\/s +[\d,.]+\nseeds\/s, each job +[\d,.]+\nseeds\/CPU second +[\d,.]+\n/);
     expect(out).toMatch(/\npause +200 +100\n/);
@@ -122,7 +122,7 @@ describe('the simulation, with a violation', () => {
     expect(out).toContain('\nVIOLATION in seed 23, 12.345 s: fencing\ntwo at once\n');
     expect(out).toContain('\nit still happens with 1 of 8 hosts and 2 of 30 faults (17 runs; none of them can be left out):\n');
     expect(out).toContain(
-      '\n    2.000 s  VIOLATION  fencing\n(1 line left out: reads, listings, and renewals and unique ids of other node ids)\n',
+      '\n    2.000 s  VIOLATION  fencing\n(1 line left out: reads, listings, marks of waiting tasks, and renewals and unique ids of other node ids)\n',
     );
     expect(out).toMatch(/\n {2}npm run simulate -- --seeds 1 --from 23 --only pause,slow --hosts 9 --span 2m\n$/);
   });

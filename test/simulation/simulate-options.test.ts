@@ -27,7 +27,7 @@ function read(...args: string[]) {
 }
 
 describe('the options of the simulation', () => {
-  it('are 1,000 seeds of 8 hosts, 4 ids and 60 s on all cores unless they say otherwise', () => {
+  it('are 1,000 seeds of 8 hosts, 4 ids and 75 s on all cores unless they say otherwise', () => {
     const { options } = read();
     expect(options).toMatchObject({
       seeds: 1_000,
@@ -36,7 +36,7 @@ describe('the options of the simulation', () => {
       engine: 'shipped',
       only: undefined,
       jobs: availableParallelism(),
-      size: { hosts: 8, ids: 4, spanMs: 60_000 },
+      size: { hosts: 8, ids: 4, spanMs: 75_000 },
       history: false,
       shrink: true,
       json: false,
@@ -87,8 +87,8 @@ describe('the options of the simulation', () => {
     ['--jobs 0', /--jobs.*whole number from 1 to 256, got "0"/],
     ['--hosts 0', /--hosts.*whole number from 1 to 10000, got "0"/],
     ['--ids 0', /--ids.*whole number from 1 to 10000, got "0"/],
-    ['--span 60', /--span.*a time from 40s to 24h, got "60"/],
-    ['--span 30s', /--span.*a time from 40s to 24h, got "30s"/],
+    ['--span 60', /--span.*a time from 65s to 24h, got "60"/],
+    ['--span 64s', /--span.*a time from 65s to 24h, got "64s"/],
     ['--history --seconds 3', /--history: expected --seeds from 1 to 1000/],
     ['--history --seeds 2000', /--history: expected --seeds from 1 to 1000/],
     ['--sedes 5', /unknown option '--sedes'/],

@@ -38,7 +38,7 @@ export interface PlantChoice {
   readonly breaks: string;
 }
 
-export const DEFAULT_SIZE: Required<SimulationSize> = { hosts: 8, ids: 4, spanMs: 60_000 };
+export const DEFAULT_SIZE: Required<SimulationSize> = { hosts: 8, ids: 4, spanMs: 75_000 };
 
 const DEFAULT_SEEDS = 1_000;
 const MOST_SEEDS = 100_000_000;
@@ -47,7 +47,7 @@ const SEEDS_END = 2 ** 32;
 /** Histories are kept in memory until the end, tens of kilobytes each. */
 const MOST_HISTORIES = 1_000;
 /** Faults need some time before those of the longest leases are over. */
-const LEAST_SPAN_MS = 40_000;
+const LEAST_SPAN_MS = 65_000;
 const MOST_SPAN_MS = 86_400_000;
 const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
@@ -88,7 +88,7 @@ export function readOptions(
     .option('--hosts <n>', 'hosts of one seed', whole(1, 10_000), DEFAULT_SIZE.hosts)
     .option('--ids <n>', 'node ids of one seed', whole(1, 10_000), DEFAULT_SIZE.ids)
     .addOption(
-      new Option('--span <time>', 'virtual time of one seed, such as 60s or 5m').argParser(span).default(DEFAULT_SIZE.spanMs, '60s'),
+      new Option('--span <time>', 'virtual time of one seed, such as 75s or 5m').argParser(span).default(DEFAULT_SIZE.spanMs, '75s'),
     )
     .option('--history', 'prints everything that happens in each seed', false)
     .option('--no-shrink', 'leaves a violation as it was found')
@@ -152,7 +152,7 @@ function span(text: string): number {
   const [, digits, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(text) ?? [];
   const ms = Number(digits) * UNITS[unit as keyof typeof UNITS];
   if (ms >= LEAST_SPAN_MS && ms <= MOST_SPAN_MS) return ms;
-  throw wrong(text, 'a time from 40s to 24h');
+  throw wrong(text, 'a time from 65s to 24h');
 }
 
 function oneOf(names: readonly string[]): (text: string) => string {

@@ -1,3 +1,4 @@
+import { CLUSTER_KEY } from '../../src/lease/cluster-config.js';
 import {
   type CallOptions,
   type LeaseStore,
@@ -9,6 +10,7 @@ import {
 } from '../../src/store/lease-store.js';
 import { NETWORK_FAULTS, type NetworkFault } from './conditions.js';
 import type { Dice } from './dice.js';
+import type { Sender } from './scale-observer.js';
 import type { SimulatedProcess } from './simulated-process.js';
 import type { World } from './world.js';
 
@@ -22,11 +24,22 @@ export interface StoreClientOptions {
   readonly cutOff: () => boolean;
 }
 
-/** One call of a client, as it goes through the network. */
-interface Call<Reply> {
+type Metadata = Readonly<Record<string, string>>;
+
+/** What a client wants of the store. */
+interface Request<Reply> {
   readonly operation: 'read' | 'list' | 'create' | 'replace' | 'discard';
   readonly key: string;
-  readonly apply: () => Reply;
+  /** What is to be written, if anything. */
+  readonly body?: string;
+  /** Whoever waits for it has given it up. */
+  readonly signal?: AbortSignal | undefined;
+  readonly apply: (sender: Sender) => Reply;
+}
+
+/** A request that somebody waits for. */
+interface Call<Reply> extends Request<Reply> {
+  readonly sender: Sender;
   readonly resolve: (reply: Reply) => void;
   readonly reject: (error: StoreError) => void;
 }
@@ -45,48 +58,59 @@ export class SimulatedStore implements LeaseStore {
     this.timeStepMs = timeStepMs;
   }
 
-  read(key: string): Promise<StoredObject | undefined> {
+  read(key: string, { signal }: CallOptions = {}): Promise<StoredObject | undefined> {
     const { world } = this.options;
     // Of no interest, and there may be hundreds of them: not worth an event each.
     if (world.outside?.has(key)) return Promise.resolve(world.read(key));
-    return this.#send('read', key, () => world.read(key));
+    return this.#send({ operation: 'read', key, signal, apply: () => world.read(key) });
   }
 
   list(): Promise<Listing> {
-    return this.#send('list', '', () => this.options.world.list());
+    return this.#send({ operation: 'list', key: '', apply: () => this.options.world.list() });
   }
 
-  create(key: string, body: string, metadata: Readonly<Record<string, string>>): Promise<WriteResult> {
+  create(key: string, body: string, metadata: Metadata, { signal }: CallOptions = {}): Promise<WriteResult> {
     const { world } = this.options;
-    return this.#send('create', key, () => world.invariants.afterWrite(key, body, metadata, world.create(key, body, metadata)));
+    const apply = (sender: Sender) => world.invariants.afterWrite(key, body, metadata, world.create(key, body, metadata), sender);
+    return this.#send({ operation: 'create', key, body, signal, apply });
   }
 
-  replace(key: string, body: string, metadata: Readonly<Record<string, string>>, etag: string, _: CallOptions = {}): Promise<WriteResult> {
+  replace(key: string, body: string, metadata: Metadata, etag: string, { signal }: CallOptions = {}): Promise<WriteResult> {
     const { bucket, invariants } = this.options.world;
-    return this.#send('replace', key, () => invariants.afterWrite(key, body, metadata, bucket.replace(key, body, metadata, etag)));
+    const apply = (sender: Sender) => invariants.afterWrite(key, body, metadata, bucket.replace(key, body, metadata, etag), sender);
+    return this.#send({ operation: 'replace', key, body, signal, apply });
   }
 
   discardProbe(key: string): Promise<void> {
-    return this.#send('discard', key, () => {
-      this.options.world.bucket.remove(key);
-      this.options.world.invariants.afterRemoval(key);
-    });
+    const { bucket, invariants } = this.options.world;
+    const apply = () => {
+      bucket.remove(key);
+      invariants.afterRemoval(key);
+    };
+    return this.#send({ operation: 'discard', key, apply });
   }
 
   /** Nothing is open. */
   async close(): Promise<void> {}
 
-  #send<Reply>(operation: Call<Reply>['operation'], key: string, apply: () => Reply): Promise<Reply> {
-    const { world, name } = this.options;
+  #send<Reply>(request: Request<Reply>): Promise<Reply> {
+    const { world, name, process } = this.options;
+    const { operation, key, body, signal } = request;
     this.#requests += 1;
     world.counts.requests += 1;
     const dice = this.options.dice.fork(this.#requests);
+    const sender = { name, process, sentAt: world.scheduler.now, heard: world.invariants.scales.heardBy(process) };
     return new Promise((resolve, reject) => {
-      const call: Call<Reply> = { operation, key, apply, resolve, reject };
+      const hear = (reply: Reply) => {
+        if (key === CLUSTER_KEY && !signal?.aborted)
+          world.invariants.onSettingsHeard(process, body, reply as StoredObject | WriteResult | undefined);
+        resolve(reply);
+      };
+      const call: Call<Reply> = { ...request, sender, resolve: hear, reject };
       const number = this.#requests;
       if (world.recording) world.note(name, `#${number} ${operation} ${key}`);
       const fault = this.#drawFault(dice, call, number);
-      world.invariants.onRequest(this.options.process, operation, key, fault);
+      world.invariants.onRequest(process, operation, key, fault);
       this.#carry(call, fault, dice);
     });
   }
@@ -129,7 +153,7 @@ export class SimulatedStore implements LeaseStore {
       if (fault === 'refused') return this.#answer(thereMs, () => call.reject(refusal()));
       if (fault === 'conflict-409') return this.#answer(thereMs, () => call.resolve({ status: 'conflict' } as Reply));
       // A store may stamp a write with the time at which its request began to arrive.
-      const apply = fault === 'stale-list' ? () => world.staleList() as Reply : call.apply;
+      const apply = fault === 'stale-list' ? () => world.staleList() as Reply : () => call.apply(call.sender);
       const reply = world.atStore(server, isWrite(call) ? lastChance : scheduler.now, apply);
       if (isWrite(call) && (reply as WriteResult).status === 'written') world.invariants.onHeld(process, call.key, sentAt);
       world.invariants.onApplied(process, call.operation, call.key, reply, fault);
@@ -152,7 +176,7 @@ export class SimulatedStore implements LeaseStore {
     const againAt = Math.min(scheduler.now + dice.magnitude(1, 2 * conditions.durationMs), Math.max(scheduler.now + 1, conditions.quietAt));
     if (hearsFirst) this.#answer(backMs, () => call.resolve(first));
     scheduler.at(againAt, undefined, () => {
-      const second = world.atStore(server, scheduler.now, call.apply);
+      const second = world.atStore(server, scheduler.now, () => call.apply(call.sender));
       if (!hearsFirst) this.#answer(backMs, () => call.resolve(second));
     });
   }

@@ -2,16 +2,16 @@ import { evictHolder } from '../../src/lease/evict.js';
 import { StoreSession } from '../../src/lease/store-session.js';
 import { drawConditions, EPOCH_MS, type FaultKind, type PlannedFault, type SimulationSize } from './conditions.js';
 import { type Engine, shippedEngine } from './engine.js';
-import { Growth } from './growth.js';
 import { Host } from './host.js';
 import type { Violation } from './invariants.js';
 import { Machine } from './machine.js';
+import { Scaling } from './scaling.js';
 import { SimulatedProcess } from './simulated-process.js';
 import { SimulatedStore } from './simulated-store.js';
 import { type Counts, World } from './world.js';
 
 export interface SimulationOptions {
-  /** @default 8 hosts, 4 ids, 60 s */
+  /** @default 8 hosts, 4 ids, 75 s */
   readonly size?: SimulationSize;
   /** Faults of these kinds and no others. @default all */
   readonly only?: ReadonlySet<FaultKind> | undefined;
@@ -68,7 +68,8 @@ export async function simulate(seed: number, options: SimulationOptions = {}): P
   return { seed, violation, counts: world.counts, happened: world.happened, history: world.history };
 }
 
-function described({ kind, target, lastsMs }: PlannedFault): string {
+function described({ kind, target, lastsMs, size }: PlannedFault): string {
+  if (size !== undefined) return `${kind} to ${size} by operator ${target}`;
   return `${kind} of ${target} for ${Math.round(lastsMs)} ms`;
 }
 
@@ -112,7 +113,7 @@ function befall(fault: PlannedFault, name: string, world: World, hosts: readonly
       host?.cutOff(lastsMs);
       break;
     case 'scale':
-      new Growth(world, world.conditions.grownSize, fault).call();
+      new Scaling(world, fault).call();
       break;
     case 'clock-step':
       host?.machine.stepWall(chance < 0.5 ? -lastsMs : lastsMs);

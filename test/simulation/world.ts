@@ -3,11 +3,12 @@ import { encodeCluster, newCluster } from '../../src/lease/cluster-config.js';
 import { leaseKey } from '../../src/lease/lease-state.js';
 import type { Interval, Listing, StoredObject, WriteResult } from '../../src/store/lease-store.js';
 import { MemoryBucket } from '../../src/store/memory/memory-bucket.js';
-import { type Conditions, EPOCH_MS, type FaultKind, GROWN_FROM } from './conditions.js';
+import { type Conditions, EPOCH_MS, type FaultKind } from './conditions.js';
 import { Dice } from './dice.js';
 import { Invariants } from './invariants.js';
 import { Machine } from './machine.js';
 import { OutsideLeases } from './outside-leases.js';
+import { GROWN_FROM } from './scale-plan.js';
 import { Scheduler } from './scheduler.js';
 
 /** What one run of a seed counted. */
@@ -54,12 +55,12 @@ export class World {
     readonly options: WorldOptions = {},
   ) {
     this.dice = new Dice(conditions.seed).fork(3);
-    const { storeDrift, ids, grownSize } = conditions;
+    const { storeDrift, ids, widens } = conditions;
     this.#storeMachine = new Machine(EPOCH_MS, storeDrift, EPOCH_MS, storeDrift);
     this.#storeClock = new StoreClock(this.#storeMachine);
     this.bucket = new MemoryBucket(this.#storeClock, conditions.timeStepMs, contentEtag);
     this.invariants = new Invariants(this);
-    if (grownSize > ids) this.outside = new OutsideLeases(ids, GROWN_FROM, EPOCH_MS);
+    if (widens) this.outside = new OutsideLeases(ids, GROWN_FROM, EPOCH_MS);
     for (const kind of conditions.standing) this.counts.faults.set(kind, 1);
     if (conditions.initialised) this.#initialise();
   }
@@ -146,6 +147,7 @@ export class World {
   #initialise(): void {
     const { ids, durationMs, graceMs } = this.conditions;
     const config = { ...newCluster({ nodes: ids, durationMs, graceMs }), bootstrapped: true };
+    this.invariants.scales.onSettings(config);
     this.atStore(0, 0, () => {
       this.bucket.create('cluster.json', encodeCluster(config), {});
       for (let id = 0; id < ids; id += 1) this.bucket.create(leaseKey(id), '', {});

@@ -1,4 +1,5 @@
 import type { ClusterModel } from '../cluster-model.js';
+import { drainingText } from '../draining.js';
 import { NODE_STATES, type NodeState, STATE_MEANINGS, STATE_TITLES } from '../node-state.js';
 import { formatSetting } from '../span.js';
 import { make, mark, setText } from './dom.js';
@@ -59,7 +60,8 @@ function settingsText({ cluster, nodes }: ClusterModel): string {
     const { size, durationMs, graceMs, idWidth, bootstrapped } = cluster.cluster;
     const lease = `lease ${formatSetting(durationMs)} and ${formatSetting(graceMs)} of grace`;
     const parts = [`${size.toLocaleString('en')} node ids`, lease, `${idWidth} bits of a unique id`];
-    return [...parts, ...(bootstrapped ? [] : ['being bootstrapped'])].join(' · ');
+    const draining = drainingText(cluster);
+    return [...parts, ...(bootstrapped ? [] : ['being bootstrapped']), ...(draining === undefined ? [] : [draining])].join(' · ');
   }
   if (!cluster?.allocation) return '';
   const { groups, idWidth } = cluster.allocation;

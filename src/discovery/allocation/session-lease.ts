@@ -38,7 +38,7 @@ export class SessionLease implements Lease {
   readonly taskId: string;
   readonly tenureTime: SessionTime;
   /** The ids that ZooKeeper gives out are not retired. */
-  readonly retiring = new AbortController().signal;
+  readonly retiring: AbortSignal = new AbortController().signal;
 
   /** True when a first attempt of the present heartbeat has failed. */
   #retrying = false;

@@ -23,10 +23,17 @@ interface Made {
 }
 
 /**
+ * For how long a place that became empty is left to others, in milliseconds: at least, and by chance so much longer. Curator takes a place by
+ * removing what stands there and creating its own, twice at the most: whoever were quicker each time would keep it out.
+ */
+const LEAVE_EMPTY_MS = { least: 100, more: 200 };
+
+/**
  * The place of an instance that has its znode's name to itself.
  *
  * Whose a znode is says the transaction that made it, since two registrants may share a session. The last one to register has the place: it
- * replaces what stands there, once; the others leave it alone from then on, so that they never fight over it.
+ * replaces what stands there, once; the others leave it alone from then on, so that they never fight over it. When its znode is removed, ours
+ * or the one that was in the way, it leaves the place empty for a moment: a registrant of another kind may just be taking it.
  *
  * A znode whose number is not known yet is taken for ours by its session, its data and their never having been changed. Not guaranteed: that a
  * persistent one is recognised whose data somebody changes before our first look at it. Where it is still wanted, it is replaced if its
@@ -40,6 +47,9 @@ export class NamedPlace implements RegistrationPlace {
   #own: Own | undefined;
   #made: Made | undefined;
   readonly #data = new OwnData();
+  /** When a place that became empty may be taken again, on the monotonic clock. */
+  #emptyUntil: number | undefined;
+  #pauseMs: number | undefined;
   /** Who was reported to be in the way, so that it is done once. */
   #reported: bigint | undefined;
 
@@ -50,6 +60,10 @@ export class NamedPlace implements RegistrationPlace {
 
   get blockedBy(): string | undefined {
     return this.#blockedBy;
+  }
+
+  get pauseMs(): number | undefined {
+    return this.#pauseMs;
   }
 
   suits({ path, mode }: Wish): boolean {
@@ -64,6 +78,8 @@ export class NamedPlace implements RegistrationPlace {
     // One that is made from here on goes with a later wish, and outlives what is done for this one.
     const claim = this.#claimed;
     const znode = await this.#look(call);
+    this.#pauseMs = this.#pauseBefore(znode, ownerOf(wish, call.sessionId));
+    if (this.#pauseMs !== undefined) return true;
     if (znode === undefined) return this.#make(wish, claim, call);
     const { createdZxid, owner } = znode.stat;
     const isOwn = createdZxid === this.#own?.createdZxid;
@@ -142,10 +158,29 @@ export class NamedPlace implements RegistrationPlace {
     return createdZxid === this.#own?.createdZxid || (owner !== undefined && owner === this.#made?.owner && version > this.#made.version);
   }
 
+  /** How long to leave the place to others yet, where one of them has just made it empty. */
+  #pauseBefore(znode: Znode | undefined, owner: string | undefined): number | undefined {
+    const becameEmpty = znode === undefined && !this.#claims && (this.#blockedBy !== undefined || this.#wasRemoved(owner));
+    if (!becameEmpty) {
+      this.#emptyUntil = undefined;
+      return undefined;
+    }
+    const { clock, random } = this.context;
+    const now = clock.monotonic();
+    this.#emptyUntil ??= now + LEAVE_EMPTY_MS.least + random.next() * LEAVE_EMPTY_MS.more;
+    return now < this.#emptyUntil ? this.#emptyUntil - now : undefined;
+  }
+
+  /** Whether one of ours stood there, where nothing stands any more, and did not go with its session. */
+  #wasRemoved(owner: string | undefined): boolean {
+    const last = this.#made?.certain === true ? this.#made : this.#own;
+    return last !== undefined && (last.owner === undefined || last.owner === owner);
+  }
+
   async #make(wish: Wish, claim: number, call: ReconcileCall): Promise<boolean> {
     const { zookeeper, emit } = this.context;
     const owner = ownerOf(wish, call.sessionId);
-    const removed = this.#own !== undefined && (this.#own.owner === undefined || this.#own.owner === owner);
+    const removed = this.#wasRemoved(owner);
     const made = await this.#write(wish, { owner, version: 0, claim }, () =>
       zookeeper.createWithParents(this.path, wish.data, wish.mode, call),
     );

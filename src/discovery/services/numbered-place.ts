@@ -22,6 +22,7 @@ const NUMBER = /^(?:\d{10}|-\d{9,10})$/;
 /** The place of an instance whose znode the servers number: it has the number to itself, and nobody is ever in the way. */
 export class NumberedPlace implements RegistrationPlace {
   readonly blockedBy = undefined;
+  readonly pauseMs = undefined;
   #own: Own | undefined;
   /** The data of those that may have been made in a session, or still be: the answers were lost. */
   #lost: { readonly sessionId: string; readonly data: Set<string> } | undefined;

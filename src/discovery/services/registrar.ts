@@ -54,9 +54,9 @@ export class Registrar {
       known.want(wish, true);
       return known;
     }
-    const { zookeeper, clock, lease, emit } = this.options;
+    const { zookeeper, clock, random, lease, emit } = this.options;
     const registration: Registration = new Registration(wish, {
-      ...{ zookeeper, clock, lease, emit },
+      ...{ zookeeper, clock, random, lease, emit },
       onTouched: () => this.#loop.touched(registration),
       onGone: () => {
         this.#registrations.delete(wish.path);

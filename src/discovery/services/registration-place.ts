@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.js';
+import type { Clock, RandomSource } from '../../clock.js';
 import type { Lease } from '../../lease/lease.js';
 import type { CreateMode, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
@@ -27,6 +27,8 @@ export type RegistrationEvent =
 /** What places need to know and use. */
 export interface PlaceContext {
   readonly zookeeper: ZooKeeper;
+  readonly clock: Clock;
+  readonly random: RandomSource;
   readonly guard: WriteGuard;
   readonly emit: (event: RegistrationEvent) => void;
 }
@@ -37,6 +39,8 @@ export interface RegistrationPlace {
   readonly path: string | undefined;
   /** Why the znode that stands there is left alone; undefined while nothing is in the way. */
   readonly blockedBy: string | undefined;
+  /** For how long yet, in milliseconds, the empty place is left to others; undefined when it is not. */
+  readonly pauseMs: number | undefined;
   /** Whether such a wish can be fulfilled here. */
   suits(wish: Wish): boolean;
   /** From now on until it has been done once, whatever stands there is replaced. */

@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.js';
+import type { Clock, RandomSource } from '../../clock.js';
 import { explain } from '../../errors.js';
 import type { Lease } from '../../lease/lease.js';
 import type { Watch, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
@@ -20,6 +20,7 @@ import type { ServiceCall } from './service-directory.js';
 export interface RegistrationOptions {
   readonly zookeeper: ZooKeeper;
   readonly clock: Clock;
+  readonly random: RandomSource;
   readonly lease: Pick<Lease, 'isValid'> | undefined;
   readonly emit: (event: RegistrationEvent) => void;
   /** It has to be settled. */
@@ -43,6 +44,8 @@ export class Registration implements Reconciled {
   #sessionId: string | undefined;
   #failure: string | undefined;
   #watch: { readonly path: string; readonly watch: Watch } | undefined;
+  /** Ends the pause for which an empty place is left to others. */
+  #pause: AbortController | undefined;
   #ended = false;
   readonly #context: PlaceContext;
   readonly #waiters: RegistrationWaiters;
@@ -51,8 +54,8 @@ export class Registration implements Reconciled {
     wish: Wish,
     private readonly options: RegistrationOptions,
   ) {
-    const { zookeeper, clock, lease, emit } = options;
-    this.#context = { zookeeper, emit, guard: new WriteGuard({ clock, lease }) };
+    const { zookeeper, clock, random, lease, emit } = options;
+    this.#context = { zookeeper, clock, random, emit, guard: new WriteGuard({ clock, lease }) };
     this.#waiters = new RegistrationWaiters(clock);
     this.#wish = wish;
     this.#place = this.#placeFor(wish);
@@ -123,6 +126,7 @@ export class Registration implements Reconciled {
 
   /** Looks after it no more. What stands there stays. */
   close(): void {
+    this.#pause?.abort();
     this.#watch?.watch.close();
     this.#waiters.fail(this.path, 'closed', 'the service discovery has been closed');
   }
@@ -136,6 +140,7 @@ export class Registration implements Reconciled {
   }
 
   async #settle(call: ReconcileCall): Promise<void> {
+    this.#pause?.abort();
     for (let round = 0; round < ROUNDS; round += 1) {
       // Whatever happens from here on makes it dirty again.
       this.dirty = false;
@@ -147,10 +152,20 @@ export class Registration implements Reconciled {
       }
       if (!(await this.#place.establish(wish, call)) || wish !== this.#wish) continue;
       this.#follow(call);
+      if (this.#place.pauseMs !== undefined) return this.#settleLater(this.#place.pauseMs, call);
       if (this.#place.blockedBy === undefined) this.#waiters.done();
       return;
     }
     throw busy(this.path);
+  }
+
+  /** It stays dirty meanwhile, which nobody needs to be told of: somebody else may be about to write there. */
+  #settleLater(ms: number, { signal }: ReconcileCall): void {
+    if (signal.aborted) return;
+    this.dirty = true;
+    const pause = new AbortController();
+    this.#pause = pause;
+    void this.options.clock.sleep(ms, pause.signal).then(this.options.onTouched, () => undefined);
   }
 
   #gone(): void {

@@ -55,12 +55,13 @@ const CLOSE_WITHIN_MS = 2_000;
  * Registers instances of services in Curator's tree, keeps them registered, and finds others'.
  *
  * What is registered is kept in memory and made true again after every change: in every new session, and within a moment when somebody removes
- * or overwrites it. Nothing here needs a connection at the moment; what was asked for meanwhile is done on its return.
+ * or overwrites it. A place that became empty is left to others for some 100 to 300 ms, since Curator takes one by removing and creating. Nothing
+ * here needs a connection at the moment; what was asked for meanwhile is done on its return.
  *
  * The last one to register an id has it. `register` replaces whatever stands there at that moment, in one transaction; so a process that
  * was started again does not wait for the end of its former session. Whoever was replaced leaves the other alone, reports `superseded`, is `degraded`
  * as long as that lasts, and registers again when the other has gone. Two of our kind never fight over an id. Not guaranteed: which of two gets it
- * when both come back at the same moment; nor anything against a registrant of another kind that removes and writes without looking. Between
+ * when both come back at the same moment; nor anything against a registrant of another kind that removes and writes again and again. Between
  * the look at a znode and its removal it may have been taken away and another one made, or replaced twice (ZooKeeper compares the number of
  * changes of the data, and so it may be the same again): then its registrant, seeing it go, puts it back. And a persistent instance stays, until somebody
  * removes it, that is unregistered just when somebody else has changed its data, before its own registrant had a first look at it.

@@ -9,6 +9,7 @@ import {
   type LeaseStore,
   type ListedObject,
   type Listing,
+  type ObjectChange,
   type StoredObject,
   StoreError,
   type WriteResult,
@@ -46,8 +47,11 @@ const KEY = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$/;
 /** A writer or reader that starts over this often gives up: each time another write went through. */
 const MAX_ROUNDS = 200;
 
-/** How many objects a listing looks at together: keeps the disk busy, and the number of open files low. */
-const LIST_WIDTH = 32;
+/**
+ * How many objects a listing looks at together: some more than node has threads for files. Still more of them would not make it faster, and would keep
+ * waiting whatever else this process does with files, a renewal for one.
+ */
+const LIST_WIDTH = 8;
 
 /**
  * Leases in a folder of this machine, for any number of processes and containers that share it. `<directory>/<key>` holds exactly the
@@ -79,7 +83,7 @@ export class FileLeaseStore implements LeaseStore {
     this.#clock = clock;
     this.#random = random;
     this.#ages = new ObjectAges(boot, clock);
-    this.#watch = new FolderWatch(this.#directory, clock, pollMs);
+    this.#watch = new FolderWatch({ folder: this.#directory, clock, pollMs, isKey: (name) => KEY.test(name) });
   }
 
   read(key: string, options?: CallOptions): Promise<StoredObject | undefined> {
@@ -126,9 +130,9 @@ export class FileLeaseStore implements LeaseStore {
     return this.#write(key, body, metadata, (found) => found.body !== undefined && found.etag === etag, options);
   }
 
-  /** Resolves when a file in the folder has changed; rejects with `signal.reason` when `signal` aborts. */
-  changed(signal: AbortSignal): Promise<void> {
-    return this.#watch.next(signal);
+  /** Resolves when a file in the folder has changed that `heed` wants; rejects with `signal.reason` when `signal` aborts. */
+  changed(signal: AbortSignal, heed?: (change: ObjectChange) => boolean): Promise<void> {
+    return this.#watch.next(signal, heed);
   }
 
   discardProbe(key: string, options?: CallOptions): Promise<void> {

@@ -1,4 +1,5 @@
 import { getEventListeners } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -49,6 +50,39 @@ describe('waiting for a change of the file store', () => {
     await last;
     await settled();
     expect(watchers()).toBe(before);
+  });
+
+  it('tells how large the file is that has changed, and that one is gone; a burst of writes of one file costs a look or two', async () => {
+    const other = new FileLeaseStore({ directory, clock, random: systemRandom });
+    const told: { key: string; size: number | undefined }[] = [];
+    const waiting = store.changed(new AbortController().signal, (change) => {
+      told.push(change);
+      return change.key === '1.json' && change.size === undefined;
+    });
+    await writeFile(join(directory, '.hidden'), 'no object');
+    await other.create('1.json', 'first', {});
+    for (let count = 1; count <= 200; count += 1) writeFileSync(join(directory, '0.json'), 'x'.repeat(count));
+    await rm(join(directory, '1.json'));
+    await waiting;
+    expect(told.filter(({ key }) => key === '0.json').at(-1)?.size).toBe(200);
+    expect(told.filter(({ key }) => key === '0.json').length).toBeLessThan(40);
+    expect(new Set(told.map(({ key }) => key))).toEqual(new Set(['0.json', '1.json']));
+  });
+
+  it('tells the others, and goes on telling, where one of those who are told fails', async () => {
+    const { signal } = new AbortController();
+    const fault = new Error('cannot bear it');
+    const failing = store.changed(signal, () => {
+      throw fault;
+    });
+    const next = () => store.changed(signal, ({ key }) => key === '0.json');
+    const waiting = Promise.all([expect(failing).rejects.toBe(fault), next()]);
+    await writeFile(join(directory, '0.json'), 'x');
+    await waiting;
+    const again = next();
+    await writeFile(join(directory, '0.json'), 'xx');
+    await again;
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
   });
 
   it('resolves after the poll interval where there is nothing to watch yet', async () => {

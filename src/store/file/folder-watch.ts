@@ -1,42 +1,50 @@
 import { type FSWatcher, watch } from 'node:fs';
-import { basename } from 'node:path';
+import { stat } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import type { Clock } from '../../clock.js';
-import { Changes } from '../changes.js';
+import { Changes, type Heed } from '../changes.js';
+import { unless } from './file-fault.js';
+
+/** Settings of a {@link FolderWatch}. */
+export interface FolderWatchOptions {
+  /** Absolute; it need not exist yet. */
+  readonly folder: string;
+  /** For the wait where watching is impossible. */
+  readonly clock: Clock;
+  /** How long that wait is, in milliseconds. */
+  readonly pollMs: number;
+  /** Tells the names of interest from those of other files. */
+  readonly isKey: (name: string) => boolean;
+}
 
 /**
- * Tells that names in a folder have changed. Keeps one watcher of the operating system, from the first question until `close()`; it
+ * Tells which files in a folder have changed. Keeps one watcher of the operating system, from the first question until `close()`; it
  * keeps the process alive only while somebody waits.
  */
 export class FolderWatch {
-  readonly #folder: string;
-  readonly #clock: Clock;
-  readonly #pollMs: number;
+  readonly #options: FolderWatchOptions;
   readonly #changes = new Changes();
+  /** Files that have changed, and of which the size is not known yet: a file that changes often is looked at once a round. */
+  readonly #changed = new Set<string>();
+  #measuring = false;
   #watcher: FSWatcher | undefined;
   #closed = false;
 
-  /**
-   * @param folder absolute; it need not exist yet
-   * @param clock for the wait where watching is impossible
-   * @param pollMs how long that wait is, in milliseconds
-   */
-  constructor(folder: string, clock: Clock, pollMs: number) {
-    this.#folder = folder;
-    this.#clock = clock;
-    this.#pollMs = pollMs;
+  constructor(options: FolderWatchOptions) {
+    this.#options = options;
   }
 
   /**
-   * Resolves at the next change; where the folder cannot be watched (it does not exist, the system's watches are used up), after `pollMs`.
-   * Rejects with `signal.reason` when `signal` aborts.
+   * Resolves at the next change that `heed` wants; where the folder cannot be watched (it does not exist, the system's watches are used up),
+   * after `pollMs`. Rejects with `signal.reason` when `signal` aborts.
    */
-  async next(signal: AbortSignal): Promise<void> {
+  async next(signal: AbortSignal, heed?: Heed): Promise<void> {
     signal.throwIfAborted();
     const watcher = this.#open();
-    if (watcher === undefined) return this.#clock.sleep(this.#pollMs, signal);
+    if (watcher === undefined) return this.#options.clock.sleep(this.#options.pollMs, signal);
     watcher.ref();
     try {
-      await this.#changes.next(signal);
+      await this.#changes.next(signal, heed);
     } finally {
       if (this.#changes.waiting === 0) watcher.unref();
     }
@@ -51,18 +59,39 @@ export class FolderWatch {
   #open(): FSWatcher | undefined {
     if (this.#watcher !== undefined || this.#closed) return this.#watcher;
     try {
-      const watcher = watch(this.#folder, { persistent: false });
-      watcher.on('change', (_, name) => {
-        // Its own name: the folder itself was removed or renamed, and the watcher sees nothing any more.
-        if (name === basename(this.#folder)) this.#drop();
-        else this.#changes.announce();
-      });
+      const watcher = watch(this.#options.folder, { persistent: false });
+      watcher.on('change', (_, name) => this.#notice(name));
       watcher.on('error', () => this.#drop());
       this.#watcher = watcher;
       return watcher;
     } catch {
       return undefined;
     }
+  }
+
+  #notice(name: string | Buffer | null): void {
+    const { folder, isKey } = this.#options;
+    if (typeof name !== 'string') {
+      this.#changes.announce();
+    } else if (name === basename(folder)) {
+      // Its own name: the folder itself was removed or renamed, and the watcher sees nothing any more.
+      this.#drop();
+    } else if (this.#changes.waiting > 0 && isKey(name)) {
+      this.#changed.add(name);
+      if (!this.#measuring) void this.#measure();
+    }
+  }
+
+  /** Tells of what has changed, each with its size as of now: a file that changes again meanwhile has its turn again. */
+  async #measure(): Promise<void> {
+    this.#measuring = true;
+    for (const name of this.#changed) {
+      this.#changed.delete(name);
+      const found = await unless(['ENOENT'], stat(join(this.#options.folder, name))).catch(() => null);
+      // A file that cannot be looked at: whoever waits may fare better.
+      this.#changes.announce(found === null ? undefined : { key: name, size: found?.size });
+    }
+    this.#measuring = false;
   }
 
   #drop(): void {

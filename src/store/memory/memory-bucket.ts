@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../clock.js';
 import { Changes } from '../changes.js';
-import type { Interval, Listing, StoredObject, WriteResult } from '../lease-store.js';
+import type { Interval, ListedObject, Listing, ListingPage, StoredObject, WriteResult } from '../lease-store.js';
 
 interface MemoryObject {
   readonly body: string;
@@ -23,8 +23,8 @@ export class MemoryBucket {
   /** Told of every write and removal that was applied. */
   readonly changes = new Changes();
   readonly #objects = new Map<string, MemoryObject>();
-  /** The objects in the order of their keys, until one of them changes. */
-  #sorted: [key: string, object: MemoryObject][] | undefined;
+  /** The keys in order, until there is another one or one less. */
+  #sorted: readonly string[] | undefined;
   readonly #clock: Clock;
   /**
    * @param clock the clock of the store, which need not be that of its clients
@@ -49,9 +49,15 @@ export class MemoryBucket {
 
   /** All objects, in the order of their keys. */
   list(): Listing {
-    this.#sorted ??= [...this.#objects].sort(([a], [b]) => (a < b ? -1 : 1));
-    const objects = this.#sorted.map(([key, object]) => ({ key, etag: object.etag, size: object.size, age: this.#ageOf(object) }));
-    return { objects, storeTime: this.#now() };
+    return { objects: this.#keys().map((key) => this.#row(key)), storeTime: this.#now() };
+  }
+
+  /** The objects with keys greater than `after`, from the least one on, `most` of them at the most; without `after`, from the first. */
+  page(after: string | undefined, most: number): ListingPage {
+    const keys = this.#keys();
+    const first = after === undefined ? 0 : firstAfter(keys, after);
+    const objects = keys.slice(first, first + most).map((key) => this.#row(key));
+    return { objects, storeTime: this.#now(), more: keys.length > first + most };
   }
 
   /** Writes if there is none of that key. */
@@ -68,16 +74,26 @@ export class MemoryBucket {
   remove(key: string): void {
     if (!this.#objects.delete(key)) return;
     this.#sorted = undefined;
-    this.changes.announce();
+    this.changes.announce({ key, size: undefined });
   }
 
   #write(key: string, body: string, metadata: Readonly<Record<string, string>>): WriteResult {
     const etag = this.etagOf(body);
     const size = Buffer.byteLength(body);
+    if (!this.#objects.has(key)) this.#sorted = undefined;
     this.#objects.set(key, { body, metadata: { ...metadata }, etag, size, writtenAt: this.#cut(this.#clock.monotonic()) });
-    this.#sorted = undefined;
-    this.changes.announce();
+    this.changes.announce({ key, size });
     return { status: 'written', etag, storeTime: this.#now() };
+  }
+
+  #keys(): readonly string[] {
+    this.#sorted ??= [...this.#objects.keys()].sort();
+    return this.#sorted;
+  }
+
+  #row(key: string): ListedObject {
+    const object = this.#objects.get(key) as MemoryObject;
+    return { key, etag: object.etag, size: object.size, age: this.#ageOf(object) };
   }
 
   #ageOf({ writtenAt }: MemoryObject): Interval {
@@ -94,6 +110,17 @@ export class MemoryBucket {
   #cut(time: number): number {
     return this.resolutionMs === 0 ? time : Math.floor(time / this.resolutionMs) * this.resolutionMs;
   }
+}
+
+/** Where the keys begin that are greater than `after`. */
+function firstAfter(keys: readonly string[], after: string): number {
+  let [low, high] = [0, keys.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((keys[middle] as string) > after) high = middle;
+    else low = middle + 1;
+  }
+  return low;
 }
 
 function md5(body: string): string {

@@ -1,6 +1,14 @@
 import type { Clock } from '../../clock.js';
 import { abortable } from '../abortable.js';
-import { type CallOptions, type LeaseStore, type Listing, type StoredObject, StoreError, type WriteResult } from '../lease-store.js';
+import {
+  type CallOptions,
+  type LeaseStore,
+  type Listing,
+  type ObjectChange,
+  type StoredObject,
+  StoreError,
+  type WriteResult,
+} from '../lease-store.js';
 import { MemoryBucket } from './memory-bucket.js';
 
 /** One request, as an interceptor sees it. */
@@ -87,9 +95,9 @@ export class MemoryLeaseStore implements LeaseStore {
     return this.#call({ operation: 'replace', key, body, etag }, () => this.#bucket.replace(key, body, metadata, etag), options);
   }
 
-  /** Resolves at the next write or removal through any client; rejects with `signal.reason` when `signal` aborts. */
-  changed(signal: AbortSignal): Promise<void> {
-    return this.#bucket.changes.next(signal);
+  /** Resolves at the next write or removal through any client that `heed` wants; rejects with `signal.reason` when `signal` aborts. */
+  changed(signal: AbortSignal, heed?: (change: ObjectChange) => boolean): Promise<void> {
+    return this.#bucket.changes.next(signal, heed);
   }
 
   async discardProbe(key: string, options?: CallOptions): Promise<void> {

@@ -3,9 +3,11 @@ import type { Clock } from '../../clock.js';
 import { abortable } from '../abortable.js';
 import {
   type CallOptions,
+  type Interval,
   type LeaseStore,
   type ListedObject,
   type Listing,
+  type ListingPage,
   type StoredObject,
   StoreError,
   type WriteResult,
@@ -80,34 +82,48 @@ export class S3LeaseStore implements LeaseStore {
   }
 
   async list(options?: CallOptions): Promise<Listing> {
-    const request: Operation = { operation: 'list' };
     const objects: ListedObject[] = [];
+    let told: Interval | undefined;
     for (let token: string | undefined; ; ) {
-      const command = new ListObjectsV2Command({
-        Bucket: this.#bucket,
-        Prefix: this.#keyPrefix,
-        Delimiter: '/',
-        ...(token === undefined ? {} : { ContinuationToken: token }),
-      });
-      const answer = await this.#call(request, options, (abortSignal, observer) => {
-        command.middlewareStack.add(observer.middleware, OBSERVER_PLACE);
-        return this.#client.send(command, { abortSignal });
-      });
-      if (answer.refused !== undefined) throw this.#senseless(request, answer.refused);
-      const { output, reply } = answer;
-      const date = reply.headers.date;
-      for (const { Key, ETag, Size, LastModified } of output.Contents ?? []) {
-        const key = Key?.startsWith(this.#keyPrefix) ? Key.slice(this.#keyPrefix.length) : '';
-        // Consoles mark a folder by an object that is named like the prefix itself.
-        if (key === '' || ETag === undefined) continue;
-        objects.push({ key, etag: ETag, size: Size ?? 0, age: ageFromListing(date, LastModified) });
-      }
-      if (output.IsTruncated !== true) return { objects, storeTime: storeTime(date) };
-      const next = output.NextContinuationToken;
+      const page = await this.#page(token === undefined ? {} : { ContinuationToken: token }, options);
+      for (const object of page.objects) objects.push(object);
+      // Each page was true at its own time.
+      told = { min: Math.min(told?.min ?? page.storeTime.min, page.storeTime.min), max: page.storeTime.max };
+      if (!page.more) return { objects, storeTime: told };
       // A server that sends the same page again and again would keep this loop for ever.
-      if (next === undefined || next === token) throw this.#senseless(request, 'a listing that cannot be continued');
-      token = next;
+      if (page.token === undefined || page.token === token) {
+        throw this.#senseless({ operation: 'list' }, 'a listing that cannot be continued');
+      }
+      token = page.token;
     }
+  }
+
+  async listPage(after: string | undefined, options?: CallOptions): Promise<ListingPage> {
+    const { token: _, ...page } = await this.#page(after === undefined ? {} : { StartAfter: this.#keyPrefix + after }, options);
+    return page;
+  }
+
+  async #page(
+    from: { readonly ContinuationToken?: string; readonly StartAfter?: string },
+    options: CallOptions | undefined,
+  ): Promise<ListingPage & { readonly token: string | undefined }> {
+    const request: Operation = { operation: 'list' };
+    const command = new ListObjectsV2Command({ Bucket: this.#bucket, Prefix: this.#keyPrefix, Delimiter: '/', ...from });
+    const answer = await this.#call(request, options, (abortSignal, observer) => {
+      command.middlewareStack.add(observer.middleware, OBSERVER_PLACE);
+      return this.#client.send(command, { abortSignal });
+    });
+    if (answer.refused !== undefined) throw this.#senseless(request, answer.refused);
+    const { output, reply } = answer;
+    const date = reply.headers.date;
+    const objects: ListedObject[] = [];
+    for (const { Key, ETag, Size, LastModified } of output.Contents ?? []) {
+      const key = Key?.startsWith(this.#keyPrefix) ? Key.slice(this.#keyPrefix.length) : '';
+      // Consoles mark a folder by an object that is named like the prefix itself.
+      if (key === '' || ETag === undefined) continue;
+      objects.push({ key, etag: ETag, size: Size ?? 0, age: ageFromListing(date, LastModified) });
+    }
+    return { objects, storeTime: storeTime(date), more: output.IsTruncated === true, token: output.NextContinuationToken };
   }
 
   create(key: string, body: string, metadata: Readonly<Record<string, string>>, options?: CallOptions): Promise<WriteResult> {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { LeaseReading } from '../lease/inspect.js';
+import type { LeaseReading } from './inspect.js';
 import { SharedKnowledge } from './shared-knowledge.js';
 
 function reading(version: number, count = 16): LeaseReading {

@@ -1,5 +1,5 @@
-import type { LeaseReading } from '../lease/inspect.js';
-import type { KnownNodes } from '../lease/lease-state.js';
+import type { LeaseReading } from './inspect.js';
+import type { KnownNodes } from './lease-state.js';
 
 /** Fewer entries than this are not worth sharing. */
 const FEWEST = 16;

@@ -1,0 +1,97 @@
+import { grouped, markdownTable } from '../markdown.js';
+import type { Cell } from './cell.js';
+import { CLUSTERS } from './clusters.js';
+import { CONTESTANTS } from './contestants.js';
+import { total } from './request-count.js';
+import { DURATION_MS } from './storm.js';
+import type { Surplus } from './surplus.js';
+
+/** nodelease and the plain scan beside each other, a line for each cluster and number of starters. */
+export function comparisonTable(cells: readonly Cell[]): string {
+  const pairs = cells.filter(({ contestant }) => contestant === 'shipped').map((ours) => ({ ours, plain: plainBeside(ours, cells) }));
+  const { shipped, plain } = CONTESTANTS;
+  const beside = (what: string) => [`${what}: ${shipped.title}`, plain.title];
+  const head = [
+    'cluster',
+    'tasks',
+    ...beside('requests a task'),
+    'ratio',
+    ...beside('most of one'),
+    ...beside('first id'),
+    ...beside('last id'),
+    ...beside('cost'),
+  ];
+  return markdownTable(
+    head,
+    pairs.map(({ ours, plain }) => [
+      CLUSTERS[ours.cluster].title,
+      grouped(ours.starters),
+      ...both(ours, plain, ({ requests }) => quantity(total(requests))),
+      plain === undefined ? '' : `${quantity(total(plain.requests) / total(ours.requests))} ×`,
+      ...both(ours, plain, ({ mostRequests }) => grouped(mostRequests)),
+      ...both(ours, plain, ({ firstMs }) => seconds(firstMs)),
+      ...both(ours, plain, ({ lastMs }) => seconds(lastMs)),
+      ...both(ours, plain, (cell) => price(cell.dollars)),
+    ]),
+  );
+}
+
+/** What kinds of requests they are; with a column for the contestants where there are several. */
+export function kindTable(cells: readonly Cell[]): string {
+  const several = new Set(cells.map(({ contestant }) => contestant)).size > 1;
+  const columns = ['GET', 'PUT', 'LIST', 'DELETE', 'together', 'most of one', 'first id', 'last id', 'afterwards'];
+  return markdownTable(
+    ['cluster', ...(several ? ['by'] : []), 'tasks', ...columns],
+    cells.map(({ cluster, contestant, starters, requests, mostRequests, firstMs, lastMs, afterwards }) => [
+      CLUSTERS[cluster].title,
+      ...(several ? [CONTESTANTS[contestant].title] : []),
+      grouped(starters),
+      ...[requests.get, requests.put, requests.list, requests.delete, total(requests)].map((count) => count.toFixed(2)),
+      ...[grouped(mostRequests), seconds(firstMs), seconds(lastMs), total(afterwards).toFixed(2)],
+    ]),
+  );
+}
+
+/** Those who wait. */
+export function surplusTable(rows: readonly Surplus[]): string {
+  return markdownTable(
+    [
+      '',
+      'waiting tasks',
+      'requests a task and duration',
+      'most of one',
+      'id taken after a release',
+      'a crash: after the last renewal',
+      'after the expiry',
+      'all crash: after the last renewal',
+      'after the expiry',
+    ],
+    rows.map(({ contestant, waiting, perDuration, mostPerDuration, ...taken }) => [
+      CONTESTANTS[contestant].title,
+      grouped(waiting),
+      ...[perDuration, mostPerDuration].map(quantity),
+      seconds(taken.afterReleaseMs),
+      ...[taken.afterCrashMs, taken.afterCrashOfAllMs].flatMap((ms) => [seconds(ms), seconds(ms - DURATION_MS)]),
+    ]),
+  );
+}
+
+function plainBeside({ cluster, starters }: Cell, cells: readonly Cell[]): Cell | undefined {
+  return cells.find((cell) => cell.contestant === 'plain' && cell.cluster === cluster && cell.starters === starters);
+}
+
+function both(ours: Cell, plain: Cell | undefined, tell: (cell: Cell) => string): readonly string[] {
+  return [`**${tell(ours)}**`, plain === undefined ? '' : tell(plain)];
+}
+
+function quantity(value: number): string {
+  return value >= 100 ? grouped(value) : value.toFixed(value >= 10 ? 1 : 2);
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1_000).toFixed(ms >= 10_000 ? 1 : 2)} s`;
+}
+
+function price(dollars: number): string {
+  return `$${dollars >= 1 ? dollars.toFixed(2) : dollars.toPrecision(2)}`;
+}

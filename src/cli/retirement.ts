@@ -1,0 +1,21 @@
+import { onAbort } from '../abort-fan.js';
+import { explain } from '../errors.js';
+import type { Lease } from '../lease/lease.js';
+
+/**
+ * Calls `act` once the node id is being retired, and at once where it is already, unless the returned function is called before. Not called for a
+ * lease that has been lost: there is nothing left to be given up.
+ */
+export function onRetirement({ retiring, signal }: Pick<Lease, 'retiring' | 'signal'>, act: () => void): () => void {
+  const actIfHeld = () => {
+    if (!signal.aborted) act();
+  };
+  if (!retiring.aborted) return onAbort(retiring, actIfHeld);
+  actIfHeld();
+  return () => undefined;
+}
+
+/** Why the work for a node id is being ended, as far as it is not what is usual; undefined where it is. */
+export function whyStopping({ retiring }: Pick<Lease, 'retiring'>): string | undefined {
+  return retiring.aborted ? `the work is being ended: ${explain(retiring.reason)}` : undefined;
+}

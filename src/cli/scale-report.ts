@@ -1,0 +1,134 @@
+import type { Clock } from '../clock.js';
+import type { RetiringHolder, ScaleEvent, ScaleOutcome } from '../lease/scale.js';
+import { counted } from './counted.js';
+import { ExitCode } from './exit-codes.js';
+import type { Io } from './io.js';
+import { holdersText } from './narrow-holders.js';
+import { formatSetting, formatSpan } from './span.js';
+import { complain, say } from './store-command.js';
+
+/** How many are named; the others are counted. */
+const NAMED = 8;
+/** From one line on how far it has got to the next, in milliseconds. */
+const LINE_EVERY_MS = 2_000;
+
+/** Tells on standard error how far a change of the number of node ids has got, in lines that stay few however many ids there are. */
+export class ScaleProgress {
+  #toldAt: number;
+  #isDraining = false;
+  /** Whether the cluster has its fewer node ids already, so that what is left is about those that it has no more. */
+  isShrunk = false;
+
+  constructor(
+    private readonly io: Pick<Io, 'stderr'>,
+    private readonly clock: Pick<Clock, 'monotonic'>,
+  ) {
+    this.#toldAt = clock.monotonic();
+  }
+
+  /** The listener of `scaleCluster`. */
+  readonly tell = (event: ScaleEvent): void => {
+    this.isShrunk ||= event.type !== 'waiting' && event.type !== 'adopted' && event.type !== 'damaged';
+    // Neither who is left nor how many are done is news each time: who was named includes those that are left.
+    const isOften = event.type === 'retired' || (event.type === 'draining' && this.#isDraining);
+    if (isOften && this.clock.monotonic() - this.#toldAt < LINE_EVERY_MS) return;
+    this.#toldAt = this.clock.monotonic();
+    this.#isDraining ||= event.type === 'draining';
+    complain(this.io, line(event));
+  };
+}
+
+function line(event: ScaleEvent): string {
+  switch (event.type) {
+    case 'adopted':
+      return `every holder makes unique ids with ${event.idWidth} bits for the node id now, after ${formatSpan(event.tookMs)}`;
+    case 'waiting': {
+      const { idWidth, holders } = event;
+      const who = holdersText(holders);
+      return `waiting for ${counted(holders.length, 'holder')} to make unique ids with ${idWidth} bits for the node id: ${who}`;
+    }
+    case 'shrunk':
+      return `the cluster has ${counted(event.to, 'node id')} from now on, and had ${event.from}: whoever holds another one is told at its next renewal`;
+    case 'retired':
+      return `${event.retired} of ${counted(event.total, 'lease object')} retired`;
+    case 'draining': {
+      const { holders, leftMs } = event;
+      const until = leftMs > 0 ? `, and for ${formatSpan(leftMs)} at the most` : '';
+      return `waiting for ${counted(holders.length, 'holder')} to give a node id back${until}: ${retiringText(holders)}`;
+    }
+    case 'forced': {
+      const { id, taskId, version } = event.holder;
+      return `node id ${id} is taken away from task ${taskId}, which has not given it back in time: its version is no more ${version}, and the task stops at its next renewal`;
+    }
+    case 'damaged':
+      return `node id ${event.id}: its lease object ${event.problem}: left as it is (nodelease init --repair restores it)`;
+  }
+}
+
+/** Says what came of it; the exit code that goes with that. */
+export function reportScaled(outcome: ScaleOutcome, size: number, url: string, io: Pick<Io, 'stdout' | 'stderr'>): number {
+  switch (outcome.kind) {
+    case 'no-cluster':
+      complain(io, `there is no cluster at ${url} yet: nodelease init --nodes ${size} makes one`);
+      return ExitCode.storeUnusable;
+    case 'not-adopted': {
+      const { idWidth, holders } = outcome;
+      complain(
+        io,
+        `the cluster at ${url} has ${outcome.size} node ids still: ${counted(holders.length, 'holder')} did not go over to ${idWidth} bits for the ` +
+          `node id in time: ${holdersText(holders)}; that ${idWidth} bits are wanted stays published, nodelease scale ${size} goes on from there`,
+      );
+      return ExitCode.acquireTimeout;
+    }
+    case 'superseded':
+      complain(
+        io,
+        `the cluster at ${url} has ${outcome.size} node ids: somebody else has changed their number meanwhile, and that stands; ` +
+          `nodelease scale ${size} changes it once more`,
+      );
+      return ExitCode.acquireTimeout;
+    case 'scaled':
+      return reportSize(outcome, url, io);
+  }
+}
+
+type Scaled = Extract<ScaleOutcome, { kind: 'scaled' }>;
+
+function reportSize(outcome: Scaled, url: string, io: Pick<Io, 'stdout' | 'stderr'>): number {
+  const { from, to, idWidth, widened, forced, damaged } = outcome;
+  const done = doneText(outcome);
+  if (from === to) say(io, `the cluster at ${url} has ${counted(to, 'node id')} already: ${done ?? 'nothing to do'}`);
+  else say(io, `the cluster at ${url} has ${counted(to, 'node id')} now, and had ${from}: ${done ?? 'all lease objects are there'}`);
+  if (forced.length > 0) say(io, `taken from their holders by force: ${retiringText(forced)}`);
+  if (widened) say(io, `a node id takes ${idWidth} bits in unique ids`);
+  if (damaged.length === 0) return ExitCode.ok;
+  const ids = damaged.map(({ id }) => String(id));
+  complain(io, `${counted(damaged.length, 'lease object')} left as damaged: ${someOf(ids)}; nodelease init --repair restores them`);
+  return ExitCode.storeUnusable;
+}
+
+/** What was written; undefined for nothing. */
+function doneText({ created, reopened, retired }: Scaled): string | undefined {
+  const parts = [
+    ...(created > 0 ? [`${counted(created, 'lease object')} written`] : []),
+    ...(reopened > 0 ? [`${counted(reopened, 'retired lease object')} made acquirable again`] : []),
+    ...(retired > 0 ? [`${counted(retired, 'lease object')} retired`] : []),
+  ];
+  return parts.length === 0 ? undefined : parts.join(', ');
+}
+
+/** Who holds which node id: `8 (task-a), 9 (task-b)`. */
+function retiringText(holders: readonly RetiringHolder[]): string {
+  return someOf(holders.map(({ id, taskId }) => `${id} (${taskId})`));
+}
+
+function someOf(texts: readonly string[]): string {
+  const more = texts.length - NAMED;
+  return texts.slice(0, NAMED).join(', ') + (more > 0 ? ` and ${more} more` : '');
+}
+
+/** What somebody is told where it has ended before its time, and the number of node ids had been changed by then. */
+export function unfinishedText(how: 'interrupted' | 'not finished', size: number, drainTimeoutMs: number): string {
+  const again = `nodelease scale ${size} --drain-timeout ${formatSetting(drainTimeoutMs)}`;
+  return `${how}: the cluster has ${counted(size, 'node id')} already, and holders of others know that they are to give them back; ${again} goes on`;
+}

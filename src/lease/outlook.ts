@@ -1,0 +1,171 @@
+import { CLUSTER_KEY, type ClusterConfig } from './cluster-config.js';
+import type { StoredCluster } from './cluster-store.js';
+import type { Draw } from './draw.js';
+import type { LeaseCodec } from './lease-codec.js';
+import { type Candidate, type Surveyed, survey } from './lease-survey.js';
+import { fetchNextPage, newListing, type PartialListing } from './partial-listing.js';
+import { type Persistence, persistently } from './persistently.js';
+import type { StoreSession } from './store-session.js';
+
+export interface OutlookOptions extends Persistence {
+  readonly session: StoreSession;
+  readonly codec: LeaseCodec;
+  readonly draw: Draw;
+  /** Reads the cluster's settings anew. */
+  readonly readCluster: () => Promise<StoredCluster>;
+}
+
+/** The first look at a store, from before the cluster's settings were known. */
+export interface FirstLook {
+  readonly listing: PartialListing;
+  /** When it was asked for, on the monotonic clock. */
+  readonly sentAt: number;
+}
+
+/** What one look has shown. */
+export interface Look {
+  readonly cluster: StoredCluster;
+  readonly listing: PartialListing;
+  /** What may be free. */
+  readonly free: readonly Candidate[];
+  /** Whether there may be more, which this look is too old to tell. */
+  readonly doubtful: boolean;
+  /** When the listing was there, and when the first of the others can be found expired, on the monotonic clock. */
+  readonly listedAt: number;
+  readonly expiryAt: number;
+}
+
+/** How long what is known of the bootstrap counts as fresh, in milliseconds. */
+const CLUSTER_FRESH_MS = 1_000;
+
+/** Looks for ids that may be free, as far into the listing as it takes to find some, and remembers which of them only look it. */
+export class Outlook {
+  /** Objects that are not free although they look it: not before that time of the monotonic clock, unless their etag changes. */
+  readonly #notBefore = new Map<string, { etag: string | undefined; time: number }>();
+  readonly #reported = new Set<string>();
+  #clusterReadAt: number;
+
+  constructor(private readonly options: OutlookOptions) {
+    this.#clusterReadAt = options.clock.monotonic();
+  }
+
+  /** The keys of the objects that were reported as damaged, in order. */
+  get damaged(): readonly string[] {
+    return [...this.#reported].sort();
+  }
+
+  /**
+   * What may be free by a listing that is older than the settings. What is newer than the listing is not to be called absent for want of a row.
+   *
+   * @throws {StoreError}
+   * @throws `signal.reason`
+   */
+  async first(cluster: StoredCluster, { listing, sentAt }: FirstLook): Promise<Look> {
+    await this.#extend(listing, cluster.config);
+    // The row of the settings may stand on the last page, and tells their age as of that.
+    const listedMs = this.options.clock.monotonic() - sentAt;
+    const row = listing.objects.find(({ key }) => key === CLUSTER_KEY);
+    const known = row?.etag === cluster.etag && row.age.min > listedMs;
+    return this.#look(cluster, listing, known || !cluster.config.bootstrapped);
+  }
+
+  /**
+   * Looks anew.
+   *
+   * @param waited whether nothing was free before: then there may be more ids now, or fewer, and who waits would take what its holder has just
+   * given up for good
+   * @throws {StoreError}
+   * @throws `signal.reason`
+   */
+  async again(known: StoredCluster, waited: boolean): Promise<Look> {
+    const { session, clock, random, signal } = this.options;
+    const listing = newListing(session, known.config.size, random);
+    await persistently(this.options, () => fetchNextPage(session, listing, { ...(signal && { signal }) }));
+    await this.#extend(listing, known.config);
+    const look = this.#look(known, listing, true);
+    // An absent object is a vacancy only while bootstrap goes on; what we knew of that is old.
+    const absent = look.free.some(({ row }) => row === undefined);
+    const old = absent && !known.config.bootstrapped && look.listedAt - this.#clusterReadAt > CLUSTER_FRESH_MS;
+    // The listing shows the settings as well, so they need not be read at every look.
+    if (!old && !((waited || look.free.length === 0) && mayHaveChanged(known, listing))) return look;
+    const cluster = await persistently(this.options, () => this.options.readCluster());
+    this.#clusterReadAt = clock.monotonic();
+    // What was retired may be as good as released now, without having been written.
+    if (cluster.config.generation !== known.config.generation) this.#notBefore.clear();
+    await this.#extend(listing, cluster.config);
+    // Read before the listing and after it, the same settings stood in between.
+    return this.#look(cluster, listing, !cluster.config.bootstrapped || cluster.etag === known.etag);
+  }
+
+  /** Notes that a candidate is not worth another try before that time of the monotonic clock, unless it changes. */
+  dismiss({ key, row }: Candidate, until: number): void {
+    this.#notBefore.set(key, { etag: row?.etag, time: until });
+  }
+
+  /** When the first of those that look free and are not is worth another try; infinity for none. */
+  laterAt(): number {
+    const now = this.options.clock.monotonic();
+    return Math.min(...[...this.#notBefore.values()].map((entry) => entry.time).filter((time) => time > now));
+  }
+
+  /** Tells, once, that an object cannot be used. */
+  reportDamage(key: string, problem: string): void {
+    if (this.#reported.has(key)) return;
+    this.#reported.add(key);
+    this.options.emit({ type: 'damaged', key, problem });
+  }
+
+  /** Fetches pages until they show enough to draw from. */
+  async #extend(listing: PartialListing, config: ClusterConfig): Promise<void> {
+    const { session, draw, codec, signal } = this.options;
+    let free = 0;
+    let used = 0;
+    for (
+      let part: Surveyed = listing;
+      !listing.complete;
+      part = config.bootstrapped ? { objects: listing.latest, complete: false } : listing
+    ) {
+      const found = survey(part, config, codec);
+      const from = part === listing ? { free: 0, used: 0 } : { free, used };
+      free = from.free + found.candidates.filter((candidate) => this.#worthTrying(candidate)).length;
+      used = from.used + found.used;
+      if (draw.suffices({ free, used })) return;
+      await persistently(this.options, () => fetchNextPage(session, listing, { ...(signal && { signal }) }));
+    }
+  }
+
+  /** @param sure whether what has no row had no object at a time at which the settings stood as they are known */
+  #look(cluster: StoredCluster, listing: PartialListing, sure: boolean): Look {
+    const { session, clock, codec, draw } = this.options;
+    const listedAt = clock.monotonic();
+    const found = survey(listing, cluster.config, codec);
+    const lost = cluster.config.bootstrapped ? found.absent : [];
+    if (sure) for (const { key } of found.candidates.filter(({ row }) => row === undefined && lost.length > 0)) this.#reportAbsent(key);
+    const candidates = found.candidates.filter(({ row }) => lost.length === 0 || row !== undefined);
+    const free = candidates.filter((candidate) => this.#worthTrying(candidate));
+    draw.see({ free: free.length, used: found.used });
+    const expiryAt = listedAt + session.untilTold(found.earliestExpiryMs, listing.storeTime);
+    return { cluster, listing, free, doubtful: !sure && lost.length > 0, listedAt, expiryAt };
+  }
+
+  #worthTrying(candidate: Candidate): boolean {
+    const known = this.#notBefore.get(candidate.key);
+    if (known === undefined) return true;
+    if (known.etag === candidate.row?.etag) return known.time <= this.options.clock.monotonic();
+    this.#notBefore.delete(candidate.key);
+    return true;
+  }
+
+  #reportAbsent(key: string): void {
+    this.reportDamage(
+      key,
+      'is absent although the cluster is bootstrapped: somebody deleted it, and its version with it; `nodelease init --repair --above-version N` restores it, N being the highest version it ever had',
+    );
+  }
+}
+
+/** Whether there may be other settings than those that are known, as far as a listing tells. */
+function mayHaveChanged(cluster: StoredCluster, listing: PartialListing): boolean {
+  const etag = listing.objects.find(({ key }) => key === CLUSTER_KEY)?.etag;
+  return etag === undefined ? !listing.covers(CLUSTER_KEY) : etag !== cluster.etag;
+}

@@ -1,0 +1,102 @@
+import type { ClusterConfig } from '../lease/cluster-config.js';
+import type { NodeStatus } from '../lease/inspect.js';
+import { nativeCodec } from '../lease/lease-codec.js';
+import { nodeIdOf } from '../lease/lease-state.js';
+import type { ListedObject } from '../store/lease-store.js';
+import { problemOf } from './damage.js';
+
+/**
+ * What a LIST tells of a lease object, by its size and age alone. `expired`: older than duration and grace of the cluster. `released`: of a
+ * tombstone's size, which one that was taken away by force has, too.
+ */
+export type LeaseHint = 'held' | 'expired' | 'released' | 'vacant' | 'absent';
+
+/** What one LIST tells of a cluster: hints, all of them (rule 4). */
+export interface ClusterHints {
+  readonly cluster: ClusterConfig;
+  /** The rows of the lease objects, also of those beyond the cluster's size. */
+  readonly rows: ReadonlyMap<number, ListedObject>;
+  /** Of every node id, at its index. */
+  readonly leases: readonly LeaseHint[];
+  /** Ids beyond the cluster's size that seem to be held still, in ascending order. */
+  readonly draining: readonly number[];
+  /** How many objects there are beyond the cluster's size that nobody seems to hold. */
+  readonly retired: number;
+}
+
+/** How many node ids are in which state. */
+export interface LeaseTotals {
+  /** True where they are what a LIST tells, by size and age of the objects: most have not been read. */
+  readonly hints: boolean;
+  readonly held: number;
+  readonly expired: number;
+  /** Those that may be taken and are not `expired`. By hints also those that somebody was evicted from a moment ago. */
+  readonly free: number;
+  /** How many of the free ones nobody ever held. */
+  readonly neverHeld: number;
+  /** Null by hints: these count as free. */
+  readonly evicted: number | null;
+  /** Those that cannot be used; by hints the absent ones only. */
+  readonly damaged: number;
+  /** Objects of ids that were given up, beyond the cluster's size for the most part. */
+  readonly retired: number;
+}
+
+/** Understands the rows of a LIST. */
+export function clusterHints(objects: readonly ListedObject[], cluster: ClusterConfig): ClusterHints {
+  const rows = new Map<number, ListedObject>();
+  for (const row of objects) {
+    const id = nodeIdOf(row.key);
+    if (id !== undefined) rows.set(id, row);
+  }
+  const leases = Array.from({ length: cluster.size }, (_, id) => leaseHint(rows.get(id), cluster));
+  const beyond = [...rows].filter(([id]) => id >= cluster.size);
+  const draining = beyond.filter(([, row]) => leaseHint(row, cluster) === 'held').map(([id]) => id);
+  return { cluster, rows, leases, draining: draining.sort((a, b) => a - b), retired: beyond.length - draining.length };
+}
+
+function leaseHint(row: ListedObject | undefined, { durationMs, graceMs }: ClusterConfig): LeaseHint {
+  if (row === undefined) return 'absent';
+  if (row.size === 0) return 'vacant';
+  if (row.size <= nativeCodec.tombstoneMaxBytes) return 'released';
+  return row.age.min > durationMs + graceMs ? 'expired' : 'held';
+}
+
+/** The totals as far as a LIST tells them. */
+export function totalsByHints({ cluster, leases, retired }: ClusterHints): LeaseTotals {
+  const count = { held: 0, expired: 0, released: 0, vacant: 0, absent: 0 };
+  for (const hint of leases) count[hint] += 1;
+  const created = cluster.bootstrapped ? 0 : count.absent;
+  const neverHeld = count.vacant + created;
+  const { held, expired } = count;
+  return {
+    hints: true,
+    held,
+    expired,
+    free: count.released + neverHeld,
+    neverHeld,
+    evicted: null,
+    damaged: count.absent - created,
+    retired,
+  };
+}
+
+/**
+ * The totals of node ids that were all read.
+ *
+ * @param retiredBeyond how many objects of retired ids there are beyond the cluster's size
+ */
+export function totalsOf(nodes: readonly NodeStatus[], cluster: ClusterConfig, retiredBeyond: number): LeaseTotals {
+  const count = { held: 0, free: 0, expired: 0, evicted: 0, damaged: 0, retired: retiredBeyond };
+  let neverHeld = 0;
+  for (const node of nodes) {
+    const { state } = node;
+    if (problemOf(node, cluster) !== undefined) count.damaged += 1;
+    else if (state === 'held' || state === 'expired' || state === 'evicted' || state === 'retired') count[state] += 1;
+    else {
+      count.free += 1;
+      if (node.version === 0) neverHeld += 1;
+    }
+  }
+  return { hints: false, ...count, neverHeld };
+}

@@ -1,0 +1,68 @@
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import { acquireLease } from '../../src/lease/acquire-lease.js';
+import { inspectCluster } from '../../src/lease/inspect.js';
+import type { Lease } from '../../src/lease/lease.js';
+import { StoreSession } from '../../src/lease/store-session.js';
+import type { LeaseStore } from '../../src/store/lease-store.js';
+import { openS3Store } from '../../src/store/s3/open-s3-store.js';
+import { systemClock, systemRandom } from '../../src/system.js';
+import { awsEnvironment, createBucket } from '../support/bucket.js';
+
+// What it costs to wait, and how soon an id is taken, is in src/lease/waiting.test.ts, in virtual time. Here: that a real server keeps the marks.
+
+const s3 = inject('s3');
+const DURATION_MS = 15_000;
+const stores: LeaseStore[] = [];
+const stop = new AbortController();
+
+beforeAll(() => {
+  for (const [name, value] of Object.entries(awsEnvironment(s3))) vi.stubEnv(name, value);
+});
+
+afterEach(async () => {
+  stop.abort(new Error('the test is over'));
+  for (const store of stores.splice(0)) await store.close();
+});
+
+afterAll(() => {
+  vi.unstubAllEnvs();
+});
+
+describe('tasks that wait on S3', () => {
+  it('tell each other that they do beside the leases, share the looks, and leave nothing but empty marks', async () => {
+    const bucket = (await createBucket(s3)).name;
+    const connect = async () => {
+      const { endpoint, region } = s3;
+      const store = await openS3Store({ bucket, prefix: 'leases', endpoint, region, clock: systemClock, requestTimeoutMs: 10_000 });
+      stores.push(store);
+      return store;
+    };
+    const acquire = async (taskId: string): Promise<Lease> =>
+      acquireLease({
+        ...{ store: await connect(), clock: systemClock, random: systemRandom, taskId, nodes: 1, durationMs: DURATION_MS },
+        signal: stop.signal,
+      });
+    const looker = await connect();
+    const marks = async () =>
+      (await looker.list()).objects.filter(({ key, size }) => /^waiting-\d+\.json$/.test(key) && size > 0).map(({ key }) => key);
+
+    const holder = await acquire('holder');
+    const waiting = ['a', 'b', 'c'].map(acquire);
+    // Should the test fail, nobody is there any more to hear how the waiting ended.
+    for (const one of waiting) one.catch(() => undefined);
+    await vi.waitFor(async () => expect(await marks()).toHaveLength(3), { timeout: 30_000, interval: 200 });
+    // Nobody takes a mark for a lease.
+    expect((await inspectCluster(new StoreSession(looker, systemClock, 10_000)))?.nodes.map(({ id }) => id)).toEqual([0]);
+
+    let last = holder;
+    for (let left = 3; left > 0; left -= 1) {
+      await last.release();
+      const taken = await Promise.race(waiting.map((one, index) => one.then((lease) => ({ lease, index }))));
+      expect(taken.lease).toMatchObject({ id: 0, version: 5 - left });
+      waiting.splice(taken.index, 1);
+      last = taken.lease;
+    }
+    await last.release();
+    await vi.waitFor(async () => expect(await marks()).toEqual([]), { timeout: 30_000, interval: 200 });
+  });
+});
