@@ -37,7 +37,10 @@ const PROBE_REQUESTS = 36;
 const LATE_REQUESTS = 8;
 /** How long a request is taken to last at the least and at the most, whatever was observed, in milliseconds. */
 const REQUEST_MS = { least: 10, most: 45 } as const;
-/** How long a proof is left to others at the most, what a request is taken to last for that, the longest pause between two looks, in milliseconds, and how many times as long the first may become. */
+/**
+ * How long a proof is left to others at the most, what a request is taken to last for that, the longest pause between two looks, in
+ * milliseconds, and how many times as long the first may become.
+ */
 const PATIENCE_MOST = { ms: 15_000, requestMs: 2_000, lateMs: 15_000, times: 1.5 } as const;
 
 /**
