@@ -5,7 +5,7 @@ import type { LeaseListener } from './lease.js';
 import type { LeaseCodec } from './lease-codec.js';
 import { leaseKey } from './lease-state.js';
 import { survey } from './lease-survey.js';
-import type { SessionCall, StoreSession } from './store-session.js';
+import { type SessionCall, type StoreSession, UNHURRIED_LISTING_MS } from './store-session.js';
 
 export interface BootstrapOptions {
   readonly session: StoreSession;
@@ -71,7 +71,7 @@ export async function createVacant(
 
 /** Ids without an object, by a fresh listing. */
 export async function absentIds(session: StoreSession, codec: LeaseCodec, cluster: StoredCluster): Promise<readonly number[]> {
-  return survey(await session.list(), cluster.config, codec).absent;
+  return survey(await session.list({ timeoutMs: Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs) }), cluster.config, codec).absent;
 }
 
 function shuffled(ids: readonly number[], random: RandomSource): number[] {

@@ -16,6 +16,9 @@ export interface SessionCall {
  */
 const LISTING_MS = { perObject: 3, most: 60_000 } as const;
 
+/** What a listing is given, in milliseconds, by somebody who only looks on: no lease waits for it, so that nothing is lost by a patient try. */
+export const UNHURRIED_LISTING_MS = 30_000;
+
 /**
  * A store as one task uses it: every call has a time-out on the injected clock, every reply teaches the store's time, and
  * every request is counted.

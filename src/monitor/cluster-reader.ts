@@ -6,7 +6,7 @@ import { type LeaseReading, type NodeStatus, nodeStatus, readingOf } from '../le
 import { nativeCodec } from '../lease/lease-codec.js';
 import { leaseKey, revived } from '../lease/lease-state.js';
 import { SharedKnowledge } from '../lease/shared-knowledge.js';
-import type { StoreSession } from '../lease/store-session.js';
+import { type StoreSession, UNHURRIED_LISTING_MS } from '../lease/store-session.js';
 import type { Interval, ListedObject } from '../store/lease-store.js';
 import type { ClusterLook, ClusterSource } from './cluster-source.js';
 import { problemOf } from './damage.js';
@@ -74,7 +74,7 @@ export class ClusterReader implements ClusterSource {
 
   async look(signal: AbortSignal): Promise<ClusterLook> {
     const begun = this.clock.monotonic();
-    const { objects } = await this.session.list({ signal });
+    const { objects } = await this.session.list({ signal, timeoutMs: Math.max(UNHURRIED_LISTING_MS, this.session.listTimeoutMs) });
     const listedAt = this.clock.monotonic();
     this.latencyMs = listedAt - begun;
     const cluster = await this.#readCluster(
