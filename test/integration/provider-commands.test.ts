@@ -98,6 +98,7 @@ describe('nodelease status --provider zookeeper', () => {
       nodes: [],
       discovery: null,
       allocation: { zookeeper: connect, groups: [], idWidth: 8 },
+      ...{ draining: [], page: null, totals: null },
     });
   });
 
@@ -130,6 +131,7 @@ describe('nodelease status --provider zookeeper', () => {
       nodes: [{ id: 0, state: 'held', version, taskId: 'one', ...untold }],
       discovery: null,
       allocation: { zookeeper: connect, groups: [0, 1], idWidth: 9 },
+      ...{ draining: [], page: null, totals: null },
     });
     // Wider ids than the groups need were made here before.
     await tree.createWithParents('/discovery/stamps', '{"idWidth":10}', 'persistent');
@@ -190,7 +192,8 @@ describe('nodelease doctor --provider zookeeper', () => {
     expect(stdout).toMatch(/\nAll is well\.\n$/);
     const diagnosis = JSON.parse((await call('doctor', '--json')).stdout) as AllocatedDiagnosis;
     const { zookeeper, ...rest } = diagnosis;
-    expect(rest).toEqual({ store: null, ok: true, findings: [], latencyMs: null, clockOffsetMs: null, cluster: null, damaged: [] });
+    const untold = { latencyMs: null, clockOffsetMs: null, cluster: null, cost: null };
+    expect(rest).toEqual({ store: null, ok: true, findings: [], damaged: [], ...untold });
     expect(zookeeper).toMatchObject({ zookeeper: connect, ok: true });
     expect(readdirSync(folder)).toEqual([]);
     expect(await tree.children('/')).toBeUndefined();
