@@ -239,7 +239,7 @@ describe('nodelease id', () => {
 
   it('gives back a node id that the layout has no bits for, and says so', async () => {
     const store = await newStore();
-    const first = startId(store, ['--nodes', '1020']);
+    const first = startId(store, ['--nodes', '1017']);
     expect((await first.exit).code).toBe(0);
     // Ids 0 to 1015 are taken, as far as anybody can tell.
     const held = { taskId: 'other', version: 1, timestamp: Date.now() + 3_600_000, durationMs: 3_600_000, knownNodesMapping: {} };
