@@ -18,8 +18,7 @@ describe.each(['file', 's3'] as const)('nodelease doctor on %s', (kind) => {
     expect(await doctor.exit).toEqual({ code: 0, signal: null });
     expect(doctor.stderr()).toBe('');
     expect(doctor.stdout()).toMatch(/cluster: 2 node ids, 1 of them held; duration 3s, grace 1s\n/);
-    const money = kind === 's3' ? '\\$27.99' : 'on S3 \\$27.99';
-    expect(doctor.stdout()).toMatch(new RegExp(`cost: 2 node ids, .* 3s: 5,184,000 writes .* and 5,184,000 reads .*, ${money}`));
+    expect(doctor.stdout()).toMatch(/cost: 2 node ids, .* 3s: 5,184,000 writes .* and 5,184,000 reads .*, on S3 \$27.99/);
     expect(doctor.stdout()).toMatch(/\nAll is well\.\n$/);
     expect(await store.keys()).toEqual(before);
     task.kill('SIGTERM');
