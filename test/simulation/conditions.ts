@@ -156,6 +156,8 @@ export const EPOCH_MS = 1_790_000_000_000;
 
 /** How much longer the first start of a cluster may take, in milliseconds: somebody has to find that nobody has proven the store, and do it. */
 const FIRST_START_MS = 20_000;
+/** How far the servers of a store may be apart where somebody has to prove it first, in milliseconds. */
+const PROVABLE_SKEW_MS = 500;
 
 /**
  * How long after the last fault a free id may stay without a task that waits for it: until what faults left behind has expired (a
@@ -183,13 +185,15 @@ export function drawConditions(seed: number, size: SimulationSize = {}, only?: R
   const pollMs = dice.chance(0.05) ? 1_200 : dice.pick([5_000, 8_000, 8_000]);
   // A store that is always slower than a short lease's requests may take loses leases without any fault: both ways must fit in.
   const slowestMs = Math.min(300, durationMs / 18);
-  const initialised = dice.chance(0.98);
-  const quietAt = spanMs - livenessBoundMs(durationMs, graceMs) - (initialised ? 0 : FIRST_START_MS);
+  const drawnInitialised = dice.chance(0.98);
   const rates = Object.fromEntries(NETWORK_FAULTS.map((kind) => [kind, on(kind, 0.35) ? dice.magnitude(0.003, 0.12) : 0]));
   const drifting = on('clock-drift', 0.7);
   const drift = (most: number) => (drifting ? dice.pick([-most, most, dice.between(-most, most)]) : 0);
   // What drift leaves of the grace is for the store's own servers to disagree.
   const skewMs = on('store-skew', 0.5) ? Math.max(0, graceMs - 5e-4 * durationMs) : 0;
+  // A probe refuses a store whose servers are further apart than that, so that nobody would ever begin there.
+  const initialised = drawnInitialised || skewMs > PROVABLE_SKEW_MS;
+  const quietAt = spanMs - livenessBoundMs(durationMs, graceMs) - (initialised ? 0 : FIRST_START_MS);
   const offsets = on('clock-offset', 0.7);
   const differ = on('settings-differ', 0.3) && initialised;
   const sameTaskId = on('same-task-id', 0.4);
