@@ -20,9 +20,6 @@ const TIMES_AS_MANY = 20;
 /** The grace of the clusters here, and what may pass until an expired id is found and taken. Milliseconds. */
 const GRACE_MS = 1_000;
 const FOUND_MS = 2_000;
-/** Objects of a listing's page, and about how many there are beside the leases: the settings, and marks of those who wait. */
-const PAGE = 1_000;
-const BESIDE_LEASES = 20;
 
 /** Storms of 10 and of 1,000 tasks on the memory store, with and without the proof that it keeps its conditions. */
 export function memoryPromises(cells: readonly Cell[]): readonly Promised[] {
@@ -96,7 +93,7 @@ export function surplusPromises(rows: readonly Surplus[]): readonly Promised[] {
         what: `${waiting} waiting: requests a task and duration`,
         value: row.perDuration,
         side: 'most',
-        bound: listingPages(waiting),
+        bound: 1,
       } as const,
       {
         what: `${waiting} waiting: seconds from an expiry to the next holder, one crash`,
@@ -111,11 +108,6 @@ export function surplusPromises(rows: readonly Surplus[]): readonly Promised[] {
         bound: (DURATION_MS + GRACE_MS + FOUND_MS) / 1_000,
       } as const,
     ]);
-}
-
-/** Pages of a listing of as many leases as there are tasks that wait, and what else lies beside them. */
-function listingPages(waiting: number): number {
-  return Math.ceil((waiting + BESIDE_LEASES) / PAGE);
 }
 
 /** Whether it is kept. */

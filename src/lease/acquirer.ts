@@ -1,4 +1,5 @@
 import { AcquireTimeoutError, explain } from '../errors.js';
+import type { BarrenLook } from './barren-look.js';
 import { type Claim, Claimant, type ClaimantOptions } from './claim.js';
 import type { ClusterConfig } from './cluster-config.js';
 import type { StoredCluster } from './cluster-store.js';
@@ -57,28 +58,36 @@ export class Acquirer {
    */
   async acquire({ cluster, look: first, raced }: Beginning): Promise<Acquisition> {
     const waiting = new Waiting(this.options);
-    let waited = false;
+    let wanted: { waited: boolean; parts?: number } = { waited: false };
     if (raced) {
       this.#draw.presumeContention();
       this.#claimant.noteRefusal('If-None-Match');
     }
     try {
-      for (let look = await this.#outlook.first(cluster, first); ; look = await this.#outlook.again(look.cluster, waited)) {
+      for (let look = await this.#outlook.first(cluster, first); ; look = await this.#outlook.again(look.cluster, wanted)) {
         this.options.signal?.throwIfAborted();
         const taken = await this.#tryInTurn(look);
         if (taken !== undefined && taken !== 'lost') return taken;
-        if (taken === 'lost') await this.#spread(look.cluster.config);
+        if (taken === 'lost') {
+          await this.#spread(look.cluster.config);
+          // What is left may be in another part.
+          wanted = { waited: wanted.waited };
+        }
         // What a part of a listing shows says nothing about the rest.
-        if (taken === 'lost' || look.doubtful || !look.listing.complete) continue;
-        waited = true;
-        const { config } = look.cluster;
-        const { listing, listedAt, expiryAt } = look;
-        const barren = { config, listing, lookedAt: listedAt, expiryAt, laterAt: this.#outlook.laterAt(), losses: this.#draw.losses };
-        if ((await waiting.next(barren)) === 'too-late') throw new AcquireTimeoutError(this.#timeoutText(config));
+        if (taken === 'lost' || look.doubtful || !look.whole) continue;
+        const parts = await waiting.next(this.#barren(look));
+        if (parts === 'too-late') throw new AcquireTimeoutError(this.#timeoutText(look.cluster.config));
+        wanted = { waited: true, parts };
       }
     } finally {
       waiting.end();
     }
+  }
+
+  #barren({ cluster, listing, overdue, listedAt, expiryAt }: Look): BarrenLook {
+    const { parts } = this.#outlook;
+    const laterAt = this.#outlook.laterAt();
+    return { config: cluster.config, listing, parts, overdue, lookedAt: listedAt, expiryAt, laterAt, losses: this.#draw.losses };
   }
 
   /** Tries one id after the other; 'lost' means that the listing is out of date. */

@@ -1,14 +1,19 @@
 import type { Clock, RandomSource } from '../clock.js';
-import type { Listing } from '../store/lease-store.js';
 import type { ClusterConfig } from './cluster-config.js';
 import type { LeaseListener } from './lease.js';
 import type { LeaseCodec } from './lease-codec.js';
+import type { Surveyed } from './lease-survey.js';
 import type { StoreSession } from './store-session.js';
 
 /** A look at the store that found nothing free. */
 export interface BarrenLook {
   readonly config: ClusterConfig;
-  readonly listing: Listing;
+  /** Everything, or a part of it. */
+  readonly listing: Surveyed;
+  /** How many parts everything has that one request each shows. */
+  readonly parts: number;
+  /** How many of those that it shows should have been renewed by now, and were not. */
+  readonly overdue: number;
   /** When the listing was there, on the monotonic clock. */
   readonly lookedAt: number;
   /** When the first of those that seem held could be found expired, on the monotonic clock; infinity for none. */
@@ -37,9 +42,10 @@ export interface Patience {
   /**
    * Resolves when it is time for another look, at `until` at the latest.
    *
+   * @returns at how many parts to look; it may be all of them, and more
    * @throws `signal.reason`
    */
-  pass(look: BarrenLook): Promise<void>;
+  pass(look: BarrenLook): Promise<number>;
   /** Lets go of everything. Idempotent. */
   end(): void;
 }

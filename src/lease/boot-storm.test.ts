@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { inPages } from '../../test/support/in-pages.js';
 import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
-import type { LeaseStore, ListingPage } from '../store/lease-store.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { type MemoryCall, type MemoryIntercept, MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
 import { acquireLease } from './acquire-lease.js';
@@ -58,16 +58,6 @@ function fleet({ size, state, remote = false, page }: Fleet) {
 
 function named(call: MemoryCall): string {
   return call.operation === 'list' ? 'list' : `${call.operation} ${call.key}`;
-}
-
-/** The same store, but that it shows no more than so many objects at once. */
-function inPages(store: MemoryLeaseStore, size: number): LeaseStore {
-  const listPage = async (after: string | undefined): Promise<ListingPage> => {
-    const { objects, storeTime } = await store.list();
-    const rest = objects.filter(({ key }) => after === undefined || key > after);
-    return { objects: rest.slice(0, size), storeTime, more: rest.length > size };
-  };
-  return Object.assign(store, { listPage });
 }
 
 /** Lets so many tasks start at once. */

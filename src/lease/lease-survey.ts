@@ -19,6 +19,8 @@ export interface LeaseSurvey {
   readonly absent: readonly number[];
   /** How many ids have been held at some time, or are. */
   readonly used: number;
+  /** How many of those that seem held should have been renewed by now: their holders may be gone. */
+  readonly overdue: number;
   /** From the listing until the first lease of those that seem held could be found expired, in milliseconds; infinity without any. */
   readonly earliestExpiryMs: number;
 }
@@ -38,6 +40,7 @@ export function survey(listing: Surveyed, cluster: ClusterConfig, codec: LeaseCo
   const seen = new Set<number>();
   const candidates: Candidate[] = [];
   let used = 0;
+  let overdue = 0;
   let earliestExpiryMs = Number.POSITIVE_INFINITY;
   for (const row of listing.objects) {
     const id = nodeIdOf(row.key);
@@ -46,13 +49,14 @@ export function survey(listing: Surveyed, cluster: ClusterConfig, codec: LeaseCo
     if (row.size > 0) used += 1;
     if (row.size > codec.tombstoneMaxBytes && row.age.max <= needMs) {
       earliestExpiryMs = Math.min(earliestExpiryMs, needMs - row.age.max + 1);
+      if (row.age.min > cluster.durationMs / 2) overdue += 1;
       continue;
     }
     candidates.push({ id, key: row.key, row });
   }
   const absent = absentIds(listing, cluster, seen);
   for (const id of absent) candidates.push({ id, key: leaseKey(id), row: undefined });
-  return { candidates: candidates.sort((a, b) => a.id - b.id), absent, used, earliestExpiryMs };
+  return { candidates: candidates.sort((a, b) => a.id - b.id), absent, used, overdue, earliestExpiryMs };
 }
 
 function absentIds(listing: Surveyed, { size, bootstrapped }: ClusterConfig, seen: ReadonlySet<number>): readonly number[] {

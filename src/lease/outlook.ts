@@ -3,6 +3,7 @@ import type { StoredCluster } from './cluster-store.js';
 import type { Draw } from './draw.js';
 import type { LeaseCodec } from './lease-codec.js';
 import { type Candidate, type Surveyed, survey } from './lease-survey.js';
+import { ListingParts } from './listing-parts.js';
 import { fetchNextPage, newListing, type PartialListing } from './partial-listing.js';
 import { type Persistence, persistently } from './persistently.js';
 import type { StoreSession } from './store-session.js';
@@ -28,6 +29,10 @@ export interface Look {
   readonly listing: PartialListing;
   /** What may be free. */
   readonly free: readonly Candidate[];
+  /** Whether it shows as much as was wanted: everything, or a part. Otherwise it ended where there was enough to draw from. */
+  readonly whole: boolean;
+  /** How many should have been renewed by now, and were not. */
+  readonly overdue: number;
   /** Whether there may be more, which this look is too old to tell. */
   readonly doubtful: boolean;
   /** When the listing was there, and when the first of the others can be found expired, on the monotonic clock. */
@@ -43,10 +48,17 @@ export class Outlook {
   /** Objects that are not free although they look it: not before that time of the monotonic clock, unless their etag changes. */
   readonly #notBefore = new Map<string, { etag: string | undefined; time: number }>();
   readonly #reported = new Set<string>();
+  readonly #parts: ListingParts;
   #clusterReadAt: number;
 
   constructor(private readonly options: OutlookOptions) {
+    this.#parts = new ListingParts(options.random);
     this.#clusterReadAt = options.clock.monotonic();
+  }
+
+  /** How many requests a look at everything takes. */
+  get parts(): number {
+    return this.#parts.count;
   }
 
   /** The keys of the objects that were reported as damaged, in order. */
@@ -66,35 +78,40 @@ export class Outlook {
     const listedMs = this.options.clock.monotonic() - sentAt;
     const row = listing.objects.find(({ key }) => key === CLUSTER_KEY);
     const known = row?.etag === cluster.etag && row.age.min > listedMs;
-    return this.#look(cluster, listing, known || !cluster.config.bootstrapped);
+    return this.#look(cluster, listing, { sure: known || !cluster.config.bootstrapped });
   }
 
   /**
    * Looks anew.
    *
-   * @param waited whether nothing was free before: then there may be more ids now, or fewer, and who waits would take what its holder has just
-   * given up for good
+   * @param options.waited whether nothing was free before: then there may be more ids now, or fewer, and who waits would take what its holder
+   * has just given up for good
+   * @param options.parts at how many {@link parts} of the store to look; it may be all of them, and more. @default all
    * @throws {StoreError}
    * @throws `signal.reason`
    */
-  async again(known: StoredCluster, waited: boolean): Promise<Look> {
-    const { session, clock, random, signal } = this.options;
-    const listing = newListing(session, known.config.size, random);
-    await persistently(this.options, () => fetchNextPage(session, listing, { ...(signal && { signal }) }));
-    await this.#extend(listing, known.config);
-    const look = this.#look(known, listing, true);
+  async again(known: StoredCluster, { waited, parts = Number.POSITIVE_INFINITY }: { waited: boolean; parts?: number }): Promise<Look> {
+    const { session, clock, random } = this.options;
+    const isPart = parts < this.parts;
+    const listing = isPart ? await this.#fetchParts(parts) : newListing(session, known.config.size, random);
+    if (!isPart) {
+      await this.#fetchNext(listing);
+      await this.#extend(listing, known.config);
+    }
+    const look = this.#look(known, listing, { sure: true, isPart });
     // An absent object is a vacancy only while bootstrap goes on; what we knew of that is old.
     const absent = look.free.some(({ row }) => row === undefined);
     const old = absent && !known.config.bootstrapped && look.listedAt - this.#clusterReadAt > CLUSTER_FRESH_MS;
     // The listing shows the settings as well, so they need not be read at every look.
-    if (!old && !((waited || look.free.length === 0) && mayHaveChanged(known, listing))) return look;
+    const changed = isPart ? showsOther(known, listing) : mayHaveChanged(known, listing);
+    if (!old && !((waited || look.free.length === 0) && changed)) return look;
     const cluster = await persistently(this.options, () => this.options.readCluster());
     this.#clusterReadAt = clock.monotonic();
     // What was retired may be as good as released now, without having been written.
     if (cluster.config.generation !== known.config.generation) this.#notBefore.clear();
     await this.#extend(listing, cluster.config);
     // Read before the listing and after it, the same settings stood in between.
-    return this.#look(cluster, listing, !cluster.config.bootstrapped || cluster.etag === known.etag);
+    return this.#look(cluster, listing, { sure: !cluster.config.bootstrapped || cluster.etag === known.etag, isPart });
   }
 
   /** Notes that a candidate is not worth another try before that time of the monotonic clock, unless it changes. */
@@ -117,7 +134,7 @@ export class Outlook {
 
   /** Fetches pages until they show enough to draw from. */
   async #extend(listing: PartialListing, config: ClusterConfig): Promise<void> {
-    const { session, draw, codec, signal } = this.options;
+    const { draw, codec } = this.options;
     let free = 0;
     let used = 0;
     for (
@@ -130,14 +147,32 @@ export class Outlook {
       free = from.free + found.candidates.filter((candidate) => this.#worthTrying(candidate)).length;
       used = from.used + found.used;
       if (draw.suffices({ free, used })) return;
-      await persistently(this.options, () => fetchNextPage(session, listing, { ...(signal && { signal }) }));
+      await this.#fetchNext(listing);
     }
   }
 
-  /** @param sure whether what has no row had no object at a time at which the settings stood as they are known */
-  #look(cluster: StoredCluster, listing: PartialListing, sure: boolean): Look {
+  /** Fetches so many parts that follow one another, and from the last one on all that there is until the end. */
+  async #fetchParts(parts: number): Promise<PartialListing> {
+    const { listing, last } = this.#parts.next(parts);
+    do {
+      await this.#fetchNext(listing);
+    } while (!listing.complete && (listing.pages < parts || (last && !listing.reachedEnd)));
+    return listing;
+  }
+
+  #fetchNext(listing: PartialListing): Promise<void> {
+    const { session, signal } = this.options;
+    return persistently(this.options, () => fetchNextPage(session, listing, { ...(signal && { signal }) }));
+  }
+
+  /**
+   * @param options.sure whether what has no row had no object at a time at which the settings stood as they are known
+   * @param options.isPart whether no more than a part was to be looked at
+   */
+  #look(cluster: StoredCluster, listing: PartialListing, { sure, isPart = false }: { sure: boolean; isPart?: boolean }): Look {
     const { session, clock, codec, draw } = this.options;
     const listedAt = clock.monotonic();
+    this.#parts.see(listing);
     const found = survey(listing, cluster.config, codec);
     const lost = cluster.config.bootstrapped ? found.absent : [];
     if (sure) for (const { key } of found.candidates.filter(({ row }) => row === undefined && lost.length > 0)) this.#reportAbsent(key);
@@ -145,7 +180,8 @@ export class Outlook {
     const free = candidates.filter((candidate) => this.#worthTrying(candidate));
     draw.see({ free: free.length, used: found.used });
     const expiryAt = listedAt + session.untilTold(found.earliestExpiryMs, listing.storeTime);
-    return { cluster, listing, free, doubtful: !sure && lost.length > 0, listedAt, expiryAt };
+    const whole = isPart || listing.complete;
+    return { cluster, listing, free, whole, overdue: found.overdue, doubtful: !sure && lost.length > 0, listedAt, expiryAt };
   }
 
   #worthTrying(candidate: Candidate): boolean {
@@ -166,6 +202,11 @@ export class Outlook {
 
 /** Whether there may be other settings than those that are known, as far as a listing tells. */
 function mayHaveChanged(cluster: StoredCluster, listing: PartialListing): boolean {
-  const etag = listing.objects.find(({ key }) => key === CLUSTER_KEY)?.etag;
-  return etag === undefined ? !listing.covers(CLUSTER_KEY) : etag !== cluster.etag;
+  return !listing.covers(CLUSTER_KEY) || showsOther(cluster, listing);
+}
+
+/** Whether there are other settings than those that are known, as far as a listing tells. */
+function showsOther(cluster: StoredCluster, { objects }: PartialListing): boolean {
+  const row = objects.find(({ key }) => key === CLUSTER_KEY);
+  return row !== undefined && row.etag !== cluster.etag;
 }

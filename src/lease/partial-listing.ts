@@ -19,6 +19,7 @@ export class PartialListing implements Listing {
   #pages = 0;
   #latestFrom = 0;
   #complete = false;
+  #isPaged = true;
 
   /** @param start the key after which the first page begins; undefined for the first of all */
   constructor(private readonly start: string | undefined) {
@@ -37,6 +38,16 @@ export class PartialListing implements Listing {
   /** True once it shows everything. */
   get complete(): boolean {
     return this.#complete;
+  }
+
+  /** True once it shows the last object of all. */
+  get reachedEnd(): boolean {
+    return this.#complete || this.#wrapped;
+  }
+
+  /** False once the store has shown everything at once. */
+  get isPaged(): boolean {
+    return this.#isPaged;
   }
 
   /** What the last page has shown. */
@@ -69,6 +80,7 @@ export class PartialListing implements Listing {
     for (const object of objects) this.#objects.push(object);
     this.#storeTime = storeTime;
     this.#complete = true;
+    this.#isPaged = false;
   }
 
   /** Adds the page that begins at {@link after}. */

@@ -57,7 +57,16 @@ async function oneWaits(seed: number) {
   /** After a look by which a lease expires in `expiryMs`, and so many lost races. */
   const pass = async ({ expiryMs = 10_000, losses = 0 }) => {
     const lookedAt = clock.monotonic();
-    const passed = patience.pass({ config, listing, lookedAt, expiryAt: lookedAt + expiryMs, laterAt: Number.POSITIVE_INFINITY, losses });
+    const passed = patience.pass({
+      config,
+      listing,
+      parts: 1,
+      overdue: 0,
+      lookedAt,
+      expiryAt: lookedAt + expiryMs,
+      laterAt: Number.POSITIVE_INFINITY,
+      losses,
+    });
     await settled();
     await clock.advance(LONGEST_PAUSE);
     await passed;

@@ -1,4 +1,5 @@
 import { type BarrenLook, longPauseMs, type Patience, type WaitingOptions } from './barren-look.js';
+import { partsForEach } from './listing-parts.js';
 import { WaitingRoom } from './waiting-room.js';
 
 /** The least time between two looks, in milliseconds. */
@@ -9,15 +10,21 @@ const MANY_LOSSES = 2;
 const SPREAD = 0.2;
 /** How many times more than needed are marked, so that enough are left when some go. */
 const ENOUGH = 2;
+/** One look at an object for each so many that may become free is too few: those who look at the wrong parts would leave some of them. */
+const LOOKS_EACH = 8;
+/** By what part those who wait become fewer only if many ids became free. */
+const LEFT = 1 / 8;
 /** How long before the end the mark is taken away, in milliseconds: afterwards the store may be closed. */
 const LEAVE_EARLY_MS = 2_000;
 
 /**
  * Waits without being told of changes: one who waits alone looks every `pollMs`, and several share the looks, so that together they look as
- * often as one. None waits longer than {@link longPauseMs}: that is when a lease that has expired meanwhile should be found.
+ * often as one. None waits longer than {@link longPauseMs}: that is when a lease that has expired meanwhile should be found. Where each waits
+ * that long and one request does not show everything, they share that as well: each looks at some part, and together they overlook nothing.
  */
 export class TurnTaking implements Patience {
   readonly #room: WaitingRoom;
+  #waiting = 1;
   /** The fair pause before this one, in milliseconds, and when the sleep for it was to end, on the monotonic clock. */
   #last: { readonly pauseMs: number; readonly until: number } | undefined;
   /** How late a look comes that nothing has held up, in milliseconds: it takes its time. The least so far. */
@@ -27,21 +34,29 @@ export class TurnTaking implements Patience {
     this.#room = new WaitingRoom(options);
   }
 
-  async pass(look: BarrenLook): Promise<void> {
+  async pass(look: BarrenLook): Promise<number> {
     const { clock, emit, signal, until } = this.options;
     const ending = until - clock.monotonic() <= LEAVE_EARLY_MS;
     if (ending) this.#room.leave();
-    const sleepMs = Math.max(0, Math.min(this.#draw(look, ending), until - clock.monotonic()));
+    const { pauseMs, parts } = this.#draw(look, ending);
+    const leftMs = until - clock.monotonic();
+    const sleepMs = Math.max(0, Math.min(pauseMs, leftMs));
     emit({ type: 'waiting', sleepMs });
     await clock.sleep(sleepMs, signal);
+    // It may be the last one.
+    return pauseMs < leftMs ? parts : Number.POSITIVE_INFINITY;
   }
 
   end(): void {
     this.#room.leave();
   }
 
-  /** @param ending whether there is too little time left for a mark */
-  #draw(look: BarrenLook, ending: boolean): number {
+  /**
+   * How long to wait, and at how many parts of the listing to look then.
+   *
+   * @param ending whether there is too little time left for a mark
+   */
+  #draw(look: BarrenLook, ending: boolean): { pauseMs: number; parts: number } {
     const { session, clock, random } = this.options;
     const { pollMs } = session.store;
     const { durationMs } = look.config;
@@ -49,10 +64,12 @@ export class TurnTaking implements Patience {
     const longMs = longPauseMs(look.config, random);
     // Those who lost races before they found nothing may be very many, and none of them has left a mark yet.
     const crowded = this.#last === undefined && look.losses >= MANY_LOSSES;
-    const wanted = this.#room.isMarked || (!crowded && waiting * pollMs < ENOUGH * longMs);
-    if (wanted && !ending) this.#room.enter(look.listing);
+    const few = waiting / ENOUGH;
+    const wanted = few * pollMs < longMs || partsForEach(few, look.parts) > 1;
+    if ((this.#room.isMarked || (wanted && !crowded)) && !ending) this.#room.enter(look.listing);
     const fairMs = pollMs * (1 + (waiting - 1) * (1 - SPREAD + 2 * SPREAD * random.next()));
-    const pauseMs = crowded || waiting * pollMs >= durationMs ? longMs : Math.min(fairMs, longMs);
+    const many = waiting * pollMs >= durationMs;
+    const pauseMs = crowded || many ? longMs : Math.min(fairMs, longMs);
     const inStep = this.#isInStep(pauseMs) || crowded;
     const now = clock.monotonic();
     // Alone, one may look when a lease can be found expired.
@@ -60,7 +77,16 @@ export class TurnTaking implements Patience {
     let sleepMs = waiting > 1 || pauseMs > durationMs ? pauseMs : Math.min(chanceMs, pauseMs);
     if (inStep) sleepMs = pollMs + random.next() * Math.max(0, pauseMs - pollMs);
     this.#last = { pauseMs, until: now + sleepMs };
-    return sleepMs;
+    const parts = many ? this.#parts(look, waiting) : look.parts;
+    this.#waiting = waiting;
+    return { pauseMs: sleepMs, parts };
+  }
+
+  /** All of them where many ids are about to become free, or just have. */
+  #parts({ parts, overdue }: BarrenLook, waiting: number): number {
+    const each = partsForEach(waiting, parts);
+    const looks = (waiting * each) / parts;
+    return overdue * LOOKS_EACH > looks || waiting < this.#waiting * (1 - LEFT) ? parts : each;
   }
 
   /** Whether there is reason to think that others look at the same time, and would ever after: they began together, or were held up together. */

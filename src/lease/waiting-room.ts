@@ -1,5 +1,6 @@
 import type { Clock, RandomSource } from '../clock.js';
-import { type ListedObject, type Listing, StoreError } from '../store/lease-store.js';
+import { type ListedObject, StoreError } from '../store/lease-store.js';
+import type { Surveyed } from './lease-survey.js';
 import type { StoreSession } from './store-session.js';
 
 export interface WaitingRoomOptions {
@@ -30,6 +31,10 @@ function markKey(slot: number): string {
   return `waiting-${slot}.json`;
 }
 
+/** The first and the last of them in the order of the keys. */
+const FIRST_MARK = markKey(0);
+const LAST_MARK = markKey(99);
+
 /** The slot of a mark, or undefined for every other object. */
 function slotOf(key: string): number | undefined {
   const slot = Number(key.slice('waiting-'.length, -'.json'.length));
@@ -50,6 +55,7 @@ export class WaitingRoom {
   /** Before that time of the monotonic clock no mark is written. */
   #notBefore = Number.NEGATIVE_INFINITY;
   #left = true;
+  #others = 0;
 
   constructor(private readonly options: WaitingRoomOptions) {}
 
@@ -58,14 +64,16 @@ export class WaitingRoom {
     return this.#mark !== undefined;
   }
 
-  /** How many wait, as far as a listing tells, this task included. */
-  count({ objects }: Listing): number {
-    const others = objects.filter((row) => isMark(row) && isFresh(row) && slotOf(row.key) !== this.#mark?.slot);
-    return others.length + 1;
+  /** How many wait, this task included, as far as a listing tells, or else the last one that showed it. */
+  count(listing: Surveyed): number {
+    if (showsMarks(listing)) {
+      this.#others = listing.objects.filter((row) => isMark(row) && isFresh(row) && slotOf(row.key) !== this.#mark?.slot).length;
+    }
+    return this.#others + 1;
   }
 
   /** Makes this task one of those who are counted, and keeps it so; at most one write, which is not waited for. */
-  enter({ objects }: Listing): void {
+  enter(listing: Surveyed): void {
     const { clock, random } = this.options;
     this.#left = false;
     const now = clock.monotonic();
@@ -74,7 +82,8 @@ export class WaitingRoom {
       if (now - this.#mark.writtenAt >= RENEW_MS) this.#write(this.#mark.slot, this.#mark.etag);
       return;
     }
-    const rows = new Map(objects.filter(isMark).map((row) => [slotOf(row.key), row]));
+    if (!showsMarks(listing)) return;
+    const rows = new Map(listing.objects.filter(isMark).map((row) => [slotOf(row.key), row]));
     const free = Array.from({ length: SLOTS }, (_, slot) => slot).filter((slot) => {
       const row = rows.get(slot);
       return row === undefined || !isFresh(row);
@@ -121,6 +130,11 @@ export class WaitingRoom {
     // Left as it is, it goes out of date.
     this.options.session.write(markKey(mark.slot), { body: '', metadata: {} }, mark.etag, call).catch(() => undefined);
   }
+}
+
+/** Whether all of the marks are in what a listing shows. */
+function showsMarks(listing: Surveyed): boolean {
+  return listing.covers?.(FIRST_MARK) !== false && listing.covers?.(LAST_MARK) !== false;
 }
 
 function isMark(row: ListedObject): boolean {

@@ -184,3 +184,73 @@ describe('waiting on a store that tells nothing', { timeout: 120_000 }, () => {
     expect(alone).toBeGreaterThan((10 * DURATION) / 1_300);
   });
 });
+
+describe('waiting on a store whose listing takes several requests', { timeout: 120_000 }, () => {
+  const telling = 'telling nothing';
+  // 100 leases, the settings, and the marks of those who wait.
+  const [held, page] = [100, 90];
+
+  it('costs fewer than one request each per lease duration all the same, from a few who wait on', async () => {
+    const { clock, start, holders } = await scene({ telling, held, page });
+    const waiters = Array.from({ length: 60 }, () => start());
+    await clock.advance(4 * DURATION);
+    const from = clock.monotonic();
+    await clock.advance(20 * DURATION);
+    expect(sum(requests(waiters, from, clock.monotonic()))).toBeLessThan(60 * 20);
+    expect(Math.max(...waiters.flatMap(pauses))).toBeLessThanOrEqual(LONGEST_PAUSE);
+    expect(holders.every(({ lease }) => lease?.isValid())).toBe(true);
+  });
+
+  it.each([1, 50])('finds %i leases that expire at once, within the duration, the grace and two seconds', async (deaths) => {
+    const { clock, start, holders } = await scene({ telling, held, page });
+    const waiters = Array.from({ length: 100 }, () => start());
+    await clock.advance(4 * DURATION);
+    const dying = holders.slice(0, deaths);
+    const expired = Math.max(...dying.map(expiryOf));
+    for (const holder of dying) holder.isDead = true;
+    await clock.advance(expired - clock.monotonic() + PROMISED);
+    expect(new Set(taken(waiters).map(({ lease }) => lease?.id))).toEqual(new Set(dying.map(({ lease }) => lease?.id)));
+  });
+
+  it('is noticed to concern few when most have got an id: those find an expiry in time again', async () => {
+    const { clock, bucket, start, holders } = await scene({ telling, held: 200, page: 60 });
+    const waiters = Array.from({ length: 100 }, () => start());
+    await clock.advance(4 * DURATION);
+    await Promise.all([...holders.slice(0, 97).map(({ lease }) => lease?.release()), clock.advance(6 * DURATION)]);
+    expect(taken(waiters)).toHaveLength(97);
+    expect(marks(bucket)).toBe(3);
+    const dying = holders[150] as Waiter;
+    const expired = expiryOf(dying);
+    dying.isDead = true;
+    await clock.advance(expired - clock.monotonic() + PROMISED);
+    expect(taken(waiters)).toHaveLength(98);
+  });
+
+  it('shows a cluster that grows', async () => {
+    const { clock, bucket, start } = await scene({ telling, held, page });
+    const waiters = Array.from({ length: 60 }, () => start());
+    await clock.advance(4 * DURATION);
+    for (let id = held; id < held + 60; id += 1) bucket.create(`${id}.json`, '', {});
+    const settings = bucket.read('cluster.json');
+    bucket.replace('cluster.json', JSON.stringify({ ...JSON.parse(settings?.body ?? ''), size: held + 60 }), {}, settings?.etag ?? '');
+    await clock.advance(4 * PROMISED);
+    expect(taken(waiters)).toHaveLength(60);
+  });
+
+  it('looks at everything when time is almost up', async () => {
+    const { clock, bucket, start, holders } = await scene({ telling, held, page });
+    for (let count = 0; count < 60; count += 1) start();
+    await clock.advance(4 * DURATION);
+    const began = clock.monotonic();
+    const late = Array.from({ length: 10 }, () => start({ acquireTimeoutMs: 5 * DURATION }));
+    await clock.advance(5 * DURATION - REQUEST);
+    expect(late.every(({ error }) => error === undefined)).toBe(true);
+    await clock.advance(10 * REQUEST);
+    for (const { error, calls } of late) {
+      expect(error).toBeInstanceOf(AcquireTimeoutError);
+      const last = calls.filter(({ at, call }) => at >= began + 5 * DURATION - 1 && call.operation === 'list');
+      expect(last.length).toBeGreaterThanOrEqual(Math.ceil(bucket.list().objects.length / page));
+    }
+    expect(holders.every(({ lease }) => lease?.isValid())).toBe(true);
+  });
+});

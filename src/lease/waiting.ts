@@ -14,16 +14,16 @@ export class Waiting {
   }
 
   /**
-   * Resolves to `look` when it is time to look again, to `too-late` when there is no time left for that.
+   * Resolves when it is time to look again.
    *
+   * @returns at how many parts of the listing to look, or `too-late` when there is no time left for that
    * @throws `signal.reason`
    */
-  async next(look: BarrenLook): Promise<'look' | 'too-late'> {
+  async next(look: BarrenLook): Promise<number | 'too-late'> {
     const { clock, signal, until } = this.options;
     signal?.throwIfAborted();
     if (clock.monotonic() >= until) return 'too-late';
-    await this.#patience.pass(look);
-    return 'look';
+    return this.#patience.pass(look);
   }
 
   /** Lets go of everything. Idempotent. */

@@ -67,7 +67,7 @@ export class Watching implements Patience {
 
   constructor(private readonly options: WaitingOptions) {}
 
-  async pass(look: BarrenLook): Promise<void> {
+  async pass(look: BarrenLook): Promise<number> {
     this.#size = look.config.size;
     this.#watch();
     // The first time, look once more with an eye on the store: what changed before the watch began would go unnoticed.
@@ -76,6 +76,7 @@ export class Watching implements Patience {
     this.#free.clear();
     this.#heldSince.clear();
     this.#hinted = false;
+    return Number.POSITIVE_INFINITY;
   }
 
   end(): void {

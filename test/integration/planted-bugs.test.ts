@@ -44,6 +44,7 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'impatient-retirement': ['survivors'],
   'untold-holder': ['retirement'],
   'never-revived': ['liveness'],
+  'first-page-is-all': ['errors'],
 };
 
 interface Report {

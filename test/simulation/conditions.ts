@@ -108,6 +108,8 @@ export interface Conditions {
   readonly durationMs: number;
   readonly graceMs: number;
   readonly pollMs: number;
+  /** How many objects one request of a listing shows; undefined for all. */
+  readonly pageObjects: number | undefined;
   /** Whether `nodelease init` has been called, or the tasks find nothing. */
   readonly initialised: boolean;
   /** Whether the cluster grows to ids from {@link GROWN_FROM} on. All between those and the ones that there are at first are others'. */
@@ -236,6 +238,7 @@ export function drawConditions(seed: number, size: SimulationSize = {}, only?: R
     durationMs,
     graceMs,
     pollMs,
+    pageObjects: drawPage(dice.fork(9), widens ? GROWN_FROM : ids),
     initialised,
     widens,
     sameTaskId,
@@ -266,6 +269,11 @@ export function drawConditions(seed: number, size: SimulationSize = {}, only?: R
     quietAt,
     endAt: spanMs,
   };
+}
+
+/** For half of the worlds: from a few of a listing's rows at once to about all of them. */
+function drawPage(dice: Dice, rows: number): number | undefined {
+  return dice.chance(0.5) ? undefined : 2 + Math.ceil(rows / 8) + dice.below(rows);
 }
 
 /** What may happen at any time, and again. */

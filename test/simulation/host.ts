@@ -225,7 +225,8 @@ export class Host {
     if (event.type === 'acquired') {
       world.counts.tenures += 1;
       if (event.from === 'expired') world.counts.takeOvers += 1;
-    } else if (event.type === 'renewed') run.guard?.extend(event.deadline);
+    } else if (event.type === 'damaged') world.invariants.onDamaged(run.name, event);
+    else if (event.type === 'renewed') run.guard?.extend(event.deadline);
     else if (event.type === 'retiring' && run.watched !== undefined) world.invariants.onRetiring(run.watched, event.size);
     else if (event.type === 'lost' && run.watched !== undefined) world.invariants.onLost(run.watched, event.error);
   }

@@ -175,6 +175,11 @@ export class Invariants {
     this.#fail('errors', `${name} fails: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
   }
 
+  /** A task calls an object unusable. There is none here, but that an old listing may lack what has been created since. */
+  onDamaged(name: string, { key, problem }: { readonly key: string; readonly problem: string }): void {
+    if (this.world.conditions.rates['stale-list'] === 0) this.#fail('errors', `${name} finds damage: ${key} ${problem}`);
+  }
+
   /** A task has sent a request; `fault` is what is about to happen to it. */
   onRequest(process: SimulatedProcess, operation: string, key: string, fault: NetworkFault | undefined): void {
     // Beside the acquisition, and of no consequence for it.

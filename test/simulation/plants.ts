@@ -19,6 +19,7 @@ const keeper = 'src/lease/keeper.js';
 const acquirer = 'src/lease/acquirer.js';
 const leaseState = 'src/lease/lease-state.js';
 const survey = 'src/lease/lease-survey.js';
+const partialListing = 'src/lease/partial-listing.js';
 const retirement = 'src/lease/retirement.js';
 const tenureTime = 'src/lease/store-tenure-time.js';
 
@@ -366,6 +367,17 @@ export const PLANTS: readonly Plant[] = [
         file: leaseState,
         from: 'state.generation === undefined || state.generation >= generation)',
         to: 'state.generation !== -1)',
+      },
+    ],
+  },
+  {
+    name: 'first-page-is-all',
+    breaks: 'a listing is taken for complete after its first page, so that what comes after it counts as deleted',
+    edits: [
+      {
+        file: partialListing,
+        from: 'else if (more && last !== undefined)\n            this.#until = last;',
+        to: 'else if (more && last !== undefined)\n            this.#complete = true;',
       },
     ],
   },

@@ -3,11 +3,13 @@ import {
   type CallOptions,
   type LeaseStore,
   type Listing,
+  type ListingPage,
   type StoredObject,
   StoreError,
   type StoreFault,
   type WriteResult,
 } from '../../src/store/lease-store.js';
+import { pageOf } from '../support/in-pages.js';
 import { NETWORK_FAULTS, type NetworkFault } from './conditions.js';
 import type { Dice } from './dice.js';
 import type { Sender } from './scale-observer.js';
@@ -35,6 +37,8 @@ interface Request<Reply> {
   /** Whoever waits for it has given it up. */
   readonly signal?: AbortSignal | undefined;
   readonly apply: (sender: Sender) => Reply;
+  /** For a listing: what there was some seconds ago. */
+  readonly stale?: () => Reply;
 }
 
 /** A request that somebody waits for. */
@@ -50,12 +54,14 @@ export class SimulatedStore implements LeaseStore {
   readonly remote = true;
   readonly timeStepMs: number;
   readonly pollMs: number;
+  readonly listPage?: NonNullable<LeaseStore['listPage']>;
   #requests = 0;
 
   constructor(private readonly options: StoreClientOptions) {
-    const { pollMs, timeStepMs } = options.world.conditions;
+    const { pollMs, timeStepMs, pageObjects } = options.world.conditions;
     this.pollMs = pollMs;
     this.timeStepMs = timeStepMs;
+    if (pageObjects !== undefined) this.listPage = (after) => this.#listPage(after, pageObjects);
   }
 
   read(key: string, { signal }: CallOptions = {}): Promise<StoredObject | undefined> {
@@ -66,7 +72,8 @@ export class SimulatedStore implements LeaseStore {
   }
 
   list(): Promise<Listing> {
-    return this.#send({ operation: 'list', key: '', apply: () => this.options.world.list() });
+    const { world } = this.options;
+    return this.#send({ operation: 'list', key: '', apply: () => world.list(), stale: () => world.staleList() });
   }
 
   create(key: string, body: string, metadata: Metadata, { signal }: CallOptions = {}): Promise<WriteResult> {
@@ -88,6 +95,12 @@ export class SimulatedStore implements LeaseStore {
       invariants.afterRemoval(key);
     };
     return this.#send({ operation: 'discard', key, apply });
+  }
+
+  #listPage(after: string | undefined, most: number): Promise<ListingPage> {
+    const { world } = this.options;
+    const page = (listing: Listing) => pageOf(listing, after, most);
+    return this.#send({ operation: 'list', key: '', apply: () => page(world.list()), stale: () => page(world.staleList()) });
   }
 
   /** Nothing is open. */
@@ -153,7 +166,8 @@ export class SimulatedStore implements LeaseStore {
       if (fault === 'refused') return this.#answer(thereMs, () => call.reject(refusal()));
       if (fault === 'conflict-409') return this.#answer(thereMs, () => call.resolve({ status: 'conflict' } as Reply));
       // A store may stamp a write with the time at which its request began to arrive.
-      const apply = fault === 'stale-list' ? () => world.staleList() as Reply : () => call.apply(call.sender);
+      const stale = fault === 'stale-list' ? call.stale : undefined;
+      const apply = () => (stale === undefined ? call.apply(call.sender) : stale());
       const reply = world.atStore(server, isWrite(call) ? lastChance : scheduler.now, apply);
       if (isWrite(call) && (reply as WriteResult).status === 'written') world.invariants.onHeld(process, call.key, sentAt);
       world.invariants.onApplied(process, call.operation, call.key, reply, fault);

@@ -140,7 +140,9 @@ export class World {
 
   #list(): Listing {
     const listing = this.bucket.list();
-    return this.outside === undefined ? listing : { ...listing, objects: [...listing.objects, ...this.outside.rows] };
+    if (this.outside === undefined) return listing;
+    const objects = [...listing.objects, ...this.outside.rows];
+    return { ...listing, objects: objects.sort((a, b) => (a.key < b.key ? -1 : 1)) };
   }
 
   /** What `nodelease init` leaves. */

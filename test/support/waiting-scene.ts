@@ -4,6 +4,7 @@ import type { Lease, LeaseEvent } from '../../src/lease/lease.js';
 import { type LeaseStore, StoreError } from '../../src/store/lease-store.js';
 import { MemoryBucket } from '../../src/store/memory/memory-bucket.js';
 import { type MemoryCall, MemoryLeaseStore } from '../../src/store/memory/memory-lease-store.js';
+import { inPages } from './in-pages.js';
 import { seededRandom, VirtualClock } from './virtual-clock.js';
 
 export const DURATION = 15_000;
@@ -41,6 +42,8 @@ interface SceneOptions {
   readonly pollMs?: number;
   /** Nobody may create a mark. */
   readonly refuseMarks?: boolean;
+  /** How many objects one request of a listing shows. @default all */
+  readonly page?: number;
   /** In place of what the store tells. */
   readonly changed?: LeaseStore['changed'];
 }
@@ -60,6 +63,7 @@ export async function waitingScene({
   requestMs = REQUEST,
   pollMs = 1_200,
   refuseMarks = false,
+  page,
   changed,
 }: SceneOptions) {
   const clock = new VirtualClock();
@@ -79,7 +83,7 @@ export async function waitingScene({
     };
     const store = new MemoryLeaseStore({ clock, intercept }, bucket);
     if (telling === 'telling what changed' && changed === undefined) return store;
-    return {
+    const silent: LeaseStore = {
       ...{ url: store.url, remote: false, timeStepMs: store.timeStepMs, pollMs },
       read: (key, call) => store.read(key, call),
       list: (call) => store.list(call),
@@ -90,6 +94,7 @@ export async function waitingScene({
       ...(telling === 'telling that something changed' && { changed: (signal: AbortSignal) => store.changed(signal) }),
       ...(changed && { changed }),
     };
+    return page === undefined ? silent : inPages(silent, page);
   };
 
   const start = (own: { readonly acquireTimeoutMs?: number } = {}): Waiter => {
