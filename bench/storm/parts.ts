@@ -5,7 +5,7 @@ import { type S3StormOptions, s3Storms } from './s3-storm.js';
 import { memorySurplus, type Surplus } from './surplus.js';
 
 /** The clusters that storms come over. */
-const STORMED: readonly ClusterName[] = ['empty', 'just-released', 'half-full'];
+const STORMED: readonly ClusterName[] = ['empty', 'initialised', 'just-released', 'half-full'];
 const STARTERS = { memory: [10, 100, 1_000], large: [10, 100, 1_000], s3: [10, 100, 300] } as const;
 const BOTH: readonly ContestantName[] = ['shipped', 'plain'];
 const ALL: readonly ContestantName[] = ['shipped', 'proving', 'plain'];

@@ -23,7 +23,7 @@ const FOUND_MS = 2_000;
 
 /** Storms of 10 and of 1,000 tasks on the memory store, with and without the proof that it keeps its conditions. */
 export function memoryPromises(cells: readonly Cell[]): readonly Promised[] {
-  return (['empty', 'just-released', 'half-full'] as const).flatMap((cluster) => {
+  return (['empty', 'initialised', 'just-released', 'half-full'] as const).flatMap((cluster) => {
     const few = find(cells, { contestant: 'shipped', cluster, starters: 10 });
     const many = find(cells, { contestant: 'shipped', cluster, starters: 1_000 });
     const fewProving = find(cells, { contestant: 'proving', cluster, starters: 10 });

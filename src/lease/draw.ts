@@ -2,10 +2,10 @@ import type { RandomSource } from '../clock.js';
 import type { Candidate } from './lease-survey.js';
 
 /**
- * A fleet this large starts many tasks at once: so many ids that were used before, and so many that are free. Whoever sees that presumes
- * that others are starting, too.
+ * A fleet this large starts many tasks at once: so many ids that were used before, and so many that are free; or so many free ones that nobody
+ * has used yet. Whoever sees that presumes that others are starting, too.
  */
-const LARGE_FLEET = { used: 32, free: 32 } as const;
+const LARGE_FLEET = { used: 32, free: 32, unused: 512 } as const;
 
 /** How long to wait after a lost race, at the most and by chance: so many requests after the first one, twice as many after every further one. */
 const SPREAD_REQUESTS = { first: 8, most: 16 } as const;
@@ -55,7 +55,7 @@ export class Draw {
 
   /** Notes what a listing shows. */
   see({ free, used }: Ids): void {
-    if (used >= LARGE_FLEET.used && free >= LARGE_FLEET.free) this.#contended = true;
+    if (free >= LARGE_FLEET.unused || (used >= LARGE_FLEET.used && free >= LARGE_FLEET.free)) this.#contended = true;
   }
 
   /** Takes the next one to try out of `rest`, which is not empty. */

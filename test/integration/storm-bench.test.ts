@@ -35,7 +35,7 @@ describe('on a store in memory that is as far away as S3', () => {
     for (const cluster of ['empty', 'just-released', 'half-full'] as const)
       for (const starters of [10, 1_000]) cells.push(await ours(cluster, starters), await ours(cluster, starters, 'proving'));
     const promises = memoryPromises(cells);
-    expect(promises).toHaveLength(12);
+    expect(promises).toHaveLength(16);
     expect(broken(promises)).toEqual([]);
   });
 
@@ -53,10 +53,10 @@ describe('on a store in memory that is as far away as S3', () => {
       contestant: 'shipped',
     });
     const [few, many] = [await plain(10), { ...(await plain(100)), starters: 1_000 }];
-    const everywhere = (['empty', 'just-released', 'half-full'] as const).flatMap((cluster) =>
+    const everywhere = (['empty', 'initialised', 'just-released', 'half-full'] as const).flatMap((cluster) =>
       (['shipped', 'proving'] as const).flatMap((contestant) => [few, many].map((cell) => ({ ...cell, contestant, cluster }))),
     );
-    expect(broken(memoryPromises(everywhere))).toHaveLength(12);
+    expect(broken(memoryPromises(everywhere))).toHaveLength(16);
     expect(broken(largePromises([few, many].map((cell) => ({ ...cell, cluster: 'few-free' }))))).toHaveLength(2);
     const waiting = {
       ...(await memorySurplus({ contestant: 'plain', waiting: 10, seed: 1 })),
