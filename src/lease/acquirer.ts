@@ -86,8 +86,11 @@ export class Acquirer {
 
   #barren({ cluster, listing, overdue, listedAt, expiryAt }: Look): BarrenLook {
     const { parts } = this.#outlook;
-    const laterAt = this.#outlook.laterAt();
-    return { config: cluster.config, listing, parts, overdue, lookedAt: listedAt, expiryAt, laterAt, losses: this.#draw.losses };
+    const { config } = cluster;
+    const later = this.#outlook.later();
+    const soon = later.filter((at) => at < listedAt + config.durationMs / 2);
+    const times = { lookedAt: listedAt, expiryAt, laterAt: Math.min(...later) };
+    return { config, listing, parts, overdue: overdue + soon.length, ...times, losses: this.#draw.losses };
   }
 
   /** Tries one id after the other; 'lost' means that the listing is out of date. */

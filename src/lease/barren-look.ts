@@ -12,7 +12,7 @@ export interface BarrenLook {
   readonly listing: Surveyed;
   /** How many parts everything has that one request each shows. */
   readonly parts: number;
-  /** How many of those that it shows should have been renewed by now, and were not. */
+  /** How many leases should have been renewed by now, and were not. */
   readonly overdue: number;
   /** When the listing was there, on the monotonic clock. */
   readonly lookedAt: number;

@@ -119,10 +119,10 @@ export class Outlook {
     this.#notBefore.set(key, { etag: row?.etag, time: until });
   }
 
-  /** When the first of those that look free and are not is worth another try; infinity for none. */
-  laterAt(): number {
+  /** When each of those that look free and are not yet is worth another try, on the monotonic clock. */
+  later(): readonly number[] {
     const now = this.options.clock.monotonic();
-    return Math.min(...[...this.#notBefore.values()].map((entry) => entry.time).filter((time) => time > now));
+    return [...this.#notBefore.values()].map(({ time }) => time).filter((time) => time > now && Number.isFinite(time));
   }
 
   /** Tells, once, that an object cannot be used. */

@@ -1,6 +1,18 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { seededRandom, settled, VirtualClock } from '../../test/support/virtual-clock.js';
-import { DURATION, endScenes, LONGEST_PAUSE, requests, sum, waitingScene } from '../../test/support/waiting-scene.js';
+import {
+  DURATION,
+  endScenes,
+  expiryOf,
+  GRACE,
+  LONGEST_PAUSE,
+  latest,
+  PROMISED,
+  requests,
+  sum,
+  taken,
+  waitingScene,
+} from '../../test/support/waiting-scene.js';
 import { MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
 import { newCluster } from './cluster-config.js';
 import { nativeCodec } from './lease-codec.js';
@@ -31,6 +43,35 @@ describe('those who wait on a store that tells nothing', { timeout: 120_000 }, (
       expect(fresh.length).toBeGreaterThanOrEqual(30);
     }
     expect(Math.max(...requests(waiters, 700_000, 800_000))).toBeLessThanOrEqual(7);
+  });
+
+  it.each([9, 10, 20])('look all the time, and not all at once: %i', async (waiting) => {
+    const { clock, start } = await waitingScene({ telling, held: 4 });
+    const waiters = Array.from({ length: waiting }, () => start());
+    await clock.advance(4 * DURATION);
+    const from = clock.monotonic();
+    await clock.advance(4 * DURATION);
+    const looks = waiters.flatMap(({ calls }) =>
+      calls.filter(({ at, call }) => at >= from && call.operation === 'list').map(({ at }) => at),
+    );
+    const sorted = [from, ...looks, clock.monotonic()].sort((a, b) => a - b);
+    expect(looks.length).toBeLessThanOrEqual(4 * waiting);
+    expect(Math.max(...sorted.map((at, index) => at - (sorted[index - 1] ?? at)))).toBeLessThan(DURATION / 2);
+  });
+
+  it.each([
+    [10, 10],
+    [20, 12],
+    [50, 50],
+  ])('come at once where many leases expire at once: %i, and %i leases', async (waiting, held) => {
+    const { clock, start, holders } = await waitingScene({ telling, held });
+    const waiters = Array.from({ length: waiting }, () => start());
+    await clock.advance(4 * DURATION);
+    const expired = Math.max(...holders.map(expiryOf));
+    for (const holder of holders) holder.isDead = true;
+    await clock.advance(expired - clock.monotonic() + PROMISED);
+    expect(taken(waiters)).toHaveLength(held);
+    expect(latest(waiters) - expired).toBeLessThan(GRACE + DURATION / 2 + 2_000);
   });
 
   it('leave no mark where there is no time left to take it away', async () => {
