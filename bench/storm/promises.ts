@@ -87,7 +87,7 @@ export function largePromises(cells: readonly Cell[]): readonly Promised[] {
 /** Tasks that wait for an id. */
 export function surplusPromises(rows: readonly Surplus[]): readonly Promised[] {
   return rows
-    .filter(({ contestant, waiting }) => contestant === 'shipped')
+    .filter(({ contestant }) => contestant === 'shipped')
     .flatMap(({ waiting, ...row }) => [
       {
         what: `${waiting} waiting: requests a task and duration`,

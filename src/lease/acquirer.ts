@@ -74,10 +74,10 @@ export class Acquirer {
           wanted = { waited: wanted.waited };
         }
         // What a part of a listing shows says nothing about the rest.
-        if (taken === 'lost' || look.doubtful || !look.whole) continue;
+        if (taken === 'lost' || look.doubtful || !look.asWanted) continue;
         const parts = await waiting.next(this.#barren(look));
-        if (parts === 'too-late') throw new AcquireTimeoutError(this.#timeoutText(look.cluster.config));
-        wanted = { waited: true, parts };
+        if (parts === 'too-late' && look.listing.complete) throw new AcquireTimeoutError(this.#timeoutText(look.cluster.config));
+        wanted = parts === 'too-late' ? { waited: true } : { waited: true, parts };
       }
     } finally {
       waiting.end();

@@ -30,7 +30,7 @@ export interface Look {
   /** What may be free. */
   readonly free: readonly Candidate[];
   /** Whether it shows as much as was wanted: everything, or a part. Otherwise it ended where there was enough to draw from. */
-  readonly whole: boolean;
+  readonly asWanted: boolean;
   /** How many should have been renewed by now, and were not. */
   readonly overdue: number;
   /** Whether there may be more, which this look is too old to tell. */
@@ -93,9 +93,10 @@ export class Outlook {
   async again(known: StoredCluster, { waited, parts = Number.POSITIVE_INFINITY }: { waited: boolean; parts?: number }): Promise<Look> {
     const { session, clock, random } = this.options;
     const isPart = parts < this.parts;
-    const listing = isPart ? await this.#fetchParts(parts) : newListing(session, known.config.size, random);
+    const fetchNext = (listing: PartialListing) => this.#fetchNext(listing);
+    const listing = isPart ? await this.#parts.fetch(parts, fetchNext) : newListing(session, known.config.size, random);
     if (!isPart) {
-      await this.#fetchNext(listing);
+      await fetchNext(listing);
       await this.#extend(listing, known.config);
     }
     const look = this.#look(known, listing, { sure: true, isPart });
@@ -103,15 +104,17 @@ export class Outlook {
     const absent = look.free.some(({ row }) => row === undefined);
     const old = absent && !known.config.bootstrapped && look.listedAt - this.#clusterReadAt > CLUSTER_FRESH_MS;
     // The listing shows the settings as well, so they need not be read at every look.
-    const changed = isPart ? showsOther(known, listing) : mayHaveChanged(known, listing);
+    const changed = isPart && look.free.length === 0 ? showsOther(known, listing) : mayHaveChanged(known, listing);
     if (!old && !((waited || look.free.length === 0) && changed)) return look;
     const cluster = await persistently(this.options, () => this.options.readCluster());
     this.#clusterReadAt = clock.monotonic();
     // What was retired may be as good as released now, without having been written.
     if (cluster.config.generation !== known.config.generation) this.#notBefore.clear();
+    const same = cluster.etag === known.etag;
+    if (same && isPart) return look;
     await this.#extend(listing, cluster.config);
     // Read before the listing and after it, the same settings stood in between.
-    return this.#look(cluster, listing, { sure: !cluster.config.bootstrapped || cluster.etag === known.etag, isPart });
+    return this.#look(cluster, listing, { sure: !cluster.config.bootstrapped || same });
   }
 
   /** Notes that a candidate is not worth another try before that time of the monotonic clock, unless it changes. */
@@ -151,15 +154,6 @@ export class Outlook {
     }
   }
 
-  /** Fetches so many parts that follow one another, and from the last one on all that there is until the end. */
-  async #fetchParts(parts: number): Promise<PartialListing> {
-    const { listing, last } = this.#parts.next(parts);
-    do {
-      await this.#fetchNext(listing);
-    } while (!listing.complete && (listing.pages < parts || (last && !listing.reachedEnd)));
-    return listing;
-  }
-
   #fetchNext(listing: PartialListing): Promise<void> {
     const { session, signal } = this.options;
     return persistently(this.options, () => fetchNextPage(session, listing, { ...(signal && { signal }) }));
@@ -180,8 +174,8 @@ export class Outlook {
     const free = candidates.filter((candidate) => this.#worthTrying(candidate));
     draw.see({ free: free.length, used: found.used });
     const expiryAt = listedAt + session.untilTold(found.earliestExpiryMs, listing.storeTime);
-    const whole = isPart || listing.complete;
-    return { cluster, listing, free, whole, overdue: found.overdue, doubtful: !sure && lost.length > 0, listedAt, expiryAt };
+    const asWanted = isPart || listing.complete;
+    return { cluster, listing, free, asWanted, overdue: found.overdue, doubtful: !sure && lost.length > 0, listedAt, expiryAt };
   }
 
   #worthTrying(candidate: Candidate): boolean {
