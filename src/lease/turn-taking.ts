@@ -87,7 +87,10 @@ export class TurnTaking implements Patience {
     // Where many are about to become free, who comes last would find one that has been free for long.
     const rush = look.overdue * LOOKS_EACH > (waiting * each) / look.parts;
     if (rush) sleepMs = Math.min(sleepMs, chanceMs + (random.next() * durationMs) / 2);
-    const parts = rush || waiting < (this.#last?.waiting ?? 1) * (1 - LEFT) ? look.parts : each;
+    // What others have found need not be all that there is, where this was a part.
+    const left = look.listing.complete === false && waiting < (this.#last?.waiting ?? 1) * (1 - LEFT);
+    if (left) sleepMs = Math.min(sleepMs, LEAST_PAUSE_MS + random.next() * Math.min(pollMs, durationMs / 8));
+    const parts = rush || left ? look.parts : each;
     this.#last = { waiting, pauseMs, many, until: clock.monotonic() + sleepMs };
     return { pauseMs: sleepMs, parts };
   }
