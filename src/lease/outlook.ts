@@ -167,6 +167,7 @@ export class Outlook {
     const { session, clock, codec, draw } = this.options;
     const listedAt = clock.monotonic();
     this.#parts.see(listing);
+    for (const { key, etag } of this.#notBefore.size === 0 ? [] : listing.objects) this.#forget(key, etag);
     const found = survey(listing, cluster.config, codec);
     const lost = cluster.config.bootstrapped ? found.absent : [];
     if (sure) for (const { key } of found.candidates.filter(({ row }) => row === undefined && lost.length > 0)) this.#reportAbsent(key);
@@ -179,11 +180,14 @@ export class Outlook {
   }
 
   #worthTrying(candidate: Candidate): boolean {
-    const known = this.#notBefore.get(candidate.key);
-    if (known === undefined) return true;
-    if (known.etag === candidate.row?.etag) return known.time <= this.options.clock.monotonic();
-    this.#notBefore.delete(candidate.key);
-    return true;
+    this.#forget(candidate.key, candidate.row?.etag);
+    return (this.#notBefore.get(candidate.key)?.time ?? Number.NEGATIVE_INFINITY) <= this.options.clock.monotonic();
+  }
+
+  /** What is known of another etag is known no longer. */
+  #forget(key: string, etag: string | undefined): void {
+    const known = this.#notBefore.get(key);
+    if (known !== undefined && known.etag !== etag) this.#notBefore.delete(key);
   }
 
   #reportAbsent(key: string): void {
