@@ -68,8 +68,8 @@ export const PLANTS: readonly Plant[] = [
       // Ages say nothing any more: every object has to be read.
       {
         file: survey,
-        from: 'earliestExpiryMs = Math.min(earliestExpiryMs, needMs - row.age.max + 1);\n            continue;',
-        to: 'earliestExpiryMs = Math.min(earliestExpiryMs, needMs - row.age.max + 1);',
+        from: 'overdue += 1;\n            continue;',
+        to: 'overdue += 1;',
       },
     ],
   },
@@ -161,8 +161,8 @@ export const PLANTS: readonly Plant[] = [
       },
       {
         file: survey,
-        from: 'earliestExpiryMs = Math.min(earliestExpiryMs, needMs - row.age.max + 1);\n            continue;',
-        to: 'earliestExpiryMs = Math.min(earliestExpiryMs, needMs - row.age.max + 1);',
+        from: 'overdue += 1;\n            continue;',
+        to: 'overdue += 1;',
       },
     ],
   },
