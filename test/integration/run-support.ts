@@ -44,12 +44,22 @@ export async function untilDead(pids: readonly number[], ms: number): Promise<nu
   }
 }
 
-/** The processes whose parent is `pid`. */
+/** The processes whose parent is `pid`; none of one that is no more. */
 export function childrenOf(pid: number): number[] {
-  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+  return readChildren(pid)
     .split(' ')
     .filter((text) => text !== '')
     .map(Number);
+}
+
+function readChildren(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ESRCH') return '';
+    throw error;
+  }
 }
 
 /** The arguments of a process, the first one being its name. */
