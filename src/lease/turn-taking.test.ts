@@ -133,3 +133,48 @@ it('who lost races before finding nothing free takes it that very many wait, unt
   expect(sum(firsts) / firsts.length).toBeGreaterThan(DURATION / 3);
   expect(await (await oneWaits(1)).pass({ losses: 1 })).toBeLessThanOrEqual(500);
 });
+
+describe('at how many parts of a listing one looks', () => {
+  const PARTS = 4;
+
+  /** Of a store on which so many others wait. */
+  async function lookers() {
+    const clock = new VirtualClock();
+    const store = new MemoryLeaseStore({ clock });
+    const session = new StoreSession(store, clock, 1_000);
+    const patience = new TurnTaking({
+      ...{ session, clock, random: seededRandom(1), codec: nativeCodec, taskId: 'a', emit: () => undefined },
+      until: Number.POSITIVE_INFINITY,
+    });
+    const config = newCluster({ nodes: 3, durationMs: DURATION });
+    /** After a look, at a part unless it is complete, that shows so many marks and so many leases that should have been renewed. */
+    return async (others: number, overdue: number, complete = false) => {
+      const lookedAt = clock.monotonic();
+      const age = { min: 0, max: 0 };
+      const objects = Array.from({ length: others }, (_, slot) => ({ key: `waiting-${slot}.json`, etag: 'e', size: 9, age }));
+      const times = { lookedAt, expiryAt: lookedAt + DURATION, laterAt: Number.POSITIVE_INFINITY };
+      const passed = patience.pass({ config, listing: { objects, complete }, parts: PARTS, overdue, ...times, losses: 0 });
+      await settled();
+      await clock.advance(LONGEST_PAUSE);
+      return passed;
+    };
+  }
+
+  it('is one where many wait, and all where many leases are overdue', async () => {
+    const look = await lookers();
+    expect(await look(60, 0)).toBe(1);
+    expect(await look(60, 1)).toBe(1);
+    expect(await look(60, 3)).toBe(PARTS);
+    expect(await look(60, 0)).toBe(1);
+  });
+
+  it('is all once many of the others are gone', async () => {
+    const look = await lookers();
+    expect(await look(60, 0)).toBe(1);
+    expect(await look(55, 0)).toBe(1);
+    expect(await look(45, 0)).toBe(PARTS);
+    expect(await look(45, 0)).toBe(1);
+    // Who has just seen everything has seen what is left.
+    expect(await look(39, 0, true)).toBe(1);
+  });
+});

@@ -33,7 +33,7 @@ interface Pause {
 /**
  * Waits without being told of changes: one who waits alone looks every `pollMs`, and several share the looks, so that together they look about
  * as often as one. None waits longer than {@link longPauseMs}: that is when a lease that has expired meanwhile should be found. Where each waits
- * that long and one request does not show everything, they share that as well: each looks at some part, and together they overlook nothing.
+ * that long and one request does not show everything, they share that as well: each looks at some part, and together they hardly ever overlook any.
  */
 export class TurnTaking implements Patience {
   readonly #room: WaitingRoom;

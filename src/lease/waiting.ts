@@ -4,7 +4,7 @@ import { Watching } from './watching.js';
 
 /**
  * Waits, between two looks at a store on which nothing is free, until another one is worth its requests. Where the store tells of changes, and
- * where many wait, that is less than one request per lease duration (for each of them; on a very large cluster two or three). One use each; to
+ * where many wait, that is less than one request per lease duration (for each of them; on a very large cluster two to four). One use each; to
  * be ended.
  */
 export class Waiting {

@@ -43,7 +43,7 @@ describe('on a store in memory that is as far away as S3', () => {
     expect(broken(largePromises([await ours('few-free', 10), await ours('few-free', 100)]))).toEqual([]);
   });
 
-  it.each([10, 100])(
+  it.each([10, 50, 100])(
     '%i tasks that wait make fewer than one request each per duration, and take the ids of those who crash in time',
     async (waiting) => {
       const promises = surplusPromises([await memorySurplus({ contestant: 'shipped', waiting, seed: 1 })]);
