@@ -1,41 +1,66 @@
 import { defineConfig } from 'vitest/config';
+import { isTrimmed } from './test/support/tiers.js';
 
 const build = 'test/support/build-setup.ts';
 const servers = 'test/support/server-setup.ts';
+const infra = 'test/support/infra-setup.ts';
 const containers = 'test/support/containers/container-setup.ts';
-const ci = process.env.CI === 'true';
+
+const timing = '{src,test}/**/*.timing.test.ts';
+const deep = '{src,test}/**/*.deep.test.ts';
+const unit = ['src/**/*.test.ts', 'test/simulation/**/*.test.ts', 'test/ids/**/*.test.ts'];
+const needsInfra = 'infra/test/**/*.deep.test.ts';
+const needsContainers = 'test/containers/**/*.deep.test.ts';
+
+/** The files of the trimmed deep tier: of each kind of proof one. */
+const proofs = [
+  'test/integration/{planted-bugs,simulation,id-proof,chaos,pauses,curator-interop,zookeeper-ensemble,metrics}.deep.test.ts',
+  'test/browser/demo.deep.test.ts',
+  'test/package.deep.test.ts',
+];
+const deepTests = (all: string, kept: string[]) => (isTrimmed ? kept : [all]);
 
 // The tests' own S3 clients need not repeat on every start that the SDK will want a newer Node one day. What is tested gets a clean environment.
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED = 'true';
 
-// The groups run one after the other: the timing-sensitive tests must not share the machine with anything else.
+const report = process.env.NODELEASE_TEST_TIER ?? 'run';
+
+// CONTRIBUTING.md says what each tier is for. The groups of a run follow each other.
 export default defineConfig({
   test: {
-    reporters: ci ? ['default', 'json'] : ['default'],
-    outputFile: { json: '.vitest-report/report.json' },
+    reporters: ['default', 'json'],
+    outputFile: { json: `.vitest-report/${report}.json` },
     projects: [
       {
         test: {
           name: 'unit',
-          include: ['src/**/*.test.ts', 'test/simulation/**/*.test.ts', 'test/ids/**/*.test.ts'],
-          testTimeout: 15_000,
+          include: unit,
+          exclude: [timing, deep],
+          // Virtual time: how long a test takes says nothing, and its limit is for what hangs.
+          testTimeout: 60_000,
+          // They compute, and share nothing: no worker of its own for each file.
+          isolate: false,
+          maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
       },
       {
         test: {
-          name: 'contract',
-          include: ['test/contract/**/*.test.ts'],
+          name: 'integration',
+          include: ['test/**/*.test.ts'],
+          exclude: [timing, deep, ...unit],
           globalSetup: [build, servers],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          // Most of them wait for leases to expire and sessions to end, more than they compute.
+          maxWorkers: 4,
           sequence: { groupOrder: 1 },
         },
       },
       {
         test: {
-          name: 'integration',
-          include: ['test/*.test.ts', 'test/support/**/*.test.ts', 'test/integration/**/*.test.ts', 'test/browser/**/*.test.ts'],
+          name: 'timing',
+          include: [timing],
           globalSetup: [build, servers],
           testTimeout: 120_000,
           hookTimeout: 120_000,
@@ -45,26 +70,38 @@ export default defineConfig({
       },
       {
         test: {
-          name: 'infra',
-          include: ['infra/test/**/*.test.ts'],
-          globalSetup: ['test/support/infra-setup.ts'],
+          name: 'deep',
+          include: deepTests(deep, proofs),
+          exclude: [needsContainers],
+          globalSetup: [build, servers],
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          // CDK is large: loaded once for all of them.
-          isolate: false,
           fileParallelism: false,
           sequence: { groupOrder: 3 },
         },
       },
       {
         test: {
+          name: 'infra',
+          include: deepTests(needsInfra, ['infra/test/app.deep.test.ts']),
+          globalSetup: [infra],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          // CDK is large: loaded once for all of them.
+          isolate: false,
+          fileParallelism: false,
+          sequence: { groupOrder: 4 },
+        },
+      },
+      {
+        test: {
           name: 'containers',
-          include: ['test/containers/**/*.test.ts'],
+          include: deepTests(needsContainers, ['test/containers/image.deep.test.ts']),
           globalSetup: [containers],
           testTimeout: 120_000,
           hookTimeout: 120_000,
           fileParallelism: false,
-          sequence: { groupOrder: 4 },
+          sequence: { groupOrder: 5 },
         },
       },
       {
@@ -75,7 +112,7 @@ export default defineConfig({
           testTimeout: 120_000,
           hookTimeout: 120_000,
           fileParallelism: false,
-          sequence: { groupOrder: 5 },
+          sequence: { groupOrder: 6 },
         },
       },
     ],

@@ -2,8 +2,9 @@ import { afterEach, beforeAll, expect, it } from 'vitest';
 import { buildHarness } from '../support/harness-build.js';
 import { harnessFile } from '../support/package-root.js';
 import { killAll, runProcess } from '../support/processes.js';
+import { isTrimmed } from '../support/tiers.js';
 
-const SECONDS = process.env.CI === 'true' ? 60 : 10;
+const SECONDS = isTrimmed ? 20 : 120;
 
 beforeAll(buildHarness);
 afterEach(killAll);

@@ -1,0 +1,101 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import {
+  DURATION,
+  endScenes,
+  expiryOf,
+  LONGEST_PAUSE,
+  marks,
+  PROMISED,
+  pauses,
+  requests,
+  waitingScene as scene,
+  sum,
+  taken,
+  type Waiter,
+} from '../../test/support/waiting-scene.js';
+import { AcquireTimeoutError } from '../errors.js';
+
+afterEach(endScenes);
+
+describe('waiting on a store whose listing takes several requests', () => {
+  const telling = 'telling nothing';
+  // 200 leases, the settings, and the marks of those who wait.
+  const [held, page] = [200, 170];
+
+  it('costs fewer than one request each per lease duration all the same, from a few who wait on', async () => {
+    const { clock, start, holders } = await scene({ telling, held, page });
+    const waiters = Array.from({ length: 60 }, () => start());
+    await clock.advance(4 * DURATION);
+    const from = clock.monotonic();
+    await clock.advance(20 * DURATION);
+    expect(sum(requests(waiters, from, clock.monotonic()))).toBeLessThan(60 * 20);
+    expect(Math.max(...waiters.flatMap(pauses))).toBeLessThanOrEqual(LONGEST_PAUSE);
+    expect(holders.every(({ lease }) => lease?.isValid())).toBe(true);
+  });
+
+  it.each([1, 50, 100])('finds %i leases that expire at once, within the duration, the grace and two seconds', async (deaths) => {
+    const { clock, start, holders } = await scene({ telling, held, page });
+    const waiters = Array.from({ length: 100 }, () => start());
+    await clock.advance(4 * DURATION);
+    const dying = holders.slice(0, deaths);
+    const expired = Math.max(...dying.map(expiryOf));
+    for (const holder of dying) holder.isDead = true;
+    await clock.advance(expired - clock.monotonic() + PROMISED);
+    expect(new Set(taken(waiters).map(({ lease }) => lease?.id))).toEqual(new Set(dying.map(({ lease }) => lease?.id)));
+  });
+
+  it('is noticed to concern few when most have got an id: those find an expiry in time again', async () => {
+    const { clock, bucket, start, holders } = await scene({ telling, held: 200, page: 60 });
+    const waiters = Array.from({ length: 100 }, () => start());
+    await clock.advance(4 * DURATION);
+    await Promise.all([...holders.slice(0, 97).map(({ lease }) => lease?.release()), clock.advance(6 * DURATION)]);
+    expect(taken(waiters)).toHaveLength(97);
+    expect(marks(bucket)).toBe(3);
+    const dying = holders[150] as Waiter;
+    const expired = expiryOf(dying);
+    dying.isDead = true;
+    await clock.advance(expired - clock.monotonic() + PROMISED);
+    expect(taken(waiters)).toHaveLength(98);
+  });
+
+  it('shows a cluster that grows', async () => {
+    const { clock, bucket, start } = await scene({ telling, held, page });
+    const waiters = Array.from({ length: 60 }, () => start());
+    await clock.advance(4 * DURATION);
+    for (let id = held; id < held + 60; id += 1) bucket.create(`${id}.json`, '', {});
+    const settings = bucket.read('cluster.json');
+    bucket.replace('cluster.json', JSON.stringify({ ...JSON.parse(settings?.body ?? ''), size: held + 60 }), {}, settings?.etag ?? '');
+    await clock.advance(4 * PROMISED);
+    expect(taken(waiters)).toHaveLength(60);
+  });
+
+  it('does not hide that the cluster has become smaller: nobody takes an id that is given up', async () => {
+    const { clock, bucket, start, holders } = await scene({ telling, held, page: 80 });
+    const waiters = Array.from({ length: 100 }, () => start());
+    await clock.advance(8 * DURATION);
+    for (const holder of holders.filter(({ lease }) => Number(lease?.id) >= held / 2)) holder.isDead = true;
+    // Nobody can find them expired yet.
+    await clock.advance(DURATION / 2);
+    const settings = bucket.read('cluster.json');
+    const shrunk = { ...JSON.parse(settings?.body ?? ''), size: held / 2, generation: 1, peak: held };
+    expect(bucket.replace('cluster.json', JSON.stringify(shrunk), {}, settings?.etag ?? '').status).toBe('written');
+    await clock.advance(4 * PROMISED);
+    expect(taken(waiters)).toEqual([]);
+  });
+
+  it.each([20, 500])('looks at everything before it says that nothing became free in time, with %i ms a request', async (requestMs) => {
+    const { clock, bucket, start } = await scene({ telling, held, page, requestMs });
+    for (let count = 0; count < 60; count += 1) start();
+    await clock.advance(4 * DURATION);
+    const late = Array.from({ length: 100 }, (_, count) => start({ acquireTimeoutMs: 4 * DURATION + count * 150 }));
+    await clock.advance(6 * DURATION);
+    const pages = Math.ceil(bucket.list().objects.length / page);
+    expect(pages).toBeGreaterThan(1);
+    for (const { error, calls } of late) {
+      expect(error).toBeInstanceOf(AcquireTimeoutError);
+      const lists = calls.filter(({ call }) => call.operation === 'list').map(({ at }) => at);
+      const last = lists.slice(-pages);
+      expect(Math.max(...last) - Math.min(...last)).toBeLessThan(pages * requestMs + 1);
+    }
+  });
+});

@@ -1,0 +1,52 @@
+// What the test runner's own reports say. Each run of a tier leaves one in .vitest-report/.
+//   node test/support/reports.js slowest [COUNT]    the slowest files of the last run, in seconds
+//   node test/support/reports.js summary FILE…      "N passed, N failed" over these reports; exit code 1 unless all is well
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { join, relative } from 'node:path';
+
+const FOLDER = '.vitest-report';
+
+/** @returns {{ numPassedTests: number, numFailedTests: number, testResults: any[] }} */
+const read = (file) => JSON.parse(readFileSync(file, 'utf8'));
+
+function slowest(count) {
+  const files = existsSync(FOLDER) ? readdirSync(FOLDER).filter((name) => name.endsWith('.json')) : [];
+  const [last] = files.map((name) => join(FOLDER, name)).sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs);
+  if (last === undefined) throw new Error(`no report in ${FOLDER}: run some tests first`);
+  const rows = read(last).testResults.map(({ name, startTime, endTime, assertionResults }) => ({
+    file: relative(process.cwd(), name),
+    seconds: (endTime - startTime) / 1_000,
+    tests: assertionResults.length,
+  }));
+  rows.sort((a, b) => b.seconds - a.seconds);
+  const total = rows.reduce((sum, { seconds }) => sum + seconds, 0);
+  console.log(`${last}: ${rows.length} files, ${total.toFixed(0)} s of tests\n`);
+  for (const { file, seconds, tests } of rows.slice(0, count)) {
+    console.log(`${seconds.toFixed(1).padStart(7)} s  ${String(tests).padStart(4)} tests  ${file}`);
+  }
+}
+
+/** Counts as failed, beside failed tests, every file that could not be run and every run that did not get as far as its report. */
+function summary(files) {
+  let passed = 0;
+  let failed = 0;
+  for (const file of files) {
+    if (!existsSync(file)) {
+      failed += 1;
+      continue;
+    }
+    const { numPassedTests, numFailedTests, testResults } = read(file);
+    const broken = testResults.filter(
+      ({ status, assertionResults }) => status === 'failed' && !assertionResults.some((test) => test.status === 'failed'),
+    );
+    passed += numPassedTests;
+    failed += numFailedTests + broken.length;
+  }
+  console.log(`${passed} passed, ${failed} failed`);
+  if (failed > 0 || passed === 0) process.exitCode = 1;
+}
+
+const [command, ...args] = process.argv.slice(2);
+if (command === 'slowest') slowest(Number(args[0] ?? 25));
+else if (command === 'summary') summary(args);
+else throw new Error(`expected slowest or summary, got ${command}`);
