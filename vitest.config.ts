@@ -25,6 +25,9 @@ process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED = 'true';
 
 const report = process.env.NODELEASE_TEST_TIER ?? 'run';
 
+/** For what waits for a condition. A loaded machine may take long; what must be quick measures that itself. */
+const expect = { poll: { timeout: 30_000 } };
+
 // CONTRIBUTING.md says what each tier is for. The groups of a run follow each other.
 export default defineConfig({
   test: {
@@ -37,6 +40,7 @@ export default defineConfig({
           include: unit,
           exclude: [timing, deep],
           // Virtual time: how long a test takes says nothing, and its limit is for what hangs.
+          expect,
           testTimeout: 60_000,
           // They compute, and share nothing: no worker of its own for each file.
           isolate: false,
@@ -50,6 +54,7 @@ export default defineConfig({
           include: ['test/**/*.test.ts'],
           exclude: [timing, deep, ...unit],
           globalSetup: [build, servers],
+          expect,
           testTimeout: 120_000,
           hookTimeout: 120_000,
           // Most of them wait for leases to expire and sessions to end, more than they compute.
@@ -62,6 +67,7 @@ export default defineConfig({
           name: 'timing',
           include: [timing],
           globalSetup: [build, servers],
+          expect,
           testTimeout: 120_000,
           hookTimeout: 120_000,
           fileParallelism: false,
@@ -74,6 +80,7 @@ export default defineConfig({
           include: deepTests(deep, proofs),
           exclude: [needsContainers],
           globalSetup: [build, servers],
+          expect,
           testTimeout: 120_000,
           hookTimeout: 120_000,
           fileParallelism: false,
@@ -85,6 +92,7 @@ export default defineConfig({
           name: 'infra',
           include: deepTests(needsInfra, ['infra/test/app.deep.test.ts']),
           globalSetup: [infra],
+          expect,
           testTimeout: 120_000,
           hookTimeout: 120_000,
           // CDK is large: loaded once for all of them.
@@ -98,6 +106,7 @@ export default defineConfig({
           name: 'containers',
           include: deepTests(needsContainers, ['test/containers/image.deep.test.ts']),
           globalSetup: [containers],
+          expect,
           testTimeout: 120_000,
           hookTimeout: 120_000,
           fileParallelism: false,
@@ -109,6 +118,7 @@ export default defineConfig({
           name: 'bench',
           include: ['bench/**/*.bench.ts'],
           globalSetup: [build, servers],
+          expect,
           testTimeout: 120_000,
           hookTimeout: 120_000,
           fileParallelism: false,

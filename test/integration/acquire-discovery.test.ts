@@ -5,7 +5,6 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { type AcquireOptions, acquire } from '../../src/acquire.js';
 import { evictHolder } from '../../src/lease/evict.js';
-import { LeaseLostError } from '../../src/lease/lease.js';
 import { StoreSession } from '../../src/lease/store-session.js';
 import type { ManagedLease } from '../../src/managed-lease.js';
 import { type MemoryIntercept, MemoryLeaseStore } from '../../src/store/memory/memory-lease-store.js';
@@ -82,19 +81,6 @@ describe('a lease with discovery', () => {
     expect(lease.discovery?.state.status).toBe('closed');
   });
 
-  it('is gone from the tree within 1 s of its loss, and does not come back', async () => {
-    const store = new MemoryLeaseStore({ clock: systemClock });
-    const lease = await hold({ store, durationMs: 2_000, zookeeper: { connect, service: 'orders' } });
-    await lease.discovery?.synced(5_000);
-    const lost = new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
-    await evictHolder(new StoreSession(store.connect(), systemClock, 1_000), 0);
-    await lost;
-    expect(lease.signal.reason).toBeInstanceOf(LeaseLostError);
-    expect(await reader.until(NODE, (at) => at === undefined, 2_000)).toBeLessThan(1_000);
-    expect((await reader.all()).size).toBe(0);
-    expect(lease.discovery).toMatchObject({ isReady: false, state: { status: 'closed' } });
-  });
-
   it('is gone from the tree even when the loss ends the process at once, long before its session would have ended', async () => {
     const program = announced();
     await program.waitForOutput(/id 0 version 1/, 10_000);
@@ -104,24 +90,6 @@ describe('a lease with discovery', () => {
     expect((await program.exit).code).toBe(76);
     expect(await reader.until(NODE, (at) => at === undefined, 2_000)).toBeLessThan(1_000);
   });
-
-  it('works without ZooKeeper, unless that is required, and then nothing of the store has been touched', async () => {
-    const lease = await hold({ store: 'memory:', zookeeper: '127.0.0.1:1' });
-    expect(lease.isValid()).toBe(true);
-    expect(lease.discovery?.state).toMatchObject({ status: 'degraded' });
-    await expect.poll(() => JSON.stringify(lease.discovery?.state)).toMatch(/ECONNREFUSED/);
-    const calls: string[] = [];
-    const store = new MemoryLeaseStore({
-      clock: systemClock,
-      intercept: async (call, apply) => {
-        calls.push(call.operation);
-        return apply();
-      },
-    });
-    const rejected = expect(acquire({ store, zookeeper: { connect: '127.0.0.1:1', required: true } })).rejects;
-    await rejected.toMatchObject({ code: 'ZOOKEEPER_FAILED', fault: 'timeout' });
-    expect(calls).toEqual([]);
-  }, 20_000);
 
   it('is not harmed by a listener that throws: that one surfaces as an uncaught error, once for each event', async () => {
     const uncaught: unknown[] = [];
@@ -182,24 +150,6 @@ describe('a lease with discovery', () => {
 
 describe('a node id from ZooKeeper alone', () => {
   const provider = 'zookeeper';
-
-  it('is the first that is free, needs no store, and is free again after its release', async () => {
-    const options = { provider, zookeeper: { connect, service: 'orders' } } as const;
-    const first = await acquire({ ...options, taskId: 'first', onLost: 'signal' });
-    const second = await acquire({ ...options, taskId: 'second', onLost: 'signal' });
-    expect([first.id, second.id]).toEqual([0, 1]);
-    expect(second.version).toBeGreaterThan(first.version);
-    await second.discovery?.synced(5_000);
-    await reader.until('/discovery/servicetypes/orders/0', (at) => at?.version === first.version, 2_000);
-    expect(await reader.at(NODE)).toMatchObject({ taskId: 'first', nodeId: 0, version: first.version, service: 'orders' });
-    await first.release();
-    expect([...(await reader.all()).keys()]).toEqual(['/discovery/nodes/00/09', '/discovery/servicetypes/orders/1']);
-    const third = await acquire({ ...options, taskId: 'third', onLost: 'signal' });
-    expect(third.id).toBe(0);
-    expect(third.version).toBeGreaterThan(second.version);
-    await Promise.all([second.release(), third.release()]);
-    expect((await reader.all()).size).toBe(0);
-  });
 
   it('needs nothing to announce where ZooKeeper is required', async () => {
     const lease = await acquire({ provider, zookeeper: { connect, required: true }, onLost: 'signal' });

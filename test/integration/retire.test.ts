@@ -61,11 +61,11 @@ const answerOf = async (url: string) => {
   return [response.status, await response.json()];
 };
 
-describe.each(['file', 's3'] as const)('a run whose node id is retired on %s', (kind) => {
+describe('a run whose node id is retired', () => {
   it(
     'asks its command to end, gives the id back when it has ended, and has its exit code; nobody gets the id any more',
     async () => {
-      const store = await newStore(kind);
+      const store = await newStore('s3');
       const first = await holdFirst(store);
       const file = join(newFolder(), 'go');
       const script = `trap 'echo asked; until [ -e ${file} ]; do sleep 0.1; done; exit 7' TERM; while :; do sleep 0.1; done`;
@@ -93,9 +93,7 @@ describe.each(['file', 's3'] as const)('a run whose node id is retired on %s', (
     },
     2 * PATIENCE_MS,
   );
-});
 
-describe('a run whose node id is retired', () => {
   it(
     'lets its command go on with --on-retire drain, not ready any more, and kills it when the id is taken away by force',
     async () => {
