@@ -2,6 +2,7 @@ import { defineConfig } from 'vitest/config';
 import { isTrimmed } from './test/support/tiers.js';
 
 const build = 'test/support/build-setup.ts';
+const harness = 'test/support/harness-setup.ts';
 const servers = 'test/support/server-setup.ts';
 const infra = 'test/support/infra-setup.ts';
 const containers = 'test/support/containers/container-setup.ts';
@@ -14,7 +15,7 @@ const needsContainers = 'test/containers/**/*.deep.test.ts';
 
 /** The files of the trimmed deep tier: of each kind of proof one. */
 const proofs = [
-  'test/integration/{planted-bugs,simulation,id-proof,chaos,pauses,curator-interop,zookeeper-ensemble,metrics}.deep.test.ts',
+  'test/integration/{planted-bugs,simulation,id-proof,chaos,curator-interop,metrics}.deep.test.ts',
   'test/browser/demo.deep.test.ts',
   'test/package.deep.test.ts',
 ];
@@ -79,11 +80,11 @@ export default defineConfig({
           name: 'deep',
           include: deepTests(deep, proofs),
           exclude: [needsContainers],
-          globalSetup: [build, servers],
+          globalSetup: [build, harness, servers],
           expect,
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          fileParallelism: false,
+          maxWorkers: 2,
           sequence: { groupOrder: 3 },
         },
       },

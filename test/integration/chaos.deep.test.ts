@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { type Act, ActWriter } from '../chaos/act.js';
 import { ACTING } from '../chaos/actor.js';
 import { Judge } from '../chaos/judge.js';
@@ -11,14 +11,12 @@ import { runChaos } from '../chaos/run-chaos.js';
 import { StoreWatch } from '../chaos/store-watch.js';
 import { failuresOf, summary } from '../chaos/summary.js';
 import { awsEnvironment, createBucket } from '../support/bucket.js';
-import { buildHarness } from '../support/harness-build.js';
 import { harnessFile } from '../support/package-root.js';
 import { ProcessHandle } from '../support/process-handle.js';
 import { killAll, runCli, runProcess } from '../support/processes.js';
 
 // The chaos run, short; and before it, that what watches it can fail.
 
-beforeAll(buildHarness);
 afterEach(killAll);
 
 /** An act that was decided on and done at one moment, in microseconds. */

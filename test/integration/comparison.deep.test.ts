@@ -3,7 +3,6 @@ import { COMPARED_FAULTS } from '../simulation/compared-faults.js';
 import { type Cell, compareUnder } from '../simulation/comparison-cell.js';
 import { ENGINES } from '../simulation/engines.js';
 import { useQuickAbort } from '../simulation/quick-abort.js';
-import { buildHarness } from '../support/harness-build.js';
 import { harnessFile } from '../support/package-root.js';
 import { killAll, runProcess } from '../support/processes.js';
 
@@ -55,7 +54,6 @@ describe('in the same seeds', () => {
 });
 
 describe('the command that compares', () => {
-  beforeAll(buildHarness);
   afterEach(killAll);
 
   const compare = (...args: string[]) => runProcess(process.execPath, [harnessFile('test/simulation/comparison.ts'), ...args]);

@@ -1,6 +1,5 @@
 import { readdir } from 'node:fs/promises';
 import { afterEach, describe, expect, inject, it } from 'vitest';
-import { faketimeEnvironment, removeTraces } from '../support/faketime.js';
 import { type FleetStore, fleetStore, parseLog } from '../support/fleet.js';
 import { childHandles, ProcessHandle } from '../support/process-handle.js';
 import { cliFile, killAll, type ProcessOptions, runCli, runProcess, type TestProcess } from '../support/processes.js';
@@ -91,20 +90,6 @@ describe('nodelease id', () => {
     const decode = runCli(['decode', String(id), '--layout', 'snowflake', '--epoch', '1700000000000', '--json']);
     await decode.exit;
     expect(JSON.parse(decode.stdout())).toMatchObject({ node: 8, nodeId: 0 });
-  });
-
-  it('goes on with greater ids on a host whose wall clock is a day behind, or ahead', async () => {
-    const store = await newStore('s3');
-    const ids = await idsOf(startId(store, ['-n', '10']));
-    for (const offset of ['-24h', '+24h', '-24h'] as const) {
-      const call = startId(store, ['-n', '10'], { env: await faketimeEnvironment(offset) });
-      // What the preloaded library itself may say is not ours.
-      expect((await call.exit).code).toBe(0);
-      await removeTraces(call.pid);
-      ids.push(...printed(call));
-    }
-    expect(ids).toHaveLength(40);
-    expectIncreasing(ids);
   });
 
   it('waits where ids run out: all of them are printed, in order, over more than one duration', async () => {

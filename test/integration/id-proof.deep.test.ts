@@ -1,12 +1,10 @@
-import { afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { buildHarness } from '../support/harness-build.js';
+import { afterEach, describe, expect, it } from 'vitest';
 import { harnessFile } from '../support/package-root.js';
 import { killAll, runProcess } from '../support/processes.js';
 import { isTrimmed } from '../support/tiers.js';
 
 // The proof over many ids, in small: threads that take node ids from each other on a real folder, and every id looked at.
 
-beforeAll(buildHarness);
 afterEach(killAll);
 
 async function run(line: string) {

@@ -9,7 +9,6 @@ import { uniqueIds } from '../../src/id/lease-ids.js';
 import { LeaseReleasedError } from '../../src/lease/lease.js';
 import { staticLease } from '../../src/lease/static-lease.js';
 import { systemClock } from '../../src/system.js';
-import { faketimeEnvironment, removeTraces } from '../support/faketime.js';
 import { type FleetStore, fleetStore } from '../support/fleet.js';
 import { packageRoot } from '../support/package-root.js';
 import { ProcessHandle } from '../support/process-handle.js';
@@ -111,23 +110,6 @@ describe('the ids of the next tenure of a node id are greater than all before', 
     expect((await first.exit).code).toBe(1);
     expect(first.stdout()).toMatch(/\nLEASE_LOST\n$/);
     expectIncreasing([...first.made(), ...second.made()]);
-  });
-});
-
-describe('the ids of a host whose wall clock is wrong', () => {
-  it('are stamped with the store’s time, and greater than those of the tenure before, ten hours either way', async () => {
-    const store = await newStore('s3');
-    const ids: bigint[] = [];
-    for (const offset of ['+10h', '-10h', '+10h'] as const) {
-      const maker = await burst(store, { env: await faketimeEnvironment(offset) });
-      maker.kill('SIGKILL');
-      await maker.exit;
-      await removeTraces(maker.pid);
-      ids.push(...maker.made());
-      // The server's clock is this machine's, and a right one.
-      expect(Math.abs(timeOf(maker.made()[0]) - Date.now())).toBeLessThan(60_000);
-    }
-    expectIncreasing(ids);
   });
 });
 

@@ -2,13 +2,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { monotonicMicros } from '../chaos/act.js';
 import { ACTING, type Acting, readActing } from '../chaos/actor.js';
 import { type Observer, startObserver } from '../chaos/observer.js';
 import { faketimeEnvironment, removeTraces } from '../support/faketime.js';
 import { type FleetStore, fleetStore, loggedAt, startTask, type Task } from '../support/fleet.js';
-import { buildHarness } from '../support/harness-build.js';
 import { harnessFile } from '../support/package-root.js';
 import { ProcessHandle } from '../support/process-handle.js';
 import { killAll, runCli, runProcess } from '../support/processes.js';
@@ -18,7 +17,6 @@ import { killAll, runCli, runProcess } from '../support/processes.js';
 const DURATION_MS = 2_000;
 let folder: string;
 
-beforeAll(buildHarness);
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'nodelease-pauses-'));
 });

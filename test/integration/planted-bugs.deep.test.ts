@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { PLANTS } from '../simulation/plants.js';
-import { buildHarness } from '../support/harness-build.js';
 import { harnessFile, packageRoot } from '../support/package-root.js';
 import { killAll, runProcess } from '../support/processes.js';
 import { isTrimmed } from '../support/tiers.js';
@@ -54,7 +53,6 @@ interface Report {
   readonly violation: { readonly seed: number; readonly invariant: string } | null;
 }
 
-beforeAll(buildHarness);
 afterEach(killAll);
 
 async function simulate(options: readonly string[]): Promise<{ code: number | null; report: Report }> {

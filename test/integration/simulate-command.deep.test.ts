@@ -1,12 +1,10 @@
-import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { simulate } from '../simulation/simulation.js';
-import { buildHarness } from '../support/harness-build.js';
 import { harnessFile } from '../support/package-root.js';
 import { killAll, runProcess } from '../support/processes.js';
 
 // The command as `npm run simulate` starts it, on the compiled engine.
 
-beforeAll(buildHarness);
 afterEach(killAll);
 
 const start = (line: string) => runProcess(process.execPath, [harnessFile('test/simulation/main.ts'), ...line.split(' ')]);

@@ -1,12 +1,10 @@
-import { afterEach, beforeAll, expect, it } from 'vitest';
-import { buildHarness } from '../support/harness-build.js';
+import { afterEach, expect, it } from 'vitest';
 import { harnessFile } from '../support/package-root.js';
 import { killAll, runProcess } from '../support/processes.js';
 import { isTrimmed } from '../support/tiers.js';
 
 const SECONDS = isTrimmed ? 20 : 120;
 
-beforeAll(buildHarness);
 afterEach(killAll);
 
 async function simulate(seconds: number, least: number, ...more: string[]): Promise<void> {

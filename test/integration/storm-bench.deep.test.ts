@@ -10,7 +10,6 @@ import { memorySurplus } from '../../bench/storm/surplus.js';
 import { comparisonTable } from '../../bench/storm/tables.js';
 import { useQuickAbort } from '../simulation/quick-abort.js';
 import { awsEnvironment, createBucket } from '../support/bucket.js';
-import { buildHarness } from '../support/harness-build.js';
 import { harnessFile } from '../support/package-root.js';
 import { killAll, runProcess } from '../support/processes.js';
 
@@ -140,7 +139,6 @@ describe('what is made of the numbers', () => {
 });
 
 describe('the command', () => {
-  beforeAll(buildHarness);
   afterEach(killAll);
 
   const storm = (...args: string[]) => runProcess(process.execPath, [harnessFile('bench/storm/main.ts'), ...args]);

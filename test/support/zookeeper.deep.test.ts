@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CreateMode, createClient } from 'node-zookeeper-client';
 import { afterEach, describe, expect, inject, test, vi } from 'vitest';
-import { buildHarness } from './harness-build.js';
 import { packageRoot } from './package-root.js';
 import { ProcessHandle } from './process-handle.js';
 import { runProcess } from './processes.js';
@@ -196,7 +195,6 @@ describe('a server under the control of a test', () => {
   });
 
   test('ends with the process that started it, also when that is killed, and its folder goes', async () => {
-    await buildHarness();
     const entry = join(packageRoot, '.harness/test/support/zookeeper-process.js');
     const script = `
       const { startZooKeeperProcess } = await import(${JSON.stringify(entry)});

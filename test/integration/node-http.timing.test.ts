@@ -83,12 +83,9 @@ const onS3 = async (): Promise<Place> => {
   return { store: `s3://${name}/leases`, more: [s3.endpoint, s3.region], env: awsEnvironment(s3) };
 };
 
-describe.each([
-  ['a file store', onFiles],
-  ['MinIO', onS3],
-])('the node of a process, on %s', (_, place) => {
+describe('the node of a process, on MinIO', () => {
   it('renews its lease in time, and answers health checks, while 10,000 clients idle, 500 dribble, and others send 1 MB of headers', async () => {
-    const holder = await Holder.start(await place(), 3_000);
+    const holder = await Holder.start(await onS3(), 3_000);
     const crowd = clients('http-crowd', [holder.url, 10_000, 500, 4, 8_000]);
     await crowd.waitForOutput(/"there"/, 60_000);
     const statuses: number[] = [];
@@ -110,21 +107,21 @@ describe.each([
   });
 });
 
-describe('200 health checks a second and 100 clients that follow the cluster, for a minute', () => {
+describe('200 health checks a second and 100 clients that follow the cluster', () => {
   it('never make a renewal late by more than 100 ms, and leave nothing behind in memory', async () => {
     const holder = await Holder.start(await onFiles(), 3_000);
-    const load = clients('http-load', [holder.url, '/readyz', 200, 100, 60_000]);
-    await sleep(15_000);
+    const load = clients('http-load', [holder.url, '/readyz', 200, 100, 20_000]);
+    await sleep(8_000);
     const early = await holder.heap();
-    await sleep(40_000);
+    await sleep(10_000);
     const late = await holder.heap();
     const { code } = await load.exit;
     expect(code).toBe(0);
     const told = JSON.parse(load.stdout());
     expect(told).toMatchObject({ statuses: { 200: told.asked }, failed: 0, streamsOpen: 100, streamsEnded: 0, hellos: 100 });
-    expect(told.asked).toBeGreaterThan(11_900);
+    expect(told.asked).toBeGreaterThan(3_900);
     expect(holder.latestMs).toBeLessThanOrEqual(100);
     expect(holder.told('lost')).toEqual([]);
     expect(late - early).toBeLessThan(1_000_000);
-  }, 180_000);
+  });
 });
