@@ -39,7 +39,7 @@ it('nodelease demo in a browser: a task is killed from the shell, and the page s
   const cell = page.locator('.cell[data-id="2"]');
   const label = (await cell.getAttribute('aria-label')) ?? '';
   const [, taskId, version] = /^Node id 2, held, by (task-\d+), version (\d+)$/.exec(label) ?? [];
-  const [, pid = ''] = await demo.waitForOutput(new RegExp(`${taskId} \\(pid (\\d+)\\) started`), 10_000);
+  const [, pid = ''] = await demo.waitForOutput(new RegExp(`${taskId} \\(pid (\\d+)\\) started`));
   await page.evaluate(NOTE_STATES);
   execFileSync('sh', ['-c', `kill -9 ${pid}`]);
 

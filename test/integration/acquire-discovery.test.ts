@@ -83,8 +83,8 @@ describe('a lease with discovery', () => {
 
   it('is gone from the tree even when the loss ends the process at once, long before its session would have ended', async () => {
     const program = announced();
-    await program.waitForOutput(/id 0 version 1/, 10_000);
-    await reader.until('/discovery/servicetypes/orders/0', (at) => at !== undefined, 5_000);
+    await program.waitForOutput(/id 0 version 1/);
+    await reader.until('/discovery/servicetypes/orders/0', (at) => at !== undefined);
     const release = runCli(['release', '0', '--force', '--store', `file:${join(folder, 'store')}`]);
     expect((await release.exit).code).toBe(0);
     expect((await program.exit).code).toBe(76);
@@ -104,7 +104,7 @@ describe('a lease with discovery', () => {
       const lease = await hold({ store: 'memory:', zookeeper: { connect, onEvent } });
       await lease.discovery?.synced(5_000);
       await reader.zookeeper.remove(NODE);
-      await reader.until(NODE, (at) => at?.version === 1, 2_000);
+      await reader.until(NODE, (at) => at?.version === 1);
       expect(await lease.discovery?.ready).toMatchObject({ ready: true });
       await lease.release();
       expect(lease.isValid()).toBe(false);
@@ -139,7 +139,7 @@ describe('a lease with discovery', () => {
     const others = [await hold({ store, zookeeper: connect, durationMs: 2_000 }), await hold({ store, zookeeper: connect })];
     // Dies without a word, and leaves an expired lease.
     const dead = announced();
-    await dead.waitForOutput(/id 2 version 1/, 10_000);
+    await dead.waitForOutput(/id 2 version 1/);
     dead.kill('SIGKILL');
     others.push(await hold({ store, zookeeper: connect }));
     const successor = announced('worker');
@@ -172,7 +172,7 @@ describe('a node id from ZooKeeper alone', () => {
       proxy.cut();
       await lost;
       proxy.heal();
-      await reader.until('/discovery/servicetypes/orders/0', (at) => at === undefined, 5_000);
+      await reader.until('/discovery/servicetypes/orders/0', (at) => at === undefined);
       // The id itself stays taken: its holder may still be ending its work.
       expect(await reader.at(NODE)).toMatchObject({ nodeId: 0 });
       await lease.release();

@@ -116,7 +116,7 @@ describe('the observer', () => {
     const start = (program: string) =>
       runProcess(process.execPath, [harnessFile(`test/chaos/${program}.ts`), observer.pipe, store, s3.endpoint, 'inline'], { env });
     const careless = start('careless-actor');
-    await careless.waitForOutput(ACTING, 10_000);
+    await careless.waitForOutput(ACTING);
     const handle = new ProcessHandle(careless.pid);
     handle.signal('SIGSTOP');
     await start('library-actor').waitForOutput(ACTING, 15_000);

@@ -108,7 +108,7 @@ describe('tasks on S3 and ZooKeeper', () => {
     expect(performance.now() - killedAt).toBeLessThan(GONE_WITHIN_MS);
     const successor = start('four');
     expect(await successor.started()).toEqual({ id: 1, version: 2 });
-    await reader.until(NODE(1), (seen) => seen?.version === 2 && seen.taskId === 'four', 3_000);
+    await reader.until(NODE(1), (seen) => seen?.version === 2 && seen.taskId === 'four');
   });
 
   it('know each other’s versions, which stand in their leases by the next renewal', async () => {
@@ -116,7 +116,7 @@ describe('tasks on S3 and ZooKeeper', () => {
     await one.started();
     const two = start('two');
     await two.started();
-    await reader.until(NODE(1), (seen) => seen !== undefined, 5_000);
+    await reader.until(NODE(1), (seen) => seen !== undefined);
     const known = async (key: string) => (JSON.parse((await store.read(key)) ?? '{}') as { knownNodesMapping?: unknown }).knownNodesMapping;
     await expect.poll(() => known('0.json'), { timeout: 5_000 }).toEqual({ 0: 1, 1: 1 });
     await expect.poll(() => known('1.json'), { timeout: 5_000 }).toEqual({ 0: 1, 1: 1 });
@@ -139,7 +139,7 @@ describe('tasks on S3 and ZooKeeper', () => {
     expect(await three.started()).toEqual({ id: 2, version: 1 });
     const successor = start('successor');
     expect(await successor.started()).toEqual({ id: 1, version: 3 });
-    await successor.waitForOutput(/"why":"known".*"msg":"ready"/, 10_000);
+    await successor.waitForOutput(/"why":"known".*"msg":"ready"/);
     for (const key of ['0.json', '2.json']) {
       expect(JSON.parse((await store.read(key)) ?? '')).toMatchObject({ knownNodesMapping: { 1: 3 } });
     }
@@ -156,7 +156,7 @@ describe('tasks on S3 and ZooKeeper', () => {
     await three.started();
     const successor = start('successor', ['--ready-timeout', '3s']);
     expect(await successor.started()).toEqual({ id: 1, version: 2 });
-    await successor.waitForOutput(/ready after the time-out: node 0 does still not know/, 10_000);
+    await successor.waitForOutput(/ready after the time-out: node 0 does still not know/);
     const waited = loggedAt(successor.log(), /ready after the time-out/) - loggedAt(successor.log(), /acquired node id/);
     expect(waited).toBeGreaterThan(2_900);
   });
@@ -166,7 +166,7 @@ describe('a take-over while the old session is alive', () => {
   it('puts the successor’s znode in place, and the old one cannot come back', async () => {
     const old = start('old', ['--zookeeper-session-timeout', '30s']);
     await old.started();
-    await reader.until(NODE(0), (seen) => seen?.taskId === 'old', 5_000);
+    await reader.until(NODE(0), (seen) => seen?.taskId === 'old');
     const everything = family(old.pid);
     signalAll(everything, 'SIGSTOP');
     const others = [start('one'), start('two')];
@@ -190,10 +190,10 @@ describe('a task whose lease ends', () => {
   it('is out of the tree within 1 s of a loss to somebody else', async () => {
     const task = start('task', ['--service', 'orders']);
     await task.started();
-    await reader.until('/discovery/servicetypes/orders/0', (seen) => seen !== undefined, 5_000);
+    await reader.until('/discovery/servicetypes/orders/0', (seen) => seen !== undefined);
     const release = runCli(['release', '0', '--force', ...store.options], { env: store.env });
     expect((await release.exit).code).toBe(0);
-    await task.waitForOutput(/is lost/, 10_000);
+    await task.waitForOutput(/is lost/);
     expect(await reader.until(NODE(0), (seen) => seen === undefined, 2_000)).toBeLessThan(1_000);
     expect(await reader.at('/discovery/servicetypes/orders/0')).toBeUndefined();
     expect((await task.exit).code).toBe(76);
@@ -203,10 +203,10 @@ describe('a task whose lease ends', () => {
     const { proxy, options } = await storeProxy();
     const task = start('task', options);
     await task.started();
-    await task.waitForOutput(/lease renewed/, 10_000);
-    await reader.until(NODE(0), (seen) => seen !== undefined, 5_000);
+    await task.waitForOutput(/lease renewed/);
+    await reader.until(NODE(0), (seen) => seen !== undefined);
     proxy.cut();
-    await task.waitForOutput(/is lost/, 10_000);
+    await task.waitForOutput(/is lost/);
     expect(await reader.until(NODE(0), (seen) => seen === undefined, 2_000)).toBeLessThan(1_000);
     expect(Date.now()).toBeLessThan(loggedAt(task.log(), /lease renewed/, 'last') + 4_000);
     expect((await task.exit).code).toBe(76);
@@ -219,10 +219,10 @@ describe('a task whose ZooKeeper is away', () => {
     proxy.cut();
     const task = start('task', ['--zookeeper', through]);
     expect(await task.started()).toEqual({ id: 0, version: 1 });
-    await task.waitForOutput(/discovery: degraded/, 5_000);
-    await task.waitForOutput(/lease renewed/, 10_000);
+    await task.waitForOutput(/discovery: degraded/);
+    await task.waitForOutput(/lease renewed/);
     proxy.heal();
-    await reader.until(NODE(0), (seen) => seen?.taskId === 'task', 10_000);
+    await reader.until(NODE(0), (seen) => seen?.taskId === 'task');
     await task.waitForOutput(/discovery: ok/, 2_000);
     expect(task.log().filter(({ msg }) => /is lost/.test(msg))).toEqual([]);
     task.kill('SIGTERM');
@@ -235,13 +235,13 @@ describe('a task whose ZooKeeper is away', () => {
       const { proxy, through } = await zookeeperProxy();
       const task = start('task', ['--zookeeper', through]);
       await task.started();
-      await reader.until(NODE(0), (seen) => seen !== undefined, 5_000);
+      await reader.until(NODE(0), (seen) => seen !== undefined);
       if (fault === 'cut') proxy.cut();
       else proxy.stall('both');
-      await reader.until(NODE(0), (seen) => seen === undefined, 10_000);
-      await task.waitForOutput(/discovery: degraded/, 5_000);
+      await reader.until(NODE(0), (seen) => seen === undefined);
+      await task.waitForOutput(/discovery: degraded/);
       proxy.heal();
-      await reader.until(NODE(0), (seen) => seen?.version === 1, 5_000);
+      await reader.until(NODE(0), (seen) => seen?.version === 1);
       expect(task.log().filter(({ msg }) => /is lost/.test(msg))).toEqual([]);
       task.kill('SIGTERM');
       expect((await task.exit).code).toBe(143);
@@ -261,7 +261,7 @@ describe('a task whose ZooKeeper is away', () => {
     const { proxy, through } = await zookeeperProxy();
     const task = start('task', ['--zookeeper', through]);
     await task.started();
-    await reader.until(NODE(0), (seen) => seen !== undefined, 5_000);
+    await reader.until(NODE(0), (seen) => seen !== undefined);
     const everything = family(task.pid);
     proxy.stall('both');
     const begun = performance.now();
@@ -283,7 +283,7 @@ describe('a task with a node id from ZooKeeper alone', () => {
   }
 
   async function given(task: TestProcess): Promise<[number, number]> {
-    const [, id, version] = await task.waitForOutput(/^id (\d+) version (\d+)$/m, 15_000);
+    const [, id, version] = await task.waitForOutput(/^id (\d+) version (\d+)$/m);
     return [Number(id), Number(version)];
   }
 
@@ -294,7 +294,7 @@ describe('a task with a node id from ZooKeeper alone', () => {
     const [second, later] = await given(two);
     expect([first, second]).toEqual([0, 1]);
     expect(later).toBeGreaterThan(version);
-    await reader.until('/discovery/servicetypes/orders/0', (seen) => seen?.version === version, 3_000);
+    await reader.until('/discovery/servicetypes/orders/0', (seen) => seen?.version === version);
     one.kill('SIGTERM');
     expect((await one.exit).code).toBe(143);
     expect([...(await reader.all()).keys()]).toEqual([NODE(1), '/discovery/servicetypes/orders/1']);
@@ -308,7 +308,7 @@ describe('a task with a node id from ZooKeeper alone', () => {
     const task = allocate(through, trap + HEARTBEAT);
     expect((await given(task))[0]).toBe(0);
     proxy.cut();
-    await reader.until(NODE(0), (seen) => seen === undefined, 10_000);
+    await reader.until(NODE(0), (seen) => seen === undefined);
     const goneAt = Date.now();
     expect(await task.exit).toEqual({ code: 76, signal: null });
     const lastHeartbeat = Number(/(\d{13})\n[^\d]*$/.exec(task.stdout())?.[1]);
@@ -321,7 +321,7 @@ describe('a task with a node id from ZooKeeper alone', () => {
     // Who waits for the place is told of the very moment in which it is free.
     const free = reader.until(NODE(0), (seen) => seen === undefined, 20_000);
     task.kill('SIGTERM');
-    await task.waitForOutput(/told/, 5_000);
+    await task.waitForOutput(/told/);
     await free;
     expect(task.stdout()).toMatch(/ended/);
     expect((await task.exit).code).toBe(0);
@@ -337,7 +337,7 @@ describe('a task with a node id from ZooKeeper alone', () => {
 describe('a fixed node id', () => {
   it('stands in the tree like a leased one, ready at once', async () => {
     const task = runCli(['run', '--node-id', '5', '--zookeeper', connect, '--task-id', 'fixed', '--', 'sleep', '300']);
-    await reader.until(NODE(5), (seen) => seen?.taskId === 'fixed' && seen.version === 1, 10_000);
+    await reader.until(NODE(5), (seen) => seen?.taskId === 'fixed' && seen.version === 1);
     await task.waitForOutput(/"why":"static".*"msg":"ready"/, 2_000);
     task.kill('SIGTERM');
     expect((await task.exit).code).toBe(143);

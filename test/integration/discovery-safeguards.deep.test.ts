@@ -59,9 +59,9 @@ describe('a node id from ZooKeeper alone', () => {
     const sessionMs = 4_000;
     const stubborn = `sh -c 'trap "" TERM; echo "left $$"; while :; do sleep 0.05; done' &`;
     const task = allocate(connect, sessionMs, `${stubborn} sleep 3; exit 0`);
-    const [, left] = await task.waitForOutput(/^left (\d+)$/m, 15_000);
+    const [, left] = await task.waitForOutput(/^left (\d+)$/m);
     await reader.until(SERVICE, (seen) => seen !== undefined, 2_500);
-    await task.waitForOutput(/left processes behind/, 10_000);
+    await task.waitForOutput(/left processes behind/);
     task.kill('SIGTERM');
     await task.exit;
     const exited = performance.now();
@@ -76,8 +76,8 @@ describe('a node id from ZooKeeper alone', () => {
   it('stays taken until a command that ignores SIGTERM is dead when ZooKeeper comes back after the loss', async () => {
     const { proxy, through } = await throughProxy();
     const task = allocate(through, 20_000, `trap '' TERM; echo begun; while :; do date +%s%3N; sleep 0.02; done`);
-    await task.waitForOutput(/begun/, 15_000);
-    await reader.until(SERVICE, (seen) => seen !== undefined, 5_000);
+    await task.waitForOutput(/begun/);
+    await reader.until(SERVICE, (seen) => seen !== undefined);
     // Requests reach the server, answers do not come back: the session lives, and its holder cannot know.
     proxy.stall('to-client');
     await task.waitForOutput(/is lost/, 20_000);
@@ -130,7 +130,7 @@ describe('a discovery tree', () => {
     const one = announcer(4);
     one.tree.put({ kind: 'node' });
     one.tree.put({ kind: 'service', service: 'orders' });
-    await reader.until(SERVICE, (seen) => seen?.version === 4, 5_000);
+    await reader.until(SERVICE, (seen) => seen?.version === 4);
     await expect.poll(() => one.events.some(({ type }) => type === 'superseded' || type === 'blocked'), { timeout: 5_000 }).toBe(true);
     const before = await reader.zookeeper.read(NODE);
     expect(await one.tree.withdraw(5_000)).toBe(true);

@@ -86,8 +86,8 @@ describe('a discovery tree', () => {
     await synced(one);
     for (let port = 2; port <= 50; port += 1) one.tree.put({ kind: 'node' }, { port });
     one.tree.remove({ kind: 'service', service: 'orders' });
-    await reader.until(NODE, (seen) => seen?.port === 50, 2_000);
-    await reader.until('/discovery/servicetypes/orders/0', (seen) => seen === undefined, 2_000);
+    await reader.until(NODE, (seen) => seen?.port === 50);
+    await reader.until('/discovery/servicetypes/orders/0', (seen) => seen === undefined);
     expect(await reader.zookeeper.children('/discovery/servicetypes/orders')).toEqual([]);
   });
 
@@ -130,7 +130,7 @@ describe('a discovery tree', () => {
       if (round % 2 === 0) await sleep(round);
     }
     one.tree.put(entry, { round: 'last' });
-    await reader.until('/discovery/servicetypes/orders/0', (seen) => seen?.round === 'last', 2_000);
+    await reader.until('/discovery/servicetypes/orders/0', (seen) => seen?.round === 'last');
     await sleep(100);
     expect(await reader.at('/discovery/servicetypes/orders/0')).toMatchObject({ round: 'last' });
   });
@@ -179,7 +179,7 @@ describe('a discovery tree', () => {
     expect(stale.tree.state.status).toBe('degraded');
     // The twin: with a valid lease it is the one that may stand there.
     stale.lease.valid = true;
-    await reader.until(NODE, (seen) => seen?.version === 8, 3_000);
+    await reader.until(NODE, (seen) => seen?.version === 8);
     expect(stale.events.filter(({ type }) => type === 'superseded')).toHaveLength(1);
   });
 
@@ -193,7 +193,7 @@ describe('a discovery tree', () => {
     await expect.poll(() => one.events.map(({ type }) => type)).toContain('blocked');
     expect((await reader.zookeeper.read(NODE))?.data.toString()).toBe(data);
     await reader.zookeeper.remove(NODE);
-    await reader.until(NODE, (seen) => seen?.taskId === 'task-7', 2_000);
+    await reader.until(NODE, (seen) => seen?.taskId === 'task-7');
     await synced(one);
   });
 
@@ -214,7 +214,7 @@ describe('a discovery tree', () => {
     await synced(one);
     proxy.cut();
     await expect.poll(() => one.tree.state.status).toBe('degraded');
-    await reader.until(NODE, (seen) => seen === undefined, 5_000);
+    await reader.until(NODE, (seen) => seen === undefined);
     // Changes meanwhile are kept for the return.
     one.tree.put({ kind: 'node' }, { port: 99 });
     proxy.heal();

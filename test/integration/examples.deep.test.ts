@@ -410,7 +410,7 @@ describe('the application beside the sidecar', () => {
     const app = start(await urlOf(killed));
     const { id, version } = await nodeOf(app);
     killed.kill('SIGKILL');
-    await app.waitForOutput(/^no node id$/m, 10_000);
+    await app.waitForOutput(/^no node id$/m);
     await until(
       () => store.status(id),
       ({ state }) => state === 'expired',

@@ -11,7 +11,7 @@ const SETTINGS = ['--duration', '3s', '--log-level', 'debug'];
 
 /** The process has said that it renewed: from here on the last such line is known. */
 async function renewedAtLeastOnce(task: Task): Promise<void> {
-  await task.waitForOutput(/lease renewed/, 10_000);
+  await task.waitForOutput(/lease renewed/);
 }
 
 describe.each(['file', 's3'] as const)('a fleet on the %s store', (kind) => {
@@ -42,7 +42,7 @@ describe.each(['file', 's3'] as const)('a fleet on the %s store', (kind) => {
     const holder = startTask(store, ['--nodes', '1', ...SETTINGS]);
     expect(await holder.started()).toEqual({ id: 0, version: 1 });
     const waiting = startTask(store, SETTINGS);
-    await waiting.waitForOutput(/no node id is free/, 10_000);
+    await waiting.waitForOutput(/no node id is free/);
     await renewedAtLeastOnce(holder);
     holder.kill('SIGKILL');
     await holder.exit;
@@ -59,9 +59,9 @@ describe.each(['file', 's3'] as const)('a fleet on the %s store', (kind) => {
     const holder = startTask(store, ['--nodes', '1', '--duration', '30s'], script);
     expect(await holder.started()).toEqual({ id: 0, version: 1 });
     const waiting = startTask(store, ['--duration', '30s']);
-    await waiting.waitForOutput(/no node id is free/, 10_000);
+    await waiting.waitForOutput(/no node id is free/);
     holder.kill('SIGTERM');
-    await holder.waitForOutput(/got TERM/, 5_000);
+    await holder.waitForOutput(/got TERM/);
     expect(await holder.exit).toEqual({ code: 5, signal: null });
     expect(holder.stdout()).toContain('ended');
     expect(await waiting.started()).toEqual({ id: 0, version: 2 });
@@ -86,7 +86,7 @@ describe.each(['file', 's3'] as const)('a fleet on the %s store', (kind) => {
     const holder = startTask(store, ['--nodes', '1', '--duration', '30s'], leftover);
     await holder.started();
     const waiting = startTask(store, []);
-    await holder.waitForOutput(/leftover/, 5_000);
+    await holder.waitForOutput(/leftover/);
     await sleep(600);
     // The command has ended; what it left ignores SIGTERM and is killed, and only then is the id free.
     const { version } = await waiting.started();

@@ -155,11 +155,11 @@ describe('nodelease id', () => {
     const store = await newStore();
     const script = '{ "$0" "$1" id -n 1000000000 "$2" "$3" & echo "pid $!" >&2; wait $!; echo "code $?" >&2; } | sleep 60';
     const shell = runProcess('sh', ['-c', script, process.execPath, cliFile, ...store.options]);
-    const [, pid] = await shell.waitForOutput(/^pid (\d+)$/m, 10_000);
+    const [, pid] = await shell.waitForOutput(/^pid (\d+)$/m);
     const call = new ProcessHandle(Number(pid));
     await expect.poll(async () => (await store.read('0.json')) ?? '', { timeout: 20_000 }).toContain('taskId');
     call.signal('SIGTERM');
-    await shell.waitForOutput(/^code 143$/m, 10_000);
+    await shell.waitForOutput(/^code 143$/m);
     expect(await tombstone(store)).toMatchObject({ released: true });
     for (const reader of childHandles(shell.pid)) reader.signal('SIGKILL');
     await shell.exit;

@@ -128,7 +128,7 @@ describe.each([
     const second = await burst(store);
     const before = first.made().length;
     handle.signal('SIGCONT');
-    await first.waitForOutput(/^LEASE_LOST$/m, 10_000);
+    await first.waitForOutput(/^LEASE_LOST$/m);
     expect((await first.exit).code).toBe(1);
     // What it had taken note of before it was stopped was its own: 4096 ids, 300 of them for each that it says.
     expect(first.made().length - before).toBeLessThan(20);
@@ -175,7 +175,7 @@ describe('a wider width, where a worker thread keeps the lease', () => {
     expect((await lease(store)).idWidth).toBe(8);
     expect(new Set(maker.widths())).toEqual(new Set([8]));
     await writeFile(file, '');
-    await maker.waitForOutput(/^\d+ 9$/m, 10_000);
+    await maker.waitForOutput(/^\d+ 9$/m);
     await expect.poll(async () => (await lease(store)).idWidth, { timeout: 10_000 }).toBe(9);
     expect(maker.widths()).toEqual([...maker.widths()].sort());
     // What the new node ids keep away from.

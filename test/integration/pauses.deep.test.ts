@@ -36,7 +36,7 @@ describe.each(['inline', 'worker'])('a program that is stopped for longer than i
     ['while another holds the id', true],
   ])('is told by isValid() at the first call after it goes on, %s', async (_, taken) => {
     const program = start();
-    await program.waitForOutput(/ valid 1\n/, 10_000);
+    await program.waitForOutput(/ valid 1\n/);
     const stopped = new ProcessHandle(program.pid);
     stopped.signal('SIGSTOP');
     await expect.poll(() => stopped.isStopped()).toBe(true);
@@ -45,7 +45,7 @@ describe.each(['inline', 'worker'])('a program that is stopped for longer than i
     else await sleep(DURATION_MS + 100);
     const continuedAt = monotonicMicros();
     stopped.signal('SIGCONT');
-    await program.waitForOutput(/( invalid 1\n.*){2}/s, 5_000);
+    await program.waitForOutput(/( invalid 1\n.*){2}/s);
     const asked = answers(program.stdout()).filter(({ at }) => at > stoppedAt);
     expect(asked.filter(({ at }) => at < continuedAt)).toEqual([]);
     expect(asked.filter(({ answer }) => answer === 'valid')).toEqual([]);
@@ -163,7 +163,7 @@ describe('on S3, a task whose host', () => {
       const holder = await startOn(holds);
       expect(await holder.started()).toEqual({ id: 0, version: 1 });
       const contender = await startOn(waits);
-      await contender.waitForOutput(/no node id is free/, 10_000);
+      await contender.waitForOutput(/no node id is free/);
       await sleep(2 * DURATION_MS);
       expect(contender.stdout()).toBe('');
       expect(await held()).toMatchObject({ version: 1 });

@@ -160,14 +160,14 @@ describe('nodelease status --provider zookeeper', () => {
   it('goes on with --watch until it is interrupted, through a lost connection too, and ends with 0', async () => {
     const { proxy, through } = await proxied();
     const watch = start(['status', '--watch', '--provider', 'zookeeper', '--zookeeper', through]);
-    await watch.waitForOutput(/(No node id has been given out.*\n\n){2}/, 10_000);
+    await watch.waitForOutput(/(No node id has been given out.*\n\n){2}/);
     await tree.createWithParents(path(0), data(0, 1), 'ephemeral');
-    await watch.waitForOutput(/ 0 {2}held .*task-0\nheld 1,/, 5_000);
+    await watch.waitForOutput(/ 0 {2}held .*task-0\nheld 1,/);
     proxy.cut();
-    await watch.waitForOutput(/^nodelease: zookeeper .*/m, 15_000);
+    await watch.waitForOutput(/^nodelease: zookeeper .*/m);
     await tree.create(path(1), data(1, 1), 'ephemeral');
     proxy.heal();
-    await watch.waitForOutput(/ 1 {2}held .*task-1\nheld 2,/, 15_000);
+    await watch.waitForOutput(/ 1 {2}held .*task-1\nheld 2,/);
     watch.kill('SIGINT');
     expect(await watch.exit).toEqual({ code: 0, signal: null });
   });

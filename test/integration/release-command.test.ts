@@ -11,7 +11,7 @@ describe('nodelease release ID --force', () => {
     const holder = startTask(store, [...options, '--task-id', 'holder']);
     await holder.started();
     const waiting = startTask(store, options);
-    await waiting.waitForOutput(/no node id is free/, 10_000);
+    await waiting.waitForOutput(/no node id is free/);
     const release = runCli(['release', '0', '--force', ...store.options], { env: store.env });
     expect((await release.exit).code).toBe(0);
     const releasedAt = performance.now();

@@ -33,24 +33,6 @@ describeRouting('request of undici 7', {
   },
 });
 
-describeRouting('fetch of undici 6', {
-  replaysText: false,
-  closes: true,
-  open: (provider, options = {}): OpenClient => {
-    const dispatcher = serviceDispatcher(provider, { ...options, dispatcher: new undici6.Agent() });
-    return { send: (path, init) => undici6.fetch(`http://orders${path}`, { ...init, dispatcher }), close: () => closed(dispatcher) };
-  },
-});
-
-describeRouting('fetch of undici 7', {
-  replaysText: false,
-  closes: true,
-  open: (provider, options = {}): OpenClient => {
-    const dispatcher = serviceDispatcher(provider, { ...options, dispatcher: new undici7.Agent() });
-    return { send: (path, init) => undici7.fetch(`http://orders${path}`, { ...init, dispatcher }), close: () => closed(dispatcher) };
-  },
-});
-
 describeRouting('the global fetch with an Agent of undici 6', {
   replaysText: false,
   closes: true,

@@ -45,10 +45,10 @@ describe('nodelease run', () => {
     const signals = ['HUP', 'INT', 'QUIT', 'USR1', 'USR2', 'TERM'] as const;
     const traps = signals.map((signal) => `trap 'echo got ${signal}' ${signal}`).join('\n');
     const run = shell(`${traps}\necho ready\nwhile :; do sleep 0.05; done`, ...fixed);
-    await run.waitForOutput(/ready/, 5_000);
+    await run.waitForOutput(/ready/);
     for (const signal of signals) {
       run.kill(`SIG${signal}`);
-      await run.waitForOutput(new RegExp(`got ${signal}`), 5_000);
+      await run.waitForOutput(new RegExp(`got ${signal}`));
     }
     expect(run.stdout()).toBe(`ready\n${signals.map((signal) => `got ${signal}\n`).join('')}`);
   });
@@ -56,9 +56,9 @@ describe('nodelease run', () => {
   it('is interrupted by a signal while it waits for a node id, with 128 plus its number and no version used', async () => {
     const store = `file:${newFolder()}`;
     const holder = shell('echo held; sleep 60', '--store', store, '--nodes', '1');
-    await holder.waitForOutput(/held/, 5_000);
+    await holder.waitForOutput(/held/);
     const waiting = shell('echo never', '--store', store);
-    await waiting.waitForOutput(/no node id is free/, 5_000);
+    await waiting.waitForOutput(/no node id is free/);
     waiting.kill('SIGTERM');
     expect((await waiting.exit).code).toBe(143);
     expect(waiting.stdout()).toBe('');
@@ -69,9 +69,9 @@ describe('nodelease run', () => {
     // Ignored from before it begins, so that there is no moment in which SIGTERM ends it.
     const stubborn = `trap "" TERM; sh -c 'echo $$; while :; do sleep 0.05; done' & trap - TERM;`;
     const run = shell(`${stubborn} sleep 1000 & echo $!; sleep 0.2; exit 4`, '--store', `file:${folder}`, '--nodes', '1');
-    await run.waitForOutput(/\d+\n\d+\n/, 5_000);
+    await run.waitForOutput(/\d+\n\d+\n/);
     const left = numbers(run.stdout());
-    await run.waitForOutput(/left processes behind/, 5_000);
+    await run.waitForOutput(/left processes behind/);
     expect(JSON.parse(readFileSync(join(folder, '0.json'), 'utf8'))).toHaveProperty('taskId');
     expect((await run.exit).code).toBe(4);
     await untilDead(left, 0);
@@ -81,9 +81,9 @@ describe('nodelease run', () => {
   it('passes SIGTERM on and frees the node id for a waiting task within a second of the command’s end', async () => {
     const store = `file:${newFolder()}`;
     const holder = shell(`trap 'date +%s%N; exit 0' TERM; echo held; while :; do sleep 0.05; done`, '--store', store, '--nodes', '1');
-    await holder.waitForOutput(/held/, 5_000);
+    await holder.waitForOutput(/held/);
     const next = shell('date +%s%N; echo $NODE_ID_VERSION', '--store', store);
-    await next.waitForOutput(/no node id is free/, 5_000);
+    await next.waitForOutput(/no node id is free/);
     holder.kill('SIGTERM');
     expect((await holder.exit).code).toBe(0);
     expect((await next.exit).code).toBe(0);
@@ -96,7 +96,7 @@ describe('nodelease run', () => {
   it('ends with 75 when no node id becomes free in time, and with 69 when the store cannot be used', async () => {
     const folder = newFolder();
     const holder = shell('echo held; sleep 60', '--store', `file:${folder}`, '--nodes', '1');
-    await holder.waitForOutput(/held/, 5_000);
+    await holder.waitForOutput(/held/);
     expect((await shell('true', '--store', `file:${folder}`, '--acquire-timeout', '0s').exit).code).toBe(75);
     writeFileSync(join(folder, 'plain'), '');
     const unusable = shell('true', '--store', `file:${folder}/plain`);
@@ -161,7 +161,7 @@ describe('nodelease run', () => {
       const run = runCli(['run', ...store, '--', 'sh', '-c', script], {
         env: { AWS_ACCESS_KEY_ID: 'key', AWS_SECRET_ACCESS_KEY: 'secret' },
       });
-      await run.waitForOutput(/held/, 15_000);
+      await run.waitForOutput(/held/);
       proxy.stall('both');
       const asked = performance.now();
       run.kill('SIGTERM');
@@ -186,7 +186,7 @@ describe('nodelease run', () => {
   it('leaves no process behind', async () => {
     const folder = newFolder();
     const run = shell('echo ready; read -r line', '--store', `file:${folder}`);
-    await run.waitForOutput(/ready/, 5_000);
+    await run.waitForOutput(/ready/);
     const helpers = childrenOf(run.pid);
     await run.exit;
     await untilDead(helpers, 1_500);
@@ -213,9 +213,9 @@ describe('nodelease run with a lease that is lost', () => {
       '--nodes',
       '1',
     );
-    await run.waitForOutput(/\d+\n\d+\n/, 5_000);
+    await run.waitForOutput(/\d+\n\d+\n/);
     writeFileSync(join(folder, '0.json'), JSON.stringify(held));
-    await run.waitForOutput(/is lost/, 5_000);
+    await run.waitForOutput(/is lost/);
     await untilDead(numbers(run.stdout()), 500);
     expect((await run.exit).code).toBe(76);
     expect(run.stderr()).toMatch(/killing the command: another task may hold its node id/);
@@ -227,11 +227,11 @@ describe('nodelease run with a lease that is lost', () => {
     const store = join(folder, 'leases');
     const script = `trap 'echo asked' TERM; echo $$; sleep 1000 & echo $!; while :; do sleep 0.05; done`;
     const run = shell(script, '--store', `file:${store}`, '--duration', '3s', '--nodes', '1');
-    await run.waitForOutput(/\d+\n\d+\n/, 5_000);
+    await run.waitForOutput(/\d+\n\d+\n/);
     const pids = numbers(run.stdout());
     runProcess('sh', ['-c', `mv ${store} ${store}.away && : > ${store}`]);
     const cut = performance.now();
-    await run.waitForOutput(/asked/, 5_000);
+    await run.waitForOutput(/asked/);
     await untilDead(pids, 3_000);
     expect((await run.exit).code).toBe(76);
     expect(performance.now() - cut).toBeLessThan(3_000);

@@ -136,7 +136,7 @@ const FAMILY = 'echo $$; sleep 1000 & echo $!; trap "" TERM; while :; do sleep 0
 /** A command with a child of its own, run for a short lease. */
 async function family(options: { env?: Record<string, string> } = {}) {
   const run = runCli(['run', '--store', `file:${newFolder()}`, '--duration', '2s', '--', '/bin/sh', '-c', FAMILY], options);
-  await run.waitForOutput(/\d+\n\d+\n/, 5_000);
+  await run.waitForOutput(/\d+\n\d+\n/);
   const pids = [...run.stdout().matchAll(/\d+/g)].map(Number);
   return { run, pids };
 }
@@ -162,7 +162,7 @@ describe('a command whose supervisor', () => {
     async (signal) => {
       const command = ['/bin/sh', '-c', 'echo $$; exec /bin/sleep 1000'];
       const run = runCli(['run', '--store', `file:${newFolder()}`, '--duration', '1s', '--', ...command], { env: unguarded() });
-      await run.waitForOutput(/\d+\n/, 5_000);
+      await run.waitForOutput(/\d+\n/);
       const pid = Number(run.stdout());
       expect(run.stderr()).toMatch(/nothing will stop the command when this process is killed or paused/);
       run.kill(signal);
@@ -212,7 +212,7 @@ describe('a command whose supervisor', () => {
   it('is killed together with its whole process group is killed as well', async () => {
     const script = `exec "$0" "$1" run --node-id 3 -- sh -c '${FAMILY.replaceAll("'", '')}'`;
     const run = runProcess('setsid', ['sh', '-c', script, process.execPath, cliFile]);
-    await run.waitForOutput(/\d+\n\d+\n/, 5_000);
+    await run.waitForOutput(/\d+\n\d+\n/);
     const pids = [...run.stdout().matchAll(/\d+/g)].map(Number);
     process.kill(-run.pid, 'SIGKILL');
     await untilDead(pids, 1_000);

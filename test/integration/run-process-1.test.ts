@@ -37,7 +37,7 @@ describe('nodelease as process 1 of a container', () => {
   it.each(['TERM', 'INT', 'HUP', 'QUIT', 'USR1', 'USR2'] as const)('hands SIG%s on', async (signal) => {
     const script = `trap 'echo got ${signal}; exit 9' ${signal}; echo ready; while :; do sleep 0.05; done`;
     const run = asProcess1([cliFile, 'run', '--node-id', '3', '--', 'sh', '-c', script]);
-    await run.waitForOutput(/ready/, 5_000);
+    await run.waitForOutput(/ready/);
     process.kill(outside(run), `SIG${signal}`);
     expect((await run.exit).code, run.stderr()).toBe(9);
     expect(run.stdout()).toBe(`ready\ngot ${signal}\n`);

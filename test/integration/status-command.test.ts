@@ -46,7 +46,7 @@ describe('nodelease status --watch', () => {
   it.each(['SIGINT', 'SIGTERM'] as const)('goes on until %s, and ends with 0', async (signal) => {
     const store = await newStore('file');
     const watch = runCli(['status', '--watch', ...store.options]);
-    await watch.waitForOutput(/(There is no cluster.*\n\n){2}/, 10_000);
+    await watch.waitForOutput(/(There is no cluster.*\n\n){2}/);
     watch.kill(signal);
     expect(await watch.exit).toEqual({ code: 0, signal: null });
     expect(watch.stderr()).toBe('');

@@ -129,9 +129,9 @@ describe('nodelease status with --zookeeper', () => {
     await other.createWithParents('/discovery/nodes/00/08', data(0, 1), 'persistent');
     await hold(1);
     const watch = runCli(['status', '--watch', ...store.options, '--zookeeper', server.connect]);
-    await watch.waitForOutput(/\ndiscovery: ok\n/, 10_000);
+    await watch.waitForOutput(/\ndiscovery: ok\n/);
     await server.kill();
-    await watch.waitForOutput(/s {2}\?\n(.*\n)*discovery: degraded/, 10_000);
+    await watch.waitForOutput(/s {2}\?\n(.*\n)*discovery: degraded/);
     await server.start();
     const before = watch.stdout().length;
     await expect.poll(() => watch.stdout().slice(before), { timeout: 15_000 }).toMatch(/s {2}ok\n(.*\n)*discovery: ok\n/);

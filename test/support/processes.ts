@@ -24,9 +24,9 @@ export interface TestProcess {
   /**
    * Resolves as soon as `pattern` is found in one of its outputs, also in what it wrote before the call.
    *
-   * @throws Error with its output when that did not come within `ms` milliseconds, or when it ended without it
+   * @throws Error with its output when that did not come within `ms` milliseconds (30,000 unless told), or when it ended without it
    */
-  waitForOutput(pattern: RegExp, ms: number): Promise<RegExpExecArray>;
+  waitForOutput(pattern: RegExp, ms?: number): Promise<RegExpExecArray>;
 }
 
 /** How to start a process. */
@@ -38,6 +38,8 @@ export interface ProcessOptions {
   readonly stdin?: string;
 }
 
+/** How long a condition that a test merely waits for may take where the machine has much else to do, in milliseconds. */
+const LOADED_MACHINE_MS = 30_000;
 /** How long to wait for the end of the output when descendants keep it open, in milliseconds. */
 const OUTPUT_GRACE_MS = 500;
 
@@ -92,7 +94,7 @@ export function runProcess(command: string, args: readonly string[], options: Pr
     stderr: () => output.stderr,
     exit,
     kill: (signal) => child.kill(signal),
-    waitForOutput: (pattern, ms) =>
+    waitForOutput: (pattern, ms = LOADED_MACHINE_MS) =>
       new Promise((resolve, reject) => {
         // A global or sticky pattern would remember where it stopped.
         const stateless = new RegExp(pattern, pattern.flags.replace(/[gy]/g, ''));
