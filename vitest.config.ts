@@ -12,6 +12,8 @@ const deep = '{src,test}/**/*.deep.test.ts';
 const unit = ['src/**/*.test.ts', 'test/simulation/**/*.test.ts', 'test/ids/**/*.test.ts'];
 const needsInfra = 'infra/test/**/*.deep.test.ts';
 const needsContainers = 'test/containers/**/*.deep.test.ts';
+// Sessions of a few seconds with servers that take their time, and measured lateness: nothing else may run beside them.
+const needsMachine = 'test/integration/{zookeeper-provider,node-load}.deep.test.ts';
 
 /** The files of the trimmed deep tier: of each kind of proof one. */
 const proofs = [
@@ -79,13 +81,25 @@ export default defineConfig({
         test: {
           name: 'deep',
           include: deepTests(deep, proofs),
-          exclude: [needsContainers],
+          exclude: [needsContainers, needsMachine],
           globalSetup: [build, harness, servers],
           expect,
           testTimeout: 120_000,
           hookTimeout: 120_000,
           maxWorkers: 2,
           sequence: { groupOrder: 3 },
+        },
+      },
+      {
+        test: {
+          name: 'deep-alone',
+          include: deepTests(needsMachine, []),
+          globalSetup: [build, servers],
+          expect,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          fileParallelism: false,
+          sequence: { groupOrder: 4 },
         },
       },
       {
@@ -99,7 +113,7 @@ export default defineConfig({
           // CDK is large: loaded once for all of them.
           isolate: false,
           fileParallelism: false,
-          sequence: { groupOrder: 4 },
+          sequence: { groupOrder: 5 },
         },
       },
       {
@@ -111,7 +125,7 @@ export default defineConfig({
           testTimeout: 120_000,
           hookTimeout: 120_000,
           fileParallelism: false,
-          sequence: { groupOrder: 5 },
+          sequence: { groupOrder: 6 },
         },
       },
       {
@@ -123,7 +137,7 @@ export default defineConfig({
           testTimeout: 120_000,
           hookTimeout: 120_000,
           fileParallelism: false,
-          sequence: { groupOrder: 6 },
+          sequence: { groupOrder: 7 },
         },
       },
     ],

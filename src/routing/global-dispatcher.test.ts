@@ -8,10 +8,12 @@ const slots = globalThis as unknown as Record<symbol, unknown>;
 
 void Headers;
 const nodes = slots[LEGACY_SLOT];
+const nodesNew = slots[SLOT];
 
+// Some versions of undici define the slots so that they cannot be deleted.
 afterEach(() => {
   slots[LEGACY_SLOT] = nodes;
-  delete slots[SLOT];
+  slots[SLOT] = nodesNew;
 });
 
 const request: DispatchOptions = { path: '/', method: 'GET' };
@@ -19,7 +21,7 @@ const legacy: DispatchHandler = { onConnect() {} };
 const controlled: DispatchHandler = { onRequestStart() {} };
 
 function usedBy(handler: DispatchHandler): string[] {
-  delete slots[SLOT];
+  slots[SLOT] = undefined;
   const used: string[] = [];
   const dispatcher = (name: string) => ({ dispatch: () => used.push(name) > 0 });
   slots[LEGACY_SLOT] = dispatcher('legacy');
