@@ -28,16 +28,27 @@ export class ConfigError extends NodeLeaseError {
 
   /**
    * @param setting the setting as the user wrote it, for example `--duration`
-   * @param value what was given
+   * @param value what was given; what may be a user's name and password in it is neither shown nor kept
    * @param expected what would have been right, as the rest of the sentence "expected …"
    */
   constructor(
     readonly setting: string,
-    readonly value: unknown,
+    value: unknown,
     readonly expected: string,
   ) {
-    super(`${setting}: expected ${expected}, got ${describe(value)}`);
+    const shown = typeof value === 'string' ? withoutCredentials(value) : value;
+    super(`${setting}: expected ${expected}, got ${describe(shown)}`);
+    this.value = shown;
   }
+
+  readonly value: unknown;
+}
+
+/** A text that may be an address with credentials, as in `s3://KEY:SECRET@bucket` and `user:password@host`, without them. */
+export function withoutCredentials(text: string): string {
+  return text.replace(/^([a-z][a-z\d+.-]*:\/\/)?([^\s"{}]*)@/i, (all, scheme: string | undefined, credentials: string) =>
+    scheme !== undefined || credentials.includes(':') ? `${scheme ?? ''}[redacted]@` : all,
+  );
 }
 
 /** The store cannot be used at all: it ignores conditions, the bucket is missing, access is denied, nobody answers. */

@@ -40,6 +40,30 @@ describe('the wait file', () => {
     }
   });
 
+  it('leaves every other file as it is where somebody else may write to the folder and puts links in its place', async () => {
+    const secret = join(folder, 'secret');
+    writeFileSync(secret, 'of another user', { mode: 0o600 });
+    const shared = join(folder, 'shared');
+    mkdirSync(shared);
+    let isOver = false;
+    const attacker = (async () => {
+      for (; !isOver; await new Promise((resolve) => setImmediate(resolve))) {
+        for (const draft of readdirSync(shared).filter((name) => name !== 'ready')) {
+          rmSync(join(shared, draft), { force: true });
+          symlinkSync(secret, join(shared, draft));
+        }
+      }
+    })();
+    for (let attempt = 0; attempt < 50; attempt += 1) {
+      const file = await WaitFile.open(join(shared, 'ready'), seededRandom(attempt), () => {}).catch(() => undefined);
+      await file?.write('facts\n');
+    }
+    isOver = true;
+    await attacker;
+    expect(statSync(secret).mode & 0o777).toBe(0o600);
+    expect(readFileSync(secret, 'utf8')).toBe('of another user');
+  });
+
   it('is never seen half-written', async () => {
     const file = await open();
     const long = 'x'.repeat(1_000_000);

@@ -1,4 +1,5 @@
-import { chmod, lstat, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { lstat, open, rename, rm } from 'node:fs/promises';
 import type { RandomSource } from '../clock.js';
 import { ConfigError, explain } from '../errors.js';
 
@@ -88,9 +89,11 @@ export class WaitFile {
   async #draft(text: string): Promise<string> {
     const draft = `${this.path}.${this.random.hex(4)}`;
     try {
-      await writeFile(draft, text, { flag: 'wx' });
+      // Through one handle: others who may write to the folder can put something else at the path at any time.
+      await using file = await open(draft, 'wx');
+      await file.writeFile(text);
       // Whatever the umask: those who wait may run as other users.
-      await chmod(draft, 0o644);
+      await file.chmod(0o644);
       return draft;
     } catch (error) {
       await discard(draft);
@@ -135,12 +138,18 @@ function namesNodeId(text: string): boolean {
 
 /** What a file says; undefined where there is none, or one that is larger than `most` bytes, or something else than a file. */
 async function textIn(path: string, most: number): Promise<string | undefined> {
-  const there = await lstat(path).catch(unlessAbsent);
-  return there?.isFile() && there.size <= most ? readFile(path, 'utf8').catch(unlessAbsent) : undefined;
+  // Neither a link is followed nor is a pipe waited for.
+  await using file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(unlessAbsentOrLink);
+  const there = await file?.stat();
+  return there?.isFile() && there.size <= most ? file?.readFile('utf8') : undefined;
 }
 
 function unlessAbsent(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw error;
+}
+
+function unlessAbsentOrLink(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ELOOP') unlessAbsent(error);
 }
 
 async function discard(draft: string): Promise<void> {

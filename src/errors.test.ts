@@ -1,0 +1,19 @@
+import { describe, expect, it } from 'vitest';
+import { ConfigError } from './errors.js';
+
+describe('an error about a setting', () => {
+  it.each([
+    ['s3://AKIA123:wJalr/K7+bPx@bucket/prefix', 's3://[redacted]@bucket/prefix'],
+    ['https://token@host:9000', 'https://[redacted]@host:9000'],
+    ['user:password@zk1:2181,zk2:2181', '[redacted]@zk1:2181,zk2:2181'],
+    ['S3://user:p@ss@bucket', 'S3://[redacted]@bucket'],
+  ])('neither shows nor keeps the credentials in %s', (value, shown) => {
+    const error = new ConfigError('--store', value, 'something else');
+    expect(error.message).toBe(`--store: expected something else, got "${shown}"`);
+    expect(error.value).toBe(shown);
+  });
+
+  it.each(['s3://bucket/prefix', 'web@host', 'zk1:2181', '@', '', '{"a":1,"@class":"x"}'])('shows what has none as it is: %j', (value) => {
+    expect(new ConfigError('--x', value, 'something else').value).toBe(value);
+  });
+});
