@@ -42,8 +42,8 @@ export default defineConfig({
           name: 'unit',
           include: unit,
           exclude: [timing, deep],
-          // Virtual time: how long a test takes says nothing, and its limit is for what hangs.
           expect,
+          // Virtual time: how long a test takes says nothing, and its limit is for what hangs.
           testTimeout: 60_000,
           // They compute, and share nothing: no worker of its own for each file.
           isolate: false,

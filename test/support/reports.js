@@ -47,6 +47,9 @@ function summary(files) {
 }
 
 const [command, ...args] = process.argv.slice(2);
-if (command === 'slowest') slowest(Number(args[0] ?? 25));
-else if (command === 'summary') summary(args);
+if (command === 'slowest') {
+  const count = Number(args[0] ?? 25);
+  if (!Number.isInteger(count) || count < 1) throw new Error(`number of files: expected a whole number from 1, got ${args[0]}`);
+  slowest(count);
+} else if (command === 'summary') summary(args);
 else throw new Error(`expected slowest or summary, got ${command}`);
