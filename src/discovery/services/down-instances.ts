@@ -9,7 +9,7 @@ export interface DownPolicy {
   readonly threshold?: number | undefined;
   /**
    * How long errors count, from the first one on, and how long an instance is down, from the error that took it down, in milliseconds. After
-   * that it begins anew.
+   * that it begins anew. Curator counts both from the first error.
    *
    * @default 30000
    */
