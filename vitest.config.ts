@@ -30,6 +30,8 @@ const report = process.env.NODELEASE_TEST_TIER ?? 'run';
 
 /** For what waits for a condition. A loaded machine may take long; what must be quick measures that itself. */
 const expect = { poll: { timeout: 30_000 } };
+const real = { expect, testTimeout: 120_000, hookTimeout: 120_000 };
+const onServers = { ...real, globalSetup: [build, servers] };
 
 // CONTRIBUTING.md says what each tier is for. The groups of a run follow each other.
 export default defineConfig({
@@ -53,63 +55,42 @@ export default defineConfig({
       },
       {
         test: {
+          ...onServers,
           name: 'integration',
           include: ['test/**/*.test.ts'],
           exclude: [timing, deep, ...unit],
-          globalSetup: [build, servers],
-          expect,
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
           // Most of them wait for leases to expire and sessions to end, more than they compute.
           maxWorkers: 4,
           sequence: { groupOrder: 1 },
         },
       },
+      { test: { ...onServers, name: 'timing', include: [timing], fileParallelism: false, sequence: { groupOrder: 2 } } },
       {
         test: {
-          name: 'timing',
-          include: [timing],
-          globalSetup: [build, servers],
-          expect,
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
-          fileParallelism: false,
-          sequence: { groupOrder: 2 },
-        },
-      },
-      {
-        test: {
+          ...onServers,
           name: 'deep',
           include: deepTests(deep, proofs),
           exclude: [needsContainers, needsMachine],
           globalSetup: [build, harness, servers],
-          expect,
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
           maxWorkers: 2,
           sequence: { groupOrder: 3 },
         },
       },
       {
         test: {
+          ...onServers,
           name: 'deep-alone',
           include: deepTests(needsMachine, []),
-          globalSetup: [build, servers],
-          expect,
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
           fileParallelism: false,
           sequence: { groupOrder: 4 },
         },
       },
       {
         test: {
+          ...real,
           name: 'infra',
           include: deepTests(needsInfra, ['infra/test/app.deep.test.ts']),
           globalSetup: [infra],
-          expect,
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
           // CDK is large: loaded once for all of them.
           isolate: false,
           fileParallelism: false,
@@ -118,28 +99,15 @@ export default defineConfig({
       },
       {
         test: {
+          ...real,
           name: 'containers',
           include: deepTests(needsContainers, ['test/containers/image.deep.test.ts']),
           globalSetup: [containers],
-          expect,
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
           fileParallelism: false,
           sequence: { groupOrder: 6 },
         },
       },
-      {
-        test: {
-          name: 'bench',
-          include: ['bench/**/*.bench.ts'],
-          globalSetup: [build, servers],
-          expect,
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
-          fileParallelism: false,
-          sequence: { groupOrder: 7 },
-        },
-      },
+      { test: { ...onServers, name: 'bench', include: ['bench/**/*.bench.ts'], fileParallelism: false, sequence: { groupOrder: 7 } } },
     ],
   },
 });
