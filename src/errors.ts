@@ -25,6 +25,7 @@ export abstract class NodeLeaseError extends Error {
 /** A setting is wrong. The message names the setting, the value and what was expected. */
 export class ConfigError extends NodeLeaseError {
   readonly code = 'CONFIG_INVALID';
+  readonly value: unknown;
 
   /**
    * @param setting the setting as the user wrote it, for example `--duration`
@@ -40,12 +41,10 @@ export class ConfigError extends NodeLeaseError {
     super(`${setting}: expected ${expected}, got ${describe(shown)}`);
     this.value = shown;
   }
-
-  readonly value: unknown;
 }
 
 /** A text that may be an address with credentials, as in `s3://KEY:SECRET@bucket` and `user:password@host`, without them. */
-export function withoutCredentials(text: string): string {
+function withoutCredentials(text: string): string {
   return text.replace(/^([a-z][a-z\d+.-]*:\/\/)?([^\s"{}]*)@/i, (all, scheme: string | undefined, credentials: string) =>
     scheme !== undefined || credentials.includes(':') ? `${scheme ?? ''}[redacted]@` : all,
   );
