@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { FaultProxy } from '../support/fault-proxy.js';
-import { type FleetStore, fleetStore, loggedAt, startTask, type Task } from '../support/fleet.js';
+import { type FleetStore, fleetStore, initCluster, loggedAt, startTask, type Task } from '../support/fleet.js';
 import { killAll, runCli, type TestProcess } from '../support/processes.js';
 import { TreeReader } from '../support/tree-reader.js';
 import { uniqueChroot } from '../support/zookeeper.js';
@@ -30,7 +30,8 @@ afterEach(async () => {
   await store.remove();
 });
 
-const LEASE = ['--nodes', '3', '--duration', '4s', '--log-level', 'debug'];
+const CLUSTER = ['--nodes', '3', '--duration', '4s'];
+const LEASE = [...CLUSTER, '--log-level', 'debug'];
 const SETTINGS = [...LEASE, '--zookeeper-session-timeout', `${SESSION_MS}ms`];
 
 function start(taskId: string, options: readonly string[] = [], script?: string): Task {
@@ -82,6 +83,8 @@ function killFamily(pid: number): void {
 }
 
 describe('tasks on S3 and ZooKeeper', () => {
+  beforeEach(() => initCluster(store, ...CLUSTER));
+
   it('stand in the tree under their node ids, for every client to read; a killed one goes, and its successor has the higher version', async () => {
     const tasks = [];
     for (const name of ['one', 'two', 'three']) {

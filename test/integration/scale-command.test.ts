@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, inject, it } from 'vitest';
 import type { StatusReport } from '../../src/monitor/status-report.js';
-import { type FleetStore, fleetStore, startTask } from '../support/fleet.js';
+import { type FleetStore, fleetStore, initCluster, startTask } from '../support/fleet.js';
 import { killAll, runCli } from '../support/processes.js';
 import { restrictedEnvironment } from '../support/restricted-access.js';
 import { TreeReader } from '../support/tree-reader.js';
@@ -144,7 +144,7 @@ describe('nodelease scale', () => {
 
   it('changes nothing where it is called wrongly', async () => {
     const store = await newStore('file');
-    await call(store, 'init', '--nodes', '6').exit;
+    await initCluster(store, '--nodes', '6');
     const before = await contents(store);
     for (const args of [
       ['0'],
@@ -173,7 +173,7 @@ describe('nodelease scale', () => {
     ['up', '9', /^nodelease: .*creating [678]\.json: access denied .*\n$/],
   ])('says in one line, with 69, that it may not write, and leaves everything as it is: %s', async (_, size, complaint) => {
     const store = await newStore('s3');
-    await call(store, 'init', '--nodes', '6').exit;
+    await initCluster(store, '--nodes', '6');
     const before = await contents(store);
     const env = await restrictedEnvironment(inject('s3'), READ_ONLY);
     const command = runCli(['scale', size, ...store.options], { env });
@@ -186,7 +186,7 @@ describe('nodelease scale', () => {
 
   it('says the same where it may write the settings and no lease object, and goes on once it may', async () => {
     const store = await newStore('s3');
-    await call(store, 'init', '--nodes', '6').exit;
+    await initCluster(store, '--nodes', '6');
     const env = await restrictedEnvironment(inject('s3'), { ...READ_ONLY, 's3:PutObject': '*/cluster.json' });
     const command = runCli(['scale', '2', ...store.options], { env });
     expect((await command.exit).code).toBe(69);
@@ -201,8 +201,7 @@ describe('nodelease scale', () => {
 
   it.each(['SIGINT', 'SIGKILL'] as const)('goes on where %s has ended it, and the cluster can grow again at once', async (signal) => {
     const store = await newStore('file');
-    // Before the tasks: one that is still making the objects races with the next one for the lowest id.
-    expect((await call(store, 'init', '--nodes', '3', '--duration', '3s').exit).code).toBe(0);
+    await initCluster(store, '--nodes', '3', '--duration', '3s');
     const options = ['--on-retire', 'drain'];
     const staying = startTask(store, [...options, '--task-id', 'staying']);
     await staying.started(PATIENCE_MS);
@@ -243,7 +242,7 @@ describe('nodelease scale', () => {
       const store = await newStore('file');
       const connect = connectTo();
       const zookeeper = ['--zookeeper', connect];
-      await call(store, 'init', '--nodes', '6', '--duration', '3s').exit;
+      await initCluster(store, '--nodes', '6', '--duration', '3s');
       const fixed = runCli(['run', '--node-id', '3', '--task-id', 'web-3', ...zookeeper, '--', 'sleep', '300']);
       const reader = new TreeReader(connect);
       try {
@@ -273,7 +272,7 @@ describe('nodelease scale', () => {
 
     it('changes nothing, with 69, where ZooKeeper cannot tell; growing does not ask it', async () => {
       const store = await newStore('file');
-      await call(store, 'init', '--nodes', '4').exit;
+      await initCluster(store, '--nodes', '4');
       const before = await contents(store);
       const zookeeper = ['--zookeeper', '127.0.0.1:1'];
       const down = await scale(store, '2', ...zookeeper);

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import type { StatusReport } from '../../src/monitor/status-report.js';
 import type { ZooKeeperClient } from '../../src/zookeeper/zookeeper-client.js';
-import { type FleetStore, fleetStore, startTask } from '../support/fleet.js';
+import { type FleetStore, fleetStore, initCluster, startTask } from '../support/fleet.js';
 import { killAll, runCli } from '../support/processes.js';
 import { uniqueChroot } from '../support/zookeeper.js';
 import { startZooKeeperProcess } from '../support/zookeeper-process.js';
@@ -29,8 +29,9 @@ afterEach(async () => {
 
 /** Tasks that hold the node ids 0, 1, … and announce nothing by themselves. */
 async function hold(count: number): Promise<void> {
+  await initCluster(store, '--nodes', '5');
   for (let id = 0; id < count; id += 1) {
-    await startTask(store, ['--nodes', '5', '--task-id', `task-${id}`]).started();
+    await startTask(store, ['--task-id', `task-${id}`]).started();
   }
 }
 

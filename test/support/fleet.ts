@@ -45,6 +45,12 @@ export async function fleetStore(kind: 'file' | 's3', s3: S3Access, endpoint = s
   };
 }
 
+/** Makes the cluster before its tasks: while the first one still makes the objects, the second may get any free id. */
+export async function initCluster(store: FleetStore, ...options: string[]): Promise<void> {
+  const init = runCli(['init', ...options, ...store.options], { env: store.env });
+  if ((await init.exit).code !== 0) throw new Error(`init failed: ${init.stderr()}`);
+}
+
 /** One line of a task's log. */
 export interface LogLine {
   /** Milliseconds since the Unix epoch. */
