@@ -4,7 +4,8 @@ import { awsEnvironment } from '../support/bucket.js';
 import { fleetStore, parseLog } from '../support/fleet.js';
 import { killAll, type ProcessEnd, runCli } from '../support/processes.js';
 
-const LIMIT_MS = 15_000;
+/** A store is given eight seconds to answer; the rest is for the start of a process on a machine that has much else to do. */
+const LIMIT_MS = 30_000;
 
 /** Runs a task that cannot get anywhere; the one line that it says. */
 async function complaint(

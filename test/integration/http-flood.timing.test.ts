@@ -1,0 +1,100 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { afterEach, describe, expect, it } from 'vitest';
+import { type HttpListener, type ListenOptions, listen } from '../../src/http/listen.js';
+import { systemClock } from '../../src/system.js';
+
+let listener: HttpListener;
+
+afterEach(() => listener.close());
+
+async function start(options: Partial<ListenOptions> & Pick<ListenOptions, 'fetch'>): Promise<void> {
+  listener = await listen({ at: { host: '127.0.0.1', port: 0 }, label: '--http', clock: systemClock, ...options });
+}
+
+describe('a flood of requests that are sent ahead', () => {
+  /** Sends as much as is taken, over 50 connections, each opened again when it is closed, for as long as this process lives. */
+  const FLOOD = `
+    import { connect } from 'node:net';
+    const much = Buffer.from('GET /livez HTTP/1.1\\r\\nhost: x\\r\\n\\r\\n'.repeat(5000));
+    let closed = 0;
+    const go = () => {
+      const socket = connect(Number(process.argv[1]), '127.0.0.1');
+      const more = () => socket.destroyed || (socket.write(much) ? setTimeout(more, 20) : socket.once('drain', more));
+      socket.on('error', () => {}).on('connect', more).resume().on('close', () => {
+        closed += 1;
+        if (closed === 100) console.log('a hundred times');
+        setTimeout(go, 5);
+      });
+    };
+    for (let i = 0; i < 50; i += 1) go();
+  `;
+
+  it('neither stops everything else in the process, nor fills its memory, and health checks are answered', async () => {
+    await start({ fetch: () => new Response(), isUrgent: (path) => path === '/livez' });
+    const loop = monitorEventLoopDelay({ resolution: 10 });
+    const before = process.memoryUsage().rss;
+    let most = 0;
+    let answered = 0;
+    let isOver = false;
+    const flood = spawn(process.execPath, ['--input-type=module', '-e', FLOOD, String(listener.address.port)], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    try {
+      loop.enable();
+      const checks = (async () => {
+        while (!isOver) {
+          const [response] = await once(request(`${listener.url}/livez`, { agent: false }).end(), 'response');
+          response.resume();
+          answered += 1;
+          most = Math.max(most, process.memoryUsage().rss - before);
+        }
+      })();
+      await Promise.race([once(flood.stdout, 'data'), systemClock.sleep(30_000)]);
+      isOver = true;
+      await checks;
+    } finally {
+      loop.disable();
+      flood.kill('SIGKILL');
+    }
+    expect(answered).toBeGreaterThan(0);
+    expect(loop.max / 1e6).toBeLessThan(1_500);
+    expect(most / 1e6).toBeLessThan(300);
+  });
+
+  it('is read on after each turn: many at once, bodies and streams go through as ever', async () => {
+    const beats = () =>
+      new Response(
+        new ReadableStream<Uint8Array>(
+          {
+            pull: async (controller) => {
+              await systemClock.sleep(5);
+              controller.enqueue(Buffer.from('.'));
+            },
+          },
+          { highWaterMark: 0 },
+        ),
+      );
+    await start({
+      maxRequests: 1_000,
+      fetch: async (asked) => {
+        if (asked.url.endsWith('/beats')) return beats();
+        let size = 0;
+        for await (const chunk of asked.body ?? []) size += chunk.length;
+        return Response.json(size);
+      },
+    });
+    const stream = await fetch(`${listener.url}/beats`);
+    const reader = stream.body?.getReader();
+    const body = Buffer.alloc(300_000, 'x');
+    const put = async () => Number(await (await fetch(listener.url, { method: 'PUT', body })).text());
+    for (let round = 0; round < 3; round += 1) {
+      const sizes = await Promise.all(Array.from({ length: 100 }, put));
+      expect(new Set(sizes)).toEqual(new Set([body.length]));
+      expect((await reader?.read())?.done).toBe(false);
+    }
+    await reader?.cancel();
+  });
+});
