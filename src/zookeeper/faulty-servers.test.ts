@@ -141,7 +141,7 @@ describe('a server', () => {
   });
 
   it('may send a great many messages at once', async () => {
-    const pings = Buffer.concat(Array.from({ length: 100_000 }, () => frame(int(-2), long(0n), int(0))));
+    const pings = Buffer.concat(Array.from({ length: 30_000 }, () => frame(int(-2), long(0n), int(0))));
     const port = await scriptedServer({
       onRequest: ({ socket, type }) => {
         if (type === OP.getData) socket.write(pings);
@@ -191,14 +191,14 @@ describe('a server', () => {
 
   it('may fall silent: the connection is given up before the session is lost, and the session goes on over the next one', async () => {
     const port = await scriptedServer({
-      onConnect: (socket) => socket.write(granted(900)),
+      onConnect: (socket) => socket.write(granted(3_000)),
       onRequest: ({ connection }) => (connection === 0 ? 'silence' : undefined),
     });
     const { client, states } = open(`127.0.0.1:${port}`);
     const since = clock.monotonic();
     await client.whenConnected();
-    await expect.poll(() => states, { timeout: 3_000 }).toEqual(['connected', 'suspended', 'connected']);
-    expect(clock.monotonic() - since).toBeLessThan(900);
+    await expect.poll(() => states).toEqual(['connected', 'suspended', 'connected']);
+    expect(clock.monotonic() - since).toBeLessThan(3_000);
     expect(client.state).toMatchObject({ sessionId: '0123456789abcdef' });
   });
 

@@ -136,10 +136,10 @@ describe('tasks on S3 and ZooKeeper', () => {
     expect(await again.started()).toEqual({ id: 1, version: 2 });
     await again.waitForOutput(/"why":"released".*"msg":"ready"/, 2_000);
 
-    killFamily(again.pid);
-    // The only other id is taken, so that the expired one has to be.
+    // The only other id is taken, so that the one that expires has to be.
     const three = start('three');
     expect(await three.started()).toEqual({ id: 2, version: 1 });
+    killFamily(again.pid);
     const successor = start('successor');
     expect(await successor.started()).toEqual({ id: 1, version: 3 });
     await successor.waitForOutput(/"why":"known".*"msg":"ready"/);

@@ -156,7 +156,7 @@ describe('a sidecar on ECS', () => {
     expect(performance.now() - begun).toBeLessThan(2_500);
     expect(existsSync(file)).toBe(false);
     expect((await health(url)).code).toBe(1);
-    expect(await statusOf(store)).toMatchObject({ state: 'evicted', version: 2 });
+    expect(await statusOf(store)).toMatchObject({ taskId: null, version: 2 });
   });
 
   it('has no wait file before there is a node id, whatever an earlier one has left, and gives the node id back on SIGTERM', async () => {

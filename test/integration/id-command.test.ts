@@ -96,7 +96,9 @@ describe('nodelease id', () => {
     const store = await newStore();
     const begun = performance.now();
     // A millisecond has 256 of them: there are some for several seconds at once, and then as time goes on.
-    const ids = await idsOf(startId(store, ['-n', '3400000', '--duration', '3s']));
+    const made = startId(store, ['-n', '3400000', '--duration', '3s']);
+    expect((await made.exit).code).toBe(0);
+    const ids = printed(made);
     expect(performance.now() - begun).toBeGreaterThan(4_500);
     expect(ids).toHaveLength(3_400_000);
     expectIncreasing(ids);

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -48,6 +49,16 @@ beforeEach(async () => {
   await writeFile(join(folder, 'package.json'), '{"type":"module"}');
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
+
+/** Aborts once a seed has written that file. */
+function onceThere(path: string): AbortSignal {
+  const controller = new AbortController();
+  void expect
+    .poll(() => existsSync(path), { interval: 10 })
+    .toBe(true)
+    .then(() => controller.abort());
+  return controller.signal;
+}
 
 async function command(each: string, line: string, more: { columns?: number; interrupted?: AbortSignal } = {}) {
   await writeFile(join(folder, 'seed-worker.js'), worker(each));
@@ -189,19 +200,18 @@ describe('the simulation, when something else goes wrong', () => {
   });
 
   it('reports what there is so far when it is interrupted, and exits with 130', async () => {
-    const { exitCode, out } = await command('await sleep(20)', '--seeds 100000 --from 5 --jobs 2', {
-      interrupted: AbortSignal.timeout(300),
-    });
+    const seen = join(folder, 'seen');
+    const each = `await sleep(20); if (seed > 15) (await import('node:fs')).writeFileSync(${JSON.stringify(seen)}, '')`;
+    const { exitCode, out } = await command(each, '--seeds 100000 --from 5 --jobs 2', { interrupted: onceThere(seen) });
     expect(exitCode).toBe(130);
     expect(out).toMatch(/\nseeds +[1-9]\d*\n/);
     expect(out).toContain('\ninterrupted: this is the report so far\nno violation in ');
   });
 
   it('does not let an interruption hide a violation', async () => {
-    const aborted = AbortSignal.timeout(300);
-    const { exitCode, out } = await command("await sleep(400); return 'two at once'", '--seeds 100 --from 5 --jobs 1', {
-      interrupted: aborted,
-    });
+    const begun = join(folder, 'begun');
+    const each = `(await import('node:fs')).writeFileSync(${JSON.stringify(begun)}, ''); await sleep(400); return 'two at once'`;
+    const { exitCode, out } = await command(each, '--seeds 100 --from 5 --jobs 1', { interrupted: onceThere(begun) });
     expect(exitCode).toBe(1);
     expect(out).toContain('interrupted');
     expect(out).toContain('VIOLATION in seed 5');
