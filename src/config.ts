@@ -4,7 +4,7 @@ import { find, type Given, type Read, type SettingName, type SettingSources } fr
 import { parseDuration, parseInteger } from './config/values.js';
 import { ConfigError } from './errors.js';
 import { type ListenAddress, parseListenAddress } from './http/listen-address.js';
-import { leastGraceMs } from './lease/lease-state.js';
+import { DURATION_MS, leastGraceMs, MOST_GRACE_MS } from './lease/lease-state.js';
 import { ordinalOf } from './lease/static-lease.js';
 import { parseStoreUrl, type StoreUrl } from './store/store-url.js';
 
@@ -94,11 +94,11 @@ export function readSettings(sources: SettingSources): Settings {
   const nodeId = read('node-id', (text, label) => staticNodeId(text, label, sources.hostname));
   const durationMs = read('duration', (text, label) =>
     parseDuration(text, label, {
-      least: [1_000, 'at least 1s (a shorter lease leaves no time to renew it over a network)'],
-      most: [86_400_000, 'at most 24h (that long a dead node keeps its id from the others)'],
+      least: [DURATION_MS.least, 'at least 1s (a shorter lease leaves no time to renew it over a network)'],
+      most: [DURATION_MS.most, 'at most 24h (that long a dead node keeps its id from the others)'],
     }),
   );
-  const graceMs = read('grace', (text, label) => parseDuration(text, label, { most: [3_600_000, 'at most 1h'] }));
+  const graceMs = read('grace', (text, label) => parseDuration(text, label, { most: [MOST_GRACE_MS, 'at most 1h'] }));
   const acquireTimeoutMs = read('acquire-timeout', (text, label) =>
     parseDuration(text, label, { most: [31_536_000_000, 'at most 8760h'] }),
   );

@@ -14,6 +14,8 @@ const TOMBSTONE_LEAST_BYTES = 20;
 export interface ClusterCheckup extends ClusterStatus {
   /** Of all node ids. */
   readonly totals: LeaseTotals;
+  /** What shows that another program keeps a cluster in the same objects; undefined where nothing does. */
+  readonly foreign: string | undefined;
 }
 
 /** How a cluster is looked at. */
@@ -37,9 +39,9 @@ export async function checkUp(session: StoreSession, { clock, random, signal }: 
   const reader = new ClusterReader(session, clock, { choose: (hints) => chosen(hints, random) });
   const { nodes, hints } = await reader.look(signal ?? new AbortController().signal);
   if (hints === undefined) return undefined;
-  const { cluster } = hints;
+  const { cluster, foreign } = hints;
   const totals = nodes.length === cluster.size ? totalsOf(nodes, cluster, hints.retired) : totalsByHints(hints);
-  return { cluster, nodes, totals };
+  return { cluster, nodes, totals, foreign };
 }
 
 /** Of each id, one at the most. */

@@ -72,7 +72,7 @@ export function clockFinding({ min, max }: Interval): Finding {
 export function clusterFindings(status: ClusterCheckup | undefined): Finding[] {
   const finding = (state: ProbeStatus, detail: string): Finding => ({ id: 'cluster', title: 'cluster', status: state, detail });
   if (status === undefined) return [finding('ok', 'none yet: nodelease init creates one, and so does the first nodelease run')];
-  const { cluster, totals } = status;
+  const { cluster, totals, foreign } = status;
   const { size, durationMs, graceMs, bootstrapped } = cluster;
   const held = totals.hints ? `about ${totals.held}` : `${totals.held}`;
   const pending = bootstrapped ? '' : ', not all lease objects have been created yet';
@@ -81,6 +81,7 @@ export function clusterFindings(status: ClusterCheckup | undefined): Finding[] {
       'ok',
       `${size} node ids, ${held} of them held; duration ${formatSetting(durationMs)}, grace ${formatSetting(graceMs)}${pending}`,
     ),
+    ...(foreign === undefined ? [] : [finding('fault', `${foreign}, beside the cluster of nodelease: one of the two has to move`)]),
     ...damageFindings(status),
   ];
 }

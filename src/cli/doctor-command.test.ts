@@ -60,6 +60,32 @@ describe('nodelease doctor', () => {
     expect(await costOf({ endpoint, prices })).toContain('to renew them, $165.89,');
   });
 
+  it.each([
+    [
+      'nothing of ours',
+      false,
+      'this is a Camunda cluster of 2 node ids (it has the object node-ids-initialized): nodelease leaves it as it is',
+    ],
+    ['a cluster of ours', true, 'beside the cluster of nodelease: one of the two has to move'],
+  ])('finds a cluster of Camunda 8 beside %s', async (_, ours, finding) => {
+    const { session, bucket, clock, examined } = scene();
+    if (ours) await initializeCluster({ session, clock, random: seededRandom(1), wanted: { nodes: 2 } });
+    else for (const id of [0, 1]) bucket.create(`${id}.json`, '', {});
+    bucket.create('node-ids-initialized', '', {});
+    const { code, answer } = shown(await examined());
+    expect(code).toBe(69);
+    expect(answer).toContain('  FAULT  cluster: ');
+    expect(answer).toContain(finding);
+  });
+
+  it.each([{ graceMs: 0 }, { durationMs: 1 }, { durationMs: 1e15 }])('finds settings that no cluster can have: %j', async (wrong) => {
+    const { bucket, examined } = scene();
+    bucket.create('cluster.json', JSON.stringify({ size: 2, durationMs: 15_000, graceMs: 1_000, bootstrapped: false, ...wrong }), {});
+    const { code, answer } = shown(await examined());
+    expect(code).toBe(69);
+    expect(answer).toMatch(new RegExp(`  FAULT  cluster: .*cluster.json cannot be used, it has no usable "${Object.keys(wrong)[0]}"`));
+  });
+
   it('says that there is no cluster yet, which is no fault, and creates none', async () => {
     const { bucket, examined } = scene();
     const { code, answer } = shown(await examined());

@@ -14,7 +14,7 @@ import { ExitCode } from './exit-codes.js';
 import type { Io } from './io.js';
 import { ProgressLine } from './progress-line.js';
 import { SignalRelay } from './signal-relay.js';
-import { formatSetting } from './span.js';
+import { formatSetting, formatSpan } from './span.js';
 import { complain, onStore, say } from './store-command.js';
 
 /** What `init` is to do besides creating what is missing. */
@@ -129,22 +129,24 @@ function warnOfOverruled(event: LeaseEvent, io: Io): void {
  * @throws {StoreError} when the store gives no answer
  */
 export async function repair(session: StoreSession, aboveVersion: number | undefined, io: Io): Promise<number> {
-  const repairs = await repairCluster(session, aboveVersion);
+  const onWait = (ms: number) => complain(io, `watching damaged lease objects for ${formatSpan(ms)}: somebody may hold them`);
+  const repairs = await repairCluster({ session, clock: io.clock, aboveVersion, onWait });
   if (repairs.length === 0) say(io, `no lease object at ${session.store.url} is damaged: nothing to do`);
-  for (const done of repairs) sayRepair(done, aboveVersion, io);
+  for (const done of repairs) sayRepair(done, io);
   return repairs.every(({ version }) => version !== undefined) ? ExitCode.ok : ExitCode.storeUnusable;
 }
 
-function sayRepair({ id, problem, version }: Repair, aboveVersion: number | undefined, io: Io): void {
+const WHY_KEPT: Readonly<Record<NonNullable<Repair['kept']>, string>> = {
+  recent:
+    'it was written within the last duration and grace, so that somebody may hold it: stop whoever writes there, and try again after that time',
+  unknown: 'nothing is known of its versions: add --above-version N, where N is at least the highest version that was ever used',
+  changed: 'it changed meanwhile: try again',
+};
+
+function sayRepair({ id, problem, version, kept = 'changed' }: Repair, io: Io): void {
   const what = problem.startsWith('lease object') ? problem : `lease object ${problem}`;
   if (version !== undefined) say(io, `node id ${id}: ${what}: restored at version ${version}`);
-  else complain(io, `node id ${id}: ${what}: not restored, ${whyNot(aboveVersion)}`);
-}
-
-function whyNot(aboveVersion: number | undefined): string {
-  // With a version to go by, only somebody else's write can have come in between.
-  if (aboveVersion !== undefined) return 'it changed meanwhile: try again';
-  return 'nothing is known of its versions: add --above-version N, where N is at least the highest version that was ever used';
+  else complain(io, `node id ${id}: ${what}: not restored, ${WHY_KEPT[kept]}`);
 }
 
 /**

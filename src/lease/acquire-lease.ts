@@ -136,8 +136,9 @@ async function begin(options: AcquireLeaseOptions, session: StoreSession, until:
   const listing = newListing(session, nodes, random);
   const sentAt = clock.monotonic();
   await fetchNextPage(session, listing, { ...(signal && { signal }) });
-  const seenAbsent = listing.covers(CLUSTER_KEY) && listing.objects.every(({ key }) => key !== CLUSTER_KEY);
-  const { cluster, raced } = await ensureCluster({ session, clock, random, wanted: options, signal, seenAbsent, until });
+  const absent = listing.complete && listing.objects.every(({ key }) => key !== CLUSTER_KEY);
+  const shown = absent ? listing.objects : undefined;
+  const { cluster, raced } = await ensureCluster({ session, clock, random, wanted: options, signal, listing: shown, until });
   return { cluster, look: { listing, sentAt }, raced };
 }
 

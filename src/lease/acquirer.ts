@@ -5,6 +5,7 @@ import type { ClusterConfig } from './cluster-config.js';
 import type { StoredCluster } from './cluster-store.js';
 import { Draw } from './draw.js';
 import type { Tenure } from './keeper.js';
+import { ForeignLeaseError } from './lease-codec.js';
 import { availability, type LeaseState, revived } from './lease-state.js';
 import type { Candidate } from './lease-survey.js';
 import { type FirstLook, type Look, Outlook } from './outlook.js';
@@ -136,7 +137,8 @@ export class Acquirer {
     try {
       state = revived(codec.decode(object.body, object.metadata), cluster.config.generation);
     } catch (error) {
-      this.#outlook.reportDamage(key, `${explain(error)}; left as it is, \`nodelease init --repair --above-version N\` replaces it`);
+      const advice = error instanceof ForeignLeaseError ? '' : ', `nodelease init --repair --above-version N` replaces it';
+      this.#outlook.reportDamage(key, `${explain(error)}; left as it is${advice}`);
       return { kind: 'not-free', notBefore: Number.POSITIVE_INFINITY };
     }
     const chance = availability(state, object.age, cluster.config.graceMs);

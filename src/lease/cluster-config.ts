@@ -1,6 +1,6 @@
 import { ConfigError } from '../errors.js';
-import { LeaseUnreadableError, parseObject, readInteger } from './lease-codec.js';
-import { leastGraceMs, MAX_NODE_IDS } from './lease-state.js';
+import { LeaseUnreadableError, parseObject, readInteger, readTime } from './lease-codec.js';
+import { DURATION_MS, leastGraceMs, MAX_NODE_IDS, MOST_GRACE_MS } from './lease-state.js';
 
 /** The settings that every contender must share, kept in `cluster.json` (DESIGN 2). */
 export interface ClusterConfig {
@@ -66,10 +66,10 @@ export const CLUSTER_DEFAULTS = { nodes: 16, durationMs: 15_000, graceMs: 1_000 
 export function newCluster(wanted: WantedSettings): ClusterConfig {
   const { nodes = CLUSTER_DEFAULTS.nodes, durationMs = CLUSTER_DEFAULTS.durationMs } = wanted;
   check('nodes', nodes, 1, MAX_NODE_IDS, 'whole number');
-  check('durationMs', durationMs, 1, 86_400_000, 'whole number of milliseconds');
+  check('durationMs', durationMs, DURATION_MS.least, DURATION_MS.most, 'whole number of milliseconds');
   const least = leastGraceMs(durationMs);
   const { graceMs = Math.max(CLUSTER_DEFAULTS.graceMs, least) } = wanted;
-  check('graceMs', graceMs, least, 3_600_000, `whole number of milliseconds (a thousandth of the duration, since clocks drift)`);
+  check('graceMs', graceMs, least, MOST_GRACE_MS, 'whole number of milliseconds (a thousandth of the duration, since clocks drift)');
   return {
     size: nodes,
     durationMs,
@@ -110,20 +110,18 @@ export function encodeCluster(config: ClusterConfig, previous?: string): string 
 /** @throws {LeaseUnreadableError} when the object is not a cluster's settings */
 export function decodeCluster(body: string): ClusterConfig {
   const fields = parseObject(body);
-  const size = readInteger(fields, 'size', 1);
-  if (size > MAX_NODE_IDS) throw new LeaseUnreadableError(`has no usable "size": expected at most ${MAX_NODE_IDS}, got ${size}`);
-  const idWidth = fields.idWidth === undefined ? 0 : readInteger(fields, 'idWidth', 8);
-  if (idWidth > 16) throw new LeaseUnreadableError(`has no usable "idWidth": expected at most 16, got ${idWidth}`);
-  const peak = fields.peak === undefined ? 0 : readInteger(fields, 'peak', 1);
-  if (peak > MAX_NODE_IDS) throw new LeaseUnreadableError(`has no usable "peak": expected at most ${MAX_NODE_IDS}, got ${peak}`);
+  const size = readInteger(fields, 'size', 1, MAX_NODE_IDS);
+  const durationMs = readInteger(fields, 'durationMs', DURATION_MS.least, DURATION_MS.most);
+  const idWidth = fields.idWidth === undefined ? 0 : readInteger(fields, 'idWidth', 8, 16);
+  const peak = fields.peak === undefined ? 0 : readInteger(fields, 'peak', 1, MAX_NODE_IDS);
   if (typeof fields.bootstrapped !== 'boolean') throw new LeaseUnreadableError('has no usable "bootstrapped": expected true or false');
   return {
     size,
-    durationMs: readInteger(fields, 'durationMs', 1),
-    graceMs: readInteger(fields, 'graceMs', 0),
+    durationMs,
+    graceMs: readInteger(fields, 'graceMs', leastGraceMs(durationMs), MOST_GRACE_MS),
     // Written by hand, it may be too narrow for the ids that there are.
     idWidth: Math.max(idWidthFor(size), idWidth),
-    idFloor: fields.idFloor === undefined ? 0 : readInteger(fields, 'idFloor', 0),
+    idFloor: fields.idFloor === undefined ? 0 : readTime(fields, 'idFloor'),
     bootstrapped: fields.bootstrapped,
     generation: fields.generation === undefined ? 0 : readInteger(fields, 'generation', 0),
     peak: Math.max(size, peak),

@@ -1,11 +1,12 @@
 import type { Clock, RandomSource } from '../clock.js';
 import { AcquireTimeoutError, StoreUnusableError } from '../errors.js';
-import { StoreError } from '../store/lease-store.js';
+import { type ListedObject, StoreError } from '../store/lease-store.js';
 import { probeStore } from '../store/probe.js';
 import type { WantedSettings } from './cluster-config.js';
 import { createCluster, markCluster, readCluster, reportProofFailed, type StoredCluster, takeOverProof } from './cluster-store.js';
+import { refuseForeign } from './foreign-cluster.js';
 import { patiently } from './patiently.js';
-import type { StoreSession } from './store-session.js';
+import { type StoreSession, UNHURRIED_LISTING_MS } from './store-session.js';
 
 /** What a cluster that does not exist yet is made with. */
 export interface EnsureClusterOptions {
@@ -15,8 +16,8 @@ export interface EnsureClusterOptions {
   /** For a cluster that does not exist yet. */
   readonly wanted: WantedSettings;
   readonly signal?: AbortSignal | undefined;
-  /** True where a listing has shown that there are no settings: then nothing is read before they are created. @default false */
-  readonly seenAbsent?: boolean;
+  /** All that the store lists, where there are no settings: then nothing is read before they are created. */
+  readonly listing?: readonly ListedObject[] | undefined;
   /** How long to leave the proof to others, on the monotonic clock; some seconds all the same. @default as long as it takes */
   readonly until?: number;
 }
@@ -47,19 +48,21 @@ const PATIENCE_MOST = { ms: 15_000, requestMs: 2_000, lateMs: 5_000, times: 1.5 
  * The cluster's settings, created where there are none. A remote store is used only once it has passed the probe, which is recorded
  * in the settings: the one who creates them probes, the others wait for that, and probe themselves when it does not come.
  *
- * @throws {StoreUnusableError} when the store fails the probe, now and at every later start
+ * @throws {StoreUnusableError} when the store fails the probe, now and at every later start, or holds somebody else's cluster
  * @throws {AcquireTimeoutError} when nobody has proven the store in time
  * @throws {StoreError}
  * @throws `signal.reason`
  */
 export async function ensureCluster(options: EnsureClusterOptions): Promise<EnsuredCluster> {
   const { session, clock, wanted, signal } = options;
-  let absent = options.seenAbsent === true;
+  const call = signal && { signal };
+  let { listing } = options;
   let raced = false;
   let observedMs = session.requestMs ?? 0;
   for (;;) {
     signal?.throwIfAborted();
-    if (absent) {
+    if (listing !== undefined) {
+      await refuseForeign(session, listing, call);
       const sentAt = clock.monotonic();
       const cluster = await createCluster(session, wanted);
       if (cluster !== undefined) return { cluster: session.store.remote ? await proven(options, cluster) : cluster, created: true, raced };
@@ -67,14 +70,13 @@ export async function ensureCluster(options: EnsureClusterOptions): Promise<Ensu
       observedMs = Math.max(observedMs, clock.monotonic() - sentAt);
     }
     // Whoever was faster probes now: nothing is worth reading before that has ended.
-    let cluster =
-      raced && session.store.remote
-        ? await provenByOthers(options, { observedMs, raced })
-        : await readCluster(session, signal && { signal });
+    let cluster = raced && session.store.remote ? await provenByOthers(options, { observedMs, raced }) : await readCluster(session, call);
     if (cluster !== undefined && !cluster.config.proven && session.store.remote)
       cluster = await provenByOthers(options, { observedMs, raced });
     if (cluster !== undefined) return { cluster, created: false, raced };
-    absent = true;
+    // Whoever else keeps objects there may have very many.
+    const timeoutMs = Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs);
+    listing = (await patiently({ clock, random: options.random, signal }, () => session.list({ ...call, timeoutMs }))).objects;
   }
 }
 

@@ -5,7 +5,14 @@ export type { ClusterConfig, WantedSettings } from './cluster-config.js';
 export type { StoredCluster } from './cluster-store.js';
 export type { EnsureClusterOptions } from './ensure-cluster.js';
 export { type Eviction, evictHolder } from './evict.js';
-export { type InitializeOptions, type InitializeReport, initializeCluster, type Repair, repairCluster } from './initialize.js';
+export {
+  type InitializeOptions,
+  type InitializeReport,
+  initializeCluster,
+  type Repair,
+  type RepairOptions,
+  repairCluster,
+} from './initialize.js';
 export { type ClusterStatus, inspectCluster, type NodeStatus } from './inspect.js';
 export { type EncodedLease, type LeaseCodec, LeaseUnreadableError, nativeCodec } from './lease-codec.js';
 export type { HeldLease, KnownNodes, LeaseState, ReleasedLease, RetiredLease } from './lease-state.js';

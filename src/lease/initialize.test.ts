@@ -49,9 +49,9 @@ describe('nodelease init', () => {
     });
     const session = new StoreSession(counting, clock, 1_000);
     await initialize(session, { ...wanted, nodes: 2 });
-    // Are there settings? Which objects are missing? Is none any more?
+    // Are there settings? Is it anybody else's? Which objects are missing? Is none any more?
     expect(asked).toEqual([
-      ...['read cluster.json', 'create cluster.json', 'list', 'create 0.json', 'create 1.json', 'list', 'replace cluster.json'],
+      ...['read cluster.json', 'list', 'create cluster.json', 'list', 'create 0.json', 'create 1.json', 'list', 'replace cluster.json'],
     ]);
     asked.length = 0;
     await initialize(session, wanted);
@@ -67,7 +67,7 @@ describe('nodelease init', () => {
         intercept: async (_, apply) => {
           calls += 1;
           const reply = apply();
-          if (calls > 2 && calls % 3 === 0) throw new StoreError('slow down', { fault: 'unavailable', outcome: 'unknown' });
+          if (calls > 3 && calls % 3 === 0) throw new StoreError('slow down', { fault: 'unavailable', outcome: 'unknown' });
           return reply;
         },
       },
@@ -107,7 +107,7 @@ describe('nodelease init --repair', () => {
     lease.setKnownNodes({ 2: 41 });
     await clock.advance(5_000);
     bucket.remove('2.json');
-    expect(await repairCluster(session, undefined)).toEqual([{ id: 2, problem: 'is absent', version: 42 }]);
+    expect(await repairCluster({ session, clock })).toEqual([{ id: 2, problem: 'is absent', version: 42 }]);
     const status = await inspectCluster(session);
     expect(status?.nodes[2]).toMatchObject({ state: 'evicted', version: 42 });
     await clock.advance(16_100);
@@ -123,7 +123,7 @@ describe('nodelease init --repair', () => {
     await clock.advance(4_900);
     const last = first.tenureTime?.before() ?? 0;
     bucket.remove('0.json');
-    await repairCluster(session, 1);
+    await repairCluster({ session, clock, aboveVersion: 1 });
     await clock.advance(40_000);
     const second = await acquire();
     expect(second.tenureTime?.after).toBeGreaterThanOrEqual(last - 1);
@@ -137,7 +137,8 @@ describe('nodelease init --repair', () => {
     const expiry = clock.now() + 7_200_000;
     bucket.create('0.json', 'garbage', { version: '9', expiry: String(expiry) });
     await initialize(session, { ...wanted, nodes: 1 });
-    await repairCluster(session, undefined);
+    await clock.advance(17_100);
+    await repairCluster({ session, clock });
     await clock.advance(20_000);
     const lease = await acquire();
     expect(lease.tenureTime?.after).toBe(expiry - 1);
@@ -145,12 +146,13 @@ describe('nodelease init --repair', () => {
   });
 
   it('restores an unreadable object above the version in its metadata or above the given one, whichever is higher', async () => {
-    const { session, bucket } = setUp();
+    const { session, bucket, clock } = setUp();
     bucket.create('1.json', 'garbage', { version: '9' });
     await initialize(session, wanted);
-    expect(await repairCluster(session, 5)).toMatchObject([{ id: 1, version: 10 }]);
+    await clock.advance(17_100);
+    expect(await repairCluster({ session, clock, aboveVersion: 5 })).toMatchObject([{ id: 1, version: 10 }]);
     bucket.remove('1.json');
-    expect(await repairCluster(session, 50)).toMatchObject([{ id: 1, version: 51 }]);
+    expect(await repairCluster({ session, clock, aboveVersion: 50 })).toMatchObject([{ id: 1, version: 51 }]);
   });
 
   it('does not believe in a version that no id can have had, which would leave no room for further ones', async () => {
@@ -160,16 +162,57 @@ describe('nodelease init --repair', () => {
     lease.setKnownNodes({ 1: Number.MAX_SAFE_INTEGER, 2: Number.MAX_SAFE_INTEGER });
     await clock.advance(5_000);
     bucket.remove('1.json');
-    expect(await repairCluster(session, undefined)).toEqual([{ id: 1, problem: 'is absent', version: undefined }]);
-    expect(await repairCluster(session, 7)).toMatchObject([{ id: 1, version: 8 }]);
+    expect(await repairCluster({ session, clock })).toEqual([{ id: 1, problem: 'is absent', version: undefined, kept: 'unknown' }]);
+    expect(await repairCluster({ session, clock, aboveVersion: 7 })).toMatchObject([{ id: 1, version: 8 }]);
+    await lease.release();
+  });
+
+  it('watches a damaged object for a duration and the grace before it restores it, for somebody may hold it', async () => {
+    const { session, bucket, clock } = setUp();
+    bucket.create('1.json', 'garbage', { version: '9' });
+    await initialize(session, wanted);
+    await clock.advance(10_000);
+    const waits: number[] = [];
+    const begun = clock.now();
+    const done = repairCluster({ session, clock, aboveVersion: 50, onWait: (ms) => waits.push(ms) });
+    await clock.advance(7_500);
+    expect(await done).toMatchObject([{ id: 1, version: 51 }]);
+    expect(waits[0]).toBeLessThanOrEqual(7_500);
+    expect(bucket.read('1.json')?.storeTime.min).toBeGreaterThan(begun + 5_000);
+  });
+
+  it('leaves a damaged object alone that somebody writes', async () => {
+    const { session, bucket, clock } = setUp();
+    bucket.create('1.json', 'garbage', { version: '9' });
+    await initialize(session, wanted);
+    const done = repairCluster({ session, clock });
+    await clock.advance(10_000);
+    bucket.replace('1.json', 'other garbage', { version: '9' }, bucket.read('1.json')?.etag ?? '');
+    await clock.advance(10_000);
+    expect(await done).toMatchObject([{ id: 1, version: undefined, kept: 'recent' }]);
+    expect(bucket.read('1.json')?.body).toBe('other garbage');
+  });
+
+  it.each(['stampedUntil', 'timestamp'])('restores an object whose %s no id could be stamped after', async (field) => {
+    const { session, bucket, acquire, clock } = setUp();
+    const late = Number.MAX_SAFE_INTEGER;
+    bucket.create('0.json', JSON.stringify({ released: true, version: 9, [field]: late }), { version: '9', expiry: String(late) });
+    await initialize(session, { ...wanted, nodes: 1 });
+    expect((await inspectCluster(session))?.nodes[0]?.problem).toContain(`"${field}": expected a whole number from 0 to 281474976710655`);
+    await clock.advance(17_100);
+    expect(await repairCluster({ session, clock })).toMatchObject([{ id: 0, version: 10 }]);
+    await clock.advance(20_000);
+    const lease = await acquire();
+    expect(lease.version).toBe(11);
+    expect(lease.tenureTime?.after).toBeLessThan(clock.now());
     await lease.release();
   });
 
   it('writes nothing where nothing is known of the versions', async () => {
-    const { session, bucket } = setUp();
+    const { session, bucket, clock } = setUp();
     await initialize(session, wanted);
     bucket.remove('1.json');
-    expect(await repairCluster(session, undefined)).toEqual([{ id: 1, problem: 'is absent', version: undefined }]);
+    expect(await repairCluster({ session, clock })).toEqual([{ id: 1, problem: 'is absent', version: undefined, kept: 'unknown' }]);
     expect(bucket.read('1.json')).toBeUndefined();
   });
 });

@@ -1,12 +1,15 @@
+import type { Clock } from '../clock.js';
 import { explain, StoreUnusableError } from '../errors.js';
+import type { Interval } from '../store/lease-store.js';
 import { absentIds, createVacant } from './bootstrap.js';
 import type { ClusterConfig } from './cluster-config.js';
 import { markCluster, readCluster, reportOverruled, type StoredCluster } from './cluster-store.js';
 import { concurrently } from './concurrently.js';
 import { type EnsureClusterOptions, ensureCluster } from './ensure-cluster.js';
+import { refuseCamunda } from './foreign-cluster.js';
 import type { LeaseListener } from './lease.js';
-import { type LeaseCodec, nativeCodec } from './lease-codec.js';
-import { type KnownNodes, type LeaseState, leaseKey, type ReleasedLease, retired, versionOf } from './lease-state.js';
+import { ForeignLeaseError, MOST_COUNT, nativeCodec } from './lease-codec.js';
+import { END_OF_TIME, type KnownNodes, type LeaseState, leaseKey, type ReleasedLease, retired, versionOf } from './lease-state.js';
 import { patiently } from './patiently.js';
 import type { StoreSession } from './store-session.js';
 
@@ -90,38 +93,74 @@ export interface Repair {
   readonly problem: string;
   /** The version of the tombstone that was written; the next tenure gets the one above. Undefined when nothing was written. */
   readonly version: number | undefined;
+  /**
+   * Why nothing was written: somebody may hold what was written within the last duration and grace (`recent`), nothing is known of its
+   * versions (`unknown`), or somebody else wrote at the same time (`changed`).
+   */
+  readonly kept?: 'recent' | 'unknown' | 'changed';
+}
+
+/** What {@link repairCluster} works with. */
+export interface RepairOptions {
+  readonly session: StoreSession;
+  readonly clock: Clock;
+  /** A version that no tenure of a damaged node id has exceeded, for ids of which nothing else is known. */
+  readonly aboveVersion?: number | undefined;
+  /** Called before it watches damaged objects for that long, in milliseconds, to see that nobody writes them. */
+  readonly onWait?: ((ms: number) => void) | undefined;
 }
 
 /**
  * Restores lease objects that are absent after bootstrap, or unreadable, by tombstones above every version that was seen: in the
  * damaged object's metadata, and in what the other nodes know. Where nothing is known of an id, only `aboveVersion` can help. What the
- * cluster had before it shrank is restored as well, and stays retired.
+ * cluster had before it shrank is restored as well, and stays retired. An object that may have been written within the last duration and
+ * grace is watched for that long first, for somebody may hold it.
  *
+ * @throws {StoreUnusableError} when there is no cluster, or an object belongs to somebody else's; nothing has been written
  * @throws {StoreError}
  */
-export async function repairCluster(session: StoreSession, aboveVersion: number | undefined): Promise<readonly Repair[]> {
-  const cluster = await existingCluster(session);
-  const ids = Array.from({ length: cluster.config.peak }, (_, id) => id);
+export async function repairCluster({ session, clock, aboveVersion, onWait }: RepairOptions): Promise<readonly Repair[]> {
+  const { config } = await existingCluster(session);
+  refuseCamunda(session, (await session.list()).objects);
+  const ids = Array.from({ length: config.peak }, (_, id) => id);
   // Noted one by one: what all know of all would take memory by the square of their number.
   const seen = new Map<number, number>();
   const objects = await concurrently(ids, WRITES, async (id) => {
-    const { state, ...found } = await examine(session, nativeCodec, id, cluster.config.bootstrapped);
+    const { state, ...found } = await examine(session, id, config.bootstrapped);
     if (state?.kind === 'held') noteHighest(state.knownNodes, seen);
     return found;
   });
-  return concurrently(
-    objects.filter(({ problem }) => problem !== undefined),
-    WRITES,
-    ({ id, etag, problem = '', metadataVersion, metadataExpiry }) => {
-      const versions = [plausible(seen.get(id)), plausible(metadataVersion), aboveVersion];
-      return restore(session, cluster.config, { id, etag, problem, expiry: plausible(metadataExpiry) ?? 0 }, versions);
-    },
-  );
+  const damaged = objects
+    .filter(({ problem }) => problem !== undefined)
+    .map((found) => {
+      const versions = [plausible(seen.get(found.id)), plausible(found.metadataVersion), aboveVersion];
+      return { ...found, versions: versions.filter((version) => version !== undefined) };
+    });
+  const untouchedMs = config.durationMs + config.graceMs;
+  const isRecent = ({ age }: Pick<Examined, 'age'>) => age !== undefined && age.min <= untouchedMs;
+  const missing = damaged
+    .filter((found) => isRecent(found) && found.versions.length > 0)
+    .map(({ age }) => untouchedMs - (age?.min ?? 0) + 1);
+  if (missing.length > 0) {
+    const waitMs = Math.max(...missing) + session.store.timeStepMs;
+    onWait?.(waitMs);
+    await clock.sleep(waitMs);
+  }
+  return concurrently(damaged, WRITES, async ({ id, etag, age, problem = '', versions, metadataExpiry = 0 }) => {
+    if (versions.length === 0) return { id, problem, version: undefined, kept: 'unknown' };
+    if (isRecent({ age })) {
+      const now = await examine(session, id, config.bootstrapped);
+      if (now.etag !== etag || isRecent(now)) return { id, problem, version: undefined, kept: 'recent' };
+    }
+    return restore(session, config, { id, etag, problem, expiry: metadataExpiry }, Math.max(...versions) + 1);
+  });
 }
 
 interface Examined {
   readonly id: number;
   readonly etag: string | undefined;
+  /** Milliseconds since it was written, by the store's clock; undefined where it is absent. */
+  readonly age: Interval | undefined;
   readonly state: LeaseState | undefined;
   readonly problem: string | undefined;
   readonly metadataVersion: number | undefined;
@@ -129,35 +168,35 @@ interface Examined {
   readonly metadataExpiry: number | undefined;
 }
 
-async function examine(session: StoreSession, codec: LeaseCodec, id: number, bootstrapped: boolean): Promise<Examined> {
+async function examine(session: StoreSession, id: number, bootstrapped: boolean): Promise<Examined> {
   const object = await session.read(leaseKey(id));
   if (object === undefined) {
     const problem = bootstrapped ? 'is absent' : undefined;
-    return { id, etag: undefined, state: undefined, problem, metadataVersion: undefined, metadataExpiry: undefined };
+    return { id, etag: undefined, age: undefined, state: undefined, problem, metadataVersion: undefined, metadataExpiry: undefined };
   }
-  const { etag, metadata } = object;
-  const told = { metadataVersion: positive(metadata.version), metadataExpiry: positive(metadata.expiry) };
+  const { etag, age, metadata } = object;
+  const found = { id, etag, age, metadataVersion: positive(metadata.version), metadataExpiry: positive(metadata.expiry, END_OF_TIME - 1) };
   try {
-    return { id, etag, state: codec.decode(object.body, metadata), problem: undefined, ...told };
+    return { ...found, state: nativeCodec.decode(object.body, metadata), problem: undefined };
   } catch (error) {
-    return { id, etag, state: undefined, problem: explain(error), ...told };
+    if (error instanceof ForeignLeaseError)
+      throw new StoreUnusableError(`${session.store.url}: ${leaseKey(id)} ${error.problem}: nothing is repaired`);
+    return { ...found, state: undefined, problem: explain(error) };
   }
 }
 
-function positive(text: string | undefined): number | undefined {
+function positive(text: string | undefined, most = MOST_COUNT): number | undefined {
   const value = Number(text);
-  return Number.isSafeInteger(value) && value > 0 ? value : undefined;
+  return Number.isSafeInteger(value) && value > 0 && value <= most ? value : undefined;
 }
 
 function noteHighest(known: KnownNodes, highest: Map<number, number>): void {
   for (const [id, version] of Object.entries(known)) highest.set(Number(id), Math.max(version, highest.get(Number(id)) ?? 0));
 }
 
-/** No id has had that many tenures: a version above it is somebody's mistake or malice, and would leave no room for further ones. */
-const MOST_PLAUSIBLE_VERSION = 2 ** 52;
-
+/** A version that leaves room for further ones. */
 function plausible(version: number | undefined): number | undefined {
-  return version !== undefined && version <= MOST_PLAUSIBLE_VERSION ? version : undefined;
+  return version !== undefined && version <= MOST_COUNT / 2 ? version : undefined;
 }
 
 /** The holder of a damaged object may still be at work: like an eviction, the tombstone keeps others off for a lease's duration. */
@@ -165,21 +204,13 @@ async function restore(
   session: StoreSession,
   cluster: ClusterConfig,
   { id, etag, problem, expiry }: { id: number; etag: string | undefined; problem: string; expiry: number },
-  evidence: readonly (number | undefined)[],
+  version: number,
 ): Promise<Repair> {
-  const versions = evidence.filter((version) => version !== undefined);
-  if (versions.length === 0) return { id, problem, version: undefined };
   // Where it stands is not known, but what its holder stamped ids with is: a duration from its last write at the most, which is in the past.
   const { max } = session.storeNow();
   const timestamp = Number.isFinite(max) ? Math.max(Math.ceil(max) + cluster.durationMs, cluster.idFloor + 1, expiry) : expiry;
-  const tombstone: ReleasedLease = {
-    kind: 'released',
-    version: Math.max(...versions) + 1,
-    timestamp,
-    durationMs: cluster.durationMs,
-    stampedUntil: undefined,
-  };
+  const tombstone: ReleasedLease = { kind: 'released', version, timestamp, durationMs: cluster.durationMs, stampedUntil: undefined };
   const state = id < cluster.size ? tombstone : retired(tombstone, cluster.generation);
   const result = await session.write(leaseKey(id), nativeCodec.encode(state), etag);
-  return { id, problem, version: result.status === 'written' ? versionOf(state) : undefined };
+  return result.status === 'written' ? { id, problem, version: versionOf(state) } : { id, problem, version: undefined, kept: 'changed' };
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { decodeCluster, encodeCluster, idWidthFor } from './cluster-config.js';
-import { nativeCodec } from './lease-codec.js';
+import { ForeignLeaseError, nativeCodec } from './lease-codec.js';
 import type { LeaseState } from './lease-state.js';
 
 const golden = (name: string) => readFileSync(new URL(`../../test/fixtures/leases/${name}.json`, import.meta.url), 'utf8');
@@ -97,9 +97,26 @@ describe('the native lease format', () => {
     ['{"version":1,"taskId":7,"timestamp":1,"durationMs":1}', '"taskId"'],
     ['{"version":1,"taskId":"a","timestamp":1}', '"durationMs"'],
     ['{"version":1,"taskId":"a","timestamp":1,"durationMs":0}', '"durationMs"'],
-    ['{"version":1,"taskId":"a","timestamp":-1,"durationMs":1}', '"timestamp"'],
+    ['{"version":1,"taskId":"a","timestamp":1,"durationMs":86400001}', '"durationMs"'],
+    [`{"version":${2 ** 53 - 1},"taskId":"a","timestamp":1,"durationMs":1}`, '"version"'],
+    [`{"version":1,"taskId":"a","timestamp":${2 ** 48},"durationMs":1}`, '"timestamp"'],
+    [`{"released":true,"version":1,"timestamp":1,"stampedUntil":${2 ** 53 - 1}}`, '"stampedUntil"'],
   ])('refuses %s and says why', (body, problem) => {
     expect(() => nativeCodec.decode(body, {})).toThrow(problem);
+  });
+});
+
+describe('a lease of Camunda 8', () => {
+  const held =
+    '{"taskId":"task-A","timestamp":1795350753690,"nodeInstance":{"id":0,"version":1},"knownVersionMappings":{"mappingsByNodeId":{"0":1}}}';
+
+  it.each([
+    ['held', held, { taskid: 'task-A', version: '1', acquirable: 'true' }],
+    ['held, of the alpha', held, { taskid: 'task-A', version: '1' }],
+    ['released', '', { taskid: '', version: '4', acquirable: 'true' }],
+    ['given up', '', { taskid: '', version: '4', acquirable: 'false' }],
+  ])('is told from ours: %s', (_, body, metadata: Record<string, string>) => {
+    expect(() => nativeCodec.decode(body, metadata)).toThrow(ForeignLeaseError);
   });
 });
 
@@ -146,13 +163,19 @@ describe('cluster.json', () => {
 
   it.each([
     ['', 'is not JSON'],
-    ['{"size":0,"durationMs":1,"graceMs":0,"bootstrapped":true}', '"size"'],
-    ['{"size":65529,"durationMs":1,"graceMs":0,"bootstrapped":true}', '"size"'],
-    ['{"size":1,"durationMs":1,"graceMs":0}', '"bootstrapped"'],
-    ['{"size":1,"durationMs":1,"graceMs":0,"bootstrapped":true,"idWidth":17}', '"idWidth"'],
-    ['{"size":1,"durationMs":1,"graceMs":0,"bootstrapped":true,"idFloor":-1}', '"idFloor"'],
-    ['{"size":1,"durationMs":1,"graceMs":0,"bootstrapped":true,"peak":65529}', '"peak"'],
-    ['{"size":1,"durationMs":1,"graceMs":0,"bootstrapped":true,"peak":0}', '"peak"'],
+    ['{"size":0,"durationMs":15000,"graceMs":1000,"bootstrapped":true}', '"size"'],
+    ['{"size":65529,"durationMs":15000,"graceMs":1000,"bootstrapped":true}', '"size"'],
+    ['{"size":1,"durationMs":15000,"graceMs":1000}', '"bootstrapped"'],
+    ['{"size":1,"durationMs":15000,"graceMs":1000,"bootstrapped":true,"idWidth":17}', '"idWidth"'],
+    ['{"size":1,"durationMs":15000,"graceMs":1000,"bootstrapped":true,"idFloor":-1}', '"idFloor"'],
+    ['{"size":1,"durationMs":15000,"graceMs":1000,"bootstrapped":true,"peak":65529}', '"peak"'],
+    ['{"size":1,"durationMs":15000,"graceMs":1000,"bootstrapped":true,"peak":0}', '"peak"'],
+    ['{"size":1,"durationMs":1,"graceMs":1000,"bootstrapped":true}', '"durationMs": expected a whole number from 1000 to 86400000, got 1'],
+    ['{"size":1,"durationMs":1e15,"graceMs":1000,"bootstrapped":true}', '"durationMs"'],
+    ['{"size":1,"durationMs":15000,"graceMs":0,"bootstrapped":true}', '"graceMs": expected a whole number from 15 to 3600000, got 0'],
+    ['{"size":1,"durationMs":15000,"graceMs":1e12,"bootstrapped":true}', '"graceMs"'],
+    [`{"size":1,"durationMs":15000,"graceMs":1000,"bootstrapped":true,"idFloor":${2 ** 48}}`, '"idFloor"'],
+    [`{"size":1,"durationMs":15000,"graceMs":1000,"bootstrapped":true,"generation":${2 ** 53 - 1}}`, '"generation"'],
   ])('refuses %s', (body, problem) => {
     expect(() => decodeCluster(body)).toThrow(problem);
   });

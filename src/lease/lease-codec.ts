@@ -1,5 +1,5 @@
 import { NodeLeaseError } from '../errors.js';
-import type { HeldLease, KnownNodes, LeaseState } from './lease-state.js';
+import { DURATION_MS, END_OF_TIME, type HeldLease, type KnownNodes, type LeaseState } from './lease-state.js';
 
 /** A lease object as it is stored. */
 export interface EncodedLease {
@@ -32,6 +32,9 @@ export class LeaseUnreadableError extends NodeLeaseError {
   }
 }
 
+/** A lease object belongs to another program's cluster: nobody overwrites it, whatever its state. */
+export class ForeignLeaseError extends LeaseUnreadableError {}
+
 /**
  * The native format, DESIGN 2: JSON, the seed document's fields first, ours behind them; the same facts in the metadata so that
  * a HEAD shows them. Unknown fields are ignored.
@@ -59,17 +62,20 @@ export const nativeCodec: LeaseCodec = {
   },
 
   decode(body, metadata) {
+    // Camunda 8 says in the metadata whether anybody may take the id, since 8.9.0.
+    if (metadata.acquirable !== undefined) throw new ForeignLeaseError('is a lease of Camunda 8');
     if (body === '') return decodeEmpty(metadata);
     const fields = parseObject(body);
+    if (fields.nodeInstance !== undefined) throw new ForeignLeaseError('is a lease of Camunda 8');
     const isTombstone = fields.taskId === undefined || fields.taskId === null;
     const isRetired = isTombstone && fields.retired === true;
     const version = readInteger(fields, 'version', isRetired ? 0 : 1);
     if (isTombstone) {
       const tombstone = {
         version,
-        timestamp: fields.timestamp === undefined ? 0 : readInteger(fields, 'timestamp', 0),
-        durationMs: fields.durationMs === undefined ? 0 : readInteger(fields, 'durationMs', 0),
-        stampedUntil: fields.stampedUntil === undefined ? undefined : readInteger(fields, 'stampedUntil', 0),
+        timestamp: fields.timestamp === undefined ? 0 : readTime(fields, 'timestamp'),
+        durationMs: fields.durationMs === undefined ? 0 : readInteger(fields, 'durationMs', 0, DURATION_MS.most),
+        stampedUntil: fields.stampedUntil === undefined ? undefined : readTime(fields, 'stampedUntil'),
       };
       if (!isRetired) return { kind: 'released', ...tombstone };
       return {
@@ -82,14 +88,14 @@ export const nativeCodec: LeaseCodec = {
       kind: 'held',
       taskId: readString(fields, 'taskId'),
       version,
-      timestamp: readInteger(fields, 'timestamp', 0),
-      durationMs: readInteger(fields, 'durationMs', 1),
+      timestamp: readTime(fields, 'timestamp'),
+      durationMs: readInteger(fields, 'durationMs', 1, DURATION_MS.most),
       knownNodes: readKnownNodes(fields.knownNodesMapping),
       nonce: fields.nonce === undefined ? '' : readString(fields, 'nonce'),
       renewal: fields.renewal === undefined ? 0 : readInteger(fields, 'renewal', 0),
-      acquiredAt: fields.acquiredAt === undefined ? 0 : readInteger(fields, 'acquiredAt', 0),
+      acquiredAt: fields.acquiredAt === undefined ? 0 : readTime(fields, 'acquiredAt'),
       idWidth: fields.idWidth === undefined ? 0 : readInteger(fields, 'idWidth', 0),
-      narrowIdsUntil: fields.narrowIdsUntil === undefined ? undefined : readInteger(fields, 'narrowIdsUntil', 0),
+      narrowIdsUntil: fields.narrowIdsUntil === undefined ? undefined : readTime(fields, 'narrowIdsUntil'),
     };
   },
 };
@@ -119,7 +125,7 @@ function decodeEmpty(metadata: Readonly<Record<string, string>>): LeaseState {
   const fields = { version: toNumber(metadata.version), expiry: toNumber(metadata.expiry ?? '0') };
   const version = readInteger(fields, 'version', 0);
   if (version === 0) return { kind: 'vacant' };
-  return { kind: 'released', version, timestamp: readInteger(fields, 'expiry', 0), durationMs: 0, stampedUntil: undefined };
+  return { kind: 'released', version, timestamp: readTime(fields, 'expiry'), durationMs: 0, stampedUntil: undefined };
 }
 
 function toNumber(text: string): number {
@@ -138,11 +144,19 @@ export function parseObject(body: string): Record<string, unknown> {
   return value as Record<string, unknown>;
 }
 
-/** A whole number of at least `least`; for the codecs of this folder. */
-export function readInteger(fields: Record<string, unknown>, name: string, least: number): number {
+/** No counter of nodelease comes near: one above it is somebody's mistake or malice. */
+export const MOST_COUNT = 2 ** 52;
+
+/** A whole number from `least` to `most`; for the codecs of this folder. */
+export function readInteger(fields: Record<string, unknown>, name: string, least: number, most = MOST_COUNT): number {
   const value = fields[name];
-  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= least) return value;
-  throw new LeaseUnreadableError(`has no usable "${name}": expected a whole number of at least ${least}, got ${JSON.stringify(value)}`);
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= least && value <= most) return value;
+  throw new LeaseUnreadableError(`has no usable "${name}": expected a whole number from ${least} to ${most}, got ${JSON.stringify(value)}`);
+}
+
+/** Milliseconds since the Unix epoch; for the codecs of this folder. */
+export function readTime(fields: Record<string, unknown>, name: string): number {
+  return readInteger(fields, name, 0, END_OF_TIME - 1);
 }
 
 function readString(fields: Record<string, unknown>, name: string): string {
@@ -155,6 +169,8 @@ function readString(fields: Record<string, unknown>, name: string): string {
 function readKnownNodes(value: unknown): KnownNodes {
   if (typeof value !== 'object' || value === null) return {};
   return Object.fromEntries(
-    Object.entries(value).filter(([id, version]) => /^\d+$/.test(id) && Number.isSafeInteger(version) && Number(version) >= 0),
+    Object.entries(value).filter(
+      ([id, version]) => /^\d+$/.test(id) && Number.isSafeInteger(version) && version >= 0 && version <= MOST_COUNT,
+    ),
   );
 }

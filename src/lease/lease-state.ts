@@ -73,6 +73,15 @@ export type LeaseState = { readonly kind: 'vacant' } | HeldLease | ReleasedLease
 /** The first node id that does not exist: 65,536 ids of 16 bits less the 8 reserved ones. */
 export const MAX_NODE_IDS = 65_528;
 
+/** The first millisecond since the Unix epoch that no unique id has bits for. */
+export const END_OF_TIME = 2 ** 48;
+
+/** How long a lease of a cluster may last, in milliseconds. */
+export const DURATION_MS = { least: 1_000, most: 86_400_000 } as const;
+
+/** The longest grace, in milliseconds. */
+export const MOST_GRACE_MS = 3_600_000;
+
 /** The key of a node id's lease object. */
 export function leaseKey(nodeId: number): string {
   return `${nodeId}.json`;

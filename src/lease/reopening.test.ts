@@ -42,7 +42,7 @@ describe('scaling a cluster to the size that it has', () => {
     it.bucket.remove('cluster.json');
     const wanted = { nodes: 10, durationMs: DURATION, graceMs: GRACE };
     await initializeCluster({ session: sessionOf(it), clock: it.clock, random: seededRandom(9), wanted });
-    await repairCluster(sessionOf(it), 100);
+    await repairCluster({ session: sessionOf(it), clock: it.clock, aboveVersion: 100 });
     expect(await it.scale(10).end()).toMatchObject({ reopened: 6 });
     const leases = await Promise.all(
       Array.from({ length: 10 }, (_, seed) =>

@@ -4,6 +4,7 @@ import { createVacant } from './bootstrap.js';
 import { CLUSTER_KEY, type ClusterConfig, encodeCluster } from './cluster-config.js';
 import { readCluster, type StoredCluster } from './cluster-store.js';
 import { concurrently } from './concurrently.js';
+import { refuseCamunda } from './foreign-cluster.js';
 import { nativeCodec } from './lease-codec.js';
 import { nodeIdOf } from './lease-state.js';
 import { patiently } from './patiently.js';
@@ -58,7 +59,9 @@ export class ScaleSteps {
   }
 
   async list(): Promise<ClusterListing> {
-    const { objects } = await this.#patiently(() => this.options.session.list(this.#call()));
+    const { session } = this.options;
+    const { objects } = await this.#patiently(() => session.list(this.#call()));
+    refuseCamunda(session, objects);
     const rows = new Map<number, ListedObject>();
     let clusterEtag: string | undefined;
     for (const row of objects) {

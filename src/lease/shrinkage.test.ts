@@ -422,14 +422,14 @@ describe('a cluster that grows again', () => {
     const session = new StoreSession(it.store, it.clock, 1_000);
     const options = { session, clock: it.clock, random: seededRandom(1), wanted: {} };
     expect((await initializeCluster(options)).damaged).toEqual([5]);
-    expect(await repairCluster(session, 7)).toMatchObject([{ id: 5, version: 8 }]);
+    expect(await repairCluster({ ...options, aboveVersion: 7 })).toMatchObject([{ id: 5, version: 8 }]);
     expect(it.read(5)).toMatchObject({ kind: 'retired', version: 8, generation: 1 });
     it.bucket.remove('5.json');
     const growth = it.scale(8);
     expect(await growth.end()).toMatchObject({ created: 0, damaged: [{ id: 5 }] });
     expect(it.bucket.read('5.json')).toBeUndefined();
     expect((await initializeCluster(options)).damaged).toEqual([5]);
-    expect(await repairCluster(session, 8)).toMatchObject([{ id: 5, version: 9 }]);
+    expect(await repairCluster({ ...options, aboveVersion: 8 })).toMatchObject([{ id: 5, version: 9 }]);
     expect(it.read(5)).toMatchObject({ kind: 'released', version: 9 });
   });
 

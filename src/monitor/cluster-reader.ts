@@ -2,6 +2,7 @@ import type { Clock } from '../clock.js';
 import { CLUSTER_KEY, type ClusterConfig } from '../lease/cluster-config.js';
 import { readCluster } from '../lease/cluster-store.js';
 import { concurrently } from '../lease/concurrently.js';
+import { refuseForeign } from '../lease/foreign-cluster.js';
 import { type LeaseReading, type NodeStatus, nodeStatus, readingOf } from '../lease/inspect.js';
 import { nativeCodec } from '../lease/lease-codec.js';
 import { leaseKey, revived } from '../lease/lease-state.js';
@@ -81,7 +82,10 @@ export class ClusterReader implements ClusterSource {
       objects.find(({ key }) => key === CLUSTER_KEY),
       signal,
     );
-    if (cluster === undefined) return this.#nothing();
+    if (cluster === undefined) {
+      await refuseForeign(this.session, objects, { signal });
+      return this.#nothing();
+    }
 
     const hints = clusterHints(objects, cluster);
     const listing = { rows: hints.rows, at: listedAt };

@@ -1,4 +1,5 @@
 import type { ClusterConfig } from '../lease/cluster-config.js';
+import { camundaCluster } from '../lease/foreign-cluster.js';
 import type { NodeStatus } from '../lease/inspect.js';
 import { nativeCodec } from '../lease/lease-codec.js';
 import { nodeIdOf } from '../lease/lease-state.js';
@@ -22,6 +23,8 @@ export interface ClusterHints {
   readonly draining: readonly number[];
   /** How many objects there are beyond the cluster's size that nobody seems to hold. */
   readonly retired: number;
+  /** What shows that another program keeps a cluster in the same objects; undefined where nothing does. */
+  readonly foreign: string | undefined;
 }
 
 /** How many node ids are in which state. */
@@ -52,7 +55,10 @@ export function clusterHints(objects: readonly ListedObject[], cluster: ClusterC
   const leases = Array.from({ length: cluster.size }, (_, id) => leaseHint(rows.get(id), cluster));
   const beyond = [...rows].filter(([id]) => id >= cluster.size);
   const draining = beyond.filter(([, row]) => leaseHint(row, cluster) === 'held').map(([id]) => id);
-  return { cluster, rows, leases, draining: draining.sort((a, b) => a - b), retired: beyond.length - draining.length };
+  return {
+    ...{ cluster, rows, leases, draining: draining.sort((a, b) => a - b), retired: beyond.length - draining.length },
+    foreign: camundaCluster(objects),
+  };
 }
 
 function leaseHint(row: ListedObject | undefined, { durationMs, graceMs }: ClusterConfig): LeaseHint {

@@ -1,9 +1,7 @@
 import { groupOf, indexOf } from '../../id/cluster-node-id.js';
+import { END_OF_TIME } from '../../lease/lease-state.js';
 import type { Znode } from '../../zookeeper/zookeeper.js';
 import { hexPair, stampGroupPath } from '../tree-paths.js';
-
-/** The first millisecond that an id has no bits for. */
-const END_OF_TIME = 2 ** 48;
 
 /** How far unique ids of a node id have been stamped, as it stands in `stamps/<GG>/<II>`. Milliseconds since the Unix epoch, by the leader's clock. */
 export interface IdStamp {
