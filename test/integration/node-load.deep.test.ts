@@ -20,7 +20,15 @@ describe('200 health checks a second and 100 clients that follow the cluster, fo
     const { code } = await load.exit;
     expect(code).toBe(0);
     const told = JSON.parse(load.stdout());
-    expect(told).toMatchObject({ statuses: { 200: told.asked }, failed: 0, streamsOpen: 100, streamsEnded: 0, hellos: 100 });
+    expect(told).toMatchObject({
+      answered: told.asked,
+      statuses: { 200: told.asked },
+      failures: [],
+      failed: 0,
+      streamsOpen: 100,
+      streamsEnded: 0,
+      hellos: 100,
+    });
     expect(told.asked).toBeGreaterThan(11_900);
     expect(holder.latestMs).toBeLessThanOrEqual(100);
     expect(holder.told('lost')).toEqual([]);
