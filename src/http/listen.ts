@@ -31,6 +31,7 @@ export interface ListenOptions {
   readonly isUrgent?: ((path: string) => boolean) | undefined;
   /**
    * For how long nothing may go through a connection with a request under way, in milliseconds: whoever does not take the answer is let go.
+   * Without one it stays, for another request may be on its way.
    *
    * @default 30000
    */
@@ -53,8 +54,8 @@ const HEAD_WITHIN_MS = 10_000;
 const REQUEST_WITHIN_MS = 30_000;
 /** How often those are looked for that take longer. */
 const CHECK_EVERY_MS = 1_000;
-/** For how long a connection stays open that nobody uses. */
-const IDLE_MS = 10_000;
+/** After how long TCP asks whether the other end of an idle connection is still there. */
+const PROBE_AFTER_MS = 60_000;
 const LARGEST_HEAD = 16_384;
 const CLOSE_WITHIN_MS = 1_000;
 const BUSY = 'too many requests are under way';
@@ -98,7 +99,10 @@ export async function listen(options: ListenOptions): Promise<HttpListener> {
       headersTimeout: HEAD_WITHIN_MS,
       requestTimeout: REQUEST_WITHIN_MS,
       connectionsCheckingInterval: CHECK_EVERY_MS,
-      keepAliveTimeout: IDLE_MS,
+      // A request may be on its way when an idle connection is closed: only want of room is a reason to.
+      keepAliveTimeout: 0,
+      keepAlive: true,
+      keepAliveInitialDelay: PROBE_AFTER_MS,
     },
     (request, response) => {
       // What had been read from a connection before it was closed is parsed to its end.
@@ -114,6 +118,9 @@ export async function listen(options: ListenOptions): Promise<HttpListener> {
     },
   );
   server.timeout = silentMs;
+  server.on('timeout', (socket) => {
+    if (connections.isBusy(socket)) socket.destroy();
+  });
   server.maxConnections = maxConnections;
   server.on('connection', (socket) => connections.opened(socket));
   server.on('clientError', (error, socket) => refused.refuse(error, socket as Socket, connections.isBusy(socket as Socket)));

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { Agent, request } from 'node:http';
+import { readFileSync } from 'node:fs';
+import { Agent, type IncomingMessage, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setImmediate } from 'node:timers/promises';
@@ -207,6 +208,41 @@ describe('a client that is slow', () => {
     expect(await ends.catch(() => 'reset')).toBeDefined();
     release();
     expect(await text(asking)).toMatch(/^HTTP\/1\.1 200 .*\r\nlate$/s);
+  });
+});
+
+describe('a connection that is kept', () => {
+  const agent = new Agent({ keepAlive: true });
+  afterEach(() => agent.destroy());
+
+  async function ask({ url }: HttpListener) {
+    const asked = request(url, { agent }).end();
+    const [response] = (await once(asked, 'response')) as [IncomingMessage];
+    const { socket } = response;
+    return { body: await text(response), announced: response.headers['keep-alive'], isReused: asked.reusedSocket, socket };
+  }
+
+  it('stays, however long nobody uses it, so that no health check meets the closing of its connection', async () => {
+    const fetch = ({ url }: Request) => (url.endsWith('/hang') ? new Promise<Response>(() => {}) : new Response('done'));
+    const listener = await start({ silentMs: 300, fetch });
+    expect(await ask(listener)).toMatchObject({ body: 'done', announced: undefined, isReused: false });
+    // One with a request under way is let go by then, though it came later.
+    expect(await answerTo(listener, 'GET /hang HTTP/1.1\r\nhost: x\r\n\r\n')).toBe('');
+    expect(await ask(listener)).toMatchObject({ body: 'done', isReused: true });
+  });
+
+  it('is probed by TCP, which finds out that the machine of a client has gone', async () => {
+    const listener = await start();
+    const { socket } = await ask(listener);
+    const port = (of: number | undefined) => `:${of?.toString(16).toUpperCase().padStart(4, '0')}`;
+    const sockets = () => readFileSync('/proc/net/tcp', 'utf8').split('\n');
+    const timerOfServer = () => {
+      const columns = sockets().map((line) => line.trim().split(/\s+/));
+      const own = columns.find(([, here, there]) => here?.endsWith(port(listener.address.port)) && there?.endsWith(port(socket.localPort)));
+      return own?.[5]?.slice(0, 2);
+    };
+    // The kernel's number for the timer of keep-alive probes.
+    await expect.poll(timerOfServer).toBe('02');
   });
 });
 
