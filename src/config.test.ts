@@ -353,6 +353,8 @@ describe('the settings of what is announced', () => {
     [{ payload: '' }, '--payload: expected a JSON object such as {"weight":5}, got ""'],
     [{ payload: '5' }, '--payload: expected a JSON object such as {"weight":5}, got "5"'],
     [{ payload: '[1]' }, '--payload: expected a JSON object such as {"weight":5} (Java services cannot read an array), got an array'],
+    [{ payload: '{"a":9007199254740993}' }, /^--payload\.a: expected a whole number from /],
+    [{ payload: '{"a":9007199254740993}', 'payload-type': 'spring' }, /^--payload\.a: expected a whole number from /],
     [{ payload: '{"a":{"b":1e999}}' }, '--payload.a.b: expected a finite number: JSON has no other, got Infinity'],
     [
       { payload: '{"nodeId":3}' },

@@ -1,4 +1,5 @@
 import { ConfigError } from '../errors.js';
+import { MAP_CLASSES } from './services/payload-class.js';
 import { payloadJson } from './services/payload-json.js';
 import { Kind, shortened } from './services/shortened.js';
 
@@ -10,8 +11,6 @@ const MOST_PAYLOAD_BYTES = 65_536;
 
 /** What is added to every payload. */
 const OWN_FIELDS: readonly string[] = ['nodeId', 'version'];
-/** The classes that every Java reader takes for a map. */
-const MAP_CLASSES: readonly unknown[] = ['java.util.TreeMap', 'java.util.HashMap', 'java.util.LinkedHashMap'];
 /** How `payloadJson` calls what it is given. */
 const JSON_LABEL = 'instance.payload';
 

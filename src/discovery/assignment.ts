@@ -1,3 +1,5 @@
+import { parseExactJson } from './exact-json.js';
+
 /** What stands in every znode of the discovery tree, as JSON: who holds which node id under which version. */
 export interface Assignment {
   readonly taskId: string;
@@ -15,14 +17,15 @@ export function encodeAssignment(assignment: Assignment): string {
 }
 
 /**
- * The assignment in a znode's data; undefined for anything that does not name task, node id and version. Never throws.
+ * The assignment in a znode's data; undefined for anything that does not name task, node id and version. An integer beyond ±(2^53 − 1)
+ * is the text of its digits. Never throws.
  *
  * @param otherwise the version of one that names none
  */
 export function decodeAssignment(data: Buffer, otherwise?: number): Assignment | undefined {
   let fields: unknown;
   try {
-    fields = JSON.parse(data.toString('utf8'));
+    fields = parseExactJson(data.toString('utf8'));
   } catch {
     return undefined;
   }

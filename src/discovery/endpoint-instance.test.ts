@@ -31,6 +31,12 @@ describe('a node that offers an endpoint', () => {
     });
   });
 
+  it('keeps the digits of an integer that a number cannot hold', () => {
+    expect(decodeEndpoint('pay', 'orders:7', znode(`{"taskId":"t","nodeId":7,"version":3,"serial":9007199254740993}`))).toMatchObject({
+      instance: { payload: { serial: '9007199254740993' } },
+    });
+  });
+
   it('has no address and no port where it tells none, or what cannot be one', () => {
     for (const more of [
       {},

@@ -86,6 +86,19 @@ describe('whoever asks', () => {
     expect((await ask('/v1/anyservice/orders')).body).toEqual(JSON_OF_ORDERS);
   });
 
+  it('gets one by the old path too, with a warning, as from Curator’s server', async () => {
+    const { ask, directory } = setUp();
+    const { status, headers, body } = await ask('/orders/1');
+    expect({ status, warning: headers.get('warning'), body }).toEqual({
+      status: 200,
+      warning: expect.stringContaining('deprecated'),
+      body: JSON_OF_ORDERS,
+    });
+    expect(directory.asked).toEqual([['instance', 'orders', '1']]);
+    expect(await ask('/orders/2')).toMatchObject({ status: 404, body: { error: 'not-found', message: 'orders has no instance 2' } });
+    expect((await ask('/v1/service/orders/1')).headers.get('warning')).toBeNull();
+  });
+
   it('gets JSON that nobody keeps or takes for a page', async () => {
     const { ask } = setUp();
     for (const path of ['/v1/service', '/v1/service/none/none', '/nowhere', '/openapi.json']) {
@@ -128,7 +141,7 @@ describe('whoever asks', () => {
     });
     any.answer = { status: 'none', staleMs: undefined };
     expect(await ask('/v1/anyservice/orders')).toMatchObject({ status: 404, body: { error: 'not-found' } });
-    for (const path of ['/', '/v1', '/v1/service/', '/v1/service/a/b/c', '/v2/service', '/v1/anyservice'])
+    for (const path of ['/', '/v1', '/v1/service/', '/v1/service/a/b/c'])
       expect(await ask(path)).toMatchObject({
         status: 404,
         body: { error: 'not-found', message: expect.stringContaining('openapi.json') },

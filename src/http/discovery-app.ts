@@ -6,7 +6,7 @@ import { shortened } from '../discovery/services/shortened.js';
 import { ConfigError } from '../errors.js';
 import { checkHost, checkWrite, type WriteAccess } from './access.js';
 import { DISCOVERY_OPENAPI } from './discovery-openapi.js';
-import { instanceJson, instanceOf } from './instance-json.js';
+import { type InstanceJson, instanceJson, instanceOf } from './instance-json.js';
 import { HttpProblem, PLAIN, problemOf, problemResponse } from './problem.js';
 import type { ProviderPool } from './provider-pool.js';
 import { readJson } from './request-body.js';
@@ -63,6 +63,12 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
     return { timeoutMs };
   };
 
+  const one = async (context: Context): Promise<InstanceJson> => {
+    const instance = await directory.instance(nameOf(context), idOf(context), await asked(context));
+    if (instance === undefined) throw new HttpProblem('not-found', `${nameOf(context)} has no instance ${idOf(context)}`);
+    return instanceJson(instance);
+  };
+
   app.onError((failure, context) => {
     const { method, path, raw } = context.req;
     const response = problemResponse(problemOf(failure));
@@ -90,11 +96,7 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
     },
   });
   route(app, '/v1/service/:name/:id', {
-    GET: async (context) => {
-      const instance = await directory.instance(nameOf(context), idOf(context), await asked(context));
-      if (instance === undefined) throw new HttpProblem('not-found', `${nameOf(context)} has no instance ${idOf(context)}`);
-      return answer(instanceJson(instance));
-    },
+    GET: async (context) => answer(await one(context)),
     PUT: async (context) => {
       await checkWrite(writes, context.req.raw);
       const place = { name: nameOf(context), id: idOf(context), now: Math.trunc(clock.now()) };
@@ -119,6 +121,8 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
       return answer(instanceJson(any.instance), age);
     },
   });
+  // The path of Curator's first version, which its server still answers. No other method is refused there: it may be a path of somebody else's.
+  app.get('/:name/:id', async (context) => answer(await one(context), { warning: '299 - "deprecated: see /v1/service/{name}/{id}"' }));
   return app;
 }
 

@@ -149,6 +149,15 @@ const CASES: Readonly<Record<string, Readonly<Record<string, Case>>>> = {
     503: { any: { status: 'unknown' } },
     default: { init: { method: 'POST' } },
   },
+  'GET /{name}/{id}': {
+    200: {},
+    400: { path: '/orders/%00' },
+    403: FOREIGN,
+    404: { path: '/orders/2' },
+    502: REFUSED,
+    503: AWAY,
+    default: FAULT,
+  },
 };
 
 /** An app over a ZooKeeper that does as the case says; names are checked as they are in earnest. */

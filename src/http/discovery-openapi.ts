@@ -40,7 +40,10 @@ const FIELDS: Readonly<Record<string, JsonSchema>> = {
   address: { type: 'string', description: 'Host name or IP address, without a port.' },
   port: PORT,
   sslPort: { ...PORT, description: 'The port for TLS.' },
-  payload: { description: 'What the service says of itself beside: any JSON but null and, for Java cannot read it, an array.' },
+  payload: {
+    description:
+      'What the service says of itself beside: any JSON but null and, for Java cannot read it, an array. An integer beyond 2^53 is given as a text.',
+  },
   registrationTimeUTC: {
     type: 'integer',
     description: 'When it was registered, in milliseconds since the Unix epoch by the clock of whoever did it.',
@@ -246,6 +249,23 @@ export const DISCOVERY_OPENAPI: OpenApiDocument = {
           404: problem('There is none that is enabled.', AGE),
           503: problem('ZooKeeper could not be asked for this service yet.', AWAY.headers),
           ...DEFAULT,
+        },
+      },
+    },
+    '/{name}/{id}': {
+      get: {
+        operationId: 'getInstanceByOldPath',
+        summary: 'One instance, as v1/service/{name}/{id}',
+        deprecated: true,
+        parameters: [NAME, ID],
+        responses: {
+          200: {
+            description: 'The instance.',
+            headers: { warning: { description: 'Names the path to ask instead.', schema: { type: 'string' } } },
+            content: json(ref('ServiceInstance'), EXAMPLE),
+          },
+          404: problem('There is none, or it cannot be understood.'),
+          ...QUERIED,
         },
       },
     },

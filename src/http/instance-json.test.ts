@@ -81,6 +81,37 @@ describe('an instance over HTTP', () => {
     expect(instance).toThrow(message);
   });
 
+  const spring = {
+    '@class': 'org.springframework.cloud.zookeeper.discovery.ZookeeperInstance',
+    id: 'orders-1',
+    name: 'orders',
+    metadata: { zone: 'a' },
+  };
+
+  it.each([
+    { '@class': 'java.util.TreeMap', a: 1 },
+    { '@class': 'java.util.HashMap' },
+    ['java.util.ArrayList', ['a', 1]],
+    ['java.lang.Long', 7],
+    { a: { '@class': 'com.example.Order' } },
+    spring,
+  ])('may have a payload of a class that every Java reader has: %j', (payload) => {
+    expect(instanceOf({ ...CURATOR, payload }, PLACE).payload).toEqual(payload);
+  });
+
+  it.each([
+    [{ '@class': 'com.example.Order', a: 1 }, 'instance.payload.@class: expected java.util.TreeMap or another map'],
+    [{ '@class': 'java.util.Properties' }, 'instance.payload.@class: expected'],
+    [['com.example.Order', {}], 'instance.payload[0]: expected java.util.ArrayList'],
+    [{ ...spring, name: 7 }, 'instance.payload.name: expected a text, got 7'],
+    [{ ...spring, metadata: { zone: 7 } }, 'metadata.zone: expected a text, got 7'],
+    [{ ...spring, metadata: undefined }, 'instance.payload.metadata: expected an object of texts, got undefined'],
+  ])('is refused with a payload of a class that Java readers could not load: %j', (payload, message) => {
+    const instance = () => instanceOf({ ...CURATOR, payload }, PLACE);
+    expect(instance).toThrow(ConfigError);
+    expect(instance).toThrow(message);
+  });
+
   it.each([null, [], 'x', 7, true])('is refused when it is %j', (json) => {
     expect(() => instanceOf(json, PLACE)).toThrow('the body: expected a JSON object');
   });

@@ -1,4 +1,5 @@
 import { checkInstance } from '../discovery/services/new-instance.js';
+import { checkPayloadClass } from '../discovery/services/payload-class.js';
 import type { ServiceInstance, ServiceType, UriSpec } from '../discovery/services/service-instance.js';
 import { shortened } from '../discovery/services/shortened.js';
 import { ConfigError } from '../errors.js';
@@ -46,7 +47,7 @@ export interface InstancePlace {
 
 /**
  * The instance that a request wants to be registered; unknown fields are ignored, as Curator's server does, and null is as good as absent.
- * Its payload is checked when it is written.
+ * Of its payload only the class is checked here, the rest when it is written.
  *
  * @param json the body, parsed
  * @throws {ConfigError} naming the field, the value and what was expected
@@ -74,6 +75,7 @@ export function instanceOf(json: unknown, { name, id, now }: InstancePlace): Ser
     enabled: fields.get('enabled') ?? true,
   } as ServiceInstance;
   checkInstance(instance);
+  checkPayloadClass(instance.payload);
   return instance;
 }
 

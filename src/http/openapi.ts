@@ -45,6 +45,7 @@ export interface OpenApiOperation {
   readonly operationId: string;
   readonly summary: string;
   readonly description?: string;
+  readonly deprecated?: true;
   readonly parameters?: readonly OpenApiParameter[];
   readonly requestBody?: { readonly required: true; readonly content: JsonContent };
   /** By the status. */

@@ -202,6 +202,17 @@ describe('a znode of somebody else’s', () => {
     ['{"address":""}', { address: undefined }],
     ['{"payload":null}', { payload: undefined }],
     ['{"payload":[1]}', { payload: [1] }],
+    ['{"payload":9223372036854775807}', { payload: '9223372036854775807' }],
+    [
+      '{"payload":{"a":[-9007199254740993, 9007199254740991],"9007199254740993":"\\"9007199254740993,","b":9007199254740993.5}}',
+      {
+        payload: {
+          a: ['-9007199254740993', 9_007_199_254_740_991],
+          '9007199254740993': '"9007199254740993,',
+          b: 9_007_199_254_740_994,
+        },
+      },
+    ],
     ['{"payload":{"@class":"some.Unknown","a":1}}', { payload: { '@class': 'some.Unknown', a: 1 } }],
     [
       '{"uriSpec":"{scheme}:x"}',

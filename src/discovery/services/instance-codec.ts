@@ -1,4 +1,5 @@
 import { ConfigError, explain } from '../../errors.js';
+import { parseExactJson } from '../exact-json.js';
 import { FieldProblem, readFlag, readPort, readServiceType, readText, readTime, readUriSpec } from './instance-fields.js';
 import { checkInstance } from './new-instance.js';
 import type { PayloadCodec } from './payload-codec.js';
@@ -73,7 +74,7 @@ function withJavaEscapes(json: string): string {
 /**
  * Understands whatever Curator does: unknown fields, missing ones (name and id are the znode's then), ports as texts. `"enabled":null` is
  * false. Where the JSON's name and id differ from the znode's they are told, for so does Curator. Never throws. Not understood, though
- * Curator does: other encodings than UTF-8, and anything behind the JSON.
+ * Curator does: other encodings than UTF-8, and anything behind the JSON. An integer beyond ±(2^53 − 1) is the text of its digits.
  */
 export function decodeInstance<P>({ name, id, data }: InstanceZnode, payload: PayloadCodec<P>): DecodedInstance<P> {
   try {
@@ -112,7 +113,7 @@ function parseFields(data: Buffer): Partial<Record<string, unknown>> {
   if (isNestedTooDeeply(text)) throw new FieldProblem(`has more than ${MAX_NESTING} levels of JSON`);
   let fields: unknown;
   try {
-    fields = JSON.parse(text);
+    fields = parseExactJson(text);
   } catch {
     throw new FieldProblem('is not JSON');
   }

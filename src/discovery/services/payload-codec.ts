@@ -7,7 +7,8 @@ export interface PayloadCodec<P> {
   encode(payload: P): unknown;
 
   /**
-   * The opposite, given what `JSON.parse` made of somebody's payload; never undefined or null.
+   * The opposite, given what `JSON.parse` made of somebody's payload, with the text of its digits for an integer beyond ±(2^53 − 1);
+   * never undefined or null.
    *
    * @throws whatever says, in its message, why it cannot be understood: the instance counts as unreadable then
    */

@@ -9,6 +9,7 @@ describe('a payload', () => {
     ['an object of a class of Java’s', { '@class': 'java.util.TreeMap', a: 1 }],
     ['a text', 'text'],
     ['a number', -0.5],
+    ['the greatest integer that every reader reads', Number.MAX_SAFE_INTEGER],
     ['a boolean', false],
     ['nothing', null],
     ['what Java writes for a list', ['java.util.ArrayList', [1, 2]]],
@@ -63,6 +64,12 @@ describe('a payload', () => {
     ['NaN', { a: Number.NaN }, 'instance.payload.a: expected a finite number: JSON has no other, got NaN'],
     ['an infinite number', Number.POSITIVE_INFINITY, 'instance.payload: expected a finite number'],
     ['itself within', itself, 'instance.payload.again[0]: expected something that JSON can hold, got an object that contains itself'],
+    [
+      'an integer that others could read as another one',
+      JSON.parse('{"a":[{"b":9007199254740993}]}'),
+      'instance.payload.a[0].b: expected a whole number from -(2^53 - 1) to 2^53 - 1, or a greater one as a text, got 9007199254740992',
+    ],
+    ['a negative one', -(2 ** 53), 'instance.payload: expected a whole number from'],
     ['a map', { a: new Map([['b', 1]]) }, 'instance.payload.a: expected plain objects, arrays and values (or a toJSON method), got a Map'],
     ['bytes', new Uint8Array(2), 'instance.payload: expected plain objects'],
     [

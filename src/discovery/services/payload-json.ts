@@ -41,8 +41,10 @@ function isFields(value: unknown): value is Record<string, unknown> {
 function plain(value: unknown, label: string, above: Set<object>): unknown {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
   if (typeof value === 'number') {
-    if (Number.isFinite(value)) return value;
-    throw new ConfigError(label, value, 'a finite number: JSON has no other');
+    if (!Number.isFinite(value)) throw new ConfigError(label, value, 'a finite number: JSON has no other');
+    // It may have been another one before it was parsed.
+    if (!Number.isInteger(value) || Number.isSafeInteger(value)) return value;
+    throw new ConfigError(label, value, 'a whole number from -(2^53 - 1) to 2^53 - 1, or a greater one as a text');
   }
   if (typeof value !== 'object') throw new ConfigError(label, shortened(value), 'something that JSON can hold');
   if (above.has(value)) throw new ConfigError(label, new Kind('an object that contains itself'), 'something that JSON can hold');

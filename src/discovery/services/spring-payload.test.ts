@@ -22,7 +22,7 @@ test('what Spring writes is read, and written again byte for byte', () => {
 
 test('metadata are texts', () => {
   const wrong = { ...spring, metadata: { weight: 5 } } as unknown as SpringInstance;
-  expect(() => springInstancePayload(wrong)).toThrow('metadata.weight: expected a text, got 5');
+  expect(() => springInstancePayload(wrong)).toThrow('instance.payload.metadata.weight: expected a text, got 5');
 });
 
 const CLASS = '"@class":"org.springframework.cloud.zookeeper.discovery.ZookeeperInstance"';

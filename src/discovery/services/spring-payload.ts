@@ -23,13 +23,25 @@ const SPRING_CLASS = 'org.springframework.cloud.zookeeper.discovery.ZookeeperIns
  * The payload of an instance that Spring Cloud Zookeeper can read. It casts whatever it finds: one instance with an object of another kind,
  * or with a text, makes the whole service unreadable for it; one without any payload has no metadata.
  *
- * @throws {ConfigError} when metadata are not texts
+ * @throws {ConfigError} when id, name or metadata are not texts
  */
 export function springInstancePayload({ id, name, metadata }: SpringInstance): SpringInstanceJson {
-  for (const [key, value] of Object.entries(metadata)) {
-    if (typeof value !== 'string') throw new ConfigError(`metadata.${shortened(key)}`, shortened(value), 'a text');
+  checkText(id, 'id');
+  checkText(name, 'name');
+  if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata)) {
+    throw new ConfigError('instance.payload.metadata', shortened(metadata), 'an object of texts');
   }
+  for (const [key, value] of Object.entries(metadata)) checkText(value, `metadata.${shortened(key)}`);
   return { '@class': SPRING_CLASS, id, name, metadata };
+}
+
+function checkText(value: unknown, field: string): void {
+  if (typeof value !== 'string') throw new ConfigError(`instance.payload.${field}`, shortened(value), 'a text');
+}
+
+/** Whether JSON is a payload of Spring's class, in whatever shape. */
+export function isSpringPayload(json: unknown): boolean {
+  return (Object(json) as { readonly '@class'?: unknown })['@class'] === SPRING_CLASS;
 }
 
 /**
@@ -40,8 +52,8 @@ export const springPayload: PayloadCodec<SpringInstance> = {
   encode: springInstancePayload,
 
   decode(json) {
-    const { '@class': type, id, name, metadata } = Object(json) as Partial<Record<string, unknown>>;
-    if (type !== SPRING_CLASS) throw new Error(`its class is not ${SPRING_CLASS}`);
+    if (!isSpringPayload(json)) throw new Error(`its class is not ${SPRING_CLASS}`);
+    const { id, name, metadata } = json as Partial<Record<string, unknown>>;
     return { id: textOf(id), name: textOf(name), metadata: metadataOf(metadata) };
   },
 };
