@@ -80,7 +80,7 @@ export interface AcquireOptions {
 export interface ZooKeeperOptions extends Announcement {
   /** Servers and chroot: `zk1:2181,zk2:2181/app`. */
   readonly connect: string;
-  /** Credentials: `digest:user:password`. Znodes that are made then can be changed by that user alone. @default none, and znodes open to all */
+  /** Credentials: `digest:user:password`. The node's own znodes can be changed by that user alone then. @default none, and znodes open to all */
   readonly auth?: string;
   /** How long a session outlives its connection, in milliseconds, 1000 … 600000; the servers may grant another. @default 10000 */
   readonly sessionTimeoutMs?: number;

@@ -8,7 +8,7 @@ import { openZooKeeper, type ZooKeeperClient } from './zookeeper/zookeeper-clien
 export interface ConnectServicesOptions<P> {
   /** Servers and chroot: `zk1:2181,zk2:2181/shop`. */
   readonly connect: string;
-  /** Credentials: `digest:user:password`. Znodes that are made then can be changed by that user alone. @default none, and znodes open to all */
+  /** Credentials: `digest:user:password`. What is registered can be changed by that user alone then. @default none, and znodes open to all */
   readonly auth?: string;
   /** How long instances outlive a dead process, in milliseconds; the servers may grant another. @default 10000 */
   readonly sessionTimeoutMs?: number;

@@ -137,7 +137,7 @@ class RightsCheck {
     try {
       // Before it is known to be: a lost answer may be that of a success.
       this.#made.push(path);
-      await zookeeper.create(path, '', 'persistent', { signal });
+      await zookeeper.create(path, '', 'shared', { signal });
       return true;
     } catch (error) {
       if (!isFault(error, 'node-exists', 'no-auth')) throw error;

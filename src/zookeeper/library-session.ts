@@ -13,6 +13,7 @@ export interface LibrarySessionOptions extends Omit<LibraryConnectionOptions, 'c
 const LARGEST_DATA = 1_000_000;
 
 const MODES: Readonly<Record<Mode, number>> = {
+  shared: CreateMode.PERSISTENT,
   persistent: CreateMode.PERSISTENT,
   ephemeral: CreateMode.EPHEMERAL,
   'persistent-sequential': CreateMode.PERSISTENT_SEQUENTIAL,
@@ -32,17 +33,23 @@ const WATCH = () => undefined;
 export class LibrarySession {
   readonly #client: LibraryClient;
   readonly #connection: LibraryConnection;
-  readonly #acl: ACL[];
+  readonly #own: ACL[];
+  readonly #shared: ACL[];
 
   constructor({ auth, ...options }: LibrarySessionOptions) {
     // The connection finds its servers past the library's parser, which knows no IPv6.
     const client = insidesOf(createClient('127.0.0.1', { sessionTimeout: options.sessionTimeoutMs, retries: 0 }));
     this.#client = client;
-    // "auth" stands for whoever the connection has authenticated as.
-    this.#acl = [new ACL(Permission.ALL, auth ? new Id('auth', '') : new Id('world', 'anyone'))];
+    const everybody = (permission: number) => new ACL(permission, new Id('world', 'anyone'));
+    this.#own = [everybody(Permission.ALL)];
+    this.#shared = this.#own;
     if (auth) {
-      this.#acl.push(new ACL(Permission.READ, new Id('world', 'anyone')));
       client.addAuthInfo(auth.scheme, authData(auth));
+      // "auth" stands for whoever the connection has authenticated as.
+      const owner = new ACL(Permission.ALL, new Id('auth', ''));
+      this.#own = [owner, everybody(Permission.READ)];
+      // Who may change the rights could shut out all others.
+      this.#shared = [owner, everybody(Permission.ALL & ~Permission.ADMIN)];
     }
     this.#connection = new LibraryConnection({
       ...options,
@@ -65,7 +72,7 @@ export class LibrarySession {
   create(path: string, data: Buffer, mode: Mode): Promise<string> {
     return this.#connection.request((done) => {
       checkSize(data.length);
-      this.#client.create(path, data, this.#acl, MODES[mode], done);
+      this.#client.create(path, data, this.#accessTo(mode), MODES[mode], done);
     });
   }
 
@@ -118,7 +125,8 @@ export class LibrarySession {
       const { ops } = transaction as unknown as TransactionInternals;
       for (const operation of operations) {
         const { path } = operation;
-        if (operation.type === 'create') transaction.create(path, Buffer.from(operation.data), this.#acl, MODES[operation.mode]);
+        if (operation.type === 'create')
+          transaction.create(path, Buffer.from(operation.data), this.#accessTo(operation.mode), MODES[operation.mode]);
         else if (operation.type === 'set') transaction.setData(path, Buffer.from(operation.data));
         else if (operation.type === 'remove') transaction.remove(path);
         else transaction.check(path);
@@ -132,6 +140,10 @@ export class LibrarySession {
         done(error, undefined, index === -1 ? undefined : index);
       });
     });
+  }
+
+  #accessTo(mode: Mode): ACL[] {
+    return mode === 'shared' ? this.#shared : this.#own;
   }
 
   /** As {@link LibraryConnection.giveUp}. */

@@ -21,7 +21,8 @@ export interface ZooKeeperOptions {
   /** How long a call may take that says nothing else, in milliseconds, 1 to 86,400,000. @default 5000 */
   readonly operationTimeoutMs?: number | undefined;
   /**
-   * `digest:USER:PASSWORD`. Without it everybody may do anything with the znodes made here. With it only this user may, and everybody may read them.
+   * `digest:USER:PASSWORD`. Without it everybody may do anything with the znodes made here. With it only this user may change them, and everybody
+   * may read them; in shared ones, such as parents, everybody may make and remove znodes as well.
    * Wrong credentials are not refused as such: operations that they do not allow fail as `no-auth`.
    *
    * @default none
@@ -195,7 +196,7 @@ export class ZooKeeperClient implements ZooKeeper {
     for (;;) {
       try {
         const request: Call = { operation: 'create', path, writes: true };
-        await this.#calls.call(request, call(), (session) => session.create(full, Buffer.alloc(0), 'persistent'));
+        await this.#calls.call(request, call(), (session) => session.create(full, Buffer.alloc(0), 'shared'));
         return;
       } catch (error) {
         if (isFault(error, 'node-exists')) return;

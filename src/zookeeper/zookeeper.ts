@@ -23,8 +23,11 @@ export interface CallOptions {
   readonly reconnectOnTimeout?: boolean | undefined;
 }
 
-/** What becomes of a znode when the session that made it ends, and whether the server numbers it. */
-export type CreateMode = 'persistent' | 'ephemeral' | 'persistent-sequential' | 'ephemeral-sequential';
+/**
+ * What becomes of a znode when the session that made it ends, whether the server numbers it, and whose it is: a `shared` one is persistent and
+ * everybody's, all others belong to the user that makes them, where there is one.
+ */
+export type CreateMode = 'shared' | 'persistent' | 'ephemeral' | 'persistent-sequential' | 'ephemeral-sequential';
 
 /** What the server knows of a znode beside its data. */
 export interface ZnodeStat {
@@ -97,10 +100,10 @@ export interface ZooKeeper {
    */
   create(path: string, data: string, mode: CreateMode, options?: CallOptions): Promise<string>;
 
-  /** As {@link create}, and makes the parents that are missing, again where one vanishes in between (Curator's are containers, which the server removes when empty). */
+  /** As {@link create}, and makes the parents that are missing, shared ones, again where one vanishes in between (Curator's are containers, which the server removes when empty). */
   createWithParents(path: string, data: string, mode: CreateMode, options?: CallOptions): Promise<string>;
 
-  /** Makes a persistent znode without data, and its parents, unless they exist. The chroot is made with them. */
+  /** Makes a shared znode without data, and its parents, unless they exist. The chroot is made with them. */
   ensurePath(path: string, options?: CallOptions): Promise<void>;
 
   /** Undefined for an absent znode. */

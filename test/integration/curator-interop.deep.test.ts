@@ -265,6 +265,20 @@ describe('an instance that Java has registered', () => {
   });
 });
 
+test('where we have a digest and Java has none, both register, find each other and leave, also after the digest has changed', async () => {
+  const peer = await java();
+  for (const auth of ['digest:shop:old', 'digest:shop:new']) {
+    const discovery = discover({ zookeeper: client(connect, { auth }) });
+    await discovery.register(instanceOf({ id: auth }));
+    await peer.register({ name: 'orders', id: 'theirs', address: 'java-host', port: 1 });
+    expect((await peer.instances('orders')).map(({ id }) => id).sort()).toEqual([auth, 'theirs']);
+    expect((await discovery.queryForInstances('orders')).map(({ id }) => id).sort()).toEqual([auth, 'theirs']);
+    await peer.unregister('orders', 'theirs');
+    await discovery.unregister(instanceOf({ id: auth }));
+    expect(await peer.instances('orders')).toEqual([]);
+  }
+});
+
 describe('beside znodes that Java cannot read', () => {
   test('the rest is found here, and the two are reported once; only Java’s query finds nothing at all', async () => {
     const events: ServiceEvent[] = [];

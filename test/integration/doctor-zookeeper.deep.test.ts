@@ -169,8 +169,9 @@ describe('nodelease doctor where rights are missing', () => {
     );
   });
 
-  it('at what another user made, it knows the right credentials from the wrong ones', async () => {
+  it('where another user has closed the tree, it knows the right credentials from the wrong ones', async () => {
     const owner = client(server, { auth: 'digest:owner:secret' });
+    await owner.createWithParents(`${chroot}/discovery`, '', 'persistent');
     await owner.ensurePath(`${chroot}/discovery/nodes`);
     expect(await doctor(connect, '--zookeeper-auth', 'digest:owner:secret')).toMatchObject(sound);
     const { code, complaints } = await doctor(connect, '--zookeeper-auth', 'digest:owner:wrong');

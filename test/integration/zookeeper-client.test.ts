@@ -173,9 +173,8 @@ describe('a client', () => {
   });
 
   it('needs no right to make parents that exist', async () => {
-    const owner = open({ auth: 'digest:owner:secret' });
-    await owner.ensurePath('/');
-    // The chroot belongs to the owner; what stands in it, too.
+    const { connect: server } = inject('zookeeper');
+    await open({ connect: server, auth: 'digest:owner:secret' }).create(connect.slice(server.length), '', 'persistent');
     const guest = open({ auth: 'digest:guest:secret' });
     await guest.ensurePath('/');
     await expect(guest.createWithParents('/a/b', '', 'persistent')).rejects.toMatchObject({ fault: 'no-auth', path: '/a/b' });
@@ -238,12 +237,27 @@ describe('a client', () => {
             transient: false,
           });
           await expect(other.create(`${path}/b`, '', 'persistent')).rejects.toMatchObject({ fault: 'no-auth' });
-          await expect(other.remove(path)).rejects.toMatchObject({ fault: 'no-auth' });
-          await expect(other.multi([{ type: 'remove', path }])).rejects.toMatchObject({ fault: 'no-auth', path });
         }
       }
       const same = open({ auth: 'digest:owner:secret' });
       expect((await same.setData('/a', 'still mine')).version).toBe(1);
+    });
+
+    it('makes parents, and other shared znodes, in which everybody may do everything but shut out the others', async () => {
+      const owner = open({ auth: 'digest:owner:secret' });
+      await owner.createWithParents('/parent/mine', '', 'persistent');
+      await owner.multi([{ type: 'create', path: '/shared', data: '', mode: 'shared' }]);
+      for (const auth of [undefined, 'digest:owner:wrong', 'digest:other:secret']) {
+        const other = open({ auth });
+        for (const path of ['/', '/parent', '/shared']) {
+          const child = `${path === '/' ? '' : path}/theirs`;
+          await other.create(child, '', 'ephemeral');
+          expect(await other.children(path)).toContain('theirs');
+          expect(await other.remove(child)).toBe(true);
+        }
+        await other.setData('/shared', 'theirs');
+      }
+      await expect(zkCli(connect, ['setAcl', '/parent', 'world:anyone:r'])).rejects.toThrow(/Authentication is not valid|permission/);
     });
 
     it('without them makes znodes that everybody may change', async () => {

@@ -208,7 +208,7 @@ export class TenureStamp {
   #put(data: string): MultiOperation | undefined {
     const standing = this.#standing;
     if (standing === undefined) return undefined;
-    if (standing === 'absent') return { type: 'create', path: this.path, data, mode: 'persistent' };
+    if (standing === 'absent') return { type: 'create', path: this.path, data, mode: 'shared' };
     return { type: 'set', path: this.path, data, version: standing };
   }
 }

@@ -30,7 +30,7 @@ export async function raiseWidest(session: BoundSession, idWidth: number, call?:
     const known = await readRecord(session, call);
     if (known.idWidth >= idWidth) return;
     try {
-      if (known.version === undefined) await session.createWithParents(STAMPS_PATH, data, 'persistent', call);
+      if (known.version === undefined) await session.createWithParents(STAMPS_PATH, data, 'shared', call);
       else await session.setData(STAMPS_PATH, data, known.version, call);
       return;
     } catch (error) {
