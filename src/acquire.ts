@@ -198,11 +198,12 @@ async function openDiscoverer(given: string | ZooKeeperOptions, monitor: NodeMon
     sslPort,
     payload,
     payloadType,
+    uriSpec,
     basePath,
     endpoints,
     ...session
   } = typeof given === 'string' ? { connect: given } : given;
-  const announcement = { service, address, port, sslPort, payload, payloadType, basePath, endpoints };
+  const announcement = { service, address, port, sslPort, payload, payloadType, uriSpec, basePath, endpoints };
   const { Discoverer } = await import('./discovery/discoverer.js');
   const onEvent = (event: DiscoveryEvent) => {
     monitor?.onDiscoveryEvent(event);
@@ -280,6 +281,7 @@ const ZOOKEEPER_OPTION_NAMES: readonly string[] = [
   'sslPort',
   'payload',
   'payloadType',
+  'uriSpec',
   'basePath',
   'endpoints',
   'readyTimeoutMs',

@@ -39,6 +39,7 @@ describe('settings', () => {
       port: '8080',
       payload: '{"weight":5}',
       'payload-type': 'spring',
+      'uri-spec': '{scheme}://{address}:{port}/v1',
       'service-base-path': '/apps/services',
       check: 'tcp:8080',
       'check-interval': '500ms',
@@ -313,10 +314,12 @@ describe('the settings of what is announced', () => {
   it('are read', () => {
     const flags = {
       ...announced,
+      port: '8080',
       endpoint: ['pay:visa', 'pay', 'http://127.0.0.1:9000', 'pay:visa'],
       store: 's3://bucket',
       payload: '{"weight":5,"__proto__":{"a":1}}',
       'payload-type': 'spring',
+      'uri-spec': '{scheme}://{address}:{port}/v1',
       'service-base-path': '/apps/services',
       check: 'http://127.0.0.1:8080/health?deep=1',
       'check-interval': '500ms',
@@ -327,6 +330,7 @@ describe('the settings of what is announced', () => {
     expect(settings.zookeeper).toMatchObject({
       endpoints: [{ endpoint: 'pay', key: 'visa' }, { endpoint: 'pay' }],
       payloadType: 'spring',
+      uriSpec: '{scheme}://{address}:{port}/v1',
       basePath: '/apps/services',
       check: { target: { kind: 'http', url: 'http://127.0.0.1:8080/health?deep=1' }, intervalMs: 500, threshold: 1 },
     });
@@ -354,7 +358,7 @@ describe('the settings of what is announced', () => {
     [{ payload: '5' }, '--payload: expected a JSON object such as {"weight":5}, got "5"'],
     [{ payload: '[1]' }, '--payload: expected a JSON object such as {"weight":5} (Java services cannot read an array), got an array'],
     [{ payload: '{"a":9007199254740993}' }, /^--payload\.a: expected a whole number from /],
-    [{ payload: '{"a":9007199254740993}', 'payload-type': 'spring' }, /^--payload\.a: expected a whole number from /],
+    [{ payload: '{"a":9007199254740993}', 'payload-type': 'spring', port: '80' }, /^--payload\.a: expected a whole number from /],
     [{ payload: '{"a":{"b":1e999}}' }, '--payload.a.b: expected a finite number: JSON has no other, got Infinity'],
     [
       { payload: '{"nodeId":3}' },
@@ -365,10 +369,12 @@ describe('the settings of what is announced', () => {
       '--payload: expected a JSON object such as {"weight":5} whose @class, if there is one, is java.util.TreeMap or another map, got "{\\"@class\\":\\"com.acme.Order\\"}"',
     ],
     [
-      { payload: '{"@class":"java.util.TreeMap"}', 'payload-type': 'spring' },
+      { payload: '{"@class":"java.util.TreeMap"}', 'payload-type': 'spring', port: '80' },
       '--payload: expected a JSON object such as {"weight":5} without @class, which is added to it, got "{\\"@class\\":\\"java.util.TreeMap\\"}"',
     ],
     [{ payload: '{"version":3}' }, /^--payload: expected .* without version, which is added to it/],
+    [{ 'payload-type': 'spring' }, /^--payload-type: expected --port beside it \(Spring cannot read a service .*, got "spring"$/],
+    [{ 'uri-spec': 'http://{address' }, /^--uri-spec: expected each "{" to be closed by a "}"/],
     [{ 'payload-type': 'xml' }, '--payload-type: expected map or spring, got "xml"'],
     [{ 'service-base-path': 'services' }, /^--service-base-path: expected an absolute path .*, got "services"$/],
     [{ 'service-base-path': '/a//b' }, /^--service-base-path: expected an absolute path .*, got "\/a\/\/b"$/],

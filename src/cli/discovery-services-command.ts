@@ -4,6 +4,7 @@ import { jsonPayload } from '../discovery/services/payload-codec.js';
 import { ServiceDirectory } from '../discovery/services/service-directory.js';
 import type { ServiceInstance } from '../discovery/services/service-instance.js';
 import { servicePath } from '../discovery/services/service-path.js';
+import { isInService } from '../discovery/services/spring-payload.js';
 import { instanceUrl } from '../discovery/services/uri-spec.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import { counted } from './counted.js';
@@ -92,14 +93,20 @@ function tables(services: readonly ServiceReport[], where: string, screen: Scree
   ];
 }
 
-function row(name: string, { id, address, port, sslPort, serviceType, enabled, payload }: ServiceInstance): Cell[] {
+function row(name: string, instance: ServiceInstance): Cell[] {
+  const { id, address, port, sslPort, serviceType, payload } = instance;
   return [
     { text: name },
     { text: id },
     { text: formatAddress({ address: address ?? null, port: port ?? null }) },
     { text: sslPort === undefined ? '' : String(sslPort) },
     { text: serviceType, ink: 'dim' },
-    enabled ? { text: 'enabled', ink: 'green' } : { text: 'disabled', ink: 'yellow' },
+    stateOf(instance),
     { text: payload === undefined ? '' : JSON.stringify(payload) },
   ];
+}
+
+function stateOf(instance: ServiceInstance): Cell {
+  if (!instance.enabled) return { text: 'disabled', ink: 'yellow' };
+  return isInService(instance) ? { text: 'enabled', ink: 'green' } : { text: 'out of service', ink: 'yellow' };
 }

@@ -121,8 +121,8 @@ export class Tenancy {
 
   /** Begins to connect to ZooKeeper, while the node id is being acquired. */
   async #openDiscoverer(settings: ZooKeeperSettings): Promise<Discoverer> {
-    const { service, address, port, payload, payloadType, basePath, endpoints, check: _, ...session } = settings;
-    const announcement = { service, address, port, payload, payloadType, basePath, endpoints };
+    const { service, address, port, payload, payloadType, uriSpec, basePath, endpoints, check: _, ...session } = settings;
+    const announcement = { service, address, port, payload, payloadType, uriSpec, basePath, endpoints };
     const { clock, random } = this.options.io;
     const problem = announcingProblem(settings);
     if (problem !== undefined) this.#log.warn(`discovery: ${problem}`);

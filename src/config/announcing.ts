@@ -1,6 +1,7 @@
 import { checkPayload, type PayloadType } from '../discovery/announcement-payload.js';
 import { newInstance } from '../discovery/services/new-instance.js';
 import { shortened } from '../discovery/services/shortened.js';
+import { parseUriSpec } from '../discovery/services/uri-spec.js';
 import { ConfigError } from '../errors.js';
 import { checkZnodeName } from '../zookeeper/znode-path.js';
 import { type EndpointName, parseEndpointName } from './endpoints.js';
@@ -18,6 +19,8 @@ export interface Announcing {
   readonly payload?: Readonly<Record<string, unknown>>;
   /** @default map */
   readonly payloadType?: PayloadType;
+  /** How the URL of the instance is made. */
+  readonly uriSpec?: string;
   /** None twice. */
   readonly endpoints?: readonly EndpointName[];
   /** When the service and the endpoints are to be announced; as long as the node id is held unless given. */
@@ -25,7 +28,7 @@ export interface Announcing {
 }
 
 /** What is of no use without `service`. */
-const SERVICE_SETTINGS: readonly SettingName[] = ['payload', 'payload-type', 'service-base-path'];
+const SERVICE_SETTINGS: readonly SettingName[] = ['payload', 'payload-type', 'uri-spec', 'service-base-path'];
 /** What is of no use without `check`. */
 const CHECK_SETTINGS: readonly SettingName[] = ['check-interval', 'check-threshold'];
 
@@ -51,7 +54,16 @@ export function readAnnouncing(sources: SettingSources, read: Read, names: reado
       refuse(sources, ['check', ...CHECK_SETTINGS], '--service or --endpoint NAME beside it (it decides when these are announced)');
     }
   }
-  const payloadType = read('payload-type', checkPayloadType);
+  const payloadType = read('payload-type', (text, label) => {
+    const type = checkPayloadType(text, label);
+    if (type === 'spring' && service !== undefined && port === undefined && sources.announces !== false)
+      throw new ConfigError(label, text, '--port beside it (Spring cannot read a service with an instance that has none)');
+    return type;
+  });
+  const uriSpec = read('uri-spec', (text, label) => {
+    parseUriSpec(text, label);
+    return text;
+  });
   const payload = read('payload', (text, label) => parsePayload(text, label, payloadType ?? 'map'));
   const check = readCheck(sources, read);
   return {
@@ -60,6 +72,7 @@ export function readAnnouncing(sources: SettingSources, read: Read, names: reado
     ...(port !== undefined && { port }),
     ...(payload !== undefined && { payload }),
     ...(payloadType !== undefined && { payloadType }),
+    ...(uriSpec !== undefined && { uriSpec }),
     ...(endpoints.length > 0 && { endpoints }),
     ...(check !== undefined && { check }),
   };

@@ -31,6 +31,7 @@ const DISCOVERY_SETTINGS: readonly SettingName[] = [
   'port',
   'payload',
   'payload-type',
+  'uri-spec',
   'service-base-path',
   'check',
   'check-interval',

@@ -34,6 +34,7 @@ export type SettingName =
   | 'port'
   | 'payload'
   | 'payload-type'
+  | 'uri-spec'
   | 'service-base-path'
   | 'check'
   | 'check-interval'
@@ -107,6 +108,11 @@ export const SETTINGS: readonly SettingSpec[] = [
     name: 'payload-type',
     argument: 'type',
     description: 'how the payload is written: map, or spring for services of Spring Cloud Zookeeper (default: map)',
+  },
+  {
+    name: 'uri-spec',
+    argument: 'template',
+    description: 'how the URL of the instance is made: {scheme}://{address}:{port}/v1, for example (default: none, for spring its own)',
   },
   {
     name: 'service-base-path',

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
 import { checkAnnouncement, routingEntries, routingInstance } from './announcement.js';
 import { hostAddress } from './host-address.js';
+import { instanceUrl } from './services/uri-spec.js';
 
 const held = { id: 3, version: 8, taskId: 'task' };
 const sources = { clock: new VirtualClock(), random: seededRandom(1) };
@@ -15,6 +16,15 @@ describe('the instance of a node', () => {
       payload: { weight: 5, nodeId: 3, version: 8 },
       registrationTimeUTC: sources.clock.now(),
     });
+  });
+
+  it('has the uriSpec that it is given', () => {
+    const instance = routingInstance(
+      { service: 'orders', address: 'host', port: 80, uriSpec: '{scheme}://{address}:{port}/v1' },
+      held,
+      sources,
+    );
+    expect(instance && instanceUrl(instance)).toBe('http://host:80/v1');
   });
 
   it('tells Spring everything as texts', () => {
@@ -88,6 +98,9 @@ describe('an announcement that cannot be', () => {
     ['payload', { payload: { a: 'x'.repeat(65_536) } }],
     ['payload.a', { service: 'orders', payload: { a: Number.NaN } }],
     ['payload.self', { service: 'orders', payload: cyclic }],
+    ['port', { service: 'orders', payloadType: 'spring' }],
+    ['uriSpec', { service: 'orders', uriSpec: '{address' }],
+    ['uriSpec', { service: 'orders', uriSpec: 7 }],
     ['payloadType', { service: 'orders', payloadType: 'xml' }],
     ['endpoints', { endpoints: 'pay' }],
     ['endpoints', { endpoints: { endpoint: 'pay' } }],

@@ -31,8 +31,10 @@ export interface Announcement {
    * @default nothing but these
    */
   readonly payload?: Readonly<Record<string, unknown>> | undefined;
-  /** With `spring` all values become texts. @default 'map' */
+  /** With `spring` all values become texts, and there has to be a port. @default 'map' */
   readonly payloadType?: PayloadType | undefined;
+  /** How the URL of the instance is made: `{scheme}://{address}:{port}/orders`. @default none; Spring's own with its payload */
+  readonly uriSpec?: string | undefined;
   /** The parent of all services that Curator's service discovery knows of, within the chroot. @default '/services', Spring Cloud's */
   readonly basePath?: string | undefined;
   /** The endpoints that the service offers, with fields of their own. @default none */
@@ -74,11 +76,11 @@ export function routingInstance(
   { id: nodeId, version, taskId }: Pick<Lease, 'id' | 'version' | 'taskId'>,
   sources: { readonly clock: Pick<Clock, 'now'>; readonly random: Pick<RandomSource, 'hex'> },
 ): ServiceInstance | undefined {
-  const { service: name, address = hostAddress(), port, sslPort, payload = {}, payloadType = 'map' } = announcement;
+  const { service: name, address = hostAddress(), port, sslPort, payload = {}, payloadType = 'map', uriSpec } = announcement;
   if (name === undefined) return undefined;
   const fields = { ...checkPayload(payload, payloadType, 'payload'), nodeId, version };
   const written = payloadType === 'spring' ? springInstancePayload({ id: taskId, name, metadata: texts(fields) }) : fields;
-  return named(() => newInstance<unknown>({ name, id: taskId, address, port, sslPort, payload: written }, sources));
+  return named(() => newInstance<unknown>({ name, id: taskId, address, port, sslPort, payload: written, uriSpec }, sources));
 }
 
 /**
@@ -107,6 +109,7 @@ const FIELDS: Readonly<Partial<Record<string, string>>> = {
   'instance.address': 'address',
   'instance.port': 'port',
   'instance.sslPort': 'sslPort',
+  'instance.uriSpec': 'uriSpec',
   // All else is bounded: it is the payload that makes it too large.
   instance: 'payload',
 };

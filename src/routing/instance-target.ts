@@ -1,5 +1,6 @@
 import { NoInstanceError, type NoInstanceFacts } from '../discovery/services/no-instance-error.js';
 import type { ServiceInstance } from '../discovery/services/service-instance.js';
+import { isInService } from '../discovery/services/spring-payload.js';
 import { instanceUrl } from '../discovery/services/uri-spec.js';
 import type { InstancePicker } from './instance-picker.js';
 
@@ -87,7 +88,7 @@ function withUseless<P>(
   { instances = [] }: InstancePicker<P>,
   fits: (target: InstanceTarget) => boolean,
 ): NoInstanceFacts {
-  const useless = instances.filter((instance) => instance.enabled && !isUsable(instance, fits)).length;
+  const useless = instances.filter((instance) => instance.enabled && isInService(instance) && !isUsable(instance, fits)).length;
   const unacceptable = Math.max(facts.unacceptable, useless);
   return { ...facts, unacceptable, down: Math.min(facts.down, Math.max(0, facts.known - facts.disabled - unacceptable)) };
 }

@@ -6,8 +6,9 @@ import { decodeInstance, encodeInstance } from '../../src/discovery/services/ins
 import type { ServiceInstanceInit } from '../../src/discovery/services/new-instance.js';
 import { jsonPayload } from '../../src/discovery/services/payload-codec.js';
 import { buildUri, parseUriSpec } from '../../src/discovery/services/uri-spec.js';
-import { runJava } from '../support/curator.js';
-import { type CuratorPeer, type JavaInstance, startCuratorPeer, stopCuratorPeers } from '../support/curator-peer.js';
+import { type CuratorPeer, type JavaInstance, startCuratorPeer } from '../support/curator-peer.js';
+import { runJava } from '../support/interop.js';
+import { stopJavaPeers } from '../support/java-peer.js';
 import { packageRoot } from '../support/package-root.js';
 import { uniqueChroot } from '../support/zookeeper.js';
 import { asJava, instanceOf } from './curator-support.js';
@@ -20,7 +21,7 @@ beforeAll(async () => {
   peer = await startCuratorPeer({ connect: inject('zookeeper').connect, basePath: uniqueChroot('curator') });
 });
 
-afterAll(stopCuratorPeers);
+afterAll(stopJavaPeers);
 
 test('the golden files are what Curator writes', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'nodelease-fixtures-'));

@@ -5,18 +5,11 @@ import type { ServiceInstanceInit } from '../../src/discovery/services/new-insta
 import type { PayloadCodec } from '../../src/discovery/services/payload-codec.js';
 import { ServiceDiscovery, type ServiceEvent } from '../../src/discovery/services/service-discovery.js';
 import type { ServiceInstance } from '../../src/discovery/services/service-instance.js';
-import { type SpringInstance, springPayload } from '../../src/discovery/services/spring-payload.js';
 import { parseUriSpec } from '../../src/discovery/services/uri-spec.js';
 import { systemClock, systemRandom } from '../../src/system.js';
 import type { ZooKeeper } from '../../src/zookeeper/zookeeper.js';
-import {
-  type CuratorPeer,
-  type CuratorPeerOptions,
-  type JavaInit,
-  type JavaInstance,
-  startCuratorPeer,
-  stopCuratorPeers,
-} from '../support/curator-peer.js';
+import { type CuratorPeer, type CuratorPeerOptions, type JavaInit, type JavaInstance, startCuratorPeer } from '../support/curator-peer.js';
+import { stopJavaPeers } from '../support/java-peer.js';
 import { packageRoot } from '../support/package-root.js';
 import { killAll, runProcess } from '../support/processes.js';
 import { expireSession, uniqueChroot } from '../support/zookeeper.js';
@@ -38,7 +31,7 @@ beforeEach(() => {
 
 afterEach(async () => {
   await Promise.all(discoveries.splice(0).map((each) => each.close()));
-  await Promise.all([closeClients(), stopCuratorPeers(), killAll()]);
+  await Promise.all([closeClients(), stopJavaPeers(), killAll()]);
 });
 
 function discover<P = unknown>({
@@ -326,37 +319,6 @@ describe('beside znodes that Java cannot read', () => {
       return { weight };
     },
   };
-});
-
-describe('services of Spring Cloud Zookeeper', () => {
-  test('and ours see each other', async () => {
-    const peer = await java({ payload: 'spring', enabledField: false });
-    const discovery = discover<SpringInstance>({ payload: springPayload });
-    const ours: SpringInstance = { id: 'ours', name: 'orders', metadata: { zone: 'a' } };
-    const theirs: SpringInstance = { id: 'orders-1', name: 'orders', metadata: { zone: 'b' } };
-    const uriSpec = '{scheme}://{address}:{port}';
-    await peer.register({ name: 'orders', id: 'theirs', address: 'java-host', port: 1, spring: theirs, uriSpec });
-    await discovery.register(instanceOf<SpringInstance>({ payload: ours, uriSpec }));
-    expect(await discovery.queryForInstances('orders')).toMatchObject([
-      { id: 'ours', payload: ours },
-      { id: 'theirs', payload: theirs },
-    ]);
-    const payloadClass = 'org.springframework.cloud.zookeeper.discovery.ZookeeperInstance';
-    const found = await peer.instances('orders');
-    expect([...found].sort((a, b) => (a.id < b.id ? -1 : 1))).toMatchObject([
-      { id: 'ours', payload: ours, payloadClass, url: 'http://10.0.0.7:8080' },
-      { id: 'theirs', payload: theirs, payloadClass, url: 'http://java-host:1' },
-    ]);
-  });
-
-  test('cannot read an instance with another payload, but one without any', async () => {
-    const peer = await java({ payload: 'spring' });
-    const discovery = discover();
-    await discovery.register(instanceOf());
-    expect(await peer.instances('orders')).toMatchObject([{ id: 'ours', payload: null }]);
-    await discovery.update(instanceOf({ payload: { zone: 'a' } }));
-    await expect(peer.instances('orders')).rejects.toThrow('Java threw java.lang.ClassCastException');
-  });
 });
 
 /** How long it takes from now, in milliseconds, until each of these finds nothing any more. */

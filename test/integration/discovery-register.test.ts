@@ -7,6 +7,7 @@ import { acquire, type ZooKeeperOptions } from '../../src/acquire.js';
 import type { Discovery } from '../../src/discovery/discovery.js';
 import { jsonPayload } from '../../src/discovery/services/payload-codec.js';
 import { ServiceDirectory } from '../../src/discovery/services/service-directory.js';
+import { buildUri } from '../../src/discovery/services/uri-spec.js';
 import type { ManagedLease } from '../../src/managed-lease.js';
 import { systemClock } from '../../src/system.js';
 import { FaultProxy } from '../support/fault-proxy.js';
@@ -141,11 +142,20 @@ describe('a command that nodelease runs', () => {
       '@class': 'org.springframework.cloud.zookeeper.discovery.ZookeeperInstance',
       ...{ id: 'one', name: 'orders', metadata: { zone: 'a', nodeId: '0', version: '1' } },
     });
+    expect(instance?.uriSpec && buildUri(instance.uriSpec, instance)).toMatch(/^http:\/\/.*:80$/);
     expect(instance?.address).toMatch(/^[\d.]+$|:/);
     expect(await directory.names()).toEqual([]);
     const url = resolve('orders', '--service-base-path', '/apps');
     await url.exit;
     expect(url.stdout()).toBe(`http://${instance?.address?.includes(':') ? `[${instance.address}]` : instance?.address}:80\n`);
+  });
+
+  it('has the URL of its uriSpec', async () => {
+    await start('one', ['--service', 'orders', '--address', '10.0.0.7', '--port', '80', '--uri-spec', 'https://{address}/shop']).started();
+    await untilIds(['one']);
+    const url = resolve('orders');
+    await url.exit;
+    expect(url.stdout()).toBe('https://10.0.0.7/shop\n');
   });
 
   it('is registered with a fixed node id, and with one from ZooKeeper alone', async () => {

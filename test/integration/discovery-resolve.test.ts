@@ -34,9 +34,14 @@ describe('discovery resolve', () => {
     };
     expect(await answer()).toBe('nodelease: no instance of orders can be picked (none is known)\n');
     await write('a', { address: '10.0.0.1', enabled: false });
-    expect(await answer()).toBe('nodelease: no instance of orders can be picked (1 known: 1 disabled)\n');
+    expect(await answer()).toBe('nodelease: no instance of orders can be picked (1 known: 1 disabled or out of service)\n');
+    await write('o', { address: '10.0.0.2', payload: { metadata: { instance_status: 'OUT_OF_SERVICE' } } });
+    expect(await answer()).toBe('nodelease: no instance of orders can be picked (2 known: 2 disabled or out of service)\n');
+    await zookeeper.remove('/services/orders/o');
     await write('b', {});
-    expect(await answer()).toBe('nodelease: no instance of orders can be picked (2 known: 1 disabled, 1 without a usable address)\n');
+    expect(await answer()).toBe(
+      'nodelease: no instance of orders can be picked (2 known: 1 disabled or out of service, 1 without a usable address)\n',
+    );
     await zookeeper.createWithParents('/services/orders/garbage', 'garbage', 'persistent');
     await write('c', { address: '10.0.0.3', sslPort: 8443, uriSpec: null });
     const found = resolve('orders', '--strategy', 'round-robin');
@@ -144,6 +149,7 @@ describe('discovery services', () => {
       zookeeper.createWithParents(path, JSON.stringify({ ...instance, ...value, serviceType: 'STATIC' }), 'persistent');
     await write('/services/orders/a', { id: 'a' });
     await write('/services/orders/b', { id: 'b', address: '::1', sslPort: null, payload: null, enabled: false });
+    await write('/services/orders/c', { id: 'c', payload: { metadata: { instance_status: 'DOWN' } } });
     await zookeeper.createWithParents('/services/orders/garbage', '{"port":', 'persistent');
     await zookeeper.createWithParents('/services/users', '', 'persistent');
     const all = services();
@@ -153,9 +159,10 @@ describe('discovery services', () => {
         'SERVICE ID ADDRESS TLS TYPE STATE PAYLOAD',
         'orders a 10.0.0.1:80 443 STATIC enabled {"weight":5}',
         'orders b [::1]:80 STATIC disabled',
+        'orders c 10.0.0.1:80 443 STATIC out of service {"metadata":{"instance_status":"DOWN"}}',
         'users -',
         '',
-        `2 services, 2 instances at /services of ${connect}`,
+        `2 services, 3 instances at /services of ${connect}`,
         '',
       ].join('\n'),
     );
@@ -170,6 +177,7 @@ describe('discovery services', () => {
           instances: [
             { id: 'a', url: 'https://10.0.0.1:443' },
             { id: 'b', url: 'http://[::1]:80', enabled: false },
+            { id: 'c', url: 'https://10.0.0.1:443' },
           ],
         },
       ],

@@ -25,12 +25,11 @@ import org.apache.curator.x.discovery.UriSpec;
 import org.apache.curator.x.discovery.details.JsonInstanceSerializer;
 import org.apache.curator.x.discovery.details.ServiceCacheListener;
 import org.apache.curator.x.discovery.strategies.RoundRobinStrategy;
-import org.springframework.cloud.zookeeper.discovery.ZookeeperInstance;
 
 /**
  * A Java service that uses Curator X Discovery as it is meant to be used, told what to do by a test.
  *
- * <p>Arguments: CONNECT BASE_PATH SESSION_TIMEOUT_MS PAYLOAD ENABLED_FIELD, the payload being any, map or spring, the last saying whether the
+ * <p>Arguments: CONNECT BASE_PATH SESSION_TIMEOUT_MS PAYLOAD ENABLED_FIELD, the payload being any or map, the last saying whether the
  * field is written. On standard input a JSON object a line, {@code {"call": 1, "do": "names"}}; on standard output {@code {"call": 1, "result":
  * …}} or {@code {"call": 1, "error": "…"}}, and {@code {"event": "cache", …}} whenever a cache changes. Ends with its input.
  */
@@ -71,7 +70,6 @@ public class CuratorPeer {
     return switch (kind) {
       case "any" -> Object.class;
       case "map" -> Map.class;
-      case "spring" -> ZookeeperInstance.class;
       default -> throw new IllegalArgumentException(kind);
     };
   }
@@ -152,8 +150,7 @@ public class CuratorPeer {
     if (told.get("serviceType") != null) builder.serviceType(ServiceType.valueOf((String) told.get("serviceType")));
     if (told.get("uriSpec") != null) builder.uriSpec(new UriSpec((String) told.get("uriSpec")));
     if (told.get("enabled") != null) builder.enabled((Boolean) told.get("enabled"));
-    if (told.get("spring") != null) builder.payload(JSON.convertValue(told.get("spring"), ZookeeperInstance.class));
-    else if (told.get("payload") instanceof Map<?, ?> map) builder.payload(new TreeMap<>(map));
+    if (told.get("payload") instanceof Map<?, ?> map) builder.payload(new TreeMap<>(map));
     else builder.payload(told.get("payload"));
     ServiceInstance<Object> instance = builder.build();
     action.on(instance);

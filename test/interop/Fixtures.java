@@ -9,7 +9,6 @@ import org.apache.curator.x.discovery.ServiceInstanceBuilder;
 import org.apache.curator.x.discovery.ServiceType;
 import org.apache.curator.x.discovery.UriSpec;
 import org.apache.curator.x.discovery.details.JsonInstanceSerializer;
-import org.springframework.cloud.zookeeper.discovery.ZookeeperInstance;
 
 /** Writes the golden files of test/fixtures/curator, the very bytes of Curator's znodes, into the folder that it is given. */
 public class Fixtures {
@@ -35,7 +34,6 @@ public class Fixtures {
     write("payload-map", instance().payload(new TreeMap<>(Map.of("nodeId", "7", "version", 12, "zones", List.of("a", "b"), "on", true))));
     write("payload-empty-map", instance().payload(new TreeMap<>()));
     write("payload-nested", instance().payload(new TreeMap<>(Map.of("a", Map.of("b", Map.of("c", List.of(1, List.of())))))));
-    write("payload-spring", instance().payload(new ZookeeperInstance("orders-1", "orders", new TreeMap<>(Map.of("zone", "a")))));
     write("payload-escapes", instance().payload("\u0000\u001f\u007f\u00e9\u2028\ud83d\ude00\ud800\"\\/<>\b\t\n\f\r"));
     // Since version 2.11 the field can be written; the default serializer still leaves it out, whatever it is.
     write("enabled", instance().port(8080), false);

@@ -6,6 +6,7 @@ import type { PayloadCodec } from './payload-codec.js';
 import { MAX_NESTING, payloadJson } from './payload-json.js';
 import type { ServiceInstance } from './service-instance.js';
 import { Kind, shortened } from './shortened.js';
+import { isSpringPayload, springUriSpec } from './spring-payload.js';
 
 /** A server accepts no packet above 1 MB unless told so; the path and what else stands in it need room too. */
 const MAX_WRITTEN_BYTES = 900_000;
@@ -32,20 +33,23 @@ export interface InstanceZnode {
 
 /**
  * The JSON that Curator 5 writes for the same instance, byte for byte in UTF-8 (but that JSON in JavaScript has no numbers like `1.0`), with
- * `enabled` only where it is false: readers older than that field refuse it.
+ * `enabled` only where it is false: readers older than that field refuse it. With a payload of Spring's it has a uriSpec in any case.
  *
  * @throws {ConfigError} that names the first field that is wrong, the payload included, or the whole where it is too large for a znode
  */
 export function encodeInstance<P>(instance: ServiceInstance<P>, payload: PayloadCodec<P>): string {
   checkInstance(instance);
-  const { name, id, address, port, sslPort, registrationTimeUTC, serviceType, uriSpec, enabled } = instance;
+  const { name, id, address, port, sslPort, registrationTimeUTC, serviceType, enabled } = instance;
+  const told = instance.payload === undefined ? null : payloadJson(payload.encode(instance.payload));
+  const usual = isSpringPayload(told) ? springUriSpec(instance) : undefined;
+  const { uriSpec = usual } = instance;
   const json = {
     name,
     id,
     address,
     port: port ?? null,
     sslPort: sslPort ?? null,
-    payload: instance.payload === undefined ? null : payloadJson(payload.encode(instance.payload)),
+    payload: told,
     registrationTimeUTC,
     serviceType,
     uriSpec: uriSpec === undefined ? null : { parts: uriSpec.parts.map(({ value, variable }) => ({ value, variable })) },

@@ -4,7 +4,7 @@ import { NodeLeaseError } from '../../errors.js';
 export interface NoInstanceFacts {
   /** How many are known at all. */
   readonly known: number;
-  /** How many of them are disabled. */
+  /** How many of them are disabled, or out of service by Spring Cloud's `instance_status`. */
   readonly disabled: number;
   /** How many of the others are not acceptable, by default those without an address. */
   readonly unacceptable: number;
@@ -33,7 +33,7 @@ export class NoInstanceError extends NodeLeaseError {
 function describe({ known, disabled, unacceptable, down, staleForMs }: NoInstanceFacts): string {
   const left = known - disabled - unacceptable - down;
   const parts = [
-    [disabled, 'disabled'],
+    [disabled, 'disabled or out of service'],
     [unacceptable, 'without a usable address'],
     [down, 'down'],
     [left, 'tried already'],

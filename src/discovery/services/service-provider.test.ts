@@ -64,6 +64,20 @@ describe('a provider', () => {
     expect(provider.pick()).toBeDefined();
   });
 
+  it('never picks one that Spring’s status takes out of service', () => {
+    const statuses = [undefined, 'UP', ' ', 'up', 'OUT_OF_SERVICE', 'DOWN', 'out_of_service'];
+    const instances = statuses.map((status, index) =>
+      instanceOf(String(index), { payload: { '@class': 'Spring', metadata: status === undefined ? {} : { instance_status: status } } }),
+    );
+    const { picked, source, provider } = provided([...instances, instanceOf('7', { payload: 'text' })]);
+    expect(picked(100)).toEqual(['0', '1', '2', '3', '7']);
+    // Not by a choice of one’s own either.
+    expect(provided(instances, { accept: () => true }).picked(100)).toEqual(['0', '1', '2', '3']);
+    source.set(instances.slice(4));
+    expect(provider.pick()).toBeUndefined();
+    expect(() => provider.need()).toThrow('3 known: 3 disabled or out of service');
+  });
+
   it('never picks a disabled instance, by any strategy, not even when all the others are down', () => {
     for (const name of STRATEGY_NAMES) {
       const { picked, fail } = provided([instanceOf('on'), instanceOf('off', { enabled: false })], { strategy: parseStrategy(name) });
@@ -326,7 +340,9 @@ describe('the URL of an instance', () => {
     const some = none([...instancesOf(2), instanceOf('off', { enabled: false }), instanceOf('x', { address: undefined })]);
     some.fail('0', 2);
     some.fail('1', 2);
-    expect(some.message()).toBe('no instance of orders can be picked (4 known: 1 disabled, 1 without a usable address, 2 down)');
+    expect(some.message()).toBe(
+      'no instance of orders can be picked (4 known: 1 disabled or out of service, 1 without a usable address, 2 down)',
+    );
     expect(none(instancesOf(1, { port: undefined })).message()).toBe(
       'no instance of orders can be picked (1 known: 1 without a usable address)',
     );

@@ -6,6 +6,7 @@ import type { InstanceSource } from './instance-source.js';
 import { NoInstanceError } from './no-instance-error.js';
 import type { ProviderStrategy } from './provider-strategy.js';
 import type { ServiceInstance } from './service-instance.js';
+import { isInService } from './spring-payload.js';
 import { roundRobin } from './strategies/round-robin.js';
 import type { StrategyContext, StrategyFactory } from './strategies/strategy-factory.js';
 import { instanceUrl, type UriVariables } from './uri-spec.js';
@@ -38,7 +39,7 @@ const MORE_TRIES = 3;
  * and without leaving anything to collect. Only the first pick after a change looks at all instances: one that has come, gone or been
  * updated, gone down or come back.
  *
- * Disabled instances are never picked. While ZooKeeper is away it picks from what was seen last.
+ * Disabled instances are never picked, nor those that Spring Cloud's `instance_status` takes out of service. While ZooKeeper is away it picks from what was seen last.
  */
 export class ServiceProvider<P = unknown> {
   readonly #options: ServiceProviderOptions<P>;
@@ -153,7 +154,7 @@ export class ServiceProvider<P = unknown> {
     const down = this.#down;
     const accept = this.#accept;
     if (down.any) down.expire(this.#options.clock.monotonic());
-    const usable = instances.filter((instance) => instance.enabled && accept(instance));
+    const usable = instances.filter((instance) => instance.enabled && isInService(instance) && accept(instance));
     const up = down.any ? usable.filter((instance) => !down.isDown(instance)) : usable;
     const anyway = up.length === 0 && this.#options.downPolicy?.whenAllDown !== 'none';
     this.#candidates = anyway ? usable : up;
@@ -163,7 +164,7 @@ export class ServiceProvider<P = unknown> {
 
   #none(isUsable = this.#accept): NoInstanceError {
     const { source, clock } = this.#options;
-    const enabled = source.instances.filter((instance) => instance.enabled);
+    const enabled = source.instances.filter((instance) => instance.enabled && isInService(instance));
     const usable = enabled.filter(isUsable);
     const { stale } = source;
     return new NoInstanceError(source.name, {

@@ -2,9 +2,11 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { decodeInstance, encodeInstance } from './instance-codec.js';
 import { jsonPayload } from './payload-codec.js';
+import type { ServiceInstance } from './service-instance.js';
 import { type SpringInstance, springInstancePayload, springPayload } from './spring-payload.js';
+import { buildUri, parseUriSpec } from './uri-spec.js';
 
-const bytes = readFileSync(new URL('../../../test/fixtures/curator/payload-spring.znode', import.meta.url));
+const bytes = readFileSync(new URL('../../../test/fixtures/spring/registered.znode', import.meta.url));
 const spring: SpringInstance = { id: 'orders-1', name: 'orders', metadata: { zone: 'a' } };
 
 function read(payload: string) {
@@ -18,6 +20,24 @@ test('what Spring writes is read, and written again byte for byte', () => {
   expect(decoded.instance.payload).toEqual(spring);
   expect(encodeInstance(decoded.instance, springPayload)).toBe(bytes.toString());
   expect(encodeInstance({ ...decoded.instance, payload: springInstancePayload(spring) }, jsonPayload)).toBe(bytes.toString());
+});
+
+test('an instance with Spring’s payload gets Spring’s uriSpec where it has none, and has to have a port', () => {
+  const decoded = decodeInstance({ name: 'orders', id: 'i-1', data: bytes }, springPayload);
+  if (decoded.status !== 'readable') throw new Error(decoded.problem);
+  const bare = { ...decoded.instance, uriSpec: undefined };
+  const written = (change: Partial<ServiceInstance<SpringInstance>>) => {
+    const text = encodeInstance({ ...bare, ...change }, springPayload);
+    const again = decodeInstance({ name: 'orders', id: 'i-1', data: Buffer.from(text) }, springPayload);
+    return again.status === 'readable' && again.instance.uriSpec && buildUri(again.instance.uriSpec, again.instance);
+  };
+  expect(encodeInstance(bare, springPayload)).toBe(bytes.toString());
+  expect(encodeInstance({ ...bare, payload: springInstancePayload(spring) }, jsonPayload)).toBe(bytes.toString());
+  expect(written({ sslPort: 8443 })).toBe('https://10.0.0.7:8443');
+  expect(written({ port: undefined, sslPort: 8443 })).toBe('https://10.0.0.7:8443');
+  expect(written({ address: '2001:db8::7' })).toBe('http://[2001:db8::7]:8080');
+  expect(written({ uriSpec: parseUriSpec('x://{address}') })).toBe('x://10.0.0.7');
+  expect(() => written({ port: undefined })).toThrow('instance.port: expected a port or an sslPort (Spring cannot read a service');
 });
 
 test('metadata are texts', () => {

@@ -1,6 +1,8 @@
 import { ConfigError } from '../../errors.js';
 import type { PayloadCodec } from './payload-codec.js';
+import type { ServiceInstance, UriSpec } from './service-instance.js';
 import { shortened } from './shortened.js';
+import { bracketed, parseUriSpec } from './uri-spec.js';
 
 /** What a Spring Boot application that uses Spring Cloud Zookeeper says of itself beside, and expects of everybody in its services. */
 export interface SpringInstance {
@@ -16,6 +18,10 @@ export interface SpringInstance {
 export interface SpringInstanceJson extends SpringInstance {
   readonly '@class': typeof SPRING_CLASS;
 }
+
+/** Spring's own, and what leads to the right port where that is the one for TLS. */
+const URI_SPEC = parseUriSpec('{scheme}://{address}:{port}');
+const TLS_URI_SPEC = parseUriSpec('{scheme}://{address}:{ssl-port}');
 
 const SPRING_CLASS = 'org.springframework.cloud.zookeeper.discovery.ZookeeperInstance';
 
@@ -42,6 +48,25 @@ function checkText(value: unknown, field: string): void {
 /** Whether JSON is a payload of Spring's class, in whatever shape. */
 export function isSpringPayload(json: unknown): boolean {
   return (Object(json) as { readonly '@class'?: unknown })['@class'] === SPRING_CLASS;
+}
+
+/**
+ * The uriSpec that is written for an instance with Spring's payload which tells none: without one Spring's URI is empty.
+ *
+ * @throws {ConfigError} when it has no port: Spring throws for the whole service then
+ */
+export function springUriSpec({ address, port, sslPort }: ServiceInstance): UriSpec {
+  if (port === undefined && sslPort === undefined) {
+    throw new ConfigError('instance.port', port, 'a port or an sslPort (Spring cannot read a service with an instance that has neither)');
+  }
+  return bracketed(sslPort === undefined ? URI_SPEC : TLS_URI_SPEC, address);
+}
+
+/** Whether an instance may be picked by the status in its metadata, as Spring's load balancer sees it: `instance_status` is UP, or there is none. */
+export function isInService({ payload }: ServiceInstance): boolean {
+  const { metadata } = Object(payload) as { readonly metadata?: unknown };
+  const { instance_status: status } = Object(metadata) as { readonly instance_status?: unknown };
+  return typeof status !== 'string' || status.trim() === '' || status.toUpperCase() === 'UP';
 }
 
 /**

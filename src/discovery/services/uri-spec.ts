@@ -69,8 +69,8 @@ export function instanceUrl(instance: ServiceInstance, variables: UriVariables =
   return port === undefined ? undefined : `http://${host}:${port}`;
 }
 
-/** The same with brackets around the address, unless they stand there already. */
-function bracketed(spec: UriSpec, address: string | undefined): UriSpec {
+/** The same with brackets around an IPv6 address, unless they stand there already. */
+export function bracketed(spec: UriSpec, address: string | undefined): UriSpec {
   if (address === undefined || !isIPv6(address)) return spec;
   const parts = spec.parts.flatMap((part, index): UriPart[] => {
     const isAddress = part.variable && part.value === 'address';

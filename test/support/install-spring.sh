@@ -1,0 +1,27 @@
+#!/bin/sh
+# Prints the class path of Spring Cloud Zookeeper's discovery, as test/interop/spring/pom.xml names it: Maven fetches it. Installs Maven and a
+# JDK first when one is missing (Debian or Ubuntu, as root).
+set -eu
+
+packages='maven default-jdk-headless'
+
+found() { command -v mvn >/dev/null && command -v java >/dev/null && command -v javac >/dev/null; }
+
+if ! found; then
+  if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
+    echo "Maven or a JDK is not installed. Debian or Ubuntu: apt-get install $packages" >&2
+    exit 1
+  fi
+  echo "Installing $packages with apt-get." >&2
+  install() {
+    # Two runs at once wait for each other.
+    # shellcheck disable=SC2086
+    DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends $packages >&2
+  }
+  # The list of packages may be old, or missing, as in most images of containers.
+  install || { apt-get update >&2 && install; }
+fi
+told=$(mktemp)
+trap 'rm -f "$told"' EXIT
+mvn --batch-mode --quiet --file "$(dirname "$0")/../interop/spring/pom.xml" dependency:build-classpath "-Dmdep.outputFile=$told" >&2
+cat "$told"
