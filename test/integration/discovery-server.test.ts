@@ -98,6 +98,24 @@ describe('a discovery server', () => {
     expect((await ask(server, '/v1/service/orders')).body).toEqual([TWO]);
   });
 
+  it('registers nothing that Java readers, or JavaScript, would read as something else, and tells what it is', async () => {
+    const server = await start();
+    const spring = { '@class': 'org.springframework.cloud.zookeeper.discovery.ZookeeperInstance', id: 'one', name: 'orders', metadata: {} };
+    const refusals: [change: string, message: RegExp][] = [
+      ['"payload":{"serial":[9007199254740993]}', /^instance\.payload\.serial\[0\]: expected a whole number/],
+      ['"payload":{"@class":"com.example.Order"}', /^instance\.payload\.@class: expected java\.util\.TreeMap/],
+      [`"port":null,"payload":${JSON.stringify(spring)}`, /^instance\.port: expected a port or an sslPort/],
+    ];
+    for (const [change, message] of refusals) {
+      const init = put(ONE);
+      const answer = await ask(server, '/v1/service/orders/one', { ...init, body: `${String(init.body).slice(0, -1)},${change}}` });
+      expect(answer).toMatchObject({ status: 400, body: { error: 'bad-request', message: expect.stringMatching(message) } });
+    }
+    expect(await stored('/services/orders/one')).toBeUndefined();
+    await tree.createWithParents('/services/orders/java', '{"payload":{"serial":9007199254740993}}', 'persistent');
+    expect((await ask(server, '/orders/java')).body).toMatchObject({ payload: { serial: '9007199254740993' } });
+  });
+
   it('leaves what was registered when it ends, and its session too', async () => {
     const own = client(`${inject('zookeeper').connect}${chroot}`);
     const server = await start({ zookeeper: own });
