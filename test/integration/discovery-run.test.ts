@@ -170,10 +170,9 @@ describe('a take-over while the old session is alive', () => {
     const old = start('old', ['--zookeeper-session-timeout', '30s']);
     await old.started();
     await reader.until(NODE(0), (seen) => seen?.taskId === 'old');
+    for (const other of [start('one'), start('two')]) await other.started();
     const everything = family(old.pid);
     signalAll(everything, 'SIGSTOP');
-    const others = [start('one'), start('two')];
-    for (const other of others) await other.started();
     const successor = start('successor');
     expect(await successor.started()).toEqual({ id: 0, version: 2 });
     // The old session has 30 s, and has not ended.
