@@ -76,7 +76,7 @@ describe('nodelease release --force', () => {
     const { bucket, session, io } = await scene();
     bucket.replace('1.json', 'garbage', {}, bucket.read('1.json')?.etag ?? '');
     expect(await releaseId(session, 1, io)).toBe(69);
-    expect(io.complaints()).toMatch(/^nodelease: node id 1: lease object is not JSON: left as it is .*\n$/);
+    expect(io.complaints()).toMatch(/^nodelease: node id 1: lease object is not JSON: "garbage": left as it is .*\n$/);
     expect(bucket.read('1.json')?.body).toBe('garbage');
   });
 

@@ -132,13 +132,16 @@ function toNumber(text: string): number {
   return /^\d+$/.test(text) ? Number(text) : Number.NaN;
 }
 
+/** How much of what is no JSON is shown, in characters. */
+const SHOWN = 100;
+
 /** A JSON object's fields; for the codecs of this folder. */
 export function parseObject(body: string): Record<string, unknown> {
   let value: unknown;
   try {
     value = JSON.parse(body);
-  } catch (error) {
-    throw new LeaseUnreadableError('is not JSON', error);
+  } catch {
+    throw new LeaseUnreadableError(`is not JSON: ${JSON.stringify(body.slice(0, SHOWN))}`);
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new LeaseUnreadableError('is not a JSON object');
   return value as Record<string, unknown>;

@@ -1,3 +1,6 @@
+import { execFileSync } from 'node:child_process';
+import { mkdir, rm, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { type FleetStore, fleetStore, startTask } from '../support/fleet.js';
 import { killAll, runCli } from '../support/processes.js';
@@ -43,6 +46,51 @@ describe.each(['file', 's3'] as const)('nodelease init on %s', (kind) => {
     const repaired = await init(store, '--repair', '--above-version', '7');
     expect(repaired).toMatchObject({ code: 0, answer: expect.stringMatching(/^node id 1: .*: restored at version 8\n$/) });
     expect(repaired.complaints).toMatch(/^(nodelease: watching damaged lease objects for .*s: somebody may hold them\n)?$/);
+    expect((await init(store)).code).toBe(0);
+  });
+});
+
+describe('nodelease on a folder in which something else stands in place of leases', () => {
+  let store: FleetStore;
+  beforeEach(async () => {
+    store = await fleetStore('file', inject('s3'));
+  });
+  afterEach(() => store.remove());
+
+  it('names them, uses the other ids, does not hang, and restores them above their versions', async () => {
+    const folder = store.options[1]?.replace('file:', '') ?? '';
+    await init(store, '--nodes', '5');
+    for (const id of [0, 1, 2, 3]) {
+      const task = startTask(store, []);
+      expect(await task.started()).toEqual({ id, version: 1 });
+    }
+    await killAll();
+    for (const id of [0, 1, 2]) await rm(join(folder, `${id}.json`));
+    await mkdir(join(folder, '0.json'));
+    execFileSync('mkfifo', [join(folder, '1.json')]);
+    await symlink('/dev/zero', join(folder, '2.json'));
+    await rm(join(folder, '.cas/3.json/0'), { recursive: true });
+    execFileSync('mkfifo', [join(folder, '.cas/3.json/0')]);
+
+    const status = runCli(['status', '--json', ...store.options], { env: store.env });
+    await status.exit;
+    const states = JSON.parse(status.stdout()).nodes.map(({ state, problem }: Record<string, unknown>) => `${state} ${problem ?? ''}`);
+    const task = startTask(store, [], 'true');
+    expect(await task.started()).toEqual({ id: 4, version: 1 });
+    expect((await task.exit).code).toBe(0);
+    const repaired = await init(store, '--repair');
+    expect({ states, ...repaired }).toEqual({
+      states: [
+        'unreadable lease object is not JSON: "<0.json: directory>"',
+        'unreadable lease object is not JSON: "<1.json: FIFO>"',
+        'unreadable lease object is not JSON: "<2.json: symbolic link>"',
+        'unreadable lease object is not JSON: "<.cas/3.json/0: FIFO>"',
+        'vacant ',
+      ],
+      code: 0,
+      answer: expect.stringMatching(/^(node id [0-3]: .*: restored at version 2\n){4}$/),
+      complaints: '',
+    });
     expect((await init(store)).code).toBe(0);
   });
 });

@@ -1,9 +1,10 @@
-import { link, mkdir, readdir, readFile, rename, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { link, lstat, mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import type { RandomSource } from '../../clock.js';
 import { StoreError } from '../lease-store.js';
 import { makeFolder, syncFolder, syncParents, writeDurably } from './durable.js';
 import { codeOf, exists, unless } from './file-fault.js';
+import { Damage, kindOf, readRegular } from './regular-file.js';
 import { decodeRecord, encodeRecord, generationOf, SEAT_NAME, type SeatRecord } from './seat-record.js';
 import { removeOldSeats, removeSeat } from './seat-removal.js';
 
@@ -36,6 +37,8 @@ import { removeOldSeats, removeSeat } from './seat-removal.js';
 //   older is removed or success is reported, the head's names, `next` being one of them. The public name needs no sync: as long as
 //   the move is not on the disk the body is still in the seat. So what was reported stays, and what stays is whole.
 // - Seats of the last two generations stay: the head and the one whose `next` names it, so that readers find it.
+// - Damage. Where something in the chain is not what a process can have put there, nothing tells which decision was the last. Then the whole folder is
+//   renamed to `.cas/<key>~<random>`, and a new chain begins. Of two who do so, one may get hold of the other's new chain: a chain that is sound goes back.
 
 /** The last decision about an object. */
 export interface Head {
@@ -56,6 +59,9 @@ export interface Proposal {
 
 /** Every round beyond the first means that another write went through in the meantime. */
 const MAX_ROUNDS = 200;
+
+/** The head of a chain without any decision. */
+const NO_DECISION: Head = { seat: '0', record: undefined, namedBy: undefined };
 
 /** What link(2) answers on file systems without hard links. */
 const NO_HARD_LINKS = ['EMLINK', 'ENOSYS', 'ENOTSUP', 'EOPNOTSUPP', 'EPERM'];
@@ -85,6 +91,7 @@ export class DecisionChain {
   /**
    * The head at some moment during the call.
    *
+   * @throws {@link Damage} when the chain is damaged
    * @throws {@link StoreError} `unavailable` when writes never ceased
    */
   async head(signal?: AbortSignal): Promise<Head> {
@@ -107,7 +114,39 @@ export class DecisionChain {
 
   /** The body of the seat, or undefined when it has been moved to the public file. */
   async bodyOf({ seat }: Head): Promise<Buffer | undefined> {
-    return unless(['ENOENT'], readFile(join(this.#folder, seat, 'body')));
+    return readRegular(join(this.#folder, seat, 'body'));
+  }
+
+  /** The metadata of the youngest record that can be read, decided or not: what is left to be known of a damaged chain. */
+  async lastMetadata(): Promise<SeatRecord['metadata']> {
+    const names = (await readdir(this.#folder).catch(() => [])).filter((name) => SEAT_NAME.test(name));
+    for (const name of names.sort((a, b) => generationOf(b) - generationOf(a))) {
+      const path = join(this.#folder, name, 'record');
+      const record = await readRegular(path)
+        .then((text) => text && decodeRecord(text.toString('utf8'), path, generationOf(name)))
+        .catch(() => undefined);
+      if (record !== undefined) return record.metadata;
+    }
+    return {};
+  }
+
+  /**
+   * Moves a damaged chain out of the way, so that a new one can begin, and leaves it to people to look into.
+   *
+   * @returns the head of the new one, or undefined when the chain is sound by now, or gone
+   */
+  async restart(): Promise<Head | undefined> {
+    const aside = new DecisionChain(this.#directory, `${basename(this.#publicPath)}~${this.#random.hex(4)}`, this.#random);
+    try {
+      await rename(this.#folder, aside.#folder);
+      await aside.head();
+      await rename(aside.#folder, this.#folder);
+      return undefined;
+    } catch (error) {
+      if (error instanceof Damage) return NO_DECISION;
+      if (codeOf(error) === 'ENOENT') return undefined;
+      throw error;
+    }
   }
 
   /**
@@ -156,7 +195,17 @@ export class DecisionChain {
 
   /** Who seems to be the head: from the oldest seat that has a successor along the chain to its end. A crowd that writes has younger seats. */
   async #seek(): Promise<Head> {
-    const seats = ((await unless(['ENOENT'], readdir(this.#folder))) ?? []).filter((name) => SEAT_NAME.test(name) && name !== '0');
+    const [there, entries] = await Promise.all([
+      unless(['ENOENT'], lstat(this.#folder)),
+      unless(['ENOENT', 'ENOTDIR'], readdir(this.#folder, { withFileTypes: true })),
+    ]);
+    if (there !== undefined && !there.isDirectory()) throw new Damage(this.#folder, kindOf(there));
+    const seats: string[] = [];
+    for (const entry of entries ?? []) {
+      if (!SEAT_NAME.test(entry.name)) continue;
+      if (!entry.isDirectory()) throw new Damage(join(this.#folder, entry.name), kindOf(entry));
+      if (entry.name !== '0') seats.push(entry.name);
+    }
     seats.sort((a, b) => generationOf(a) - generationOf(b));
     for (const start of [...seats, '0']) {
       let head: Head | undefined;
@@ -166,13 +215,13 @@ export class DecisionChain {
       }
       if (head !== undefined) return head;
     }
-    return { seat: '0', record: undefined, namedBy: undefined };
+    return NO_DECISION;
   }
 
   async #nextOf(seat: string): Promise<SeatRecord | undefined> {
     const path = join(this.#folder, seat, 'next');
-    const text = await unless(['ENOENT'], readFile(path, 'utf8'));
-    return text === undefined ? undefined : decodeRecord(text, path, generationOf(seat) + 1);
+    const text = await readRegular(path);
+    return text && decodeRecord(text.toString('utf8'), path, generationOf(seat) + 1);
   }
 
   /** Makes the first seat and every folder above it, and syncs their names, whoever made them. The seat's own is synced with the next one's. */
@@ -196,9 +245,26 @@ export class DecisionChain {
     return true;
   }
 
-  /** Moves the body to the public file, unless that has been done. */
+  /** Moves the body to the public file, unless that has been done. A folder in its place is moved aside. */
   async #moveBody(seat: string): Promise<void> {
-    await unless(['ENOENT'], rename(join(this.#folder, seat, 'body'), this.#publicPath));
+    // A folder that stands in place of a body cannot be moved onto a file, and is none anyway.
+    const move = () => unless(['ENOENT', 'ENOTDIR'], rename(join(this.#folder, seat, 'body'), this.#publicPath));
+    try {
+      await move();
+    } catch (error) {
+      if (codeOf(error) !== 'EISDIR') throw error;
+      const aside = `${this.#publicPath}~${this.#random.hex(4)}`;
+      await mkdir(aside);
+      // Onto a folder only a folder can be renamed: a body that somebody else has moved here meanwhile stays.
+      if (
+        (await unless(
+          ['ENOENT', 'ENOTDIR'],
+          rename(this.#publicPath, aside).then(() => true),
+        )) === undefined
+      )
+        await rmdir(aside);
+      await move();
+    }
   }
 
   /** The one step that decides. True when our seat is the successor now. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { readdir } from 'node:fs/promises';
+import { join, relative, resolve } from 'node:path';
 import type { Clock, RandomSource } from '../../clock.js';
 import { abortable } from '../abortable.js';
 import {
@@ -19,6 +19,8 @@ import { DecisionChain, type Head } from './decision-chain.js';
 import { toStoreError, unless } from './file-fault.js';
 import { FolderWatch } from './folder-watch.js';
 import { ObjectAges } from './object-ages.js';
+import { Damage, readRegular } from './regular-file.js';
+import type { SeatRecord } from './seat-record.js';
 
 /** Settings of a {@link FileLeaseStore}. */
 export interface FileLeaseStoreOptions {
@@ -34,11 +36,13 @@ export interface FileLeaseStoreOptions {
 
 /** An object as it was at one moment. */
 interface Observation {
-  readonly head: Head;
+  /** Undefined when the history is damaged. */
+  readonly head: Head | undefined;
   /** Undefined when there is no object. */
   readonly body: Buffer | undefined;
   /** True when the body is the one that was decided on; false when somebody made, changed or removed the file by hand. */
   readonly decided: boolean;
+  readonly metadata: SeatRecord['metadata'];
   readonly etag: string;
 }
 
@@ -59,7 +63,8 @@ const LIST_WIDTH = 8;
  * paused at any point blocks nobody. The folder must be on a file system that has hard links.
  *
  * A file that was made or changed by hand is read as it is, with an etag of its own, no metadata and an unknown age. One that was removed
- * by hand is absent. Changes by hand are not atomic: one that meets a write is lost.
+ * by hand is absent. Changes by hand are not atomic: one that meets a write is lost. Where something else than a file stands, or the history is
+ * damaged, the object's body says so in words that nobody takes for a lease, its metadata are the last ones known, and a write with its etag mends it.
  *
  * Ages come from the time since this machine started, so no change of the wall clock moves them. They are unknown (at least as long as
  * this instance has seen the object unchanged) across restarts of the machine, and where the system does not name its boots:
@@ -89,11 +94,10 @@ export class FileLeaseStore implements LeaseStore {
   read(key: string, options?: CallOptions): Promise<StoredObject | undefined> {
     return this.#run('not-applied', options, async (signal) => {
       const lookedAt = this.#clock.monotonic();
-      const { head, body, decided, etag } = await this.#observe(this.#chain(key), key, signal);
+      const { head, body, decided, metadata, etag } = await this.#observe(this.#chain(key), key, signal);
       if (body === undefined) return undefined;
-      const record = decided ? head.record : undefined;
-      const age = this.#ages.of(key, etag, record?.stamp, lookedAt);
-      return { key, body: body.toString('utf8'), metadata: record?.metadata ?? {}, etag, age, storeTime: this.#now() };
+      const age = this.#ages.of(key, etag, decided ? head?.record?.stamp : undefined, lookedAt);
+      return { key, body: body.toString('utf8'), metadata, etag, age, storeTime: this.#now() };
     });
   }
 
@@ -107,7 +111,7 @@ export class FileLeaseStore implements LeaseStore {
           const lookedAt = this.#clock.monotonic();
           const { head, body, decided, etag } = await this.#observe(this.#chain(key), key, signal);
           if (body === undefined) continue;
-          const age = this.#ages.of(key, etag, decided ? head.record?.stamp : undefined, lookedAt);
+          const age = this.#ages.of(key, etag, decided ? head?.record?.stamp : undefined, lookedAt);
           objects.push({ key, etag, size: body.length, age });
         }
       };
@@ -160,7 +164,8 @@ export class FileLeaseStore implements LeaseStore {
       if (!condition(found)) return { status: 'conflict' };
       const bytes = Buffer.from(body, 'utf8');
       const record = { sha256: sha256(bytes), metadata, stamp: this.#ages.stamp() };
-      const seat = await chain.succeed(found.head, { body: bytes, record }, signal);
+      const head = found.head ?? (await chain.restart());
+      const seat = head && (await chain.succeed(head, { body: bytes, record }, signal));
       return seat === undefined ? { status: 'conflict' } : { status: 'written', etag: seat, storeTime: this.#now() };
     });
   }
@@ -172,21 +177,51 @@ export class FileLeaseStore implements LeaseStore {
    * one and before the other can be excluded was changed by hand.
    */
   async #observe(chain: DecisionChain, key: string, signal: AbortSignal | undefined): Promise<Observation> {
+    try {
+      return await this.#observeSound(chain, key, signal);
+    } catch (error) {
+      if (!(error instanceof Damage)) throw error;
+      const body = this.#tell(error);
+      const metadata = await chain.lastMetadata();
+      const etag = `damaged+${sha256(Buffer.from(`${body}${JSON.stringify(metadata)}`))}`;
+      return { head: undefined, body, decided: false, metadata, etag };
+    }
+  }
+
+  /** @throws {@link Damage} when its history is damaged */
+  async #observeSound(chain: DecisionChain, key: string, signal: AbortSignal | undefined): Promise<Observation> {
     let moved: string | undefined;
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const head = await chain.head(signal);
-      const file = await unless(['ENOENT'], readFile(join(this.#directory, key)));
-      const digest = file === undefined ? undefined : sha256(file);
-      if (digest !== undefined && digest === head.record?.sha256) return { head, body: file, decided: true, etag: head.seat };
+      const known = head.record?.metadata ?? {};
+      const { file, isDamaged } = await this.#file(key);
+      const digest = file && sha256(file);
+      if (digest !== undefined && digest === head.record?.sha256)
+        return { head, body: file, decided: true, metadata: known, etag: head.seat };
       if (head.record === undefined || moved === head.seat) {
         if (!(await chain.isHead(head))) continue;
-        return { head, body: file, decided: false, etag: `${head.seat}+${digest ?? 'absent'}` };
+        return { head, body: file, decided: false, metadata: isDamaged ? known : {}, etag: `${head.seat}+${digest ?? 'absent'}` };
       }
       const body = await chain.bodyOf(head);
-      if (body !== undefined) return { head, body, decided: true, etag: head.seat };
+      if (body !== undefined) return { head, body, decided: true, metadata: known, etag: head.seat };
       moved = head.seat;
     }
     throw new StoreError(`${this.url}: ${key} changed too often to be read`, { fault: 'unavailable', outcome: 'not-applied' });
+  }
+
+  /** What stands at the place where people find the object. */
+  async #file(key: string): Promise<{ readonly file: Buffer | undefined; readonly isDamaged: boolean }> {
+    try {
+      return { file: await readRegular(join(this.#directory, key)), isDamaged: false };
+    } catch (error) {
+      if (!(error instanceof Damage)) throw error;
+      return { file: this.#tell(error), isDamaged: true };
+    }
+  }
+
+  /** Damage as the body of an object: none that anybody can have written on purpose, so that it is reported for this object alone. */
+  #tell({ path, what }: Damage): Buffer {
+    return Buffer.from(`<${relative(this.#directory, path)}: ${what}>`);
   }
 
   /** The names of all objects, those included whose first body has not been moved to its place yet. */
@@ -195,8 +230,9 @@ export class FileLeaseStore implements LeaseStore {
       [this.#directory, join(this.#directory, '.cas')].map((folder) => unless(['ENOENT'], readdir(folder, { withFileTypes: true }))),
     );
     const names = new Set([
-      ...(files ?? []).filter((entry) => entry.isFile()).map(({ name }) => name),
-      ...(chains ?? []).filter((entry) => entry.isDirectory()).map(({ name }) => name),
+      // People may keep folders of their own here, but none by the name of a lease.
+      ...(files ?? []).filter((entry) => entry.isFile() || entry.name.endsWith('.json')).map(({ name }) => name),
+      ...(chains ?? []).map(({ name }) => name),
     ]);
     return [...names].filter((name) => KEY.test(name)).sort();
   }

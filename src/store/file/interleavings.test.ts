@@ -28,16 +28,18 @@ vi.mock('node:fs/promises', async (importOriginal) => {
     ...real,
     access: stepped(real.access),
     mkdir: stepped(real.mkdir),
-    readFile: stepped(real.readFile),
+    lstat: stepped(real.lstat),
     readdir: stepped(real.readdir),
     rename: stepped(real.rename, 'rename'),
     rmdir: stepped(real.rmdir, 'rmdir'),
     unlink: stepped(real.unlink),
     // No power is lost here: a sync is but a step.
-    open: stepped(async (path: string, flags: string) => {
+    open: stepped(async (path: string, flags: string | number) => {
       const file = await real.open(path, flags);
       handles.add(file);
       return {
+        stat: stepped(() => file.stat()),
+        readFile: stepped(() => file.readFile()),
         writeFile: stepped((content: Buffer) => file.writeFile(content)),
         sync: stepped(async () => {}),
         close: stepped(() => file.close()),

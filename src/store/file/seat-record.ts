@@ -1,4 +1,4 @@
-import { StoreError } from '../lease-store.js';
+import { Damage } from './regular-file.js';
 
 /** What is known of one decision besides the body: the content of a seat's `record`, and of the `next` that names the seat. */
 export interface SeatRecord {
@@ -37,7 +37,7 @@ export function encodeRecord(record: SeatRecord): string {
  *
  * @param path where the text comes from
  * @param generation which the seat must be of
- * @throws {@link StoreError} `rejected` when it is none, with the path
+ * @throws {@link Damage} when it is none
  */
 export function decodeRecord(text: string, path: string, generation: number): SeatRecord {
   const { seat, sha256, metadata, stamp } = fieldsOf(parse(text));
@@ -53,7 +53,7 @@ export function decodeRecord(text: string, path: string, generation: number): Se
     typeof ms !== 'number' ||
     !values.every(isText)
   ) {
-    throw new StoreError(`${path} is damaged: it is not the record of a write`, { fault: 'rejected', outcome: 'not-applied' });
+    throw new Damage(path, 'damaged');
   }
   return { seat, sha256, metadata: Object.fromEntries(values), stamp: { clock, ms } };
 }
