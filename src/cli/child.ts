@@ -41,7 +41,7 @@ export class ChildStartError extends Error {
 
 /**
  * Starts a child in a session, and so a process group, of its own; its standard input, output and error are this process' own,
- * and other open descriptors are not handed down.
+ * and nothing else that Node.js has opened is handed down.
  *
  * @throws {ChildStartError} when it could not be started
  */

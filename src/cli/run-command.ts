@@ -7,6 +7,7 @@ import { lookUpCommand } from './command-lookup.js';
 import type { EnvTemplate } from './env-templates.js';
 import { ExitCode } from './exit-codes.js';
 import { canGuard, type Guard, SHELL, startGuard } from './guard.js';
+import { closeFiles, inheritedFiles } from './inherited-files.js';
 import type { Io } from './io.js';
 import { type Logger, loggerFor } from './logger.js';
 import { whyStopping } from './retirement.js';
@@ -37,12 +38,13 @@ export async function runCommand(options: RunOptions, settings: Settings, io: Io
     io.stderr(`nodelease: ${file}: ${lookup === 'not-found' ? 'command not found' : 'not executable'}\n`);
     return lookup === 'not-found' ? ExitCode.notFound : ExitCode.notExecutable;
   }
+  const files = inheritedFiles();
   const signals = new SignalRelay(io.signals);
   const log = await loggerFor(settings, io);
   io.onWarning((warning) => log.warn(explain(warning)));
   try {
     const http = await httpFor(settings, io);
-    const work = new CommandWork({ ...options, onRetire: settings.onRetire ?? 'stop' }, io, signals, http?.monitor);
+    const work = new CommandWork({ ...options, onRetire: settings.onRetire ?? 'stop', files }, io, signals, http?.monitor);
     return await new Tenancy({ settings, io, signals, log, http }, work).execute();
   } catch (error) {
     return reportCommandFailure(error, log, ' before the command was started');
@@ -66,7 +68,7 @@ class CommandWork implements Work {
   #guard: Guard | undefined;
 
   constructor(
-    private readonly options: RunOptions & { readonly onRetire: RetirePolicy },
+    private readonly options: RunOptions & { readonly onRetire: RetirePolicy; readonly files: readonly number[] },
     private readonly io: Io,
     private readonly signals: SignalRelay,
     private readonly monitor: NodeMonitor | undefined,
@@ -82,6 +84,8 @@ class CommandWork implements Work {
     const guarded = canGuard(io.env.PATH);
     if (guarded) this.#guard = startGuard({ clock: io.clock, path: io.env.PATH });
     else log.warn(`no ${SHELL} or no sleep here: nothing will stop the command when this process is killed or paused`);
+    // The guard has them now, and with them a lock that whoever started this process holds until the work has ended.
+    closeFiles(this.options.files);
     const env = this.#environment(held);
     const beforeStop = async () => {
       monitor?.stopping(whyStopping(lease));

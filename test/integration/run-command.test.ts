@@ -192,6 +192,27 @@ describe('nodelease run', () => {
     await untilDead(helpers, 1_500);
   });
 
+  it('hands none of its other open files down to the command, and keeps a lock on one of them until the work has ended', async () => {
+    const folder = newFolder();
+    const lock = join(folder, 'lock');
+    // A daemon that the command starts outlives it.
+    const script = `ls /proc/self/fd; setsid sleep 300 & echo $! ready; until [ -e ${folder}/go ]; do sleep 0.05; done`;
+    const idiom = 'exec 5>"$0" 17>"$0" 200>"$0"; flock 200; exec "$@"';
+    const run = runProcess('bash', ['-c', idiom, lock, process.execPath, cliFile, 'run', ...fixed, '--', 'sh', '-c', script]);
+    const isFree = async () => (await runProcess('flock', ['--nonblock', lock, 'true']).exit).code === 0;
+    const [, daemon] = await run.waitForOutput(/(\d+) ready/);
+    try {
+      // The last one is the folder that `ls` reads.
+      expect(numbers(run.stdout()).slice(0, -1)).toEqual([0, 1, 2, 3]);
+      expect(await isFree()).toBe(false);
+      writeFileSync(join(folder, 'go'), '');
+      expect((await run.exit).code).toBe(0);
+      await expect.poll(isFree, { timeout: 30_000 }).toBe(true);
+    } finally {
+      process.kill(Number(daemon), 'SIGKILL');
+    }
+  });
+
   it('does the same by its own name as through node', async () => {
     const run = runProcess(cliFile, ['run', ...fixed, '--', 'sh', '-c', 'echo $NODE_ID; cat; exit 5'], { stdin: 'input' });
     expect((await run.exit).code).toBe(5);
