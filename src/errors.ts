@@ -1,3 +1,5 @@
+import { withoutSecrets } from './redaction.js';
+
 /** Every failure that nodelease reports is one of these; `code` tells them apart, never the text. */
 export type NodeLeaseErrorCode =
   | 'CONFIG_INVALID'
@@ -37,17 +39,10 @@ export class ConfigError extends NodeLeaseError {
     value: unknown,
     readonly expected: string,
   ) {
-    const shown = typeof value === 'string' ? withoutCredentials(value) : value;
+    const shown = typeof value === 'string' ? withoutSecrets(value) : value;
     super(`${setting}: expected ${expected}, got ${describe(shown)}`);
     this.value = shown;
   }
-}
-
-/** A text that may be an address with credentials, as in `s3://KEY:SECRET@bucket` and `user:password@host`, without them. */
-function withoutCredentials(text: string): string {
-  return text.replace(/^([a-z][a-z\d+.-]*:\/\/)?([^\s"{}]*)@/i, (all, scheme: string | undefined, credentials: string) =>
-    scheme !== undefined || credentials.includes(':') ? `${scheme ?? ''}[redacted]@` : all,
-  );
 }
 
 /** The store cannot be used at all: it ignores conditions, the bucket is missing, access is denied, nobody answers. */

@@ -163,3 +163,65 @@ describe('the command line', () => {
     expect(await run(['run', '--', '/'])).toEqual({ code: 126, stdout: '', stderr: 'nodelease: /: not executable\n' });
   });
 });
+
+describe('credentials in the wrong place', () => {
+  const commands: readonly (readonly [command: string, args: readonly string[]])[] = [
+    ['run', ['run']],
+    ['serve', ['serve']],
+    ['init', ['init']],
+    ['status', ['status']],
+    ['scale', ['scale', '3']],
+    ['release', ['release', '0', '--force']],
+    ['doctor', ['doctor']],
+    ['console', ['console']],
+    ['id', ['id']],
+    ['discovery ls', ['discovery', 'ls']],
+    ['discovery watch', ['discovery', 'watch']],
+    ['discovery resolve', ['discovery', 'resolve', 'orders']],
+    ['discovery services', ['discovery', 'services']],
+    ['discovery serve', ['discovery', 'serve']],
+  ];
+  const given: readonly (readonly [flag: string, value: string])[] = [
+    ['--store', 's3://KEY:HIDDEN@bucket'],
+    ['--store', 's3://KEY:HID/HIDDEN@bucket/prefix'],
+    ['--store', 's3://KEY:HIDDEN@HIDDEN@bucket'],
+    ['--store', '"s3://KEY:HIDDEN@bucket"'],
+    ['--store', ' s3://KEY:HIDDEN@bucket'],
+    ['--store', 'KEY:HIDDEN@bucket'],
+    ['--zookeeper', 'user:HIDDEN@host'],
+    ['--zookeeper', 'user:HIDDEN@host:2181/chroot'],
+    ['--zookeeper', 'user:HID/HIDDEN@host:2181'],
+    ['--zookeeper', 'zk1:2181,user:HIDDEN@zk2:2181'],
+    ['--zookeeper', 'zk://user:HIDDEN@host'],
+    ['--zookeeper', 'digest:user:HIDDEN'],
+    ['--zookeeper-auth', 'digest:HIDDEN'],
+    ['--zookeeper-auth', 'user:HIDDEN'],
+    ['--endpoint', 'user:HIDDEN@host.test'],
+    ['--endpoint', 's3://user:HIDDEN@host'],
+    ['--stor', 's3://KEY:HIDDEN@bucket'],
+    ['--check', 'ftp://user:HIDDEN@host'],
+    ['--env', 'DB=postgres://user:HIDDEN@host/{}'],
+  ];
+
+  const variables = ['--store', '--zookeeper', '--zookeeper-auth', '--endpoint'];
+
+  it.each(commands)('are not shown by %s, whether they come as options, as variables or as arguments', async (_, args) => {
+    const end = args[0] === 'run' ? ['--', 'true'] : [];
+    for (const [flag, value] of given) {
+      const env = {
+        ...(flag === '--endpoint' && { NODELEASE_STORE: 's3://bucket', AWS_REGION: 'us-east-1' }),
+        ...(['--zookeeper-auth', '--check'].includes(flag) && { NODELEASE_ZOOKEEPER: 'zk:1' }),
+      };
+      const name = `NODELEASE${flag.slice(1).replaceAll('-', '_').toUpperCase()}`;
+      const answers = [
+        await run([...args, `${flag}=${value}`, ...end], env),
+        await run([...args, value, ...end], { NODELEASE_STORE: 'x' }),
+      ];
+      if (variables.includes(flag)) answers.push(await run([...args, ...end], { ...env, [name]: value }));
+      for (const answer of answers) {
+        expect({ flag, value, ...answer }).toMatchObject({ code: 64, stdout: '' });
+        expect(answer.stderr).not.toContain('HIDDEN');
+      }
+    }
+  });
+});

@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { ConfigError } from '../errors.js';
+import { withoutSecrets } from '../redaction.js';
 import { addClusterCommands } from './cluster-commands.js';
 import { addCommand, type CommandGroup, type Flags, settleOutput, UsageError } from './command-group.js';
 import { addDiscoveryCommands } from './discovery-commands.js';
@@ -17,7 +18,9 @@ import { addNodeCommands } from './node-commands.js';
  * @param args what follows the program's name
  * @param version what `--version` answers
  */
-export async function runCommandLine(args: readonly string[], io: Io, version: string): Promise<number> {
+export async function runCommandLine(args: readonly string[], surroundings: Io, version: string): Promise<number> {
+  // Whoever complains may quote what was given, the command line's parser for one.
+  const io = { ...surroundings, stderr: (text: string) => surroundings.stderr(withoutSecrets(text)) };
   let exitCode: number = ExitCode.ok;
   const program = new Command('nodelease')
     .description('Leases a small, unique, fenced node id to each container from a compare-and-swap store.')

@@ -1,8 +1,9 @@
 import { writeSync } from 'node:fs';
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino';
 import type { LogLevel, Settings } from '../config.js';
+import { REDACTED, withoutSecrets } from '../redaction.js';
 import type { Io } from './io.js';
-import { REDACTED, SECRET_PATHS, withoutSecrets } from './redaction.js';
+import { SECRET_PATHS } from './redaction.js';
 
 export type { Logger } from 'pino';
 

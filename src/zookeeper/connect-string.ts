@@ -31,7 +31,13 @@ const FORM = 'HOST:PORT[,HOST:PORT]...[/CHROOT]';
  * @throws {ConfigError} naming what is wrong with it
  */
 export function parseConnectString(text: string, label: string): ConnectString {
-  const fail = (why: string) => new ConfigError(label, text, `${FORM} (${why})`);
+  // What is wrong is quoted, and may be a part of a password.
+  const fail = (why: string) =>
+    new ConfigError(
+      label,
+      text,
+      `${FORM} (${text.includes('@') ? 'without credentials: digest:USER:PASSWORD is a setting of its own' : why})`,
+    );
   if (text === '') throw fail('it is empty');
   const slash = text.indexOf('/');
   const list = slash < 0 ? text : text.slice(0, slash);

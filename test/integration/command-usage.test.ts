@@ -42,6 +42,32 @@ describe('a command that is called wrongly', () => {
     expect({ code, answer }).toEqual({ code: 64, answer: '' });
   });
 
+  it.each([
+    'run -- true',
+    'serve --http 127.0.0.1:0',
+    'init',
+    'status',
+    'scale 3',
+    'release 0 --force',
+    'doctor',
+    'console --http 127.0.0.1:0',
+    'id',
+  ])('does not learn its credentials from what %s answers to a server with some in its URL', async (line) => {
+    const [name = '', ...rest] = line.split(' ');
+    const url = 'https://user:HIDDEN@127.0.0.1:1';
+    const store = ['--store', 's3://bucket'];
+    const answers = [
+      await call([name, ...store, '--endpoint', url, ...rest]),
+      await call([name, ...store, ...rest], { NODELEASE_ENDPOINT: url }),
+      await call([name, `--endpont=${url}`, ...rest]),
+    ];
+    for (const { code, answer, complaints } of answers) {
+      expect(code).toBe(64);
+      expect(complaints).toMatch(/^nodelease: .*…@127|\[redacted\]@127/m);
+      expect(answer + complaints).not.toContain('HIDDEN');
+    }
+  });
+
   it('is not one for variables that are another command’s business', async () => {
     const env = { NODELEASE_NODES: 'many', NODELEASE_TASK_ID: ' ', NODELEASE_NODE_ID: '3', NODELEASE_STORE: 'memory:' };
     expect(await call(['status'], env)).toMatchObject({ code: 0, complaints: '' });

@@ -8,6 +8,7 @@ const program = `
   const log = await loggerFor({ logLevel: 'info', logFormat: process.argv[1] }, { logFormat: 'json' });
   log.info({ token: 'hidden-1', zookeeper: { auth: 'hidden-2', session: { password: 'hidden-3' } }, kept: 'kept' }, 'connected');
   log.child({ authorization: 'Bearer hidden-token-4' }).warn('refused: digest:me:hidden-5 at http://me:hidden-6@host/');
+  log.warn({ given: 'me:hidden-9@zk1:2181,zk2:2181', err: new Error('got "KEY:hid/hidden-10@bucket"') }, 'got s3://KEY:hid/hidden-11@bucket');
   log.error({ err: new Error('no answer from http://me:hidden-7@host', { cause: new Error('Authorization: Bearer hidden-token-8') }) }, 'failed');
 `;
 
@@ -20,7 +21,13 @@ describe('the log of a command', () => {
   it.each(['json', 'pretty'])('has no secrets in it, as fields or within texts (%s)', async (format) => {
     const text = await logged(format);
     expect(text).not.toContain('hidden');
-    for (const part of ['connected', 'kept', 'refused: digest:me:[redacted] at http://[redacted]@host/', 'no answer from'])
+    for (const part of [
+      'connected',
+      'kept',
+      'refused: digest:me:[redacted] at http://[redacted]@host/',
+      'no answer from',
+      'zk1:2181,zk2:2181',
+    ])
       expect(text).toContain(part);
   });
 
@@ -29,6 +36,7 @@ describe('the log of a command', () => {
     expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual([
       'connected',
       'refused: digest:me:[redacted] at http://[redacted]@host/',
+      'got s3://[redacted]@bucket',
       'failed',
     ]);
   });
