@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -41,6 +42,15 @@ describe('a token that stands in a file', () => {
     }
     await rm(path);
     await expect(token.admits(TOKEN)).rejects.toThrow(HttpProblem);
+  });
+
+  it('keeps nobody waiting when a pipe has come in place of the file, at the start or later', async () => {
+    await writeFile(path, TOKEN);
+    const token = await BearerTokenFile.open(path, '--bearer-token-file');
+    await rm(path);
+    execFileSync('mkfifo', [path]);
+    await expect(token.admits(TOKEN)).rejects.toMatchObject({ error: 'unavailable' });
+    await expect(BearerTokenFile.open(path, '--bearer-token-file')).rejects.toMatchObject({ code: 'CONFIG_INVALID' });
   });
 
   it.each([

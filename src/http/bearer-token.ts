@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
+import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { ConfigError, explain } from '../errors.js';
 import { HttpProblem } from './problem.js';
@@ -65,7 +66,8 @@ function problemWith(text: string): string | undefined {
 }
 
 async function read(path: string): Promise<string> {
-  const file = await open(path);
+  // Waiting for somebody at the other end of a pipe would take a thread, of which the whole process has four, with each request.
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(LARGEST_FILE), 0, LARGEST_FILE, 0);
     return buffer.toString('utf8', 0, bytesRead);

@@ -163,6 +163,20 @@ describe('an object of which something is damaged', () => {
     },
   );
 
+  it.each(['trash-0123', 'seat'])('follows no link when it tidies up: %s', async (name) => {
+    await mkdir(path('.precious'));
+    for (const file of ['mine', 'body', 'record', 'next']) await writeFile(path(`.precious/${file}`), 'precious');
+    let etag = etagOf(await store.create('1.json', '0', {}));
+    if (name === 'seat') await rm(path(`.cas/1.json/${etag}`), { recursive: true });
+    await symlink(path('.precious'), path(`.cas/1.json/${name === 'seat' ? etag : name}`));
+    for (let i = 1; i <= 4; i += 1) {
+      etag = (await store.read('1.json'))?.etag ?? '';
+      expect((await store.replace('1.json', `${i}`, {}, etag)).status).toBe('written');
+    }
+    expect((await readdir(path('.precious'))).sort()).toEqual(['body', 'mine', 'next', 'record']);
+    expect((await readdir(path('.cas/1.json'))).filter((each) => each.startsWith('trash-'))).toEqual([]);
+  });
+
   it('says in its body what there is instead, tells what it last knew, and is refused to who has not seen that', async () => {
     const etag = etagOf(await store.create('1.json', 'x', { version: '7' }));
     await rm(path('1.json'));

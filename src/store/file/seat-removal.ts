@@ -3,6 +3,9 @@ import { join } from 'node:path';
 import type { RandomSource } from '../../clock.js';
 import { generationOf, SEAT_NAME } from './seat-record.js';
 
+/** All that a seat may hold. */
+const SEAT_FILES = ['body', 'record', 'next'];
+
 /**
  * Removes the seats that are older than this generation, but for the fixed first one, and what others left in the trash. What cannot be
  * removed is left to the next writer. Never throws.
@@ -27,7 +30,8 @@ export async function removeOldSeats(folder: string, generation: number, random:
  * Removes a folder of the trash, or a seat that was never decided: nobody links into one of those, so it needs no detour. Never throws.
  */
 export async function removeSeat(folder: string): Promise<void> {
-  const files = await readdir(folder).catch(() => []);
-  await Promise.allSettled(files.map((file) => unlink(join(folder, file))));
+  // A link that somebody has put there instead must not lead to files of others.
+  await unlink(folder).catch(() => undefined);
+  await Promise.allSettled(SEAT_FILES.map((file) => unlink(join(folder, file))));
   await rmdir(folder).catch(() => undefined);
 }
