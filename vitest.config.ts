@@ -19,6 +19,7 @@ const needsMachine = 'test/integration/{zookeeper-provider,node-load}.deep.test.
 const proofs = [
   'test/integration/{planted-bugs,simulation,id-proof,chaos,curator-interop,metrics}.deep.test.ts',
   'test/browser/demo.deep.test.ts',
+  'test/model/lease.deep.test.ts',
   'test/package.deep.test.ts',
 ];
 const deepTests = (all: string, kept: string[]) => (isTrimmed ? kept : [all]);

@@ -1,0 +1,60 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { packageRoot } from '../support/package-root.js';
+import { verify } from '../support/spin.js';
+import { isTrimmed } from '../support/tiers.js';
+
+// docs/design/model.md says what the model shows.
+
+const MODEL = join(packageRoot, 'test/model/lease.pml');
+
+/** What does not hold, by how the assertion reads. */
+const PROPERTIES = { exclusion: /works\[0\].*works\[1\]/, fencing: /version/ } as const;
+
+/** What each planted bug has to be found by. */
+const FOUND_BY: Readonly<Record<string, keyof typeof PROPERTIES>> = {
+  DEADLINE_FROM_REPLY: 'exclusion',
+  BELIEVE_TIMER: 'exclusion',
+  UPPER_AGE: 'exclusion',
+  NO_GRACE: 'exclusion',
+  WALL_CLOCK: 'exclusion',
+  UNKNOWN_IS_APPLIED: 'fencing',
+  CREDIT_NEWEST: 'exclusion',
+  TASK_ID_ONLY: 'exclusion',
+  RENEW_BLINDLY: 'fencing',
+  RELEASE_BEFORE_END: 'exclusion',
+  EMPTY_RELEASE: 'fencing',
+  FORGET_VERSION: 'fencing',
+  EVICT_AT_ONCE: 'exclusion',
+};
+
+/** The rows of the page's tables that tell a name and how many states SPIN looks at: up to the violation, or all that there are. */
+function documentedStates(): ReadonlyMap<string, number> {
+  const page = readFileSync(join(packageRoot, 'docs/design/model.md'), 'utf8');
+  const rows = page.matchAll(/^\| `([A-Z_]+)` \|.*?\| ([\d,]+) \| [\d,]+ \| [\d.]+ \|$/gm);
+  return new Map([...rows].map(([, name = '', states = '']) => [name, Number(states.replaceAll(',', ''))]));
+}
+
+const documented = documentedStates();
+
+describe('the model of the protocol', { timeout: 300_000 }, () => {
+  it('is documented with each planted bug that it has', () => {
+    const bugs = [...readFileSync(MODEL, 'utf8').matchAll(/^#(?:ifdef|elif defined)[ (](\w+)\)? \/\*/gm)].map(([, name]) => name);
+    expect(bugs.sort()).toEqual(Object.keys(FOUND_BY).sort());
+    expect([...documented.keys()].sort()).toEqual([...bugs, 'EACH_LATE', 'SOUND'].sort());
+  });
+
+  // The wider bound looks at three times as many states.
+  it.each(isTrimmed ? ['SOUND'] : ['SOUND', 'EACH_LATE'])('keeps its promises in every state: %s', async (name) => {
+    const { output, ...found } = await verify(MODEL, name === 'SOUND' ? [] : [name]);
+    expect(found, output).toMatchObject({ complete: true, errors: 0, violated: undefined, states: documented.get(name) });
+  });
+
+  it.each(Object.entries(FOUND_BY))('shows what breaks with %s: %s', async (name, property) => {
+    const { errors, violated, states, output } = await verify(MODEL, [name]);
+    expect(errors, output).toBe(1);
+    expect(violated).toMatch(PROPERTIES[property]);
+    expect(states).toBe(documented.get(name));
+  });
+});

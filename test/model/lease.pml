@@ -1,0 +1,405 @@
+/*
+ * The protocol of one node id as a model for SPIN: two tasks, the lease object, the network, an operator, and time.
+ *
+ * SPIN tries every order of the steps below, an atomic { } being one step. A pause, a slow process, a late reply: each is an order in which
+ * others go first, so none of them needs a line of its own. docs/design/model.md says how to run it and what it leaves out; the rules are
+ * the README's (and DESIGN 4's). A -D of one of the names at the planted bugs puts that mistake in.
+ *
+ * Nothing counts tenures, renewals or forced releases: there may be any number of each.
+ */
+
+/* Ticks of the store's clock. They are moments: an age of n ticks is a little more than n, so `age >= n` says "older than n". */
+#define DURATION 3
+#define GRACE 1
+/* How long before the deadline a holder gives up (rule 6: at five sixths). */
+#define MARGIN 1
+
+/* ---- The planted bugs ---- */
+
+#ifdef NO_GRACE /* rule 4: a contender waits for the duration alone */
+#define LIMIT DURATION
+#else
+#define LIMIT (DURATION + GRACE)
+#endif
+
+#ifdef UPPER_AGE /* rule 4: a contender goes by the upper bound of the age, which the store tells as an interval around the true one */
+#define TOLD_AGE (object.age + 1)
+#elif defined(WALL_CLOCK) /* rule 4: a contender goes by its own wall clock, which may say anything */
+#define TOLD_AGE LIMIT
+#else
+#define TOLD_AGE object.age
+#endif
+
+#ifdef BELIEVE_TIMER /* rule 3: a holder believes until a timer tells it that time is up, and timers are late */
+#define WORKING(t) works[t]
+#else
+#define WORKING(t) (works[t] && known[t].left > 0)
+#endif
+
+#ifdef DEADLINE_FROM_REPLY /* rule 3: the deadline counts from the reply */
+#define SENT_AT_REPLY(w) start(w)
+#else
+#define SENT_AT_REPLY(w) skip
+#endif
+
+#ifdef CREDIT_NEWEST /* rules 3 and 5: after a read-back the deadline counts from the latest attempt, not from the write that stands there */
+#define LEFT_OF(w, t) latest[t]
+#else
+#define LEFT_OF(w, t) w.left
+#endif
+
+#ifdef UNKNOWN_IS_APPLIED /* rule 5: a write of unknown outcome is taken as applied */
+#define SHOWN(w) (w.at != nowhere)
+#else
+#define SHOWN(w) w.stands
+#endif
+
+#ifdef TASK_ID_ONLY /* rule 5: a task knows its own claim by task id and version, not by the mark of the attempt */
+#define CLAIM_SHOWN(t) (object.body == held && object.holder == t && newest[t].version == NOW)
+#else
+#define CLAIM_SHOWN(t) SHOWN(newest[t])
+#endif
+
+#ifdef RENEW_BLINDLY /* rule 6: a renewal without If-Match */
+#define RENEWAL_MATCH(t) anything
+#else
+#define RENEWAL_MATCH(t) (known[t].stands -> current : outdated)
+#endif
+
+#ifdef RELEASE_BEFORE_END /* rule 8: the tombstone is written while the work goes on */
+#define END_WORK(t) skip
+#else
+#define END_WORK(t) works[t] = false
+#endif
+
+#ifdef EMPTY_RELEASE /* rule 2: a release writes an empty body, with the version in its metadata */
+#define RELEASE_BODY vacant
+#define RELEASE_VERSION(t) version[t]
+#elif defined(FORGET_VERSION) /* rule 2: a release writes an empty body, and no version anywhere */
+#define RELEASE_BODY vacant
+#define RELEASE_VERSION(t) NONE
+#else
+#define RELEASE_BODY tombstone
+#define RELEASE_VERSION(t) version[t]
+#endif
+
+#ifdef EVICT_AT_ONCE /* rules 1 and 9: an id released by force may be taken at once */
+#define STILL_TRUSTED false
+#else
+#define STILL_TRUSTED (TOLD_AGE < LIMIT)
+#endif
+
+/* ---- What there is ---- */
+
+/* Versions relative to the one in the object, which is NOW. NOW + 1 is the next one, OLD stands for all that are older. */
+#define NONE 0
+#define OLD 1
+#define NOW 2
+
+/* DESIGN 2: vacant has an empty body and was never held. Each other body is unlike every other, by nonce, renewal or version (rule 2). */
+mtype:body = { vacant, held, tombstone };
+
+/*
+ * The etag in an If-Match. It is a hash of the body, so one of a body that never comes back is either current, or outdated for ever.
+ * The empty body's is the exception: it fits whenever the object is empty. anything is a write without If-Match.
+ */
+mtype:etag = { outdated, current, of_vacant, anything };
+
+/*
+ * Where a write is. under_way: its sender waits. late: its sender has given it up, and it may be applied yet. applied, refused: the reply is
+ * under way. unheard: applied, and the sender has given up. A write that nobody waits for and that cannot be applied is nowhere.
+ */
+mtype:place = { nowhere, planned, under_way, late, applied, refused, unheard };
+
+typedef Write {
+  mtype:place at;
+  mtype:body body;
+  mtype:etag match;
+  byte version;
+  bool claims;  /* It begins a tenure. */
+  byte left;    /* Rule 3: ticks until its sender's monotonic clock, read before it was sent, has counted the duration. */
+  bool stands   /* It is what stands in the object. */
+};
+
+typedef Object {
+  mtype:body body;
+  byte holder;
+  bool trusted; /* A tombstone of a forced release whose holder may still trust its lease (`durationMs` > 0, rule 9). */
+  byte age      /* Since it was written, by the store's clock; as long as somebody asks for it. */
+};
+
+Object object;
+
+/* Of each task: its version or NONE; whether its work goes on; the last write known to be applied; the latest write; an earlier one that is late. */
+byte version[2];
+bool works[2];
+Write known[2];
+Write newest[2];
+Write earlier[2];
+#ifdef CREDIT_NEWEST
+byte latest[2];
+#endif
+
+#define IN_TIME(w) (w.left > MARGIN)
+#define FREE (object.body == vacant || object.body == tombstone && !object.trusted || TOLD_AGE >= LIMIT) /* rule 4: lease-state.ts, availability() */
+#define FITS(w) (w.match == current || w.match == anything || w.match == of_vacant && object.body == vacant)
+#define MINE(t) (object.body == held && (SHOWN(newest[t]) || SHOWN(earlier[t]) || known[t].stands))
+/* A bound: of all writes, one at a time is late; with EACH_LATE, one of each task. */
+#ifdef EACH_LATE
+#define SOME_LATE (newest[t].at == late || earlier[t].at == late)
+#else
+#define SOME_LATE (newest[0].at == late || newest[1].at == late || earlier[0].at == late || earlier[1].at == late)
+#endif
+
+/* ---- What must never happen ---- */
+
+/* Rule 1, looked at after every step. A task works, or believes that it may, while its own clock is before its deadline. */
+never {
+  do
+  :: assert(!(WORKING(0) && WORKING(1)))
+  od
+}
+
+/* Rule 2: what is written has a version, never a lower one than before, and a higher one where it begins a tenure; no two tasks have the same. */
+#define VERSION_KEPT(w) (w.version >= (w.claims -> NOW + 1 : NOW))
+#define VERSION_MY_OWN (version[0] != version[1] || version[0] == OLD)
+
+/* ---- The store ---- */
+
+inline forget(w) {
+  w.at = nowhere; w.body = vacant; w.match = outdated; w.version = NONE; w.claims = false; w.left = 0; w.stands = false
+}
+
+/* The object has changed: an etag of what stood there is good for nothing any more. */
+inline outdate(w) {
+  w.stands = false;
+  if
+  :: w.match == current && w.at == under_way -> forget(w); w.at = refused
+  :: w.match == current && w.at == late -> forget(w)
+  :: w.match == current && w.at == planned -> w.match = outdated
+  :: else -> skip
+  fi;
+  if :: w.at == unheard -> forget(w) :: else -> skip fi
+}
+inline object_changes() {
+  known[0].stands = false; outdate(newest[0]); outdate(earlier[0]);
+  known[1].stands = false; outdate(newest[1]); outdate(earlier[1])
+}
+
+inline outgrow(number) {
+  if :: number > OLD -> number-- :: else -> skip fi
+}
+inline version_rises() {
+  outgrow(version[0]); outgrow(newest[0].version); outgrow(earlier[0].version);
+  outgrow(version[1]); outgrow(newest[1].version); outgrow(earlier[1].version)
+}
+
+/* DESIGN 3: replace if the etag is the object's. */
+inline apply(w, t) {
+  assert(VERSION_KEPT(w));
+  printf("store: applies what task %d wrote\n", t);
+  object.body = w.body;
+  object.holder = (w.body == held -> t : 0);
+  object.trusted = false;
+  object.age = 0;
+  w.match = outdated;
+  w.at = applied;
+  object_changes();
+  if :: w.version > NOW -> version_rises() :: else -> skip fi;
+  w.stands = true
+}
+
+proctype network(byte t) {
+  do
+  :: atomic { newest[t].at == under_way && FITS(newest[t]) -> apply(newest[t], t) }
+  /* An etag that does not fit, a 409 because something concurrent is in the way, or a refusal such as 403: it was not applied. */
+  :: atomic { newest[t].at == under_way -> printf("store: refuses what task %d wrote\n", t); forget(newest[t]); newest[t].at = refused }
+  :: atomic { newest[t].at == late && FITS(newest[t]) -> apply(newest[t], t); newest[t].at = unheard }
+  :: atomic { earlier[t].at == late && FITS(earlier[t]) -> apply(earlier[t], t);
+       if
+       :: earlier[t].body == held && earlier[t].version == version[t] -> earlier[t].at = unheard
+       :: else -> forget(earlier[t])
+       fi }
+  /* Never. */
+  :: atomic { earlier[t].at == late -> forget(earlier[t]) }
+  od
+}
+
+/* ---- A task ---- */
+
+/*
+ * The clock is read, then the request is sent (rule 3). What a lease rests on: between a write and a later look at the object the store's
+ * clock counts at most the grace more than this one does. A slow clock is GRACE ticks short; one that is fast ends a lease early.
+ */
+inline start(w) {
+  if :: w.left = DURATION :: w.left = DURATION + GRACE fi
+}
+
+inline go(t) {
+  newest[t].at = under_way;
+  if :: newest[t].body == held -> start(newest[t]) :: else -> skip fi
+#ifdef CREDIT_NEWEST
+  ; latest[t] = newest[t].left
+#endif
+}
+inline send(t, the_body, the_match, the_version) {
+  make_room(t);
+  newest[t].body = the_body; newest[t].match = the_match; newest[t].version = the_version;
+  go(t)
+}
+
+inline make_room(t) {
+  if
+  :: newest[t].at == late ->
+     earlier[t].at = late; earlier[t].body = newest[t].body; earlier[t].match = newest[t].match; earlier[t].version = newest[t].version;
+     earlier[t].claims = newest[t].claims; earlier[t].left = newest[t].left
+  :: else -> skip
+  fi;
+  forget(newest[t])
+}
+
+/* A time-out, a lost connection, 500 or 503. The write has been applied or refused, or it will be applied later, or never. */
+inline give_up(t) {
+  printf("task %d: has no answer in time\n", t);
+  if
+  :: newest[t].at == under_way && !SOME_LATE -> newest[t].at = late
+  :: newest[t].at == under_way || newest[t].at == refused ->
+#ifdef UNKNOWN_IS_APPLIED
+     newest[t].at = unheard
+#else
+     forget(newest[t])
+#endif
+  :: newest[t].at == applied -> newest[t].at = unheard
+  fi
+}
+
+/* The last write known to be applied is this one: its etag, and the deadline by when it was sent (rule 3). */
+inline adopt(t, w, ticks) {
+  known[t].left = ticks; known[t].stands = w.stands;
+  forget(w)
+}
+
+inline begin(t) {
+  version[t] = newest[t].version;
+  assert(VERSION_MY_OWN);
+  works[t] = true;
+  printf("task %d: holds the id\n", t);
+  adopt(t, newest[t], newest[t].left)
+}
+
+/* Rule 5: keeper.ts, #readBack(). Which of this tenure's writes does the object show? */
+inline read_back(t) {
+  printf("task %d: sees that its own write stands\n", t);
+  if
+  :: SHOWN(newest[t]) -> adopt(t, newest[t], LEFT_OF(newest[t], t))
+  :: !SHOWN(newest[t]) && SHOWN(earlier[t]) -> adopt(t, earlier[t], LEFT_OF(earlier[t], t))
+  :: !SHOWN(newest[t]) && !SHOWN(earlier[t]) -> known[t].left = LEFT_OF(known[t], t)
+  fi
+}
+
+/* Rule 8: first the work ends. */
+inline leave(t) {
+  END_WORK(t);
+  printf("task %d: releases\n", t)
+}
+/* Rule 7: the work ends with the tenure. What is late stays late. */
+inline end(t) {
+  printf("task %d: has ended\n", t);
+  works[t] = false; version[t] = NONE; known[t].left = 0; known[t].stands = false;
+  make_room(t);
+  if :: earlier[t].at == late -> earlier[t].left = 0 :: else -> forget(earlier[t]) fi
+}
+
+proctype task(byte me) {
+contend: /* acquirer.ts: the object is read; any time may pass before the answer is acted upon. */
+  atomic { FREE ->
+    printf("task %d: sees that the id is free\n", me);
+    newest[me].at = planned; newest[me].version = NOW + 1; newest[me].match = (object.body == vacant -> of_vacant : current) };
+
+  /* claim.ts, take(): the next version, if the object is still as it was read. */
+  atomic { printf("task %d: claims it\n", me); newest[me].body = held; newest[me].claims = true; go(me) };
+  if
+  :: atomic { newest[me].at == applied && IN_TIME(newest[me]) -> SENT_AT_REPLY(newest[me]); begin(me); goto hold }
+  :: atomic { newest[me].at == applied && !IN_TIME(newest[me]) -> end(me); goto contend }
+  :: atomic { newest[me].at == refused -> end(me); goto contend }
+  :: atomic { give_up(me) }
+  fi;
+  /* Rule 5: claim.ts, #readBack(). */
+  if
+  :: atomic { CLAIM_SHOWN(me) && IN_TIME(newest[me]) -> begin(me) }
+  :: atomic { end(me); goto contend }
+  fi;
+
+hold: /* keeper.ts, #keep(). The deadline of known is what isValid() compares with the clock (rule 3). */
+  if
+  :: atomic { IN_TIME(known[me]) -> printf("task %d: renews\n", me); send(me, held, RENEWAL_MATCH(me), version[me]) }
+  :: atomic { known[me].left > 0 -> leave(me); goto release }
+  :: atomic { end(me); goto contend } /* A crash, whose guard ends the work; or rules 6 and 7, out of time. */
+  fi;
+  if
+  :: atomic { newest[me].at == applied -> SENT_AT_REPLY(newest[me]); adopt(me, newest[me], newest[me].left); goto hold }
+  :: atomic { newest[me].at == refused -> forget(newest[me]) }
+  :: atomic { give_up(me) }
+  fi;
+
+doubt: /* Rules 5 and 6: what became of the renewal is not known. */
+  if
+  :: atomic { MINE(me) -> read_back(me); goto hold }
+  :: atomic { !MINE(me) -> printf("task %d: finds that the lease is lost\n", me); end(me); goto contend }
+  :: atomic { !IN_TIME(known[me]) -> end(me); goto contend }
+  :: atomic { known[me].left > 0 -> leave(me); goto release }
+  fi;
+
+release: /* Rule 8: keeper.ts, #writeTombstone(). The object is read wherever the etag may be out of date. */
+  if
+  :: atomic { MINE(me) && known[me].left > 0 -> read_back(me); send(me, RELEASE_BODY, (known[me].stands -> current : outdated), RELEASE_VERSION(me)) }
+  :: atomic { end(me); goto contend }
+  fi;
+  if
+  :: atomic { newest[me].at == applied -> end(me); goto contend }
+  :: atomic { newest[me].at == refused -> forget(newest[me]); goto release }
+  :: atomic { give_up(me); goto release }
+  fi
+}
+
+/*
+ * Rule 9: evict.ts. Reading and writing are one step: however late the write is, it is applied only if the object is still as it was read.
+ * The version rises. The holder hears nothing of it.
+ */
+proctype operator() {
+  do
+  :: atomic { object.body == held ->
+       printf("operator: the id is released by force\n");
+       object.trusted = STILL_TRUSTED; object.body = tombstone; object.holder = 0; object.age = 0;
+       object_changes(); version_rises() }
+  od
+}
+
+/* ---- Time ---- */
+
+inline count_down(w) {
+  if :: w.left > 0 -> w.left-- :: else -> skip fi
+}
+proctype clock() {
+  do
+  :: atomic {
+       printf("a tick\n");
+       if :: (object.body == held || object.trusted) && object.age < LIMIT -> object.age++ :: else -> skip fi;
+       count_down(known[0]); count_down(newest[0]); count_down(earlier[0]);
+       count_down(known[1]); count_down(newest[1]); count_down(earlier[1]);
+#ifdef CREDIT_NEWEST
+       if :: latest[0] > 0 -> latest[0]-- :: else -> skip fi;
+       if :: latest[1] > 0 -> latest[1]-- :: else -> skip fi
+#endif
+     }
+  od
+}
+
+init {
+  atomic {
+    object.body = vacant;
+    forget(known[0]); forget(newest[0]); forget(earlier[0]);
+    forget(known[1]); forget(newest[1]); forget(earlier[1]);
+    run task(0); run network(0); run task(1); run network(1); run operator(); run clock()
+  }
+}
