@@ -22,6 +22,7 @@ describe('what is logged', () => {
     'a digest: of something',
     'bearer of news',
     'x@y.z',
+    'expected digest:USER:PASSWORD, the digest scheme being the only one',
     'http://127.0.0.1:80/a@b',
     'file:data/a@b',
     'at f (file:///a/node_modules/@b/c.js:1:2)',
