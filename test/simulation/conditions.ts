@@ -226,7 +226,7 @@ export function drawConditions(seed: number, size: SimulationSize = {}, only?: R
       wanted: mine
         ? {
             nodes: 1 + dice.below(8),
-            durationMs: dice.pick([500, 2_000, Math.floor(durationMs / 2), 60_000]),
+            durationMs: dice.pick([1_000, 2_000, Math.floor(durationMs / 2), 60_000]),
             graceMs: dice.pick([100, 2_000]),
           }
         : { nodes: ids, durationMs, graceMs },
