@@ -92,8 +92,6 @@ export interface ZooKeeperOptions extends Announcement {
   readonly onEvent?: (event: DiscoveryEvent) => void;
 }
 
-/** The shortest duration: below it, a single slow request would lose the lease. */
-const LEAST_DURATION_MS = 1_000;
 /** The limits of `waitPollMs`: more than ten requests a second help nobody. */
 const WAIT_POLL_MS = { least: 100, most: 86_400_000 };
 /** The longest time that a holder may not know what has become of the cluster. */
@@ -129,10 +127,7 @@ export async function acquire(options: AcquireOptions = {}): Promise<ManagedLeas
 
 async function acquireWatched(options: AcquireOptions): Promise<ManagedLease> {
   checkOptions(options);
-  const { store = 'file:.nodelease', durationMs, zookeeper, monitor, signal } = options;
-  if (durationMs !== undefined && durationMs < LEAST_DURATION_MS) {
-    throw new ConfigError('durationMs', durationMs, `at least ${LEAST_DURATION_MS}: below it a single slow request would lose the lease`);
-  }
+  const { store = 'file:.nodelease', zookeeper, monitor, signal } = options;
   checkWanted(options);
   const taskId = options.taskId ?? (await ownTaskId(signal));
   if (typeof zookeeper === 'object') checkAnnounced(zookeeper, taskId);

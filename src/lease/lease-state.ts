@@ -76,7 +76,7 @@ export const MAX_NODE_IDS = 65_528;
 /** The first millisecond since the Unix epoch that no unique id has bits for. */
 export const END_OF_TIME = 2 ** 48;
 
-/** How long a lease of a cluster may last, in milliseconds. */
+/** How long a lease of a cluster may last, in milliseconds: a shorter one would be lost by a single slow request. */
 export const DURATION_MS = { least: 1_000, most: 86_400_000 } as const;
 
 /** The longest grace, in milliseconds. */
