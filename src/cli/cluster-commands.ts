@@ -112,23 +112,27 @@ function addRelease(group: CommandGroup): void {
   addSettings(release, LOOK_SETTINGS);
 }
 
-type DoctorFlags = Flags<'json'> & { readonly putPrice?: string; readonly getPrice?: string };
+type DoctorFlags = Flags<'json' | 'accept'> & { readonly putPrice?: string; readonly getPrice?: string };
 
 function addDoctor(group: CommandGroup): void {
   const { io, end } = group;
   const doctor = addCommand(group, 'doctor', 'prove that the store keeps its conditions, look for damage, and examine ZooKeeper')
     .option('--json', 'one JSON object, on one line')
+    .option('--accept', 'where an earlier probe has found the store wanting and this far longer one finds no fault: have it used again')
     .option('--put-price <dollars>', 'what 1,000 PUT or LIST requests cost (default: 0.005, S3 Standard in us-east-1)')
     .option('--get-price <dollars>', 'what 1,000 GET requests cost (default: 0.0004)')
-    .action(async ({ json = false, putPrice, getPrice }: DoctorFlags) => {
+    .action(async ({ json = false, accept = false, putPrice, getPrice }: DoctorFlags) => {
       const settings = settingsOf(doctor, io, DOCTOR_SETTINGS);
       const { parsePrices } = await import('./cost-finding.js');
       const prices = parsePrices(putPrice, getPrice);
       if (settings.provider === 'zookeeper' && prices !== undefined) {
         throw new UsageError('--put-price and --get-price are about requests to a store: there are none with the provider zookeeper');
       }
+      if (settings.provider === 'zookeeper' && accept) {
+        throw new UsageError('--accept is about a store: there is none with the provider zookeeper');
+      }
       const { doctorCommand } = await import('./doctor-command.js');
-      end(await doctorCommand({ json, prices }, settings, io));
+      end(await doctorCommand({ json, accept, prices }, settings, io));
     });
   addSettings(doctor, DOCTOR_SETTINGS);
 }

@@ -86,6 +86,14 @@ export function clusterFindings(status: ClusterCheckup | undefined): Finding[] {
   ];
 }
 
+/** That an earlier probe has found the store wanting, so that no task uses it. */
+export function refusalFinding(reason: string, passed: boolean, accepted: boolean): Finding {
+  const finding = (status: ProbeStatus, detail: string): Finding => ({ id: 'earlier-probe', title: 'earlier probe', status, detail });
+  if (accepted) return finding('ok', `had found that ${reason}: accepted all the same, tasks use the store from now on`);
+  const way = passed ? 'this one has found no fault: nodelease doctor --accept has the store used again' : 'use another store';
+  return finding('fault', `found that ${reason}; no task uses the store since; ${way}`);
+}
+
 /** How many damaged node ids are named; the others are counted. */
 const NAMED = 100;
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { capturedIo } from '../../test/support/captured-io.js';
 import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
+import { decodeCluster, encodeCluster, newCluster } from '../lease/cluster-config.js';
 import { initializeCluster } from '../lease/initialize.js';
 import { StoreSession } from '../lease/store-session.js';
 import { StoreError } from '../store/lease-store.js';
@@ -179,9 +180,37 @@ describe('nodelease doctor', () => {
       ...{ nodes: 3, durationMs: 15_000, settingsIntervalMs: null, putsPerMonth: 1_555_200, getsPerMonth: 1_555_200 },
       ...{ dollarsPerMonth: 8.39808, putPrice: 0.005, getPrice: 0.0004 },
     });
-    expect(some.findings.map(({ id }) => id)).toEqual(
-      expect.arrayContaining(['create', 'replace-race', 'latency', 'clock', 'cluster', 'cost']),
+    expect(some.findings.map(({ id }) => id)).toEqual(expect.arrayContaining(['create', 'races', 'latency', 'clock', 'cluster', 'cost']));
+  });
+
+  it('says why no task uses the store where an earlier probe has failed, and has it used again where it is asked to and finds no fault', async () => {
+    const { session, bucket, clock } = scene();
+    const reason = 'If-Match is not atomic: 1 of 12 races was lost';
+    bucket.create('cluster.json', encodeCluster({ ...newCluster({ nodes: 3 }), proven: false, proofFailed: reason }), {});
+    const refused = shown(await examine(session, { ...quick, clock }));
+    expect(refused.code).toBe(69);
+    expect(refused.answer).toContain(
+      `FAULT  earlier probe: found that ${reason}; no task uses the store since; this one has found no fault: nodelease doctor --accept`,
     );
+    const accepted = shown(await examine(session, { ...quick, clock, accept: true }));
+    expect(accepted.code).toBe(0);
+    expect(accepted.answer).toMatch(/ok {5}earlier probe: .*accepted all the same/);
+    expect(decodeCluster(bucket.read('cluster.json')?.body ?? '')).toMatchObject({ proven: true });
+    expect(shown(await examine(session, { ...quick, clock })).answer).not.toContain('earlier probe');
+  });
+
+  it('accepts no store in which it finds a fault itself', async () => {
+    const { bucket, clock } = scene();
+    bucket.create('cluster.json', encodeCluster({ ...newCluster({ nodes: 3 }), proven: false, proofFailed: 'a reason' }), {});
+    const careless = new (class extends MemoryLeaseStore {
+      override async replace(key: string, body: string, metadata: Readonly<Record<string, string>>) {
+        return bucket.replace(key, body, metadata, bucket.read(key)?.etag ?? '');
+      }
+    })({ clock }, bucket);
+    const { code, answer } = shown(await examine(new StoreSession(careless, clock, 1_000), { ...quick, clock, accept: true }));
+    expect(code).toBe(69);
+    expect(answer).toContain('FAULT  earlier probe: found that a reason; no task uses the store since; use another store');
+    expect(decodeCluster(bucket.read('cluster.json')?.body ?? '').proofFailed).toBe('a reason');
   });
 
   it('removes its scratch objects, too, when it is interrupted', async () => {

@@ -1,15 +1,16 @@
 import type { Settings } from '../config.js';
 import { ConfigError, explain, NodeLeaseError } from '../errors.js';
+import { markCluster, readCluster } from '../lease/cluster-store.js';
 import type { RequestPrices } from '../lease/renewal-cost.js';
 import type { StoreSession } from '../lease/store-session.js';
 import type { LeaseStore } from '../store/lease-store.js';
-import { type ProbeOptions, type ProbeReport, probeStore } from '../store/probe.js';
+import { type ProbeOptions, type ProbeReport, probeStore, THOROUGH } from '../store/probe.js';
 import { type AllocatedDiagnosis, allocatedDiagnosis } from './allocated-diagnosis.js';
 import { type AllocatedSettings, allocatedSettings } from './allocated-settings.js';
 import { type ClusterCheckup, checkUp } from './cluster-checkup.js';
 import { type CostReport, type CostTerms, costFinding, costReport } from './cost-finding.js';
 import { counted } from './counted.js';
-import { clusterFindings, type Diagnosis, diagnosis, type Finding, probeFindings } from './diagnosis.js';
+import { clusterFindings, type Diagnosis, diagnosis, type Finding, probeFindings, refusalFinding } from './diagnosis.js';
 import { ExitCode, exitCodeOfSignal } from './exit-codes.js';
 import { type Paint, paintFor, printable } from './ink.js';
 import type { Io } from './io.js';
@@ -20,6 +21,8 @@ import { examineZooKeeper, type ZooKeeperDiagnosis } from './zookeeper-diagnosis
 /** How `doctor` shows what it finds. */
 export interface DoctorOptions {
   readonly json: boolean;
+  /** Whether a store that an earlier probe has found wanting is to be used again if no fault is found. @default false */
+  readonly accept?: boolean;
   /** What requests cost, where somebody says so. */
   readonly prices?: RequestPrices | undefined;
 }
@@ -39,7 +42,9 @@ export function doctorCommand(options: DoctorOptions, settings: Settings, io: Io
       const look = discovery && (() => examineZooKeeper(discovery, false, io, signal));
       const { nodes, durationMs, settingsIntervalMs, endpoint } = settings;
       const terms = { nodes, durationMs, settingsIntervalMs, endpoint, prices: options.prices };
-      return showDiagnosis(await examine(session, { ...io, signal, terms }, look), options, io);
+      // Conditions of a store of our own are tested elsewhere.
+      const races = session.store.remote ? THOROUGH : {};
+      return showDiagnosis(await examine(session, { ...io, ...races, signal, terms, accept: options.accept }, look), options, io);
     } finally {
       signals.close();
     }
@@ -63,6 +68,8 @@ async function diagnoseAllocated(options: DoctorOptions, settings: AllocatedSett
 
 /** How a store is examined. */
 export interface ExamineOptions extends ProbeOptions {
+  /** See {@link DoctorOptions}. */
+  readonly accept?: boolean | undefined;
   readonly terms?: CostTerms | undefined;
 }
 
@@ -92,13 +99,25 @@ export async function examine(
     try {
       status = await checkUp(session, options);
       cost = costReport(status?.cluster, options.terms);
-      findings.push(...clusterFindings(status), costFinding(cost, isPaid(store, options.terms)));
+      findings.push(...clusterFindings(status));
+      const reason = status?.cluster.proofFailed;
+      if (reason !== undefined) {
+        const accepted = options.accept === true && probe.ok && (await acceptStore(session));
+        findings.push(refusalFinding(reason, probe.ok, accepted));
+      }
+      findings.push(costFinding(cost, isPaid(store, options.terms)));
     } catch (error) {
       findings.push(failure('cluster', 'cluster', error, options.signal));
     }
   }
   options.signal?.throwIfAborted();
   return diagnosis(store.url, findings, { probe, status, cost, zookeeper: await lookAtZooKeeper?.() });
+}
+
+/** Has the store used again, whatever an earlier probe found. Resolves to false where somebody else changed the settings meanwhile. */
+async function acceptStore(session: StoreSession): Promise<boolean> {
+  const cluster = await readCluster(session);
+  return cluster !== undefined && (await markCluster(session, cluster, 'proven')) !== undefined;
 }
 
 /** At the prices that are named: those of S3 say nothing of what another server at an endpoint of its own costs. */

@@ -77,7 +77,7 @@ describe('nodelease init', () => {
     expect(bucket.read('3.json')?.body).toBe('gar\x1bbage');
   });
 
-  it('refuses a remote store that ignores conditions, before it has written anything that lasts', async () => {
+  it('refuses a remote store that ignores conditions, and keeps why for those who come after it, and nothing else', async () => {
     const clock = new VirtualClock();
     const bucket = new MemoryBucket(clock, 1);
     // Each replace is made to carry the present etag, so that none is refused.
@@ -90,7 +90,10 @@ describe('nodelease init', () => {
     const refused = inTime(clock, initialize(session, settings, capturedIo(undefined, clock)));
     await expect(refused).rejects.toThrow(/cannot be trusted with leases: .*a stale etag was accepted/);
     await expect(refused).rejects.toBeInstanceOf(StoreUnusableError);
-    expect(bucket.list().objects).toEqual([]);
+    expect(bucket.list().objects.map(({ key }) => key)).toEqual(['cluster.json']);
+    expect(bucket.read('cluster.json')?.body).toMatch(/"proofFailed":".*a stale etag was accepted/);
+    const task = acquireLease({ store: careless, clock, random: seededRandom(1), taskId: 'task' });
+    await expect(task).rejects.toThrow(/an earlier probe has found: .*a stale etag was accepted/);
   });
 
   it('creates a cluster in a remote store that keeps its conditions, and leaves no scratch object there', async () => {

@@ -1,13 +1,11 @@
 import type { Settings } from '../config.js';
-import { ConfigError, StoreUnusableError } from '../errors.js';
-import { readCluster } from '../lease/cluster-store.js';
+import { ConfigError } from '../errors.js';
 import { type InitializeReport, initializeCluster, type Repair, repairCluster } from '../lease/initialize.js';
 import type { LeaseEvent } from '../lease/lease.js';
 import type { StoreSession } from '../lease/store-session.js';
 import { ClusterReader } from '../monitor/cluster-reader.js';
 import { type Damage, damageOf } from '../monitor/damage.js';
 import { orAborted } from '../or-aborted.js';
-import { probeStore } from '../store/probe.js';
 import { initAllocatedCommand } from './allocated-init.js';
 import { allocatedSettings } from './allocated-settings.js';
 import { ExitCode } from './exit-codes.js';
@@ -42,7 +40,7 @@ export function initCommand(options: InitOptions, settings: Settings, io: Io): P
 const NAMED = 100;
 
 /**
- * Creates what is missing, and shows how far it is where that takes time. A remote store that is to get a new cluster is probed first.
+ * Creates what is missing, and shows how far it is where that takes time. A remote store is probed first where it has not passed a probe, for far longer where it has failed one.
  *
  * @throws {StoreUnusableError} when the probe finds a fault
  * @throws {StoreError} when the store gives no answer
@@ -53,17 +51,12 @@ export async function initialize(
   wanted: Pick<Settings, 'nodes' | 'durationMs' | 'graceMs'>,
   io: Io,
 ): Promise<number> {
-  const { store } = session;
-  // Before anything is written, and with an eye on the ages, which takes longer than what every start can afford.
-  if (store.remote && (await readCluster(session)) === undefined) {
-    const { checks } = await probeStore(store, io);
-    const faults = checks.filter(({ status }) => status === 'fault').map(({ detail }) => detail);
-    if (faults.length > 0) throw new StoreUnusableError(`${store.url}: the store cannot be trusted with leases: ${faults.join('; ')}`);
-  }
   const report = await withProgress('writing lease objects', io, (onProgress, signal) =>
-    initializeCluster({ session, clock: io.clock, random: io.random, wanted, signal, onProgress }, (event) => warnOfOverruled(event, io)),
+    initializeCluster({ session, clock: io.clock, random: io.random, wanted, signal, onProgress, thorough: true }, (event) =>
+      warnOfOverruled(event, io),
+    ),
   );
-  for (const line of outcome(store.url, report)) say(io, line);
+  for (const line of outcome(session.store.url, report)) say(io, line);
   // Objects that were all created by this very call are known to be sound.
   if (report.created.length === report.cluster.config.size) return ExitCode.ok;
   const found = await withProgress('reading lease objects', io, (onProgress, signal) => findDamage(session, io, onProgress, signal));

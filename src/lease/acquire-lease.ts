@@ -72,7 +72,7 @@ async function acquire(
   const session = new StoreSession(store, clock, ACQUIRE_REQUEST_MS);
   try {
     const until = options.acquireTimeoutMs === undefined ? Number.POSITIVE_INFINITY : begun + options.acquireTimeoutMs;
-    const beginning = await firstContact(options, session, until);
+    const beginning = await firstContact(options, { session, until, emit });
     const { cluster } = beginning;
     reportOverruled(options, cluster.config, emit);
     const codec = nativeCodec;
@@ -108,8 +108,16 @@ async function acquire(
   }
 }
 
+interface Contact {
+  readonly session: StoreSession;
+  /** On the monotonic clock. */
+  readonly until: number;
+  readonly emit: LeaseListener;
+}
+
 /** What the store shows first, and the cluster's settings; or the news that the store cannot be reached, soon. */
-function firstContact(options: AcquireLeaseOptions, session: StoreSession, until: number): Promise<Beginning> {
+function firstContact(options: AcquireLeaseOptions, contact: Contact): Promise<Beginning> {
+  const { session } = contact;
   const { clock, random, signal } = options;
   session.expectObjects(options.nodes ?? 1);
   let failed = false;
@@ -117,7 +125,7 @@ function firstContact(options: AcquireLeaseOptions, session: StoreSession, until
     // The cluster may be larger than this task knows, so that its listing takes longer: the settings tell.
     if (failed) await readCluster(session, signal && { signal });
     failed = true;
-    return begin(options, session, until);
+    return begin(options, contact);
   };
   return retry(attempt, {
     clock,
@@ -131,14 +139,14 @@ function firstContact(options: AcquireLeaseOptions, session: StoreSession, until
 }
 
 /** A LIST comes first: it tells whether there are settings to be read, and which ids may be free. */
-async function begin(options: AcquireLeaseOptions, session: StoreSession, until: number): Promise<Beginning> {
+async function begin(options: AcquireLeaseOptions, { session, until, emit }: Contact): Promise<Beginning> {
   const { clock, random, nodes = 1, signal } = options;
   const listing = newListing(session, nodes, random);
   const sentAt = clock.monotonic();
   await fetchNextPage(session, listing, { ...(signal && { signal }) });
   const absent = listing.complete && listing.objects.every(({ key }) => key !== CLUSTER_KEY);
   const shown = absent ? listing.objects : undefined;
-  const { cluster, raced } = await ensureCluster({ session, clock, random, wanted: options, signal, listing: shown, until });
+  const { cluster, raced } = await ensureCluster({ session, clock, random, wanted: options, signal, listing: shown, until, emit });
   return { cluster, look: { listing, sentAt }, raced };
 }
 

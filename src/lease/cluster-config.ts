@@ -36,8 +36,8 @@ export interface ClusterConfig {
    * store is proven.
    */
   readonly proofsTakenOver?: number;
-  /** True where whoever was to prove the store last has not succeeded: nobody need wait for that one. Left out unless so. */
-  readonly proofFailed?: boolean;
+  /** Why a probe found that the store cannot be trusted: no later start uses it until a far longer probe has passed. Left out unless so. */
+  readonly proofFailed?: string;
 }
 
 /** The key of the cluster's settings. */
@@ -126,7 +126,7 @@ export function decodeCluster(body: string): ClusterConfig {
     generation: fields.generation === undefined ? 0 : readInteger(fields, 'generation', 0),
     peak: Math.max(size, peak),
     proven: fields.proven !== false,
-    ...(fields.proofFailed === true && { proofFailed: true }),
+    ...(typeof fields.proofFailed === 'string' && { proofFailed: fields.proofFailed }),
     ...(fields.proofsTakenOver !== undefined && { proofsTakenOver: readInteger(fields, 'proofsTakenOver', 0) }),
   };
 }

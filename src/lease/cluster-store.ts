@@ -45,8 +45,8 @@ export async function createCluster(session: StoreSession, wanted: WantedSetting
 }
 
 /**
- * Records that every lease object has been seen to exist, or that the store has passed the probe. Resolves to what stands there now, or to
- * undefined when somebody else changed the settings meanwhile.
+ * Records that every lease object has been seen to exist, or that the store has passed the probe, whatever an earlier one found. Resolves to what
+ * stands there now, or to undefined when somebody else changed the settings meanwhile.
  *
  * @throws {StoreError}
  */
@@ -72,18 +72,25 @@ export async function takeOverProof(
   cluster: StoredCluster,
   call: SessionCall = {},
 ): Promise<StoredCluster | undefined> {
-  const config = { ...cluster.config, proofsTakenOver: (cluster.config.proofsTakenOver ?? 0) + 1, proofFailed: false };
+  const config = { ...cluster.config, proofsTakenOver: (cluster.config.proofsTakenOver ?? 0) + 1 };
   return writeCluster(session, config, encodeCluster(config, cluster.body), cluster.etag, call);
 }
 
+/** How often it is tried to keep a failed probe: a store that cannot be trusted may not keep this either. */
+const KEEPING = 5;
+
 /**
- * Tells those who wait for the proof of the store that it has failed here, unless somebody has changed the settings meanwhile.
+ * Keeps in the settings, whatever they say by now, why the store cannot be trusted: a probe that passed was lucky.
  *
  * @throws {StoreError}
  */
-export async function reportProofFailed(session: StoreSession, cluster: StoredCluster, call: SessionCall = {}): Promise<void> {
-  const config = { ...cluster.config, proofFailed: true };
-  await writeCluster(session, config, encodeCluster(config, cluster.body), cluster.etag, call);
+export async function keepProofFailed(session: StoreSession, reason: string, call: SessionCall = {}): Promise<void> {
+  for (let attempt = 0; attempt < KEEPING; attempt += 1) {
+    const cluster = await readCluster(session, call);
+    if (cluster === undefined || cluster.config.proofFailed !== undefined) return;
+    const config = { ...cluster.config, proven: false, proofFailed: reason };
+    await writeCluster(session, config, encodeCluster(config, cluster.body), cluster.etag, call);
+  }
 }
 
 /** What was written need not be read. */

@@ -7,22 +7,24 @@ export interface Patience {
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly signal?: AbortSignal | undefined;
+  /** When to give up, on the monotonic clock. @default some seconds after the call */
+  readonly until?: number | undefined;
 }
 
 /** How long a store may be away before a command of an operator's gives up, in milliseconds. */
 const PATIENCE_MS = 10_000;
 
 /**
- * Makes a call again and again while the store is away, for some seconds: one that changes nothing, or that may as well be made twice.
+ * Makes a call again and again while the store is away: one that changes nothing, or that may as well be made twice.
  *
  * @throws {StoreError} the last one, when the store does not return, or refuses
  * @throws `signal.reason`
  */
-export function patiently<T>({ clock, random, signal }: Patience, call: () => Promise<T>): Promise<T> {
+export function patiently<T>({ clock, random, signal, until }: Patience, call: () => Promise<T>): Promise<T> {
   return retry(call, {
     clock,
     random,
-    until: clock.monotonic() + PATIENCE_MS,
+    until: until ?? clock.monotonic() + PATIENCE_MS,
     baseMs: STORE_RETRY_MS.first,
     capMs: STORE_RETRY_MS.most,
     ...(signal && { signal }),

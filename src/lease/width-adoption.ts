@@ -85,8 +85,8 @@ export class WidthAdoption {
 
   /** Those of the ids that have to be looked at once more. */
   async #look(ids: readonly number[]): Promise<NarrowHolder[]> {
-    const { signal, ...patience } = this.options;
-    const look = (id: number, own: AbortSignal) => patiently({ ...patience, signal: own }, () => this.#examine(id, { signal: own }));
+    const { clock, random, signal } = this.options;
+    const look = (id: number, own: AbortSignal) => patiently({ clock, random, signal: own }, () => this.#examine(id, { signal: own }));
     const found = await concurrently(ids, REQUESTS, look, signal);
     return found.filter((holder) => holder !== undefined);
   }

@@ -1,15 +1,21 @@
 import type { Interval } from './lease-store.js';
-import type { WrittenObject } from './probe-conditions.js';
 import { checked, type ProbeCheck } from './probe-report.js';
-import type { ProbeSession } from './probe-session.js';
+import type { ProbeSession, WrittenObject } from './probe-session.js';
 
 /** What the clocks of two machines, and rounding, may differ by without harm, in milliseconds. The grace period is larger. */
 const TOLERANCE_MS = 100;
 
-/** A listing has to show what was written before it was asked for. */
+/** How often a listing is asked for that does not show what it should, and the pause between two of them, in milliseconds. */
+const LISTINGS = { most: 4, pauseMs: 1_000 } as const;
+
+/** A listing has to show what was written before it was asked for, if not at once: what leases rest on is read. */
 export async function checkListing(session: ProbeSession, object: WrittenObject): Promise<ProbeCheck> {
-  const { objects } = await session.list();
-  const row = objects.find(({ key }) => key === object.key);
+  const look = async () => (await session.list()).objects.find(({ key }) => key === object.key);
+  let row = await look();
+  for (let listing = 1; row === undefined && listing < LISTINGS.most; listing += 1) {
+    await session.clock.sleep(LISTINGS.pauseMs, session.signal);
+    row = await look();
+  }
   if (row === undefined) return checked('listing', 'fault', 'a listing does not show an object that was written before');
   if (row.etag !== object.etag) return checked('listing', 'warning', 'a listing gives another etag than the write did');
   const size = Buffer.byteLength(object.body);

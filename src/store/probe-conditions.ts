@@ -1,37 +1,24 @@
-import type { StoredObject } from './lease-store.js';
+import { type StoredObject, StoreError } from './lease-store.js';
 import { type ConditionTerms, checked, type ProbeCheck, type ProbeCheckId } from './probe-report.js';
-import type { ProbedWrite, ProbeSession } from './probe-session.js';
-
-/** An object that a probe wrote, and when. */
-export interface WrittenObject {
-  readonly key: string;
-  readonly body: string;
-  readonly etag: string;
-  /** Just before the write was sent and just after its reply, in milliseconds on the monotonic clock. */
-  readonly wroteBetween: readonly [number, number];
-}
+import type { ProbedWrite, ProbeSession, WrittenObject } from './probe-session.js';
 
 /** Creates the object that the checks of listing and age look at; undefined when the store does not let it be created. */
 export async function checkCreate(
   session: ProbeSession,
-  key: string,
   terms: ConditionTerms,
 ): Promise<{ readonly check: ProbeCheck; readonly object?: WrittenObject }> {
-  const body = bodyOf('first');
-  const before = session.clock.monotonic();
-  const write = await session.create(key, body);
-  const after = session.clock.monotonic();
-  if (write.status === 'unsure') throw write.error;
-  if (write.status === 'rejected') return { check: checked('create', 'fault', `does not accept ${terms.absent}: ${write.error.message}`) };
-  if (write.status === 'conflict') {
-    return { check: checked('create', 'fault', `misunderstands ${terms.absent}: refused to create a key that had never been used`) };
-  }
-  return { check: checked('create', 'ok'), object: { key, body, etag: write.etag, wroteBetween: [before, after] } };
+  const written = await session.establish(bodyOf('first'));
+  if (!('status' in written)) return { check: checked('create', 'ok'), object: written };
+  const why =
+    written.status === 'rejected'
+      ? `does not accept ${terms.absent}: ${written.error.message}`
+      : `misunderstands ${terms.absent}: refused to create keys that had never been used`;
+  return { check: checked('create', 'fault', why) };
 }
 
 /** A second create of one key. */
-export async function checkCreateOnce(session: ProbeSession, key: string, terms: ConditionTerms): Promise<ProbeCheck> {
-  accepted(await session.create(key, bodyOf('first')));
+export async function checkCreateOnce(session: ProbeSession, terms: ConditionTerms): Promise<ProbeCheck> {
+  const { key } = await established(session);
   const before = await session.read(key);
   const write = await session.create(key, bodyOf('second'));
   const ignored = `ignores ${terms.absent}: a second create of the same key was accepted`;
@@ -39,7 +26,7 @@ export async function checkCreateOnce(session: ProbeSession, key: string, terms:
 }
 
 /** Replaces with a bogus etag, the right one, and one that has become stale; and reads after each write. */
-export async function checkReplace(session: ProbeSession, key: string, terms: ConditionTerms): Promise<ProbeCheck[]> {
+export async function checkReplace(session: ProbeSession, terms: ConditionTerms): Promise<ProbeCheck[]> {
   const checks: ProbeCheck[] = [];
   const lateReads: string[] = [];
   const lookFor = (object: StoredObject | undefined, body: string, etag: string, write: string) => {
@@ -48,7 +35,7 @@ export async function checkReplace(session: ProbeSession, key: string, terms: Co
     return object;
   };
 
-  const first = accepted(await session.create(key, bodyOf('first')));
+  const { key, etag: first } = await established(session);
   let current = lookFor(await session.read(key), bodyOf('first'), first, 'a create');
 
   const bogus = await session.replace(key, bodyOf('bogus'), otherEtag(first));
@@ -58,8 +45,7 @@ export async function checkReplace(session: ProbeSession, key: string, terms: Co
   );
   current = afterBogus;
 
-  const right = await session.replace(key, bodyOf('second'), current?.etag ?? first);
-  if (right.status === 'unsure') throw right.error;
+  const right = await session.replaceSurely(key, bodyOf('second'), current?.etag ?? first);
   if (right.status === 'written') {
     if (right.etag === current?.etag)
       checks.push(checked('replace', 'fault', 'the etag did not change with the content: a stale one cannot be told'));
@@ -80,7 +66,8 @@ export async function checkReplace(session: ProbeSession, key: string, terms: Co
 }
 
 /** A replace of an object that is not there. */
-export async function checkReplaceAbsent(session: ProbeSession, key: string, etag: string, terms: ConditionTerms): Promise<ProbeCheck> {
+export async function checkReplaceAbsent(session: ProbeSession, etag: string, terms: ConditionTerms): Promise<ProbeCheck> {
+  const key = session.newKey();
   const write = await session.replace(key, bodyOf('absent'), etag);
   const ignored = `ignores ${terms.match}: a replace of an object that is absent was accepted`;
   return refusal('replace-absent', write, undefined, await session.read(key), terms.match, ignored);
@@ -110,11 +97,13 @@ function refusal(
   }
 }
 
-/** The etag of a write that nothing speaks against. */
-function accepted(write: ProbedWrite): string {
-  if (write.status === 'written') return write.etag;
-  if (write.status === 'conflict') return '';
-  throw write.error;
+/** A further object, of a store that has created one. */
+async function established(session: ProbeSession): Promise<WrittenObject> {
+  const written = await session.establish(bodyOf('first'));
+  if (!('status' in written)) return written;
+  if (written.status === 'rejected') throw written.error;
+  const message = `${session.store.url}: refuses to create keys that had never been used`;
+  throw new StoreError(message, { fault: 'rejected', outcome: 'not-applied' });
 }
 
 /** Of the same shape as a real one: servers refuse misshapen ones for another reason. */

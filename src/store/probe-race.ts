@@ -1,95 +1,110 @@
 import type { StoredObject } from './lease-store.js';
-import { type ConditionTerms, checked, type ProbeCheck, type ProbeCheckId } from './probe-report.js';
-import type { ProbedWrite, ProbeSession } from './probe-session.js';
+import { type ConditionTerms, checked, type ProbeCheck } from './probe-report.js';
+import type { ProbedWrite, ProbeSession, WrittenObject } from './probe-session.js';
 
-/** One race may by chance hide a gap between looking and writing. */
-const ROUNDS = 3;
+/** How many races there are, and among how many writers each. */
+export interface Races {
+  readonly writers: number;
+  /** Each has one race of creates and one of replaces. */
+  readonly rounds: number;
+}
 
-/** Several writers create one key at once, in a few rounds. */
-export async function checkCreateRace(
+/** How many races are under way at once: a store that is far away is to be probed in less time. */
+const LANES = 2;
+
+/**
+ * Several writers create one key at once, and then replace its object at once, all with its etag; in each round another key. The reads that
+ * judge a race keep a connection open for each writer of the next one: requests that wait for a connection are no race.
+ */
+export async function checkRaces(
   session: ProbeSession,
-  newKey: () => string,
-  writers: number,
+  first: WrittenObject,
+  { writers, rounds }: Races,
   terms: ConditionTerms,
 ): Promise<ProbeCheck> {
-  return races('create-race', `${terms.absent} is not atomic`, async () => {
-    const key = newKey();
-    const writes = await atOnce(writers, (writer) => session.create(key, bodyOf(writer)));
-    return { writes, object: await session.read(key) };
+  const creates = new RaceRecord(`${terms.absent} is not atomic`);
+  const replaces = new RaceRecord(`${terms.match} is not atomic`);
+  const readByAll = async (key: string) => (await atOnce(writers, () => session.read(key)))[0];
+  await atOnce(LANES * writers, () => session.read(first.key));
+  await atOnce(LANES, async (lane) => {
+    for (let round = lane; round < rounds; round += LANES) {
+      const key = session.newKey();
+      const created = await atOnce(writers, (writer) => session.create(key, bodyOf('create', writer)));
+      const object = await readByAll(key);
+      creates.note(created, object, 'create');
+      if (object === undefined) continue;
+      const replaced = await atOnce(writers, (writer) => session.replace(key, bodyOf('replace', writer), object.etag));
+      replaces.note(replaced, await readByAll(key), 'replace');
+    }
   });
+  const faults = [creates, replaces].flatMap((record) => record.fault() ?? []);
+  if (faults.length > 0) return checked('races', 'fault', faults.join('; '));
+  const weakness = creates.weakness ?? replaces.weakness;
+  return weakness === undefined ? checked('races', 'ok', `${2 * rounds} races, none lost`) : checked('races', 'warning', weakness);
 }
 
-/** Several writers replace one object at once, all with its etag, in a few rounds. */
-export async function checkReplaceRace(
-  session: ProbeSession,
-  newKey: () => string,
-  writers: number,
-  terms: ConditionTerms,
-): Promise<ProbeCheck> {
-  return races('replace-race', `${terms.match} is not atomic`, async () => {
-    const key = newKey();
-    const start = await session.create(key, bodyOf('nobody'));
-    if (start.status === 'unsure' || start.status === 'rejected') throw start.error;
-    const etag = start.status === 'written' ? start.etag : '';
-    const writes = await atOnce(writers, (writer) => session.replace(key, bodyOf(writer), etag));
-    return { writes, object: await session.read(key) };
-  });
-}
+type Kind = 'create' | 'replace';
 
-interface Race {
-  readonly writes: readonly ProbedWrite[];
-  /** As it was when all writers had their answers. */
-  readonly object: StoredObject | undefined;
-}
+/** What the races of one condition came to. */
+class RaceRecord {
+  #races = 0;
+  #lost = 0;
+  #won = 0;
+  #firstLoss = '';
+  #refusal: string | undefined;
+  weakness: string | undefined;
 
-async function races(id: ProbeCheckId, brokenly: string, run: () => Promise<Race>): Promise<ProbeCheck> {
-  let weak: ProbeCheck | undefined;
-  let won = false;
-  for (let round = 0; round < ROUNDS; round++) {
-    const race = await run();
-    const fault = faultOf(race);
-    if (fault !== undefined) return checked(id, 'fault', fault.broken ? `${brokenly}: ${fault.detail}` : fault.detail);
-    won ||= race.writes.some((_, writer) => race.object?.body === bodyOf(writer));
-    weak ??= weaknessOf(id, race.writes);
+  /** @param brokenly what a lost race means */
+  constructor(private readonly brokenly: string) {}
+
+  /** @param object as it was when all writers had their answers */
+  note(writes: readonly ProbedWrite[], object: StoredObject | undefined, kind: Kind): void {
+    this.#races += 1;
+    const loss = lossOf(writes, object, kind);
+    if (loss !== undefined) {
+      this.#lost += 1;
+      this.#firstLoss ||= loss;
+    }
+    if (writes.some((_, writer) => object?.body === bodyOf(kind, writer))) this.#won += 1;
+    for (const write of writes) {
+      if (write.status === 'rejected') this.#refusal ??= `answers a losing writer with an error: ${write.error.message}`;
+    }
+    const unsure = writes.flatMap((write) => (write.status === 'unsure' ? [write.error.message] : []));
+    if (unsure.length > 0) {
+      this.weakness ??= `${unsure.length} of ${writes.length} racing writers got a server error instead of a refusal: ${unsure[0]}`;
+    }
   }
-  if (!won) return checked(id, 'fault', `no writer won in any of ${ROUNDS} races${weak === undefined ? '' : ` (${weak.detail})`}`);
-  return weak ?? checked(id, 'ok');
+
+  fault(): string | undefined {
+    if (this.#lost > 0) return `${this.brokenly}: ${this.#lost} of ${this.#races} races were lost, the first one since ${this.#firstLoss}`;
+    if (this.#refusal !== undefined) return this.#refusal;
+    if (this.#won > 0 || this.#races === 0) return undefined;
+    return `no writer won in any of ${this.#races} races${this.weakness === undefined ? '' : ` (${this.weakness})`}`;
+  }
 }
 
-function faultOf({ writes, object }: Race): { readonly detail: string; readonly broken: boolean } | undefined {
+/**
+ * Why a race was lost: what no store that keeps its conditions can show. That a write was refused and yet applied is not among it: something on the
+ * way may have sent it twice.
+ */
+function lossOf(writes: readonly ProbedWrite[], object: StoredObject | undefined, kind: Kind): string | undefined {
   const winners = writes.flatMap((write, writer) => (write.status === 'written' ? [writer] : []));
   const [winner] = winners;
-  if (winners.length > 1) return { broken: true, detail: `${winners.length} of ${writes.length} concurrent writes were accepted` };
-  if (winner !== undefined && object?.body !== bodyOf(winner)) {
-    return { broken: true, detail: 'the write that was accepted was overwritten by one that was not' };
-  }
-  const refused = writes.findIndex((write, writer) => write.status === 'conflict' && object?.body === bodyOf(writer));
-  if (refused >= 0) return { broken: true, detail: 'a write that was refused was applied all the same' };
-  for (const write of writes) {
-    if (write.status === 'rejected') return { broken: false, detail: `answers a losing writer with an error: ${write.error.message}` };
-  }
+  if (winners.length > 1) return `${winners.length} of ${writes.length} concurrent writes were accepted`;
+  if (winner !== undefined && object?.body !== bodyOf(kind, winner))
+    return 'the write that was accepted was overwritten by one that was not';
   return undefined;
 }
 
-function weaknessOf(id: ProbeCheckId, writes: readonly ProbedWrite[]): ProbeCheck | undefined {
-  const unsure = writes.flatMap((write) => (write.status === 'unsure' ? [write.error.message] : []));
-  if (unsure.length === 0) return undefined;
-  return checked(
-    id,
-    'warning',
-    `${unsure.length} of ${writes.length} racing writers got a server error instead of a refusal: ${unsure[0]}`,
-  );
-}
-
 /** All of them, to the end, even when one fails: nobody may still be writing when the result is looked at. */
-async function atOnce(writers: number, write: (writer: number) => Promise<ProbedWrite>): Promise<ProbedWrite[]> {
-  const results = await Promise.allSettled(Array.from({ length: writers }, (_, writer) => write(writer)));
+async function atOnce<T>(writers: number, call: (writer: number) => Promise<T>): Promise<T[]> {
+  const results = await Promise.allSettled(Array.from({ length: writers }, (_, writer) => call(writer)));
   return results.map((result) => {
     if (result.status === 'rejected') throw result.reason;
     return result.value;
   });
 }
 
-function bodyOf(writer: number | string): string {
-  return JSON.stringify({ probe: writer });
+function bodyOf(kind: Kind, writer: number): string {
+  return JSON.stringify({ probe: kind, writer });
 }

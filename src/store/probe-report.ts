@@ -8,8 +8,7 @@ export type ProbeCheckId =
   | 'replace'
   | 'replace-stale'
   | 'replace-absent'
-  | 'create-race'
-  | 'replace-race'
+  | 'races'
   | 'read-back'
   | 'listing'
   | 'age'
@@ -54,8 +53,7 @@ const TITLES: Readonly<Record<ProbeCheckId, string>> = {
   replace: 'replaces an object whose etag is the one given',
   'replace-stale': 'refuses a stale etag',
   'replace-absent': 'refuses to replace an object that is absent',
-  'create-race': 'lets exactly one of several concurrent creates win',
-  'replace-race': 'lets exactly one of several concurrent replaces win',
+  races: 'lets exactly one of several concurrent writers win',
   'read-back': 'reads the last write at once',
   listing: 'lists an object that has just been written',
   age: 'tells how old an object is',

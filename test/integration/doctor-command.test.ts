@@ -71,6 +71,27 @@ describe('nodelease doctor on an S3 server', () => {
     expect(findings.some(({ status, detail }) => status === 'fault' && detail.includes(`ignores ${header}`))).toBe(true);
   });
 
+  it('that has failed a probe once is used by no task, until a far longer probe finds no fault and is accepted', async () => {
+    const env = { AWS_ACCESS_KEY_ID: 'key', AWS_SECRET_ACCESS_KEY: 'secret', AWS_REGION: 'us-east-1' };
+    const run = async () => {
+      const task = runCli(['run', '--store', 's3://bucket/fleet', '--endpoint', server.endpoint, '--', 'true'], { env });
+      return { code: (await task.exit).code, log: task.stderr() };
+    };
+    server.faults.gapMs = 5;
+    expect(await run()).toMatchObject({ code: 69, log: expect.stringContaining('If-None-Match is not atomic: 12 of 12 races were lost') });
+    server.faults.gapMs = 0;
+    expect(await run()).toMatchObject({
+      code: 69,
+      log: expect.stringContaining('as an earlier probe has found: If-None-Match is not atomic'),
+    });
+    const refused = await doctor();
+    expect(refused.code).toBe(69);
+    expect(refused.answer).toContain('ok     lets exactly one of several concurrent writers win: 200 races, none lost\n');
+    expect(refused.answer).toMatch(/FAULT {2}earlier probe: found that If-None-Match is not atomic: .*nodelease doctor --accept/);
+    expect(await doctor('--accept')).toMatchObject({ code: 0, complaints: '' });
+    expect(await run()).toMatchObject({ code: 0 });
+  });
+
   it('that refuses to delete is warned of, with the names of what is left, and is no fault', async () => {
     server.faults.refuseDeletes = true;
     const { code, answer, complaints } = await doctor();

@@ -112,12 +112,12 @@ describe('nodelease init on an S3 server', () => {
   it.each([
     ['If-None-Match', { ignoreIfNoneMatch: true }],
     ['If-Match', { ignoreIfMatch: true }],
-  ])('that ignores %s is refused with 69, in one line that says so, and gets no cluster', async (header, faults) => {
+  ])('that ignores %s is refused with 69, in one line that says so, and keeps nothing but that', async (header, faults) => {
     Object.assign(server.faults, faults);
     const { code, answer, complaints } = await initThere('--store', 's3://bucket/fleet');
     expect({ code, answer }).toEqual({ code: 69, answer: '' });
     expect(complaints).toMatch(new RegExp(`^nodelease: .*cannot be trusted with leases: .*ignores ${header}.*\n$`));
-    expect(server.keys).toEqual([]);
+    expect(server.keys).toEqual(['fleet/cluster.json']);
   });
 
   it('whose bucket does not exist is refused with 69, in one line', async () => {

@@ -39,9 +39,8 @@ export interface S3ClientOptions {
   readonly requestTimeoutMs: number;
 }
 
-// Enough for the probe's race of writers; a lease holder never needs more than one or two.
+// Enough for the probe's two races of eight writers, whose connections stay open until the next ones; a lease holder never needs more than one or two.
 const MAX_SOCKETS = 16;
-const MAX_IDLE_SOCKETS = 2;
 
 const WARNING_SWITCH = 'AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED';
 
@@ -64,8 +63,8 @@ export async function createS3Client(options: S3ClientOptions): Promise<S3Reques
       requestTimeout: options.requestTimeoutMs,
       throwOnRequestTimeout: true,
       socketTimeout: 0,
-      httpAgent: { keepAlive: true, maxSockets: MAX_SOCKETS, maxFreeSockets: MAX_IDLE_SOCKETS },
-      httpsAgent: { keepAlive: true, maxSockets: MAX_SOCKETS, maxFreeSockets: MAX_IDLE_SOCKETS },
+      httpAgent: { keepAlive: true, maxSockets: MAX_SOCKETS, maxFreeSockets: MAX_SOCKETS },
+      httpsAgent: { keepAlive: true, maxSockets: MAX_SOCKETS, maxFreeSockets: MAX_SOCKETS },
     },
     // Whatever the SDK has to say arrives as an error; standard error belongs to the program.
     logger: SILENT,

@@ -1,0 +1,52 @@
+#!/bin/sh
+# Prints where one of the S3 servers is that the table of docs/reference/s3-servers.md looks at: a jar, a program, or a folder of Python modules.
+# It is kept in a cache outside the source tree, and got there first when it is missing.
+#   install-s3-server.sh s3mock | s3proxy     needs Maven, and Java 17 or later to run
+#   install-s3-server.sh moto                 needs Python 3 with pip
+#   install-s3-server.sh gofakes3 | versitygw needs Go
+#   install-s3-server.sh s3rver               needs npm
+set -eu
+
+server=${1:?usage: install-s3-server.sh NAME}
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/nodelease-test
+case $server in
+  s3mock) version=4.11.0 tool=mvn needs='Maven (Debian: apt-get install maven)' ;;
+  s3proxy) version=2.6.0 tool=mvn needs='Maven (Debian: apt-get install maven)' ;;
+  moto) version=5.2.5 tool=python3 needs='Python 3 with pip' ;;
+  gofakes3) version=v1.2.0 tool=go needs='Go (1.24 or later)' ;;
+  versitygw) version=v1.8.0 tool=go needs='Go (1.24 or later)' ;;
+  s3rver) version=3.7.1 tool=npm needs='npm' ;;
+  *) echo "There is no S3 server $server here." >&2 && exit 64 ;;
+esac
+folder=$cache/$server-$version
+
+if [ ! -d "$folder" ]; then
+  if ! command -v "$tool" >/dev/null; then
+    echo "$needs is not installed, so the S3 server $server cannot be." >&2
+    exit 1
+  fi
+  echo "Installing the S3 server $server $version into $folder." >&2
+  mkdir -p "$cache"
+  # Installed aside and moved into place in one step: an aborted install, or two at once, leave no half of it.
+  installing=$(mktemp -d "$cache/installing-XXXXXX")
+  trap 'rm -rf "$installing"' EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+  maven() { mvn -q -B org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy -Dartifact="$1" -DoutputDirectory="$installing" -Dmdep.stripVersion=true >&2; }
+  case $server in
+    s3mock) maven "com.adobe.testing:s3mock:$version:jar:exec" ;;
+    s3proxy) maven "org.gaul:s3proxy:$version:jar:jar-with-dependencies" ;;
+    moto) python3 -m pip install --quiet --target "$installing" "moto[server]==$version" >&2 ;;
+    gofakes3) GOBIN=$installing go install "github.com/johannesboyne/gofakes3/cmd/gofakes3@$version" >&2 ;;
+    versitygw) CGO_ENABLED=0 GOBIN=$installing go install "github.com/versity/versitygw/cmd/versitygw@$version" >&2 ;;
+    s3rver) npm install --prefix "$installing" --no-audit --no-fund --no-save "s3rver@$version" >&2 ;;
+  esac
+  [ -d "$folder" ] || mv -T "$installing" "$folder"
+fi
+case $server in
+  s3mock) echo "$folder/s3mock-exec.jar" ;;
+  s3proxy) echo "$folder/s3proxy-jar-with-dependencies.jar" ;;
+  moto) echo "$folder" ;;
+  gofakes3 | versitygw) echo "$folder/$server" ;;
+  s3rver) echo "$folder/node_modules/s3rver/bin/s3rver.js" ;;
+esac

@@ -1,0 +1,128 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import type { S3Server } from './minio.js';
+import { findMinio, startMinioProcess } from './minio-process.js';
+import { packageRoot } from './package-root.js';
+
+/** The S3 servers that can be had from package registries. */
+export const S3_SERVERS = ['minio', 'gofakes3', 'versitygw', 'versitygw-sidecar', 's3mock', 'moto', 's3rver', 's3proxy'] as const;
+/** One of them. */
+export type S3ServerName = (typeof S3_SERVERS)[number];
+
+const READY_WITHIN_MS = 120_000;
+const STOPPED_WITHIN_MS = 5_000;
+const KEY = { accessKeyId: 'S3RVER', secretAccessKey: 'S3RVER' } as const;
+
+interface Launch {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/**
+ * Installs an S3 server where it is missing, and starts it on 127.0.0.1 with a folder of its own.
+ *
+ * @throws Error when it cannot be installed, or does not answer
+ */
+export async function startS3Server(name: S3ServerName): Promise<S3Server> {
+  if (name === 'minio') return { ...(await startMinioProcess(await findMinio())), bucketPrefix: 'nodelease-test-' };
+  const folder = await mkdtemp(join(tmpdir(), `nodelease-${name}-`));
+  const port = await freePort();
+  const { command, args, env } = await launchOf(name, folder, port);
+  const server = spawn(command, args, { cwd: folder, stdio: 'ignore', env: { ...process.env, ...env } });
+  const stop = async () => {
+    await ended(server);
+    await rm(folder, { recursive: true, force: true });
+  };
+  const endpoint = `http://127.0.0.1:${port}`;
+  try {
+    await ready(endpoint, server);
+  } catch (error) {
+    await stop();
+    throw new Error(`${name} did not get ready: ${String(error)}`);
+  }
+  return { endpoint, region: 'us-east-1', ...KEY, bucketPrefix: 'nodelease-test-', description: `${endpoint}, ${name}`, stop };
+}
+
+async function launchOf(name: Exclude<S3ServerName, 'minio'>, folder: string, port: number): Promise<Launch> {
+  const installed = await promisify(execFile)('sh', [
+    join(packageRoot, 'test/support/install-s3-server.sh'),
+    name === 'versitygw-sidecar' ? 'versitygw' : name,
+  ]);
+  const path = installed.stdout.trim();
+  const data = join(folder, 'data');
+  await mkdir(data);
+  switch (name) {
+    case 's3mock':
+      // Its second connector, on a port of its choice, cannot be bound to one address.
+      return java(
+        path,
+        '--server.address=127.0.0.1',
+        `--server.port=${port}`,
+        '--server.ssl.enabled=false',
+        '--com.adobe.testing.s3mock.httpPort=0',
+      );
+    case 's3proxy': {
+      const properties = join(folder, 's3proxy.conf');
+      const lines = [`s3proxy.endpoint=http://127.0.0.1:${port}`, 's3proxy.authorization=none', 'jclouds.provider=filesystem-nio2'];
+      await writeFile(properties, [...lines, `jclouds.filesystem.basedir=${data}`, ''].join('\n'));
+      return java(path, '--properties', properties);
+    }
+    case 'moto':
+      return { command: 'python3', args: ['-m', 'moto.server', '-H', '127.0.0.1', '-p', String(port)], env: { PYTHONPATH: path } };
+    case 'gofakes3':
+      return { command: path, args: ['-host', `127.0.0.1:${port}`, '-backend', 'memory'] };
+    case 'versitygw':
+    case 'versitygw-sidecar': {
+      const env = { ROOT_ACCESS_KEY: KEY.accessKeyId, ROOT_SECRET_KEY: KEY.secretAccessKey };
+      const metadata = join(folder, 'metadata');
+      await mkdir(metadata);
+      const how = name === 'versitygw' ? [] : ['--sidecar', metadata];
+      return { command: path, args: ['--port', `127.0.0.1:${port}`, 'posix', ...how, data], env };
+    }
+    case 's3rver':
+      return { command: process.execPath, args: [path, '-s', '-a', '127.0.0.1', '-p', String(port), '-d', data] };
+  }
+}
+
+function java(jar: string, ...args: string[]): Launch {
+  return { command: 'java', args: ['-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-jar', jar, ...args] };
+}
+
+async function ended(server: ChildProcess): Promise<void> {
+  if (server.exitCode !== null || server.signalCode !== null || server.pid === undefined) return;
+  const exit = once(server, 'exit');
+  server.kill('SIGTERM');
+  const timer = setTimeout(() => server.kill('SIGKILL'), STOPPED_WITHIN_MS);
+  await exit;
+  clearTimeout(timer);
+}
+
+async function ready(url: string, server: ChildProcess): Promise<void> {
+  let failure: Error | undefined;
+  server.once('error', (error) => {
+    failure = error;
+  });
+  for (const deadline = performance.now() + READY_WITHIN_MS; performance.now() < deadline; await sleep(100)) {
+    if (failure) throw failure;
+    if (server.exitCode !== null || server.signalCode !== null) throw new Error(`it ended with ${server.exitCode ?? server.signalCode}`);
+    // Any answer will do: who is asked without credentials refuses.
+    if (await fetch(url).catch(() => undefined)) return;
+  }
+  throw new Error(`no answer within ${READY_WITHIN_MS} ms`);
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
