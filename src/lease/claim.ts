@@ -70,9 +70,10 @@ export class Claimant {
 
   /** The last millisecond that may stand in somebody else's ids which could be this node id's. */
   #stampedUntil(previous: LeaseState, { durationMs, idFloor }: ClusterConfig): number {
-    const { max } = this.options.session.storeNow();
+    const { session } = this.options;
+    const now = session.latest(session.storeNow());
     // An earlier tenure that did not say how far it went: no further than a duration from its last write, which is in the past.
-    const known = stampedUntilOf(previous) ?? (Number.isFinite(max) ? Math.ceil(max) + durationMs : 0);
+    const known = stampedUntilOf(previous) ?? (Number.isFinite(now) ? now + durationMs : 0);
     // Other node ids may have made ids with fewer bits for theirs, up to the floor.
     return Math.max(known, idFloor);
   }

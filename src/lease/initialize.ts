@@ -207,8 +207,8 @@ async function restore(
   version: number,
 ): Promise<Repair> {
   // Where it stands is not known, but what its holder stamped ids with is: a duration from its last write at the most, which is in the past.
-  const { max } = session.storeNow();
-  const timestamp = Number.isFinite(max) ? Math.max(Math.ceil(max) + cluster.durationMs, cluster.idFloor + 1, expiry) : expiry;
+  const now = session.latest(session.storeNow());
+  const timestamp = Number.isFinite(now) ? Math.max(now + cluster.durationMs, cluster.idFloor + 1, expiry) : expiry;
   const tombstone: ReleasedLease = { kind: 'released', version, timestamp, durationMs: cluster.durationMs, stampedUntil: undefined };
   const state = id < cluster.size ? tombstone : retired(tombstone, cluster.generation);
   const result = await session.write(leaseKey(id), nativeCodec.encode(state), etag);

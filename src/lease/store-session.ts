@@ -19,6 +19,9 @@ const LISTING_MS = { perObject: 3, most: 60_000 } as const;
 /** What a listing is given, in milliseconds, by somebody who only looks on: no lease waits for it, so that nothing is lost by a patient try. */
 export const UNHURRIED_LISTING_MS = 30_000;
 
+/** How late the time may be that a store tells in whole seconds, in milliseconds: some servers make their `Date` header every second or two. */
+const LATE_MS = 2_000;
+
 /**
  * A store as one task uses it: every call has a time-out on the injected clock, every reply teaches the store's time, and
  * every request is counted.
@@ -128,6 +131,14 @@ export class StoreSession {
   /** The store's time now, in milliseconds since the Unix epoch, as far as its replies tell; this host's wall clock takes no part. */
   storeNow(): Interval {
     return this.#time.now();
+  }
+
+  /**
+   * The latest that it can have been when the store told its time, in milliseconds since the Unix epoch: what must not have been stamped after that.
+   * Infinity where it told none.
+   */
+  latest({ max }: Interval): number {
+    return Math.ceil(max) + (this.store.timeStepMs >= 1_000 ? LATE_MS : 0);
   }
 
   /**

@@ -136,7 +136,7 @@ export class WidthAdoption {
     if (!Number.isFinite(storeTime.max)) {
       throw new StoreUnusableError(`${session.store.url}: ${key} tells no time, and the store does not tell its own`);
     }
-    return Math.ceil(storeTime.max) + Math.max(durationMs, cluster.durationMs);
+    return session.latest(storeTime) + Math.max(durationMs, cluster.durationMs);
   }
 
   #note(narrowUntil: number): void {

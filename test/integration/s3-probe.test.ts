@@ -136,7 +136,7 @@ describe('the probe of a store that is not to be trusted', () => {
     const report = await probeStore(store, { clock: systemClock, random: systemRandom });
     expect(report.checks.find(({ id }) => id === 'age')).toMatchObject({
       status: 'fault',
-      detail: expect.stringContaining('late or never'),
+      detail: expect.stringContaining('no older with time: leases would never expire'),
     });
   });
 
@@ -174,6 +174,19 @@ describe('the probe of a store that has its weaknesses', () => {
     });
     expect(notOk(report)).toEqual(['create-once', 'replace-bogus', 'replace-stale', 'races']);
   });
+
+  it.each([2_000, 3_500])(
+    'warns of ages that are too low since the Date header is %d ms late, which is the safe side',
+    async (lateDateMs) => {
+      server.faults.lateDateMs = lateDateMs;
+      const report = await probeStore(store, { clock: systemClock, random: systemRandom });
+      expect(report.ok).toBe(true);
+      expect(report.checks.find(({ id }) => id === 'age')).toMatchObject({
+        status: 'warning',
+        detail: expect.stringMatching(/^makes an object of \d+ ms only .* old: leases are taken over so much later, which is safe/),
+      });
+    },
+  );
 
   it('warns of scratch objects that it may not remove, and names them', async () => {
     server.faults.refuseDeletes = true;

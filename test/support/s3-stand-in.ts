@@ -14,6 +14,8 @@ export interface StandInFaults {
   delayMs: number;
   /** Leaves the `Last-Modified` header of objects out, or sends this instead. */
   lastModified: string | false | undefined;
+  /** Sends a `Date` header that is so many milliseconds old, as servers do that make one every second or two. */
+  lateDateMs: number;
   /** Gives every object the time of the reply as its `Last-Modified`. */
   neverAges: boolean;
   /** Gives reads the state before the last write. */
@@ -68,6 +70,7 @@ export class S3StandIn {
     losersGet500: false,
     delayMs: 0,
     lastModified: undefined,
+    lateDateMs: 0,
     neverAges: false,
     staleReads: false,
     emptyListings: false,
@@ -124,6 +127,7 @@ export class S3StandIn {
     const { method = '', headers, socket } = request;
     this.requests.push({ method, key, query: url.searchParams, headers, clientPort: socket.remotePort });
     if (this.faults.delayMs > 0) await pause(this.faults.delayMs);
+    if (this.faults.lateDateMs > 0) response.setHeader('date', new Date(Date.now() - this.faults.lateDateMs).toUTCString());
     const next = this.#next.shift();
     if (next === 'drop-request') return void response.destroy();
     if (typeof next === 'object') {
