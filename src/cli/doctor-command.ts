@@ -2,7 +2,7 @@ import type { Settings } from '../config.js';
 import { ConfigError, explain, NodeLeaseError } from '../errors.js';
 import { markCluster, readCluster } from '../lease/cluster-store.js';
 import type { RequestPrices } from '../lease/renewal-cost.js';
-import type { StoreSession } from '../lease/store-session.js';
+import { type StoreSession, UNHURRIED_LISTING_MS } from '../lease/store-session.js';
 import type { LeaseStore } from '../store/lease-store.js';
 import { type ProbeOptions, type ProbeReport, probeStore, THOROUGH } from '../store/probe.js';
 import { type AllocatedDiagnosis, allocatedDiagnosis } from './allocated-diagnosis.js';
@@ -89,6 +89,9 @@ export async function examine(
   let status: ClusterCheckup | undefined;
   let cost: CostReport | undefined;
   try {
+    // As `run` begins: what is wrong with the address, the region or the rights is said in the same words, and nothing has been written.
+    if (store.remote)
+      await session.listPage(undefined, { timeoutMs: UNHURRIED_LISTING_MS, ...(options.signal && { signal: options.signal }) });
     probe = await probeStore(store, options);
     findings.push(...probeFindings(probe));
   } catch (error) {

@@ -124,7 +124,8 @@ async function pageAfter(session: StoreSession, after: string | undefined, call:
   try {
     return await session.listPage(after, call);
   } catch (error) {
-    if (after !== undefined && error instanceof StoreError && error.fault === 'rejected') return undefined;
+    if (after !== undefined && error instanceof StoreError && (error.fault === 'rejected' || error.fault === 'unsupported'))
+      return undefined;
     throw error;
   }
 }

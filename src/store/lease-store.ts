@@ -139,6 +139,8 @@ export type StoreFault =
   | 'denied'
   /** The bucket or folder does not exist. */
   | 'missing'
+  /** It does not offer what it was asked for. */
+  | 'unsupported'
   /** It refused or answered something that no store of this kind should. */
   | 'rejected';
 

@@ -9,6 +9,8 @@ export async function checkCreate(
 ): Promise<{ readonly check: ProbeCheck; readonly object?: WrittenObject }> {
   const written = await session.establish(bodyOf('first'));
   if (!('status' in written)) return { check: checked('create', 'ok'), object: written };
+  // Whatever else a store has to say is not about the condition: another region, a key that encrypts.
+  if (written.status === 'rejected' && written.error.fault !== 'unsupported') throw written.error;
   const why =
     written.status === 'rejected'
       ? `does not accept ${terms.absent}: ${written.error.message}`
@@ -52,7 +54,13 @@ export async function checkReplace(session: ProbeSession, terms: ConditionTerms)
     else checks.push(checked('replace', 'ok'));
     current = lookFor(await session.read(key), bodyOf('second'), right.etag, 'a replace');
   } else {
-    const why = right.status === 'rejected' ? `: ${right.error.message}` : ' as if it were a wrong one';
+    const bare = current?.etag.replace(/^"(.*)"$/, '$1') ?? '';
+    const isQuoted = bare !== '' && bare !== current?.etag;
+    const takesBare = isQuoted && (await session.replaceSurely(key, bodyOf('second'), bare)).status === 'written';
+    const how = takesBare
+      ? ', in quotes as the store itself gave it; without them it is taken (as by Ceph RGW 16.2: update it)'
+      : ' as if it were a wrong one';
+    const why = right.status === 'rejected' ? `: ${right.error.message}` : how;
     checks.push(checked('replace', 'fault', `misunderstands ${terms.match}: the right etag was refused${why}`));
   }
 

@@ -125,14 +125,12 @@ export class ProbeSession {
 
   /** @throws {@link StoreError} when the store cannot be reached, is missing or denies access */
   create(key: string, body: string): Promise<ProbedWrite> {
-    this.#keys.add(key);
-    return this.#write((options) => this.store.create(key, body, { probe: 'true' }, options));
+    return this.#write(key, (options) => this.store.create(key, body, { probe: 'true' }, options));
   }
 
   /** @throws {@link StoreError} as {@link create} does */
   replace(key: string, body: string, etag: string): Promise<ProbedWrite> {
-    this.#keys.add(key);
-    return this.#write((options) => this.store.replace(key, body, { probe: 'true' }, etag, options));
+    return this.#write(key, (options) => this.store.replace(key, body, { probe: 'true' }, etag, options));
   }
 
   /** Reads, with patience for a store that is busy. @throws {@link StoreError} when it gave no answer */
@@ -145,7 +143,7 @@ export class ProbeSession {
     return this.#patiently(() => this.#timed((options) => this.store.list(options), LIST_TIMEOUT_MS));
   }
 
-  /** Removes every key that was written to. Resolves with those that are left, and why; never rejects. */
+  /** Removes every key that may have been written to. Resolves with those that are left, and why; never rejects. */
   async cleanUp(): Promise<{ readonly key: string; readonly error: unknown }[]> {
     const keys = [...this.#keys];
     const left: { key: string; error: unknown }[] = [];
@@ -164,13 +162,16 @@ export class ProbeSession {
     return left;
   }
 
-  async #write(run: (options: CallOptions) => Promise<WriteResult>): Promise<ProbedWrite> {
+  async #write(key: string, run: (options: CallOptions) => Promise<WriteResult>): Promise<ProbedWrite> {
     try {
-      return await this.#timed(run);
+      const result = await this.#timed(run);
+      this.#keys.add(key);
+      return result;
     } catch (error) {
+      if (!(error instanceof StoreError && error.outcome === 'not-applied')) this.#keys.add(key);
       if (!(error instanceof StoreError) || this.signal?.aborted) throw error;
       if (error.transient) return { status: 'unsure', error };
-      if (error.fault === 'rejected') return { status: 'rejected', error };
+      if (error.fault === 'rejected' || error.fault === 'unsupported') return { status: 'rejected', error };
       throw error;
     }
   }

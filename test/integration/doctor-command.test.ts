@@ -92,6 +92,39 @@ describe('nodelease doctor on an S3 server', () => {
     expect(await run()).toMatchObject({ code: 0 });
   });
 
+  const region = { 'x-amz-bucket-region': 'eu-west-1' };
+  const portal = { status: 200, body: '<html><body>Please log in</body></html>', headers: { 'content-type': 'text/html' } };
+  it.each([
+    [
+      'is of another region',
+      [{ status: 301, code: 'PermanentRedirect', headers: region }],
+      'listing: the bucket is in region eu-west-1 (PermanentRedirect',
+    ],
+    ['sends elsewhere', [{ status: 307, code: 'TemporaryRedirect' }], 'listing: wrong region or endpoint (TemporaryRedirect'],
+    [
+      'encrypts with a key that is switched off',
+      ['as-usual', { status: 400, code: 'KMS.DisabledException' }],
+      'refused (KMS.DisabledException',
+    ],
+    ['is a captive portal', Array(30).fill(portal), 'is this an S3 server?'],
+    ['is hidden by a cache', [{ status: 304 }], 'answered HTTP 304, not modified, although it was not asked whether it was'],
+  ] as const)('that %s is called that, and nothing is to be removed there', async (_, replies, says) => {
+    server.next(...replies);
+    const { code, answer, complaints } = await doctor();
+    expect(code).toBe(69);
+    expect(answer).toContain(says);
+    expect(complaints).toContain(says);
+    expect(answer).not.toMatch(/If-None-Match|scratch/);
+    expect(server.requests.filter(({ method }) => method === 'DELETE')).toEqual([]);
+  });
+
+  it('that refuses etags in quotes, and takes them without, is told so', async () => {
+    server.faults.unquotedEtags = true;
+    const { code, answer } = await doctor();
+    expect(code).toBe(69);
+    expect(answer).toMatch(/FAULT .*the right etag was refused, in quotes as the store itself gave it; without them it is taken/);
+  });
+
   it('that refuses to delete is warned of, with the names of what is left, and is no fault', async () => {
     server.faults.refuseDeletes = true;
     const { code, answer, complaints } = await doctor();

@@ -162,7 +162,7 @@ describe('a failure', () => {
     {
       status: 501,
       code: 'NotImplemented',
-      fault: 'rejected',
+      fault: 'unsupported',
       outcome: 'not-applied',
       says: 'not supported by this server (NotImplemented',
     },
@@ -181,6 +181,14 @@ describe('a failure', () => {
       outcome: 'not-applied',
       says: 'wrong region or endpoint (TemporaryRedirect',
     },
+    {
+      on: ['read', 'list', 'discard'],
+      status: 304,
+      fault: 'rejected',
+      outcome: 'not-applied',
+      says: 'answered HTTP 304, not modified, although',
+    },
+    { on: WRITES, status: 304, fault: 'rejected', outcome: 'not-applied', says: 'answered HTTP 304, not modified, where S3 answers 412' },
     { status: 400, code: 'AuthorizationHeaderMalformed', fault: 'rejected', outcome: 'not-applied', says: 'wrong region or endpoint' },
     { status: 400, code: 'RequestTimeout', fault: 'unavailable', outcome: 'unknown', says: 'answered HTTP 400 (RequestTimeout' },
     { status: 429, code: 'TooManyRequests', fault: 'unavailable', outcome: 'unknown', says: 'answered HTTP 429 (TooManyRequests' },
@@ -214,6 +222,17 @@ describe('a failure', () => {
       expect(explain(error)).not.toMatch(/\n|Deserialization|UnknownError|\$response/);
       expect(server.requests).toHaveLength(1);
     }
+  });
+
+  it('to ask a bucket of S3 Express for a session is a matter of rights, not of credentials', async () => {
+    const express = await open(server.endpoint, 5_000, 'leases--use1-az4--x-s3');
+    server.next({ status: 403, code: 'AccessDenied' });
+    const error = await failureOf(express.create('1.json', 'new', {}));
+    expect(error).toMatchObject({ fault: 'denied', outcome: 'not-applied' });
+    expect(error.message).toContain('creating 1.json: access denied (AccessDenied, needs s3express:CreateSession)');
+    expect(server.requests).toHaveLength(1);
+    expect(server.requests[0]?.query.has('session')).toBe(true);
+    await express.close();
   });
 
   it.each(ALL)('of the connection before the reply to %s has an unknown outcome, and nothing is sent twice', async (call) => {

@@ -6,6 +6,8 @@ import type { AddressInfo } from 'node:net';
 export interface StandInFaults {
   ignoreIfNoneMatch: boolean;
   ignoreIfMatch: boolean;
+  /** Knows etags only without the quotes in which it gives them. */
+  unquotedEtags: boolean;
   /** Looks, waits this many milliseconds, and then writes whatever happened meanwhile; 0 for atomic writes. */
   gapMs: number;
   /** Answers 500 where a condition failed, as some servers do. */
@@ -66,6 +68,7 @@ export class S3StandIn {
   readonly faults: StandInFaults = {
     ignoreIfNoneMatch: false,
     ignoreIfMatch: false,
+    unquotedEtags: false,
     gapMs: 0,
     losersGet500: false,
     delayMs: 0,
@@ -162,7 +165,8 @@ export class S3StandIn {
     const ifMatch = this.faults.ignoreIfMatch ? undefined : headers['if-match'];
     const ifNoneMatch = this.faults.ignoreIfNoneMatch ? undefined : headers['if-none-match'];
     if (ifMatch !== undefined && present === undefined) return failure(404, 'NoSuchKey');
-    if ((ifMatch !== undefined && ifMatch !== present?.etag) || (ifNoneMatch === '*' && present !== undefined)) {
+    const etagKept = this.faults.unquotedEtags ? present?.etag.replaceAll('"', '') : present?.etag;
+    if ((ifMatch !== undefined && ifMatch !== etagKept) || (ifNoneMatch === '*' && present !== undefined)) {
       return this.faults.losersGet500 ? failure(500, 'InternalError') : failure(412, 'PreconditionFailed');
     }
     if (this.faults.gapMs > 0) await pause(this.faults.gapMs);

@@ -41,6 +41,14 @@ export function classifyReply(error: unknown, request: FailedRequest): Classifie
     return failed('rejected', 'unknown', `answered ${said}, which does not say what is missing: is this an S3 server?`);
   }
   if (code === 'RequestTimeTooSkewed') return failed('denied', 'not-applied', `access denied (${said}): the clock of this host is wrong`);
+  if (status === 304) {
+    const what = conditional ? 'where S3 answers 412 or 200' : 'although it was not asked whether it was';
+    return failed(
+      'rejected',
+      'not-applied',
+      `answered HTTP 304, not modified, ${what}: a cache stands in between, or this is no S3 server`,
+    );
+  }
   const region = request.reply.headers['x-amz-bucket-region'] ?? text(error, 'Region');
   if (status < 400 || code === 'AuthorizationHeaderMalformed' || code === 'IllegalLocationConstraintException') {
     return failed(
@@ -53,7 +61,7 @@ export function classifyReply(error: unknown, request: FailedRequest): Classifie
     const needs = code === 'AccessDenied' ? `, needs ${PERMISSION[request.operation]}` : '';
     return failed('denied', 'not-applied', `access denied (${code ?? `HTTP ${status}`}${needs})${messageOf(error)}`);
   }
-  if (status === 501) return failed('rejected', 'not-applied', `not supported by this server (${said})`);
+  if (status === 501) return failed('unsupported', 'not-applied', `not supported by this server (${said})`);
   if (status >= 500 || status === 429 || status === 408 || code === 'RequestTimeout') {
     return failed('unavailable', 'unknown', `answered HTTP ${status}${code === undefined ? '' : ` (${said})`}`);
   }
@@ -98,12 +106,32 @@ function beforeSending(error: unknown, request: FailedRequest): StoreError {
     return failure(error, request, 'unreachable', 'not-applied', `not sent, for want of credentials or time${messageOf(error)}`);
   }
   const status = numberAt(error, '$metadata', 'httpStatusCode');
+  // A bucket of S3 Express is asked for a session first, by a request of the SDK's own.
+  if (status !== undefined && DIRECTORY_BUCKET.test(request.url)) return withoutSession(error, request, status);
   if (status !== undefined && status >= 500) {
     return failure(error, request, 'unavailable', 'not-applied', `not sent, no AWS credentials to be had (${name}, HTTP ${status})`);
   }
   if (status !== undefined)
     return failure(error, request, 'denied', 'not-applied', `no AWS credentials to be had (${name}, HTTP ${status})`);
   return failure(error, request, 'rejected', 'not-applied', `not sent${messageOf(error)}`);
+}
+
+const DIRECTORY_BUCKET = /^s3:\/\/[^/]*--x-s3(\/|$)/;
+
+function withoutSession(error: unknown, request: FailedRequest, status: number): StoreError {
+  const code = text(error, 'Code') ?? text(error, 'name') ?? '';
+  const said = `${code}${messageOf(error)}`;
+  if (code === 'NoSuchBucket') return failure(error, request, 'missing', 'not-applied', 'bucket does not exist');
+  if (status === 401 || status === 403) {
+    return failure(error, request, 'denied', 'not-applied', `access denied (${code}, needs s3express:CreateSession)${messageOf(error)}`);
+  }
+  return failure(
+    error,
+    request,
+    status >= 500 ? 'unavailable' : 'rejected',
+    'not-applied',
+    `no session to be had, HTTP ${status} (${said})`,
+  );
 }
 
 /** The connection failed, or the time was up, before the head of a reply had arrived, or in the middle of its body. */

@@ -115,6 +115,8 @@ export class S3LeaseStore implements LeaseStore {
     });
     if (answer.refused !== undefined) throw this.#senseless(request, answer.refused);
     const { output, reply } = answer;
+    // The SDK takes any page for an empty listing, also that of a portal which wants somebody to log in.
+    if (output.IsTruncated === undefined && output.Name === undefined) throw this.#senseless(request, 'no listing: is this an S3 server?');
     const date = reply.headers.date;
     const objects: ListedObject[] = [];
     for (const { Key, ETag, Size, LastModified } of output.Contents ?? []) {
