@@ -42,6 +42,8 @@ describe('a cluster of Camunda 8', () => {
     const before = everything();
     await expect(acquire()).rejects.toMatchObject({ code: 'STORE_UNUSABLE', message: expect.stringMatching(FOUND) });
     await expect(initialize()).rejects.toThrow(FOUND);
+    await expect(repairCluster({ session, clock, aboveVersion: 9 })).rejects.toThrow(FOUND);
+    await expect(scale()).rejects.toThrow(FOUND);
     expect(everything()).toEqual(before);
   });
 

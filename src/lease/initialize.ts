@@ -120,8 +120,8 @@ export interface RepairOptions {
  * @throws {StoreError}
  */
 export async function repairCluster({ session, clock, aboveVersion, onWait }: RepairOptions): Promise<readonly Repair[]> {
-  const { config } = await existingCluster(session);
   refuseCamunda(session, (await session.list()).objects);
+  const { config } = await existingCluster(session);
   const ids = Array.from({ length: config.peak }, (_, id) => id);
   // Noted one by one: what all know of all would take memory by the square of their number.
   const seen = new Map<number, number>();

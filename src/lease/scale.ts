@@ -18,7 +18,8 @@ export type { DamagedLease, RetiringHolder, ScaleEvent, ScaleOptions, ScaleOutco
  * complete; a growth leaves that to those who take ids, as ever.
  *
  * @throws {ConfigError} when the size is out of range; nothing has been done
- * @throws {StoreUnusableError} when a lease object is damaged and the width has to grow, or when `cluster.json` cannot be understood
+ * @throws {StoreUnusableError} when a lease object is damaged and the width has to grow, when `cluster.json` cannot be understood, or when another
+ *   program keeps a cluster there
  * @throws {StoreError}
  * @throws `signal.reason`
  */
@@ -29,6 +30,10 @@ export async function scaleCluster(options: ScaleOptions): Promise<ScaleOutcome>
   }
   const steps = new ScaleSteps(options);
   const cluster = await steps.read();
-  if (cluster === undefined) return { kind: 'no-cluster' };
+  if (cluster === undefined) {
+    // It tells whether somebody else's is there.
+    await steps.list();
+    return { kind: 'no-cluster' };
+  }
   return cluster.config.size < size ? new Growth(steps).run(cluster) : new Shrinkage(steps).run(cluster);
 }
