@@ -11,7 +11,7 @@ import { findMinio, startMinioProcess } from './minio-process.js';
 import { packageRoot } from './package-root.js';
 
 /** The S3 servers that can be had from package registries. */
-export const S3_SERVERS = ['minio', 'gofakes3', 'versitygw', 'versitygw-sidecar', 's3mock', 'moto', 's3rver', 's3proxy'] as const;
+export const S3_SERVERS = ['minio', 'gofakes3', 'versitygw', 's3mock', 'moto', 's3rver', 's3proxy'] as const;
 /** One of them. */
 export type S3ServerName = (typeof S3_SERVERS)[number];
 
@@ -51,10 +51,7 @@ export async function startS3Server(name: S3ServerName): Promise<S3Server> {
 }
 
 async function launchOf(name: Exclude<S3ServerName, 'minio'>, folder: string, port: number): Promise<Launch> {
-  const installed = await promisify(execFile)('sh', [
-    join(packageRoot, 'test/support/install-s3-server.sh'),
-    name === 'versitygw-sidecar' ? 'versitygw' : name,
-  ]);
+  const installed = await promisify(execFile)('sh', [join(packageRoot, 'test/support/install-s3-server.sh'), name]);
   const path = installed.stdout.trim();
   const data = join(folder, 'data');
   await mkdir(data);
@@ -70,7 +67,13 @@ async function launchOf(name: Exclude<S3ServerName, 'minio'>, folder: string, po
       );
     case 's3proxy': {
       const properties = join(folder, 's3proxy.conf');
-      const lines = [`s3proxy.endpoint=http://127.0.0.1:${port}`, 's3proxy.authorization=none', 'jclouds.provider=filesystem-nio2'];
+      const lines = [
+        `s3proxy.endpoint=http://127.0.0.1:${port}`,
+        's3proxy.authorization=none',
+        'jclouds.provider=filesystem-nio2',
+        'jclouds.identity=unused',
+        'jclouds.credential=unused',
+      ];
       await writeFile(properties, [...lines, `jclouds.filesystem.basedir=${data}`, ''].join('\n'));
       return java(path, '--properties', properties);
     }
@@ -78,13 +81,9 @@ async function launchOf(name: Exclude<S3ServerName, 'minio'>, folder: string, po
       return { command: 'python3', args: ['-m', 'moto.server', '-H', '127.0.0.1', '-p', String(port)], env: { PYTHONPATH: path } };
     case 'gofakes3':
       return { command: path, args: ['-host', `127.0.0.1:${port}`, '-backend', 'memory'] };
-    case 'versitygw':
-    case 'versitygw-sidecar': {
+    case 'versitygw': {
       const env = { ROOT_ACCESS_KEY: KEY.accessKeyId, ROOT_SECRET_KEY: KEY.secretAccessKey };
-      const metadata = join(folder, 'metadata');
-      await mkdir(metadata);
-      const how = name === 'versitygw' ? [] : ['--sidecar', metadata];
-      return { command: path, args: ['--port', `127.0.0.1:${port}`, 'posix', ...how, data], env };
+      return { command: path, args: ['--port', `127.0.0.1:${port}`, 'posix', data], env };
     }
     case 's3rver':
       return { command: process.execPath, args: [path, '-s', '-a', '127.0.0.1', '-p', String(port), '-d', data] };
