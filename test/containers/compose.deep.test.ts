@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { parse } from 'yaml';
 import { ContainerEngine } from '../support/containers/container-engine.js';
 import { TEST_IMAGE } from '../support/containers/container-setup.js';
+import { freePort } from '../support/free-ports.js';
 import { MINIO_IMAGE } from '../support/minio-container.js';
 import { packageRoot } from '../support/package-root.js';
 import { ZOOKEEPER_IMAGE } from '../support/zookeeper-container.js';
@@ -131,12 +131,4 @@ async function names(engine: ContainerEngine, service: string): Promise<string[]
     .split('\n')
     .filter((name) => new RegExp(`[-_]${service}[-_]\\d+$`).test(name))
     .sort();
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }

@@ -12,10 +12,10 @@ import type { ManagedLease } from '../../src/managed-lease.js';
 import { systemClock } from '../../src/system.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { type FleetStore, fleetStore, loggedAt, startTask, type Task } from '../support/fleet.js';
+import { freePort } from '../support/free-ports.js';
 import { killAll, runCli, type TestProcess } from '../support/processes.js';
 import { TreeReader } from '../support/tree-reader.js';
 import { expireSession, uniqueChroot } from '../support/zookeeper.js';
-import { freePorts } from '../support/zookeeper-process.js';
 import { restrict } from './discovery-support.js';
 
 /** Long enough for a machine that has much else to do. */
@@ -71,11 +71,6 @@ async function throughProxy(): Promise<{ proxy: FaultProxy; through: string }> {
   const proxy = new FaultProxy();
   proxies.push(proxy);
   return { proxy, through: connect.replace(/^[^/]*/, `127.0.0.1:${await proxy.start(host, Number(port))}`) };
-}
-
-async function freePort(): Promise<number> {
-  const [port] = await freePorts(1);
-  return port as number;
 }
 
 /** A task whose command is the worker; it says `up` when it can have signals. */
@@ -327,7 +322,7 @@ describe('a command with a health check', () => {
   });
 
   it('is never announced when it does not answer, and works all the same', async () => {
-    const [port] = await freePorts(1);
+    const port = await freePort();
     const task = start('task', ['--service', 'orders', '--port', '80', '--check', `tcp:127.0.0.1:${port}`, '--check-interval', '100ms']);
     await task.started();
     await task.waitForOutput(/lease renewed/, SOON_MS);

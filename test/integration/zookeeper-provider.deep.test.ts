@@ -6,11 +6,12 @@ import type { Lease, LeaseEvent } from '../../src/lease/lease.js';
 import { systemClock, systemRandom } from '../../src/system.js';
 import { DEFAULT_SESSION_TIMEOUT_MS, openZooKeeper, type ZooKeeperClient } from '../../src/zookeeper/index.js';
 import { FaultProxy } from '../support/fault-proxy.js';
+import { freePorts } from '../support/free-ports.js';
 import { ProcessHandle } from '../support/process-handle.js';
 import { killAll, runProcess } from '../support/processes.js';
 import { expireSession, uniqueChroot } from '../support/zookeeper.js';
 import { startEnsemble } from '../support/zookeeper-ensemble.js';
-import { freePorts, startZooKeeperProcess } from '../support/zookeeper-process.js';
+import { startZooKeeperProcess } from '../support/zookeeper-process.js';
 
 // Node ids from ZooKeeper alone, on real servers.
 

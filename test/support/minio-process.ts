@@ -3,12 +3,11 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { freePort } from './free-ports.js';
 import type { RunningServer } from './minio.js';
 import { packageRoot } from './package-root.js';
 
@@ -140,13 +139,4 @@ async function ready(url: string, server: ChildProcess): Promise<void> {
     await sleep(50);
   }
   throw new Error(`no answer within ${READY_WITHIN_MS} ms`);
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

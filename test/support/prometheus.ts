@@ -1,12 +1,12 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { freePort } from './free-ports.js';
 import { packageRoot } from './package-root.js';
 
 const INSTALL = join(packageRoot, 'test/support/install-prometheus.sh');
@@ -87,13 +87,4 @@ async function ready(server: ChildProcess, url: string, complaints: Promise<stri
     if (Date.now() > deadline) throw new Error(`Prometheus was not ready within ${READY_WITHIN_MS} ms`);
     await sleep(50);
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
 }

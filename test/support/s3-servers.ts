@@ -1,11 +1,11 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { freePort } from './free-ports.js';
 import type { S3Server } from './minio.js';
 import { findMinio, startMinioProcess } from './minio-process.js';
 import { packageRoot } from './package-root.js';
@@ -115,13 +115,4 @@ async function ready(url: string, server: ChildProcess): Promise<void> {
     if (await fetch(url).catch(() => undefined)) return;
   }
   throw new Error(`no answer within ${READY_WITHIN_MS} ms`);
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freePorts, startZooKeeperProcess, type ZooKeeperProcess, type ZooKeeperProcessOptions } from './zookeeper-process.js';
+import { freePorts } from './free-ports.js';
+import { startZooKeeperProcess, type ZooKeeperProcess, type ZooKeeperProcessOptions } from './zookeeper-process.js';
 
 const ELECTED_WITHIN_MS = 30_000;
 

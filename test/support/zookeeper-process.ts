@@ -1,14 +1,14 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer, connect as openSocket } from 'node:net';
+import { connect as openSocket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { freePort } from './free-ports.js';
 import { packageRoot } from './package-root.js';
 
 const READY_WITHIN_MS = 30_000;
@@ -99,7 +99,7 @@ export async function startZooKeeperProcess(options: ZooKeeperProcessOptions = {
   const classPath = await findZooKeeper();
   const attempts = options.port === undefined ? 3 : 1;
   for (let attempt = 1; ; attempt += 1) {
-    const [port] = options.port === undefined ? await freePorts(1) : [options.port];
+    const port = options.port ?? (await freePort());
     const server = await prepare(classPath, port as number, options);
     try {
       await server.start();
@@ -254,27 +254,6 @@ export async function fourLetter(
     clearTimeout(timer);
     socket.destroy();
   }
-}
-
-/**
- * Free ports of 127.0.0.1, all different. They lie below those that systems give to outgoing connections, since a client that
- * keeps trying to reach a server that is down might otherwise take its port, or even connect to itself.
- */
-export async function freePorts(count: number): Promise<number[]> {
-  const ports = new Set<number>();
-  while (ports.size < count) {
-    const port = randomInt(20_000, 32_000);
-    const server = createServer().listen(port, '127.0.0.1');
-    const free = await once(server, 'listening').then(
-      () => true,
-      () => false,
-    );
-    if (!free) continue;
-    server.close();
-    await once(server, 'close');
-    ports.add(port);
-  }
-  return [...ports];
 }
 
 const run = promisify(execFile);

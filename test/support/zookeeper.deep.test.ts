@@ -3,12 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CreateMode, createClient } from 'node-zookeeper-client';
 import { afterEach, describe, expect, inject, test, vi } from 'vitest';
+import { freePort } from './free-ports.js';
 import { packageRoot } from './package-root.js';
 import { ProcessHandle } from './process-handle.js';
 import { runProcess } from './processes.js';
 import { expireSession, startZooKeeper, uniqueChroot } from './zookeeper.js';
 import { startEnsemble } from './zookeeper-ensemble.js';
-import { fourLetter, freePorts, isOk, startZooKeeperProcess, zkCli } from './zookeeper-process.js';
+import { fourLetter, isOk, startZooKeeperProcess, zkCli } from './zookeeper-process.js';
 
 const cleanUp: (() => unknown)[] = [];
 
@@ -90,7 +91,7 @@ describe('which server the tests take', () => {
   });
 
   test("one's own server is refused when nothing answers there", async () => {
-    const [port] = await freePorts(1);
+    const port = await freePort();
     vi.stubEnv('NODELEASE_TEST_ZOOKEEPER', `127.0.0.1:${port}`);
     await expect(startZooKeeper()).rejects.toThrow(`127.0.0.1:${port} (NODELEASE_TEST_ZOOKEEPER) cannot be used: Error: no session`);
   });
@@ -175,7 +176,7 @@ describe('a server under the control of a test', () => {
   test('takes the port and the folder that it is given, and leaves the folder', async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'nodelease-data-'));
     cleanUp.push(() => rm(dataDir, { recursive: true }));
-    const [port = 0] = await freePorts(1);
+    const port = await freePort();
     for (const expected of ['[zookeeper]', '[kept, zookeeper]']) {
       const server = await startZooKeeperProcess({ port, dataDir });
       cleanUp.push(() => server.dispose());
