@@ -50,7 +50,7 @@ const REQUEST_MS = { least: 10, most: 45 } as const;
  * How long a proof is left to others at the most, what a request is taken to last for that, the longest pause between two looks, in
  * milliseconds, and how many times as long the first may become.
  */
-const PATIENCE_MOST = { ms: 30_000, requestMs: 2_000, lateMs: 5_000, times: 1.5 } as const;
+const PATIENCE_MOST = { ms: 20_000, requestMs: 2_000, lateMs: 5_000, times: 1.5 } as const;
 
 /**
  * The cluster's settings, created where there are none. A remote store is used only once it has passed the probe, which is recorded
