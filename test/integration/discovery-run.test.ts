@@ -279,8 +279,8 @@ describe('a task with a node id from ZooKeeper alone', () => {
   /** A command that tells its id, and then the time for as long as it lives. */
   const HEARTBEAT = 'echo "id $NODE_ID version $NODE_ID_VERSION"; while :; do date +%s%3N; sleep 0.02; done';
 
-  function allocate(through: string, script = HEARTBEAT) {
-    const options = ['--zookeeper', through, '--zookeeper-session-timeout', `${SESSION_MS}ms`, '--service', 'orders'];
+  function allocate(through: string, script = HEARTBEAT, sessionMs = 20_000) {
+    const options = ['--zookeeper', through, '--zookeeper-session-timeout', `${sessionMs}ms`, '--service', 'orders'];
     return runCli(['run', '--provider', 'zookeeper', ...options, '--', 'sh', '-c', script]);
   }
 
@@ -307,7 +307,7 @@ describe('a task with a node id from ZooKeeper alone', () => {
 
   it.each(['', "trap '' TERM; "])('is stopped before the servers give its id away when it is cut off (command: %j)', async (trap) => {
     const { proxy, through } = await zookeeperProxy();
-    const task = allocate(through, trap + HEARTBEAT);
+    const task = allocate(through, trap + HEARTBEAT, 2 * SESSION_MS);
     expect((await given(task))[0]).toBe(0);
     proxy.cut();
     await reader.until(NODE(0), (seen) => seen === undefined);
