@@ -58,7 +58,7 @@ export async function checkReplace(session: ProbeSession, terms: ConditionTerms)
     const isQuoted = bare !== '' && bare !== current?.etag;
     const takesBare = isQuoted && (await session.replaceSurely(key, bodyOf('second'), bare)).status === 'written';
     const how = takesBare
-      ? ', in quotes as the store itself gave it; without them it is taken (as by Ceph RGW 16.2: update it)'
+      ? ', in quotes as the store itself gave it; without them it is taken (as by Ceph RGW before version 20: update it)'
       : ' as if it were a wrong one';
     const why = right.status === 'rejected' ? `: ${right.error.message}` : how;
     checks.push(checked('replace', 'fault', `misunderstands ${terms.match}: the right etag was refused${why}`));

@@ -22,8 +22,8 @@ export async function checkRaces(
   { writers, rounds }: Races,
   terms: ConditionTerms,
 ): Promise<ProbeCheck> {
-  const creates = new RaceRecord(`${terms.absent} is not atomic`);
-  const replaces = new RaceRecord(`${terms.match} is not atomic`);
+  const creates = new RaceRecord(terms.absent);
+  const replaces = new RaceRecord(terms.match);
   const readByAll = async (key: string) => (await atOnce(writers, () => session.read(key)))[0];
   await atOnce(LANES * writers, () => session.read(first.key));
   await atOnce(LANES, async (lane) => {
@@ -54,8 +54,8 @@ class RaceRecord {
   #refusal: string | undefined;
   weakness: string | undefined;
 
-  /** @param brokenly what a lost race means */
-  constructor(private readonly brokenly: string) {}
+  /** @param header the condition */
+  constructor(private readonly header: string) {}
 
   /** @param object as it was when all writers had their answers */
   note(writes: readonly ProbedWrite[], object: StoredObject | undefined, kind: Kind): void {
@@ -76,10 +76,11 @@ class RaceRecord {
   }
 
   fault(): string | undefined {
-    if (this.#lost > 0) return `${this.brokenly}: ${this.#lost} of ${this.#races} races were lost, the first one since ${this.#firstLoss}`;
+    if (this.#lost > 0)
+      return `${this.header} is not atomic: ${this.#lost} of ${this.#races} races were lost, the first one since ${this.#firstLoss}`;
     if (this.#refusal !== undefined) return this.#refusal;
     if (this.#won > 0 || this.#races === 0) return undefined;
-    return `no writer won in any of ${this.#races} races${this.weakness === undefined ? '' : ` (${this.weakness})`}`;
+    return `no writer won in any of ${this.#races} races of ${this.header}${this.weakness === undefined ? '' : ` (${this.weakness})`}`;
   }
 }
 
