@@ -15,6 +15,9 @@ const needsContainers = 'test/containers/**/*.deep.test.ts';
 // Sessions of a few seconds with servers that take their time, and measured lateness: nothing else may run beside them.
 const needsMachine = 'test/integration/{zookeeper-provider,node-load}.deep.test.ts';
 
+/** The modules that it has are not those of others: it needs a worker of its own. */
+const replacesModules = 'src/store/file/interleavings.test.ts';
+
 /** The files of the trimmed deep tier: of each kind of proof one. */
 const proofs = [
   'test/integration/{planted-bugs,simulation,id-proof,chaos,curator-interop,metrics}.deep.test.ts',
@@ -44,12 +47,22 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: unit,
-          exclude: [timing, deep],
+          exclude: [timing, deep, replacesModules],
           expect,
           // Virtual time: how long a test takes says nothing, and its limit is for what hangs.
           testTimeout: 60_000,
           // They compute, and share nothing: no worker of its own for each file.
           isolate: false,
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        test: {
+          name: 'unit-isolated',
+          include: [replacesModules],
+          expect,
+          testTimeout: 60_000,
           maxWorkers: 2,
           sequence: { groupOrder: 0 },
         },
