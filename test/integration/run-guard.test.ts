@@ -232,26 +232,6 @@ describe('a command whose supervisor', () => {
     expect(await untilDead(pids, 4_000)).toBeLessThan(2_000);
   });
 
-  it.each([
-    ['the supervisor', 0],
-    ['the timer', -2],
-  ])('is stopped together with every process of its guard lives on past the deadline, until %s goes on', async (_, part) => {
-    const { run, pids } = await family();
-    run.kill('SIGSTOP');
-    const stopped = [run.pid, ...(await guardProcesses(guardOf(run)))];
-    for (const pid of stopped) process.kill(pid, 'SIGSTOP');
-    try {
-      await sleep(2_500);
-      expect(pids.every(isAlive)).toBe(true);
-      process.kill(stopped.at(part) ?? 0, 'SIGCONT');
-      // The timer looks at the time when its sleep of a second at most has ended.
-      process.kill(stopped.at(-1) ?? 0, 'SIGCONT');
-      await untilDead(pids, 30_000);
-    } finally {
-      for (const pid of stopped) if (isAlive(pid)) process.kill(pid, 'SIGCONT');
-    }
-  });
-
   it('works is not touched by the guard for many lease durations', async () => {
     const { run, pids } = await family();
     await sleep(6_000);
