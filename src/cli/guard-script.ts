@@ -10,11 +10,8 @@
  * The end of the input without `done` means that the supervisor died: the group is ended at once.
  *
  * POSIX shell only (dash, the ash of busybox, bash). What is less obvious:
- * - The timer is a subshell of its own (`count`), and so is what waits for its end (`arm`). Whichever way one of them ends, other than by being
- *   disarmed with USR1, its EXIT trap strikes: a `fork` that fails must not leave the child without a deadline.
- * - Nor must SIGKILL, of which no process hears. The timer killed: who waits for it strikes. Who waits for it killed: the timer still strikes at its
- *   deadline. In both cases the reader ends as well (137 is SIGKILL, `$$` the reader), from which the supervisor learns that its guard is gone.
- * - `$!` in `arm` is the earlier timer until there is one of its own; a variable would be set an instant too late for USR1.
+ * - The timer is a subshell of its own. Whichever way it ends, other than by being disarmed with USR1, its EXIT trap strikes:
+ *   a `fork` that fails must not leave the child without a deadline.
  * - It sleeps for a second at most and looks at the time again: `sleep` stands still while the machine is suspended, /proc/uptime goes on.
  * - A new timer runs before the old one is disarmed, so there is always one.
  * - `1${x#*.} - 1${y#*.}` subtracts hundredths such as 08, which would be bad octal numbers on their own; seconds are subtracted before
@@ -43,18 +40,11 @@ count() {
     esac
   done
 }
-disarm() { [ -z "$1" ] || { kill -s USR1 "$1"; wait "$1"; [ $? -ne 137 ] || exit 1; }; }
-arm() {
-  trap '[ "$!" = "$timer" ] || disarm "$!"; trap - EXIT; exit 0' USR1
-  trap strike EXIT
-  count "$1" "$2" &
-  wait "$!"
-  [ $? -ne 137 ] || kill -s KILL $$
-}
+disarm() { [ -z "$1" ] || { kill -s USR1 "$1"; wait "$1"; }; }
 while read -r word value; do
   case $word in
     group) group=$value ;;
-    until | for) last=$timer; arm "$word" "$value" & timer=$!; disarm "$last" ;;
+    until | for) last=$timer; count "$word" "$value" & timer=$!; disarm "$last" ;;
     done) disarm "$timer"; exit 0 ;;
   esac
 done
