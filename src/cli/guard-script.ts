@@ -10,10 +10,11 @@
  * The end of the input without `done` means that the supervisor died: the group is ended at once.
  *
  * POSIX shell only (dash, the ash of busybox, bash). What is less obvious:
- * - The timer is a subshell of its own. Whichever way it ends, other than by being disarmed with USR1, its EXIT trap strikes:
+ * - A timer is a subshell of its own. Whichever way it ends, other than by being disarmed with USR1, its EXIT trap strikes:
  *   a `fork` that fails must not leave the child without a deadline.
+ * - SIGKILL runs no trap, so there are two timers: either strikes without the other. The next line replaces both.
  * - It sleeps for a second at most and looks at the time again: `sleep` stands still while the machine is suspended, /proc/uptime goes on.
- * - A new timer runs before the old one is disarmed, so there is always one.
+ * - The new timers run before the old ones are disarmed, so there are always two.
  * - `1${x#*.} - 1${y#*.}` subtracts hundredths such as 08, which would be bad octal numbers on their own; seconds are subtracted before
  *   they are multiplied, so that 32 bits suffice.
  * - `kill -KILL -N` is the one spelling that all these shells read as a group.
@@ -21,7 +22,7 @@
  */
 export const GUARD_SCRIPT = `
 trap '' HUP INT QUIT TERM
-group= timer= nap=
+group= timers= nap=
 strike() { [ -z "$group" ] || kill -KILL "-$group"; }
 nap() { sleep "$1" & nap=$!; wait "$nap"; set -- $?; nap=; return "$1"; }
 drop() { trap - EXIT; [ -z "$nap" ] || { kill -s KILL "$nap"; wait "$nap"; }; exit 0; }
@@ -40,16 +41,17 @@ count() {
     esac
   done
 }
-disarm() { [ -z "$1" ] || { kill -s USR1 "$1"; wait "$1"; }; }
+arm() { count "$@" & timers=$!; count "$@" & timers="$timers $!"; }
+disarm() { for timer in $1; do kill -s USR1 "$timer"; wait "$timer"; done; }
 while read -r word value; do
   case $word in
     group) group=$value ;;
-    until | for) last=$timer; count "$word" "$value" & timer=$!; disarm "$last" ;;
-    done) disarm "$timer"; exit 0 ;;
+    until | for) last=$timers; arm "$word" "$value"; disarm "$last" ;;
+    done) disarm "$timers"; exit 0 ;;
   esac
 done
 strike
-disarm "$timer"
+disarm "$timers"
 `;
 
 /**

@@ -21,6 +21,16 @@ afterEach(async () => {
 /** What a machine may be slower than the timer says, in milliseconds, when everything runs at once. */
 const SLACK_MS = 200;
 
+/** How long is waited for what comes at once on a quiet machine. */
+const SOON = { timeout: 30_000, interval: 5 };
+
+/** The two timers of a guard that has a deadline, once each has its `sleep`. */
+async function timersOf(guard: number): Promise<number[]> {
+  const naps = () => childrenOf(guard).flatMap(childrenOf);
+  await expect.poll(() => naps().map((pid) => argumentsOf(pid)[0]), SOON).toEqual(['sleep', 'sleep']);
+  return childrenOf(guard);
+}
+
 /** A process group to end, and how long it takes until it has ended. */
 function victim() {
   const child = spawn('sh', ['-c', 'trap "" TERM; sleep 100 & wait; sleep 100'], { detached: true, stdio: 'ignore' });
@@ -65,9 +75,7 @@ describe('the guard', () => {
         guard.extend(systemClock.monotonic() + 1_000);
         await sleep(20);
       }
-      const timers = childrenOf(pid);
-      expect(timers).toHaveLength(1);
-      expect(timers.flatMap(childrenOf)).toHaveLength(1);
+      expect(await timersOf(pid)).toHaveLength(2);
       const { tookMs } = await ended;
       expect(tookMs).toBeGreaterThan(systemClock.monotonic() - begun - SLACK_MS);
       expect(tookMs).toBeGreaterThan(1_700);
@@ -119,6 +127,36 @@ describe('the guard', () => {
       },
       { clock },
     );
+  });
+
+  it.each([0, 1])('ends the group by the deadline also when its timer %i is killed and the supervisor does nothing', async (index) => {
+    const { id, begun, ended } = victim();
+    const before = childrenOf(process.pid);
+    await guarding(async (guard) => {
+      const pid = childrenOf(process.pid).find((child) => !before.includes(child)) ?? 0;
+      guard.watch(id);
+      guard.extend(begun + 3_000);
+      process.kill((await timersOf(pid))[index] ?? 0, 'SIGKILL');
+      const { tookMs } = await ended;
+      expect(tookMs).toBeGreaterThan(3_000 - GUARD_MARGIN_MS - 50);
+      expect(tookMs).toBeLessThan(3_000 - GUARD_MARGIN_MS + SLACK_MS);
+    });
+  });
+
+  it('has two timers again at the next deadline when one was killed', async () => {
+    const { id, begun, ended } = victim();
+    const before = childrenOf(process.pid);
+    await guarding(async (guard) => {
+      const pid = childrenOf(process.pid).find((child) => !before.includes(child)) ?? 0;
+      guard.watch(id);
+      guard.extend(begun + 60_000);
+      const [killed = 0, other = 0] = await timersOf(pid);
+      process.kill(killed, 'SIGKILL');
+      guard.extend(systemClock.monotonic() + 2_000);
+      await expect.poll(() => childrenOf(pid), SOON).not.toContain(other);
+      expect(await timersOf(pid)).toHaveLength(2);
+      expect((await ended).tookMs).toBeLessThan(30_000);
+    });
   });
 
   it('says so when it is ended by somebody else', async () => {
@@ -191,6 +229,28 @@ describe('a command whose supervisor', () => {
     expect(tookMs).toBeLessThan(2_000);
     run.kill('SIGCONT');
     expect((await run.exit).code).toBe(76);
+  });
+
+  it('is paused is ended by the deadline also when a timer of its guard was killed before', async () => {
+    const { run, pids } = await family();
+    process.kill((await timersOf(guardOf(run)))[0] ?? 0, 'SIGKILL');
+    run.kill('SIGSTOP');
+    expect(await untilDead(pids, 4_000)).toBeLessThan(2_000);
+  });
+
+  it('is stopped together with every process of its guard lives on past the deadline, until it goes on', async () => {
+    const { run, pids } = await family();
+    run.kill('SIGSTOP');
+    const stopped = [run.pid, guardOf(run), ...(await timersOf(guardOf(run)))];
+    for (const pid of stopped) process.kill(pid, 'SIGSTOP');
+    try {
+      await sleep(2_500);
+      expect(pids.every(isAlive)).toBe(true);
+      run.kill('SIGCONT');
+      await untilDead(pids, 30_000);
+    } finally {
+      for (const pid of stopped) if (isAlive(pid)) process.kill(pid, 'SIGCONT');
+    }
   });
 
   it('works is not touched by the guard for many lease durations', async () => {
