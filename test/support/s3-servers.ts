@@ -60,6 +60,7 @@ async function launchOf(name: Exclude<S3ServerName, 'minio'>, folder: string, po
       // Its second connector, on a port of its choice, cannot be bound to one address.
       return java(
         path,
+        folder,
         '--server.address=127.0.0.1',
         `--server.port=${port}`,
         '--server.ssl.enabled=false',
@@ -75,7 +76,7 @@ async function launchOf(name: Exclude<S3ServerName, 'minio'>, folder: string, po
         'jclouds.credential=unused',
       ];
       await writeFile(properties, [...lines, `jclouds.filesystem.basedir=${data}`, ''].join('\n'));
-      return java(path, '--properties', properties);
+      return java(path, folder, '--properties', properties);
     }
     case 'moto':
       return { command: 'python3', args: ['-m', 'moto.server', '-H', '127.0.0.1', '-p', String(port)], env: { PYTHONPATH: path } };
@@ -90,8 +91,10 @@ async function launchOf(name: Exclude<S3ServerName, 'minio'>, folder: string, po
   }
 }
 
-function java(jar: string, ...args: string[]): Launch {
-  return { command: 'java', args: ['-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-jar', jar, ...args] };
+/** Temporary files go into the folder: one of these servers leaves one behind for each object that it ever stored. */
+function java(jar: string, folder: string, ...args: string[]): Launch {
+  const options = ['-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', `-Djava.io.tmpdir=${folder}`];
+  return { command: 'java', args: [...options, '-jar', jar, ...args] };
 }
 
 async function ended(server: ChildProcess): Promise<void> {
