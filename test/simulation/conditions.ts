@@ -156,8 +156,13 @@ const MANY_HOSTS = 32;
 /** When the simulated world begins, by a right clock. */
 export const EPOCH_MS = 1_790_000_000_000;
 
-/** How much longer the first start of a cluster may take, in milliseconds: somebody has to find that nobody has proven the store, and do it. */
-const FIRST_START_MS = 20_000;
+/**
+ * How much longer the first start of a cluster may take, in milliseconds: until a task finds that the one that probed is gone (30 s and an
+ * eighth at most), and has probed itself (some 20 s where a request takes 300 ms).
+ */
+const FIRST_START_MS = 60_000;
+/** How much longer a seed with a first start is watched, in milliseconds: it has as much time for faults as any other, but for 20 s. */
+const FIRST_START_EXTRA_MS = FIRST_START_MS - 20_000;
 /** How far the servers of a store may be apart where somebody has to prove it first, in milliseconds. */
 const PROVABLE_SKEW_MS = 500;
 
@@ -195,7 +200,8 @@ export function drawConditions(seed: number, size: SimulationSize = {}, only?: R
   const skewMs = on('store-skew', 0.5) ? Math.max(0, graceMs - 5e-4 * durationMs) : 0;
   // A probe refuses a store whose servers are further apart than that, so that nobody would ever begin there.
   const initialised = drawnInitialised || skewMs > PROVABLE_SKEW_MS;
-  const quietAt = spanMs - livenessBoundMs(durationMs, graceMs) - (initialised ? 0 : FIRST_START_MS);
+  const endAt = spanMs + (initialised ? 0 : FIRST_START_EXTRA_MS);
+  const quietAt = endAt - livenessBoundMs(durationMs, graceMs) - (initialised ? 0 : FIRST_START_MS);
   const offsets = on('clock-offset', 0.7);
   const differ = on('settings-differ', 0.3) && initialised;
   const sameTaskId = on('same-task-id', 0.4);
@@ -267,7 +273,7 @@ export function drawConditions(seed: number, size: SimulationSize = {}, only?: R
     storeDrift: drift(200e-6),
     storeOffsets: [0, dice.between(0, skewMs), skewMs],
     quietAt,
-    endAt: spanMs,
+    endAt,
   };
 }
 
