@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { uptime } from 'node:os';
+import { onAbort } from './base/abort.js';
 import type { Clock, RandomSource } from './clock.js';
 
 // The only file that may read ambient time and chance; the linter keeps them out of every other one.
@@ -18,19 +19,18 @@ export const systemClock: Clock = {
   sleep: (ms, signal) =>
     new Promise<void>((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
-      const onAbort = () => {
-        clearTimeout(timer);
-        reject(signal?.reason);
-      };
       // A timer longer than 2^31 - 1 ms fires at once; such a wait is cut here and its caller looks again.
       const timer = setTimeout(
         () => {
-          signal?.removeEventListener('abort', onAbort);
+          cancel();
           resolve();
         },
         Math.min(Math.max(0, ms), 2 ** 31 - 1),
       );
-      signal?.addEventListener('abort', onAbort, { once: true });
+      const cancel = onAbort(signal, () => {
+        clearTimeout(timer);
+        reject(signal?.reason);
+      });
     }),
 };
 

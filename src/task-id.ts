@@ -1,3 +1,4 @@
+import { timeoutSignal } from './base/abort.js';
 import type { Clock, RandomSource } from './clock.js';
 import { explain } from './errors.js';
 
@@ -47,14 +48,8 @@ function taskIdOfArn(arn: string): string {
 }
 
 async function taskArn(url: string, { clock, signal }: TaskIdSources): Promise<string> {
-  const call = new AbortController();
-  const giveUp = () => call.abort(signal?.reason);
-  signal?.addEventListener('abort', giveUp, { once: true });
-  const sleeping = new AbortController();
-  const timeout = clock.sleep(METADATA_TIMEOUT_MS, sleeping.signal).then(
-    () => call.abort(new Error(`no answer within ${METADATA_TIMEOUT_MS} ms`)),
-    () => undefined,
-  );
+  const late = () => new Error(`no answer within ${METADATA_TIMEOUT_MS} ms`);
+  const call = timeoutSignal(clock, METADATA_TIMEOUT_MS, late, signal);
   try {
     const task: unknown = JSON.parse(await get(url, call.signal));
     const arn = typeof task === 'object' && task !== null && 'TaskARN' in task ? task.TaskARN : undefined;
@@ -63,9 +58,7 @@ async function taskArn(url: string, { clock, signal }: TaskIdSources): Promise<s
   } catch (error) {
     throw call.signal.aborted ? call.signal.reason : error;
   } finally {
-    sleeping.abort();
-    await timeout;
-    signal?.removeEventListener('abort', giveUp);
+    call.release();
   }
 }
 

@@ -1,5 +1,5 @@
+import { orAborted } from '../../src/base/abort.js';
 import type { Clock, RandomSource } from '../../src/clock.js';
-import { abortable } from '../../src/store/abortable.js';
 import type { CallOptions, LeaseStore, Listing, ListingPage, StoredObject, WriteResult } from '../../src/store/lease-store.js';
 import type { MemoryBucket } from '../../src/store/memory/memory-bucket.js';
 import { NO_REQUESTS, type RequestCount } from './request-count.js';
@@ -87,7 +87,7 @@ export class ShapedStore implements LeaseStore {
 
   async #request<Reply>(operation: Operation, apply: () => Reply, options: CallOptions | undefined): Promise<Reply> {
     options?.signal?.throwIfAborted();
-    return abortable(this.#roundTrip(operation, apply), options?.signal);
+    return orAborted(this.#roundTrip(operation, apply), options?.signal);
   }
 
   async #roundTrip<Reply>(operation: Operation, apply: () => Reply): Promise<Reply> {

@@ -1,6 +1,6 @@
 import type { AcquireOptions } from '../acquire.js';
+import { anySignal } from '../base/abort.js';
 import type { Settings } from '../config.js';
-import { eitherSignal } from '../either-signal.js';
 import { ConfigError, explain } from '../errors.js';
 import type { IdsExhaustedError } from '../id/id-error.js';
 import type { UniqueIdGenerator } from '../id/unique-id-generator.js';
@@ -70,7 +70,7 @@ async function acquireOptions(settings: Settings, io: Io, signal: AbortSignal, l
 
 async function answer(lease: Lease, wanted: WantedIds, io: Io, interrupted: AbortSignal, log: Logger): Promise<number> {
   const ids = await generatorFor(lease, wanted, interrupted);
-  const ending = eitherSignal(interrupted, lease.signal);
+  const ending = anySignal(interrupted, lease.signal);
   const tell = ({ detail, waitMs }: IdsExhaustedError) => {
     log.warn({ waitMs }, `no unique id for now, waiting: ${detail} (${formatSetting(inSeconds(waitMs))} or more to go)`);
   };

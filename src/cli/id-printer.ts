@@ -1,7 +1,7 @@
+import { orAborted } from '../base/abort.js';
 import { IdsExhaustedError } from '../id/id-error.js';
 import { formatId } from '../id/id-format.js';
 import type { UniqueIdGenerator } from '../id/unique-id-generator.js';
-import { orAborted } from '../or-aborted.js';
 import type { WantedIds } from './id-options.js';
 import type { Io } from './io.js';
 

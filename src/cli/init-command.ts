@@ -1,3 +1,4 @@
+import { orAborted } from '../base/abort.js';
 import type { Settings } from '../config.js';
 import { ConfigError } from '../errors.js';
 import { type InitializeReport, initializeCluster, type Repair, repairCluster } from '../lease/initialize.js';
@@ -5,7 +6,6 @@ import type { LeaseEvent } from '../lease/lease.js';
 import type { StoreSession } from '../lease/store-session.js';
 import { ClusterReader } from '../monitor/cluster-reader.js';
 import { type Damage, damageOf } from '../monitor/damage.js';
-import { orAborted } from '../or-aborted.js';
 import { initAllocatedCommand } from './allocated-init.js';
 import { allocatedSettings } from './allocated-settings.js';
 import { ExitCode } from './exit-codes.js';

@@ -1,5 +1,5 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
-import { onAbort } from '../abort-fan.js';
+import { onAbort } from '../base/abort.js';
 import type { MonitorEvent, NodeMonitor } from '../monitor/node-monitor.js';
 import { SharedDeadline } from './shared-deadline.js';
 

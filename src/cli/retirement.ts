@@ -1,4 +1,4 @@
-import { onAbort } from '../abort-fan.js';
+import { onAbort } from '../base/abort.js';
 import { explain } from '../errors.js';
 import type { Lease } from '../lease/lease.js';
 
@@ -7,12 +7,9 @@ import type { Lease } from '../lease/lease.js';
  * lease that has been lost: there is nothing left to be given up.
  */
 export function onRetirement({ retiring, signal }: Pick<Lease, 'retiring' | 'signal'>, act: () => void): () => void {
-  const actIfHeld = () => {
+  return onAbort(retiring, () => {
     if (!signal.aborted) act();
-  };
-  if (!retiring.aborted) return onAbort(retiring, actIfHeld);
-  actIfHeld();
-  return () => undefined;
+  });
 }
 
 /** Why the work for a node id is being ended, as far as it is not what is usual; undefined where it is. */

@@ -1,3 +1,4 @@
+import { withTimeout } from '../base/abort.js';
 import type { Clock, RandomSource } from '../clock.js';
 import type { Lease } from '../lease/lease.js';
 import type { Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
@@ -151,7 +152,6 @@ export class DiscoveryTree {
 
   async #gone(paths: readonly string[], timeoutMs: number): Promise<boolean> {
     const isSettled = () => paths.every((path) => this.#entries.get(path)?.wanted !== false);
-    const over = new AbortController();
     let tell: () => void = () => undefined;
     const settled = new Promise<void>((resolve) => {
       tell = () => {
@@ -162,10 +162,9 @@ export class DiscoveryTree {
     this.#waiting.add(tell);
     const forget = this.onState(tell);
     tell();
-    await Promise.race([settled, this.options.clock.sleep(timeoutMs, over.signal).catch(() => undefined)]);
+    await withTimeout(this.options.clock, timeoutMs, settled);
     forget();
     this.#waiting.delete(tell);
-    over.abort();
     return paths.every((path) => !this.#entries.has(path));
   }
 

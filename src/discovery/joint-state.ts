@@ -1,3 +1,4 @@
+import { withTimeout } from '../base/abort.js';
 import type { Clock } from '../clock.js';
 import { notify } from '../zookeeper/listeners.js';
 import type { ReconcileState } from './reconcile-loop.js';
@@ -32,10 +33,6 @@ export class JointState implements KeptRight {
    * @throws `signal.reason` as soon as `signal` aborts
    */
   async settled(clock: Clock, timeoutMs: number, signal?: AbortSignal): Promise<ReconcileState> {
-    signal?.throwIfAborted();
-    const over = new AbortController();
-    const end = () => over.abort();
-    signal?.addEventListener('abort', end, { once: true });
     let forget = () => {};
     const reached = new Promise<ReconcileState>((resolve) => {
       const look = (state: ReconcileState) => {
@@ -44,16 +41,11 @@ export class JointState implements KeptRight {
       forget = this.onState(look);
       look(this.state);
     });
-    const late = clock.sleep(timeoutMs, over.signal).then(
-      () => this.state,
-      () => this.state,
-    );
-    const state = await Promise.race([reached, late]);
-    forget();
-    end();
-    signal?.removeEventListener('abort', end);
-    signal?.throwIfAborted();
-    return state;
+    try {
+      return (await withTimeout(clock, timeoutMs, reached, signal)) ?? this.state;
+    } finally {
+      forget();
+    }
   }
 }
 

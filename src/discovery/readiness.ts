@@ -1,9 +1,9 @@
+import { anySignal, orAborted } from '../base/abort.js';
 import type { Clock, RandomSource } from '../clock.js';
 import { NodeLeaseError, StoreUnusableError } from '../errors.js';
 import type { ClusterStatus } from '../lease/inspect.js';
 import type { Lease } from '../lease/lease.js';
 import { sleepUntil } from '../lease/sleep-until.js';
-import { abortable } from '../store/abortable.js';
 
 /** What the wait for readiness found out. `tookMs` is the time that it took, in milliseconds. */
 export type Readiness =
@@ -79,10 +79,9 @@ const POLL_PER_NODE_MS = 5;
 export async function awaitReadiness(options: ReadinessOptions): Promise<Readiness> {
   const { lease, origin, leases, clock, signal, timeoutMs = DEFAULT_READY_TIMEOUT_MS } = options;
   const begun = clock.monotonic();
-  const ending = new AbortController();
-  const end = () => ending.abort();
-  lease.signal.addEventListener('abort', end, { once: true });
-  signal?.addEventListener('abort', end, { once: true });
+  const timeout = new AbortController();
+  const ending = anySignal(lease.signal, signal, timeout.signal);
+  const end = () => timeout.abort();
   sleepUntil(clock, begun + timeoutMs, ending.signal).then(end, () => undefined);
   try {
     const waits = origin === 'expired' && leases !== undefined && !signal?.aborted;
@@ -93,9 +92,8 @@ export async function awaitReadiness(options: ReadinessOptions): Promise<Readine
     if (origin !== 'expired') return { ready: true, why: origin, ignorant: [], tookMs };
     return { ready: true, why: ignorant?.length === 0 ? 'known' : 'timeout', ignorant, tookMs };
   } finally {
-    lease.signal.removeEventListener('abort', end);
-    signal?.removeEventListener('abort', end);
     end();
+    ending.release();
   }
 }
 
@@ -109,7 +107,7 @@ async function untilKnown(
   let pollMs = options.pollMs ?? FIRST_POLL_MS;
   while (!ending.aborted && lease.isValid()) {
     try {
-      const status = await abortable(leases(), ending);
+      const status = await orAborted(leases(), ending);
       if (status === undefined) throw new StoreUnusableError('the settings of the cluster are gone from the store');
       pollMs = options.pollMs ?? Math.max(status.cluster.durationMs / 3, status.cluster.size * POLL_PER_NODE_MS);
       const found = ignorantOf(status, lease);

@@ -1,3 +1,5 @@
+import { withTimeout } from '../base/abort.js';
+import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../clock.js';
 import { explain } from '../errors.js';
 import { concurrently } from '../lease/concurrently.js';
@@ -51,9 +53,8 @@ export interface ReconcileLoopOptions<T extends Reconciled> {
   readonly onEvent?: ((event: ReconcileEvent) => void) | undefined;
 }
 
-/** Between two tries while something fails, in milliseconds: the first and the longest. */
-const RETRY_BASE_MS = 100;
-const RETRY_CAP_MS = 1_000;
+/** Between two attempts while something fails. */
+const RETRY_MS = { first: 100, max: 1_000 };
 /** How many items are settled at a time: after a reconnect all of them have to be looked at. */
 const SETTLED_AT_ONCE = 64;
 /** Before anything has been tried. */
@@ -126,8 +127,7 @@ export class ReconcileLoop<T extends Reconciled> {
         if (problem !== undefined) this.#degrade(problem);
         else this.#succeed();
       }
-      const pauseMs = Math.min(RETRY_CAP_MS, RETRY_BASE_MS * 2 ** Math.min(this.#failures - 1, 10)) * (0.5 + random.next() / 2);
-      await this.#untilWoken(this.#failures === 0 ? undefined : pauseMs);
+      await this.#untilWoken(this.#failures === 0 ? undefined : backoffMs(RETRY_MS, this.#failures, random));
     }
   }
 
@@ -173,13 +173,10 @@ export class ReconcileLoop<T extends Reconciled> {
   /** Until there is something to do, or for that long. */
   async #untilWoken(limitMs?: number): Promise<void> {
     if (this.#woken || this.#closing.signal.aborted) return;
-    const woken = new AbortController();
-    const wake = new Promise<void>((resolve) => {
+    const woken = new Promise<void>((resolve) => {
       this.#wake = resolve;
     });
-    const limit = limitMs === undefined ? [] : [this.options.clock.sleep(limitMs, woken.signal)];
-    await Promise.race([wake, ...limit]);
-    woken.abort();
+    await (limitMs === undefined ? woken : withTimeout(this.options.clock, limitMs, woken));
   }
 
   #succeed(): void {

@@ -1,7 +1,7 @@
+import { orAborted, withTimeout } from '../base/abort.js';
 import type { Clock } from '../clock.js';
 import { explain } from '../errors.js';
 import type { ClusterView } from '../monitor/cluster-view.js';
-import { orAborted } from '../or-aborted.js';
 import type { ClusterApiInstance } from './cluster-api.js';
 import { emptyHello, HEARTBEAT, message, type SnapshotText, updateMessage } from './cluster-messages.js';
 import { EventQueue } from './event-queue.js';
@@ -66,26 +66,13 @@ export class ClusterBroadcast {
     const { view, texts } = this.options;
     try {
       const asked = view.snapshot(gone);
-      const first = await this.#inTime(asked, gone);
+      const first = await withTimeout(this.options.clock, HELLO_WITHIN_MS, asked, gone);
       if (first === undefined) this.#hand(queue, emptyHello(view.epoch, this.#instanceText(), 'unknown', null));
       const snapshot = first ?? (await orAborted(asked, gone));
       this.#hand(queue, texts.hello(view.epoch, this.#instanceText(), snapshot));
     } catch (error) {
       // Whatever was never read is told as a whole when it is read.
       if (!gone.aborted) this.#hand(queue, emptyHello(view.epoch, this.#instanceText(), 'failing', explain(error)));
-    }
-  }
-
-  async #inTime<T>(work: Promise<T>, gone: AbortSignal): Promise<T | undefined> {
-    const enough = new AbortController();
-    const late = this.options.clock.sleep(HELLO_WITHIN_MS, enough.signal).then(
-      () => undefined,
-      () => undefined,
-    );
-    try {
-      return await orAborted(Promise.race([work, late]), gone);
-    } finally {
-      enough.abort();
     }
   }
 

@@ -1,4 +1,4 @@
-import { onAbort } from '../abort-fan.js';
+import { anySignal } from '../base/abort.js';
 import type { Clock } from '../clock.js';
 import type { ServiceCall } from '../discovery/services/service-directory.js';
 import type { ServiceInstance } from '../discovery/services/service-instance.js';
@@ -139,12 +139,9 @@ export class ProviderPool {
   async #readInTime({ read }: Entry, withinMs: number, signal: AbortSignal | undefined): Promise<boolean> {
     if (read.signal.aborted) return true;
     signal?.throwIfAborted();
-    const over = new AbortController();
-    const ends = [read.signal, this.#closed.signal, ...(signal ? [signal] : [])];
-    // Not `AbortSignal.any`: what it makes stays in memory with the signals that last, on Node 20.
-    const forget = ends.map((end) => onAbort(end, () => over.abort()));
+    const over = anySignal(read.signal, this.#closed.signal, signal);
     await this.#options.clock.sleep(withinMs, over.signal).catch(() => {});
-    for (const each of forget) each();
+    over.release();
     if (read.signal.aborted) return true;
     signal?.throwIfAborted();
     return false;

@@ -1,6 +1,5 @@
+import { anySignal, orAborted } from '../base/abort.js';
 import type { Clock } from '../clock.js';
-import { eitherSignal } from '../either-signal.js';
-import { orAborted } from '../or-aborted.js';
 
 /** A sleep that is under way. */
 interface Sleep {
@@ -38,7 +37,7 @@ export class SharedWait {
 
   #begin(ms: number): Sleep {
     const interrupt = new AbortController();
-    const either = eitherSignal(interrupt.signal, this.ended);
+    const either = anySignal(interrupt.signal, this.ended);
     const over = this.clock.sleep(ms, either.signal).then(
       () => either.release(),
       (error: unknown) => {

@@ -1,5 +1,5 @@
+import { anySignal } from '../base/abort.js';
 import type { Clock, RandomSource } from '../clock.js';
-import { eitherSignal } from '../either-signal.js';
 import { StoreUnusableError } from '../errors.js';
 import { StoreError } from '../store/lease-store.js';
 import { CLUSTER_KEY, type ClusterConfig } from './cluster-config.js';
@@ -75,7 +75,7 @@ export class StoreTenureTime implements TenureTime {
     signal?.throwIfAborted();
     this.check();
     if (Number.isFinite(this.#lookedAt)) return;
-    const ended = eitherSignal(this.signal, signal);
+    const ended = anySignal(this.signal, signal);
     try {
       await retry(() => this.look({ signal: ended.signal }), {
         clock,

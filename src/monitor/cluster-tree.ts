@@ -1,8 +1,8 @@
+import { orAborted } from '../base/abort.js';
 import type { Clock } from '../clock.js';
 import { DISCOVERY_PATH } from '../discovery/tree-paths.js';
 import { explain } from '../errors.js';
 import type { NodeStatus } from '../lease/inspect.js';
-import { orAborted } from '../or-aborted.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { type DiscoveryStatus, discoveryStatus, type NodeDiscovery, unknownDiscovery } from './discovery-glance.js';
 import { type DiscoveryReport, discoveryReport } from './discovery-report.js';

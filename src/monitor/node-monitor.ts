@@ -1,4 +1,4 @@
-import { onAbort } from '../abort-fan.js';
+import { onAbort } from '../base/abort.js';
 import type { Discovery, DiscoveryEvent } from '../discovery/discovery.js';
 import { explain } from '../errors.js';
 import type { Lease, LeaseEvent } from '../lease/lease.js';
@@ -55,9 +55,7 @@ export class NodeMonitor {
     this.#lease = lease;
     this.#discovery = discovery;
     this.#enter('held', undefined);
-    const lost = () => this.#enter('lost', explain(lease.signal.reason));
-    if (lease.signal.aborted) lost();
-    else onAbort(lease.signal, lost);
+    onAbort(lease.signal, () => this.#enter('lost', explain(lease.signal.reason)));
   }
 
   /** The work is being ended, and the node id given back afterwards: nobody should send anything here any more. */

@@ -1,5 +1,5 @@
+import { orAborted } from '../base/abort.js';
 import type { Clock } from '../clock.js';
-import { orAborted } from '../or-aborted.js';
 
 interface Running {
   ended: Promise<void>;

@@ -1,3 +1,4 @@
+import { onAbort } from '../base/abort.js';
 import type { Clock } from '../clock.js';
 import { type CallOptions, StoreError } from './lease-store.js';
 
@@ -31,14 +32,13 @@ export function bounded<T>({ clock, timeoutMs, signal, what }: Bounds, run: (opt
     const request = new AbortController();
     const end = () => {
       request.abort(SETTLED);
-      signal?.removeEventListener('abort', onAbort);
+      cancel();
     };
     const giveUp = (detail: string, cause?: unknown) => {
       end();
       reject(new StoreError(`${what}: ${detail}`, { fault: 'unreachable', outcome: 'unknown', cause }));
     };
-    const onAbort = () => giveUp('given up', signal?.reason);
-    signal?.addEventListener('abort', onAbort, { once: true });
+    const cancel = onAbort(signal, () => giveUp('given up', signal?.reason));
     clock.sleep(timeoutMs, request.signal).then(
       () => giveUp(`no answer within ${Math.round(timeoutMs)} ms`),
       // The call has ended in another way.

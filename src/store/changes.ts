@@ -1,3 +1,4 @@
+import { onAbort } from '../base/abort.js';
 import type { ObjectChange } from './lease-store.js';
 
 /** What one who waits wants to be woken for: true for a change that is of interest. */
@@ -37,22 +38,21 @@ export class Changes {
   next(signal: AbortSignal, heed?: Heed): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
-      const forget = () => {
+      const end = () => {
         this.#waiting.delete(waiter);
-        signal.removeEventListener('abort', onAbort);
+        cancel();
       };
       const wake = () => {
-        forget();
+        end();
         resolve();
       };
       const fail = (error: unknown) => {
-        forget();
+        end();
         reject(error);
       };
-      const onAbort = () => fail(signal.reason);
       const waiter = { heed, wake, fail };
       this.#waiting.add(waiter);
-      signal.addEventListener('abort', onAbort, { once: true });
+      const cancel = onAbort(signal, () => fail(signal.reason));
     });
   }
 }

@@ -1,7 +1,7 @@
+import { orAborted } from '../base/abort.js';
 import type { Clock } from '../clock.js';
 import type { TenureTime } from '../lease/tenure-time.js';
 import type { WidthListener } from '../lease/tenure-width.js';
-import { orAborted } from '../or-aborted.js';
 import type { SharedTenure } from './shared-tenure.js';
 
 export interface WorkerTenureTimeOptions {

@@ -1,4 +1,4 @@
-import { onAbort } from '../abort-fan.js';
+import { onAbort } from '../base/abort.js';
 import type { Clock } from '../clock.js';
 import type { LibrarySession } from './library-session.js';
 import { RequestFailure } from './request-failure.js';

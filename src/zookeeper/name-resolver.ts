@@ -1,6 +1,6 @@
 import { lookup as lookUp } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import { onAbort } from '../abort-fan.js';
+import { withTimeout } from '../base/abort.js';
 import type { Clock } from '../clock.js';
 
 /** The addresses of a host, the preferred one first; rejects where there are none, or nobody knows. */
@@ -60,17 +60,8 @@ export class NameResolver {
     if (isIP(host) !== 0) return { status: 'found', addresses: [host] };
     const recent = this.#recent.get(host);
     if (recent && clock.monotonic() - recent.at < RECENT_MS) return recent.resolution;
-    const limit = new AbortController();
-    const forget = onAbort(signal, () => limit.abort(signal.reason));
-    const late = clock.sleep(limitMs, limit.signal).then((): Resolution => {
-      return { status: 'failed', problem: `the name was not resolved within ${Math.round(limitMs)} ms` };
-    });
-    try {
-      return await Promise.race([this.#ask(host, clock, signal), late]);
-    } finally {
-      forget();
-      limit.abort();
-    }
+    const resolution = await withTimeout(clock, limitMs, this.#ask(host, clock, signal), signal);
+    return resolution ?? { status: 'failed', problem: `the name was not resolved within ${Math.round(limitMs)} ms` };
   }
 
   #ask(host: string, clock: Clock, asker: AbortSignal): Promise<Resolution> {

@@ -1,4 +1,4 @@
-import { onAbort } from '../abort-fan.js';
+import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../clock.js';
 import { StandingWatch, type WatchedRead, type WatchRunner } from './standing-watch.js';
 import type { Watch } from './zookeeper.js';
@@ -12,9 +12,8 @@ export interface WatchHubOptions {
 
 /** How many watches read at a time: after a reconnect all of them have to. */
 const READS_AT_ONCE = 64;
-/** Between the reads of a watch that fails, in milliseconds: the first and the longest. */
-const RETRY_BASE_MS = 100;
-const RETRY_CAP_MS = 5_000;
+/** Between the reads of a watch that fails. */
+const RETRY_MS = { first: 100, max: 5_000 };
 
 /** All standing watches of a client: tells them what may have changed, and lets them read in turn. */
 export class WatchHub implements WatchRunner {
@@ -71,11 +70,7 @@ export class WatchHub implements WatchRunner {
 
   async backOff(failures: number): Promise<void> {
     const { clock, random } = this.options;
-    this.#over.signal.throwIfAborted();
-    const pauseMs = Math.min(RETRY_CAP_MS, RETRY_BASE_MS * 2 ** Math.min(failures, 10)) * (0.5 + random.next() / 2);
-    const pause = new AbortController();
-    const forget = onAbort(this.#over.signal, () => pause.abort());
-    await clock.sleep(pauseMs, pause.signal).finally(forget);
+    await clock.sleep(backoffMs(RETRY_MS, failures + 1, random), this.#over.signal);
   }
 
   #pump(): void {

@@ -1,11 +1,10 @@
+import { anySignal, orAborted } from '../../base/abort.js';
 import type { Clock, RandomSource } from '../../clock.js';
-import { eitherSignal } from '../../either-signal.js';
 import { widthOfGroup } from '../../id/cluster-node-id.js';
 import type { LeaseListener } from '../../lease/lease.js';
 import { retry } from '../../lease/retry.js';
 import type { TenureTime } from '../../lease/tenure-time.js';
 import { TenureWidth, type WidthListener } from '../../lease/tenure-width.js';
-import { abortable } from '../../store/abortable.js';
 import type { MultiOperation, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { type IdWidth, watchIdWidth } from '../id-width.js';
@@ -101,12 +100,12 @@ export class SessionTime implements TenureTime {
     signal?.throwIfAborted();
     this.check();
     if (this.#isPrepared) return;
-    const ended = eitherSignal(this.signal, signal);
+    const ended = anySignal(this.signal, signal);
     try {
       this.#preparing ??= this.#prepare().finally(() => {
         this.#preparing = undefined;
       });
-      await abortable(this.#preparing, ended.signal);
+      await orAborted(this.#preparing, ended.signal);
     } catch (error) {
       signal?.throwIfAborted();
       this.check();

@@ -1,3 +1,4 @@
+import { withTimeout } from '../../base/abort.js';
 import type { Clock, RandomSource } from '../../clock.js';
 import type { Lease } from '../../lease/lease.js';
 import type { SessionState } from '../../zookeeper/session-state.js';
@@ -82,7 +83,6 @@ export class Registrar {
    */
   async withdraw(timeoutMs: number): Promise<boolean> {
     this.#withdrawn = true;
-    const over = new AbortController();
     let tell: () => void = () => undefined;
     const gone = new Promise<void>((resolve) => {
       tell = resolve;
@@ -92,11 +92,10 @@ export class Registrar {
     const forget = this.onState(({ status }) => status === 'closed' && tell());
     for (const registration of [...this.#registrations.values()]) registration.drop();
     if (this.#registrations.size > 0 && this.state.status !== 'closed') {
-      await Promise.race([gone, this.options.clock.sleep(timeoutMs, over.signal)]);
+      await withTimeout(this.options.clock, timeoutMs, gone);
     }
     forget();
     this.#onEmpty.delete(tell);
-    over.abort();
     return this.#registrations.size === 0;
   }
 

@@ -1,4 +1,4 @@
-import { onAbort } from '../../abort-fan.js';
+import { withTimeout } from '../../base/abort.js';
 import type { Clock } from '../../clock.js';
 import { ZooKeeperError, type ZooKeeperFault } from '../../zookeeper/zookeeper-error.js';
 import type { ServiceCall } from './service-directory.js';
@@ -24,26 +24,18 @@ export class RegistrationWaiters {
    * @throws {ZooKeeperError} `timeout`, or as it is {@link fail}ed
    * @throws `signal.reason`
    */
-  wait({ timeoutMs = WITHIN_MS, signal }: ServiceCall, path: string, late: () => string): Promise<void> {
-    return new Promise((resolve, reject) => {
-      if (signal?.aborted) return reject(signal.reason);
-      const timer = new AbortController();
-      let forget: (() => void) | undefined;
-      const end = (settle: () => void) => {
-        this.#waiting.delete(waiter);
-        timer.abort();
-        forget?.();
-        settle();
-      };
-      const waiter: Waiter = { done: () => end(resolve), fail: (error) => end(() => reject(error)) };
+  async wait({ timeoutMs = WITHIN_MS, signal }: ServiceCall, path: string, late: () => string): Promise<void> {
+    let waiter: Waiter | undefined;
+    const settled = new Promise<true>((resolve, reject) => {
+      waiter = { done: () => resolve(true), fail: reject };
       this.#waiting.add(waiter);
-      if (signal !== undefined) forget = onAbort(signal, () => waiter.fail(signal.reason));
-      this.clock.sleep(timeoutMs, timer.signal).then(
-        () => waiter.fail(failure(path, 'timeout', `${late()} (not within ${timeoutMs} ms)`)),
-        // It has ended in another way.
-        () => undefined,
-      );
     });
+    try {
+      if (await withTimeout(this.clock, timeoutMs, settled, signal)) return;
+    } finally {
+      if (waiter !== undefined) this.#waiting.delete(waiter);
+    }
+    throw failure(path, 'timeout', `${late()} (not within ${timeoutMs} ms)`);
   }
 
   /** What they wait for has come. */

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
+import { orAborted } from '../../base/abort.js';
 import type { Clock, RandomSource } from '../../clock.js';
-import { abortable } from '../abortable.js';
 import {
   type CallOptions,
   type Interval,
@@ -255,7 +255,7 @@ export class FileLeaseStore implements LeaseStore {
     const signal = options?.signal;
     signal?.throwIfAborted();
     try {
-      return await abortable(work(signal), signal);
+      return await orAborted(work(signal), signal);
     } catch (error) {
       throw toStoreError(error, this.url, outcome);
     }

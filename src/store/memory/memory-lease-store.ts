@@ -1,5 +1,5 @@
+import { orAborted } from '../../base/abort.js';
 import type { Clock } from '../../clock.js';
-import { abortable } from '../abortable.js';
 import {
   type CallOptions,
   type LeaseStore,
@@ -112,6 +112,6 @@ export class MemoryLeaseStore implements LeaseStore {
 
   async #call<Reply>(call: MemoryCall, apply: () => Reply, options: CallOptions | undefined): Promise<Reply> {
     options?.signal?.throwIfAborted();
-    return abortable(this.#intercept(call, apply), options?.signal);
+    return orAborted(this.#intercept(call, apply), options?.signal);
   }
 }

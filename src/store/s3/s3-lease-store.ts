@@ -1,6 +1,6 @@
 import { DeleteObjectCommand, GetObjectCommand, ListObjectsV2Command, PutObjectCommand } from '@aws-sdk/client-s3';
+import { orAborted, timeoutSignal } from '../../base/abort.js';
 import type { Clock } from '../../clock.js';
-import { abortable } from '../abortable.js';
 import {
   type CallOptions,
   type Interval,
@@ -177,17 +177,13 @@ export class S3LeaseStore implements LeaseStore {
     send: (abortSignal: AbortSignal, observer: ReplyObserver) => Promise<Output>,
   ): Promise<{ output: Output; reply: ObservedReply; refused?: undefined } | { refused: 'conflict' | 'absent' }> {
     const signal = options?.signal;
-    const call = new AbortController();
-    const timer = new AbortController();
+    const late = () => new DOMException(`no answer within ${this.#requestTimeoutMs} ms`, 'TimeoutError');
+    const call = timeoutSignal(this.#clock, this.#requestTimeoutMs, late, signal);
     let observer = new ReplyObserver(call.signal);
-    const onAbort = () => call.abort(signal?.reason);
-    signal?.addEventListener('abort', onAbort, { once: true });
-    const expire = () => call.abort(new DOMException(`no answer within ${this.#requestTimeoutMs} ms`, 'TimeoutError'));
-    this.#clock.sleep(this.#requestTimeoutMs, timer.signal).then(expire, () => {});
     try {
       signal?.throwIfAborted();
       // The SDK looks at the signal only once it has credentials, and not while it reads a body: the rest is seen to here.
-      const attempt = () => abortable(send(call.signal, observer), call.signal);
+      const attempt = () => orAborted(send(call.signal, observer), call.signal);
       const output = await attempt().catch((error: unknown) => {
         if (call.signal.aborted || !teachesTime(error, observer)) throw error;
         observer = new ReplyObserver(call.signal);
@@ -202,8 +198,7 @@ export class S3LeaseStore implements LeaseStore {
       if (classified instanceof StoreError) throw classified;
       return { refused: classified };
     } finally {
-      signal?.removeEventListener('abort', onAbort);
-      timer.abort();
+      call.release();
     }
   }
 

@@ -1,0 +1,140 @@
+import type { Clock } from '../clock.js';
+
+// How waiting ends early. `AbortSignal.any` is not used: on Node 20 what it makes stays in memory for as long as its sources live.
+
+interface Callbacks {
+  readonly all: Set<() => void>;
+  /** Removes the listener. */
+  readonly stop: () => void;
+}
+
+const callbacksOf = new WeakMap<AbortSignal, Callbacks>();
+
+/**
+ * Calls `callback` when `signal` aborts, at once if it has aborted already. The returned function cancels that.
+ *
+ * A signal has one listener, for any number of callbacks: above ten listeners Node warns of a leak.
+ */
+export function onAbort(signal: AbortSignal | undefined, callback: () => void): () => void {
+  if (signal === undefined) return () => undefined;
+  if (signal.aborted) {
+    callback();
+    return () => undefined;
+  }
+  const callbacks = callbacksOf.get(signal) ?? listenTo(signal);
+  // A new function for each call: the same callback may be given twice.
+  const own = () => callback();
+  callbacks.all.add(own);
+  return () => {
+    if (callbacks.all.delete(own) && callbacks.all.size === 0) callbacks.stop();
+  };
+}
+
+function listenTo(signal: AbortSignal): Callbacks {
+  const all = new Set<() => void>();
+  const listener = () => {
+    callbacksOf.delete(signal);
+    for (const callback of all) {
+      try {
+        callback();
+      } catch (error) {
+        // As for any other listener: the error surfaces as an uncaught one, and the other callbacks are called.
+        queueMicrotask(() => {
+          throw error;
+        });
+      }
+    }
+  };
+  const stop = () => {
+    callbacksOf.delete(signal);
+    signal.removeEventListener('abort', listener);
+  };
+  signal.addEventListener('abort', listener, { once: true });
+  const callbacks = { all, stop };
+  callbacksOf.set(signal, callbacks);
+  return callbacks;
+}
+
+/** Resolves to the reason when `signal` aborts. The callback stays until then: for signals that end with the caller. */
+export function aborted(signal: AbortSignal): Promise<unknown> {
+  return new Promise((resolve) => {
+    onAbort(signal, () => resolve(signal.reason));
+  });
+}
+
+/**
+ * Settles as `work` does, or rejects with `signal.reason` as soon as `signal` aborts. The work itself goes on, and its result is ignored: a
+ * write that is left this way has an unknown outcome.
+ */
+export async function orAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work;
+  let cancel: () => void = () => undefined;
+  const aborting = new Promise<never>((_, reject) => {
+    cancel = onAbort(signal, () => reject(signal.reason));
+  });
+  try {
+    return await Promise.race([aborting, work]);
+  } finally {
+    cancel();
+  }
+}
+
+/**
+ * Settles as `work` does, or resolves to undefined after `ms` milliseconds. The work itself goes on.
+ *
+ * @throws `signal.reason` as soon as `signal` aborts
+ */
+export async function withTimeout<T>(
+  clock: Pick<Clock, 'sleep'>,
+  ms: number,
+  work: Promise<T>,
+  signal?: AbortSignal,
+): Promise<T | undefined> {
+  const timer = new AbortController();
+  const timeout = clock.sleep(ms, timer.signal).then(nothing, nothing);
+  try {
+    return await orAborted(Promise.race([work, timeout]), signal);
+  } finally {
+    timer.abort();
+  }
+}
+
+const nothing = () => undefined;
+
+/** A signal that was made from others. Call `release()` when it is not needed any more: until then the others hold it. */
+export interface DerivedSignal {
+  readonly signal: AbortSignal;
+  release(): void;
+}
+
+/** Aborts as soon as one of `signals` does, with its reason. */
+export function anySignal(...signals: readonly (AbortSignal | undefined)[]): DerivedSignal {
+  const controller = new AbortController();
+  const cancel = signals.map((signal) => onAbort(signal, () => controller.abort(signal?.reason)));
+  return {
+    signal: controller.signal,
+    release: () => {
+      for (const each of cancel) each();
+    },
+  };
+}
+
+/** Aborts with `reason()` after `ms` milliseconds, or as soon as one of `signals` does, with its reason. */
+export function timeoutSignal(
+  clock: Pick<Clock, 'sleep'>,
+  ms: number,
+  reason: () => Error,
+  ...signals: readonly (AbortSignal | undefined)[]
+): DerivedSignal {
+  const timeout = new AbortController();
+  const timer = new AbortController();
+  clock.sleep(ms, timer.signal).then(() => timeout.abort(reason()), nothing);
+  const any = anySignal(timeout.signal, ...signals);
+  return {
+    signal: any.signal,
+    release: () => {
+      timer.abort();
+      any.release();
+    },
+  };
+}

@@ -1,0 +1,12 @@
+import type { RandomSource } from '../clock.js';
+
+/** The pauses between attempts, in milliseconds: `first` after one failure, twice as long after each further one, `max` at the longest. */
+export interface Backoff {
+  readonly first: number;
+  readonly max: number;
+}
+
+/** How long to wait after so many failures in a row, 1 or more: by chance up to half shorter, so that many do not try again at one moment. */
+export function backoffMs({ first, max }: Backoff, failures: number, random: Pick<RandomSource, 'next'>): number {
+  return Math.min(max, first * 2 ** Math.min(failures - 1, 30)) * (0.5 + random.next() / 2);
+}
