@@ -1,3 +1,4 @@
+import { withTimeout } from '../base/abort.js';
 import type { Clock } from '../clock.js';
 import type { MetricsText } from '../http/metrics-text.js';
 import { HttpProblem } from '../http/problem.js';
@@ -50,19 +51,13 @@ export class AskedMetrics implements MetricsText {
     this.#next = undefined;
     this.#askedAt = clock.monotonic();
     const id = ++this.#lastId;
-    const enough = new AbortController();
     const answer = new Promise<string>((resolve) => this.#waiting.set(id, resolve));
-    const late = clock.sleep(ANSWER_WITHIN_MS, enough.signal).then(
-      () => undefined,
-      () => undefined,
-    );
     try {
       ask(id, this.#askedAt + ANSWER_WITHIN_MS);
-      const text = await Promise.race([answer, late]);
+      const text = await withTimeout(clock, ANSWER_WITHIN_MS, answer);
       if (text !== undefined) return text;
       throw new HttpProblem('unavailable', `the process did not tell its metrics within ${ANSWER_WITHIN_MS} ms`, { 'retry-after': '1' });
     } finally {
-      enough.abort();
       this.#waiting.delete(id);
     }
   }

@@ -1,3 +1,4 @@
+import { aborted } from '../base/abort.js';
 import type { Settings } from '../config.js';
 import { ConfigError, explain } from '../errors.js';
 import { DEFAULT_LISTEN_ADDRESS } from '../http/listen-address.js';
@@ -6,7 +7,7 @@ import type { Io } from './io.js';
 import { type Logger, loggerFor } from './logger.js';
 import { OwnClusterView } from './own-cluster-view.js';
 import { reachableUrl } from './reachable-url.js';
-import { Interrupted, SignalRelay } from './signal-relay.js';
+import { type Interrupted, SignalRelay } from './signal-relay.js';
 import { say } from './store-command.js';
 
 /**
@@ -58,18 +59,10 @@ async function serve(
     if (!server.protected) {
       log.warn(`whoever reaches ${server.url} can see all leases: a bearer token file, or a loopback address, keeps others out`);
     }
-    const { signal } = await interruption(interrupted);
+    const { signal } = (await aborted(interrupted)) as Interrupted;
     log.info({ signal }, `${signal}: ending`);
     return signal === 'SIGINT' || signal === 'SIGTERM' ? ExitCode.ok : exitCodeOfSignal(signal);
   } finally {
     await server.close();
   }
-}
-
-function interruption(signal: AbortSignal): Promise<Interrupted> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => (signal.reason instanceof Interrupted ? resolve(signal.reason) : reject(signal.reason));
-    if (signal.aborted) onAbort();
-    else signal.addEventListener('abort', onAbort, { once: true });
-  });
 }

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { withTimeout } from '../base/abort.js';
 import type { Clock } from '../clock.js';
 import { explain } from '../errors.js';
 
@@ -61,14 +62,7 @@ export function startDemoTask({ name, program, options, env, clock }: DemoTaskOp
     async stop(hurry) {
       if (end !== undefined) return;
       child.kill('SIGTERM');
-      const limit = new AbortController();
-      const giveUp = () => limit.abort();
-      hurry.addEventListener('abort', giveUp, { once: true });
-      if (hurry.aborted) giveUp();
-      const late = clock.sleep(STOP_LIMIT_MS, limit.signal).catch(() => undefined);
-      await Promise.race([ended, late]);
-      limit.abort();
-      hurry.removeEventListener('abort', giveUp);
+      await withTimeout(clock, STOP_LIMIT_MS, ended, hurry).catch(() => undefined);
       if (end === undefined) child.kill('SIGKILL');
       await ended;
     },

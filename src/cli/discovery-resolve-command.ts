@@ -1,3 +1,4 @@
+import { withTimeout } from '../base/abort.js';
 import { parseEndpointName } from '../config/endpoints.js';
 import type { Settings, ZooKeeperSettings } from '../config.js';
 import { DiscoveryResolver } from '../discovery/discovery-resolver.js';
@@ -122,16 +123,8 @@ function problemOf(state: SessionState): string | undefined {
 
 /** Waits until the instances have been read for the first time. */
 async function read(source: InstanceSource, { clock }: Io, signal: AbortSignal, trouble: () => string | undefined): Promise<void> {
-  const over = new AbortController();
-  const either = AbortSignal.any([signal, over.signal]);
-  const late = clock.sleep(READ_LIMIT_MS, either).then(
-    () => 'late',
-    () => undefined,
-  );
-  const first = await Promise.race([source.ready, late]);
-  over.abort();
-  signal.throwIfAborted();
-  if (first !== 'late') return;
+  const ready = source.ready.then(() => true);
+  if (await withTimeout(clock, READ_LIMIT_MS, ready, signal)) return;
   const why = trouble();
   const message = `the instances of ${source.name} could not be read within ${READ_LIMIT_MS} ms${why === undefined ? '' : `: ${why}`}`;
   throw new ZooKeeperError(message, { fault: 'timeout', outcome: 'unknown' });

@@ -1,3 +1,4 @@
+import { aborted } from '../base/abort.js';
 import { parseDuration } from '../config/values.js';
 import type { Settings, ZooKeeperSettings } from '../config.js';
 import { parseStrategy } from '../discovery/services/strategies/parse-strategy.js';
@@ -9,7 +10,7 @@ import { discoveryServeLog, zookeeperLog } from './discovery-serve-log.js';
 import { ExitCode, exitCodeOfSignal } from './exit-codes.js';
 import type { Io } from './io.js';
 import { loggerFor } from './logger.js';
-import { Interrupted } from './signal-relay.js';
+import type { Interrupted } from './signal-relay.js';
 import { say } from './store-command.js';
 import { onZooKeeper } from './zookeeper-command.js';
 
@@ -87,7 +88,7 @@ async function serve(
       { url: server.url, writes: server.writes },
       `serving ${basePath} of ${zookeeper.description} at ${server.url}, ${ACCESS[server.writes]}`,
     );
-    const interruption = await interrupted(signal);
+    const interruption = (await aborted(signal)) as Interrupted;
     log.info({ signal: interruption.signal }, `${interruption.signal}: ending`);
     const gentle = interruption.signal === 'SIGINT' || interruption.signal === 'SIGTERM';
     return gentle ? ExitCode.ok : exitCodeOfSignal(interruption.signal);
@@ -102,11 +103,3 @@ const ACCESS: Readonly<Record<DiscoveryServer['writes'], string>> = {
   token: 'changes with the token only',
   anybody: 'changes by whoever is on this machine',
 };
-
-function interrupted(signal: AbortSignal): Promise<Interrupted> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => (signal.reason instanceof Interrupted ? resolve(signal.reason) : reject(signal.reason));
-    if (signal.aborted) onAbort();
-    signal.addEventListener('abort', onAbort, { once: true });
-  });
-}

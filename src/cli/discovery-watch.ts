@@ -1,3 +1,4 @@
+import { aborted } from '../base/abort.js';
 import { DISCOVERY_PATH } from '../discovery/tree-paths.js';
 import type { DiscoveryOptions } from '../monitor/discovery-report.js';
 import { readDiscovery } from '../monitor/discovery-snapshot.js';
@@ -50,21 +51,16 @@ export async function watchDiscovery(zookeeper: ZooKeeper, options: DiscoveryOpt
     teller.watching(zookeeper.state, entries.length);
     const follower = new DiscoveryFollower(zookeeper, entries, (change) => teller.change(change));
     try {
-      await new Promise((_, reject) => {
-        const onAbort = () => reject(signal.reason);
-        if (signal.aborted) onAbort();
-        signal.addEventListener('abort', onAbort, { once: true });
-      });
+      await aborted(signal);
     } finally {
       follower.close();
       forget();
     }
   } catch (error) {
-    const interruption: unknown = signal.reason ?? error;
-    if (!(interruption instanceof Interrupted)) throw error;
-    return interruption.signal === 'SIGINT' || interruption.signal === 'SIGTERM' ? ExitCode.ok : exitCodeOfSignal(interruption.signal);
+    if (!(signal.reason instanceof Interrupted)) throw error;
   }
-  return ExitCode.ok;
+  const { signal: name } = signal.reason as Interrupted;
+  return name === 'SIGINT' || name === 'SIGTERM' ? ExitCode.ok : exitCodeOfSignal(name);
 }
 
 /** Puts what happens into lines. */

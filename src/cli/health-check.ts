@@ -1,3 +1,4 @@
+import { timeoutSignal } from '../base/abort.js';
 import type { Clock } from '../clock.js';
 import type { HealthProbe } from './health-probe.js';
 
@@ -43,7 +44,7 @@ export class HealthCheck {
 
   /** Asks no more: nothing is told from this moment on. Resolves when a probe that was under way has been given up. Idempotent. */
   async stop(): Promise<void> {
-    this.#ending.abort();
+    this.#ending.abort(new Error('the check has ended'));
     await this.#loop;
   }
 
@@ -76,22 +77,14 @@ export class HealthCheck {
   async #ask(): Promise<{ readonly error: unknown } | undefined> {
     const { probe, clock, intervalMs } = this.options;
     const limitMs = Math.min(intervalMs, PROBE_LIMIT_MS);
-    const over = new AbortController();
-    const end = () => over.abort(new Error('the check has ended'));
-    this.#ending.signal.addEventListener('abort', end, { once: true });
-    const late = clock.sleep(limitMs, over.signal).then(
-      () => over.abort(new ProbeTimeout(`no answer within ${limitMs} ms`)),
-      () => undefined,
-    );
+    const limit = timeoutSignal(clock, limitMs, () => new ProbeTimeout(`no answer within ${limitMs} ms`), this.#ending.signal);
     try {
-      await probe(over.signal);
+      await probe(limit.signal);
       return undefined;
     } catch (error) {
       return { error };
     } finally {
-      this.#ending.signal.removeEventListener('abort', end);
-      over.abort();
-      await late;
+      limit.release();
     }
   }
 }

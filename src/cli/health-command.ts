@@ -1,4 +1,5 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { timeoutSignal } from '../base/abort.js';
 import type { Clock } from '../clock.js';
 import { parseDuration } from '../config/values.js';
 import { ConfigError, explain } from '../errors.js';
@@ -70,20 +71,14 @@ function checkUrl(text: string, label: string): string {
 }
 
 async function ask(url: string, timeoutMs: number, clock: Clock): Promise<Verdict> {
-  const call = new AbortController();
-  const waiting = new AbortController();
-  const timeout = clock.sleep(timeoutMs, waiting.signal).then(
-    () => call.abort(new Error(`no answer within ${timeoutMs} ms`)),
-    () => undefined,
-  );
+  const call = timeoutSignal(clock, timeoutMs, () => new Error(`no answer within ${timeoutMs} ms`));
   try {
     return verdict(...(await get(url, call.signal)));
   } catch (error) {
     const text = `${url}: ${explain(call.signal.aborted ? call.signal.reason : error)}`;
     return { ok: false, text, facts: {} };
   } finally {
-    waiting.abort();
-    await timeout;
+    call.release();
   }
 }
 

@@ -2,6 +2,7 @@ import type { LookupAddress } from 'node:dns';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { connect, isIP, type LookupFunction } from 'node:net';
+import { onAbort } from '../base/abort.js';
 import type { Clock } from '../clock.js';
 import type { CheckTarget } from '../config/health-check.js';
 import { type NameResolver, sharedResolver } from '../zookeeper/name-resolver.js';
@@ -89,9 +90,9 @@ function connectTo(
     if (signal.aborted) return reject(signal.reason);
     const socket = connect({ host, port, lookup, autoSelectFamily: true });
     const abandon = () => socket.destroy(signal.reason instanceof Error ? signal.reason : undefined);
-    signal.addEventListener('abort', abandon, { once: true });
+    const cancel = onAbort(signal, abandon);
     socket.on('close', () => {
-      signal.removeEventListener('abort', abandon);
+      cancel();
       // Without an error, and without a connection: it was given up.
       reject(signal.reason);
     });

@@ -1,3 +1,4 @@
+import { aborted } from '../base/abort.js';
 import type { RetirePolicy, Settings } from '../config.js';
 import { explain } from '../errors.js';
 import { DEFAULT_LISTEN_ADDRESS } from '../http/listen-address.js';
@@ -149,14 +150,6 @@ class Sidecar implements Work {
     update();
     return monitor.onEvent(update);
   }
-}
-
-/** Resolves to the reason when it aborts. */
-function aborted(signal: AbortSignal): Promise<unknown> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve(signal.reason);
-    else signal.addEventListener('abort', () => resolve(signal.reason), { once: true });
-  });
 }
 
 /** Who asks a sidecar to end, in order, gets what was asked for. */

@@ -1,4 +1,5 @@
 import type { Worker } from 'node:worker_threads';
+import { withTimeout } from '../base/abort.js';
 import type { Clock } from '../clock.js';
 
 /** A thread that was started. */
@@ -71,10 +72,7 @@ export class StandingThread {
     const { worker, ended } = this.#run;
     if (worker === undefined) return;
     askToEnd(worker);
-    const enough = new AbortController();
-    const late = clock.sleep(endWithinMs, enough.signal).catch(() => undefined);
-    await Promise.race([ended, late]);
-    enough.abort();
+    await withTimeout(clock, endWithinMs, ended);
     // Not waited for: a thread that does not come to its end is stopped with the process.
     void worker.terminate();
   }

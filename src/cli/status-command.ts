@@ -1,3 +1,4 @@
+import { orAborted } from '../base/abort.js';
 import { parseInteger } from '../config/values.js';
 import type { Settings } from '../config.js';
 import { explain } from '../errors.js';
@@ -178,7 +179,8 @@ async function watch<Seen>(view: View<Seen>, options: StatusOptions, io: Io): Pr
       const begun = io.clock.monotonic();
       let failure: string | undefined;
       try {
-        seen = { last: await untilInterrupted(view.look(signals.interrupted), signals.interrupted) };
+        // A scan may take as long as the store's time-outs; an interruption does not wait for it.
+        seen = { last: await orAborted(view.look(signals.interrupted), signals.interrupted) };
       } catch (error) {
         if (error instanceof Interrupted || seen === undefined) throw error;
         failure = explain(error);
@@ -221,14 +223,4 @@ function snapshot<Seen>(
     .lines(seen, screen, maxLines)
     .map((line) => `${line}\n`)
     .join('');
-}
-
-/** A look that is under way may take as long as the store's time-outs; who interrupts it does not want to wait for that. */
-function untilInterrupted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise<T>((resolve, reject) => {
-    const onAbort = () => reject(signal.reason);
-    if (signal.aborted) onAbort();
-    signal.addEventListener('abort', onAbort, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
-  });
 }

@@ -1,3 +1,4 @@
+import { onAbort } from '../base/abort.js';
 import type { Clock } from '../clock.js';
 import type { RetirePolicy } from '../config.js';
 import { type Lease, LeaseLostError } from '../lease/lease.js';
@@ -163,13 +164,10 @@ function guardFailure(guard: Guard | undefined): Promise<string> {
 function watchForLoss({ id, version, deadline, signal }: Lease): { readonly lost: Promise<LeaseLostError>; readonly forget: () => void } {
   let forget = () => {};
   const lost = new Promise<LeaseLostError>((resolve) => {
-    const report = () => {
+    forget = onAbort(signal, () => {
       const reason: unknown = signal.reason;
       resolve(reason instanceof LeaseLostError ? reason : new LeaseLostError(id, version, 'taken', deadline, 'it was ended', reason));
-    };
-    if (signal.aborted) return report();
-    signal.addEventListener('abort', report, { once: true });
-    forget = () => signal.removeEventListener('abort', report);
+    });
   });
   return { lost, forget };
 }

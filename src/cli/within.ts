@@ -1,3 +1,4 @@
+import { withTimeout } from '../base/abort.js';
 import type { Clock } from '../clock.js';
 import { explain } from '../errors.js';
 import type { Logger } from './logger.js';
@@ -12,16 +13,14 @@ export interface WithinOptions {
 
 /** Waits for something that tidies up, but not for ever, and without failing for it: both are warned of. Never rejects. */
 export async function within({ limitMs, clock, log, what }: WithinOptions, work: Promise<unknown>): Promise<void> {
-  const limit = new AbortController();
-  const late = clock.sleep(limitMs, limit.signal).then(
-    () => 'late',
-    () => undefined,
-  );
   try {
-    if ((await Promise.race([work, late])) === 'late') log.warn(`${what} took more than ${limitMs} ms: not waiting for it`);
+    const inTime = await withTimeout(
+      clock,
+      limitMs,
+      work.then(() => true),
+    );
+    if (!inTime) log.warn(`${what} took more than ${limitMs} ms: not waiting for it`);
   } catch (error) {
     log.warn(`${what} failed: ${explain(error)}`);
-  } finally {
-    limit.abort();
   }
 }

@@ -1,4 +1,5 @@
 import { connect } from 'node:net';
+import { withTimeout } from '../base/abort.js';
 import type { ZooKeeperSettings } from '../config.js';
 import { explain, NodeLeaseError } from '../errors.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
@@ -56,21 +57,15 @@ async function reach(
   { clock }: Pick<Io, 'clock'>,
   signal: AbortSignal | undefined,
 ): Promise<string | undefined> {
-  const done = new AbortController();
   const socket = connect({ host, port });
-  const giveUp = signal === undefined ? done.signal : AbortSignal.any([signal, done.signal]);
   try {
-    const connected = new Promise<string | undefined>((resolve) => {
-      socket.once('connect', () => resolve(undefined));
-      socket.on('error', (error) => resolve(connectProblem(error)));
+    const answered = new Promise<{ readonly problem: string | undefined }>((resolve) => {
+      socket.once('connect', () => resolve({ problem: undefined }));
+      socket.on('error', (error) => resolve({ problem: connectProblem(error) }));
     });
-    const late = clock.sleep(LIMIT_MS, giveUp).then(
-      () => 'no answer: neither a connection nor a refusal',
-      () => 'interrupted',
-    );
-    return await Promise.race([connected, late]);
+    const answer = await withTimeout(clock, LIMIT_MS, answered, signal);
+    return answer === undefined ? 'no answer: neither a connection nor a refusal' : answer.problem;
   } finally {
-    done.abort();
     socket.destroy();
   }
 }
