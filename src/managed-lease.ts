@@ -1,3 +1,4 @@
+import { onAbort } from './base/abort.js';
 import type { Clock } from './clock.js';
 import type { Discovery } from './discovery/discovery.js';
 import type { Lease, LeaseLostError } from './lease/lease.js';
@@ -53,8 +54,7 @@ export function manage(lease: Lease, options: ManagedLeaseOptions): ManagedLease
     if (typeof onLost === 'function') onLost(error);
     else if (onLost === 'exit') void exitInTime(error, clock, exit);
   };
-  if (lease.signal.aborted) actOnLoss();
-  else lease.signal.addEventListener('abort', actOnLoss, { once: true });
+  onAbort(lease.signal, actOnLoss);
   return {
     id: lease.id,
     version: lease.version,

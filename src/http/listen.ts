@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
+import { withTimeout } from '../base/abort.js';
 import type { Clock } from '../clock.js';
 import { ConfigError } from '../errors.js';
 import { nextTurn } from '../system.js';
@@ -162,11 +163,8 @@ const EXPECTATIONS: Readonly<Record<string, string>> = {
 };
 
 async function close(server: Server, clock: Pick<Clock, 'sleep'>): Promise<void> {
-  const closed = new AbortController();
   const done = new Promise<void>((resolve) => server.close(() => resolve()));
-  const tooLate = clock.sleep(CLOSE_WITHIN_MS, closed.signal).catch(() => {});
-  await Promise.race([done, tooLate]);
-  closed.abort();
+  await withTimeout(clock, CLOSE_WITHIN_MS, done);
   server.closeAllConnections();
   await done;
 }

@@ -1,3 +1,4 @@
+import { withTimeout } from '../base/abort.js';
 import type { Clock, RandomSource } from '../clock.js';
 import { explain } from '../errors.js';
 import type { StoreSession } from '../lease/store-session.js';
@@ -162,13 +163,7 @@ export class ClusterFollower implements ClusterView {
 
   /** Waits for a look at the tree, but not for long: it goes on without whoever asked. */
   async #treeSoon(signal: AbortSignal | undefined): Promise<void> {
-    const enough = new AbortController();
-    const late = this.#clock.sleep(TREE_WITHIN_MS, enough.signal).catch(() => undefined);
-    try {
-      await Promise.race([this.#treeLook.take(signal), late]);
-    } finally {
-      enough.abort();
-    }
+    await withTimeout(this.#clock, TREE_WITHIN_MS, this.#treeLook.take(signal));
   }
 
   #tell(updates: readonly ClusterUpdate[]): void {

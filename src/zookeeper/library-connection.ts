@@ -1,3 +1,4 @@
+import { aborted } from '../base/abort.js';
 import type { Clock, RandomSource } from '../clock.js';
 import { formatServer, type ServerAddress } from './connect-string.js';
 import type { ConnectionManager, LibraryClient, LibraryError } from './library-internals.js';
@@ -329,11 +330,4 @@ const NO_SESSION = 'the server closed the connection without a session: it may h
 
 function told(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 }

@@ -1,3 +1,5 @@
+import { timeoutSignal } from '../base/abort.js';
+import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../clock.js';
 import type { DigestAuth } from './access.js';
 import type { ConnectString } from './connect-string.js';
@@ -19,9 +21,8 @@ export interface SessionKeeperOptions {
 const CLOSE_WITHIN_MS = 1_000;
 /** A session that lasted this long was a good one: the next follows at once, in milliseconds. */
 const GOOD_AFTER_MS = 5_000;
-/** Between sessions that do not last, in milliseconds: the first and the longest. */
-const RENEW_BASE_MS = 100;
-const RENEW_CAP_MS = 5_000;
+/** Between sessions that do not last, in milliseconds. */
+const RENEW_MS = { first: 200, max: 5_000 };
 
 /** Sees to it that there is a session: opens a new one when the last has ended, and says how things stand. */
 export class SessionKeeper {
@@ -68,16 +69,11 @@ export class SessionKeeper {
   async #end(): Promise<void> {
     this.#closing.abort();
     const session = this.#session;
-    const ended = new AbortController();
-    const limit = new AbortController();
-    this.options.clock.sleep(CLOSE_WITHIN_MS, ended.signal).then(
-      () => limit.abort(),
-      () => undefined,
-    );
+    const limit = timeoutSignal(this.options.clock, CLOSE_WITHIN_MS, () => new Error(`not ended within ${CLOSE_WITHIN_MS} ms`));
     const end = session.end(limit.signal);
     this.#become({ status: 'closed' });
     await end;
-    ended.abort();
+    limit.release();
     this.#listeners.clear();
   }
 
@@ -126,9 +122,9 @@ export class SessionKeeper {
     if (this.#closing.signal.aborted) return;
     if (this.#connectedAt !== undefined && clock.monotonic() - this.#connectedAt >= GOOD_AFTER_MS) this.#shortSessions = 0;
     this.#connectedAt = undefined;
-    const pauseMs = this.#shortSessions === 0 ? 0 : Math.min(RENEW_CAP_MS, RENEW_BASE_MS * 2 ** Math.min(this.#shortSessions, 10));
+    const pauseMs = this.#shortSessions === 0 ? 0 : backoffMs(RENEW_MS, this.#shortSessions, random);
     this.#shortSessions += 1;
-    clock.sleep(pauseMs * (0.5 + random.next() / 2), this.#closing.signal).then(
+    clock.sleep(pauseMs, this.#closing.signal).then(
       () => {
         this.#session = this.#open();
       },
