@@ -26,7 +26,7 @@ export interface EndpointChoices extends ProviderChoices<Assignment> {
 }
 
 /**
- * Finds the nodes that offer an endpoint in the discovery tree (DESIGN 7): `endpoints/<endpoint>/<key or _>/<service>:<node id>`. Each is an
+ * Finds the nodes that offer an endpoint in the discovery tree: `endpoints/<endpoint>/<key or _>/<service>:<node id>`. Each is an
  * instance whose name is the endpoint, whose id is that reference, and whose payload is the assignment: task, node id, version, and
  * whatever the node says of itself. Those that tell no address are told, but not picked unless `accept` is given.
  *

@@ -50,8 +50,8 @@ interface Announced extends Reconciled {
 const ROUNDS = 8;
 
 /**
- * What one task announces in the discovery tree (DESIGN 7), kept in memory and made true again after every change: of the wish, of the
- * session, of the znodes themselves.
+ * What one task announces in the discovery tree (docs/design/protocol.md, "The ZooKeeper tree"), kept in memory and made true again after
+ * every change: of the wish, of the session, of the znodes themselves.
  *
  * A znode of an earlier session, or of an earlier holder of the node id, is replaced only where its version is lower than ours. Not
  * guaranteed: that two holders at once, which the lease excludes, see each other at once. Between the look at a leftover and its replacement

@@ -64,7 +64,7 @@ export interface DiscoveryOptions {
 const LEAVE_LIMIT_MS = 1_000;
 
 /**
- * A node in the discovery tree for as long as it holds its lease (DESIGN 7): what it announces, what it knows of the others, and whether
+ * A node in the discovery tree for as long as it holds its lease: what it announces, what it knows of the others, and whether
  * the others know of it.
  *
  * The lease decides. When it is lost, the session with ZooKeeper is ended in the same tick, and with it every znode, in one request; where

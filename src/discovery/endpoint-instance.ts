@@ -6,7 +6,7 @@ import type { DecodedInstance } from './services/instance-codec.js';
 const MAX_BYTES = 1_048_576;
 
 /**
- * A node that offers an endpoint (DESIGN 7), as an instance of it: the endpoint is its name, the reference its id, and the payload is the
+ * A node that offers an endpoint, as an instance of it: the endpoint is its name, the reference its id, and the payload is the
  * whole assignment, fields of the node's own included. One that tells no address has none. Never throws.
  *
  * @param ref the znode's name, such as `orders:7`

@@ -5,7 +5,7 @@ import type { Observable } from './observable.js';
 import { NODES_PATH, parseHexPair } from './tree-paths.js';
 
 /**
- * How many bits of a unique id the node ids take, by the groups that stand in the discovery tree: 8 to 16 (DESIGN 6).
+ * How many bits of a unique id the node ids take, by the groups that stand in the discovery tree: 8 to 16.
  *
  * It grows when a higher group appears, and never shrinks while it is watched. With the wider width gone from here, a node of the higher
  * group may still be making ids, and in one millisecond the narrow id of one node can be the wide id of another: in 8 bits the sequence

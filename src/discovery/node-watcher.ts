@@ -41,7 +41,7 @@ const UNREAD = `has not let itself be read for ${PATIENCE_S} s`;
 const MAX_REPORTS = 1_000;
 
 /**
- * The nodes that stand in the discovery tree (DESIGN 7), and who holds them. It follows the tree until it is closed: groups and members
+ * The nodes that stand in the discovery tree, and who holds them. It follows the tree until it is closed: groups and members
  * that come, change, go and come again, also while there was no connection.
  *
  * The tree mirrors the leases and decides nothing. Not guaranteed: that each change is seen, only that the last one is; nor that

@@ -1,6 +1,6 @@
 import { ConfigError } from '../errors.js';
 
-/** Cluster node ids 0 … 7 are reserved for whoever is given an id by hand; leased node ids begin above them (DESIGN 6). */
+/** Cluster node ids 0 … 7 are reserved for whoever is given an id by hand; leased node ids begin above them. */
 export const CLUSTER_NODE_ID_OFFSET = 8;
 
 /** The highest cluster node id: 16 bits. */

@@ -38,7 +38,7 @@ export const TWITTER_EPOCH_MS = 1_288_834_974_657;
 const MAX_TIME = 2 ** 48;
 
 /**
- * The default layout (DESIGN 6): 48 bits of time since the Unix epoch, below them the sequence, in the lowest bits the cluster node id.
+ * The default layout: 48 bits of time since the Unix epoch, below them the sequence, in the lowest bits the cluster node id.
  * All nodes whose ids meet need the same width: where two differ, the upper bits of one's node id are another's sequence.
  *
  * @param width the bits of a cluster node id, 8 … 16; what is left of 16 is the sequence

@@ -31,8 +31,9 @@ const NEVER = new Promise<void>(() => undefined);
 const made = new WeakMap<TenureTime, { readonly generator: UniqueIdGenerator; readonly options: UniqueIdsOptions }>();
 
 /**
- * The generator of unique 64-bit ids that goes with a lease (DESIGN 6). No two tenures of a node id, and no two nodes, ever make the same id,
- * whatever the hosts' clocks say: ids are stamped with store time, and only with the part of it that is this tenure's own.
+ * The generator of unique 64-bit ids that goes with a lease. No two tenures of a node id, and no two nodes, ever make the same id,
+ * whatever the hosts' clocks say: ids are stamped with store time, and only with the part of it that is this tenure's own
+ * (docs/design/protocol.md, "Unique ids").
  *
  * ```ts
  * const ids = await uniqueIds(lease);

@@ -44,7 +44,7 @@ const HIGH = 1 - LOW;
 
 /**
  * Makes unique 64-bit ids, strictly increasing, each from a counter whose upper bits are a time: a virtual clock, which follows the given one
- * at a distance (`lagMs`) while few ids are made, and runs ahead of that by up to `advanceMs` in a burst (DESIGN 6).
+ * at a distance (`lagMs`) while few ids are made, and runs ahead of that by up to `advanceMs` in a burst.
  *
  * No id repeats, whatever the clock does, as long as nobody else with the same node's number stamps within the bounds of the same
  * {@link IdTime}. The time in an id is for people: it is between `lagMs` + 100 ms before and `advanceMs` - `lagMs` after the moment in

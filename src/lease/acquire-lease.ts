@@ -43,7 +43,7 @@ const FIRST_CONTACT_MS = 8_000;
 const ACQUIRE_REQUEST_MS = 4_000;
 
 /**
- * Acquires a node id and keeps it (DESIGN 4 and 5).
+ * Acquires a node id and keeps it (docs/design/protocol.md).
  *
  * Creates the cluster's settings when there are none, after making sure that the store keeps its conditions. Waits, if need be, for
  * an id to be released or to expire. The lease that it resolves to renews itself until it is released or lost.

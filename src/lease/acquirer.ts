@@ -38,7 +38,7 @@ type Attempt =
 /** Who loses a race when time is up tries that many more listings: an id may well be free. */
 const LATE_ROUNDS = 8;
 
-/** Finds a free node id and takes it (DESIGN 5). One use each. */
+/** Finds a free node id and takes it (docs/design/protocol.md, "Acquiring and waiting"). One use each. */
 export class Acquirer {
   readonly #draw: Draw;
   readonly #outlook: Outlook;

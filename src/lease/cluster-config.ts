@@ -2,7 +2,7 @@ import { ConfigError } from '../errors.js';
 import { LeaseUnreadableError, parseObject, readInteger, readTime } from './lease-codec.js';
 import { DURATION_MS, leastGraceMs, MAX_NODE_IDS, MOST_GRACE_MS } from './lease-state.js';
 
-/** The settings that every contender must share, kept in `cluster.json` (DESIGN 2). */
+/** The settings that every contender must share, kept in `cluster.json` (docs/design/protocol.md, "Lease objects"). */
 export interface ClusterConfig {
   /** How many node ids there are: 0 … size - 1. */
   readonly size: number;

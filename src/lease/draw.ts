@@ -22,7 +22,7 @@ export interface Ids {
 }
 
 /**
- * Decides which of the ids that may be free to try next, and when to look again (DESIGN 5): the lowest one, and once others are known to want
+ * Decides which of the ids that may be free to try next, and when to look again: the lowest one, and once others are known to want
  * one, too, any of them by chance, so that all find one in few requests.
  */
 export class Draw {

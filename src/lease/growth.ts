@@ -10,7 +10,7 @@ import type { SessionCall } from './store-session.js';
 import { type WidthAdopted, WidthAdoption } from './width-adoption.js';
 
 /**
- * Gives a cluster more node ids, with running tasks on it (DESIGN 6):
+ * Gives a cluster more node ids, with running tasks on it (docs/design/protocol.md, "Unique ids"):
  *
  * 1. A size that takes more bits in unique ids than any before is told in `cluster.json` first, and waited for until every live holder makes
  *    such ids: two nodes of different widths could make the same id otherwise.

@@ -36,8 +36,8 @@ export class LeaseUnreadableError extends NodeLeaseError {
 export class ForeignLeaseError extends LeaseUnreadableError {}
 
 /**
- * The native format, DESIGN 2: JSON, the seed document's fields first, ours behind them; the same facts in the metadata so that
- * a HEAD shows them. Unknown fields are ignored.
+ * The native format (docs/design/protocol.md, "Lease objects"): JSON, required fields first, optional ones behind; the same facts in
+ * the metadata so that a HEAD shows them. Unknown fields are ignored.
  */
 export const nativeCodec: LeaseCodec = {
   tombstoneMaxBytes: 135,

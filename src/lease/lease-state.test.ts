@@ -23,7 +23,7 @@ describe('a new tenure', () => {
   });
 });
 
-describe('what was stamped with ids (DESIGN 6)', () => {
+describe('what was stamped with ids', () => {
   it('is what the holder said when it released the id, and else may be anything before its timestamp', () => {
     expect(stampedUntilOf(released(held, 990_000))).toBe(990_000);
     expect(

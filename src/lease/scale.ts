@@ -8,7 +8,7 @@ import { Shrinkage } from './shrinkage.js';
 export type { DamagedLease, RetiringHolder, ScaleEvent, ScaleOptions, ScaleOutcome } from './scaling.js';
 
 /**
- * Gives a cluster another number of node ids, with running tasks on it. Nothing is deleted, no version begins anew, and the lease objects of ids that the cluster keeps are not written, but for what a wider width takes (DESIGN 6).
+ * Gives a cluster another number of node ids, with running tasks on it. Nothing is deleted, no version begins anew, and the lease objects of ids that the cluster keeps are not written, but for what a wider width takes.
  *
  * Everything is worked out from what is stored, anew whenever somebody else has changed the settings: interrupted anywhere, and called
  * again, it goes on. Whether it grows or shrinks is settled by its first look: several growths at once end with the greatest size, several

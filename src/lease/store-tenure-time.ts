@@ -29,7 +29,7 @@ export interface StoreTenureTimeOptions {
 /** First and longest pause while the store is away, in milliseconds. */
 const RETRY_MS = { first: 100, most: 2_000 };
 
-/** A tenure's share of store time, where the lease stands in a store (DESIGN 6). */
+/** A tenure's share of store time, where the lease stands in a store (docs/design/protocol.md, "Unique ids"). */
 export class StoreTenureTime implements TenureTime {
   readonly clock: Clock;
   readonly signal: AbortSignal;

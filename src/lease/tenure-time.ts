@@ -2,8 +2,8 @@ import type { Clock } from '../clock.js';
 import type { WidthListener } from './tenure-width.js';
 
 /**
- * The part of store time that belongs to one tenure alone, for stamps of unique ids (DESIGN 6): no other tenure of the same node id stamps
- * within these bounds, whatever the hosts' clocks say, so no id is made twice.
+ * The part of store time that belongs to one tenure alone, for stamps of unique ids: no other tenure of the same node id stamps
+ * within these bounds, whatever the hosts' clocks say, so no id is made twice (docs/design/protocol.md, "Unique ids").
  */
 export interface TenureTime {
   /** Only to wait with. */

@@ -43,7 +43,7 @@ const REQUESTS = 16;
 const POLL_MS = { least: 100, most: 2_000 };
 
 /**
- * Waits until every live holder has told in its lease that it makes wider ids (DESIGN 6), and finds out how late the narrower ones may be
+ * Waits until every live holder has told in its lease that it makes wider ids, and finds out how late the narrower ones may be
  * stamped.
  *
  * `cluster.json` has to show the width before this begins. Then one look at each lease is enough, unless it is held and narrow at that

@@ -4,7 +4,7 @@ import { ConfigError } from '../errors.js';
 import { CLUSTER_NODE_ID_OFFSET, nodeIdOf } from '../id/cluster-node-id.js';
 import { pathProblem } from '../zookeeper/znode-path.js';
 
-/** What a path in the discovery tree stands for, by its names alone (DESIGN 7). */
+/** What a path in the discovery tree stands for, by its names alone (docs/design/protocol.md, "The ZooKeeper tree"). */
 export type Place =
   /** A znode that others stand below: the root, a branch, a group, a service, an endpoint, a key. */
   | { readonly kind: 'folder' }

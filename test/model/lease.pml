@@ -3,7 +3,7 @@
  *
  * SPIN tries every order of the steps below, an atomic { } being one step. A pause, a slow process, a late reply: each is an order in which
  * others go first, so none of them needs a line of its own. docs/design/model.md says how to run it and what it leaves out; the rules are
- * the README's (and DESIGN 4's). A -D of one of the names at the planted bugs puts that mistake in.
+ * those of docs/design/protocol.md. A -D of one of the names at the planted bugs puts that mistake in.
  *
  * Nothing counts tenures, renewals or forced releases: there may be any number of each.
  */
@@ -96,7 +96,7 @@
 #define OLD 1
 #define NOW 2
 
-/* DESIGN 2: vacant has an empty body and was never held. Each other body is unlike every other, by nonce, renewal or version (rule 2). */
+/* Vacant has an empty body and was never held. Each other body is unlike every other, by nonce, renewal or version (rule 2). */
 mtype:body = { vacant, held, tombstone };
 
 /*
@@ -194,7 +194,7 @@ inline version_rises() {
   outgrow(version[1]); outgrow(newest[1].version); outgrow(earlier[1].version)
 }
 
-/* DESIGN 3: replace if the etag is the object's. */
+/* Replaces the object if the etag is the object's. */
 inline apply(w, t) {
   assert(VERSION_KEPT(w));
   printf("store: applies what task %d wrote\n", t);

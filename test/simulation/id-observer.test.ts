@@ -3,7 +3,7 @@ import { drawConditions, EPOCH_MS } from './conditions.js';
 import { IdObserver, type MadeIds } from './id-observer.js';
 import { World } from './world.js';
 
-/** An id as DESIGN 6 lays it out. */
+/** An id of the layout `cluster16`. */
 const id = (ms: number, sequence: number, width: number, nodeId: number) =>
   (BigInt(EPOCH_MS + ms) << 16n) | (BigInt(sequence) << BigInt(width)) | BigInt(nodeId + 8);
 

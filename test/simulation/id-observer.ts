@@ -93,7 +93,7 @@ export class IdObserver {
     this.#checkTime(made, first, last);
   }
 
-  /** Rule of DESIGN 6: stamps of a later tenure are later. */
+  /** Stamps of a later tenure are later. */
   #checkTenures(nodeId: number, { name, version, firstMs, lastMs, earlier, later }: Stamped): void {
     const told = `node id ${nodeId}: ${name} stamps an id of version ${version}`;
     if (earlier !== undefined && firstMs <= earlier.lastMs)

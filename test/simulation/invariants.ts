@@ -23,7 +23,7 @@ export type InvariantName =
   | 'objects'
   /** A task's own write is not taken for somebody else's, nor a lost reply for a lost id (rules 5 and 6). */
   | 'own-writes'
-  /** No unique id is made twice, nor can be (DESIGN 6). */
+  /** No unique id is made twice, nor can be. */
   | 'ids'
   /** Nobody takes an id that the cluster has given up, as far as it can know; and none is left to be taken. */
   | 'retirement'

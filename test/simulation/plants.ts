@@ -243,7 +243,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: 'wall-clock-ids',
-    breaks: "unique ids are stamped with the host's wall clock, and with nothing else in view (DESIGN 6)",
+    breaks: "unique ids are stamped with the host's wall clock, and with nothing else in view",
     edits: [
       { file: tenureTime, from: 'return this.options.session.storeNow().min;', to: 'return this.clock.now();' },
       { file: tenureTime, from: 'this.after = options.stampedUntil;', to: 'this.after = 0;' },
@@ -252,22 +252,22 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: 'stamps-past-timestamp',
-    breaks: 'in a burst, unique ids are stamped past the timestamp of the lease, where those of the next tenure begin (DESIGN 6)',
+    breaks: 'in a burst, unique ids are stamped past the timestamp of the lease, where those of the next tenure begin',
     edits: [{ file: tenureTime, from: 'return this.options.before();', to: 'return Number.POSITIVE_INFINITY;' }],
   },
   {
     name: 'stamps-before-tenure',
-    breaks: "unique ids are stamped with times that were the previous tenure's (DESIGN 6)",
+    breaks: "unique ids are stamped with times that were the previous tenure's",
     edits: [{ file: tenureTime, from: 'this.after = options.stampedUntil;', to: 'this.after = 0;' }],
   },
   {
     name: 'forgets-stamps',
-    breaks: 'a release does not tell how far ahead unique ids were stamped (DESIGN 6)',
+    breaks: 'a release does not tell how far ahead unique ids were stamped',
     edits: [{ file: keeper, from: 'released(last, this.#time.stampedUntil)', to: 'released(last, this.#time.after)' }],
   },
   {
     name: 'ignores-widening',
-    breaks: 'the generator goes on with narrow unique ids although its lease tells of wider ones (DESIGN 6)',
+    breaks: 'the generator goes on with narrow unique ids although its lease tells of wider ones',
     edits: [
       {
         file: 'src/id/lease-ids.js',
@@ -278,7 +278,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: 'publishes-before-adopting',
-    breaks: 'a lease tells of a width while narrower ids are still made (DESIGN 6)',
+    breaks: 'a lease tells of a width while narrower ids are still made',
     edits: [
       {
         file: tenureTime,
@@ -289,7 +289,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: 'stale-width',
-    breaks: 'a tenure trusts the width that was read before it began, perhaps long before (DESIGN 6)',
+    breaks: 'a tenure trusts the width that was read before it began, perhaps long before',
     edits: [
       {
         file: tenureTime,
@@ -300,7 +300,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: 'scale-without-waiting',
-    breaks: 'a cluster grows at once, as if nobody made narrow unique ids (DESIGN 6)',
+    breaks: 'a cluster grows at once, as if nobody made narrow unique ids',
     edits: [
       {
         file: 'src/lease/growth.js',
@@ -311,7 +311,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: 'no-id-floor',
-    breaks: 'a new node id stamps unique ids with times at which narrow ones were made (DESIGN 6)',
+    breaks: 'a new node id stamps unique ids with times at which narrow ones were made',
     edits: [{ file: claim, from: 'return Math.max(known, idFloor);', to: 'return known;' }],
   },
   {
@@ -327,7 +327,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: 'retired-acquirable',
-    breaks: 'a contender that has old settings takes an id although it is retired (DESIGN 2)',
+    breaks: 'a contender that has old settings takes an id although it is retired',
     edits: [{ file: leaseState, from: "return { kind: 'retired' };", to: "return { kind: 'free', from: 'released' };" }],
   },
   {

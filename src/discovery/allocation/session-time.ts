@@ -40,7 +40,7 @@ const ROUNDS = 5;
 const PASSING = ['connection-loss', 'timeout', 'session-expired', 'closed', 'bad-version', 'no-node', 'node-exists'] as const;
 
 /**
- * A tenure's share of time, where the node id comes from ZooKeeper alone (DESIGN 6). The bounds are those of its {@link TenureStamp}, which
+ * A tenure's share of time, where the node id comes from ZooKeeper alone. The bounds are those of its {@link TenureStamp}, which
  * every heartbeat moves on once {@link prepare} has been called; before that nothing is written, and no time is asked for.
  */
 export class SessionTime implements TenureTime {
