@@ -58,23 +58,28 @@ describe('the documentation', () => {
     const DURATIONS = { '5s': 5_000, '15s': 15_000, '60s': 60_000, '5m': 300_000 };
     const RARELY_MS = 600_000;
     const written = (dollars: number) => dollars.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+    const COSTS = 'docs/reference/costs.md';
+    const text = (page: string) => pages.get(join(packageRoot, page)) ?? '';
     /** The cells of all rows of a page that begin with one of these. */
     const rows = (page: string, first: readonly string[]) =>
-      [...(pages.get(join(packageRoot, page)) ?? '').matchAll(/^\| (.*) \|$/gm)]
+      [...text(page).matchAll(/^\| (.*) \|$/gm)]
         .map(([, row = '']) => row.replaceAll('**', '').split(' | '))
         .filter(([name = '']) => first.includes(name));
 
-    it('says in the README what the formula says', () => {
+    it('says of one lease what the formula says', () => {
       const expected = Object.entries(DURATIONS).map(([name, durationMs]) => {
         const { put, get, dollars } = monthlyCost({ nodes: 1, durationMs });
         expect(get).toBe(put);
         const rarely = monthlyCost({ nodes: 1, durationMs, settingsIntervalMs: RARELY_MS });
         return [name, put.toLocaleString('en-US'), written(dollars), written(rarely.dollars)];
       });
-      expect(rows('README.md', Object.keys(DURATIONS)).map((cells) => cells.slice(0, 4))).toEqual(expected);
+      expect(rows(COSTS, Object.keys(DURATIONS)).map((cells) => cells.slice(0, 4))).toEqual(expected);
+      const [short, long] = [15_000, 60_000].map((durationMs) => `$${written(monthlyCost({ nodes: 1, durationMs }).dollars)}`);
+      expect(text('README.md')).toContain(`costs ${short} a month at the default duration of 15 s, and ${long} at 60 s`);
+      expect(text('docs/operations.md')).toContain(`a held lease of 15 s costs ${short} a month, one of 60 s ${long}`);
     });
 
-    it('says in the operations guide what the formula says', () => {
+    it('says of clusters and of waiting tasks what the formula says', () => {
       const sizes = [1, 10, 100, 1_000, 10_000];
       const expected = sizes.map((nodes) => [
         nodes.toLocaleString('en-US'),
@@ -84,16 +89,18 @@ describe('the documentation', () => {
         }),
       ]);
       const names = expected.map(([name = '']) => name);
-      expect(rows('docs/operations.md', names)).toEqual(expected);
-      const [waiting] = rows('docs/operations.md', ['one task that waits for a free id']);
-      const month = dollarsFor({ put: 0, get: 0, list: MONTH_MS / 1_200 });
-      expect(waiting?.at(-1)).toBe(`${(month / 720).toFixed(3)} an hour, ${written(month)} a month`);
+      expect(rows(COSTS, names)).toEqual(expected);
+      // After a long wait a scan every third of the duration.
+      const month = dollarsFor({ put: 0, get: 0, list: MONTH_MS / 5_000 });
+      const [one] = rows(COSTS, ['one waiting task, at 15 s']);
+      expect(one?.at(-1)).toBe(`${(month / 720).toFixed(3)} an hour, ${written(month)} a month`);
+      const [hundred] = rows(COSTS, ['100 waiting tasks, at 15 s']);
+      expect(hundred?.at(-1)).toBe(`${((100 * month) / 720).toFixed(2)} an hour, ${(100 * month).toFixed(0)} a month`);
     });
   });
 
   it('quotes in the failure table only what the program really says', () => {
-    const guide = pages.get(join(packageRoot, 'docs/operations.md')) ?? '';
-    const table = guide.slice(guide.indexOf('## Failure table'), guide.indexOf('### Exit codes'));
+    const table = pages.get(join(packageRoot, 'docs/reference/failure-table.md')) ?? '';
     const quoted = [...table.matchAll(/^\| (.*?) \|/gm)].flatMap(([, cell = '']) =>
       [...cell.matchAll(/`([^`]+)`/g)].map(([, text = '']) => text),
     );

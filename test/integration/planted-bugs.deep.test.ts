@@ -62,9 +62,9 @@ async function simulate(options: readonly string[]): Promise<{ code: number | nu
   return { code, report: JSON.parse(command.stdout() || `{"stderr":${JSON.stringify(command.stderr())}}`) as Report };
 }
 
-/** The first violating seed of each plant, as docs/safety.md tells it. */
+/** The first violating seed of each plant, as docs/design/simulation.md tells it. */
 function documentedSeeds(): ReadonlyMap<string, number> {
-  const page = readFileSync(join(packageRoot, 'docs/safety.md'), 'utf8');
+  const page = readFileSync(join(packageRoot, 'docs/design/simulation.md'), 'utf8');
   const rows = page.matchAll(/^\| `([\w-]+)` \|.*\| ([\d,]+) \|$/gm);
   return new Map([...rows].map(([, name = '', seed = '']) => [name, Number(seed.replaceAll(',', ''))]));
 }
