@@ -54,6 +54,10 @@ describe('the documentation', () => {
     },
   );
 
+  it('answers in a README of 150 lines at most what it is, how to start and whether to trust it', () => {
+    expect(pages.get(join(packageRoot, 'README.md'))?.trimEnd().split('\n').length).toBeLessThanOrEqual(150);
+  });
+
   describe('on what it costs', () => {
     const DURATIONS = { '5s': 5_000, '15s': 15_000, '60s': 60_000, '5m': 300_000 };
     const RARELY_MS = 600_000;
