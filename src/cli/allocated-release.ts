@@ -3,8 +3,8 @@ import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import type { AllocatedSettings } from './allocated-settings.js';
 import { ExitCode } from './exit-codes.js';
 import type { Io } from './io.js';
-import { formatSetting } from './span.js';
 import { complain, say } from './store-command.js';
+import { formatSetting } from './text.js';
 import { onZooKeeper } from './zookeeper-command.js';
 
 /** What somebody who did not say `--force` is told. */

@@ -1,11 +1,11 @@
 import { hexPair } from '../discovery/tree-paths.js';
 import type { NodeStatus } from '../lease/inspect.js';
 import { type AllocatedStatus, widthNeededBy } from '../monitor/allocated-status.js';
-import { counted } from './counted.js';
-import { type Paint, paintFor, printable } from './ink.js';
+import { type Paint, paintFor } from './color.js';
 import type { Screen } from './io.js';
 import { headLine, LEASE_COLUMNS, PROBLEM_COLUMN } from './status-table.js';
 import { type Cell, cut, renderTable } from './table.js';
+import { pluralize, printable } from './text.js';
 
 /** Where a table goes. */
 export interface AllocatedTableOptions {
@@ -45,12 +45,12 @@ export function allocatedTable(status: AllocatedStatus, where: string, options: 
 function row({ id, state, version, taskId, problem }: NodeStatus): Cell[] {
   return [
     { text: String(id) },
-    { text: state, ink: problem !== undefined ? 'red' : state === 'held' ? 'green' : 'yellow' },
-    { text: version === 0 ? '-' : String(version), ink: version === 0 ? 'dim' : undefined },
+    { text: state, color: problem !== undefined ? 'red' : state === 'held' ? 'green' : 'yellow' },
+    { text: version === 0 ? '-' : String(version), color: version === 0 ? 'dim' : undefined },
     { text: taskId ?? '' },
     { text: '' },
     { text: '' },
-    { text: problem ?? '', ink: 'red' },
+    { text: problem ?? '', color: 'red' },
   ];
 }
 
@@ -83,6 +83,6 @@ function summary({ nodes, idWidth }: AllocatedStatus, groups: readonly number[],
 /** `1 group (00)`, `2 groups (00 to 01)`. */
 function groupsText(groups: readonly number[]): string {
   const [first, last] = [groups[0], groups.at(-1)].map((group) => (group === undefined ? undefined : hexPair(group)));
-  if (first === undefined) return counted(0, 'group');
-  return `${counted(groups.length, 'group')} (${first === last ? first : `${first} to ${last}`})`;
+  if (first === undefined) return pluralize(0, 'group');
+  return `${pluralize(groups.length, 'group')} (${first === last ? first : `${first} to ${last}`})`;
 }

@@ -2,7 +2,7 @@ import { ConfigError } from '../errors.js';
 import { CLUSTER_DEFAULTS, type ClusterConfig } from '../lease/cluster-config.js';
 import { monthlyCost, type RequestPrices, S3_STANDARD_PRICES } from '../lease/renewal-cost.js';
 import type { Finding } from './diagnosis.js';
-import { formatSetting } from './span.js';
+import { formatSetting } from './text.js';
 
 /** What `doctor` reckons with. */
 export interface CostTerms {

@@ -5,7 +5,7 @@ import { type LeaseChange, leaseChanges } from '../monitor/lease-changes.js';
 import { expiresInMs } from '../monitor/status-report.js';
 import type { DemoTask } from './demo-task.js';
 import type { DemoView } from './demo-view.js';
-import { formatSetting, formatSpan } from './span.js';
+import { formatDuration, formatSetting } from './text.js';
 
 /** What the demo is played with. */
 export interface DemoStoryOptions {
@@ -122,7 +122,7 @@ export class DemoStory {
     const { view, clock } = this.options;
     this.#accident = undefined;
     this.#calmSince = clock.monotonic();
-    const took = formatSpan(clock.monotonic() - at);
+    const took = formatDuration(clock.monotonic() - at);
     view.tell(`${successor} took over node id ${id}: version ${version} -> ${next}, ${took} after the kill`, 'green');
   }
 
@@ -146,7 +146,7 @@ export class DemoStory {
     victim.kill();
     this.#accident = { id: node.id, version: node.version, at: clock.monotonic() };
     this.#calmSince = undefined;
-    const left = formatSpan(Math.max(0, expiresInMs(node) ?? 0));
+    const left = formatDuration(Math.max(0, expiresInMs(node) ?? 0));
     view.tell(`${victim.name} killed by SIGKILL: node id ${node.id} (version ${node.version}) expires in ${left}`, 'red');
     this.#start('started in its place: no node id is free, it waits');
   }

@@ -1,18 +1,18 @@
 import type { Clock } from '../clock.js';
 import type { ClusterStatus } from '../lease/inspect.js';
 import { wholeCluster } from '../monitor/paged-cluster.js';
+import { type Color, paintFor } from './color.js';
 import { Frame } from './frame.js';
-import { type Ink, paintFor } from './ink.js';
 import type { Io, Screen } from './io.js';
-import { formatSpan } from './span.js';
 import { statusTable } from './status-table.js';
 import { cut } from './table.js';
+import { formatDuration } from './text.js';
 
 /** One thing that happened. */
 interface Entry {
   readonly time: string;
   readonly text: string;
-  readonly ink: Ink | undefined;
+  readonly color: Color | undefined;
 }
 
 /** How many entries are kept: no terminal shows more. */
@@ -41,8 +41,8 @@ export class DemoView {
   }
 
   /** Something happened. */
-  tell(text: string, ink?: Ink): void {
-    const entry = { time: formatSpan(this.clock.monotonic() - this.#begun).padStart(6), text, ink };
+  tell(text: string, color?: Color): void {
+    const entry = { time: formatDuration(this.clock.monotonic() - this.#begun).padStart(6), text, color };
     this.#entries = [...this.#entries, entry].slice(-KEPT);
     if (this.io.screen() === undefined) this.io.stdout(`${entry.time}  ${text}\n`);
     else this.#draw();
@@ -76,7 +76,7 @@ export class DemoView {
     const room = Math.max(1, screen.rows - 1 - head.length - table.length - foot.length);
     const entries = this.#entries
       .slice(-room)
-      .map(({ time, text, ink }) => `${paint(time, 'dim')}  ${paint(cut(text, screen.columns - 8), ink)}`);
+      .map(({ time, text, color }) => `${paint(time, 'dim')}  ${paint(cut(text, screen.columns - 8), color)}`);
     return [...head, ...table, ...entries, ...foot].slice(0, screen.rows - 1);
   }
 }

@@ -4,7 +4,7 @@ import type { Interval } from '../store/lease-store.js';
 import type { ProbeReport, ProbeStatus } from '../store/probe-report.js';
 import type { ClusterCheckup } from './cluster-checkup.js';
 import type { CostReport } from './cost-finding.js';
-import { formatSetting, formatSpan } from './span.js';
+import { formatDuration, formatSetting } from './text.js';
 import type { ZooKeeperDiagnosis } from './zookeeper-diagnosis.js';
 
 /** One line of what `doctor` found. */
@@ -65,7 +65,7 @@ export function clockFinding({ min, max }: Interval): Finding {
     least < SIGNATURE_LIMIT_MS
       ? 'harmless for leases, which trust no host’s clock'
       : `AWS refuses signatures that are ${formatSetting(SIGNATURE_LIMIT_MS)} off: the first request is made twice, and temporary credentials may be renewed too late`;
-  return finding('warning', `at least ${formatSpan(least)} ${direction} that of this host (${harm})`);
+  return finding('warning', `at least ${formatDuration(least)} ${direction} that of this host (${harm})`);
 }
 
 /** The findings of a look at the cluster, or at its absence. */

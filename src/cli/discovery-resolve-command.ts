@@ -20,8 +20,8 @@ import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { ExitCode } from './exit-codes.js';
 import type { Io } from './io.js';
-import { jsonLine } from './json-line.js';
 import { complain, say } from './store-command.js';
+import { jsonLine } from './text.js';
 import { onZooKeeper } from './zookeeper-command.js';
 
 /** What is to be resolved, as the command line has it. */

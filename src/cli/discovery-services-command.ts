@@ -7,14 +7,13 @@ import { servicePath } from '../discovery/services/service-path.js';
 import { isInService } from '../discovery/services/spring-payload.js';
 import { instanceUrl } from '../discovery/services/uri-spec.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
-import { counted } from './counted.js';
+import { paintFor } from './color.js';
 import { formatAddress } from './discovery-table.js';
 import { ExitCode } from './exit-codes.js';
-import { paintFor, printable } from './ink.js';
 import type { Io, Screen } from './io.js';
-import { jsonLine } from './json-line.js';
 import { complain, say } from './store-command.js';
 import { type Cell, type Column, renderTable } from './table.js';
+import { jsonLine, pluralize, printable } from './text.js';
 import { onZooKeeper } from './zookeeper-command.js';
 
 type DiscoverySettings = Settings & { readonly zookeeper: ZooKeeperSettings };
@@ -26,13 +25,13 @@ interface ServiceReport {
 }
 
 const COLUMNS: readonly Column[] = [
-  { title: 'SERVICE', least: 8 },
-  { title: 'ID', least: 12 },
-  { title: 'ADDRESS', least: 12 },
+  { title: 'SERVICE', minWidth: 8 },
+  { title: 'ID', minWidth: 12 },
+  { title: 'ADDRESS', minWidth: 12 },
   { title: 'TLS', align: 'right' },
   { title: 'TYPE' },
   { title: 'STATE' },
-  { title: 'PAYLOAD', least: 12 },
+  { title: 'PAYLOAD', minWidth: 12 },
 ];
 
 /**
@@ -83,13 +82,13 @@ function report(zookeeper: string, path: string, services: readonly ServiceRepor
 
 function tables(services: readonly ServiceReport[], where: string, screen: Screen | undefined): string[] {
   const rows = services.flatMap(({ name, instances }) =>
-    instances.length === 0 ? [[{ text: name }, { text: '-', ink: 'dim' } as const]] : instances.map((instance) => row(name, instance)),
+    instances.length === 0 ? [[{ text: name }, { text: '-', color: 'dim' } as const]] : instances.map((instance) => row(name, instance)),
   );
   const total = services.reduce((sum, { instances }) => sum + instances.length, 0);
   return [
     ...renderTable(COLUMNS, rows, { width: screen?.columns, paint: paintFor(screen?.color ?? false) }),
     '',
-    printable(`${counted(services.length, 'service')}, ${counted(total, 'instance')} at ${where}`),
+    printable(`${pluralize(services.length, 'service')}, ${pluralize(total, 'instance')} at ${where}`),
   ];
 }
 
@@ -100,13 +99,13 @@ function row(name: string, instance: ServiceInstance): Cell[] {
     { text: id },
     { text: formatAddress({ address: address ?? null, port: port ?? null }) },
     { text: sslPort === undefined ? '' : String(sslPort) },
-    { text: serviceType, ink: 'dim' },
+    { text: serviceType, color: 'dim' },
     stateOf(instance),
     { text: payload === undefined ? '' : JSON.stringify(payload) },
   ];
 }
 
 function stateOf(instance: ServiceInstance): Cell {
-  if (!instance.enabled) return { text: 'disabled', ink: 'yellow' };
-  return isInService(instance) ? { text: 'enabled', ink: 'green' } : { text: 'out of service', ink: 'yellow' };
+  if (!instance.enabled) return { text: 'disabled', color: 'yellow' };
+  return isInService(instance) ? { text: 'enabled', color: 'green' } : { text: 'out of service', color: 'yellow' };
 }

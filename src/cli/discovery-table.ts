@@ -1,18 +1,18 @@
 import { hexPair } from '../discovery/tree-paths.js';
 import { groupOf, indexOf } from '../id/cluster-node-id.js';
 import type { DiscoveryReport, EntryReport } from '../monitor/discovery-report.js';
-import { counted } from './counted.js';
-import { paintFor, printable } from './ink.js';
+import { paintFor } from './color.js';
 import type { Screen } from './io.js';
 import { type Cell, type Column, renderTable } from './table.js';
+import { pluralize, printable } from './text.js';
 
 const COMMON: readonly Column[] = [
   { title: 'VERSION', align: 'right' },
-  { title: 'TASK', least: 12 },
-  { title: 'SERVICE', least: 8 },
-  { title: 'ADDRESS', least: 12 },
+  { title: 'TASK', minWidth: 12 },
+  { title: 'SERVICE', minWidth: 8 },
+  { title: 'ADDRESS', minWidth: 12 },
   { title: 'SESSION' },
-  { title: 'PROBLEM', least: 16 },
+  { title: 'PROBLEM', minWidth: 16 },
 ];
 
 /** From how many characters in a line on an IPv4 address and its port are shown whole. */
@@ -20,14 +20,14 @@ const WIDE = 88;
 
 const NODE_COLUMNS: readonly Column[] = [{ title: 'NODE ID', align: 'right' }, { title: 'ZNODE' }, ...COMMON];
 const SERVICE_COLUMNS: readonly Column[] = [
-  { title: 'SERVICE', least: 8 },
+  { title: 'SERVICE', minWidth: 8 },
   { title: 'NODE ID', align: 'right' },
   ...COMMON.filter(({ title }) => title !== 'SERVICE'),
 ];
 const ENDPOINT_COLUMNS: readonly Column[] = [
-  { title: 'ENDPOINT', least: 8 },
-  { title: 'KEY', least: 4 },
-  { title: 'REF', least: 8 },
+  { title: 'ENDPOINT', minWidth: 8 },
+  { title: 'KEY', minWidth: 4 },
+  { title: 'REF', minWidth: 8 },
   ...COMMON.filter(({ title }) => title !== 'SERVICE'),
 ];
 
@@ -57,7 +57,7 @@ export function discoveryTables(report: DiscoveryReport, screen: Screen | undefi
             ),
       ),
     ],
-    [[{ title: 'FOREIGN ZNODE', least: 16 }], foreign.map((path) => [{ text: path, ink: 'dim' as const }])],
+    [[{ title: 'FOREIGN ZNODE', minWidth: 16 }], foreign.map((path) => [{ text: path, color: 'dim' as const }])],
   ];
   return [
     ...tables
@@ -79,21 +79,21 @@ export function znodeName(clusterNodeId: number): string {
   return `${hexPair(groupOf(clusterNodeId))}/${hexPair(indexOf(clusterNodeId))}`;
 }
 
-const NOBODY: Cell = { text: '-', ink: 'dim' };
+const NOBODY: Cell = { text: '-', color: 'dim' };
 
 function number(value: number | null): Cell {
   return value === null ? NOBODY : { text: String(value) };
 }
 
 function common(entry: EntryReport, withService: boolean): Cell[] {
-  const session: Cell = entry.sessionId === null ? { text: 'none', ink: 'yellow' } : { text: entry.sessionId, ink: 'dim' };
+  const session: Cell = entry.sessionId === null ? { text: 'none', color: 'yellow' } : { text: entry.sessionId, color: 'dim' };
   return [
     number(entry.version),
     { text: entry.taskId ?? '' },
     ...(withService ? [{ text: entry.service ?? '' }] : []),
     { text: formatAddress(entry) },
     session,
-    { text: entry.problem ?? '', ink: 'red' },
+    { text: entry.problem ?? '', color: 'red' },
   ];
 }
 
@@ -104,7 +104,7 @@ function fitting(columns: readonly Column[], rows: readonly (readonly Cell[])[],
   const empty = columns[last]?.title === 'PROBLEM' && rows.every((row) => (row[last]?.text ?? '') === '');
   const shown = empty ? columns.slice(0, -1) : columns;
   // An address is worth more whole than a task is, as long as both can be recognised.
-  return screen.columns < WIDE ? shown : shown.map((column) => (column.title === 'ADDRESS' ? { ...column, least: 21 } : column));
+  return screen.columns < WIDE ? shown : shown.map((column) => (column.title === 'ADDRESS' ? { ...column, minWidth: 21 } : column));
 }
 
 function summary({ zookeeper, path, nodes, services, endpoints, foreign }: DiscoveryReport): string {
@@ -112,11 +112,11 @@ function summary({ zookeeper, path, nodes, services, endpoints, foreign }: Disco
   const refs = endpoints.flatMap(({ keys }) => keys.flatMap((key) => key.refs));
   const troubled = [...nodes, ...members, ...refs].filter(({ problem }) => problem !== null).length;
   const counts = [
-    counted(nodes.length, 'node'),
-    counted(services.length, 'service'),
-    counted(endpoints.length, 'endpoint'),
-    ...(troubled > 0 ? [counted(troubled, 'problem')] : []),
-    ...(foreign.length > 0 ? [counted(foreign.length, 'foreign znode')] : []),
+    pluralize(nodes.length, 'node'),
+    pluralize(services.length, 'service'),
+    pluralize(endpoints.length, 'endpoint'),
+    ...(troubled > 0 ? [pluralize(troubled, 'problem')] : []),
+    ...(foreign.length > 0 ? [pluralize(foreign.length, 'foreign znode')] : []),
   ];
   return printable(`${counts.join(', ')} at ${path} of ${zookeeper}`);
 }

@@ -4,14 +4,14 @@ import type { DiscoveryOptions } from '../monitor/discovery-report.js';
 import { readDiscovery } from '../monitor/discovery-snapshot.js';
 import type { SessionState } from '../zookeeper/session-state.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
-import { counted } from './counted.js';
+import { type Color, paintFor } from './color.js';
 import { changeReport, changeText, type DiscoveryChange } from './discovery-changes.js';
 import { DiscoveryFollower } from './discovery-follower.js';
 import { ExitCode, exitCodeOfSignal } from './exit-codes.js';
-import { type Ink, paintFor, printable } from './ink.js';
 import type { Io } from './io.js';
 import { Interrupted } from './signal-relay.js';
 import { complain } from './store-command.js';
+import { pluralize, printable } from './text.js';
 
 /** What becomes of the connection, as one line of JSON has it. */
 export interface ConnectionReport {
@@ -23,7 +23,7 @@ export interface ConnectionReport {
   readonly problem: string | null;
 }
 
-const INKS: Readonly<Record<DiscoveryChange['kind'] | ConnectionReport['change'], Ink | undefined>> = {
+const COLORS: Readonly<Record<DiscoveryChange['kind'] | ConnectionReport['change'], Color | undefined>> = {
   present: undefined,
   joined: 'green',
   changed: 'cyan',
@@ -79,7 +79,7 @@ class Teller {
   }
 
   watching(state: SessionState, count: number): void {
-    const text = `${count === 0 ? 'nobody announces anything' : counted(count, 'announcement')} at ${this.description}: watching`;
+    const text = `${count === 0 ? 'nobody announces anything' : pluralize(count, 'announcement')} at ${this.description}: watching`;
     this.#connection('watching', state, text);
   }
 
@@ -104,9 +104,9 @@ class Teller {
     else this.#line(change, text);
   }
 
-  #line(kind: keyof typeof INKS, text: string): void {
+  #line(kind: keyof typeof COLORS, text: string): void {
     const paint = paintFor(this.io.screen()?.color ?? false);
-    this.io.stdout(`${this.#time()}  ${paint(printable(text), INKS[kind])}\n`);
+    this.io.stdout(`${this.#time()}  ${paint(printable(text), COLORS[kind])}\n`);
   }
 
   #time(): string {

@@ -8,14 +8,14 @@ import { type ProbeOptions, type ProbeReport, probeStore, THOROUGH } from '../st
 import { type AllocatedDiagnosis, allocatedDiagnosis } from './allocated-diagnosis.js';
 import { type AllocatedSettings, allocatedSettings } from './allocated-settings.js';
 import { type ClusterCheckup, checkUp } from './cluster-checkup.js';
+import { type Paint, paintFor } from './color.js';
 import { type CostReport, type CostTerms, costFinding, costReport } from './cost-finding.js';
-import { counted } from './counted.js';
 import { clusterFindings, type Diagnosis, diagnosis, type Finding, probeFindings, refusalFinding } from './diagnosis.js';
 import { ExitCode, exitCodeOfSignal } from './exit-codes.js';
-import { type Paint, paintFor, printable } from './ink.js';
 import type { Io } from './io.js';
 import { Interrupted, SignalRelay } from './signal-relay.js';
 import { complain, onStore, reportFailure } from './store-command.js';
+import { pluralize, printable } from './text.js';
 import { examineZooKeeper, type ZooKeeperDiagnosis } from './zookeeper-diagnosis.js';
 
 /** How `doctor` shows what it finds. */
@@ -145,7 +145,7 @@ export function showDiagnosis(result: Diagnosis | AllocatedDiagnosis, { json }: 
     if (zookeeper !== null) io.stdout(`ZooKeeper at ${printable(zookeeper.zookeeper)}\n`);
     for (const finding of zookeeper?.findings ?? []) io.stdout(`${findingLine(finding, paint)}\n`);
     const warnings = [...result.findings, ...(zookeeper?.findings ?? [])].filter(({ status }) => status === 'warning').length;
-    if (result.ok) io.stdout(warnings === 0 ? 'All is well.\n' : `No faults, ${counted(warnings, 'warning')}.\n`);
+    if (result.ok) io.stdout(warnings === 0 ? 'All is well.\n' : `No faults, ${pluralize(warnings, 'warning')}.\n`);
   }
   if (result.ok) return ExitCode.ok;
   const faults = [
@@ -160,7 +160,7 @@ export function showDiagnosis(result: Diagnosis | AllocatedDiagnosis, { json }: 
 function faultsOf(subject: string, findings: readonly Finding[]): string {
   const faults = findings.filter(({ status }) => status === 'fault');
   const texts = faults.map(({ id, title, detail }) => (id === 'zookeeper-server' ? `${title}: ${detail}` : detail));
-  return faults.length === 0 ? '' : `${subject}: ${counted(faults.length, 'fault')}: ${texts.join('; ')}`;
+  return faults.length === 0 ? '' : `${subject}: ${pluralize(faults.length, 'fault')}: ${texts.join('; ')}`;
 }
 
 function findingLine({ title, status, detail }: Finding, paint: Paint): string {

@@ -14,7 +14,7 @@ import type { Io } from './io.js';
 import { leaseLog } from './lease-log.js';
 import { type Logger, loggerFor } from './logger.js';
 import { SignalRelay } from './signal-relay.js';
-import { formatSetting } from './span.js';
+import { formatSetting } from './text.js';
 
 /**
  * `nodelease id`: acquires a node id, prints unique ids that are made with it, and gives it back. Resolves to the exit code; whatever

@@ -12,8 +12,8 @@ import { ExitCode } from './exit-codes.js';
 import type { Io } from './io.js';
 import { ProgressLine } from './progress-line.js';
 import { SignalRelay } from './signal-relay.js';
-import { formatSetting, formatSpan } from './span.js';
 import { complain, onStore, say } from './store-command.js';
+import { formatDuration, formatSetting } from './text.js';
 
 /** What `init` is to do besides creating what is missing. */
 export interface InitOptions {
@@ -122,7 +122,7 @@ function warnOfOverruled(event: LeaseEvent, io: Io): void {
  * @throws {StoreError} when the store gives no answer
  */
 export async function repair(session: StoreSession, aboveVersion: number | undefined, io: Io): Promise<number> {
-  const onWait = (ms: number) => complain(io, `watching damaged lease objects for ${formatSpan(ms)}: somebody may hold them`);
+  const onWait = (ms: number) => complain(io, `watching damaged lease objects for ${formatDuration(ms)}: somebody may hold them`);
   const repairs = await repairCluster({ session, clock: io.clock, aboveVersion, onWait });
   if (repairs.length === 0) say(io, `no lease object at ${session.store.url} is damaged: nothing to do`);
   for (const done of repairs) sayRepair(done, io);

@@ -1,7 +1,7 @@
 import { explain } from '../errors.js';
 import type { LeaseEvent, LeaseListener } from '../lease/lease.js';
-import { counted } from './counted.js';
 import type { Logger } from './logger.js';
+import { pluralize } from './text.js';
 
 /** After how much waiting it is said again, in milliseconds: alarms that count lines by the five minutes have to see whoever waits on. */
 const SAY_AGAIN_AFTER_MS = 120_000;
@@ -55,7 +55,7 @@ export function leaseLog(log: Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>)
       case 'retiring':
         return log.warn(
           { event: type, size: event.size },
-          `the node id is being retired: the cluster has ${counted(event.size, 'node id')} now`,
+          `the node id is being retired: the cluster has ${pluralize(event.size, 'node id')} now`,
         );
       case 'lost':
         return log.error(

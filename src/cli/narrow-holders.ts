@@ -1,6 +1,6 @@
 import type { NodeStatus } from '../lease/inspect.js';
 import type { NarrowHolder } from '../lease/width-adoption.js';
-import { counted } from './counted.js';
+import { pluralize } from './text.js';
 
 /** How many are named; the others are counted. */
 const NAMED = 8;
@@ -11,7 +11,7 @@ const LEAST_WIDTH = 8;
 export function holdersText(holders: readonly NarrowHolder[]): string {
   const named = holders
     .slice(0, NAMED)
-    .map(({ id, taskId, idWidth }) => `${id} (${taskId}, ${idWidth === undefined ? 'does not say' : counted(idWidth, 'bit')})`);
+    .map(({ id, taskId, idWidth }) => `${id} (${taskId}, ${idWidth === undefined ? 'does not say' : pluralize(idWidth, 'bit')})`);
   const more = holders.length - named.length;
   return named.join(', ') + (more > 0 ? ` and ${more} more` : '');
 }
@@ -25,5 +25,5 @@ export function narrowLine(nodes: readonly NodeStatus[], idWidth: number): strin
     .filter((node) => node.state === 'held' && node.problem === undefined && (node.idWidth ?? LEAST_WIDTH) < idWidth)
     .map((node) => ({ id: node.id, taskId: node.taskId ?? '', idWidth: node.idWidth }));
   if (holders.length === 0) return undefined;
-  return `growing: node ids are to take ${idWidth} bits in unique ids, ${counted(holders.length, 'holder')} not there yet: ${holdersText(holders)}`;
+  return `growing: node ids are to take ${idWidth} bits in unique ids, ${pluralize(holders.length, 'holder')} not there yet: ${holdersText(holders)}`;
 }

@@ -3,7 +3,7 @@ import type { ClusterView } from '../monitor/cluster-view.js';
 import type { Io } from './io.js';
 import type { Logger } from './logger.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from './opened-store.js';
-import { within } from './within.js';
+import { withTimeout } from './with-timeout.js';
 
 /** What of the settings says where the cluster is; another thread can be told it. */
 export interface ClusterPlace extends Pick<Settings, 'provider' | 'store' | 'endpoint' | 'region'> {
@@ -54,7 +54,7 @@ export class OwnClusterView {
   async #disconnect(): Promise<void> {
     const { clock } = this.io;
     for (const close of this.#opened.splice(0).reverse()) {
-      await within({ limitMs: CLOSE_LIMIT_MS, clock, log: this.log, what: 'closing a connection of the console' }, close());
+      await withTimeout({ limitMs: CLOSE_LIMIT_MS, clock, log: this.log, what: 'closing a connection of the console' }, close());
     }
   }
 

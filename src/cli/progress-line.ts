@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.js';
 import type { Io } from './io.js';
-import { formatSpan } from './span.js';
+import { formatDuration } from './text.js';
 
 /** How far something has come. */
 export interface Progress {
@@ -65,7 +65,7 @@ export class ProgressLine {
 
   #text({ done, of }: Progress, counted: number, tookMs: number): string {
     const perSecond = tookMs > 0 ? (counted * 1_000) / tookMs : 0;
-    const left = perSecond > 0 ? `, ${Math.round(perSecond)}/s, ${formatSpan(((of - done) / perSecond) * 1_000)} left` : '';
+    const left = perSecond > 0 ? `, ${Math.round(perSecond)}/s, ${formatDuration(((of - done) / perSecond) * 1_000)} left` : '';
     const filled = of > 0 ? Math.floor((BAR * done) / of) : BAR;
     const bar = this.#isTerminal ? ` [${'#'.repeat(filled)}${'.'.repeat(BAR - filled)}]` : ':';
     return `${this.options.what}${bar} ${done} of ${of}${left}`;

@@ -9,8 +9,8 @@ import { releaseAllocatedCommand, whyForceAllocated } from './allocated-release.
 import { allocatedSettings } from './allocated-settings.js';
 import { ExitCode } from './exit-codes.js';
 import type { Io } from './io.js';
-import { formatSetting } from './span.js';
 import { complain, onStore, say } from './store-command.js';
+import { formatSetting } from './text.js';
 
 /** What somebody who did not say `--force` is told. */
 export function whyForce(id: number, { provider }: Pick<Settings, 'provider'>): string {

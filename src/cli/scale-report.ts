@@ -1,11 +1,10 @@
 import type { Clock } from '../clock.js';
 import type { RetiringHolder, ScaleEvent, ScaleOutcome } from '../lease/scale.js';
-import { counted } from './counted.js';
 import { ExitCode } from './exit-codes.js';
 import type { Io } from './io.js';
 import { holdersText } from './narrow-holders.js';
-import { formatSetting, formatSpan } from './span.js';
 import { complain, say } from './store-command.js';
+import { formatDuration, formatSetting, pluralize } from './text.js';
 
 /** How many are named; the others are counted. */
 const NAMED = 8;
@@ -41,20 +40,20 @@ export class ScaleProgress {
 function line(event: ScaleEvent): string {
   switch (event.type) {
     case 'adopted':
-      return `every holder makes unique ids with ${event.idWidth} bits for the node id now, after ${formatSpan(event.tookMs)}`;
+      return `every holder makes unique ids with ${event.idWidth} bits for the node id now, after ${formatDuration(event.tookMs)}`;
     case 'waiting': {
       const { idWidth, holders } = event;
       const who = holdersText(holders);
-      return `waiting for ${counted(holders.length, 'holder')} to make unique ids with ${idWidth} bits for the node id: ${who}`;
+      return `waiting for ${pluralize(holders.length, 'holder')} to make unique ids with ${idWidth} bits for the node id: ${who}`;
     }
     case 'shrunk':
-      return `the cluster has ${counted(event.to, 'node id')} from now on, and had ${event.from}: whoever holds another one is told at its next renewal`;
+      return `the cluster has ${pluralize(event.to, 'node id')} from now on, and had ${event.from}: whoever holds another one is told at its next renewal`;
     case 'retired':
-      return `${event.retired} of ${counted(event.total, 'lease object')} retired`;
+      return `${event.retired} of ${pluralize(event.total, 'lease object')} retired`;
     case 'draining': {
       const { holders, leftMs } = event;
-      const until = leftMs > 0 ? `, and for ${formatSpan(leftMs)} at the most` : '';
-      return `waiting for ${counted(holders.length, 'holder')} to give a node id back${until}: ${retiringText(holders)}`;
+      const until = leftMs > 0 ? `, and for ${formatDuration(leftMs)} at the most` : '';
+      return `waiting for ${pluralize(holders.length, 'holder')} to give a node id back${until}: ${retiringText(holders)}`;
     }
     case 'forced': {
       const { id, taskId, version } = event.holder;
@@ -75,7 +74,7 @@ export function reportScaled(outcome: ScaleOutcome, size: number, url: string, i
       const { idWidth, holders } = outcome;
       complain(
         io,
-        `the cluster at ${url} has ${outcome.size} node ids still: ${counted(holders.length, 'holder')} did not go over to ${idWidth} bits for the ` +
+        `the cluster at ${url} has ${outcome.size} node ids still: ${pluralize(holders.length, 'holder')} did not go over to ${idWidth} bits for the ` +
           `node id in time: ${holdersText(holders)}; that ${idWidth} bits are wanted stays published, nodelease scale ${size} goes on from there`,
       );
       return ExitCode.acquireTimeout;
@@ -97,22 +96,22 @@ type Scaled = Extract<ScaleOutcome, { kind: 'scaled' }>;
 function reportSize(outcome: Scaled, url: string, io: Pick<Io, 'stdout' | 'stderr'>): number {
   const { from, to, idWidth, widened, forced, damaged } = outcome;
   const done = doneText(outcome);
-  if (from === to) say(io, `the cluster at ${url} has ${counted(to, 'node id')} already: ${done ?? 'nothing to do'}`);
-  else say(io, `the cluster at ${url} has ${counted(to, 'node id')} now, and had ${from}: ${done ?? 'all lease objects are there'}`);
+  if (from === to) say(io, `the cluster at ${url} has ${pluralize(to, 'node id')} already: ${done ?? 'nothing to do'}`);
+  else say(io, `the cluster at ${url} has ${pluralize(to, 'node id')} now, and had ${from}: ${done ?? 'all lease objects are there'}`);
   if (forced.length > 0) say(io, `taken from their holders by force: ${retiringText(forced)}`);
   if (widened) say(io, `a node id takes ${idWidth} bits in unique ids`);
   if (damaged.length === 0) return ExitCode.ok;
   const ids = damaged.map(({ id }) => String(id));
-  complain(io, `${counted(damaged.length, 'lease object')} left as damaged: ${someOf(ids)}; nodelease init --repair restores them`);
+  complain(io, `${pluralize(damaged.length, 'lease object')} left as damaged: ${someOf(ids)}; nodelease init --repair restores them`);
   return ExitCode.storeUnusable;
 }
 
 /** What was written; undefined for nothing. */
 function doneText({ created, reopened, retired }: Scaled): string | undefined {
   const parts = [
-    ...(created > 0 ? [`${counted(created, 'lease object')} written`] : []),
-    ...(reopened > 0 ? [`${counted(reopened, 'retired lease object')} made acquirable again`] : []),
-    ...(retired > 0 ? [`${counted(retired, 'lease object')} retired`] : []),
+    ...(created > 0 ? [`${pluralize(created, 'lease object')} written`] : []),
+    ...(reopened > 0 ? [`${pluralize(reopened, 'retired lease object')} made acquirable again`] : []),
+    ...(retired > 0 ? [`${pluralize(retired, 'lease object')} retired`] : []),
   ];
   return parts.length === 0 ? undefined : parts.join(', ');
 }
@@ -130,5 +129,5 @@ function someOf(texts: readonly string[]): string {
 /** What somebody is told where it has ended before its time, and the number of node ids had been changed by then. */
 export function unfinishedText(how: 'interrupted' | 'not finished', size: number, drainTimeoutMs: number): string {
   const again = `nodelease scale ${size} --drain-timeout ${formatSetting(drainTimeoutMs)}`;
-  return `${how}: the cluster has ${counted(size, 'node id')} already, and holders of others know that they are to give them back; ${again} goes on`;
+  return `${how}: the cluster has ${pluralize(size, 'node id')} already, and holders of others know that they are to give them back; ${again} goes on`;
 }

@@ -16,7 +16,7 @@ import { Interrupted, SignalRelay } from './signal-relay.js';
 import { say } from './store-command.js';
 import { type HeldNode, Tenancy, type Work, type WorkEnd } from './tenancy.js';
 import { WaitFile } from './wait-file.js';
-import { within } from './within.js';
+import { withTimeout } from './with-timeout.js';
 
 /** The options of `serve` that are no settings. */
 export interface ServeOptions {
@@ -121,7 +121,7 @@ class Sidecar implements Work {
     forget?.();
     // Before anything else is given back: nobody should begin with a node id that is about to go.
     const limit = { limitMs: REMOVE_LIMIT_MS, clock: this.io.clock, log, what: 'removing the wait file' };
-    this.#fileGone = waitFile && within(limit, waitFile.remove());
+    this.#fileGone = waitFile && withTimeout(limit, waitFile.remove());
     await this.#fileGone;
     await routing?.withdraw();
     if (end instanceof Interrupted && lease.isValid()) return { exitCode: ended(end, log), workEnded: true };

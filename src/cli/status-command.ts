@@ -12,15 +12,16 @@ import { allocatedReport, type StatusReport, statusReport } from '../monitor/sta
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { allocatedSettings } from './allocated-settings.js';
 import { allocatedTable } from './allocated-table.js';
+import { paintFor } from './color.js';
 import { ExitCode, exitCodeOfSignal } from './exit-codes.js';
 import { Frame } from './frame.js';
-import { paintFor, printable } from './ink.js';
 import type { Io, Screen } from './io.js';
 import { ProgressLine } from './progress-line.js';
 import { Interrupted, SignalRelay } from './signal-relay.js';
 import { discoverySummary, statusTable } from './status-table.js';
 import { complain, onStore } from './store-command.js';
 import { cut } from './table.js';
+import { printable } from './text.js';
 import { connectTo, onZooKeeper } from './zookeeper-command.js';
 
 /** How `status` shows what it sees. */

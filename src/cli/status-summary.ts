@@ -1,9 +1,8 @@
 import type { PagedCluster } from '../monitor/paged-cluster.js';
-import { counted } from './counted.js';
-import { type Paint, paintFor, printable } from './ink.js';
+import { type Paint, paintFor } from './color.js';
 import type { Screen } from './io.js';
-import { formatSetting } from './span.js';
 import { cut } from './table.js';
+import { formatSetting, pluralize, printable } from './text.js';
 
 /** How many holders of ids that were given up are named; the others are counted. */
 const NAMED = 8;
@@ -12,7 +11,7 @@ const NAMED = 8;
 export function fittedSummary(status: PagedCluster, screen: Screen | undefined): string {
   const columns = screen?.columns ?? Number.POSITIVE_INFINITY;
   const { cluster } = status;
-  const bits = counted(cluster.idWidth, 'bit');
+  const bits = pluralize(cluster.idWidth, 'bit');
   const settings = `; duration ${formatSetting(cluster.durationMs)}, grace ${formatSetting(cluster.graceMs)}`;
   // That the counts are hints is not to be lost for want of room.
   const ends = [`${settings}, node ids ${bits} wide`, `${settings}, node ids ${bits}`, settings, ...(status.totals.hints ? [''] : [])];
@@ -39,7 +38,7 @@ export function drainingLine({ draining }: PagedCluster, screen: Screen | undefi
   const named = draining.slice(0, NAMED).map(({ id, taskId }) => `${id} (${taskId ?? 'nobody knows whom'})`);
   const more = draining.length > NAMED ? ` and ${draining.length - NAMED} more` : '';
   const text = printable(
-    `draining: ${counted(draining.length, 'node id')} beyond the cluster's size held still: ${named.join(', ')}${more}`,
+    `draining: ${pluralize(draining.length, 'node id')} beyond the cluster's size held still: ${named.join(', ')}${more}`,
   );
   return [paintFor(screen?.color ?? false)(screen === undefined ? text : cut(text, screen.columns), 'yellow')];
 }

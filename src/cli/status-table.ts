@@ -4,27 +4,27 @@ import type { DiscoveryStatus, NodeDiscovery } from '../monitor/discovery-glance
 import type { PagedCluster, PageReport } from '../monitor/paged-cluster.js';
 import { expiresInMs } from '../monitor/status-report.js';
 import type { Interval } from '../store/lease-store.js';
-import { type Ink, paintFor, printable } from './ink.js';
+import { type Color, paintFor } from './color.js';
 import type { Screen } from './io.js';
 import { narrowLine } from './narrow-holders.js';
-import { formatSpan } from './span.js';
 import { drainingLine, fittedSummary } from './status-summary.js';
 import { type Cell, type Column, cut, renderTable } from './table.js';
+import { formatDuration, printable } from './text.js';
 
 /** What is told of a node id, wherever it comes from. */
 export const LEASE_COLUMNS: readonly Column[] = [
   { title: 'ID', align: 'right' },
   { title: 'STATE' },
   { title: 'VERSION', align: 'right' },
-  { title: 'TASK', least: 12 },
+  { title: 'TASK', minWidth: 12 },
   { title: 'AGE', align: 'right' },
   { title: 'EXPIRES IN', align: 'right' },
 ];
 const DISCOVERY_COLUMN: Column = { title: 'DISCOVERY' };
 /** The last column, for what is wrong with it. */
-export const PROBLEM_COLUMN: Column = { title: 'PROBLEM', least: 16 };
+export const PROBLEM_COLUMN: Column = { title: 'PROBLEM', minWidth: 16 };
 
-const INKS: Readonly<Record<NodeStatus['state'], Ink | undefined>> = {
+const COLORS: Readonly<Record<NodeStatus['state'], Color | undefined>> = {
   held: 'green',
   expired: 'yellow',
   vacant: 'dim',
@@ -116,41 +116,41 @@ function row(node: NodeStatus, cluster: ClusterStatus['cluster'], discovery: Dis
   const problem = problemOf(node, cluster);
   return [
     { text: String(node.id) },
-    { text: node.state, ink: problem === undefined ? INKS[node.state] : 'red' },
-    { text: node.version === 0 ? '-' : String(node.version), ink: node.version === 0 ? 'dim' : undefined },
+    { text: node.state, color: problem === undefined ? COLORS[node.state] : 'red' },
+    { text: node.version === 0 ? '-' : String(node.version), color: node.version === 0 ? 'dim' : undefined },
     { text: node.taskId ?? '' },
     { text: ageText(node.age) },
     expiryCell(node),
     ...(discovery === undefined ? [] : [discoveryCell(discovery.nodes.get(node.id))]),
-    { text: problem ?? '', ink: 'red' },
+    { text: problem ?? '', color: 'red' },
   ];
 }
 
 /** An age as exactly as the store tells it: S3 in whole seconds, others to the millisecond, hand-made files not at all. */
 function ageText(age: Interval | undefined): string {
   if (age === undefined) return '';
-  if (!Number.isFinite(age.max)) return `>${formatSpan(age.min)}`;
-  return age.max - age.min > 500 ? `~${formatSpan((age.min + age.max) / 2)}` : formatSpan(age.min);
+  if (!Number.isFinite(age.max)) return `>${formatDuration(age.min)}`;
+  return age.max - age.min > 500 ? `~${formatDuration((age.min + age.max) / 2)}` : formatDuration(age.min);
 }
 
 function expiryCell(node: NodeStatus): Cell {
   const expiresIn = expiresInMs(node);
   if (expiresIn === undefined) return { text: '' };
-  if (expiresIn > 0) return { text: formatSpan(expiresIn) };
-  return { text: node.state === 'expired' ? 'expired' : 'in grace', ink: 'yellow' };
+  if (expiresIn > 0) return { text: formatDuration(expiresIn) };
+  return { text: node.state === 'expired' ? 'expired' : 'in grace', color: 'yellow' };
 }
 
 function discoveryCell(node: NodeDiscovery | undefined): Cell {
   if (node === undefined) return { text: '' };
   switch (node.state) {
     case 'ok':
-      return { text: 'ok', ink: 'green' };
+      return { text: 'ok', color: 'green' };
     case 'unknown':
-      return { text: '?', ink: 'dim' };
+      return { text: '?', color: 'dim' };
     case 'other-version':
-      return { text: `version ${node.version}`, ink: 'yellow' };
+      return { text: `version ${node.version}`, color: 'yellow' };
     default:
-      return { text: node.state, ink: 'red' };
+      return { text: node.state, color: 'red' };
   }
 }
 

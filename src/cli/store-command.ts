@@ -3,10 +3,10 @@ import type { Settings } from '../config.js';
 import { ConfigError, explain } from '../errors.js';
 import { StoreSession } from '../lease/store-session.js';
 import { ExitCode, exitCodeOf, exitCodeOfSignal } from './exit-codes.js';
-import { printable } from './ink.js';
 import type { Io } from './io.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from './opened-store.js';
 import { Interrupted } from './signal-relay.js';
+import { printable } from './text.js';
 
 /**
  * Opens the store, lets `act` work on it, and closes it: the frame of every command that is not `run`.

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { paintFor } from './ink.js';
+import { paintFor } from './color.js';
 import { cut, renderTable } from './table.js';
 
 const plain = paintFor(false);
@@ -18,14 +18,14 @@ describe('a table', () => {
   });
 
   it('squeezes the columns that may be squeezed until it fits, the last one first', () => {
-    const columns = [{ title: 'A' }, { title: 'B', least: 4 }, { title: 'C', least: 6 }];
+    const columns = [{ title: 'A' }, { title: 'B', minWidth: 4 }, { title: 'C', minWidth: 6 }];
     const rows = [[{ text: 'fixed-one' }, { text: 'abcdefghij' }, { text: 'klmnopqrst' }]];
     expect(renderTable(columns, rows, { width: 30, paint: plain })[1]).toBe('fixed-one  abcdefghij  klmnop…');
     expect(renderTable(columns, rows, { width: 25, paint: plain })[1]).toBe('fixed-one  abcde…  klmno…');
   });
 
   it('colours the text and not the blanks, and only where colours are wanted', () => {
-    const rows = [[{ text: 'ok', ink: 'green' as const }, { text: 'x' }]];
+    const rows = [[{ text: 'ok', color: 'green' as const }, { text: 'x' }]];
     const columns = [{ title: 'STATE' }, { title: 'Y' }];
     expect(renderTable(columns, rows, { paint: paintFor(true) })[1]).toBe('\x1b[32mok\x1b[39m     x');
     expect(renderTable(columns, rows, { paint: plain })[1]).toBe('ok     x');

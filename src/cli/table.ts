@@ -1,18 +1,19 @@
-import { type Ink, type Paint, printable } from './ink.js';
+import type { Color, Paint } from './color.js';
+import { printable } from './text.js';
 
 /** One column of a table. */
 export interface Column {
   readonly title: string;
   /** @default left */
   readonly align?: 'left' | 'right';
-  /** The least width that the column may be squeezed to where the table is too wide. @default never squeezed */
-  readonly least?: number;
+  /** The minimum width of the column where the table is too wide. @default never squeezed */
+  readonly minWidth?: number;
 }
 
 /** The text of a cell, and its colour. */
 export interface Cell {
   readonly text: string;
-  readonly ink?: Ink | undefined;
+  readonly color?: Color | undefined;
 }
 
 /** How a table is laid out. */
@@ -29,13 +30,13 @@ export function renderTable(columns: readonly Column[], rows: readonly (readonly
   const texts = rows.map((row) => columns.map((_, index) => printable(row[index]?.text ?? '')));
   const wanted = columns.map(({ title }, index) => Math.max(title.length, ...texts.map((row) => row[index]?.length ?? 0)));
   const widths = width === undefined ? wanted : squeeze(columns, wanted, width);
-  const line = (cells: readonly string[], inks: readonly (Ink | undefined)[]) => {
+  const line = (cells: readonly string[], colors: readonly (Color | undefined)[]) => {
     const last = cells.findLastIndex((text) => text !== '');
     const parts = columns.slice(0, last + 1).map(({ align }, index) => {
       const room = widths[index] ?? 0;
       const text = cut(cells[index] ?? '', room);
       const padding = ' '.repeat(room - text.length);
-      const painted = text === '' ? '' : paint(text, inks[index]);
+      const painted = text === '' ? '' : paint(text, colors[index]);
       if (align === 'right') return padding + painted;
       return index === last ? painted : painted + padding;
     });
@@ -50,7 +51,7 @@ export function renderTable(columns: readonly Column[], rows: readonly (readonly
     ...texts.map((cells, index) =>
       line(
         cells,
-        columns.map((_, column) => rows[index]?.[column]?.ink),
+        columns.map((_, column) => rows[index]?.[column]?.color),
       ),
     ),
   ];
@@ -66,10 +67,10 @@ function squeeze(columns: readonly Column[], wanted: readonly number[], width: n
   const widths = [...wanted];
   let excess = widths.reduce((sum, each) => sum + each, GAP.length * (columns.length - 1)) - width;
   for (let index = columns.length - 1; index >= 0 && excess > 0; index -= 1) {
-    const { least, title } = columns[index] ?? { title: '' };
-    if (least === undefined) continue;
+    const { minWidth, title } = columns[index] ?? { title: '' };
+    if (minWidth === undefined) continue;
     const room = widths[index] ?? 0;
-    const given = Math.min(excess, Math.max(0, room - Math.max(least, title.length)));
+    const given = Math.min(excess, Math.max(0, room - Math.max(minWidth, title.length)));
     widths[index] = room - given;
     excess -= given;
   }

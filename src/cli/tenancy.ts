@@ -15,7 +15,7 @@ import { openedStore, REQUEST_TIMEOUT_MS } from './opened-store.js';
 import { onRetirement } from './retirement.js';
 import type { RoutingEntries } from './routing-entries.js';
 import type { SignalRelay } from './signal-relay.js';
-import { within } from './within.js';
+import { withTimeout } from './with-timeout.js';
 
 /** A node id that is held for some work. */
 export interface HeldNode {
@@ -101,7 +101,7 @@ export class Tenancy {
       // Until here it says that the work is being ended.
       await http?.close();
       // The process exits next, whatever an SDK still keeps for its next batch.
-      if (this.#tracer) await this.#within(FLUSH_LIMIT_MS, this.#tracer.flush(), 'exporting the spans');
+      if (this.#tracer) await this.#withTimeout(FLUSH_LIMIT_MS, this.#tracer.flush(), 'exporting the spans');
     }
   }
 
@@ -158,7 +158,7 @@ export class Tenancy {
       const session = new StoreSession(store, io.clock, REQUEST_TIMEOUT_MS);
       return await this.#hold(lease, { leases: () => inspectCluster(session), announcesNode: true });
     } finally {
-      await this.#within(CLOSE_LIMIT_MS, store.close(), 'closing the store');
+      await this.#withTimeout(CLOSE_LIMIT_MS, store.close(), 'closing the store');
     }
   }
 
@@ -237,9 +237,9 @@ export class Tenancy {
       // Whatever has happened: the command is not asked any more.
       void routing?.withdraw();
       // Out of the tree first: nobody should be sent to a node id that another task may have by then.
-      if (this.#discoverer) await this.#within(WITHDRAW_LIMIT_MS, this.#discoverer.leave(), 'leaving the discovery tree');
+      if (this.#discoverer) await this.#withTimeout(WITHDRAW_LIMIT_MS, this.#discoverer.leave(), 'leaving the discovery tree');
       // A lost lease has nothing left to release.
-      if (this.#workEnded && lease.isValid()) await this.#within(RELEASE_LIMIT_MS, lease.release(), 'the release');
+      if (this.#workEnded && lease.isValid()) await this.#withTimeout(RELEASE_LIMIT_MS, lease.release(), 'the release');
     }
   }
 
@@ -259,7 +259,7 @@ export class Tenancy {
   }
 
   /** Waits for something that tidies up, but not for ever, and without failing for it. */
-  #within(limitMs: number, work: Promise<void>, what: string): Promise<void> {
-    return within({ limitMs, clock: this.options.io.clock, log: this.#log, what }, work);
+  #withTimeout(limitMs: number, work: Promise<void>, what: string): Promise<void> {
+    return withTimeout({ limitMs, clock: this.options.io.clock, log: this.#log, what }, work);
   }
 }

@@ -3,7 +3,7 @@ import { explain, NodeLeaseError } from '../errors.js';
 import { formatServer } from '../zookeeper/connect-string.js';
 import type { Finding } from './diagnosis.js';
 import type { Io } from './io.js';
-import { formatSetting } from './span.js';
+import { formatSetting } from './text.js';
 import { connectTo } from './zookeeper-command.js';
 import { checkRights, type RightsReport } from './zookeeper-rights-check.js';
 import { checkServer, type ServerCheck } from './zookeeper-server-check.js';

@@ -1,5 +1,5 @@
-import { formatSetting } from '../../src/cli/span.js';
 import { renderTable } from '../../src/cli/table.js';
+import { formatSetting } from '../../src/cli/text.js';
 import { FAULT_KINDS } from './conditions.js';
 import { digest } from './history-digest.js';
 import type { ShrunkViolation } from './seed-messages.js';

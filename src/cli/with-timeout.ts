@@ -1,9 +1,9 @@
-import { withTimeout } from '../base/abort.js';
+import { withTimeout as limited } from '../base/abort.js';
 import type { Clock } from '../clock.js';
 import { explain } from '../errors.js';
 import type { Logger } from './logger.js';
 
-export interface WithinOptions {
+export interface WithTimeoutOptions {
   readonly limitMs: number;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'warn'>;
@@ -12,9 +12,9 @@ export interface WithinOptions {
 }
 
 /** Waits for something that tidies up, but not for ever, and without failing for it: both are warned of. Never rejects. */
-export async function within({ limitMs, clock, log, what }: WithinOptions, work: Promise<unknown>): Promise<void> {
+export async function withTimeout({ limitMs, clock, log, what }: WithTimeoutOptions, work: Promise<unknown>): Promise<void> {
   try {
-    const inTime = await withTimeout(
+    const inTime = await limited(
       clock,
       limitMs,
       work.then(() => true),

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../test/support/virtual-clock.js';
-import { within } from './within.js';
+import { withTimeout } from './with-timeout.js';
 
 function scene() {
   const clock = new VirtualClock();
@@ -15,13 +15,13 @@ function scene() {
 describe('what tidies up', () => {
   it('is waited for, without a word', async () => {
     const { clock, warnings, options } = scene();
-    await within(options, Promise.resolve());
+    await withTimeout(options, Promise.resolve());
     expect([warnings, clock.sleepers]).toEqual([[], 0]);
   });
 
   it('is not waited for any longer than that, and warned of', async () => {
     const { clock, warnings, options } = scene();
-    const waiting = within(options, new Promise(() => {}));
+    const waiting = withTimeout(options, new Promise(() => {}));
     await clock.advance(500);
     await waiting;
     expect(warnings).toEqual(['the release took more than 500 ms: not waiting for it']);
@@ -29,7 +29,7 @@ describe('what tidies up', () => {
 
   it('may fail, which is warned of', async () => {
     const { clock, warnings, options } = scene();
-    await within(options, Promise.reject(new Error('gone')));
+    await withTimeout(options, Promise.reject(new Error('gone')));
     expect([warnings, clock.sleepers]).toEqual([['the release failed: gone'], 0]);
   });
 });

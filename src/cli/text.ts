@@ -11,7 +11,7 @@ export function formatSetting(ms: number): string {
 }
 
 /** A span of time in milliseconds, at least 0, for people: `3.2s`, `4m05s`, `2h10m`, `3d4h`. Cut, not rounded. */
-export function formatSpan(ms: number): string {
+export function formatDuration(ms: number): string {
   const tenths = Math.floor(ms / 100);
   if (tenths < 600) return `${Math.floor(tenths / 10)}.${tenths % 10}s`;
   const seconds = Math.floor(ms / 1_000);
@@ -20,6 +20,29 @@ export function formatSpan(ms: number): string {
   if (minutes < 1_440) return `${Math.floor(minutes / 60)}h${two(minutes % 60)}m`;
   const hours = Math.floor(minutes / 60);
   return `${Math.floor(hours / 24)}d${hours % 24}h`;
+}
+
+/** `1 node`, `2 nodes`: for nouns whose plural ends in s. */
+export function pluralize(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/** One line of text that is safe to show: what comes from a store may hold control characters, and with them a terminal's commands. */
+export function printable(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\uFFFD');
+}
+
+/**
+ * A value as one line of JSON that is safe to show: control and format characters of Unicode are escaped, also those that JSON allows.
+ * A parser gets the same value.
+ */
+export function jsonLine(value: unknown): string {
+  const escaped = (text: string) =>
+    text
+      .split('')
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join('');
+  return `${JSON.stringify(value).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, escaped)}\n`;
 }
 
 function two(value: number): string {
