@@ -4,8 +4,8 @@ import { type AllocatedStatus, widthNeededBy } from '../monitor/allocated-status
 import { type Paint, paintFor } from './color.js';
 import type { Screen } from './io.js';
 import { headLine, LEASE_COLUMNS, PROBLEM_COLUMN } from './status-table.js';
-import { type Cell, cut, renderTable } from './table.js';
-import { pluralize, printable } from './text.js';
+import { type Cell, renderTable } from './table.js';
+import { cut, pluralize, printable } from './text.js';
 
 /** Where a table goes. */
 export interface AllocatedTableOptions {
@@ -22,7 +22,7 @@ export interface AllocatedTableOptions {
  */
 export function allocatedTable(status: AllocatedStatus, where: string, options: AllocatedTableOptions): string[] {
   const { screen, maxLines = Number.POSITIVE_INFINITY } = options;
-  const paint = paintFor(screen?.color ?? false);
+  const paint = paintFor(screen);
   const { nodes, groups } = status;
   if (groups === undefined) {
     return [printable(`No node id has been given out at ${where} yet: the first nodelease run --provider zookeeper takes one.`)];
@@ -36,7 +36,7 @@ export function allocatedTable(status: AllocatedStatus, where: string, options: 
   const spared = screen !== undefined && shown.every(({ problem }) => problem === undefined);
   return [
     ...head,
-    ...renderTable(spared ? LEASE_COLUMNS : [...LEASE_COLUMNS, PROBLEM_COLUMN], shown.map(row), { width: screen?.columns, paint }),
+    ...renderTable(spared ? LEASE_COLUMNS : [...LEASE_COLUMNS, PROBLEM_COLUMN], shown.map(row), screen),
     ...(left > 0 ? [paint(`… and ${left} more (nodelease status --all shows them)`, 'dim')] : []),
     fittedSummary(status, groups, screen, paint),
   ];

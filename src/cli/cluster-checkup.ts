@@ -5,10 +5,10 @@ import { ClusterReader } from '../monitor/cluster-reader.js';
 import { type ClusterHints, type LeaseTotals, totalsByHints, totalsOf } from '../monitor/lease-hints.js';
 import { READ_AS_A_WHOLE } from '../monitor/paged-cluster.js';
 
-/** Lease objects that are read at the most, and how many of those that stand out in the same way. */
-const READS = { most: READ_AS_A_WHOLE, alike: 130 } as const;
-/** Bytes. What holds something and is smaller than every tombstone was not written by nodelease. */
-const TOMBSTONE_LEAST_BYTES = 20;
+/** The maximum number of lease objects that are read, and of those that are conspicuous in the same way. */
+const MAX_READS = { all: READ_AS_A_WHOLE, alike: 130 } as const;
+/** In bytes. A smaller object with content was not written by nodelease. */
+const MIN_TOMBSTONE_BYTES = 20;
 
 /** A cluster, and the node ids that were read of it. */
 export interface ClusterCheckup extends ClusterStatus {
@@ -18,24 +18,19 @@ export interface ClusterCheckup extends ClusterStatus {
   readonly foreign: string | undefined;
 }
 
-/** How a cluster is looked at. */
-export interface CheckupOptions {
-  readonly clock: Clock;
-  readonly random: RandomSource;
-  readonly signal?: AbortSignal | undefined;
-}
-
 /**
- * Looks for damage by one LIST and no more than 500 GETs, however large the cluster is. All lease objects are read where there are no more than
- * that. Otherwise those that stand out in the LIST are: absent, too small, or not written for longer than a lease lasts; and, of all the others, some
- * by chance, so that another call reads other ones.
+ * Looks for damage by one LIST and at most 500 GETs, however large the cluster is. Of a larger cluster it reads the lease objects that are
+ * conspicuous in the LIST: absent, too small, or expired. The rest of the 500 are others by chance, so that another call reads other ones.
  *
  * @returns undefined when there is no cluster yet
- * @throws {StoreUnusableError} when `cluster.json` cannot be understood
+ * @throws {StoreUnusableError} when `cluster.json` is damaged
  * @throws {StoreError}
- * @throws `options.signal.reason`
+ * @throws `signal.reason`
  */
-export async function checkUp(session: StoreSession, { clock, random, signal }: CheckupOptions): Promise<ClusterCheckup | undefined> {
+export async function checkUp(
+  session: StoreSession,
+  { clock, random, signal }: { readonly clock: Clock; readonly random: RandomSource; readonly signal?: AbortSignal | undefined },
+): Promise<ClusterCheckup | undefined> {
   const reader = new ClusterReader(session, clock, { choose: (hints) => chosen(hints, random) });
   const { nodes, hints } = await reader.look(signal ?? new AbortController().signal);
   if (hints === undefined) return undefined;
@@ -44,34 +39,24 @@ export async function checkUp(session: StoreSession, { clock, random, signal }: 
   return { cluster, nodes, totals, foreign };
 }
 
-/** Of each id, one at the most. */
-const WAYS_TO_STAND_OUT: readonly ((id: number, hints: ClusterHints) => boolean)[] = [
-  (id, { leases, cluster }) => leases[id] === 'absent' && cluster.bootstrapped,
-  (id, { leases, rows }) => leases[id] === 'released' && (rows.get(id)?.size ?? 0) < TOMBSTONE_LEAST_BYTES,
-  (id, { leases }) => leases[id] === 'expired',
-];
-
-function chosen(hints: ClusterHints, random: RandomSource): readonly number[] {
-  const ids = Array.from({ length: hints.cluster.size }, (_, id) => id);
-  if (ids.length <= READS.most) return ids;
-  // Many of one kind are not to hide the few of another.
-  const conspicuous = WAYS_TO_STAND_OUT.flatMap((standsOut) =>
-    sample(
-      ids.filter((id) => standsOut(id, hints)),
-      READS.alike,
-      random,
-    ),
-  );
+function chosen({ cluster, leases, rows }: ClusterHints, random: RandomSource): readonly number[] {
+  const ids = leases.map((_, id) => id);
+  if (ids.length <= MAX_READS.all) return ids;
+  const absent = cluster.bootstrapped ? ids.filter((id) => leases[id] === 'absent') : [];
+  const small = ids.filter((id) => leases[id] === 'released' && (rows.get(id)?.size ?? 0) < MIN_TOMBSTONE_BYTES);
+  const expired = ids.filter((id) => leases[id] === 'expired');
+  // Each kind by itself: many of one kind must not hide the few of another.
+  const conspicuous = [absent, small, expired].flatMap((kind) => sample(kind, MAX_READS.alike, random));
   const known = new Set(conspicuous);
   const others = ids.filter((id) => !known.has(id));
-  return [...conspicuous, ...sample(others, READS.most - conspicuous.length, random)].sort((a, b) => a - b);
+  return [...conspicuous, ...sample(others, MAX_READS.all - conspicuous.length, random)].sort((a, b) => a - b);
 }
 
-/** At most so many of them, by chance and from everywhere. */
-function sample(ids: readonly number[], most: number, random: RandomSource): readonly number[] {
-  if (ids.length <= most) return ids;
-  const boundary = (part: number) => Math.floor((part * ids.length) / most);
-  return Array.from({ length: most }, (_, part) => {
+/** At most `max` of them: one by chance from each of `max` equal parts. */
+function sample(ids: readonly number[], max: number, random: RandomSource): readonly number[] {
+  if (ids.length <= max) return ids;
+  const boundary = (part: number) => Math.floor((part * ids.length) / max);
+  return Array.from({ length: max }, (_, part) => {
     const [first, end] = [boundary(part), boundary(part + 1)];
     return ids[first + Math.floor(random.next() * (end - first))] as number;
   });

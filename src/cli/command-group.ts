@@ -14,6 +14,9 @@ export interface CommandGroup {
 /** Options without a value, as commander hands them over. */
 export type Flags<Name extends string> = { readonly [name in Name]?: boolean };
 
+/** The settings of a command that cannot do without ZooKeeper. */
+export type ZooKeeperCommandSettings = Settings & { readonly zookeeper: ZooKeeperSettings };
+
 /** The command line as a whole is wrong, rather than one setting. */
 export class UsageError extends Error {}
 
@@ -49,7 +52,7 @@ export function settleOutput(command: Command, io: Io, hint = ''): void {
  *
  * @throws {UsageError} when no ZooKeeper is given
  */
-export function withZooKeeper(settings: Settings): Settings & { readonly zookeeper: ZooKeeperSettings } {
+export function withZooKeeper(settings: Settings): ZooKeeperCommandSettings {
   const { zookeeper } = settings;
   if (zookeeper !== undefined) return { ...settings, zookeeper };
   throw new UsageError('no ZooKeeper given: expected --zookeeper HOST:PORT[,HOST:PORT]...[/CHROOT], or NODELEASE_ZOOKEEPER');

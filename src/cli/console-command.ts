@@ -1,37 +1,34 @@
-import { aborted } from '../base/abort.js';
 import type { Settings } from '../config.js';
 import { ConfigError, explain } from '../errors.js';
-import { DEFAULT_LISTEN_ADDRESS } from '../http/listen-address.js';
-import { ExitCode, exitCodeOfSignal } from './exit-codes.js';
+import { DEFAULT_LISTEN_ADDRESS, reachableUrl } from '../http/listen-address.js';
+import { exitCodeOfStop } from './exit-codes.js';
 import type { Io } from './io.js';
 import { type Logger, loggerFor } from './logger.js';
 import { OwnClusterView } from './own-cluster-view.js';
-import { reachableUrl } from './reachable-url.js';
-import { type Interrupted, SignalRelay } from './signal-relay.js';
-import { say } from './store-command.js';
+import { interruptible, interruption, say } from './store-command.js';
 
 /**
  * `nodelease console`: serves the console of a cluster, without holding a node id, until a signal ends it: 0 for SIGINT and SIGTERM. The URL is
- * the answer, on one line of standard output. It starts without the store and ZooKeeper, too, and shows that they are away. The cluster is looked
- * at, about once a second, only while somebody wants to see it.
+ * the answer, on one line of standard output. It starts without the store and ZooKeeper, too, and shows that they are away. The cluster is read,
+ * about once a second, only while a browser shows it.
  *
- * @throws {ConfigError} when a setting turns out to be unusable, or it cannot listen where it should
+ * @throws {ConfigError} when a setting is unusable, or it cannot listen where it should
  */
 export async function consoleCommand(settings: Settings, io: Io): Promise<number> {
   if (!OwnClusterView.isPossible(settings))
     throw new ConfigError('--store', settings.store.url, 's3:// or file: (what is in memory is seen by its holder alone)');
-  const signals = new SignalRelay(io.signals);
-  const log = await loggerFor(settings, io);
-  io.onWarning((warning) => log.warn(explain(warning)));
-  const cluster = new OwnClusterView(settings, io, log);
-  try {
-    // Reaches nobody yet, but knows what cannot be reached at all.
-    await cluster.open();
-    return await serve(cluster, settings, io, signals.interrupted, log);
-  } finally {
-    await cluster.close();
-    signals.close();
-  }
+  return interruptible(io, async (interrupted) => {
+    const log = await loggerFor(settings, io);
+    io.onWarning((warning) => log.warn(explain(warning)));
+    const cluster = new OwnClusterView(settings, io, log);
+    try {
+      // Connects to nothing yet, but finds settings that cannot be right.
+      await cluster.open();
+      return await serve(cluster, settings, io, interrupted, log);
+    } finally {
+      await cluster.close();
+    }
+  });
 }
 
 async function serve(
@@ -47,7 +44,7 @@ async function serve(
     bearerTokenFile,
     clock,
     cluster: () => cluster.open(),
-    // That the store is away is told to whoever looks, and not here once more for every request.
+    // The page shows that the store is away: no line for every request.
     onFailure: (request, failure) => log.debug({ err: failure }, `${request}: ${explain(failure)}`),
     labels: { listen: '--http', bearerTokenFile: '--bearer-token-file' },
   });
@@ -59,9 +56,9 @@ async function serve(
     if (!server.protected) {
       log.warn(`whoever reaches ${server.url} can see all leases: a bearer token file, or a loopback address, keeps others out`);
     }
-    const { signal } = (await aborted(interrupted)) as Interrupted;
+    const { signal } = await interruption(interrupted);
     log.info({ signal }, `${signal}: ending`);
-    return signal === 'SIGINT' || signal === 'SIGTERM' ? ExitCode.ok : exitCodeOfSignal(signal);
+    return exitCodeOfStop(signal);
   } finally {
     await server.close();
   }

@@ -4,16 +4,16 @@ import { monthlyCost, type RequestPrices, S3_STANDARD_PRICES } from '../lease/re
 import type { Finding } from './diagnosis.js';
 import { formatSetting } from './text.js';
 
-/** What `doctor` reckons with. */
+/** What the cost is calculated from. */
 export interface CostTerms {
   /** For a cluster that does not exist yet, as is the duration. @default those of a new cluster */
   readonly nodes?: number | undefined;
   readonly durationMs?: number | undefined;
-  /** How often a holder reads the cluster's settings. @default beside each renewal */
+  /** How often a holder reads the cluster's settings. @default at each renewal */
   readonly settingsIntervalMs?: number | undefined;
   /** @default those of S3 Standard in us-east-1 */
   readonly prices?: RequestPrices | undefined;
-  /** Where requests go unless they go to S3 itself. */
+  /** The server, where that is not S3 itself. */
   readonly endpoint?: string | undefined;
 }
 
@@ -21,7 +21,7 @@ export interface CostTerms {
 export interface CostReport {
   readonly nodes: number;
   readonly durationMs: number;
-  /** How often a holder reads the cluster's settings; null for beside each renewal. */
+  /** How often a holder reads the cluster's settings; null for at each renewal. */
   readonly settingsIntervalMs: number | null;
   /** In a month of 30 days, for all node ids together. */
   readonly putsPerMonth: number;
@@ -32,28 +32,26 @@ export interface CostReport {
   readonly getPrice: number;
 }
 
-const MOST_DOLLARS = 1_000;
+const MAX_DOLLARS = 1_000;
 
 /**
- * The prices of requests that the command line names, the list price for the one that it does not; undefined where it names none.
+ * The prices of requests that the command line names, with the list price for one that it does not; undefined where it names none.
  *
  * @throws {ConfigError} naming the option
  */
 export function parsePrices(put: string | undefined, get: string | undefined): RequestPrices | undefined {
   if (put === undefined && get === undefined) return undefined;
-  return {
-    put: put === undefined ? S3_STANDARD_PRICES.put : parsePrice(put, '--put-price'),
-    get: get === undefined ? S3_STANDARD_PRICES.get : parsePrice(get, '--get-price'),
-  };
+  return { put: parsePrice(put, '--put-price') ?? S3_STANDARD_PRICES.put, get: parsePrice(get, '--get-price') ?? S3_STANDARD_PRICES.get };
 }
 
-function parsePrice(text: string, label: string): number {
+function parsePrice(text: string | undefined, label: string): number | undefined {
+  if (text === undefined) return undefined;
   const dollars = /^\d{1,9}(\.\d{1,12})?$/.test(text) ? Number(text) : Number.NaN;
-  if (!(dollars <= MOST_DOLLARS)) throw new ConfigError(label, text, `dollars per 1,000 requests, such as 0.005, up to ${MOST_DOLLARS}`);
+  if (!(dollars <= MAX_DOLLARS)) throw new ConfigError(label, text, `dollars per 1,000 requests, such as 0.005, up to ${MAX_DOLLARS}`);
   return dollars;
 }
 
-/** What the node ids of a cluster cost when all of them are held, or would cost where there is none yet. */
+/** What it costs to hold all node ids of a cluster, or of a new one where there is none. */
 export function costReport(cluster: Pick<ClusterConfig, 'size' | 'durationMs'> | undefined, terms: CostTerms = {}): CostReport {
   const { settingsIntervalMs, prices = S3_STANDARD_PRICES } = terms;
   const nodes = cluster?.size ?? terms.nodes ?? CLUSTER_DEFAULTS.nodes;

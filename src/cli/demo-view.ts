@@ -5,22 +5,22 @@ import { type Color, paintFor } from './color.js';
 import { Frame } from './frame.js';
 import type { Io, Screen } from './io.js';
 import { statusTable } from './status-table.js';
-import { cut } from './table.js';
-import { formatDuration } from './text.js';
+import { sayLines } from './store-command.js';
+import { fitLine } from './table.js';
+import { cut, formatDuration } from './text.js';
 
-/** One thing that happened. */
+/** One event of the story. */
 interface Entry {
   readonly time: string;
   readonly text: string;
   readonly color: Color | undefined;
 }
 
-/** How many entries are kept: no terminal shows more. */
+/** How many events are kept: no terminal shows more. */
 const KEPT = 200;
 
 /**
- * What the demo shows. On a terminal: a title, the live table, what happened last, and what comes next, drawn again and again.
- * Elsewhere: one line for each thing that happens.
+ * Shows the demo. On a terminal: a title, the live table, the last events, and what comes next, drawn again and again. Elsewhere: one line an event.
  */
 export class DemoView {
   readonly #frame: Frame;
@@ -29,33 +29,33 @@ export class DemoView {
   #status: ClusterStatus | undefined;
   #next = '';
 
+  /** @param title two lines */
   constructor(
-    /** One line, and what else there is to know, in another one. */
     private readonly title: readonly [string, string],
     private readonly clock: Clock,
     private readonly io: Pick<Io, 'stdout' | 'screen'>,
   ) {
     this.#frame = new Frame(io);
     this.#begun = clock.monotonic();
-    if (io.screen() === undefined) io.stdout(`${title.join('\n')}\n`);
+    if (io.screen() === undefined) sayLines(io, title);
   }
 
-  /** Something happened. */
+  /** Shows an event. */
   tell(text: string, color?: Color): void {
     const entry = { time: formatDuration(this.clock.monotonic() - this.#begun).padStart(6), text, color };
     this.#entries = [...this.#entries, entry].slice(-KEPT);
-    if (this.io.screen() === undefined) this.io.stdout(`${entry.time}  ${text}\n`);
+    if (this.io.screen() === undefined) sayLines(this.io, [`${entry.time}  ${text}`]);
     else this.#draw();
   }
 
-  /** The leases as they are now, and what is going to happen. */
+  /** Shows the leases as they are now, and what is going to happen. */
   update(status: ClusterStatus | undefined, next: string): void {
     this.#status = status;
     this.#next = next;
     this.#draw();
   }
 
-  /** Gives the terminal back, with the last picture on it. */
+  /** Gives the terminal back, with the last lines on it. */
   end(): void {
     this.#next = '';
     this.#draw();
@@ -68,11 +68,11 @@ export class DemoView {
   }
 
   #lines(screen: Screen): string[] {
-    const paint = paintFor(screen.color);
-    const [title, subtitle] = this.title.map((line) => cut(line, screen.columns)) as [string, string];
-    const head = [paint(title, 'bold'), paint(subtitle, 'dim'), ''];
+    const paint = paintFor(screen);
+    const [title, subtitle] = this.title;
+    const head = [fitLine(title, screen, 'bold'), fitLine(subtitle, screen, 'dim'), ''];
     const table = this.#status === undefined ? [] : [...statusTable(wholeCluster(this.#status), { screen }), ''];
-    const foot = ['', paint(cut(this.#next, screen.columns), 'cyan')];
+    const foot = ['', fitLine(this.#next, screen, 'cyan')];
     const room = Math.max(1, screen.rows - 1 - head.length - table.length - foot.length);
     const entries = this.#entries
       .slice(-room)

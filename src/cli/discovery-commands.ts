@@ -22,7 +22,7 @@ export function addDiscoveryCommands(parent: CommandGroup): void {
     .option('--json', 'one JSON object for each change, on one line')
     .action(async ({ json = false }: Flags<'json'>) => {
       const settings = withZooKeeper(settingsOf(watch, io, ZOOKEEPER_SETTINGS));
-      const { watchDiscoveryCommand } = await import('./discovery-command.js');
+      const { watchDiscoveryCommand } = await import('./discovery-watch.js');
       end(await watchDiscoveryCommand({ json }, settings, io));
     });
   addSettings(watch, ZOOKEEPER_SETTINGS);

@@ -2,18 +2,36 @@ import { DISCOVERY_PATH } from '../discovery/tree-paths.js';
 import { placeOf } from '../monitor/discovery-place.js';
 import { type DiscoveryEntry, entryOf } from '../monitor/discovery-snapshot.js';
 import type { Watch, ZooKeeper } from '../zookeeper/zookeeper.js';
-import { type DiscoveryChange, discoveryChange } from './discovery-changes.js';
+
+/** A change of an announcement. */
+export interface DiscoveryChange {
+  /** `present`: it was there already when the watch began. */
+  readonly kind: 'present' | 'joined' | 'changed' | 'left';
+  /** As it is now or, for one that has left, as it was last. */
+  readonly entry: DiscoveryEntry;
+  /** As it was before the change; undefined for a new one. */
+  readonly previous: DiscoveryEntry | undefined;
+}
+
+/** The change of one path between two readings; undefined without a visible one. */
+export function discoveryChange(previous: DiscoveryEntry | undefined, now: DiscoveryEntry | undefined): DiscoveryChange | undefined {
+  if (now === undefined) return previous && { kind: 'left', entry: previous, previous };
+  if (previous === undefined) return { kind: 'joined', entry: now, previous };
+  // The same data, written again, is a heartbeat.
+  const same = previous.createdZxid === now.createdZxid && previous.text === now.text && previous.problem === now.problem;
+  return same ? undefined : { kind: 'changed', entry: now, previous };
+}
 
 /**
- * Follows the whole discovery tree by watches, and tells what becomes of each announcement. Changes of one path in quick succession may be
- * told as one; in the end what was told is what stands in the tree, also when the connection or the session was lost in between.
+ * Follows the whole discovery tree by watches, and tells each change of an announcement. Changes of one path in quick succession may be told as
+ * one. In the end, what was told is what is in the tree, also when the connection or the session was lost in between.
  */
 export class DiscoveryFollower {
   readonly #known: Map<string, DiscoveryEntry>;
   readonly #watches = new Map<string, Watch>();
 
   /**
-   * @param entries what is known already: whatever differs from it is told as a change
+   * @param entries the known announcements: every difference from them is told as a change
    * @param onChange must not throw
    */
   constructor(
@@ -25,7 +43,7 @@ export class DiscoveryFollower {
     this.#follow(DISCOVERY_PATH);
   }
 
-  /** Ends all watches: nothing is told any more. */
+  /** Ends all watches: no further change is told. */
   close(): void {
     for (const watch of this.#watches.values()) watch.close();
     this.#watches.clear();

@@ -1,6 +1,4 @@
-import { withTimeout } from '../base/abort.js';
 import { parseEndpointName } from '../config/endpoints.js';
-import type { Settings, ZooKeeperSettings } from '../config.js';
 import { DiscoveryResolver } from '../discovery/discovery-resolver.js';
 import type { InstanceSource } from '../discovery/services/instance-source.js';
 import { checkServiceName } from '../discovery/services/new-instance.js';
@@ -15,16 +13,16 @@ import type { OnUnreadable } from '../discovery/services/unreadable-reports.js';
 import { instanceUrl } from '../discovery/services/uri-spec.js';
 import { endpointPath } from '../discovery/tree-paths.js';
 import { ConfigError } from '../errors.js';
-import type { SessionState } from '../zookeeper/session-state.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import type { ZooKeeperCommandSettings } from './command-group.js';
 import { ExitCode } from './exit-codes.js';
 import type { Io } from './io.js';
-import { complain, say } from './store-command.js';
-import { jsonLine } from './text.js';
+import { complain, say, sayJson } from './store-command.js';
+import { callWithTimeout } from './with-timeout.js';
 import { onZooKeeper } from './zookeeper-command.js';
 
-/** What is to be resolved, as the command line has it. */
+/** The options of `discovery resolve`, as they stand on the command line. */
 export interface ResolveOptions {
   /** The service, or `NAME[:KEY]` of an endpoint. */
   readonly name: string;
@@ -34,48 +32,42 @@ export interface ResolveOptions {
   readonly json: boolean;
 }
 
-type DiscoverySettings = Settings & { readonly zookeeper: ZooKeeperSettings };
-
 /** Where instances come from. */
-interface Place {
-  /** The znode whose children they are. */
+interface Origin {
+  /** The parent znode of the instances. */
   readonly path: string;
   readonly open: (zookeeper: ZooKeeper, onUnreadable: OnUnreadable) => InstanceSource;
 }
 
-/**
- * How long the instances may take to be read, in milliseconds, once there is a connection: longer than those hold it up that refuse to be read,
- * so that the others are told.
- */
-const READ_LIMIT_MS = 15_000;
+/** How long the instances may take to be read, in milliseconds: longer than znodes that may not be read delay the others. */
+const READ_TIMEOUT_MS = 15_000;
 
 /**
- * `nodelease discovery resolve NAME`: prints the URL of one instance, as the strategy picks it. What is printed is meant for other programs'
- * arguments: only http and https URLs without user information. Resolves to the exit code: 1 where there is none that could be used, which has
- * been said on standard error by then.
+ * `nodelease discovery resolve NAME`: prints the URL of one instance, as the strategy picks it. Other programs take it as an argument, so it is an
+ * http or https URL without user information. Resolves to the exit code: 1 where no instance can be used, with the reason on standard error.
  *
- * @throws {ConfigError} when the name, the kind or the strategy is none
+ * @throws {ConfigError} when the name, the kind or the strategy is invalid
  */
-export async function resolveDiscoveryCommand(options: ResolveOptions, settings: DiscoverySettings, io: Io): Promise<number> {
-  const place = placeOf(options, settings.zookeeper.basePath, io);
+export async function resolveDiscoveryCommand(options: ResolveOptions, settings: ZooKeeperCommandSettings, io: Io): Promise<number> {
+  const origin = originOf(options, settings.zookeeper.basePath, io);
   const strategy = parseStrategy(options.strategy);
   return onZooKeeper(settings, io, async (zookeeper, signal) => {
     await zookeeper.whenConnected({ signal });
-    // A watch that is refused is tried again and again: a question says why.
-    await zookeeper.children(place.path, { signal });
+    // A refused watch is tried again and again; a request fails with the reason.
+    await zookeeper.children(origin.path, { signal });
     let trouble: string | undefined;
-    const source = place.open(zookeeper, (path, problem) => {
+    const source = origin.open(zookeeper, (path, problem) => {
       trouble = `${path} ${problem}`;
       complain(io, `warning: ${trouble}: ignored`);
     });
     try {
-      await read(source, io, signal, () => trouble ?? problemOf(zookeeper.state));
+      await read(source, io, signal, () => trouble ?? ('problem' in zookeeper.state ? zookeeper.state.problem : undefined));
       const { clock, random } = io;
       const accept = (instance: ServiceInstance) => requestableUrl(instance) !== undefined;
       const provider = new ServiceProvider({ source, clock, random, strategy, accept });
       const instance = provider.need();
       const url = String(requestableUrl(instance));
-      if (options.json) io.stdout(jsonLine({ ...instance, url }));
+      if (options.json) sayJson(io, { ...instance, url });
       else say(io, url);
       return ExitCode.ok;
     } catch (error) {
@@ -91,16 +83,16 @@ export async function resolveDiscoveryCommand(options: ResolveOptions, settings:
   });
 }
 
-/** The URL of an instance, where whatever is given it can only send a request there; undefined otherwise: anybody may have written it. */
+/** The URL of an instance; undefined where a program could take it for more than a URL to request: any client may have written it. */
 function requestableUrl(instance: ServiceInstance): string | undefined {
   const url = instanceUrl(instance);
-  // Programs differ about what ends a host: nothing that any of them could take for user information, or for several arguments.
+  // Programs differ about the end of a host: nothing that one of them could take for user information, or for several arguments.
   const isPlain = url !== undefined && /^https?:\/\/[^/?#@]+(?:[/?#]|$)/i.test(url) && !/[\\\s\p{Cc}\p{Cf}]/u.test(url);
   return isPlain && URL.canParse(url) ? url : undefined;
 }
 
-/** @throws {ConfigError} when the name or the kind is none */
-function placeOf({ name, kind }: ResolveOptions, basePath: string, io: Io): Place {
+/** @throws {ConfigError} when the name or the kind is invalid */
+function originOf({ name, kind }: ResolveOptions, basePath: string, io: Io): Origin {
   const { clock, random } = io;
   if (kind === 'service') {
     checkServiceName(name, 'name');
@@ -117,15 +109,14 @@ function placeOf({ name, kind }: ResolveOptions, basePath: string, io: Io): Plac
   };
 }
 
-function problemOf(state: SessionState): string | undefined {
-  return 'problem' in state ? state.problem : undefined;
-}
-
 /** Waits until the instances have been read for the first time. */
 async function read(source: InstanceSource, { clock }: Io, signal: AbortSignal, trouble: () => string | undefined): Promise<void> {
-  const ready = source.ready.then(() => true);
-  if (await withTimeout(clock, READ_LIMIT_MS, ready, signal)) return;
-  const why = trouble();
-  const message = `the instances of ${source.name} could not be read within ${READ_LIMIT_MS} ms${why === undefined ? '' : `: ${why}`}`;
-  throw new ZooKeeperError(message, { fault: 'timeout', outcome: 'unknown' });
+  try {
+    await callWithTimeout({ clock, timeoutMs: READ_TIMEOUT_MS, signal }, () => source.ready);
+  } catch {
+    signal.throwIfAborted();
+    const why = trouble();
+    const message = `the instances of ${source.name} could not be read within ${READ_TIMEOUT_MS} ms${why === undefined ? '' : `: ${why}`}`;
+    throw new ZooKeeperError(message, { fault: 'timeout', outcome: 'unknown' });
+  }
 }

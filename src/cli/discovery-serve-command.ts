@@ -1,17 +1,16 @@
-import { aborted } from '../base/abort.js';
 import { parseDuration } from '../config/values.js';
-import type { Settings, ZooKeeperSettings } from '../config.js';
 import { parseStrategy } from '../discovery/services/strategies/parse-strategy.js';
-import { ConfigError } from '../errors.js';
-import type { DiscoveryServer } from '../http/discovery-server.js';
+import { ConfigError, explain } from '../errors.js';
+import type { DiscoveryServer, DiscoveryServerEvent } from '../http/discovery-server.js';
 import { DEFAULT_LISTEN_ADDRESS } from '../http/listen-address.js';
+import { problemOf } from '../http/problem.js';
+import type { SessionState } from '../zookeeper/session-state.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
-import { discoveryServeLog, zookeeperLog } from './discovery-serve-log.js';
-import { ExitCode, exitCodeOfSignal } from './exit-codes.js';
+import type { ZooKeeperCommandSettings } from './command-group.js';
+import { exitCodeOfStop } from './exit-codes.js';
 import type { Io } from './io.js';
-import { loggerFor } from './logger.js';
-import type { Interrupted } from './signal-relay.js';
-import { say } from './store-command.js';
+import { type Logger, loggerFor } from './logger.js';
+import { interruption, say } from './store-command.js';
 import { onZooKeeper } from './zookeeper-command.js';
 
 /** The options of `discovery serve` that are no settings, as they stand on the command line. */
@@ -23,75 +22,55 @@ export interface DiscoveryServeOptions {
 }
 
 /**
- * `nodelease discovery serve`: answers over HTTP who offers which service, until a signal ends it: 0 for SIGINT and SIGTERM. The address is
- * the answer, on one line of standard output; what happens is logged. It starts without ZooKeeper too, and answers 503 until that is there.
+ * `nodelease discovery serve`: answers over HTTP who offers which service, until a signal ends it: 0 for SIGINT and SIGTERM. The address is the
+ * answer, on one line of standard output; events are logged. It starts without ZooKeeper, too, and answers 503 until there is a connection.
  *
  * @throws {ConfigError} when an option is wrong, or it cannot listen where it should
  */
-export function discoveryServeCommand(
-  options: DiscoveryServeOptions,
-  settings: Settings & { readonly zookeeper: ZooKeeperSettings },
-  io: Io,
-): Promise<number> {
-  // Before anything is opened.
+export function discoveryServeCommand(options: DiscoveryServeOptions, settings: ZooKeeperCommandSettings, io: Io): Promise<number> {
+  // Before a connection is opened.
   const checked = checkOptions(options);
-  return onZooKeeper(settings, io, (zookeeper, signal) => serve(zookeeper, { ...options, ...checked }, settings, io, signal));
+  return onZooKeeper(settings, io, (zookeeper, signal) => serve(zookeeper, checked, settings, io, signal));
 }
 
-type CheckedOptions = Omit<DiscoveryServeOptions, 'strategy' | 'staticTimeout'> & ReturnType<typeof checkOptions>;
-
-function checkOptions({ staticTimeout, strategy, readOnly }: DiscoveryServeOptions) {
+function checkOptions({ readOnly, bearerTokenFile, staticTimeout, strategy }: DiscoveryServeOptions) {
   if (staticTimeout !== undefined && readOnly)
     throw new ConfigError('--static-timeout', staticTimeout, 'no --read-only beside it (a read-only server unregisters nothing)');
+  const bounds = {
+    least: [1_000, 'at least 1s (whoever registers an instance must have the time to do it again)'],
+    most: [2_592_000_000, 'at most 720h'],
+  } as const;
   return {
+    ...{ readOnly, bearerTokenFile },
     strategy: strategy === undefined ? undefined : parseStrategy(strategy, '--strategy'),
-    staticTimeoutMs:
-      staticTimeout === undefined
-        ? undefined
-        : parseDuration(staticTimeout, '--static-timeout', {
-            least: [1_000, 'at least 1s (whoever registers an instance must have the time to do it again)'],
-            most: [2_592_000_000, 'at most 720h'],
-          }),
+    staticTimeoutMs: staticTimeout === undefined ? undefined : parseDuration(staticTimeout, '--static-timeout', bounds),
   };
 }
 
 async function serve(
   zookeeper: ZooKeeper,
-  { readOnly, bearerTokenFile, strategy, staticTimeoutMs }: CheckedOptions,
-  settings: Settings & { readonly zookeeper: ZooKeeperSettings },
-  io: Io,
+  options: ReturnType<typeof checkOptions>,
+  settings: ZooKeeperCommandSettings,
+  { clock, random, ...io }: Io,
   signal: AbortSignal,
 ): Promise<number> {
   const { startDiscoveryServer } = await import('../http/discovery-server.js');
   const log = await loggerFor(settings, io);
-  const {
-    http,
-    zookeeper: { basePath },
-  } = settings;
+  const { basePath } = settings.zookeeper;
   const server = await startDiscoveryServer({
-    zookeeper,
-    clock: io.clock,
-    random: io.random,
-    listen: http ?? DEFAULT_LISTEN_ADDRESS,
-    basePath,
-    readOnly,
-    bearerTokenFile,
-    staticTimeoutMs,
-    strategy,
+    ...{ ...options, zookeeper, clock, random, basePath },
+    listen: settings.http ?? DEFAULT_LISTEN_ADDRESS,
     onEvent: discoveryServeLog(log),
     labels: { listen: '--http', bearerTokenFile: '--bearer-token-file' },
   });
   const forget = zookeeper.onState(zookeeperLog(log, zookeeper.description));
   try {
     say(io, server.url);
-    log.info(
-      { url: server.url, writes: server.writes },
-      `serving ${basePath} of ${zookeeper.description} at ${server.url}, ${ACCESS[server.writes]}`,
-    );
-    const interruption = (await aborted(signal)) as Interrupted;
-    log.info({ signal: interruption.signal }, `${interruption.signal}: ending`);
-    const gentle = interruption.signal === 'SIGINT' || interruption.signal === 'SIGTERM';
-    return gentle ? ExitCode.ok : exitCodeOfSignal(interruption.signal);
+    const { url, writes } = server;
+    log.info({ url, writes }, `serving ${basePath} of ${zookeeper.description} at ${url}, ${ACCESS[writes]}`);
+    const ended = await interruption(signal);
+    log.info({ signal: ended.signal }, `${ended.signal}: ending`);
+    return exitCodeOfStop(ended.signal);
   } finally {
     forget();
     await server.close();
@@ -103,3 +82,35 @@ const ACCESS: Readonly<Record<DiscoveryServer['writes'], string>> = {
   token: 'changes with the token only',
   anybody: 'changes by whoever is on this machine',
 };
+
+/** A listener that logs one line an event. {@link zookeeperLog} logs a lost connection, so that not every request does. */
+export function discoveryServeLog(log: Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>): (event: DiscoveryServerEvent) => void {
+  return (event) => {
+    switch (event.type) {
+      case 'request-failed': {
+        const { error } = problemOf(event.error);
+        const level = error === 'internal' ? 'error' : error === 'unavailable' ? 'debug' : 'warn';
+        return log[level]({ ...(level === 'error' && { err: event.error }) }, `${event.request}: ${explain(event.error)}`);
+      }
+      case 'unreadable':
+        return log.warn({ path: event.path }, `${event.path} ${event.problem}: ignored`);
+      case 'purged':
+        return log.info({ service: event.name, id: event.id }, `${event.name}/${event.id} was not written again in time: unregistered`);
+      case 'purge-failed':
+        return log.debug(`the STATIC instances could not be looked through: ${explain(event.error)}`);
+    }
+  };
+}
+
+/** A listener that logs each loss of the connection to ZooKeeper once, and each connection. */
+export function zookeeperLog(log: Pick<Logger, 'info' | 'warn'>, description: string): (state: SessionState) => void {
+  let away = false;
+  return (state) => {
+    const because = 'problem' in state && state.problem !== undefined ? `: ${state.problem}` : '';
+    if (state.status === 'connected') log.info({ zookeeper: 'ok' }, `connected to ${description}`);
+    else if (state.status === 'expired') log.warn({ zookeeper: 'expired' }, `session ${state.sessionId} has expired`);
+    else if (!away && (state.status === 'suspended' || because !== ''))
+      log.warn({ zookeeper: 'away' }, `no connection to ${description}${because}`);
+    away = state.status !== 'connected' && (away || state.status !== 'connecting' || because !== '');
+  };
+}

@@ -1,4 +1,3 @@
-import type { Settings, ZooKeeperSettings } from '../config.js';
 import { checkServiceName } from '../discovery/services/new-instance.js';
 import { jsonPayload } from '../discovery/services/payload-codec.js';
 import { ServiceDirectory } from '../discovery/services/service-directory.js';
@@ -7,16 +6,14 @@ import { servicePath } from '../discovery/services/service-path.js';
 import { isInService } from '../discovery/services/spring-payload.js';
 import { instanceUrl } from '../discovery/services/uri-spec.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
-import { paintFor } from './color.js';
+import type { ZooKeeperCommandSettings } from './command-group.js';
 import { formatAddress } from './discovery-table.js';
 import { ExitCode } from './exit-codes.js';
 import type { Io, Screen } from './io.js';
-import { complain, say } from './store-command.js';
+import { complain, say, sayJson, sayLines } from './store-command.js';
 import { type Cell, type Column, renderTable } from './table.js';
-import { jsonLine, pluralize, printable } from './text.js';
+import { pluralize, printable } from './text.js';
 import { onZooKeeper } from './zookeeper-command.js';
-
-type DiscoverySettings = Settings & { readonly zookeeper: ZooKeeperSettings };
 
 /** A service, and who offers it. */
 interface ServiceReport {
@@ -35,15 +32,15 @@ const COLUMNS: readonly Column[] = [
 ];
 
 /**
- * `nodelease discovery services [NAME]`: shows the services that Curator knows of, and their instances. What cannot be understood is left out
- * and told on standard error; so are services whose instances may not be listed, which make it fail in the end. Resolves to the exit code.
+ * `nodelease discovery services [NAME]`: shows the services that Curator knows of, and their instances. It leaves out what it cannot decode, with
+ * a warning. Services whose instances it may not list make it fail in the end. Resolves to the exit code.
  *
- * @throws {ConfigError} when the name can be none of a service
+ * @throws {ConfigError} when no service could have the name
  */
 export async function listServicesCommand(
   name: string | undefined,
   { json }: { readonly json: boolean },
-  settings: DiscoverySettings,
+  settings: ZooKeeperCommandSettings,
   io: Io,
 ): Promise<number> {
   if (name !== undefined) checkServiceName(name, 'name');
@@ -63,10 +60,10 @@ export async function listServicesCommand(
       }
     }
     const where = `${basePath} of ${connect.text}`;
-    if (json) io.stdout(jsonLine(report(connect.text, basePath, services)));
+    if (json) sayJson(io, report(connect.text, basePath, services));
     else if (denied.length === 0 && services.every(({ instances }) => instances.length === 0)) {
       say(io, name === undefined ? `Nobody is registered at ${where}.` : `Nobody is registered as ${name} at ${where}.`);
-    } else if (services.length > 0) for (const line of tables(services, where, io.screen())) io.stdout(`${line}\n`);
+    } else if (services.length > 0) sayLines(io, tables(services, where, io.screen()));
     for (const path of denied) complain(io, `${path}: no-auth: these credentials may not list the instances`);
     return denied.length === 0 ? ExitCode.ok : ExitCode.storeUnusable;
   });
@@ -86,7 +83,7 @@ function tables(services: readonly ServiceReport[], where: string, screen: Scree
   );
   const total = services.reduce((sum, { instances }) => sum + instances.length, 0);
   return [
-    ...renderTable(COLUMNS, rows, { width: screen?.columns, paint: paintFor(screen?.color ?? false) }),
+    ...renderTable(COLUMNS, rows, screen),
     '',
     printable(`${pluralize(services.length, 'service')}, ${pluralize(total, 'instance')} at ${where}`),
   ];

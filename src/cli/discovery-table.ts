@@ -1,7 +1,6 @@
 import { hexPair } from '../discovery/tree-paths.js';
 import { groupOf, indexOf } from '../id/cluster-node-id.js';
 import type { DiscoveryReport, EntryReport } from '../monitor/discovery-report.js';
-import { paintFor } from './color.js';
 import type { Screen } from './io.js';
 import { type Cell, type Column, renderTable } from './table.js';
 import { pluralize, printable } from './text.js';
@@ -15,7 +14,7 @@ const COMMON: readonly Column[] = [
   { title: 'PROBLEM', minWidth: 16 },
 ];
 
-/** From how many characters in a line on an IPv4 address and its port are shown whole. */
+/** From this many columns on, a table has room for an IPv4 address and its port. */
 const WIDE = 88;
 
 const NODE_COLUMNS: readonly Column[] = [{ title: 'NODE ID', align: 'right' }, { title: 'ZNODE' }, ...COMMON];
@@ -31,50 +30,45 @@ const ENDPOINT_COLUMNS: readonly Column[] = [
   ...COMMON.filter(({ title }) => title !== 'SERVICE'),
 ];
 
-/** A part of the tree as tables: nodes, services, endpoints, whichever there are; one summary line below them. */
+/** A part of the tree as tables of nodes, services and endpoints, as far as there are any; one summary line below them. */
 export function discoveryTables(report: DiscoveryReport, screen: Screen | undefined): string[] {
   const { nodes, services, endpoints, foreign } = report;
-  const paint = paintFor(screen?.color ?? false);
   const tables: [readonly Column[], (readonly Cell[])[]][] = [
     [NODE_COLUMNS, nodes.map((node) => [number(node.nodeId), { text: znodeName(node.clusterNodeId) }, ...common(node, true)])],
     [
       SERVICE_COLUMNS,
       services.flatMap(({ service, nodes: members }) =>
-        members.length === 0
-          ? [[{ text: service }, NOBODY]]
-          : members.map((member) => [{ text: service }, number(member.nodeId), ...common(member, false)]),
+        orNobody([service], members, (member) => [number(member.nodeId), ...common(member, false)]),
       ),
     ],
     [
       ENDPOINT_COLUMNS,
       endpoints.flatMap(({ endpoint, keys }) =>
         keys.length === 0
-          ? [[{ text: endpoint }, NOBODY]]
-          : keys.flatMap(({ key, refs }) =>
-              refs.length === 0
-                ? [[{ text: endpoint }, { text: key }, NOBODY]]
-                : refs.map((ref) => [{ text: endpoint }, { text: key }, { text: ref.ref }, ...common(ref, false)]),
-            ),
+          ? orNobody([endpoint], [], () => [])
+          : keys.flatMap(({ key, refs }) => orNobody([endpoint, key], refs, (ref) => [{ text: ref.ref }, ...common(ref, false)])),
       ),
     ],
     [[{ title: 'FOREIGN ZNODE', minWidth: 16 }], foreign.map((path) => [{ text: path, color: 'dim' as const }])],
   ];
-  return [
-    ...tables
-      .filter(([, rows]) => rows.length > 0)
-      .flatMap(([columns, rows]) => [...renderTable(fitting(columns, rows, screen), rows, { width: screen?.columns, paint }), '']),
-    summary(report),
-  ];
+  const shown = tables.filter(([, rows]) => rows.length > 0);
+  return [...shown.flatMap(([columns, rows]) => [...renderTable(fitting(columns, rows, screen), rows, screen), '']), summary(report)];
 }
 
-/** Where an address and a port are, as one writes them. */
+/** A row for each member, or one without where there are none; `names` stand first. */
+function orNobody<T>(names: readonly string[], members: readonly T[], cells: (member: T) => readonly Cell[]): (readonly Cell[])[] {
+  const first = names.map((text) => ({ text }));
+  return members.length === 0 ? [[...first, NOBODY]] : members.map((member) => [...first, ...cells(member)]);
+}
+
+/** `host:port`, as far as they are known. */
 export function formatAddress({ address, port }: Pick<EntryReport, 'address' | 'port'>): string {
   if (address === null) return port === null ? '' : `:${port}`;
   const host = address.includes(':') && port !== null ? `[${address}]` : address;
   return port === null ? host : `${host}:${port}`;
 }
 
-/** Group and index, as the znode's path has them. */
+/** Group and index, as in the znode's path. */
 export function znodeName(clusterNodeId: number): string {
   return `${hexPair(groupOf(clusterNodeId))}/${hexPair(indexOf(clusterNodeId))}`;
 }
@@ -97,13 +91,13 @@ function common(entry: EntryReport, withService: boolean): Cell[] {
   ];
 }
 
-/** A terminal has no room for a column of problems that is empty; whoever reads a pipe wants the same columns every time. */
+/** A terminal has no room for an empty column of problems; programs that read a pipe want the same columns every time. */
 function fitting(columns: readonly Column[], rows: readonly (readonly Cell[])[], screen: Screen | undefined): readonly Column[] {
   if (screen === undefined) return columns;
   const last = columns.length - 1;
   const empty = columns[last]?.title === 'PROBLEM' && rows.every((row) => (row[last]?.text ?? '') === '');
   const shown = empty ? columns.slice(0, -1) : columns;
-  // An address is worth more whole than a task is, as long as both can be recognised.
+  // A whole address is worth more than a whole task id.
   return screen.columns < WIDE ? shown : shown.map((column) => (column.title === 'ADDRESS' ? { ...column, minWidth: 21 } : column));
 }
 

@@ -1,19 +1,36 @@
-import { aborted } from '../base/abort.js';
 import { DISCOVERY_PATH } from '../discovery/tree-paths.js';
-import type { DiscoveryOptions } from '../monitor/discovery-report.js';
-import { readDiscovery } from '../monitor/discovery-snapshot.js';
+import type { EntryPlace } from '../monitor/discovery-place.js';
+import { type DiscoveryOptions, type EntryReport, entryReport } from '../monitor/discovery-report.js';
+import { type DiscoveryEntry, readDiscovery } from '../monitor/discovery-snapshot.js';
 import type { SessionState } from '../zookeeper/session-state.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { type Color, paintFor } from './color.js';
-import { changeReport, changeText, type DiscoveryChange } from './discovery-changes.js';
-import { DiscoveryFollower } from './discovery-follower.js';
-import { ExitCode, exitCodeOfSignal } from './exit-codes.js';
+import type { ZooKeeperCommandSettings } from './command-group.js';
+import { type DiscoveryChange, DiscoveryFollower } from './discovery-follower.js';
+import { formatAddress, znodeName } from './discovery-table.js';
+import { exitCodeOfStop } from './exit-codes.js';
 import type { Io } from './io.js';
 import { Interrupted } from './signal-relay.js';
-import { complain } from './store-command.js';
+import { complain, interruption, sayJson, sayLines } from './store-command.js';
 import { pluralize, printable } from './text.js';
+import { onZooKeeper } from './zookeeper-command.js';
 
-/** What becomes of the connection, as one line of JSON has it. */
+/** A change of an announcement as one line of JSON. Every field is always there, null where there is nothing to say. */
+export interface ChangeReport extends EntryReport {
+  /** When it was seen, by this host's clock, ISO 8601. */
+  readonly time: string;
+  readonly change: DiscoveryChange['kind'];
+  readonly kind: EntryPlace['kind'];
+  /** Null unless it is a node. */
+  readonly clusterNodeId: number | null;
+  /** The following three are null unless it is an endpoint. */
+  readonly endpoint: string | null;
+  readonly key: string | null;
+  readonly ref: string | null;
+  readonly previous: EntryReport | null;
+}
+
+/** A change of the connection as one line of JSON. */
 export interface ConnectionReport {
   readonly time: string;
   /** `watching`: all that was there has been told. `expired`: the session has ended; what follows is told in a new one. */
@@ -35,36 +52,38 @@ const COLORS: Readonly<Record<DiscoveryChange['kind'] | ConnectionReport['change
 };
 
 /**
- * Shows what is announced and then every change, one on a line, until a signal ends it: 0 for SIGINT and SIGTERM. A lost connection is
- * said, and survived; once it is restored, whatever changed meanwhile is told.
- *
- * @throws {ZooKeeperError} when there is no answer at the beginning, or a folder may not be read
+ * `nodelease discovery watch`: shows what is announced and then every change, one on a line, until a signal ends it: 0 for SIGINT and SIGTERM. It
+ * survives a lost connection: once that is restored, it tells all that has changed meanwhile. Resolves to the exit code.
  */
-export async function watchDiscovery(zookeeper: ZooKeeper, options: DiscoveryOptions, io: Io, signal: AbortSignal): Promise<number> {
-  const teller = new Teller(zookeeper.description, options, io);
-  try {
-    await zookeeper.whenConnected({ signal });
-    const forget = zookeeper.onState((state) => teller.session(state));
-    const { entries = [], denied = [] } = (await readDiscovery(zookeeper, DISCOVERY_PATH, signal)) ?? {};
-    for (const path of denied) complain(io, `${path}: no-auth: these credentials may not read the data`);
-    for (const entry of entries) teller.change({ kind: 'present', entry, previous: undefined });
-    teller.watching(zookeeper.state, entries.length);
-    const follower = new DiscoveryFollower(zookeeper, entries, (change) => teller.change(change));
+export function watchDiscoveryCommand(options: DiscoveryOptions, settings: ZooKeeperCommandSettings, io: Io): Promise<number> {
+  return onZooKeeper(settings, io, async (zookeeper, signal) => {
     try {
-      await aborted(signal);
-    } finally {
-      follower.close();
-      forget();
+      return await watchDiscovery(zookeeper, options, io, signal);
+    } catch (error) {
+      const reason: unknown = signal.reason;
+      if (reason instanceof Interrupted) return exitCodeOfStop(reason.signal);
+      throw error;
     }
-  } catch (error) {
-    if (!(signal.reason instanceof Interrupted)) throw error;
-  }
-  const { signal: name } = signal.reason as Interrupted;
-  return name === 'SIGINT' || name === 'SIGTERM' ? ExitCode.ok : exitCodeOfSignal(name);
+  });
 }
 
-/** Puts what happens into lines. */
-class Teller {
+async function watchDiscovery(zookeeper: ZooKeeper, options: DiscoveryOptions, io: Io, signal: AbortSignal): Promise<number> {
+  const lines = new WatchLines(zookeeper.description, options, io);
+  await zookeeper.whenConnected({ signal });
+  const forget = zookeeper.onState((state) => lines.session(state));
+  const { entries = [], denied = [] } = (await readDiscovery(zookeeper, DISCOVERY_PATH, signal)) ?? {};
+  for (const path of denied) complain(io, `${path}: no-auth: these credentials may not read the data`);
+  for (const entry of entries) lines.change({ kind: 'present', entry, previous: undefined });
+  lines.watching(zookeeper.state, entries.length);
+  const follower = new DiscoveryFollower(zookeeper, entries, (change) => lines.change(change));
+  const ended = await interruption(signal);
+  follower.close();
+  forget();
+  return exitCodeOfStop(ended.signal);
+}
+
+/** Shows changes, one on a line. */
+class WatchLines {
   #lost = false;
 
   constructor(
@@ -74,7 +93,7 @@ class Teller {
   ) {}
 
   change(change: DiscoveryChange): void {
-    if (this.options.json) this.io.stdout(`${JSON.stringify(changeReport(this.#time(), change))}\n`);
+    if (this.options.json) sayJson(this.io, changeReport(this.#time(), change));
     else this.#line(change.kind, changeText(change));
   }
 
@@ -94,22 +113,68 @@ class Teller {
 
   #connection(change: ConnectionReport['change'], state: SessionState, text: string): void {
     const report: ConnectionReport = {
-      time: this.#time(),
-      change,
-      kind: 'connection',
+      ...{ time: this.#time(), change, kind: 'connection' },
       sessionId: 'sessionId' in state ? state.sessionId : null,
       problem: 'problem' in state ? (state.problem ?? null) : null,
     };
-    if (this.options.json) this.io.stdout(`${JSON.stringify(report)}\n`);
+    if (this.options.json) sayJson(this.io, report);
     else this.#line(change, text);
   }
 
   #line(kind: keyof typeof COLORS, text: string): void {
-    const paint = paintFor(this.io.screen()?.color ?? false);
-    this.io.stdout(`${this.#time()}  ${paint(printable(text), COLORS[kind])}\n`);
+    sayLines(this.io, [`${this.#time()}  ${paintFor(this.io.screen())(printable(text), COLORS[kind])}`]);
   }
 
   #time(): string {
     return new Date(this.io.clock.now()).toISOString();
   }
+}
+
+/** A change for programs. */
+export function changeReport(time: string, { kind: change, entry, previous }: DiscoveryChange): ChangeReport {
+  const { place } = entry;
+  const { endpoint, key, ref } = place.kind === 'endpoint' ? place : { endpoint: null, key: null, ref: null };
+  return {
+    ...{ time, change, kind: place.kind },
+    clusterNodeId: place.kind === 'node' ? place.clusterNodeId : null,
+    ...{ endpoint, key, ref },
+    ...entryReport(entry),
+    previous: previous === undefined ? null : entryReport(previous),
+  };
+}
+
+/** A change for people, without its time: `node 0 (00/08) joined: version 1, task a`. */
+export function changeText({ kind, entry, previous }: DiscoveryChange): string {
+  const now = facts(entry);
+  const before = kind === 'changed' && previous !== undefined ? facts(previous) : now;
+  const texts = now.flatMap(([name, value], index) => {
+    const was = before[index]?.[1] ?? '';
+    if (was === value) return value === '' ? [] : [`${name} ${value}`.trim()];
+    return [`${name} ${was || 'none'} → ${value || 'none'}`];
+  });
+  if (kind === 'changed' && !texts.some((text) => text.includes(' → '))) texts.push('other fields of its data are new');
+  if (entry.problem !== undefined) texts.push(entry.problem);
+  return `${subject(entry.place)} ${kind === 'present' ? 'is there' : kind}: ${texts.join(', ')}`;
+}
+
+function subject(place: EntryPlace): string {
+  switch (place.kind) {
+    case 'node':
+      return `node ${place.nodeId} (${znodeName(place.clusterNodeId)})`;
+    case 'service':
+      return `service ${place.service} of ${/^\d+$/.test(place.ref) ? 'node ' : ''}${place.ref}`;
+    case 'endpoint':
+      return `endpoint ${place.endpoint} key ${place.key} of ${place.ref}`;
+  }
+}
+
+function facts(entry: DiscoveryEntry): (readonly [name: string, value: string])[] {
+  const report = entryReport(entry);
+  return [
+    ['version', report.version === null ? '' : String(report.version)],
+    ['task', report.taskId ?? ''],
+    ['service', entry.place.kind === 'service' ? '' : (report.service ?? '')],
+    ['address', formatAddress(report)],
+    ['session', report.sessionId ?? ''],
+  ];
 }

@@ -1,69 +1,55 @@
 import type { Settings } from '../config.js';
-import { ConfigError, explain, NodeLeaseError } from '../errors.js';
+import { explain, NodeLeaseError } from '../errors.js';
 import { markCluster, readCluster } from '../lease/cluster-store.js';
 import type { RequestPrices } from '../lease/renewal-cost.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../lease/store-session.js';
 import type { LeaseStore } from '../store/lease-store.js';
 import { type ProbeOptions, type ProbeReport, probeStore, THOROUGH } from '../store/probe.js';
 import { type AllocatedDiagnosis, allocatedDiagnosis } from './allocated-diagnosis.js';
-import { type AllocatedSettings, allocatedSettings } from './allocated-settings.js';
+import { allocatedSettings } from './allocated-settings.js';
 import { type ClusterCheckup, checkUp } from './cluster-checkup.js';
-import { type Paint, paintFor } from './color.js';
+import { type Color, paintFor } from './color.js';
 import { type CostReport, type CostTerms, costFinding, costReport } from './cost-finding.js';
 import { clusterFindings, type Diagnosis, diagnosis, type Finding, probeFindings, refusalFinding } from './diagnosis.js';
-import { ExitCode, exitCodeOfSignal } from './exit-codes.js';
+import { ExitCode } from './exit-codes.js';
 import type { Io } from './io.js';
-import { Interrupted, SignalRelay } from './signal-relay.js';
-import { complain, onStore, reportFailure } from './store-command.js';
+import { complain, interruptible, onStore, reported, sayJson, sayLines } from './store-command.js';
 import { pluralize, printable } from './text.js';
 import { examineZooKeeper, type ZooKeeperDiagnosis } from './zookeeper-diagnosis.js';
 
-/** How `doctor` shows what it finds. */
+/** What `doctor` is to do, and how it shows what it finds. */
 export interface DoctorOptions {
   readonly json: boolean;
-  /** Whether a store that an earlier probe has found wanting is to be used again if no fault is found. @default false */
+  /** Whether tasks may use the store again after an earlier probe has failed, if this one finds no fault. @default false */
   readonly accept?: boolean;
-  /** What requests cost, where somebody says so. */
+  /** The prices of requests that the user has named. */
   readonly prices?: RequestPrices | undefined;
 }
 
 /**
- * `nodelease doctor`: proves that the store keeps its conditions, looks for damage, and examines ZooKeeper where that is used. Safe beside
- * running tasks; its scratch objects and znodes are removed, also when it is interrupted. Resolves to the exit code.
+ * `nodelease doctor`: proves that the store keeps its conditions, looks for damage, and examines ZooKeeper where that is used. It is safe beside
+ * running tasks. Its scratch objects and znodes are removed, also when it is interrupted. Resolves to the exit code.
  */
 export function doctorCommand(options: DoctorOptions, settings: Settings, io: Io): Promise<number> {
   const allocated = allocatedSettings(settings);
-  if (allocated !== undefined) return diagnoseAllocated(options, allocated, io);
-  return onStore(settings, io, async (session) => {
-    const signals = new SignalRelay(io.signals);
-    try {
-      const signal = signals.interrupted;
-      const { zookeeper: discovery } = settings;
-      const look = discovery && (() => examineZooKeeper(discovery, false, io, signal));
-      const { nodes, durationMs, settingsIntervalMs, endpoint } = settings;
-      const terms = { nodes, durationMs, settingsIntervalMs, endpoint, prices: options.prices };
-      // Conditions of a store of our own are tested elsewhere.
-      const races = session.store.remote ? THOROUGH : {};
-      return showDiagnosis(await examine(session, { ...io, ...races, signal, terms, accept: options.accept }, look), options, io);
-    } finally {
-      signals.close();
-    }
-  });
-}
-
-/** The same where node ids come from ZooKeeper alone: there is no store to be opened. */
-async function diagnoseAllocated(options: DoctorOptions, settings: AllocatedSettings, io: Io): Promise<number> {
-  io.onWarning((warning) => complain(io, `warning: ${explain(warning)}`));
-  const signals = new SignalRelay(io.signals);
-  try {
-    return showDiagnosis(allocatedDiagnosis(await examineZooKeeper(settings.zookeeper, true, io, signals.interrupted)), options, io);
-  } catch (error) {
-    if (error instanceof ConfigError) throw error;
-    if (error instanceof Interrupted) return exitCodeOfSignal(error.signal);
-    return reportFailure(error, settings, io);
-  } finally {
-    signals.close();
+  if (allocated !== undefined) {
+    const work = async (signal: AbortSignal) => {
+      const zookeeper = await examineZooKeeper(allocated.zookeeper, true, io, signal);
+      return showDiagnosis(allocatedDiagnosis(zookeeper), options, io);
+    };
+    return reported(settings, io, () => interruptible(io, work));
   }
+  return onStore(settings, io, (session) =>
+    interruptible(io, async (signal) => {
+      const { zookeeper, nodes, durationMs, settingsIntervalMs, endpoint } = settings;
+      const terms = { nodes, durationMs, settingsIntervalMs, endpoint, prices: options.prices };
+      // The tests of nodelease prove the conditions of its own stores.
+      const races = session.store.remote ? THOROUGH : {};
+      const lookAtZooKeeper = zookeeper && (() => examineZooKeeper(zookeeper, false, io, signal));
+      const result = await examine(session, { ...io, ...races, signal, terms, accept: options.accept }, lookAtZooKeeper);
+      return showDiagnosis(result, options, io);
+    }),
+  );
 }
 
 /** How a store is examined. */
@@ -74,7 +60,7 @@ export interface ExamineOptions extends ProbeOptions {
 }
 
 /**
- * Examines a store, and ZooKeeper where there is discovery. What it finds, their failures included, are findings.
+ * Examines a store, and ZooKeeper where there is discovery. Their failures are findings, too.
  *
  * @throws `options.signal.reason` when it aborts
  */
@@ -84,86 +70,91 @@ export async function examine(
   lookAtZooKeeper?: () => Promise<ZooKeeperDiagnosis>,
 ): Promise<Diagnosis> {
   const { store } = session;
+  const { signal, terms } = options;
   const findings: Finding[] = [];
   let probe: ProbeReport | undefined;
   let status: ClusterCheckup | undefined;
   let cost: CostReport | undefined;
   try {
-    // As `run` begins: what is wrong with the address, the region or the rights is said in the same words, and nothing has been written.
-    if (store.remote)
-      await session.listPage(undefined, { timeoutMs: UNHURRIED_LISTING_MS, ...(options.signal && { signal: options.signal }) });
+    // As `run` begins: a wrong address, region or right is reported in the same words, before anything is written.
+    if (store.remote) await session.listPage(undefined, { timeoutMs: UNHURRIED_LISTING_MS, ...(signal && { signal }) });
     probe = await probeStore(store, options);
     findings.push(...probeFindings(probe));
   } catch (error) {
-    findings.push(failure('store', 'store', error, options.signal));
+    findings.push(failure('store', error, signal));
   }
-  // Who cannot be reached once need not be waited for a second time.
+  // A store that does not answer is not asked a second time.
   if (probe !== undefined) {
     try {
       status = await checkUp(session, options);
-      cost = costReport(status?.cluster, options.terms);
+      cost = costReport(status?.cluster, terms);
       findings.push(...clusterFindings(status));
       const reason = status?.cluster.proofFailed;
       if (reason !== undefined) {
         const accepted = options.accept === true && probe.ok && (await acceptStore(session));
         findings.push(refusalFinding(reason, probe.ok, accepted));
       }
-      findings.push(costFinding(cost, isPaid(store, options.terms)));
+      findings.push(costFinding(cost, isPaid(store, terms)));
     } catch (error) {
-      findings.push(failure('cluster', 'cluster', error, options.signal));
+      findings.push(failure('cluster', error, signal));
     }
   }
-  options.signal?.throwIfAborted();
+  signal?.throwIfAborted();
   return diagnosis(store.url, findings, { probe, status, cost, zookeeper: await lookAtZooKeeper?.() });
 }
 
-/** Has the store used again, whatever an earlier probe found. Resolves to false where somebody else changed the settings meanwhile. */
+/** Has the store used again. Resolves to false where another program changed the settings meanwhile. */
 async function acceptStore(session: StoreSession): Promise<boolean> {
   const cluster = await readCluster(session);
   return cluster !== undefined && (await markCluster(session, cluster, 'proven')) !== undefined;
 }
 
-/** At the prices that are named: those of S3 say nothing of what another server at an endpoint of its own costs. */
+/** Whether the prices apply: the default ones are those of S3, and not those of another server. */
 function isPaid({ remote }: LeaseStore, { endpoint, prices }: CostTerms = {}): boolean {
   return remote && (endpoint === undefined || prices !== undefined);
 }
 
-function failure(id: string, title: string, error: unknown, signal: AbortSignal | undefined): Finding {
+function failure(id: 'store' | 'cluster', error: unknown, signal: AbortSignal | undefined): Finding {
   signal?.throwIfAborted();
   if (!(error instanceof NodeLeaseError)) throw error;
-  return { id, title, status: 'fault', detail: explain(error) };
+  return { id, title: id, status: 'fault', detail: explain(error) };
 }
 
-/** Shows a diagnosis. Returns the exit code; the faults stand on standard error, too, in one line. */
+/** Shows a diagnosis, its faults once more on standard error, in one line. Returns the exit code. */
 export function showDiagnosis(result: Diagnosis | AllocatedDiagnosis, { json }: DoctorOptions, io: Io): number {
-  const { zookeeper } = result;
-  if (json) io.stdout(`${JSON.stringify(result)}\n`);
-  else {
-    const paint = paintFor(io.screen()?.color ?? false);
-    if (result.store !== null) io.stdout(`The store ${printable(result.store)}\n`);
-    for (const finding of result.findings) io.stdout(`${findingLine(finding, paint)}\n`);
-    if (zookeeper !== null) io.stdout(`ZooKeeper at ${printable(zookeeper.zookeeper)}\n`);
-    for (const finding of zookeeper?.findings ?? []) io.stdout(`${findingLine(finding, paint)}\n`);
-    const warnings = [...result.findings, ...(zookeeper?.findings ?? [])].filter(({ status }) => status === 'warning').length;
-    if (result.ok) io.stdout(warnings === 0 ? 'All is well.\n' : `No faults, ${pluralize(warnings, 'warning')}.\n`);
-  }
-  if (result.ok) return ExitCode.ok;
-  const faults = [
-    result.store === null ? '' : faultsOf(result.store, result.findings),
-    zookeeper === null ? '' : faultsOf(`ZooKeeper at ${zookeeper.zookeeper}`, zookeeper.findings),
+  const { store, ok, zookeeper } = result;
+  const parts: readonly (readonly [subject: string, findings: readonly Finding[]])[] = [
+    ...(store === null ? [] : [[store, result.findings] as const]),
+    ...(zookeeper === null ? [] : [[`ZooKeeper at ${zookeeper.zookeeper}`, zookeeper.findings] as const]),
   ];
-  complain(io, faults.filter((text) => text !== '').join('; '));
+  if (json) sayJson(io, result);
+  else {
+    const warnings = parts.flatMap(([, findings]) => findings).filter(({ status }) => status === 'warning').length;
+    const verdict = warnings === 0 ? 'All is well.' : `No faults, ${pluralize(warnings, 'warning')}.`;
+    const lines = parts.flatMap(([subject, findings]) => [
+      printable(subject === store ? `The store ${subject}` : subject),
+      ...findings.map((finding) => findingLine(finding, io)),
+    ]);
+    sayLines(io, ok ? [...lines, verdict] : lines);
+  }
+  if (ok) return ExitCode.ok;
+  const faults = parts.flatMap(([subject, findings]) => {
+    const texts = findings
+      .filter(({ status }) => status === 'fault')
+      .map(({ id, title, detail }) => (id === 'zookeeper-server' ? `${title}: ${detail}` : detail));
+    return texts.length === 0 ? [] : [`${subject}: ${pluralize(texts.length, 'fault')}: ${texts.join('; ')}`];
+  });
+  complain(io, faults.join('; '));
   return ExitCode.storeUnusable;
 }
 
-/** Empty where there are none. */
-function faultsOf(subject: string, findings: readonly Finding[]): string {
-  const faults = findings.filter(({ status }) => status === 'fault');
-  const texts = faults.map(({ id, title, detail }) => (id === 'zookeeper-server' ? `${title}: ${detail}` : detail));
-  return faults.length === 0 ? '' : `${subject}: ${pluralize(faults.length, 'fault')}: ${texts.join('; ')}`;
-}
+const LABELS: Readonly<Record<Finding['status'], readonly [text: string, color: Color]>> = {
+  ok: ['ok   ', 'green'],
+  warning: ['warn ', 'yellow'],
+  fault: ['FAULT', 'red'],
+};
 
-function findingLine({ title, status, detail }: Finding, paint: Paint): string {
-  const label = { ok: paint('ok   ', 'green'), warning: paint('warn ', 'yellow'), fault: paint('FAULT', 'red') }[status];
+function findingLine({ title, status, detail }: Finding, io: Io): string {
+  const label = paintFor(io.screen())(...LABELS[status]);
   return `  ${label}  ${title}${detail === '' ? '' : `: ${printable(detail)}`}`;
 }

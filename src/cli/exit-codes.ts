@@ -44,7 +44,7 @@ export function exitCodeOf(error: unknown): number {
       return ExitCode.leaseLost;
     case 'LEASE_RELEASED':
     case 'LEASE_RETIRING':
-      // Nobody but the command itself can have done that, too early.
+      // Only the command itself can have done that, too early.
       return ExitCode.internal;
   }
 }
@@ -52,4 +52,9 @@ export function exitCodeOf(error: unknown): number {
 /** The exit code of a process that a signal ended, as shells report it: 143 for SIGTERM. */
 export function exitCodeOfSignal(signal: NodeJS.Signals): number {
   return 128 + constants.signals[signal];
+}
+
+/** The exit code of a command that runs until a signal ends it: success where that is SIGINT or SIGTERM. */
+export function exitCodeOfStop(signal: NodeJS.Signals): number {
+  return signal === 'SIGINT' || signal === 'SIGTERM' ? ExitCode.ok : exitCodeOfSignal(signal);
 }

@@ -1,35 +1,32 @@
-import { timeoutSignal } from '../base/abort.js';
 import type { Clock } from '../clock.js';
 import type { HealthProbe } from './health-probe.js';
+import { callWithTimeout } from './with-timeout.js';
 
-/** What a check has found out, when it changes its mind. */
+/** The health of a command, told when it changes. */
 export type HealthVerdict =
   | { readonly healthy: true }
-  /** `failures` in a row; `problem` is what was wrong the last time. */
+  /** `failures` in a row; `problem` is the last one. */
   | { readonly healthy: false; readonly failures: number; readonly problem: unknown };
 
 export interface HealthCheckOptions {
   readonly probe: HealthProbe;
   readonly clock: Clock;
-  /** From the beginning of one probe to that of the next, and how long one may take, in milliseconds; none takes longer than 5 s. */
+  /** From the beginning of one probe to that of the next, and the time-out of a probe, in milliseconds. A probe takes 5 s at the most. */
   readonly intervalMs: number;
-  /** How many bad answers in a row it takes to call it unhealthy, and how many good ones to call it healthy again. */
+  /** How many failures in a row make it unhealthy, and how many good answers healthy again. */
   readonly threshold: number;
-  /** Called with every change of the verdict. Nothing is known, and nothing told, until the first good answer. */
+  /** Called with every change, first with the first good answer. */
   readonly onChange: (verdict: HealthVerdict) => void;
-  /** Called once when the first probe of all fails, so that it can be told what is waited for. */
+  /** Called once, when the first probe of all fails. */
   readonly onWaiting: (problem: unknown) => void;
 }
 
-/** The longest that a probe may take, in milliseconds. */
-const PROBE_LIMIT_MS = 5_000;
-
-/** A probe has not answered in time. */
-class ProbeTimeout extends Error {}
+/** The maximum time of a probe, in milliseconds. */
+const PROBE_TIMEOUT_MS = 5_000;
 
 /**
- * Asks again and again whether something works, one probe at a time. The first good answer is enough at the start; afterwards `threshold`
- * bad ones in a row are needed for a change, and as many good ones for the next.
+ * Probes a command again and again, one probe at a time. The first good answer makes it healthy. Afterwards each change needs `threshold` probes in
+ * a row.
  */
 export class HealthCheck {
   readonly #ending = new AbortController();
@@ -37,12 +34,12 @@ export class HealthCheck {
 
   constructor(private readonly options: HealthCheckOptions) {}
 
-  /** Begins to ask. Has no effect the second time, and after {@link stop}. */
+  /** Begins to probe. Has no effect the second time, and after {@link stop}. */
   start(): void {
     this.#loop ??= this.#keep();
   }
 
-  /** Asks no more: nothing is told from this moment on. Resolves when a probe that was under way has been given up. Idempotent. */
+  /** Ends the probes: no listener is called from this moment on. Resolves when a probe under way has been given up. Idempotent. */
   async stop(): Promise<void> {
     this.#ending.abort(new Error('the check has ended'));
     await this.#loop;
@@ -55,16 +52,13 @@ export class HealthCheck {
     let streak = 0;
     while (!signal.aborted) {
       const begun = clock.monotonic();
-      const problem = await this.#ask();
+      const problem = await this.#probe();
       if (signal.aborted) return;
       const good = problem === undefined;
       streak = good === healthy ? 0 : streak + 1;
-      if (healthy === undefined) {
-        if (good) onChange({ healthy: true });
-        else if (streak === 1) onWaiting(problem.error);
-        if (good) healthy = true;
-        if (good) streak = 0;
-      } else if (streak >= threshold) {
+      if (healthy === undefined && !good && streak === 1) onWaiting(problem.error);
+      const isChange = healthy === undefined ? good : streak >= threshold;
+      if (isChange) {
         onChange(good ? { healthy: true } : { healthy: false, failures: streak, problem: problem.error });
         healthy = good;
         streak = 0;
@@ -73,18 +67,14 @@ export class HealthCheck {
     }
   }
 
-  /** What was wrong; undefined when nothing was. */
-  async #ask(): Promise<{ readonly error: unknown } | undefined> {
+  /** Undefined after a good answer. */
+  async #probe(): Promise<{ readonly error: unknown } | undefined> {
     const { probe, clock, intervalMs } = this.options;
-    const limitMs = Math.min(intervalMs, PROBE_LIMIT_MS);
-    const limit = timeoutSignal(clock, limitMs, () => new ProbeTimeout(`no answer within ${limitMs} ms`), this.#ending.signal);
     try {
-      await probe(limit.signal);
+      await callWithTimeout({ clock, timeoutMs: Math.min(intervalMs, PROBE_TIMEOUT_MS), signal: this.#ending.signal }, probe);
       return undefined;
     } catch (error) {
       return { error };
-    } finally {
-      limit.release();
     }
   }
 }

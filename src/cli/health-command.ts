@@ -1,13 +1,12 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
-import { timeoutSignal } from '../base/abort.js';
 import type { Clock } from '../clock.js';
 import { parseDuration } from '../config/values.js';
 import { ConfigError, explain } from '../errors.js';
-import { DEFAULT_LISTEN_ADDRESS, parseListenAddress } from '../http/listen-address.js';
+import { DEFAULT_LISTEN_ADDRESS, parseListenAddress, reachableUrl } from '../http/listen-address.js';
 import { ExitCode } from './exit-codes.js';
 import type { Io } from './io.js';
-import { reachableUrl } from './reachable-url.js';
-import { say } from './store-command.js';
+import { say, sayJson } from './store-command.js';
+import { callWithTimeout } from './with-timeout.js';
 
 /** The options of `health`, as they stand on the command line. */
 export interface HealthOptions {
@@ -17,24 +16,22 @@ export interface HealthOptions {
   readonly timeout?: string;
 }
 
-/** An answer to the question, or what came instead of one. */
+/** The answer of an instance, or a failure. */
 interface Verdict {
   readonly ok: boolean;
   /** One line for people. */
   readonly text: string;
-  /** What was answered, where it is an object. */
+  /** The fields of the answer. */
   readonly facts: Readonly<Record<string, unknown>>;
 }
 
 const DEFAULT_TIMEOUT_MS = 2_000;
-const LARGEST_ANSWER = 65_536;
+const MAX_ANSWER_BYTES = 65_536;
 const URL_FORM = 'the URL of a running instance, http://HOST:PORT';
 
 /**
- * `nodelease health`: asks a running instance whether it is ready, or with `live` whether it is worth keeping. Resolves to 0 when it is, else to 1,
- * with one line on standard output that says why; what containers' health checks expect.
- *
- * It runs every few seconds beside the work: of all that nodelease has, next to nothing is loaded.
+ * `nodelease health`: asks a running instance whether it is ready, or with `live` whether it is alive. Resolves to 0 when it is, else to 1, with
+ * one line on standard output: what the health checks of containers expect. It runs every few seconds, and so loads as little as possible.
  *
  * @throws {ConfigError} when an option is wrong
  */
@@ -47,11 +44,12 @@ export async function healthCommand(options: HealthOptions, io: Io): Promise<num
       : parseDuration(timeout, '--timeout', { least: [1, 'at least 1ms'], most: [60_000, 'at most 60s'] });
   const url = `${base}/${live ? 'livez' : 'readyz'}`;
   const { ok, text, facts } = await ask(url, timeoutMs, io.clock);
-  say(io, json ? JSON.stringify({ ok, url, problem: ok ? null : text, ...facts }) : text);
+  if (json) sayJson(io, { ok, url, problem: ok ? null : text, ...facts });
+  else say(io, text);
   return ok ? ExitCode.ok : ExitCode.nothing;
 }
 
-/** Where to ask: the option, else what `run` tells its command, else where a command with the same surroundings listens. */
+/** The URL of the instance: the option, else the variable that `run` gives its command, else where `run` in the same environment listens. */
 function urlOf(option: string | undefined, env: Io['env']): string {
   const given = option ?? (env.NODELEASE_URL || undefined);
   if (given !== undefined) return checkUrl(given, option === undefined ? 'NODELEASE_URL' : '--url');
@@ -71,20 +69,16 @@ function checkUrl(text: string, label: string): string {
 }
 
 async function ask(url: string, timeoutMs: number, clock: Clock): Promise<Verdict> {
-  const call = timeoutSignal(clock, timeoutMs, () => new Error(`no answer within ${timeoutMs} ms`));
   try {
-    return verdict(...(await get(url, call.signal)));
+    return verdict(...(await callWithTimeout({ clock, timeoutMs }, (signal) => get(url, signal))));
   } catch (error) {
-    const text = `${url}: ${explain(call.signal.aborted ? call.signal.reason : error)}`;
-    return { ok: false, text, facts: {} };
-  } finally {
-    call.release();
+    return { ok: false, text: `${url}: ${explain(error)}`, facts: {} };
   }
 }
 
 function get(url: string, signal: AbortSignal): Promise<[status: number, body: string]> {
   return new Promise((resolve, reject) => {
-    // A name may have several addresses, and only one of them be listened on.
+    // A name may have several addresses, and the instance listen on one of them.
     const options = { signal, agent: false, autoSelectFamily: true, headers: { 'user-agent': 'nodelease health' } } as const;
     const request = httpRequest(url, options);
     request.on('error', (error) => reject(error instanceof AggregateError ? (error.errors[0] ?? error) : error));
@@ -95,13 +89,13 @@ function get(url: string, signal: AbortSignal): Promise<[status: number, body: s
   });
 }
 
-/** As much of the answer as an instance would send. */
+/** The answer, cut at a length that no instance sends. */
 async function read(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes > LARGEST_ANSWER) break;
+    if (bytes > MAX_ANSWER_BYTES) break;
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');

@@ -1,6 +1,6 @@
 import { orAborted } from '../base/abort.js';
+import { parseInteger } from '../config/values.js';
 import type { Settings } from '../config.js';
-import { ConfigError } from '../errors.js';
 import { type InitializeReport, initializeCluster, type Repair, repairCluster } from '../lease/initialize.js';
 import type { LeaseEvent } from '../lease/lease.js';
 import type { StoreSession } from '../lease/store-session.js';
@@ -11,22 +11,20 @@ import { allocatedSettings } from './allocated-settings.js';
 import { ExitCode } from './exit-codes.js';
 import type { Io } from './io.js';
 import { ProgressLine } from './progress-line.js';
-import { SignalRelay } from './signal-relay.js';
-import { complain, onStore, say } from './store-command.js';
-import { formatDuration, formatSetting } from './text.js';
+import { complain, interruptible, onStore, say } from './store-command.js';
+import { formatDuration, formatSetting, pluralize } from './text.js';
 
-/** What `init` is to do besides creating what is missing. */
+/** How `init` works. */
 export interface InitOptions {
-  /** Restores damaged lease objects instead. */
+  /** Restores damaged lease objects, instead of creating missing ones. */
   readonly repair: boolean;
-  /** A version that no tenure of a damaged node id has exceeded, for ids of which nothing else is known. */
+  /** A version that no tenure of a damaged node id has exceeded, for node ids whose versions are unknown. */
   readonly aboveVersion?: number | undefined;
 }
 
 /**
- * `nodelease init`: creates the cluster's settings and all lease objects, or restores damaged ones. Resolves to the exit code.
- *
- * Where node ids come from ZooKeeper alone there is nothing to repair, and the caller has seen to it that nobody asks for that.
+ * `nodelease init`: creates the cluster's settings and all lease objects, or restores damaged ones. Resolves to the exit code. With the provider
+ * zookeeper there are no lease objects to restore: the caller has refused `--repair`.
  */
 export function initCommand(options: InitOptions, settings: Settings, io: Io): Promise<number> {
   const allocated = allocatedSettings(settings);
@@ -40,55 +38,53 @@ export function initCommand(options: InitOptions, settings: Settings, io: Io): P
 const NAMED = 100;
 
 /**
- * Creates what is missing, and shows how far it is where that takes time. A remote store is probed first where it has not passed a probe, for far longer where it has failed one.
+ * Creates what is missing, and shows the progress of long work. A remote store that has not passed a probe is probed first, for longer where it has
+ * failed one.
  *
  * @throws {StoreUnusableError} when the probe finds a fault
  * @throws {StoreError} when the store gives no answer
- * @throws {Interrupted} when a signal arrives: what has been written stays, and the next call goes on from there
+ * @throws {Interrupted} when a signal arrives: objects that were written stay, and the next call goes on from there
  */
 export async function initialize(
   session: StoreSession,
   wanted: Pick<Settings, 'nodes' | 'durationMs' | 'graceMs'>,
   io: Io,
 ): Promise<number> {
+  const { clock, random } = io;
+  const onEvent = (event: LeaseEvent) => warnOfOverruled(event, io);
   const report = await withProgress('writing lease objects', io, (onProgress, signal) =>
-    initializeCluster({ session, clock: io.clock, random: io.random, wanted, signal, onProgress, thorough: true }, (event) =>
-      warnOfOverruled(event, io),
-    ),
+    initializeCluster({ session, clock, random, wanted, signal, onProgress, thorough: true }, onEvent),
   );
+  const { size, peak } = report.cluster.config;
   for (const line of outcome(session.store.url, report)) say(io, line);
   // Objects that were all created by this very call are known to be sound.
-  if (report.created.length === report.cluster.config.size) return ExitCode.ok;
+  if (report.created.length === size) return ExitCode.ok;
   const found = await withProgress('reading lease objects', io, (onProgress, signal) => findDamage(session, io, onProgress, signal));
-  // What the cluster has given up had an object as well, and needs it when it grows again.
-  const lost = report.damaged.filter((id) => id >= report.cluster.config.size);
+  // Node ids that the cluster has given up had an object as well, and need it when the cluster grows again.
+  const lost = report.damaged.filter((id) => id >= size);
   const damage = [...found, ...lost.map((id) => ({ id, problem: 'lease object is absent although the cluster had this node id' }))];
   for (const { id, problem } of damage.slice(0, NAMED)) complain(io, `node id ${id}: ${problem}`);
   if (damage.length === 0) return ExitCode.ok;
   if (damage.length > NAMED) complain(io, `and ${damage.length - NAMED} more`);
-  complain(io, `${damage.length} of ${report.cluster.config.peak} node ids cannot be used: nodelease init --repair restores them`);
+  complain(io, `${damage.length} of ${peak} node ids cannot be used: nodelease init --repair restores them`);
   return ExitCode.storeUnusable;
 }
 
 type OnProgress = ProgressLine['update'];
 
-/** Shows how far `work` is, and lets a signal end it. */
+/** Shows the progress of `work`, and lets a signal end it. */
 async function withProgress<T>(what: string, io: Io, work: (onProgress: OnProgress, signal: AbortSignal) => Promise<T>): Promise<T> {
-  const signals = new SignalRelay(io.signals);
   const line = new ProgressLine(io, { what });
   try {
-    // Not everything that is under way heeds the signal.
-    return await orAborted(
-      work((progress) => line.update(progress), signals.interrupted),
-      signals.interrupted,
+    // Not all requests under way heed the signal.
+    return await interruptible(io, (signal) =>
+      orAborted(
+        work((progress) => line.update(progress), signal),
+        signal,
+      ),
     );
-  } catch (error) {
-    // A request that a signal has given up fails in its own words.
-    signals.interrupted.throwIfAborted();
-    throw error;
   } finally {
     line.end();
-    signals.close();
   }
 }
 
@@ -98,7 +94,7 @@ async function findDamage(session: StoreSession, io: Io, onProgress: OnProgress,
 }
 
 function outcome(url: string, { cluster: { config }, clusterCreated, created }: InitializeReport): string[] {
-  const written = `${created.length} lease ${created.length === 1 ? 'object' : 'objects'} written`;
+  const written = `${pluralize(created.length, 'lease object')} written`;
   const settings = `duration ${formatSetting(config.durationMs)}, grace ${formatSetting(config.graceMs)}`;
   if (clusterCreated) return [`created a cluster of ${config.size} node ids at ${url} (${settings})`, written];
   const existing = `the cluster at ${url} has ${config.size} node ids (${settings})`;
@@ -142,14 +138,7 @@ function sayRepair({ id, problem, version, kept = 'changed' }: Repair, io: Io): 
   else complain(io, `node id ${id}: ${what}: not restored, ${WHY_KEPT[kept]}`);
 }
 
-/**
- * Reads `--above-version`.
- *
- * @throws {ConfigError} when it is not a version
- */
+/** Reads `--above-version`. @throws {ConfigError} when it is not a version */
 export function parseAboveVersion(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
-  if (Number.isNaN(value)) throw new ConfigError('--above-version', text, 'a whole number from 0 to 999999999999999');
-  return value;
+  return text === undefined ? undefined : parseInteger(text, '--above-version', 0, 999_999_999_999_999);
 }

@@ -3,7 +3,6 @@ import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pin
 import type { LogLevel, Settings } from '../config.js';
 import { REDACTED, withoutSecrets } from '../redaction.js';
 import type { Io } from './io.js';
-import { SECRET_PATHS } from './redaction.js';
 
 export type { Logger } from 'pino';
 
@@ -15,6 +14,11 @@ export interface LoggerOptions {
 }
 
 const STANDARD_ERROR = 2;
+
+/** The fields whose values are secret. */
+const SECRET_FIELDS = ['authorization', 'token', 'secret', 'password', 'credentials', 'zookeeper-auth', 'zookeeperAuth', 'auth'];
+/** The paths of secret fields in what is logged: at its top, and two levels below. */
+export const SECRET_PATHS: readonly string[] = SECRET_FIELDS.flatMap((name) => [`["${name}"]`, `*["${name}"]`, `*.*["${name}"]`]);
 
 /** The logger of a command, as its settings and its standard error want it: see {@link createLogger}. */
 export function loggerFor({ logLevel, logFormat }: Pick<Settings, 'logLevel' | 'logFormat'>, io: Pick<Io, 'logFormat'>): Promise<Logger> {

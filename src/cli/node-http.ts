@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import type { Settings } from '../config.js';
 import { explain } from '../errors.js';
-import type { ListenAddress } from '../http/listen-address.js';
+import { type ListenAddress, reachableUrl } from '../http/listen-address.js';
 import type { MetricsText } from '../http/metrics-text.js';
 import type { NodeMonitor } from '../monitor/node-monitor.js';
 import { mayHaveSdk } from '../telemetry/preloaded-sdk.js';
@@ -12,7 +12,6 @@ import type { Logger } from './logger.js';
 import { NodeFeed } from './node-feed.js';
 import type { FromNodeHttp, LogLine, NodeHttpData, ToNodeHttp } from './node-http-messages.js';
 import { type ClusterPlace, OwnClusterView } from './own-cluster-view.js';
-import { reachableUrl } from './reachable-url.js';
 import { StandingThread, type StartedThread } from './standing-thread.js';
 
 /** What a command that holds a node id answers over HTTP. */

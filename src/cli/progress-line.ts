@@ -2,21 +2,21 @@ import type { Clock } from '../clock.js';
 import type { Io } from './io.js';
 import { formatDuration } from './text.js';
 
-/** How far something has come. */
+/** How far some work has got. */
 export interface Progress {
   readonly done: number;
   readonly of: number;
 }
 
-/** What a {@link ProgressLine} tells, and to whom. */
+/** What a {@link ProgressLine} shows. */
 export interface ProgressLineOptions {
-  /** What is being done, such as `writing lease objects`. */
+  /** The work, such as `writing lease objects`. */
   readonly what: string;
-  /** What a log is told, where standard error is no terminal. @default the same, every five seconds */
+  /** What a log gets, where standard error is no terminal. @default the same, every five seconds */
   readonly elsewhere?: 'lines' | 'nothing';
 }
 
-/** What is over sooner than this needs no progress, in milliseconds. */
+/** Shorter work is not shown, in milliseconds. */
 const FIRST_MS = 500;
 /** From one drawing to the next, in milliseconds: on a terminal, and in a log. */
 const EVERY_MS = { terminal: 100, log: 5_000 };
@@ -24,13 +24,13 @@ const BAR = 16;
 const COLUMNS = 80;
 
 /**
- * How far a long piece of work has come, on standard error: on a terminal one line, drawn again and again and gone at the end, elsewhere a line
- * every five seconds. Work that takes less than half a second is done without.
+ * The progress of long work, on standard error: on a terminal one line that is drawn again and again and removed at the end, elsewhere a line every
+ * five seconds.
  */
 export class ProgressLine {
   readonly #isTerminal: boolean;
   #drawn = 0;
-  /** The first that was told of this work, and when that was, on the monotonic clock. */
+  /** The first progress of this work, and when that was, on the monotonic clock. */
   #first: { readonly progress: Progress; readonly at: number } | undefined;
   #nextAt = 0;
 
@@ -38,11 +38,11 @@ export class ProgressLine {
     private readonly io: Pick<Io, 'stderr' | 'logFormat' | 'screen'> & { readonly clock: Pick<Clock, 'monotonic'> },
     private readonly options: ProgressLineOptions,
   ) {
-    // Logs are for people exactly where standard error is a terminal.
+    // The log format is JSON exactly where standard error is no terminal.
     this.#isTerminal = io.logFormat !== 'json';
   }
 
-  /** Tells how far it is, where that is due. Work of another extent begins anew. */
+  /** Shows the progress, if that is due. Work of another extent begins anew. */
   update(progress: Progress): void {
     const now = this.io.clock.monotonic();
     if (this.#first?.progress.of !== progress.of) {
@@ -56,22 +56,22 @@ export class ProgressLine {
     else if (this.options.elsewhere !== 'nothing') this.io.stderr(`nodelease: ${text}\n`);
   }
 
-  /** The work has ended: leaves nothing of it on a terminal. Idempotent. */
+  /** Removes the line from a terminal. Idempotent. */
   end(): void {
     if (this.#drawn > 0) this.io.stderr(`\r${' '.repeat(this.#drawn)}\r`);
     this.#drawn = 0;
     this.#first = undefined;
   }
 
-  #text({ done, of }: Progress, counted: number, tookMs: number): string {
-    const perSecond = tookMs > 0 ? (counted * 1_000) / tookMs : 0;
+  #text({ done, of }: Progress, doneSince: number, tookMs: number): string {
+    const perSecond = tookMs > 0 ? (doneSince * 1_000) / tookMs : 0;
     const left = perSecond > 0 ? `, ${Math.round(perSecond)}/s, ${formatDuration(((of - done) / perSecond) * 1_000)} left` : '';
     const filled = of > 0 ? Math.floor((BAR * done) / of) : BAR;
     const bar = this.#isTerminal ? ` [${'#'.repeat(filled)}${'.'.repeat(BAR - filled)}]` : ':';
     return `${this.options.what}${bar} ${done} of ${of}${left}`;
   }
 
-  /** Blanks instead of an escape sequence: what is dumb understands them, too. */
+  /** With blanks instead of an escape sequence, for dumb terminals. */
   #draw(text: string): void {
     const line = text.slice(0, (this.io.screen()?.columns ?? COLUMNS) - 1);
     this.io.stderr(`\r${line.padEnd(this.#drawn)}`);

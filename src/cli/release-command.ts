@@ -1,5 +1,5 @@
+import { parseInteger } from '../config/values.js';
 import type { Settings } from '../config.js';
-import { ConfigError } from '../errors.js';
 import { readCluster } from '../lease/cluster-store.js';
 import { evictHolder } from '../lease/evict.js';
 import { LeaseUnreadableError } from '../lease/lease-codec.js';
@@ -12,7 +12,7 @@ import type { Io } from './io.js';
 import { complain, onStore, say } from './store-command.js';
 import { formatSetting } from './text.js';
 
-/** What somebody who did not say `--force` is told. */
+/** The refusal of a call without `--force`. */
 export function whyForce(id: number, { provider }: Pick<Settings, 'provider'>): string {
   if (provider === 'zookeeper') return whyForceAllocated(id);
   return (
@@ -61,13 +61,7 @@ export async function releaseId(session: StoreSession, id: number, io: Io): Prom
   }
 }
 
-/**
- * Reads the node id on the command line.
- *
- * @throws {ConfigError} when it is not one that any cluster could have
- */
+/** Reads the node id. @throws {ConfigError} when no cluster could have it */
 export function parseNodeId(text: string): number {
-  const id = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
-  if (!(id < MAX_NODE_IDS)) throw new ConfigError('node id', text, `a whole number from 0 to ${MAX_NODE_IDS - 1}`);
-  return id;
+  return parseInteger(text, 'node id', 0, MAX_NODE_IDS - 1);
 }

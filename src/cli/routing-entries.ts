@@ -8,18 +8,18 @@ import type { Logger } from './logger.js';
 
 export interface RoutingEntriesOptions {
   readonly discovery: Pick<Discovery, 'state' | 'announceService' | 'withdrawService'>;
-  /** When the command counts as able to work. Without it the entries are there already. */
+  /** How to check the command. Without it the entries are announced already. */
   readonly check: CheckSettings | undefined;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'info' | 'warn'>;
 }
 
-/** How long a command may learn nothing of a signal because its entries are being taken out, in milliseconds. */
-const WITHDRAW_LIMIT_MS = 1_000;
+/** How long a signal to the command waits for the end of its entries, in milliseconds. */
+const WITHDRAW_TIMEOUT_MS = 1_000;
 
 /**
- * What sends work to a command, in ZooKeeper: it is there while the command answers its health check, and gone before the command is told
- * to stop. The node id's own znode is no part of it.
+ * The service entries of a command in ZooKeeper, which bring it work. They exist while the command passes its health check, and are gone before
+ * it gets a signal to end. The node id's own znode is no part of them.
  */
 export class RoutingEntries {
   readonly #check: HealthCheck | undefined;
@@ -38,12 +38,12 @@ export class RoutingEntries {
     });
   }
 
-  /** The command is there: from now on it is asked how it does. Has no effect once everything has been taken out. */
+  /** The command has started: begins to check it. Has no effect after {@link withdraw}. */
   begin(): void {
     this.#check?.start();
   }
 
-  /** Takes everything out for good. Resolves when it is gone, or after a second; never rejects. Idempotent. */
+  /** Removes the entries for good. Resolves when they are gone, or after a second; never rejects. Idempotent. */
   withdraw(): Promise<void> {
     this.#withdrawing ??= this.#withdraw();
     return this.#withdrawing;
@@ -52,8 +52,8 @@ export class RoutingEntries {
   async #withdraw(): Promise<void> {
     void this.#check?.stop();
     const { discovery, log } = this.options;
-    const gone = await discovery.withdrawService(WITHDRAW_LIMIT_MS);
-    // With the lease, the session has been ended: there is nothing to tell.
+    const gone = await discovery.withdrawService(WITHDRAW_TIMEOUT_MS);
+    // Without the lease, the session has ended: there is nothing to log.
     if (!this.#announced || discovery.state.status === 'closed') return;
     if (gone) log.info('discovery: the service is taken out');
     else log.warn('discovery: the service is not known to be out yet: going on without waiting for it');

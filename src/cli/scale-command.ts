@@ -8,8 +8,7 @@ import type { StoreSession } from '../lease/store-session.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import type { Io } from './io.js';
 import { reportScaled, ScaleProgress, unfinishedText } from './scale-report.js';
-import { SignalRelay } from './signal-relay.js';
-import { complain, onStore } from './store-command.js';
+import { complain, interruptible, onStore } from './store-command.js';
 import { connectTo } from './zookeeper-command.js';
 
 /** What `scale` is to do. */
@@ -25,10 +24,11 @@ export interface ScaleCommandOptions {
 /** Looks for fixed node ids from the first one to the one before the second, as {@link checkStaticNodes} does. */
 export type CheckStatic = (ids: readonly [from: number, to: number], signal: AbortSignal) => Promise<void>;
 
-/** How long `scale` waits for wider ids unless it is told, in milliseconds: some renewals of an ordinary lease. */
+/** The default of `--wait-timeout`, in milliseconds: some renewals of an ordinary lease. */
 const WAIT_TIMEOUT_MS = 60_000;
-/** How long it waits for holders to give their node ids back. */
+/** The default of `--drain-timeout`, in milliseconds. */
 const DRAIN_TIMEOUT_MS = 600_000;
+const MAX_TIMEOUT = { most: [86_400_000, 'at most 24h'] } as const;
 
 /** `nodelease scale N`: gives the cluster more node ids, or fewer. Resolves to the exit code. */
 export function scaleCommand(options: ScaleCommandOptions, settings: Settings, io: Io): Promise<number> {
@@ -40,38 +40,33 @@ export function scaleCommand(options: ScaleCommandOptions, settings: Settings, i
 }
 
 /**
- * Changes the number of node ids, and says what is waited for.
+ * Changes the number of node ids, and shows the progress.
  *
  * @param checkStatic is called before anything is written, where the cluster is to have fewer node ids
  * @throws {ConfigError} when no cluster could have so many
  * @throws {StoreUnusableError} when a lease object is damaged and its holder's ids matter
  * @throws {StoreError} when the store gives no answer, or refuses
- * @throws {Interrupted} when a signal arrives: what has been done stays, and is gone on with by the next call
+ * @throws {Interrupted} when a signal arrives: the next call goes on from there
  */
 export async function scale(session: StoreSession, options: ScaleCommandOptions, io: Io, checkStatic?: CheckStatic): Promise<number> {
   const { size, drainTimeoutMs } = options;
-  const signals = new SignalRelay(io.signals);
-  const signal = signals.interrupted;
-  const progress = new ScaleProgress(io, io.clock);
-  try {
-    const cluster = checkStatic && (await readCluster(session, { signal }));
-    if (cluster !== undefined && size < cluster.config.size) await checkStatic?.([size, cluster.config.size], signal);
-    const { clock, random } = io;
-    const outcome = await scaleCluster({ ...options, session, clock, random, signal, onEvent: progress.tell });
-    return reportScaled(outcome, size, session.store.url, io);
-  } catch (error) {
-    if (progress.isShrunk) complain(io, unfinishedText(signal.aborted ? 'interrupted' : 'not finished', size, drainTimeoutMs));
-    // A request that a signal has given up fails in its own words.
-    signal.throwIfAborted();
-    throw error;
-  } finally {
-    signals.close();
-  }
+  const { clock, random } = io;
+  const progress = new ScaleProgress(io, clock);
+  return interruptible(io, async (signal) => {
+    try {
+      const cluster = checkStatic && (await readCluster(session, { signal }));
+      if (cluster !== undefined && size < cluster.config.size) await checkStatic?.([size, cluster.config.size], signal);
+      const outcome = await scaleCluster({ ...options, session, clock, random, signal, onEvent: progress.tell });
+      return reportScaled(outcome, size, session.store.url, io);
+    } catch (error) {
+      if (progress.isShrunk) complain(io, unfinishedText(signal.aborted ? 'interrupted' : 'not finished', size, drainTimeoutMs));
+      throw error;
+    }
+  });
 }
 
 /**
- * Makes sure that none of these node ids is in use as a fixed one, as far as the discovery tree tells: one whose process is not announced there, or
- * announces itself later, is not seen.
+ * Makes sure that none of these node ids is in use as a fixed one. Only those are found that are announced in the discovery tree at this moment.
  *
  * @throws {ConfigError} when one is
  * @throws {StoreUnusableError} when that cannot be told
@@ -108,9 +103,9 @@ async function checkStaticNodes(
 }
 
 /**
- * Makes sure that the node id that is fixed in this command's own surroundings is still one of the cluster's.
+ * Makes sure that the fixed node id in this command's own environment stays within the cluster's size.
  *
- * @throws {ConfigError} when it is not
+ * @throws {ConfigError} when it does not
  */
 export function checkOwnId(size: number, fixed: number | undefined): void {
   if (fixed === undefined || fixed < size) return;
@@ -121,29 +116,17 @@ export function checkOwnId(size: number, fixed: number | undefined): void {
   );
 }
 
-/**
- * Reads the number of node ids on the command line.
- *
- * @throws {ConfigError} when no cluster could have so many
- */
+/** Reads the number of node ids. @throws {ConfigError} when no cluster could have so many */
 export function parseSize(text: string): number {
   return parseInteger(text, 'number of node ids', 1, MAX_NODE_IDS);
 }
 
-/**
- * Reads `--wait-timeout`, in milliseconds.
- *
- * @throws {ConfigError} when it is not a time
- */
+/** Reads `--wait-timeout`, in milliseconds. @throws {ConfigError} when it is not a time */
 export function parseWaitTimeout(text: string | undefined): number {
-  return text === undefined ? WAIT_TIMEOUT_MS : parseDuration(text, '--wait-timeout', { most: [86_400_000, 'at most 24h'] });
+  return text === undefined ? WAIT_TIMEOUT_MS : parseDuration(text, '--wait-timeout', MAX_TIMEOUT);
 }
 
-/**
- * Reads `--drain-timeout`, in milliseconds; 0 for those who are not to be waited for.
- *
- * @throws {ConfigError} when it is not a time
- */
+/** Reads `--drain-timeout`, in milliseconds; 0 for not waiting at all. @throws {ConfigError} when it is not a time */
 export function parseDrainTimeout(text: string | undefined): number {
-  return text === undefined ? DRAIN_TIMEOUT_MS : parseDuration(text, '--drain-timeout', { most: [86_400_000, 'at most 24h'] });
+  return text === undefined ? DRAIN_TIMEOUT_MS : parseDuration(text, '--drain-timeout', MAX_TIMEOUT);
 }

@@ -4,18 +4,16 @@ import { ExitCode } from './exit-codes.js';
 import type { Io } from './io.js';
 import { holdersText } from './narrow-holders.js';
 import { complain, say } from './store-command.js';
-import { formatDuration, formatSetting, pluralize } from './text.js';
+import { formatDuration, formatSetting, pluralize, someOf } from './text.js';
 
-/** How many are named; the others are counted. */
-const NAMED = 8;
-/** From one line on how far it has got to the next, in milliseconds. */
+/** The minimum time between two lines of progress, in milliseconds. */
 const LINE_EVERY_MS = 2_000;
 
-/** Tells on standard error how far a change of the number of node ids has got, in lines that stay few however many ids there are. */
+/** Shows the progress of a change of the number of node ids on standard error, in few lines. */
 export class ScaleProgress {
   #toldAt: number;
   #isDraining = false;
-  /** Whether the cluster has its fewer node ids already, so that what is left is about those that it has no more. */
+  /** Whether the cluster has its smaller size already, so that only the node ids beyond it are left to be given back. */
   isShrunk = false;
 
   constructor(
@@ -28,7 +26,7 @@ export class ScaleProgress {
   /** The listener of `scaleCluster`. */
   readonly tell = (event: ScaleEvent): void => {
     this.isShrunk ||= event.type !== 'waiting' && event.type !== 'adopted' && event.type !== 'damaged';
-    // Neither who is left nor how many are done is news each time: who was named includes those that are left.
+    // Frequent events. The first line on draining has named all holders.
     const isOften = event.type === 'retired' || (event.type === 'draining' && this.#isDraining);
     if (isOften && this.clock.monotonic() - this.#toldAt < LINE_EVERY_MS) return;
     this.#toldAt = this.clock.monotonic();
@@ -64,7 +62,7 @@ function line(event: ScaleEvent): string {
   }
 }
 
-/** Says what came of it; the exit code that goes with that. */
+/** Reports the outcome. Returns its exit code. */
 export function reportScaled(outcome: ScaleOutcome, size: number, url: string, io: Pick<Io, 'stdout' | 'stderr'>): number {
   switch (outcome.kind) {
     case 'no-cluster':
@@ -121,12 +119,7 @@ function retiringText(holders: readonly RetiringHolder[]): string {
   return someOf(holders.map(({ id, taskId }) => `${id} (${taskId})`));
 }
 
-function someOf(texts: readonly string[]): string {
-  const more = texts.length - NAMED;
-  return texts.slice(0, NAMED).join(', ') + (more > 0 ? ` and ${more} more` : '');
-}
-
-/** What somebody is told where it has ended before its time, and the number of node ids had been changed by then. */
+/** The complaint of a call that ended after it had changed the number of node ids, and before the holders gave theirs back. */
 export function unfinishedText(how: 'interrupted' | 'not finished', size: number, drainTimeoutMs: number): string {
   const again = `nodelease scale ${size} --drain-timeout ${formatSetting(drainTimeoutMs)}`;
   return `${how}: the cluster has ${pluralize(size, 'node id')} already, and holders of others know that they are to give them back; ${again} goes on`;

@@ -1,15 +1,15 @@
 import type { Writable } from 'node:stream';
 import type { Clock } from '../clock.js';
 
-/** Whom a {@link StandardOutput} tells of its end: once, however much is written to no effect. */
+/** Listeners to the end of a {@link StandardOutput}. One of them is called, once. */
 export interface OutputEnds {
-  /** The reader has gone, as `head` does when it has read enough, and the command does not ask whether somebody reads: it has to be stopped. */
+  /** The reader has gone, as `head` does, and the command does not use `taken()`: it has to be stopped. */
   readerGone(): void;
   /** The answer cannot be written, as on a disk that is full. */
   failed(error: Error): void;
 }
 
-/** The standard output of a command: what becomes of its answer, and who is told when nobody takes it. */
+/** The standard output of a command. */
 export class StandardOutput {
   #last = Promise.resolve(true);
   #isOpen = false;
@@ -26,14 +26,14 @@ export class StandardOutput {
     private readonly ends: OutputEnds,
   ) {}
 
-  /** True once a part of the answer could not be written, for another reason than that nobody reads any more. */
+  /** True once a part of the answer could not be written, although there is a reader. */
   get hasFailed(): boolean {
     return this.#hasFailed;
   }
 
   write(text: string): void {
     const stream = this.stream();
-    // It tells every write first, and that is enough.
+    // The callback of each write gets the error first.
     if (!this.#isOpen) stream.on('error', () => undefined);
     this.#isOpen = true;
     this.#last = new Promise((resolve) =>
@@ -44,11 +44,11 @@ export class StandardOutput {
     );
   }
 
-  /** As `Io.taken`. Whoever asks learns from it that the reader has gone, and ends by itself. */
+  /** As `Io.taken`. A command that calls it learns that the reader has gone, and ends by itself. */
   async taken(): Promise<boolean> {
     this.#isAsked = true;
     const isRead = await this.#last;
-    // A reader that is fast enough would leave no time for anything else.
+    // With a fast reader, nothing else would have a turn.
     await this.clock.sleep(0);
     return isRead;
   }
@@ -59,7 +59,7 @@ export class StandardOutput {
   }
 
   #end(error: Error & { readonly code?: string }): void {
-    // What follows the first one only says that there was one.
+    // Later errors only repeat that there was one.
     if (this.#hasEnded) return;
     this.#hasEnded = true;
     if (error.code === 'EPIPE' || error.code === 'ECONNRESET') {

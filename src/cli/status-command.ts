@@ -12,42 +12,40 @@ import { allocatedReport, type StatusReport, statusReport } from '../monitor/sta
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { allocatedSettings } from './allocated-settings.js';
 import { allocatedTable } from './allocated-table.js';
-import { paintFor } from './color.js';
-import { ExitCode, exitCodeOfSignal } from './exit-codes.js';
+import { ExitCode, exitCodeOfStop } from './exit-codes.js';
 import { Frame } from './frame.js';
 import type { Io, Screen } from './io.js';
 import { ProgressLine } from './progress-line.js';
-import { Interrupted, SignalRelay } from './signal-relay.js';
+import { Interrupted } from './signal-relay.js';
 import { discoverySummary, statusTable } from './status-table.js';
-import { complain, onStore } from './store-command.js';
-import { cut } from './table.js';
+import { complain, interruptible, onStore, sayJson, sayLines } from './store-command.js';
+import { fitLine } from './table.js';
 import { printable } from './text.js';
 import { connectTo, onZooKeeper } from './zookeeper-command.js';
 
-/** How `status` shows what it sees. */
+/** How `status` shows what it reads. */
 export interface StatusOptions {
-  /** One JSON object a look, on one line. */
+  /** One JSON object a reading, on one line. */
   readonly json: boolean;
-  /** Looks again every second, until it is interrupted. */
+  /** Reads again every second, until it is interrupted. */
   readonly watch: boolean;
-  /** Shows every node id, also where they do not fit the terminal, and of a cluster that is large. */
+  /** Shows every node id, also where they do not fit the terminal, and of a large cluster. */
   readonly all: boolean;
-  /** The lowest node id to show. @default those that tell most on a terminal, else the lowest ones */
+  /** The lowest node id to show. @default on a terminal those with most to tell, else 0 */
   readonly from?: number | undefined;
   /** How many to show of a large cluster. @default what fits the terminal, else 100 */
   readonly limit?: number | undefined;
-  /** Only those that are held, or may be taken and were not left behind by a dead task. @default all */
+  /** Only those that are held, or that may be taken and were not left by a dead task. @default all */
   readonly only?: 'held' | 'free' | undefined;
 }
 
-/** From the beginning of one look to that of the next, in milliseconds. */
+/** From the beginning of one reading to that of the next, in milliseconds. */
 const WATCH_MS = 1_000;
-/** How many node ids of a large cluster are shown where there is no terminal. */
+/** How many node ids of a large cluster are shown without a terminal. */
 const PAGE = 100;
-/** What stands above and below the rows on a terminal, and the line of the prompt, at the most. */
+/** The maximum number of lines above and below the rows on a terminal, the prompt included. */
 const OTHER_LINES = 8;
-/** The most that one page may have. */
-const MOST_ON_A_PAGE = 10_000;
+const MAX_PAGE = 10_000;
 
 /** `nodelease status`: shows who holds which node id. Resolves to the exit code. */
 export function statusCommand(options: StatusOptions, settings: Settings, io: Io): Promise<number> {
@@ -61,7 +59,7 @@ export function statusCommand(options: StatusOptions, settings: Settings, io: Io
   return onStore(settings, io, async (session) => {
     const glance = settings.zookeeper && new DiscoveryGlance(await connectTo(settings.zookeeper, io), io.clock);
     try {
-      return await (options.watch ? watchStatus(session, options, io, glance) : showStatus(session, options, io, glance));
+      return await (options.watch ? watchStatus : showStatus)(session, options, io, glance);
     } finally {
       await glance?.close();
     }
@@ -71,7 +69,7 @@ export function statusCommand(options: StatusOptions, settings: Settings, io: Io
 /**
  * Shows the leases once.
  *
- * @param glance looks at discovery, too, whose failures are shown and are none of this command
+ * @param glance reads the discovery tree, too; its failures are shown, and do not fail this command
  * @throws {StoreError} when the store gives no answer
  */
 export function showStatus(session: StoreSession, options: StatusOptions, io: Io, glance?: DiscoveryGlance): Promise<number> {
@@ -80,29 +78,30 @@ export function showStatus(session: StoreSession, options: StatusOptions, io: Io
 
 /**
  * Shows the leases every second, on a terminal in one place, elsewhere one after the other. Resolves to 0 when SIGINT or SIGTERM ends it.
- * Failures of the store are shown and survived, except in the first look: what does not work at all is soon known.
+ * Only a failure of the first reading ends it; later ones are shown.
  *
- * @throws {StoreError} when the store gives no answer to the first look
+ * @throws {StoreError} when the store gives no answer to the first reading
  */
 export function watchStatus(session: StoreSession, options: StatusOptions, io: Io, glance?: DiscoveryGlance): Promise<number> {
   return watch(storeView(session, options, io, glance), options, io);
 }
 
-/** Where to look, and how to show what was seen there. */
+/** What to read, and how to show it. */
 interface View<Seen> {
-  look(signal: AbortSignal): Promise<Seen>;
+  read(signal: AbortSignal): Promise<Seen>;
   report(seen: Seen): StatusReport;
   lines(seen: Seen, screen: Screen | undefined, maxLines: number | undefined): readonly string[];
 }
 
-/** The leases, and how the discovery tree shows them, where it was asked. */
-interface Look {
+/** The leases, and how the discovery tree shows them. */
+interface StoreStatus {
   /** Undefined when there is no cluster yet. */
   readonly status: PagedCluster | undefined;
+  /** Undefined without discovery. */
   readonly discovery: DiscoveryStatus | undefined;
 }
 
-function storeView(session: StoreSession, options: StatusOptions, io: Io, glance: DiscoveryGlance | undefined): View<Look> {
+function storeView(session: StoreSession, options: StatusOptions, io: Io, glance: DiscoveryGlance | undefined): View<StoreStatus> {
   const { url } = session.store;
   const progress = new ProgressLine(io, { what: 'reading lease objects', elsewhere: 'nothing' });
   const pager = new ClusterPager(
@@ -112,52 +111,43 @@ function storeView(session: StoreSession, options: StatusOptions, io: Io, glance
     (read) => progress.update(read),
   );
   return {
-    look: async (signal) => {
-      // A watch is its own progress after the first look.
+    read: async (signal) => {
       const status = await pager.look(signal).finally(() => progress.end());
       return { status, discovery: await glance?.look(status) };
     },
     report: ({ status, discovery }) => statusReport(url, status, discovery),
     lines: ({ status, discovery }, screen, maxLines) => {
       if (status !== undefined) return statusTable(status, { screen, maxLines, discovery });
-      const none = `There is no cluster at ${printable(url)} yet: nodelease init creates one, and so does the first nodelease run.`;
-      return [none, ...(discovery === undefined ? [] : [discoverySummary(discovery, screen)])];
+      const none = `There is no cluster at ${url} yet: nodelease init creates one, and so does the first nodelease run.`;
+      return [printable(none), ...(discovery === undefined ? [] : [discoverySummary(discovery, screen)])];
     },
   };
 }
 
 function pageRequest({ json, all, from, limit, only }: StatusOptions, screen: Screen | undefined): PageRequest {
+  const paged = from !== undefined || limit !== undefined;
+  const onTerminal = screen !== undefined && !json;
   return {
     everything: all,
-    paged: from !== undefined || limit !== undefined,
-    from,
-    limit: limit ?? (screen && !json ? Math.max(1, screen.rows - OTHER_LINES) : PAGE),
-    only,
-    telling: screen !== undefined && !json && only === undefined && from === undefined && limit === undefined,
+    ...{ paged, from, only },
+    limit: limit ?? (onTerminal ? Math.max(1, screen.rows - OTHER_LINES) : PAGE),
+    telling: onTerminal && only === undefined && !paged,
   };
 }
 
-/**
- * Reads `--from`.
- *
- * @throws {ConfigError} when no cluster could have such a node id
- */
+/** Reads `--from`. @throws {ConfigError} when no cluster could have such a node id */
 export function parseFrom(text: string | undefined): number | undefined {
   return text === undefined ? undefined : parseInteger(text, '--from', 0, MAX_NODE_IDS - 1);
 }
 
-/**
- * Reads `--limit`.
- *
- * @throws {ConfigError} when it is none
- */
+/** Reads `--limit`. @throws {ConfigError} when it is out of range */
 export function parseLimit(text: string | undefined): number | undefined {
-  return text === undefined ? undefined : parseInteger(text, '--limit', 1, MOST_ON_A_PAGE);
+  return text === undefined ? undefined : parseInteger(text, '--limit', 1, MAX_PAGE);
 }
 
 function allocatedView(zookeeper: ZooKeeper, where: string): View<AllocatedStatus> {
   return {
-    look: (signal) => inspectAllocated(zookeeper, signal),
+    read: (signal) => inspectAllocated(zookeeper, signal),
     report: (status) => allocatedReport(where, status),
     lines: (status, screen, maxLines) => allocatedTable(status, where, { screen, maxLines }),
   };
@@ -165,63 +155,48 @@ function allocatedView(zookeeper: ZooKeeper, where: string): View<AllocatedStatu
 
 async function show<Seen>(view: View<Seen>, options: StatusOptions, io: Io, signal = new AbortController().signal): Promise<number> {
   const screen = io.screen();
-  // The prompt wants a line, too.
+  // The prompt needs a line, too.
   const maxLines = screen && !options.all && options.limit === undefined ? screen.rows - 1 : undefined;
-  io.stdout(snapshot(view, await view.look(signal), options, screen, maxLines));
+  const seen = await view.read(signal);
+  if (options.json) sayJson(io, view.report(seen));
+  else sayLines(io, view.lines(seen, screen, maxLines));
   return ExitCode.ok;
 }
 
 async function watch<Seen>(view: View<Seen>, options: StatusOptions, io: Io): Promise<number> {
-  const signals = new SignalRelay(io.signals);
   const frame = new Frame(io);
   let seen: { readonly last: Seen } | undefined;
   try {
-    for (;;) {
-      const begun = io.clock.monotonic();
-      let failure: string | undefined;
-      try {
-        // A scan may take as long as the store's time-outs; an interruption does not wait for it.
-        seen = { last: await orAborted(view.look(signals.interrupted), signals.interrupted) };
-      } catch (error) {
-        if (error instanceof Interrupted || seen === undefined) throw error;
-        failure = explain(error);
+    return await interruptible(io, async (signal) => {
+      for (;;) {
+        const begun = io.clock.monotonic();
+        let failure: string | undefined;
+        try {
+          // A reading may take as long as the store's time-outs, longer than the user wants to wait.
+          seen = { last: await orAborted(view.read(signal), signal) };
+        } catch (error) {
+          if (signal.aborted || seen === undefined) throw error;
+          failure = explain(error);
+        }
+        draw(view, seen.last, failure, options, io, frame);
+        await io.clock.sleep(WATCH_MS - (io.clock.monotonic() - begun), signal);
       }
-      draw(view, seen.last, failure, options, io, frame);
-      await io.clock.sleep(WATCH_MS - (io.clock.monotonic() - begun), signals.interrupted);
-    }
+    });
   } catch (error) {
     if (!(error instanceof Interrupted)) throw error;
-    return error.signal === 'SIGINT' || error.signal === 'SIGTERM' ? ExitCode.ok : exitCodeOfSignal(error.signal);
+    return exitCodeOfStop(error.signal);
   } finally {
     frame.end();
-    signals.close();
   }
 }
 
-/** One look of a watch. Where it failed, a terminal keeps the last picture, with the failure below it. */
-function draw<Seen>(view: View<Seen>, seen: Seen, failure: string | undefined, options: StatusOptions, io: Io, frame: Frame): void {
+/** Shows one reading of a watch. After a failure, a terminal keeps the last one, with the failure below it. */
+function draw<Seen>(view: View<Seen>, seen: Seen, failure: string | undefined, { json }: StatusOptions, io: Io, frame: Frame): void {
   const screen = io.screen();
-  if (screen && !options.json) {
-    const maxLines = Math.max(4, screen.rows - 1);
-    const lines = snapshot(view, seen, options, screen, maxLines - 1)
-      .trimEnd()
-      .split('\n');
-    if (failure !== undefined) lines.push(paintFor(screen.color)(cut(`as it was: ${printable(failure)}`, screen.columns), 'red'));
-    frame.draw(lines);
+  if (screen && !json) {
+    const lines = view.lines(seen, screen, Math.max(3, screen.rows - 2));
+    frame.draw(failure === undefined ? lines : [...lines, fitLine(`as it was: ${failure}`, screen, 'red')]);
   } else if (failure !== undefined) complain(io, failure);
-  else io.stdout(`${snapshot(view, seen, options, screen, undefined)}${options.json ? '' : '\n'}`);
-}
-
-function snapshot<Seen>(
-  view: View<Seen>,
-  seen: Seen,
-  { json }: StatusOptions,
-  screen: Screen | undefined,
-  maxLines: number | undefined,
-): string {
-  if (json) return `${JSON.stringify(view.report(seen))}\n`;
-  return view
-    .lines(seen, screen, maxLines)
-    .map((line) => `${line}\n`)
-    .join('');
+  else if (json) sayJson(io, view.report(seen));
+  else sayLines(io, [...view.lines(seen, undefined, undefined), '']);
 }

@@ -1,28 +1,39 @@
 import { inspect } from 'node:util';
+import { aborted } from '../base/abort.js';
 import type { Settings } from '../config.js';
 import { ConfigError, explain } from '../errors.js';
 import { StoreSession } from '../lease/store-session.js';
 import { ExitCode, exitCodeOf, exitCodeOfSignal } from './exit-codes.js';
 import type { Io } from './io.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from './opened-store.js';
-import { Interrupted } from './signal-relay.js';
-import { printable } from './text.js';
+import { Interrupted, SignalRelay } from './signal-relay.js';
+import { jsonLine, printable } from './text.js';
 
 /**
- * Opens the store, lets `act` work on it, and closes it: the frame of every command that is not `run`.
- * Resolves to the exit code; a failure has been reported by then, in one line on standard error.
+ * Opens the store, lets `act` work on it, and closes it. Resolves to the exit code, as {@link reported} does.
  *
- * @throws {ConfigError} when a setting turns out to be unusable, for the caller to report
+ * @throws {ConfigError} when a setting is unusable, for the caller to report
  */
-export async function onStore(settings: Settings, io: Io, act: (session: StoreSession) => Promise<number>): Promise<number> {
-  io.onWarning((warning) => complain(io, `warning: ${explain(warning)}`));
-  try {
+export function onStore(settings: Settings, io: Io, act: (session: StoreSession) => Promise<number>): Promise<number> {
+  return reported(settings, io, async () => {
     const store = await openedStore(settings, io);
     try {
       return await act(new StoreSession(store, io.clock, REQUEST_TIMEOUT_MS));
     } finally {
       await store.close();
     }
+  });
+}
+
+/**
+ * Reports warnings and failures of `act` on standard error, each in one line. Resolves to the exit code, also when a signal has interrupted it.
+ *
+ * @throws {ConfigError} when a setting is unusable, for the caller to report
+ */
+export async function reported(settings: Pick<Settings, 'logLevel'>, io: Io, act: () => Promise<number>): Promise<number> {
+  io.onWarning((warning) => complain(io, `warning: ${explain(warning)}`));
+  try {
+    return await act();
   } catch (error) {
     if (error instanceof ConfigError) throw error;
     if (error instanceof Interrupted) return exitCodeOfSignal(error.signal);
@@ -30,7 +41,30 @@ export async function onStore(settings: Settings, io: Io, act: (session: StoreSe
   }
 }
 
-/** One line on standard error, and the exit code that goes with the error. Only who asks for details, or meets a fault of ours, is shown a stack trace. */
+/**
+ * Takes the signals of the process while `work` runs: one that asks for an end aborts the signal that `work` gets.
+ *
+ * @throws {Interrupted} when `work` has failed after that
+ */
+export async function interruptible<T>({ signals }: Pick<Io, 'signals'>, work: (interrupted: AbortSignal) => Promise<T>): Promise<T> {
+  const relay = new SignalRelay(signals);
+  try {
+    return await work(relay.interrupted);
+  } catch (error) {
+    // A request that is given up because of a signal fails in its own words.
+    relay.interrupted.throwIfAborted();
+    throw error;
+  } finally {
+    relay.close();
+  }
+}
+
+/** Resolves to the interruption once a signal of {@link interruptible} aborts. */
+export function interruption(signal: AbortSignal): Promise<Interrupted> {
+  return aborted(signal) as Promise<Interrupted>;
+}
+
+/** Reports a failure in one line. Returns its exit code. A stack trace follows at the log level debug, and for a fault in nodelease itself. */
 export function reportFailure(error: unknown, { logLevel }: Pick<Settings, 'logLevel'>, io: Pick<Io, 'stderr'>): number {
   const code = exitCodeOf(error);
   complain(io, explain(error));
@@ -38,12 +72,22 @@ export function reportFailure(error: unknown, { logLevel }: Pick<Settings, 'logL
   return code;
 }
 
-/** One line on standard error. */
+/** Writes one line to standard error. */
 export function complain(io: Pick<Io, 'stderr'>, text: string): void {
   io.stderr(`nodelease: ${printable(text)}\n`);
 }
 
-/** One line of the answer. */
+/** Writes one line of the answer. */
 export function say(io: Pick<Io, 'stdout'>, text: string): void {
   io.stdout(`${printable(text)}\n`);
+}
+
+/** Writes the answer, or a part of it, as one line of JSON. */
+export function sayJson(io: Pick<Io, 'stdout'>, value: unknown): void {
+  io.stdout(jsonLine(value));
+}
+
+/** Writes lines of the answer that are safe to show, as those of a table. */
+export function sayLines(io: Pick<Io, 'stdout'>, lines: readonly string[]): void {
+  io.stdout(lines.map((line) => `${line}\n`).join(''));
 }

@@ -1,78 +1,65 @@
-import type { Color, Paint } from './color.js';
-import { printable } from './text.js';
+import { type Color, paintFor } from './color.js';
+import type { Screen } from './io.js';
+import { cut, printable } from './text.js';
 
 /** One column of a table. */
 export interface Column {
   readonly title: string;
   /** @default left */
   readonly align?: 'left' | 'right';
-  /** The minimum width of the column where the table is too wide. @default never squeezed */
+  /** The minimum width where the table is too wide for the terminal. @default the column keeps its width */
   readonly minWidth?: number;
 }
 
-/** The text of a cell, and its colour. */
+/** The text of a cell, and its color. */
 export interface Cell {
   readonly text: string;
   readonly color?: Color | undefined;
 }
 
-/** How a table is laid out. */
-export interface TableOptions {
-  /** Characters in a line. Without it, lines are as long as they have to be. */
-  readonly width?: number | undefined;
-  readonly paint: Paint;
-}
-
 const GAP = '  ';
 
-/** A table as lines of text, the titles first. Cells that do not fit end in an ellipsis; control characters are replaced. */
-export function renderTable(columns: readonly Column[], rows: readonly (readonly Cell[])[], { width, paint }: TableOptions): string[] {
-  const texts = rows.map((row) => columns.map((_, index) => printable(row[index]?.text ?? '')));
-  const wanted = columns.map(({ title }, index) => Math.max(title.length, ...texts.map((row) => row[index]?.length ?? 0)));
-  const widths = width === undefined ? wanted : squeeze(columns, wanted, width);
-  const line = (cells: readonly string[], colors: readonly (Color | undefined)[]) => {
-    const last = cells.findLastIndex((text) => text !== '');
-    const parts = columns.slice(0, last + 1).map(({ align }, index) => {
-      const room = widths[index] ?? 0;
-      const text = cut(cells[index] ?? '', room);
-      const padding = ' '.repeat(room - text.length);
-      const painted = text === '' ? '' : paint(text, colors[index]);
-      if (align === 'right') return padding + painted;
+/**
+ * A table as lines of text, the titles first. Control characters are replaced. Cells that do not fit the terminal end in an ellipsis; without a
+ * terminal, lines are as long as necessary and without colors.
+ */
+export function renderTable(columns: readonly Column[], rows: readonly (readonly Cell[])[], screen: Screen | undefined): string[] {
+  const paint = paintFor(screen);
+  const titles: Cell[] = columns.map(({ title }) => ({ text: title, color: 'bold' }));
+  const cells = [titles, ...rows.map((row) => row.map(({ text, color }) => ({ text: printable(text), color })))];
+  const wanted = columns.map((_, index) => Math.max(...cells.map((row) => row[index]?.text.length ?? 0)));
+  const widths = screen === undefined ? wanted : squeeze(columns, wanted, screen.columns);
+  return cells.map((row) => {
+    const last = row.findLastIndex(({ text }) => text !== '');
+    const parts = row.slice(0, last + 1).map(({ text, color }, index) => {
+      const width = widths[index] ?? 0;
+      const shown = cut(text, width);
+      const padding = ' '.repeat(width - shown.length);
+      const painted = shown === '' ? '' : paint(shown, color);
+      if (columns[index]?.align === 'right') return padding + painted;
       return index === last ? painted : painted + padding;
     });
     return parts.join(GAP);
-  };
-  const titles = columns.map(({ title }) => title);
-  return [
-    line(
-      titles,
-      titles.map(() => 'bold'),
-    ),
-    ...texts.map((cells, index) =>
-      line(
-        cells,
-        columns.map((_, column) => rows[index]?.[column]?.color),
-      ),
-    ),
-  ];
+  });
 }
 
-/** Cuts a text that is longer than `room` characters, with an ellipsis in its last place. */
-export function cut(text: string, room: number): string {
-  return text.length <= room ? text : `${text.slice(0, Math.max(0, room - 1))}…`.slice(0, room);
-}
-
-/** Takes what is too much from the squeezable columns, the last one first. */
+/** Takes the excess width from the columns that have a minimum, the last one first. */
 function squeeze(columns: readonly Column[], wanted: readonly number[], width: number): number[] {
   const widths = [...wanted];
   let excess = widths.reduce((sum, each) => sum + each, GAP.length * (columns.length - 1)) - width;
   for (let index = columns.length - 1; index >= 0 && excess > 0; index -= 1) {
     const { minWidth, title } = columns[index] ?? { title: '' };
     if (minWidth === undefined) continue;
-    const room = widths[index] ?? 0;
-    const given = Math.min(excess, Math.max(0, room - Math.max(minWidth, title.length)));
-    widths[index] = room - given;
+    const own = widths[index] ?? 0;
+    const given = Math.min(excess, Math.max(0, own - Math.max(minWidth, title.length)));
+    widths[index] = own - given;
     excess -= given;
   }
   return widths;
+}
+
+/** One line that is safe to show: cut to the terminal's width, and in a color where the terminal has them. */
+export function fitLine(text: string, screen: Screen | undefined, color?: Color): string {
+  const plain = printable(text);
+  return paintFor(screen)(screen === undefined ? plain : cut(plain, screen.columns), color);
 }

@@ -1,3 +1,6 @@
+/** How many things a list names; the others are counted. */
+const NAMED = 8;
+
 /** A setting in milliseconds, exactly, as its user would write it: `15s`, `1.5s`, `90s`, `2h`. */
 export function formatSetting(ms: number): string {
   if (ms >= 1_000) {
@@ -10,7 +13,7 @@ export function formatSetting(ms: number): string {
   return ms === 0 ? '0s' : `${ms}ms`;
 }
 
-/** A span of time in milliseconds, at least 0, for people: `3.2s`, `4m05s`, `2h10m`, `3d4h`. Cut, not rounded. */
+/** A duration in milliseconds, at least 0, for people: `3.2s`, `4m05s`, `2h10m`, `3d4h`. Cut, not rounded. */
 export function formatDuration(ms: number): string {
   const tenths = Math.floor(ms / 100);
   if (tenths < 600) return `${Math.floor(tenths / 10)}.${tenths % 10}s`;
@@ -27,7 +30,18 @@ export function pluralize(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** One line of text that is safe to show: what comes from a store may hold control characters, and with them a terminal's commands. */
+/** The first eight texts, and how many more there are: `7, 8, 9 and 2 more`. */
+export function someOf(texts: readonly string[]): string {
+  const more = texts.length - NAMED;
+  return texts.slice(0, NAMED).join(', ') + (more > 0 ? ` and ${more} more` : '');
+}
+
+/** At most `width` characters of a text, with an ellipsis in the last place where it was longer. */
+export function cut(text: string, width: number): string {
+  return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`.slice(0, width);
+}
+
+/** One line of text that is safe to show: texts from a store may hold control characters, and with them commands to a terminal. */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\uFFFD');
 }

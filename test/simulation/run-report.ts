@@ -129,7 +129,7 @@ function faultTable({ tally }: RunResult): string[] {
     const { times, seeds } = tally.faults[kind];
     return [{ text: kind }, { text: grouped(times) }, { text: grouped(seeds) }];
   });
-  return renderTable(columns, rows, { paint: (text) => text });
+  return renderTable(columns, rows, undefined);
 }
 
 function verdict(report: RunReport): string {

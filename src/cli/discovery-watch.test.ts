@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { placeOf } from '../monitor/discovery-place.js';
 import { type DiscoveryEntry, entryOf } from '../monitor/discovery-snapshot.js';
-import { changeReport, changeText, discoveryChange } from './discovery-changes.js';
+import { discoveryChange } from './discovery-follower.js';
+import { changeReport, changeText } from './discovery-watch.js';
 
 function entry(path: string, data: unknown, { zxid = 1n, owner = '01' }: { zxid?: bigint; owner?: string } = {}): DiscoveryEntry {
   const place = placeOf(path);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import { discoveryServeLog, zookeeperLog } from './discovery-serve-log.js';
+import { discoveryServeLog, zookeeperLog } from './discovery-serve-command.js';
 
 function recorder() {
   const lines: string[] = [];
