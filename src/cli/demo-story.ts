@@ -7,7 +7,7 @@ import type { DemoTask } from './demo-task.js';
 import type { DemoView } from './demo-view.js';
 import { formatDuration, formatSetting } from './text.js';
 
-/** What the demo is played with. */
+/** What the demo works with. */
 export interface DemoStoryOptions {
   readonly session: StoreSession;
   readonly clock: Clock;
@@ -15,32 +15,32 @@ export interface DemoStoryOptions {
   /** Starts a task of that name. */
   readonly start: (name: string) => DemoTask;
   readonly nodes: number;
-  /** Ends after one take-over, or when that does not come. */
+  /** Ends after one take-over. */
   readonly once: boolean;
 }
 
-/** From one look at the leases to the next, in milliseconds. */
-const LOOK_MS = 200;
-/** How long everything is calm before a task is killed, in milliseconds; less where it is only once. */
+/** How often the leases are read, in milliseconds. */
+const READ_MS = 200;
+/** How long all node ids are held before a task is killed, in milliseconds. */
 const CALM_MS = { once: 2_500, endless: 7_500 };
 /** How long the take-over stays in sight before a single run ends, in milliseconds. */
 const SHOW_MS = 1_500;
-/** How long the demo waits for what has to happen, in milliseconds. */
-const PATIENCE_MS = 60_000;
+/** How long the demo waits for an acquisition or a take-over, in milliseconds. */
+const TIMEOUT_MS = 60_000;
 
-/** An accident that was staged. */
+/** A task was killed, and its node id is not taken over yet. */
 interface Accident {
   readonly id: number;
   readonly version: number;
   readonly at: number;
 }
 
-/** The tasks did not do what they should. */
+/** The tasks did not do what they should do. */
 export class DemoFailure extends Error {}
 
-/** Plays a fleet whose tasks are killed and replaced, and tells what becomes of their leases, as the store shows it. */
+/** Kills and replaces tasks of a fleet in turn, and shows what becomes of their leases, as the store tells it. */
 export class DemoStory {
-  /** All tasks, in the order in which they were started; the ended ones are removed. */
+  /** The running tasks, in the order of their starts. */
   tasks: DemoTask[] = [];
   #nodes: readonly NodeStatus[] = [];
   #count = 0;
@@ -55,39 +55,39 @@ export class DemoStory {
   }
 
   /**
-   * Plays until it is over, or until `signal` aborts.
+   * Runs until the end, or until `signal` aborts.
    *
-   * @throws {DemoFailure} when a task fails, or nothing happens for a minute
+   * @throws {DemoFailure} when a task fails, or waits for a node id for a minute
    * @throws `signal.reason`
    */
   async play(signal: AbortSignal): Promise<void> {
     const { clock, nodes, once } = this.options;
     for (let index = 0; index < nodes; index += 1) this.#start('started');
     for (;;) {
-      await this.#look();
+      await this.#read();
       this.#replaceEnded();
-      if (this.#accident !== undefined || this.#calmSince === undefined) this.#checkPatience();
+      if (this.#accident !== undefined || this.#calmSince === undefined) this.#checkTimeout();
       else if (once && this.#acts > 0) {
         if (clock.monotonic() - this.#calmSince >= SHOW_MS) return;
       } else if (this.#leftToCalm() <= 0) this.#strike();
-      await clock.sleep(LOOK_MS, signal);
+      await clock.sleep(READ_MS, signal);
     }
   }
 
-  /** Ends the tasks one after the other, first those that would only take what others give back; killed instead of asked once `hurry` aborts. */
-  async end(hurry: AbortSignal): Promise<void> {
+  /** Ends all tasks, first those without a node id, which could only take over what others give back. */
+  async end(): Promise<void> {
     const { view } = this.options;
-    const tasks = this.tasks.splice(0);
-    const holds = ({ name }: DemoTask) => this.#held.has(name);
-    for (const task of [...tasks.filter((each) => !holds(each)), ...tasks.filter(holds)]) {
-      await task.stop(hurry);
-      view.tell(`${task.name} stopped`, 'dim');
-      await this.#look().catch(() => undefined);
+    const holds = ({ name }: DemoTask) => Number(this.#held.has(name));
+    const tasks = this.tasks.splice(0).sort((a, b) => holds(a) - holds(b));
+    for (const { name, stopped } of tasks.map((task) => ({ name: task.name, stopped: task.stop() }))) {
+      await stopped;
+      view.tell(`${name} stopped`, 'dim');
+      await this.#read().catch(() => undefined);
     }
   }
 
-  /** Reads the leases, and tells what has changed since the last time. */
-  async #look(): Promise<void> {
+  /** Reads the leases, and shows what has changed since the last time. */
+  async #read(): Promise<void> {
     const { session, view, clock } = this.options;
     const status = await inspectCluster(session);
     const changes = leaseChanges(this.#nodes, status?.nodes ?? []);
@@ -151,7 +151,7 @@ export class DemoStory {
     this.#start('started in its place: no node id is free, it waits');
   }
 
-  /** A task that held a lease and ended was ended by somebody, and is replaced; one that never got that far will not do so the next time. */
+  /** Replaces a task that was ended from outside. One that ended before it held a lease has failed: the next one would fail, too. */
   #replaceEnded(): void {
     for (const task of this.tasks.filter((each) => each.end() !== undefined)) {
       this.tasks = this.tasks.filter((each) => each !== task);
@@ -162,11 +162,11 @@ export class DemoStory {
     }
   }
 
-  #checkPatience(): void {
+  #checkTimeout(): void {
     const { clock } = this.options;
-    if (clock.monotonic() - this.#waitingSince < PATIENCE_MS) return;
+    if (clock.monotonic() - this.#waitingSince < TIMEOUT_MS) return;
     const what = this.#accident === undefined ? 'not all node ids are held' : `nobody has taken over node id ${this.#accident.id}`;
-    throw new DemoFailure(`${what} after ${formatSetting(PATIENCE_MS)}`);
+    throw new DemoFailure(`${what} after ${formatSetting(TIMEOUT_MS)}`);
   }
 
   #leftToCalm(): number {
