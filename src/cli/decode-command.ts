@@ -4,9 +4,9 @@ import { type DecodedId, decodeId } from '../id/decode-id.js';
 import { formatId, parseId } from '../id/id-format.js';
 import { cluster16, type IdLayout } from '../id/id-layout.js';
 import { ExitCode } from './exit-codes.js';
-import { fixedLayout, wholeNumber } from './id-options.js';
+import { fixedLayout } from './id-options.js';
 import type { Io } from './io.js';
-import { say } from './store-command.js';
+import { say, sayJson } from './store-command.js';
 
 /** The options of `decode`, as they stand on the command line. */
 export interface DecodeOptions {
@@ -37,7 +37,7 @@ export function decodeCommand(text: string, options: DecodeOptions, io: Pick<Io,
   const time = new Date(timeMs).toISOString();
   if (options.json) {
     const report: DecodedIdReport = { id: formatId(id, 'decimal'), time, timeMs, node, group, index, nodeId: nodeId ?? null, sequence };
-    io.stdout(`${JSON.stringify(report)}\n`);
+    sayJson(io, report);
     return ExitCode.ok;
   }
   const rows: [string, string][] = [
@@ -52,15 +52,15 @@ export function decodeCommand(text: string, options: DecodeOptions, io: Pick<Io,
 }
 
 function layoutOf({ layout = 'cluster16', width, epoch }: DecodeOptions): IdLayout {
-  if (layout === 'snowflake') {
-    if (width !== undefined) throw new ConfigError('--width', width, 'no --layout snowflake beside it, which has 10 bits for the node');
-  }
+  if (layout === 'snowflake' && width !== undefined)
+    throw new ConfigError('--width', width, 'no --layout snowflake beside it, which has 10 bits for the node');
   const fixed = fixedLayout(layout, epoch);
   if (fixed !== undefined) return fixed;
   // A wrong one would give a wrong node without a word.
   if (width === undefined)
     throw new ConfigError('--width', 'none', 'the bits that a node id had when the id was made, 8 to 16 (nodelease status tells them)');
-  const bits = wholeNumber(width, '--width', 'a whole number of bits');
+  if (!/^\d{1,15}$/.test(width)) throw new ConfigError('--width', width, 'a whole number of bits');
+  const bits = Number(width);
   if (bits < 8 || bits > 16) throw new ConfigError('--width', width, 'a whole number of bits from 8 to 16');
   return cluster16(bits);
 }

@@ -1,3 +1,4 @@
+import { parseInteger } from '../config/values.js';
 import { environmentName } from '../config.js';
 import { ConfigError } from '../errors.js';
 import type { IdFormat } from '../id/id-format.js';
@@ -19,7 +20,7 @@ export interface WantedIds {
   readonly format: IdFormat;
   /** Undefined for `cluster16`, which has as many bits for a node id as the cluster says. */
   readonly layout: IdLayout | undefined;
-  /** Nobody has asked for a log: whoever has the answer in a variable of a shell wants to hear of trouble only. */
+  /** No log level is given: a script that wants the ids alone is told of failures only. */
   readonly quiet: boolean;
 }
 
@@ -35,16 +36,14 @@ export function readIdOptions(
   { count = '1', format = 'decimal', layout = 'cluster16', epoch, logLevel }: IdOptions,
   env: Readonly<Record<string, string | undefined>>,
 ): WantedIds {
-  const expected = `a whole number from 1 to ${MAX_COUNT}`;
-  const ids = wholeNumber(count, '-n', expected);
-  if (ids < 1 || ids > MAX_COUNT) throw new ConfigError('-n', count, expected);
+  const ids = parseInteger(count, '-n', 1, MAX_COUNT);
   if (!FORMATS.includes(format)) throw new ConfigError('--format', format, 'decimal, base32 or hex');
   checkNoFixedId(env);
   const quiet = logLevel === undefined && !env[environmentName('log-level')];
   return { count: ids, format: format as IdFormat, layout: fixedLayout(layout, epoch), quiet };
 }
 
-/** Nothing would keep two calls with a fixed id apart, nor a call from the program that has the id. */
+/** Two calls with the same fixed id would make the same ids, and so would the program that has it. */
 function checkNoFixedId(env: Readonly<Record<string, string | undefined>>): void {
   const name = environmentName('node-id');
   const fixed = env[name];
@@ -52,10 +51,10 @@ function checkNoFixedId(env: Readonly<Record<string, string | undefined>>): void
 }
 
 /**
- * The layout of that name; undefined for `cluster16`, of which there is one for each width.
+ * The layout of that name; undefined for `cluster16`, which has one for each width.
  *
- * @param epoch what the time of `snowflake` counts from, where it is not its inventor's
- * @throws {ConfigError} when there is no such layout, or no such epoch
+ * @param epoch what the time of `snowflake` counts from. @default that of its inventor
+ * @throws {ConfigError} when the layout or the epoch is invalid
  */
 export function fixedLayout(layout: string, epoch: string | undefined): IdLayout | undefined {
   if (layout === 'cluster16') {
@@ -63,11 +62,7 @@ export function fixedLayout(layout: string, epoch: string | undefined): IdLayout
     throw new ConfigError('--epoch', epoch, '--layout snowflake beside it (cluster16 counts from 1970)');
   }
   if (layout !== 'snowflake') throw new ConfigError('--layout', layout, 'cluster16 or snowflake');
-  return epoch === undefined ? snowflake() : snowflake(wholeNumber(epoch, '--epoch', 'a whole number of milliseconds since 1970'));
-}
-
-/** @throws {ConfigError} when the text is no whole number, written in plain digits */
-export function wholeNumber(text: string, label: string, expected: string): number {
-  if (!/^\d{1,15}$/.test(text)) throw new ConfigError(label, text, expected);
-  return Number(text);
+  if (epoch === undefined) return snowflake();
+  if (!/^\d{1,15}$/.test(epoch)) throw new ConfigError('--epoch', epoch, 'a whole number of milliseconds since 1970');
+  return snowflake(Number(epoch));
 }

@@ -4,7 +4,7 @@ import { settled, type VirtualClock } from '../../test/support/virtual-clock.js'
 import type { IdsExhaustedError } from '../id/id-error.js';
 import { cluster16 } from '../id/id-layout.js';
 import { UniqueIdGenerator } from '../id/unique-id-generator.js';
-import { printIds } from './id-printer.js';
+import { printIds } from './id-command.js';
 
 const NEVER = new AbortController().signal;
 const unexpected = () => expect.fail('a drought');
