@@ -39,6 +39,3 @@ export const systemRandom: RandomSource = {
   next: () => randomBytes(6).readUIntBE(0, 6) / 2 ** 48,
   hex: (bytes) => randomBytes(bytes).toString('hex'),
 };
-
-/** Resolves when everything else in this thread has had its turn: timers, and what has been read and written meanwhile. */
-export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -1,7 +1,5 @@
+import { HTTP_LIMITS } from './http-limits.js';
 import { HttpProblem } from './problem.js';
-
-/** How many streams there may be unless it is said otherwise: well below the requests that a listener has under way at once. */
-const MOST = 128;
 
 /**
  * The answers that go on for as long as their clients listen. They have a bound of their own, so that they never take the place of requests
@@ -14,7 +12,7 @@ export class OpenStreams {
   #count = 0;
   #isOver = false;
 
-  constructor(private readonly most = MOST) {}
+  constructor(private readonly most: number = HTTP_LIMITS.streams) {}
 
   /** How many there are. */
   get count(): number {

@@ -1,0 +1,80 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+
+/** How many connections and requests there may be. */
+export interface RequestLimits {
+  readonly connections: number;
+  readonly requests: number;
+  readonly requestsPerConnection: number;
+}
+
+/** What becomes of a request; a dropped one has no connection any more. */
+export type Admission = 'admitted' | 'refused' | 'dropped';
+
+/**
+ * Limits the connections and requests of a server. When connections run short, the one that has been idle for longest is closed. Where more than
+ * a quarter have never sent a request, it is the oldest of those: clients that only open connections take none away from those that use theirs.
+ *
+ * Not guaranteed: room for another connection while each has a request under way.
+ */
+export class RequestLimiter {
+  /** The requests under way of each connection; the one that has been idle for longest comes first. */
+  readonly #connections = new Map<Socket, number>();
+  /** Connections without any request so far, the oldest first. */
+  readonly #unused = new Set<Socket>();
+  #requests = 0;
+
+  constructor(private readonly limits: RequestLimits) {}
+
+  /** Registers a new connection, and closes another one where there would be no room for the next. */
+  opened(socket: Socket): void {
+    this.#connections.set(socket, 0);
+    this.#unused.add(socket);
+    socket.once('close', () => this.#closed(socket));
+    if (this.#connections.size >= this.limits.connections) this.#leastUsed(socket)?.destroy();
+  }
+
+  /** Counts a request until its answer has been sent, or its connection has gone. Health checks are never refused. */
+  admit({ socket }: IncomingMessage, response: ServerResponse, isHealthCheck: boolean): Admission {
+    const underWay = this.#connections.get(socket);
+    // Node parses what it has read of a connection to its end, also after the connection was closed.
+    if (underWay === undefined || socket.destroyed) return 'dropped';
+    if (underWay >= this.limits.requestsPerConnection) {
+      socket.destroy();
+      return 'dropped';
+    }
+    const isRefused = this.#requests >= this.limits.requests && !isHealthCheck;
+    this.#requests += 1;
+    this.#connections.set(socket, underWay + 1);
+    this.#unused.delete(socket);
+    response.once('close', () => this.#answered(socket));
+    return isRefused ? 'refused' : 'admitted';
+  }
+
+  /** Whether a request is under way. */
+  isBusy(socket: Socket): boolean {
+    return (this.#connections.get(socket) ?? 0) > 0;
+  }
+
+  #leastUsed(newest: Socket): Socket | undefined {
+    const candidates = this.#unused.size > this.limits.connections / 4 ? this.#unused : this.#connections.keys();
+    for (const socket of candidates) if (socket !== newest && !socket.destroyed && !this.isBusy(socket)) return socket;
+    return undefined;
+  }
+
+  #answered(socket: Socket): void {
+    const underWay = this.#connections.get(socket);
+    if (underWay === undefined) return;
+    this.#requests -= 1;
+    // Its place in the order is that of the connection used last.
+    this.#connections.delete(socket);
+    this.#connections.set(socket, underWay - 1);
+  }
+
+  /** An answer that waits for the one before it is not told that its connection has gone: all of them end here. */
+  #closed(socket: Socket): void {
+    this.#requests -= this.#connections.get(socket) ?? 0;
+    this.#connections.delete(socket);
+    this.#unused.delete(socket);
+  }
+}
