@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../test/support/virtual-clock.js';
 import { ClusterModel } from './cluster-model.js';
-import type { WireEvent, WireHello, WireNode, WireStore } from './wire.js';
+import type { WireEvent, WireHello, WireNode, WireReport, WireStore } from './wire.js';
 
 const OK: WireStore = { state: 'ok', problem: null, latencyMs: 5, clockOffsetMs: null, lookedAt: 1 };
 
@@ -22,10 +22,13 @@ function event(id: number, facts: Partial<WireEvent> = {}): WireEvent {
   return { id, at: id, kind: 'acquired', nodeId: 0, version: 1, taskId: 'a', previousTaskId: null, text: `event ${id}`, ...facts };
 }
 
+function report(nodes: readonly WireNode[], facts: Partial<WireReport> = {}): WireReport {
+  const cluster = { size: nodes.length, durationMs: 3_000, graceMs: 1_000, idWidth: 8, bootstrapped: true };
+  return { store: 'file:x', cluster, discovery: null, allocation: null, draining: [], page: null, nodes, ...facts };
+}
+
 function hello(facts: Partial<WireHello> = {}): WireHello {
-  const cluster = { size: 2, durationMs: 3_000, graceMs: 1_000, idWidth: 8, bootstrapped: true };
-  const report = { store: 'file:x', cluster, discovery: null, allocation: null, draining: [], nodes: [node(0), node(1)] };
-  return { epoch: 'a', instance: null, report, store: OK, tree: null, events: [], ...facts };
+  return { epoch: 'a', instance: null, report: report([node(0), node(1)]), store: OK, tree: null, events: [], ...facts };
 }
 
 let clock: VirtualClock;
@@ -41,6 +44,7 @@ const begin = (facts?: Partial<WireHello>) => {
   model.connection(true);
   send('hello', hello(facts));
 };
+const ids = () => model.nodes.map(({ node: { id } }) => id);
 const states = () => model.nodes.map((seen) => model.look(seen).state);
 const lefts = () => model.nodes.map((seen) => model.look(seen).left);
 
@@ -49,7 +53,7 @@ describe('the leases', () => {
     begin();
     await clock.advance(2_000);
     expect(lefts()).toEqual([1_000, 1_000]);
-    send('nodes', [node(1)]);
+    send('report', report([node(0, { expiresInMs: 1_000 }), node(1)]));
     await clock.advance(1_500);
     expect([lefts(), states()]).toEqual([
       [-500, 1_500],
@@ -61,14 +65,14 @@ describe('the leases', () => {
     begin();
     await clock.advance(60_000);
     expect(states()).toEqual(['overdue', 'overdue']);
-    send('nodes', [node(0, { state: 'expired', expiresInMs: -2_000 })]);
+    send('report', report([node(0, { state: 'expired', expiresInMs: -2_000 }), node(1, { expiresInMs: -1 })]));
     expect(states()).toEqual(['expired', 'overdue']);
   });
 
   it('do not seem to run out while nobody tells of them: they stand as they were when last heard of', async () => {
     begin();
     await clock.advance(500);
-    send('nodes', [node(0), node(1)]);
+    send('report', report([node(0), node(1)]));
     await clock.advance(1_000);
     model.connection(false);
     await clock.advance(60_000);
@@ -87,30 +91,34 @@ describe('the leases', () => {
     expect(model.staleSince).toBeUndefined();
   });
 
-  it('beyond the size go when the cluster shrinks', () => {
+  it('go when the cluster shrinks, and come when it grows', () => {
     begin();
-    model.takeChanges();
-    const { report } = hello();
-    send('cluster', { ...report, nodes: undefined, cluster: { ...report?.cluster, size: 1 } });
-    expect([model.nodes.map(({ node: { id } }) => id), model.takeChanges().nodes]).toEqual([[0], 'all']);
-  });
-
-  it('come again with what they are then when it grows', () => {
-    begin();
-    const { report } = hello();
-    send('cluster', { ...report, nodes: undefined, cluster: { ...report?.cluster, size: 1 } });
-    send('cluster', { ...report, nodes: undefined, cluster: { ...report?.cluster, size: 3 } });
+    send('report', report([node(0)]));
+    expect(ids()).toEqual([0]);
     const free = { state: 'released', taskId: null, expiresInMs: null } as const;
-    send('nodes', [node(1, free), node(2, free)]);
-    expect([model.nodes.map(({ node: { id } }) => id), states()]).toEqual([
+    send('report', report([node(0), node(1, free), node(2, free)]));
+    expect([ids(), states()]).toEqual([
       [0, 1, 2],
       ['held', 'free', 'free'],
     ]);
   });
 
+  it('come page by page in a large cluster, each in place of what its ids were before', () => {
+    begin({ report: report([node(0), node(1)], { page: { from: 0, next: 2 } }) });
+    send('page', { nodes: [node(2), node(4)], page: { from: 2, next: 5 } });
+    send('page', { nodes: [node(5), node(6)], page: { from: 5, next: null } });
+    expect(ids()).toEqual([0, 1, 2, 4, 5, 6]);
+    // The next snapshot: the others stay until their page has come.
+    send('report', report([node(0, { version: 2 }), node(1)], { page: { from: 0, next: 2 } }));
+    expect([ids(), model.node(0)?.node.version]).toEqual([[0, 1, 2, 4, 5, 6], 2]);
+    send('page', { nodes: [node(3)], page: { from: 2, next: 5 } });
+    send('page', { nodes: [node(5)], page: { from: 5, next: null } });
+    expect(ids()).toEqual([0, 1, 3, 5]);
+  });
+
   it('of groups in ZooKeeper are free where there is no znode', () => {
     const allocation = { zookeeper: 'zk:2181', groups: [1], idWidth: 9 };
-    begin({ report: { store: null, cluster: null, discovery: null, allocation, draining: [], nodes: [node(250)] } });
+    begin({ report: report([node(250)], { store: null, cluster: null, allocation }) });
     expect([model.nodes.length, model.nodes[0]?.node.id, model.node(249)?.node.state, model.node(250)?.node.state]).toEqual([
       256,
       248,
@@ -141,11 +149,9 @@ describe('a cluster that is gone', () => {
   it('leaves no node ids behind, and those of another one are shown', () => {
     begin();
     model.takeChanges();
-    send('cluster', { store: 'file:x', cluster: null, discovery: null, allocation: null });
-    expect([model.nodes, model.takeChanges().nodes]).toEqual([[], 'all']);
-    const { nodes = [], ...cluster } = hello().report ?? {};
-    send('cluster', cluster);
-    send('nodes', nodes);
+    send('report', report([], { cluster: null }));
+    expect([model.nodes, model.takeChanges().parts]).toEqual([[], new Set(['cluster', 'nodes'])]);
+    send('report', report([node(0), node(1)]));
     expect(states()).toEqual(['held', 'held']);
   });
 });
@@ -160,6 +166,11 @@ describe('the events', () => {
     send('change', event(4));
     expect(model.takeChanges()).toMatchObject({ reset: false, events: [{ id: 3 }, { id: 4 }] });
     expect(model.events.map(({ id }) => id)).toEqual([1, 2, 3, 4]);
+  });
+
+  it('are those that happened before, not those that happen, on a page that is opened', () => {
+    begin({ report: null, events: [event(1), event(2)] });
+    expect(model.takeChanges()).toMatchObject({ reset: true, events: [{ id: 1 }, { id: 2 }] });
   });
 
   it('begin anew with another server process', () => {
@@ -182,18 +193,9 @@ describe('a cluster that could not be read', () => {
     const failing: WireStore = { state: 'failing', problem: 'no answer', latencyMs: null, clockOffsetMs: null, lookedAt: null };
     begin({ report: null, store: failing });
     expect([model.isKnown, model.cluster, model.nodes]).toEqual([true, null, []]);
-    const { nodes, ...cluster } = hello().report ?? { nodes: [] };
-    send('cluster', cluster);
-    send('nodes', nodes);
+    send('report', report([node(0), node(1)]));
     send('store', OK);
     expect(states()).toEqual(['held', 'held']);
-  });
-
-  it('tells what happened before, not what happens, when it can be read', () => {
-    begin({ report: null });
-    model.takeChanges();
-    begin({ events: [event(1), event(2)] });
-    expect(model.takeChanges()).toMatchObject({ reset: true, events: [{ id: 1 }, { id: 2 }] });
   });
 });
 

@@ -1,7 +1,7 @@
 import type { StreamEvent } from './event-stream.js';
 import { leftMs, type NodeState, stateOf } from './node-state.js';
 import type { PageClock } from './page-clock.js';
-import type { WireCluster, WireEvent, WireHello, WireInstance, WireNode, WireStore, WireTree } from './wire.js';
+import type { WireCluster, WireEvent, WireHello, WireInstance, WireNode, WirePage, WireReport, WireStore, WireTree } from './wire.js';
 
 /** A node id, and when the page was told of it, on its monotonic clock. */
 export interface SeenNode {
@@ -11,13 +11,11 @@ export interface SeenNode {
 
 /** What is different since somebody last asked. */
 export interface Changes {
-  /** Ids of nodes; `all` when the list of them is another one. */
-  readonly nodes: ReadonlySet<number> | 'all';
   /** New events, oldest first; everything that there is after a new beginning. */
   readonly events: readonly WireEvent[];
   /** Whether they began anew: nothing of them has only just happened. */
   readonly reset: boolean;
-  readonly parts: ReadonlySet<'cluster' | 'store' | 'tree' | 'instance'>;
+  readonly parts: ReadonlySet<'cluster' | 'nodes' | 'store' | 'tree' | 'instance'>;
 }
 
 /** Events that are kept. */
@@ -27,6 +25,7 @@ const LATENCIES = 60;
 /** The ids in a group of 256 that are never leased. */
 const RESERVED = 8;
 
+const EVERYTHING = ['cluster', 'nodes', 'store', 'tree', 'instance'] as const;
 const NOTHING_KNOWN: WireStore = { state: 'unknown', problem: null, latencyMs: null, clockOffsetMs: null, lookedAt: null };
 
 /** What the page knows of the cluster, from the events of the stream. */
@@ -51,11 +50,9 @@ export class ClusterModel {
   #connected = false;
   /** When the store was last told to be fine. */
   #freshAt: number | undefined;
-  #changed = new Set<number>();
-  #all = true;
   #reset = true;
   #news: WireEvent[] = [];
-  #parts = new Set<'cluster' | 'store' | 'tree' | 'instance'>(['cluster', 'store', 'tree', 'instance']);
+  #parts = new Set<'cluster' | 'nodes' | 'store' | 'tree' | 'instance'>(EVERYTHING);
 
   constructor(private readonly clock: PageClock) {}
 
@@ -103,11 +100,11 @@ export class ClusterModel {
         this.#connected = true;
         this.#begin(json as WireHello);
         break;
-      case 'nodes':
-        this.#takeNodes(json as readonly WireNode[]);
+      case 'report':
+        this.#takeReport(json as WireReport);
         break;
-      case 'cluster':
-        this.#takeCluster(json as WireCluster);
+      case 'page':
+        this.#takePage(json as WirePage);
         break;
       case 'store':
         this.#takeStore(json as WireStore);
@@ -128,10 +125,7 @@ export class ClusterModel {
 
   /** What is different since this was last called. */
   takeChanges(): Changes {
-    const nodes = this.#all ? 'all' : this.#changed;
-    const changes: Changes = { nodes, events: this.#news, reset: this.#reset, parts: this.#parts };
-    this.#changed = new Set();
-    this.#all = false;
+    const changes: Changes = { events: this.#news, reset: this.#reset, parts: this.#parts };
     this.#reset = false;
     this.#news = [];
     this.#parts = new Set();
@@ -139,18 +133,16 @@ export class ClusterModel {
   }
 
   #begin({ epoch, instance, report, store, tree, events }: WireHello): void {
-    // One that had read nothing yet tells what happened before, not what happens.
-    const isSame = epoch === this.#epoch && this.cluster !== null;
+    const isSame = epoch === this.#epoch;
     this.#epoch = epoch;
-    const { nodes = [], ...cluster } = report ?? {};
-    this.cluster = report === null ? null : (cluster as WireCluster);
+    if (!isSame || report === null) this.#byId.clear();
+    this.cluster = null;
+    this.nodes = [];
+    if (report !== null) this.#takeReport(report);
     this.tree = tree;
     this.instance = instance;
     this.instanceReceivedAt = this.clock.monotonic();
-    this.#byId.clear();
-    this.#takeNodes(nodes);
-    this.#rebuild();
-    this.#parts = new Set(['cluster', 'store', 'tree', 'instance']);
+    this.#parts = new Set(EVERYTHING);
     // What a server tells that cannot look itself is older than the message; only the wall clocks can say by how much.
     if (store.state === 'failing' && store.lookedAt !== null)
       this.staleSince = this.clock.monotonic() - Math.max(0, this.clock.now() - store.lookedAt);
@@ -164,35 +156,26 @@ export class ClusterModel {
     }
   }
 
-  #takeNodes(nodes: readonly WireNode[]): void {
-    const receivedAt = this.clock.monotonic();
-    for (const node of nodes) {
-      if (!this.#byId.has(node.id)) this.#all = true;
-      this.#byId.set(node.id, { node, receivedAt });
-      this.#changed.add(node.id);
-    }
-    if (this.#all) this.#rebuild();
-    else this.nodes = this.nodes.map((seen) => (this.#changed.has(seen.node.id) ? (this.#byId.get(seen.node.id) ?? seen) : seen));
-  }
-
-  #takeCluster(cluster: WireCluster): void {
+  #takeReport({ nodes, page, ...cluster }: WireReport): void {
     this.cluster = cluster;
     this.#parts.add('cluster');
-    this.#rebuild();
+    this.#takePage({ nodes, page });
   }
 
-  /** Those beyond the size are there no more; with ids from ZooKeeper alone, those of a group that have no znode are free. */
-  #rebuild(): void {
-    const isGone = this.cluster?.cluster === null && this.cluster.allocation === null;
-    const size = isGone ? 0 : this.cluster?.cluster?.size;
-    if (size !== undefined) for (const id of this.#byId.keys()) if (id >= size) this.#byId.delete(id);
+  /** Node ids in place of those from the beginning of the page to that of the next one; of all without a page. */
+  #takePage({ nodes, page }: WirePage): void {
+    const receivedAt = this.clock.monotonic();
+    const [from, next] = [page?.from ?? 0, page?.next ?? Number.POSITIVE_INFINITY];
+    for (const id of this.#byId.keys()) if (id >= from && id < next) this.#byId.delete(id);
+    for (const node of nodes) this.#byId.set(node.id, { node, receivedAt });
+    // With ids from ZooKeeper alone, those of a group that have no znode are free.
     for (const group of this.cluster?.allocation?.groups ?? []) {
       for (let id = Math.max(0, group * 256 - RESERVED); id < group * 256 + 256 - RESERVED; id += 1) {
-        if (!this.#byId.has(id)) this.#byId.set(id, { node: vacancy(id), receivedAt: this.clock.monotonic() });
+        if (!this.#byId.has(id)) this.#byId.set(id, { node: vacancy(id), receivedAt });
       }
     }
     this.nodes = [...this.#byId.values()].sort((a, b) => a.node.id - b.node.id);
-    this.#all = true;
+    this.#parts.add('nodes');
   }
 
   #takeStore(store: WireStore): void {

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
 import type { NodeHealthJson } from '../http/node-health-json.js';
-import type { ClusterEvent, ClusterSnapshot, ClusterUpdate } from '../monitor/cluster-view.js';
-import type { WireCluster, WireEvent, WireHello, WireInstance, WireNode, WireStore, WireTree } from './wire.js';
+import type { ReportPage } from '../http/shared-messages.js';
+import type { ClusterEvent, ClusterSnapshot } from '../monitor/cluster-view.js';
+import type { WireEvent, WireHello, WireInstance, WirePage, WireReport, WireStore, WireTree } from './wire.js';
 
 /** Everything that the stream sends by its name. That this compiles is the test. */
 interface Sent {
@@ -10,18 +11,18 @@ interface Sent {
     readonly instance: NodeHealthJson | null;
     readonly report: ClusterSnapshot['report'] | null;
   };
-  readonly nodes: Extract<ClusterUpdate, { type: 'nodes' }>['nodes'];
-  readonly cluster: Extract<ClusterUpdate, { type: 'cluster' }>['report'];
-  readonly store: Extract<ClusterUpdate, { type: 'store' }>['store'];
-  readonly tree: Extract<ClusterUpdate, { type: 'tree' }>['tree'];
+  readonly report: ClusterSnapshot['report'];
+  readonly page: ReportPage;
+  readonly store: ClusterSnapshot['store'];
+  readonly tree: ClusterSnapshot['tree'];
   readonly change: ClusterEvent;
   readonly instance: NodeHealthJson;
 }
 
 interface Read {
   readonly hello: WireHello;
-  readonly nodes: readonly WireNode[];
-  readonly cluster: WireCluster;
+  readonly report: WireReport;
+  readonly page: WirePage;
   readonly store: WireStore;
   readonly tree: WireTree | null;
   readonly change: WireEvent;

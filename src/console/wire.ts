@@ -1,5 +1,5 @@
 /**
- * What the page reads of what `/api/events` sends: the parts that it shows of `ClusterSnapshot`, `ClusterUpdate` and the health of the instance.
+ * What the page reads of what `/api/events` sends: the parts that it shows of `ClusterSnapshot` and the health of the instance.
  * It has them by itself because it is compiled for browsers; `wire.test.ts` does not compile when the two differ.
  */
 
@@ -98,12 +98,21 @@ export interface WireInstance {
   readonly discovery: { readonly state: 'ok' | 'degraded'; readonly problem: string | null; readonly ready: boolean } | null;
 }
 
+/** See `StatusReport`: all node ids, or the first page of them. */
+export interface WireReport extends WireCluster, WirePage {}
+
+/** Node ids from `from` up to `next`; all that there are without a page. */
+export interface WirePage {
+  readonly nodes: readonly WireNode[];
+  readonly page: { readonly from: number; readonly next: number | null } | null;
+}
+
 /** What comes first on every connection. */
 export interface WireHello {
   readonly epoch: string;
   readonly instance: WireInstance | null;
   /** Null while the cluster has never been read. */
-  readonly report: (WireCluster & { readonly nodes: readonly WireNode[] }) | null;
+  readonly report: WireReport | null;
   readonly store: WireStore;
   readonly tree: WireTree | null;
   readonly events: readonly WireEvent[];

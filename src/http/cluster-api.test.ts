@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { settled, VirtualClock } from '../../test/support/virtual-clock.js';
 import { ConfigError } from '../errors.js';
-import type { ClusterEvent, ClusterSnapshot, ClusterUpdate, ClusterView } from '../monitor/cluster-view.js';
+import type { ClusterEvent, ClusterSnapshot, ClusterView, CurrentCluster } from '../monitor/cluster-view.js';
 import type { MonitorEvent } from '../monitor/node-monitor.js';
 import type { StatusReport } from '../monitor/status-report.js';
 import { StoreError } from '../store/lease-store.js';
@@ -23,7 +23,8 @@ const happened: ClusterEvent = {
 class ScriptedView implements ClusterView {
   readonly epoch = 'e1';
   answer: (signal?: AbortSignal) => Promise<ClusterSnapshot> = async () => EMPTY;
-  readonly listeners = new Set<(update: ClusterUpdate) => void>();
+  now: CurrentCluster = { ...EMPTY, revision: 1 };
+  readonly listeners = new Set<() => void>();
   snapshots = 0;
 
   snapshot(signal?: AbortSignal): Promise<ClusterSnapshot> {
@@ -31,13 +32,19 @@ class ScriptedView implements ClusterView {
     return this.answer(signal);
   }
 
-  follow(listener: (update: ClusterUpdate) => void): () => void {
+  current(): CurrentCluster {
+    return this.now;
+  }
+
+  follow(listener: () => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   }
 
-  tell(update: ClusterUpdate): void {
-    for (const listener of this.listeners) listener(update);
+  /** Something is different now. */
+  set(facts: Partial<CurrentCluster>): void {
+    this.now = { ...this.now, ...facts };
+    for (const listener of this.listeners) listener();
   }
 
   async close(): Promise<void> {}
@@ -101,6 +108,11 @@ class Client {
     this.ended = true;
   }
 
+  async readOnce(): Promise<void> {
+    const { value } = await this.#reader.read();
+    this.text += this.#decoder.decode(value, { stream: true });
+  }
+
   /** The events since this was last called: the names, and the data. */
   take(): [event: string, data: unknown][] {
     const events = [...this.text.matchAll(/^event: (.*)\n((?:data: .*\n)+)\n/gm)].map(([, event = '', data = '']): [string, unknown] => [
@@ -116,7 +128,15 @@ class Client {
   }
 }
 
-const store = (latencyMs: number): ClusterUpdate => ({ type: 'store', store: { ...EMPTY.store, latencyMs } });
+const store = (latencyMs: number) => ({ store: { ...EMPTY.store, latencyMs } });
+const UNKNOWN = { report: null, store: { ...EMPTY.store, state: 'unknown' } } as const;
+
+/** A report with these node ids. */
+function reportOf(ids: readonly number[], version = 0): StatusReport {
+  const untold = { taskId: null, ageMs: null, expiresInMs: null, timestamp: null, knownNodes: {}, idWidth: null, problem: null };
+  return { ...EMPTY.report, nodes: ids.map((id) => ({ ...untold, id, state: 'vacant', version })) };
+}
+const upTo = (size: number) => Array.from({ length: size }, (_, id) => id);
 
 describe('/api/leases', () => {
   it('is the report, as status --json shows it', async () => {
@@ -190,50 +210,80 @@ describe('/api/events', () => {
     await settled();
     expect(client.text).toMatch(/^retry: 1000\n/);
     expect(client.take()).toEqual([['hello', { epoch: 'e1', instance: null, ...EMPTY }]]);
-    view.tell({ type: 'nodes', nodes: [] });
-    view.tell({ type: 'tree', tree: null });
-    view.tell({ type: 'change', event: happened });
+    const report = reportOf([0]);
+    view.set({ revision: 2, report, tree: null, events: [happened], ...store(3) });
     await settled();
     expect(client.text).toContain(`id: 7\nevent: change\n`);
     expect(client.take()).toEqual([
-      ['nodes', []],
-      ['tree', null],
+      ['store', { ...EMPTY.store, latencyMs: 3 }],
+      ['report', report],
       ['change', happened],
     ]);
+    view.set(store(4));
+    await settled();
+    expect(client.take()).toEqual([['store', { ...EMPTY.store, latencyMs: 4 }]]);
   });
 
-  it('loses nothing that happens while the first message is made, and tells it afterwards', async () => {
+  it('tells more than a thousand node ids in pages', async () => {
+    const { view, get } = scene();
+    view.now = { ...view.now, report: reportOf(upTo(2_500)) };
+    const client = new Client(await get('events'));
+    void client.read();
+    await settled();
+    const pages = (events: [string, unknown][]) =>
+      events.map(([event, data]) => {
+        const { nodes, page } = (event === 'hello' ? (data as { report: StatusReport }).report : data) as StatusReport;
+        return [event, page, nodes[0]?.id, nodes.length, nodes[0]?.version];
+      });
+    const told = (first: string, version: number) => [
+      [first, { from: 0, limit: 1_000, next: 1_000 }, 0, 1_000, version],
+      ['page', { from: 1_000, limit: 1_000, next: 2_000 }, 1_000, 1_000, version],
+      ['page', { from: 2_000, limit: 1_000, next: null }, 2_000, 500, version],
+    ];
+    expect(pages(client.take())).toEqual(told('hello', 0));
+    view.set({ revision: 2, report: reportOf(upTo(2_500), 1) });
+    await settled();
+    expect(pages(client.take())).toEqual(told('report', 1));
+    view.set({ revision: 3, report: reportOf(upTo(1_000), 2) });
+    await settled();
+    expect(pages(client.take())).toEqual([['report', null, 0, 1_000, 2]]);
+  });
+
+  it('begins with what there is when the first scan has ended', async () => {
     const { view, get, clock } = scene();
+    view.now = { ...view.now, ...UNKNOWN };
     view.answer = async () => {
       await clock.sleep(500);
+      view.set({ ...EMPTY, revision: 2 });
       return EMPTY;
     };
     const client = new Client(await get('events'));
     void client.read();
-    await settled();
-    view.tell(store(8));
-    await settled();
+    await clock.advance(499);
     expect(client.take()).toEqual([]);
-    await clock.advance(500);
-    expect(client.take().map(([event]) => event)).toEqual(['hello', 'store']);
+    await clock.advance(1);
+    expect(client.take()).toEqual([['hello', { epoch: 'e1', instance: null, ...EMPTY }]]);
   });
 
   it('says that nothing is known yet, and everything once it is', async () => {
     const { view, get, clock } = scene();
-    view.answer = async () => {
-      await clock.sleep(5_000);
-      return EMPTY;
-    };
+    view.now = { ...view.now, ...UNKNOWN };
+    view.answer = (signal) => clock.sleep(5_000, signal).then(() => EMPTY);
     const client = new Client(await get('events'));
     void client.read();
     await clock.advance(1_000);
     expect(client.take()).toMatchObject([['hello', { epoch: 'e1', report: null, store: { state: 'unknown' }, tree: null, events: [] }]]);
-    await clock.advance(4_000);
-    expect(client.take()).toMatchObject([['hello', EMPTY]]);
+    view.set({ ...EMPTY, revision: 2 });
+    await settled();
+    expect(client.take()).toEqual([
+      ['store', EMPTY.store],
+      ['report', EMPTY.report],
+    ]);
   });
 
   it('says why nothing can be known', async () => {
     const { view, get } = scene();
+    view.now = { ...view.now, report: null, store: { ...EMPTY.store, state: 'failing', problem: 'no connection' } };
     view.answer = async () => {
       throw new StoreError('no connection', { fault: 'unreachable', outcome: 'not-applied' });
     };
@@ -241,7 +291,7 @@ describe('/api/events', () => {
     void client.read();
     await settled();
     expect(client.take()).toMatchObject([['hello', { report: null, store: { state: 'failing', problem: 'no connection' } }]]);
-    view.tell(store(3));
+    view.set(store(3));
     await settled();
     expect(client.take()).toMatchObject([['store', { latencyMs: 3 }]]);
   });
@@ -306,67 +356,42 @@ describe('/api/events', () => {
     expect(clock.sleepers).toBe(0);
   });
 
-  it('lets go of a client that does not take what it is sent; the others do not notice', async () => {
+  it('keeps nothing for a client that is slow: it is told what there is when it reads on; the others do not notice', async () => {
     const { view, get } = scene();
     const [slow, quick] = [new Client(await get('events')), new Client(await get('events'))];
     void quick.read();
-    await settled();
-    // A megabyte each.
-    const large: ClusterUpdate = { type: 'change', event: { ...happened, text: 'x'.repeat(1024 * 1024) } };
-    for (let count = 0; count < 12; count += 1) {
-      view.tell(large);
+    await slow.readOnce();
+    for (let revision = 2; revision <= 20; revision += 1) {
+      view.set({ revision, report: reportOf(upTo(5), revision), ...store(revision) });
       await settled();
     }
-    expect(quick.take().filter(([event]) => event === 'change')).toHaveLength(12);
-    await slow.read();
-    expect(slow.ended).toBe(true);
-    expect(slow.text.length).toBeLessThan(1024 * 1024);
+    expect(quick.take().filter(([event]) => event === 'report')).toHaveLength(19);
+    void slow.read();
+    await settled();
+    // All of the first message, although most of it was taken late, and then the latest of each part.
+    expect(slow.take()).toMatchObject([
+      ['hello', EMPTY],
+      ['store', { latencyMs: 20 }],
+      ['report', { nodes: reportOf(upTo(5), 20).nodes }],
+    ]);
+    await slow.cancel();
     expect(view.listeners.size).toBe(1);
     await quick.cancel();
     expect(view.listeners.size).toBe(0);
   });
 
-  it('does not take a large beginning for a client that is slow', async () => {
+  it('sends each message of a large cluster once, however many are told it', async () => {
     const { view, get } = scene();
-    const text = 'x'.repeat(9 * 1024 * 1024);
-    view.answer = async () => ({ ...EMPTY, events: [{ ...happened, text }] });
-    const client = new Client(await get('events'));
-    await settled();
-    for (let count = 0; count < 20; count += 1) view.tell(store(count));
-    void client.read();
-    await settled();
-    expect(client.take()).toHaveLength(21);
-    expect(client.ended).toBe(false);
-  });
-
-  it('keeps a large beginning once, however many are told the same, and lets go of those that take none where there is too much of it', async () => {
-    const { view, get } = scene();
-    const text = 'x'.repeat(12 * 1024 * 1024);
-    const large = () => ({ ...EMPTY, events: [{ ...happened, text }] });
-    const same = large();
-    view.answer = async () => same;
-    const many = await Promise.all(Array.from({ length: 50 }, async () => new Client(await get('events'))));
-    await settled();
-    // The 50 have 12 MB between them, which is not too much, so that the first of them gets its own.
-    const [first] = many.splice(0, 1);
-    void first?.read();
-    await settled();
-    await new Promise((resolve) => setImmediate(resolve));
-    expect([first?.ended, first?.take().map(([event]) => event)]).toEqual([false, ['hello']]);
-    // Each snapshot that is another one counts anew.
-    view.answer = async () => large();
-    const others: Client[] = [];
-    for (let count = 0; count < 5; count += 1) {
-      others.push(new Client(await get('events')));
-      await settled();
-    }
-    expect(view.listeners.size).toBe(1);
-    for (const each of [...many, ...others]) void each.read();
-    await settled();
-    await new Promise((resolve) => setImmediate(resolve));
-    await settled();
-    expect(many.map(({ ended }) => ended)).toEqual(many.map(() => true));
-    expect(others.map(({ ended }) => ended)).toEqual(others.map(() => false));
+    view.now = { ...view.now, report: reportOf(upTo(900)) };
+    const streams = await Promise.all(Array.from({ length: 3 }, async () => (await get('events')).body?.getReader()));
+    const large = await Promise.all(
+      streams.map(async (stream) => {
+        await stream?.read();
+        return (await stream?.read())?.value;
+      }),
+    );
+    expect(large[0]?.length).toBeGreaterThan(90_000);
+    expect(new Set(large.map((bytes) => bytes?.buffer))).toHaveLength(1);
   });
 
   it('forgets who leaves, at whatever moment of the first message that is', async () => {

@@ -1,17 +1,8 @@
 import type { Clock } from '../clock.js';
 import type { ClusterView } from '../monitor/cluster-view.js';
-import type { WatchedNode } from '../monitor/node-health.js';
-import { ClusterBroadcast } from './cluster-broadcast.js';
-import { SnapshotText } from './cluster-messages.js';
-import { leasesPageOf, pagedReport } from './leases-page.js';
+import { ClusterFeed, type FeedInstance } from './cluster-feed.js';
 import { PLAIN } from './problem.js';
-
-/** The process' own node id, for whoever follows the cluster that it is part of. */
-export interface ClusterApiInstance {
-  readonly monitor: Pick<WatchedNode, 'onEvent'>;
-  /** What `/readyz` answers with, at the time of the asking; all of it can be told as JSON. */
-  json(): Readonly<Record<string, unknown>>;
-}
+import { leasesPageOf, pagedReport, SharedMessages } from './shared-messages.js';
 
 /** What {@link clusterApi} tells of. */
 export interface ClusterApiOptions {
@@ -19,7 +10,7 @@ export interface ClusterApiOptions {
   /** Asked for once, when somebody first wants it; again after it failed. It is closed by whoever made it. */
   readonly cluster: () => Promise<ClusterView>;
   /** @default a console alone, without a node id of its own */
-  readonly instance?: ClusterApiInstance | undefined;
+  readonly instance?: FeedInstance | undefined;
 }
 
 /** Answers GET requests; what they are refused for is thrown. */
@@ -35,15 +26,13 @@ export interface ClusterApi {
   leases(request: Request): Promise<Response>;
 
   /**
-   * `/api/events`: the same followed, as server-sent events: first `hello` with everything, then what is different, and at least a comment
-   * every ten seconds. A `hello` without a report means that the cluster could not be read yet.
-   *
-   * The stream ends when it is cancelled. It is ended for a client that does not take what it is sent: it is to connect again, and gets everything.
+   * `/api/events`: the same followed, as server-sent events: first `hello` with everything, then each part that is different as a whole, and at least
+   * a comment every ten seconds. A `hello` without a report means that the cluster could not be read yet. The stream ends when it is cancelled.
    */
   events(request: Request): Promise<Response>;
 }
 
-/** What a console asks for. However many ask, the cluster is looked at once, and what is told is written once. */
+/** Answers a console. However many clients there are, the cluster is scanned once, and each message is made once. */
 export function clusterApi({ clock, cluster, instance }: ClusterApiOptions): ClusterApi {
   let asked: Promise<ClusterView> | undefined;
   const view = async () => {
@@ -55,8 +44,8 @@ export function clusterApi({ clock, cluster, instance }: ClusterApiOptions): Clu
       throw error;
     }
   };
-  const texts = new SnapshotText();
-  let broadcast: ClusterBroadcast | undefined;
+  const messages = new SharedMessages();
+  let feed: ClusterFeed | undefined;
   return {
     async leases({ url, signal }) {
       const page = leasesPageOf(url);
@@ -65,27 +54,15 @@ export function clusterApi({ clock, cluster, instance }: ClusterApiOptions): Clu
       const age: Record<string, string> =
         state === 'failing' && lookedAt !== null ? { age: String(Math.max(0, Math.ceil((clock.now() - lookedAt) / 1_000))) } : {};
       if (page !== undefined) return Response.json(pagedReport(snapshot.report, page), { headers: { ...PLAIN, ...age } });
-      const report = texts.report(snapshot);
+      // As a stream: a body of bytes would be copied for each client.
+      const report = messages.json('report', snapshot.report);
       const headers = { ...PLAIN, 'content-type': 'application/json', 'content-length': String(report.length), ...age };
-      return new Response(shared(report), { headers });
+      return new Response(ReadableStream.from([report]), { headers });
     },
     async events() {
       const followed = await view();
-      broadcast ??= new ClusterBroadcast({ clock, view: followed, texts, instance });
-      return new Response(broadcast.join(), { headers: { ...PLAIN, 'content-type': 'text/event-stream' } });
+      feed ??= new ClusterFeed({ clock, view: followed, messages, instance });
+      return new Response(feed.open(), { headers: { ...PLAIN, 'content-type': 'text/event-stream' } });
     },
   };
-}
-
-/** A body of bytes that others are sent, too: given to a `Response` as they are they would be copied for each. */
-function shared(bytes: Uint8Array): ReadableStream<Uint8Array> {
-  return new ReadableStream<Uint8Array>(
-    {
-      pull: (controller) => {
-        controller.enqueue(bytes);
-        controller.close();
-      },
-    },
-    { highWaterMark: 0 },
-  );
 }

@@ -1,5 +1,5 @@
 export { ClusterFollower, type ClusterFollowerOptions } from '../monitor/cluster-follower.js';
-export type { ClusterEvent, ClusterSnapshot, ClusterUpdate, ClusterView, StoreHealth } from '../monitor/cluster-view.js';
+export type { ClusterEvent, ClusterSnapshot, ClusterView, CurrentCluster, StoreHealth } from '../monitor/cluster-view.js';
 export type { DiscoveryReport, EntryReport, KeyReport } from '../monitor/discovery-report.js';
 export type { LeaseTotals } from '../monitor/lease-hints.js';
 export type { NodeHealth, NodePhase, WatchedNode } from '../monitor/node-health.js';

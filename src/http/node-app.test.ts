@@ -42,7 +42,9 @@ function setUp(options: Partial<NodeAppOptions> = {}) {
 
 /** A cluster that can be seen, or that cannot. */
 function clusterView(snapshot: () => Promise<ClusterSnapshot>): ClusterView {
-  return { epoch: 'e', snapshot, follow: () => () => {}, close: async () => {} };
+  const store = { state: 'unknown', problem: null, latencyMs: null, clockOffsetMs: null, lookedAt: null } as const;
+  const current = () => ({ report: null, store, tree: null, events: [], revision: 0 });
+  return { epoch: 'e', snapshot, current, follow: () => () => {}, close: async () => {} };
 }
 
 it('who does not wait for an answer any more has given it up: that is no failure to be told of', async () => {

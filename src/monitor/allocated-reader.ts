@@ -28,13 +28,11 @@ export class AllocatedReader implements ClusterSource {
     // Nobody would be told of what has gone since the look before.
     signal.throwIfAborted();
     const { nodes } = status;
-    const before = new Map(this.#nodes.map((node) => [node.id, node]));
     const present = new Set(nodes.map(({ id }) => id));
     const gone = this.#nodes.filter(({ id }) => !present.has(id)).map(withoutHolder);
     this.#nodes = nodes;
     return {
       nodes,
-      written: new Set(nodes.filter((node) => !isSame(before.get(node.id), node)).map(({ id }) => id)),
       gone,
       size: undefined,
       problemOf: ({ problem }) => problem,
@@ -50,8 +48,4 @@ export class AllocatedReader implements ClusterSource {
 /** An id whose znode is gone: nobody holds it, and its version stays behind. */
 function withoutHolder(node: NodeStatus): NodeStatus {
   return { ...node, state: 'released', taskId: undefined, idWidth: undefined, problem: undefined };
-}
-
-function isSame(a: NodeStatus | undefined, b: NodeStatus): boolean {
-  return a?.version === b.version && a.taskId === b.taskId && a.idWidth === b.idWidth && a.problem === b.problem;
 }

@@ -10,7 +10,6 @@ import { StoreError } from '../store/lease-store.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { type MemoryCall, MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
 import { ClusterFollower } from './cluster-follower.js';
-import type { ClusterUpdate } from './cluster-view.js';
 import { wholeCluster } from './paged-cluster.js';
 import { statusReport } from './status-report.js';
 
@@ -41,7 +40,8 @@ async function scene({ nodes = 3, resolutionMs = 1 }: { nodes?: number; resoluti
     const times = { timestamp, durationMs: 15_000, acquiredAt: 0, narrowIdsUntil: undefined };
     return { kind: 'held', taskId, version, knownNodes: {}, nonce: 'n', renewal, idWidth: 8, ...times };
   };
-  const updates: ClusterUpdate[] = [];
+  let updates = 0;
+  let lastEvent = 0;
   return {
     clock,
     bucket,
@@ -49,19 +49,28 @@ async function scene({ nodes = 3, resolutionMs = 1 }: { nodes?: number; resoluti
     calls,
     create,
     follower,
-    updates,
+    /** How often listeners were called since this was last called. */
+    updates: () => {
+      const count = updates;
+      updates = 0;
+      return count;
+    },
     write,
     lease,
     hold: (id: number, taskId: string, version: number) => write(id, lease(taskId, version)),
-    follow: () => follower.follow((update) => updates.push(update)),
+    follow: () =>
+      follower.follow(() => {
+        updates += 1;
+      }),
     setNetwork: (next: (call: MemoryCall) => Promise<void>) => {
       network = next;
     },
     /** What happened, as it was told since this was last called. */
-    events: () =>
-      updates
-        .splice(0)
-        .flatMap((update) => (update.type === 'change' ? [[update.event.kind, update.event.nodeId, update.event.version]] : [])),
+    events: () => {
+      const news = follower.current().events.filter(({ id }) => id > lastEvent);
+      lastEvent += news.length;
+      return news.map(({ kind, nodeId, version }) => [kind, nodeId, version]);
+    },
   };
 }
 
@@ -102,15 +111,13 @@ describe('a cluster that is followed', () => {
     const { clock, follow, events, hold, write, lease, updates, follower } = await scene();
     follow();
     await clock.advance(100);
-    expect(updates.map(({ type }) => type)).toEqual(['store', 'cluster', 'nodes']);
-    expect(events()).toEqual([]);
+    expect([updates(), events()]).toEqual([1, []]);
     hold(0, 'a', 1);
     await clock.advance(1_000);
     expect(events()).toEqual([['acquired', 0, 1]]);
     hold(0, 'a', 1);
     await clock.advance(1_000);
-    expect(updates.map(({ type }) => type)).toEqual(['store', 'nodes']);
-    expect(events()).toEqual([]);
+    expect([updates(), events()]).toEqual([2, []]);
     write(0, released(lease('a', 1), undefined));
     await clock.advance(1_000);
     expect(events()).toEqual([['released', 0, 1]]);
@@ -139,7 +146,7 @@ describe('a cluster that is followed', () => {
   });
 
   it('shrinks and grows again under those who follow, with those named who hold on to what is given up', async () => {
-    const { clock, bucket, calls, hold, write, lease, events, follower, follow, updates } = await scene({ nodes: 6 });
+    const { clock, bucket, calls, hold, write, lease, events, follower, follow } = await scene({ nodes: 6 });
     hold(0, 'a', 1);
     hold(4, 'b', 3);
     follow();
@@ -152,18 +159,16 @@ describe('a cluster that is followed', () => {
     for (const id of [2, 3, 5]) write(id, retired({ kind: 'vacant' }, 1));
     await clock.advance(1_000);
     const draining = [{ id: 4, version: 3, taskId: 'b' }];
-    expect(updates).toContainEqual({ type: 'cluster', report: expect.objectContaining({ draining }) });
+    expect(follower.current().report?.draining).toEqual(draining);
     expect(events()).toEqual([['resized', null, null]]);
     const { report } = await follower.snapshot();
     expect([report.nodes.map(({ id }) => id), report.draining, report.totals?.retired]).toEqual([[0, 1], draining, 3]);
 
-    // Renewals of ids that are given up are nothing new: they cost nothing, and nobody is told of them.
-    updates.length = 0;
+    // Renewals of ids that are given up cost nothing.
     calls.length = 0;
     hold(4, 'b', 3);
     await clock.advance(1_000);
     expect(calls).toEqual([{ operation: 'list' }]);
-    expect(updates.map(({ type }) => type)).toEqual(['store']);
 
     write(4, retired(released(lease('b', 3), undefined), 1));
     await clock.advance(1_000);
@@ -172,9 +177,6 @@ describe('a cluster that is followed', () => {
 
     resize(6, 2);
     await clock.advance(1_000);
-    // What was not given up is left as it was seen, and what comes while somebody follows is told as a whole.
-    const told = updates.findLast(({ type }) => type === 'nodes');
-    expect(told?.type === 'nodes' && told.nodes.map(({ id }) => id)).toEqual([2, 3, 4, 5]);
     expect(events()).toEqual([['resized', null, null]]);
     const grown = (await follower.snapshot()).report;
     expect(grown.nodes.map(({ state, version }) => `${state} ${version}`)).toEqual([
@@ -195,7 +197,7 @@ describe('a cluster that is followed', () => {
   });
 
   it('tells of force, damage, repair and growth', async () => {
-    const { clock, admin, bucket, create, follow, events, hold, follower, write, updates } = await scene();
+    const { clock, admin, bucket, create, follow, events, hold, follower, write } = await scene();
     hold(0, 'a', 1);
     hold(1, 'b', 1);
     follow();
@@ -228,22 +230,21 @@ describe('a cluster that is followed', () => {
     expect((await follower.snapshot()).report.nodes).toHaveLength(5);
     bucket.remove('cluster.json');
     await clock.advance(1_000);
-    expect(updates).toContainEqual({ type: 'cluster', report: expect.objectContaining({ cluster: null }) });
+    expect(follower.current().report).toMatchObject({ cluster: null });
     expect(events()).toEqual([['resized', null, null]]);
     const { report, events: all } = await follower.snapshot();
     expect([report.cluster, report.nodes, all.at(-1)?.text]).toEqual([null, [], 'the cluster is gone: there are no node ids any more']);
   });
 
   it('is seen to begin', async () => {
-    const { clock, follower, create, follow, events, updates, hold } = await scene({ nodes: 0 });
+    const { clock, follower, create, follow, events, hold } = await scene({ nodes: 0 });
     follow();
     await clock.advance(100);
     expect((await follower.snapshot()).report).toMatchObject({ store: 'memory:', cluster: null, nodes: [] });
     await create(2);
     hold(1, 'a', 1);
     await clock.advance(1_000);
-    const types = updates.map(({ type }) => type);
-    expect(types).toEqual(['store', 'cluster', 'store', 'cluster', 'nodes', 'change']);
+    expect(follower.current().report).toMatchObject({ cluster: { size: 2 }, nodes: [{ state: 'vacant' }, { taskId: 'a' }] });
     expect(events()).toEqual([['acquired', 1, 1]]);
   });
 
@@ -274,6 +275,34 @@ describe('a cluster that is followed', () => {
     const after = await follower.snapshot();
     expect(after.report.nodes[0]?.expiresInMs).toBe((before.report.nodes[0]?.expiresInMs ?? 0) - 900);
     expect(after.store.lookedAt).toBe(before.store.lookedAt);
+  });
+
+  it('is not shown as it was long ago to those who come again: not before the next scan', async () => {
+    const { clock, hold, follower, follow, setNetwork } = await scene();
+    hold(0, 'a', 1);
+    const leave = follow();
+    await clock.advance(100);
+    leave();
+    await clock.advance(60_000);
+    setNetwork(() => clock.sleep(400));
+    follow();
+    expect(follower.current()).toMatchObject({ report: null, store: { state: 'unknown' }, tree: null });
+    await clock.advance(900);
+    expect(follower.current()).toMatchObject({ report: { nodes: [{ state: 'expired' }, {}, {}] }, store: { state: 'ok' } });
+  });
+
+  it('is the same but for the ages until the next scan has ended', async () => {
+    const { clock, hold, follower, follow } = await scene();
+    hold(0, 'a', 1);
+    follow();
+    await clock.advance(100);
+    const before = follower.current();
+    await clock.advance(800);
+    const after = follower.current();
+    expect([after.revision, after.store]).toEqual([before.revision, before.store]);
+    expect(after.store).toBe(before.store);
+    await clock.advance(200);
+    expect(follower.current().revision).toBe(before.revision + 1);
   });
 
   it('keeps the last 200 things that happened, numbered', async () => {
@@ -419,7 +448,7 @@ describe('a store that is slow to list', () => {
 
 describe('a store that fails', () => {
   it('is told once, asked ever more rarely, and found again', async () => {
-    const { clock, calls, follow, events, updates, follower, setNetwork, hold } = await scene();
+    const { clock, calls, follow, events, follower, setNetwork, hold } = await scene();
     hold(0, 'a', 1);
     follow();
     await clock.advance(100);
@@ -437,7 +466,7 @@ describe('a store that fails', () => {
     setNetwork(async () => undefined);
     hold(0, 'a', 1);
     await clock.advance(10_000);
-    expect(updates.find(({ type }) => type === 'store')).toMatchObject({ store: { state: 'ok', problem: null } });
+    expect(follower.current().store).toMatchObject({ state: 'ok', problem: null });
     expect(events()).toEqual([['store-ok', null, null]]);
     calls.length = 0;
     await clock.advance(5_000);
@@ -445,15 +474,13 @@ describe('a store that fails', () => {
   });
 
   it('is why there is no snapshot, until there was one', async () => {
-    const { follower, follow, setNetwork, clock, updates } = await scene();
+    const { follower, follow, setNetwork, clock } = await scene();
     setNetwork(away);
     await expect(follower.snapshot()).rejects.toThrow('no connection');
     follow();
     await clock.advance(1_000);
     setNetwork(async () => undefined);
     await clock.advance(10_000);
-    const nodes = updates.flatMap((update) => (update.type === 'nodes' ? [update.nodes.length] : []));
-    expect(nodes).toEqual([3]);
     expect((await follower.snapshot()).report.nodes).toHaveLength(3);
   });
 

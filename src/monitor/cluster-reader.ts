@@ -92,7 +92,6 @@ export class ClusterReader implements ClusterSource {
     const ids = this.options.choose?.(hints) ?? Array.from({ length: cluster.size }, (_, id) => id);
     const draining = hints.draining.slice(0, MOST_DRAINING);
     this.#forgetAllBut(ids, draining);
-    const written = new Set(ids.filter((id) => !this.#known.has(id) || this.#listing.rows.get(id)?.etag !== listing.rows.get(id)?.etag));
     const toRead = [...this.#toRead(ids, listing, cluster.bootstrapped), ...draining.filter((id) => !this.#isKnownHeld(id))];
     let done = 0;
     const read = async (id: number, own: AbortSignal) => {
@@ -112,7 +111,6 @@ export class ClusterReader implements ClusterSource {
       nodes,
       hints,
       draining: stillHeld,
-      written,
       gone: [],
       size: cluster.size,
       problemOf: (node) => problemOf(node, cluster),
@@ -138,7 +136,6 @@ export class ClusterReader implements ClusterSource {
     this.#listing = { rows: new Map(), at: this.clock.monotonic() };
     return {
       nodes: [],
-      written: new Set(),
       gone: [],
       size: undefined,
       problemOf: () => undefined,

@@ -7,8 +7,6 @@ import type { ReportHead } from './status-report.js';
 export interface ClusterLook {
   /** In ascending order of the ids; empty when there is no cluster yet. */
   readonly nodes: readonly NodeStatus[];
-  /** The ids that were written since the look before; all of them at the first one. */
-  readonly written: ReadonlySet<number>;
   /** Those of the look before that are not there any more, as they are now. */
   readonly gone: readonly NodeStatus[];
   /** How many node ids there are; undefined when there is no cluster yet, and where that is not bounded. */

@@ -21,10 +21,6 @@ export class ClusterTree {
   report: DiscoveryReport | null = null;
   /** How far it agrees with the node ids that are held; undefined before the first look has ended. */
   status: DiscoveryStatus | undefined;
-  /** How long nobody should look again, in milliseconds. */
-  pauseMs = LEAST_PAUSE_MS;
-  /** When the last look ended, on the monotonic clock. */
-  lookedAt = Number.NEGATIVE_INFINITY;
 
   constructor(
     private readonly zookeeper: Pick<ZooKeeper, 'whenConnected' | 'children' | 'read'>,
@@ -34,12 +30,12 @@ export class ClusterTree {
   ) {}
 
   /**
-   * Looks once.
+   * Looks once. Resolves with the pause after it, in milliseconds.
    *
    * @param held the node ids that are held, as of now
    * @throws `signal.reason`
    */
-  async look(held: () => readonly NodeStatus[], signal: AbortSignal): Promise<void> {
+  async look(held: () => readonly NodeStatus[], signal: AbortSignal): Promise<number> {
     const begun = this.clock.monotonic();
     // As of before: a task that takes an id meanwhile may well be announced only after this look.
     const before = held();
@@ -55,8 +51,7 @@ export class ClusterTree {
       this.report = null;
       this.status = unknownDiscovery(held(), explain(error));
     }
-    this.lookedAt = this.clock.monotonic();
-    this.pauseMs = Math.max(LEAST_PAUSE_MS, REST * (this.lookedAt - begun));
+    return Math.max(LEAST_PAUSE_MS, REST * (this.clock.monotonic() - begun));
   }
 }
 

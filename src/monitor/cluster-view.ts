@@ -1,21 +1,21 @@
 import type { DiscoveryReport } from './discovery-report.js';
-import type { NodeReport, ReportHead, StatusReport } from './status-report.js';
+import type { StatusReport } from './status-report.js';
 
-/** How the place where the leases come from is doing, as the looks at it tell. */
+/** How the store of the leases is doing, as the scans tell. */
 export interface StoreHealth {
-  /** `unknown` before the first look has ended. */
+  /** `unknown` before the first scan has ended. */
   readonly state: 'ok' | 'failing' | 'unknown';
   /** Why it is failing, as one sentence. */
   readonly problem: string | null;
-  /** How long the last request of a look took, in milliseconds. */
+  /** How long the last listing took, in milliseconds. */
   readonly latencyMs: number | null;
   /** How far the store's clock is ahead of this host's, at least and at most, in milliseconds; null where that is not known. */
   readonly clockOffsetMs: readonly [min: number, max: number] | null;
-  /** When the last look that succeeded ended, by this host's wall clock, in milliseconds since the Unix epoch. */
+  /** When the last successful scan ended, by this host's wall clock, in milliseconds since the Unix epoch. */
   readonly lookedAt: number | null;
 }
 
-/** Something that happened in a cluster between two looks. */
+/** Something that happened in a cluster between two scans. */
 export interface ClusterEvent {
   /** Counts from 1 within the {@link ClusterView.epoch}. */
   readonly id: number;
@@ -24,7 +24,7 @@ export interface ClusterEvent {
   /**
    * `acquired`: a free id. `taken-over`: one whose holder had not released it. `released`: by its holder. `evicted`: by force. `overdue`: its
    * holder did not renew it in time; nobody may take it before the grace period is over. `retired`, `restored`: by scaling. `resized`: the
-   * cluster has another number of ids. `damaged`: the lease object is absent or unreadable. `store-failed`, `store-ok`: the looks themselves.
+   * cluster has another number of ids. `damaged`: the lease object is absent or unreadable. `store-failed`, `store-ok`: the scans themselves.
    */
   readonly kind:
     | 'acquired'
@@ -52,7 +52,7 @@ export interface ClusterEvent {
 export interface ClusterSnapshot {
   /**
    * The leases, as `nodelease status --json` shows them. `nodes` is sorted by id. With more than 256 node ids `knownNodes` has only what
-   * differs from the version of the node id, here and in a {@link ClusterUpdate}: all of it would fill megabytes.
+   * differs from the version of the node id: all of it would fill megabytes.
    */
   readonly report: StatusReport;
   readonly store: StoreHealth;
@@ -62,36 +62,37 @@ export interface ClusterSnapshot {
   readonly events: readonly ClusterEvent[];
 }
 
-/** A part of a {@link ClusterSnapshot} that is different now. */
-export type ClusterUpdate =
-  /** Node ids that were written, or are in another state now. */
-  | { readonly type: 'nodes'; readonly nodes: readonly NodeReport[] }
-  /** Everything but the nodes of the report: the cluster was created, or has other settings. */
-  | { readonly type: 'cluster'; readonly report: ReportHead }
-  | { readonly type: 'store'; readonly store: StoreHealth }
-  | { readonly type: 'tree'; readonly tree: DiscoveryReport | null }
-  | { readonly type: 'change'; readonly event: ClusterEvent };
+/** The same as far as it is known, without waiting for it. */
+export interface CurrentCluster extends Omit<ClusterSnapshot, 'report'> {
+  /** Null while the cluster has never been read, or not for so long that it may be another one by now. */
+  readonly report: StatusReport | null;
+  /** Another number after each scan, and whenever else the report is another one but for its ages. */
+  readonly revision: number;
+}
 
-/** A cluster as it is followed by whoever shows it. Takes no part in the protocol. */
+/** A cluster that is followed. Takes no part in the protocol. */
 export interface ClusterView {
   /** Random, and another one in every process: the numbers of events begin anew with it. */
   readonly epoch: string;
 
   /**
-   * What there is to see now: what was seen last, where that is fresh, else after a look.
+   * What there is now: the last scan, where that is fresh, else another one.
    *
-   * @throws {StoreError} or {ZooKeeperError} when there never was a look that succeeded
+   * @throws {StoreError} or {ZooKeeperError} when no scan ever succeeded
    * @throws `signal.reason`
    */
   snapshot(signal?: AbortSignal): Promise<ClusterSnapshot>;
 
+  /** What is known at this moment. The parts that have not changed are the same objects, the report aside. */
+  current(): CurrentCluster;
+
   /**
-   * Looks again and again as long as somebody follows, and calls `listener` with what is different. Listeners must not throw.
+   * Scans again and again as long as there are listeners, and calls them whenever something may be different. Listeners must not throw.
    *
    * @returns ends it
    */
-  follow(listener: (update: ClusterUpdate) => void): () => void;
+  follow(listener: () => void): () => void;
 
-  /** Nobody is told anything any more. The store is whoever's opened it. Idempotent. */
+  /** Ends all scans. The store is closed by its owner. Idempotent. */
   close(): Promise<void>;
 }

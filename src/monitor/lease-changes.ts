@@ -1,4 +1,5 @@
 import type { NodeStatus } from '../lease/inspect.js';
+import type { ClusterEvent } from './cluster-view.js';
 import { expiresInMs } from './status-report.js';
 
 /** What became of a lease between two looks. */
@@ -80,4 +81,51 @@ function mayHaveExpired(was: NodeStatus | undefined, sinceMs = Number.POSITIVE_I
 /** Whether the version rose without a tenure: one writes a later timestamp. So an operator evicts who no longer renews. */
 function isBumped(was: NodeStatus | undefined, now: NodeStatus): boolean {
   return was !== undefined && now.version === was.version + 1 && now.timestamp === was.timestamp;
+}
+
+/** A {@link ClusterEvent} without its number and time. */
+export type EventFacts = Pick<ClusterEvent, 'kind' | 'text'> &
+  Partial<Pick<ClusterEvent, 'nodeId' | 'version' | 'taskId' | 'previousTaskId'>>;
+
+/** What became of a lease, for people. */
+export function eventFacts(change: LeaseChange): EventFacts {
+  const { kind, id: nodeId, version } = change;
+  const facts = { kind, nodeId, version };
+  switch (change.kind) {
+    case 'acquired':
+    case 'taken-over': {
+      const { taskId, previousTaskId = null } = change;
+      const from = previousTaskId === null ? '' : ` from ${previousTaskId}`;
+      const text =
+        kind === 'acquired'
+          ? `${taskId} acquired node id ${nodeId} at version ${version}`
+          : `${taskId} took over node id ${nodeId}${from} at version ${version}`;
+      return { ...facts, taskId, previousTaskId, text };
+    }
+    case 'released':
+      return { ...facts, ...holderOf(change.taskId), text: `node id ${nodeId} is released, its version ${version} is kept` };
+    case 'evicted':
+      return {
+        ...facts,
+        ...holderOf(change.taskId),
+        text: `node id ${nodeId} was taken away${change.taskId === undefined ? '' : ` from ${change.taskId}`} by force, its version is now ${version}`,
+      };
+    case 'overdue':
+      return {
+        ...facts,
+        taskId: change.taskId ?? null,
+        text: `the lease of node id ${nodeId} has run out: ${change.taskId} did not renew it in time`,
+      };
+    case 'retired':
+      return { ...facts, text: `node id ${nodeId} is retired: nobody may acquire it` };
+    case 'restored':
+      return { ...facts, text: `node id ${nodeId} may be acquired again` };
+    case 'damaged':
+      return { ...facts, text: `node id ${nodeId} is damaged: ${change.problem}` };
+  }
+}
+
+/** Who held an id that nobody holds now. */
+function holderOf(previousTaskId: string | undefined): Pick<EventFacts, 'previousTaskId'> {
+  return { previousTaskId: previousTaskId ?? null };
 }

@@ -3,7 +3,6 @@ import type { NodeStatus } from '../lease/inspect.js';
 import type { AllocatedStatus } from './allocated-status.js';
 import { problemOf } from './damage.js';
 import type { DiscoveryStatus, NodeDiscovery } from './discovery-glance.js';
-import { withKnownVersions, withKnownVersionsOfPage } from './known-versions.js';
 import type { LeaseTotals } from './lease-hints.js';
 import { type PagedCluster, type PageReport, READ_AS_A_WHOLE } from './paged-cluster.js';
 
@@ -93,9 +92,31 @@ export function statusReport(store: string, status: PagedCluster | undefined, di
   const { cluster, nodes, totals, page } = status;
   const reports = nodes.map((node) => nodeReport(node, problemOf(node, cluster)));
   if (cluster.size <= READ_AS_A_WHOLE) return { ...told(head, reports), totals, page };
-  const read = new Map(nodes.map((node) => [node.id, node]));
-  const known = page === null ? withKnownVersions(reports, read) : withKnownVersionsOfPage(reports, read);
-  return { ...told(head, known), totals, page };
+  return { ...told(head, withKnownVersions(reports, nodes, page !== null)), totals, page };
+}
+
+/** With more node ids than this, what all know of all others would fill megabytes. */
+const MOST_TOLD_IN_FULL = 256;
+
+/**
+ * Leaves out of reports what the holders know rightly of the others' versions, where there are many node ids.
+ *
+ * @param nodes all node ids, or those of a page
+ * @param isPage whether the others have not been read: what the holders know of them is left out, too
+ */
+export function withKnownVersions(reports: readonly NodeReport[], nodes: readonly NodeStatus[], isPage = false): readonly NodeReport[] {
+  if (nodes.length <= MOST_TOLD_IN_FULL && !isPage) return reports;
+  const versions = new Map(nodes.map(({ id, version }) => [id, version]));
+  const isWrong = (id: number, version: number) => versions.get(id) !== version && !(isPage && !versions.has(id));
+  // Most holders know the same, and share one object.
+  const shortened = new Map<NodeReport['knownNodes'], NodeReport['knownNodes']>();
+  return reports.map((report) => {
+    const { knownNodes } = report;
+    const wrong =
+      shortened.get(knownNodes) ?? Object.fromEntries(Object.entries(knownNodes).filter(([id, known]) => isWrong(Number(id), known)));
+    shortened.set(knownNodes, wrong);
+    return { ...report, knownNodes: wrong };
+  });
 }
 
 /** Everything but the node ids. */

@@ -94,7 +94,8 @@ describe('the console shows', () => {
     const early = await share();
     await page.locator('.cell[data-state="overdue"]').waitFor();
     await expect.poll(() => page.locator('.cell-left').innerText()).toContain('free in 59 min');
-    server.send('nodes', [fleet.change(0, { expiresInMs: HOUR_MS })]);
+    fleet.change(0, { expiresInMs: HOUR_MS });
+    server.send('report', fleet.snapshot().report);
     await page.locator('.cell[data-state="held"]').waitFor();
     await expect.poll(share).toBe(1);
     expect(early).toBeLessThanOrEqual(1);
@@ -114,7 +115,8 @@ describe('the console shows', () => {
     const details = page.getByRole('region', { name: 'Node id 1' });
     expect(await details.innerText()).toContain('1 of 3 do · 1 behind · 1 not yet');
     expect(await details.getByRole('button', { name: 'Node id 2: behind, at version 1' }).isVisible()).toBe(true);
-    server.send('nodes', [fleet.change(2, { knownNodes: { 1: 2 } })]);
+    fleet.change(2, { knownNodes: { 1: 2 } });
+    server.send('report', fleet.snapshot().report);
     await expect.poll(() => cell(page, 2).getAttribute('data-known')).toBe('current');
   });
 
@@ -122,8 +124,8 @@ describe('the console shows', () => {
     const fleet = fleetOf(3);
     const page = await openConsole(fleet);
     await cell(page, 2).waitFor();
-    const { node, event } = fleet.takeOver(2, 'successor');
-    server.send('nodes', [node]);
+    const { event } = fleet.takeOver(2, 'successor');
+    server.send('report', fleet.snapshot().report);
     server.send('change', event);
     await page.locator('.cell[data-id="2"][data-flash="taken-over"]').waitFor();
     await expect.poll(() => cell(page, 2).innerText()).toMatch(/successor[\s\S]*v2[\s\S]*taken over from task-3, /);
@@ -192,9 +194,7 @@ describe('the console shows', () => {
     const { report, store } = fleet.snapshot();
     const page = await openConsole(fleet, { report: { ...report, cluster: null, nodes: [] } });
     await page.getByText('There is no cluster at s3://orders-prod/leases yet').waitFor();
-    const { nodes, ...cluster } = report;
-    server.send('cluster', cluster);
-    server.send('nodes', nodes);
+    server.send('report', report);
     server.send('store', store);
     await expect.poll(() => page.locator('.cell').count()).toBe(3);
     expect(await page.locator('#empty').isVisible()).toBe(false);
@@ -373,13 +373,11 @@ describe('of many node ids', () => {
       return values.find(({ name }) => name === 'TaskDuration')?.value ?? Number.NaN;
     };
     const before = { busy: await busy(), at: performance.now() };
-    // Every lease is renewed once in five seconds: 20 at a time.
-    for (let turn = 0; turn < 50; turn += 1) {
-      server.send(
-        'nodes',
-        fleet.nodes.slice(turn * 20, turn * 20 + 20).map(({ id }) => fleet.change(id, { expiresInMs: 15_000 })),
-      );
-      await page.waitForTimeout(100);
+    // A snapshot a second; every lease is renewed once in five seconds.
+    for (let turn = 0; turn < 5; turn += 1) {
+      for (let id = turn * 200; id < turn * 200 + 200; id += 1) fleet.change(id, { expiresInMs: 15_000 });
+      server.send('report', fleet.snapshot().report);
+      await page.waitForTimeout(1_000);
     }
     const share = ((await busy()) - before.busy) / ((performance.now() - before.at) / 1_000);
     expect(share).toBeGreaterThan(0);
@@ -405,17 +403,20 @@ describe('of many node ids', () => {
     const fleet = fleetOf(10_000);
     const page = await openConsole(fleet);
     await cell(page, 9_999).waitFor({ state: 'attached' });
-    const { nodes: _, totals: _totals, page: _page, ...head } = fleet.snapshot().report;
-    const sized = (size: number) => ({ ...head, cluster: head.cluster && { ...head.cluster, size } });
-    server.send('cluster', { ...sized(300), draining: [{ id: 7_000, version: 1, taskId: 'task-7001' }] });
+    const { report } = fleet.snapshot();
+    const sized = (size: number) => ({ ...report, cluster: report.cluster && { ...report.cluster, size } });
+    const draining = [{ id: 7_000, version: 1, taskId: 'task-7001' }];
+    server.send('report', { ...sized(300), draining, nodes: report.nodes.slice(0, 300) });
     await expect.poll(() => page.locator('.cell').count()).toBe(300);
     expect(await page.locator('#settings').innerText()).toContain('300 node ids');
     expect(await page.locator('#settings').innerText()).toContain('draining: 7000 by task-7001');
-    server.send('cluster', sized(10_000));
-    server.send(
-      'nodes',
-      fleet.nodes.slice(300).map(({ id }) => fleet.free(id, 2)),
-    );
+    for (let id = 300; id < 10_000; id += 1) fleet.free(id, 2);
+    for (let from = 0; from < 10_000; from += 1_000) {
+      const next = from < 9_000 ? from + 1_000 : null;
+      const part = { nodes: fleet.nodes.slice(from, from + 1_000), page: { from, limit: 1_000, next } };
+      if (from === 0) server.send('report', { ...sized(10_000), ...part });
+      else server.send('page', part);
+    }
     await expect.poll(() => page.locator('.cell').count()).toBe(10_000);
     await expect.poll(() => page.locator('.chip[data-state="free"]').innerText()).toContain('9,700');
     expect(await page.locator('#settings').innerText()).not.toContain('draining');

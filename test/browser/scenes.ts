@@ -92,13 +92,15 @@ export const SCENES: readonly Scene[] = [
     play: async (page, server) => {
       await latencies(server, taken);
       await page.locator('[data-id="1"]').click();
-      server.send('nodes', [taken.change(1, { expiresInMs: -2_000 })]);
+      taken.change(1, { expiresInMs: -2_000 });
+      server.send('report', taken.snapshot().report);
       server.send(
         'change',
         taken.event('overdue', 1, 'the lease of node id 1 has run out; it may be taken after 3 s of grace', { at: Date.now() - 4_300 }),
       );
-      const { node, event } = taken.takeOver(1, 'c58e14d3');
-      server.send('nodes', [node, taken.change(0, { knownNodes: { 1: 2, 2: 1 } })]);
+      const { event } = taken.takeOver(1, 'c58e14d3');
+      taken.change(0, { knownNodes: { 1: 2, 2: 1 } });
+      server.send('report', taken.snapshot().report);
       server.send('change', { ...event, at: Date.now() });
       await page.getByText('c58e14d3 took over').waitFor();
       await page.waitForTimeout(900);

@@ -63,10 +63,8 @@ export class EventClient {
   #take(event: string, data: unknown): void {
     const taken: Readonly<Record<string, () => void>> = {
       hello: () => this.#begin(data as Hello),
-      nodes: () => this.#takeNodes(data as readonly NodeReport[]),
-      cluster: () => {
-        this.head = data as Omit<StatusReport, 'nodes'>;
-      },
+      report: () => this.#takeReport(data as StatusReport),
+      page: () => this.#takePage(data as StatusReport),
       store: () => {
         this.store = data as StoreHealth;
       },
@@ -88,11 +86,18 @@ export class EventClient {
     this.#nodes.clear();
     this.epoch = epoch;
     this.head = report;
-    this.#takeNodes(report?.nodes ?? []);
+    if (report) this.#takeReport(report);
     Object.assign(this, { store, tree, events: [...events], instance });
   }
 
-  #takeNodes(nodes: readonly NodeReport[]): void {
+  #takeReport(report: StatusReport): void {
+    this.head = report;
+    this.#takePage(report);
+  }
+
+  #takePage({ nodes, page }: Pick<StatusReport, 'nodes' | 'page'>): void {
+    const [from, next] = [page?.from ?? 0, page?.next ?? Number.POSITIVE_INFINITY];
+    for (const id of this.#nodes.keys()) if (id >= from && id < next) this.#nodes.delete(id);
     for (const node of nodes) this.#nodes.set(node.id, node);
   }
 }

@@ -26,6 +26,7 @@ export class Cell {
   readonly element: HTMLElement;
   state: NodeState = 'free';
   #step = -1;
+  #label = '';
   readonly #bar = make('i');
   readonly #mark = mark('free');
   readonly #state = make('span', { class: 'cell-state' });
@@ -46,20 +47,26 @@ export class Cell {
     if (density === 'cards') this.element.append(this.#note);
   }
 
-  /** Shows everything that only changes when the lease does. */
+  /** Shows what changes with the lease, where that is different, and what changes by itself. */
   show(look: CellLook): void {
     const { node, state } = look;
+    const label = describeNode(node, state);
+    if (label !== this.#label) this.#draw(look, label);
+    this.tick(look);
+  }
+
+  #draw({ node, state }: CellLook, label: string): void {
+    this.#label = label;
     this.state = state;
     setData(this.element, 'state', state);
     setData(this.#mark, 'mark', state);
-    this.element.setAttribute('aria-label', describeNode(node, state));
-    if (this.density !== 'cards') this.element.title = describeNode(node, state);
+    this.element.setAttribute('aria-label', label);
+    if (this.density !== 'cards') this.element.title = label;
     if (this.density !== 'dots') {
       setText(this.#version, node.version > 0 ? `v${node.version}` : '');
       setText(this.#holder, node.taskId ?? (this.density === 'tiles' ? STATE_TITLES[state] : nobody(node)));
     }
     if (this.density === 'cards') setText(this.#state, STATE_TITLES[state]);
-    this.tick(look);
   }
 
   /** Shows what changes by itself: called some times a second, and cheap where nothing is to be seen. */

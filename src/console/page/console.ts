@@ -95,8 +95,8 @@ export class Console {
   }
 
   #draw(): void {
-    const { nodes, events, reset, parts } = this.#model.takeChanges();
-    if (nodes === 'all' || nodes.size > 0 || parts.has('cluster')) this.#drawNodes(parts.has('cluster') ? 'all' : nodes);
+    const { events, reset, parts } = this.#model.takeChanges();
+    if (parts.has('nodes')) this.#drawNodes();
     if (events.length > 0 || reset) this.#drawEvents(events, reset);
     if (parts.has('store') || parts.has('cluster')) this.#store.show();
     if (parts.has('instance')) this.#instance.show();
@@ -108,8 +108,8 @@ export class Console {
     this.#noteTimes();
   }
 
-  #drawNodes(changed: ReadonlySet<number> | 'all'): void {
-    this.#grid.update(changed);
+  #drawNodes(): void {
+    this.#grid.update();
     const density = this.#model.nodes.length === 0 ? 'none' : this.#grid.density;
     if (document.documentElement.dataset.layout !== density) this.#layOut(density);
     const counts = this.#summary.show();

@@ -36,14 +36,11 @@ export class IdGrid {
     root.addEventListener('focusin', (event) => this.#focused(event));
   }
 
-  /** Shows the nodes that have changed. */
-  update(changed: ReadonlySet<number> | 'all'): void {
+  /** Shows the nodes as they are now. */
+  update(): void {
     const { nodes } = this.model;
-    if (changed === 'all' && !(nodes.length === this.#cells.size && nodes.every(({ node }) => this.#cells.has(node.id)))) this.#build();
-    for (const seen of changed === 'all' ? nodes : [...changed].flatMap((id) => this.model.node(id) ?? [])) {
-      const cell = this.#cells.get(seen.node.id);
-      cell?.show(this.#look(seen));
-    }
+    if (nodes.length !== this.#cells.size || nodes.some(({ node }) => !this.#cells.has(node.id))) this.#build();
+    for (const seen of nodes) this.#cells.get(seen.node.id)?.show(this.#look(seen));
     this.applyFilter();
   }
 

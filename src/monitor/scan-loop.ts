@@ -1,0 +1,106 @@
+import { orAborted } from '../base/abort.js';
+import type { Clock } from '../clock.js';
+
+/** For how long the result of a scan counts as fresh, in milliseconds; longer where the pause after it is. */
+const FRESH_MS = 2_000;
+
+/**
+ * Repeats a scan for as long as it has users: one scan at a time for all of them, and a pause between two. Without users the scan is aborted, and a
+ * pause follows as well: callers that ask and give up again and again cost the store no more than those that wait.
+ */
+export class ScanLoop {
+  #users = 0;
+  #abort = new AbortController();
+  #ended: Promise<void> = Promise.resolve();
+  /** Until when the last scan is fresh, and when the next may begin, on the monotonic clock. */
+  #freshUntil = Number.NEGATIVE_INFINITY;
+  #due = Number.NEGATIVE_INFINITY;
+  #next = deferred();
+
+  /**
+   * @param scan resolves with the pause after it, in milliseconds; rejects only with the reason of its signal
+   * @param pauseAfterAbort the pause after a scan that was aborted, by how long it had taken, both in milliseconds
+   */
+  constructor(
+    private readonly scan: (signal: AbortSignal) => Promise<number>,
+    private readonly pauseAfterAbort: (tookMs: number) => number,
+    private readonly clock: Pick<Clock, 'monotonic' | 'sleep'>,
+  ) {}
+
+  /** Whether the last scan is recent enough for a caller that wants to know what there is now. */
+  get isFresh(): boolean {
+    return this.clock.monotonic() <= this.#freshUntil;
+  }
+
+  /** Scans until the returned function is called. */
+  use(): () => void {
+    this.#users += 1;
+    if (this.#users === 1) {
+      this.#abort = new AbortController();
+      const { signal } = this.#abort;
+      this.#ended = this.#ended.then(() => this.#run(signal));
+    }
+    let isUsed = true;
+    return () => {
+      if (!isUsed) return;
+      isUsed = false;
+      this.#users -= 1;
+      if (this.#users === 0) this.#abort.abort();
+    };
+  }
+
+  /**
+   * Resolves when the scan under way, or else the next one, has ended, and when the loop is closed.
+   *
+   * @throws `signal.reason`
+   */
+  async next(signal?: AbortSignal): Promise<void> {
+    signal?.throwIfAborted();
+    const release = this.use();
+    try {
+      await orAborted(this.#next.promise, signal);
+    } finally {
+      release();
+    }
+  }
+
+  /** Aborts the scan under way. Not to be used afterwards. */
+  async close(): Promise<void> {
+    this.#abort.abort();
+    await this.#ended;
+    this.#next.resolve();
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    const { clock } = this;
+    try {
+      for (;;) {
+        const early = this.#due - clock.monotonic();
+        if (early > 0) await clock.sleep(early, signal);
+        signal.throwIfAborted();
+        const begun = clock.monotonic();
+        try {
+          const pauseMs = await this.scan(signal);
+          this.#due = clock.monotonic() + pauseMs;
+          this.#freshUntil = clock.monotonic() + Math.max(pauseMs, FRESH_MS);
+        } catch (error) {
+          const now = clock.monotonic();
+          this.#due = now + this.pauseAfterAbort(now - begun);
+          throw error;
+        }
+        this.#next.resolve();
+        this.#next = deferred();
+      }
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+  }
+}
+
+function deferred(): { readonly promise: Promise<void>; readonly resolve: () => void } {
+  let resolve: () => void = () => undefined;
+  const promise = new Promise<void>((done) => {
+    resolve = done;
+  });
+  return { promise, resolve };
+}
