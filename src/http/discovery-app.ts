@@ -6,10 +6,9 @@ import { shortened } from '../discovery/services/shortened.js';
 import { ConfigError } from '../errors.js';
 import { checkHost, checkWrite, type WriteAccess } from './access.js';
 import { DISCOVERY_OPENAPI } from './discovery-openapi.js';
-import { type InstanceJson, instanceJson, instanceOf } from './instance-json.js';
+import { type InstanceJson, instanceJson, instanceOf, readJson } from './instance-json.js';
 import { HttpProblem, PLAIN, problemOf, problemResponse } from './problem.js';
 import type { ProviderPool } from './provider-pool.js';
-import { readJson } from './request-body.js';
 import { route } from './route.js';
 import { SharedQueries } from './shared-queries.js';
 

@@ -3,6 +3,7 @@ import { checkPayloadClass } from '../discovery/services/payload-class.js';
 import type { ServiceInstance, ServiceType, UriSpec } from '../discovery/services/service-instance.js';
 import { shortened } from '../discovery/services/shortened.js';
 import { ConfigError } from '../errors.js';
+import { HttpProblem } from './problem.js';
 
 /** An instance as Curator's discovery server tells of it. Its clients fail where address or payload is missing, and expect no port that is null. */
 export interface InstanceJson {
@@ -81,4 +82,56 @@ export function instanceOf(json: unknown, { name, id, now }: InstancePlace): Ser
 
 function wrong(field: string, fields: ReadonlyMap<string, unknown>, expected: string): ConfigError {
   return new ConfigError(`instance.${field}`, shortened(fields.get(field)), expected);
+}
+
+/** The largest body, in bytes: ZooKeeper's own bound for a znode. */
+export const LARGEST_BODY = 1_048_576;
+
+/**
+ * The JSON that a request carries. Of a body that is too large no more is kept than what is allowed.
+ *
+ * @throws {HttpProblem} `unsupported-media-type`, `too-large`
+ * @throws {ConfigError} when it is no JSON
+ */
+export async function readJson(request: Request): Promise<unknown> {
+  const type = request.headers.get('content-type');
+  if (!/^application\/json\s*(;|$)/i.test(type ?? ''))
+    throw new HttpProblem(
+      'unsupported-media-type',
+      `content-type: expected application/json, got ${type === null ? 'none' : JSON.stringify(type)}`,
+    );
+  if (Number(request.headers.get('content-length') ?? 0) > LARGEST_BODY) throw tooLarge();
+  const text = decode(await readBytes(request));
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new ConfigError('the body', shortened(text), 'JSON');
+  }
+}
+
+function decode(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new ConfigError('the body', `${bytes.length} bytes of something else`, 'UTF-8');
+  }
+}
+
+async function readBytes({ body }: Request): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  const reader = body?.getReader();
+  for (let next = await reader?.read(); next !== undefined && !next.done; next = await reader?.read()) {
+    length += next.value.length;
+    if (length > LARGEST_BODY) {
+      await reader?.cancel();
+      throw tooLarge();
+    }
+    chunks.push(next.value);
+  }
+  return Buffer.concat(chunks);
+}
+
+function tooLarge(): HttpProblem {
+  return new HttpProblem('too-large', `the body: expected at most ${LARGEST_BODY} bytes`);
 }

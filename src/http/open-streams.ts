@@ -2,10 +2,8 @@ import { HTTP_LIMITS } from './http-limits.js';
 import { HttpProblem } from './problem.js';
 
 /**
- * The answers that go on for as long as their clients listen. They have a bound of their own, so that they never take the place of requests
- * that are answered at once, such as those of health checks.
- *
- * Nothing is kept here of what a client does not take: what makes a stream is asked for more only when there is room for it.
+ * Answers that go on for as long as their clients listen. They have a bound of their own, so that they never take the place of requests that are
+ * answered at once, and they end with the server. Nothing is kept of what a client does not take: a stream is asked for more only when there is room.
  */
 export class OpenStreams {
   readonly #open = new Set<() => void>();
@@ -28,28 +26,24 @@ export class OpenStreams {
     if (this.#isOver) throw unavailable('this server is being closed');
     if (this.#count >= this.most) throw unavailable(`there are ${this.most} streams already, which is the most`);
     this.#count += 1;
-    let isOpen = true;
-    const end = () => {
-      if (isOpen) this.#count -= 1;
-      isOpen = false;
-    };
+    let response: Response | undefined;
     try {
-      const response = await make();
-      if (response.body === null) {
-        end();
-        return response;
-      }
-      // Nobody would ever read what HEAD leaves out.
-      if (request.method === 'HEAD') {
-        end();
-        await response.body.cancel();
-        return new Response(null, response);
-      }
-      return new Response(this.#counted(response.body, end), response);
-    } catch (error) {
-      end();
-      throw error;
+      response = await make();
+    } finally {
+      if (!response?.body) this.#count -= 1;
     }
+    const { body } = response;
+    if (body === null) return response;
+    const reader = body.getReader();
+    const end = () => {
+      if (!this.#open.delete(end)) return;
+      this.#count -= 1;
+      void reader.cancel().catch(() => undefined);
+    };
+    this.#open.add(end);
+    // No client would ever read what HEAD leaves out.
+    if (this.#isOver || request.method === 'HEAD') end();
+    return new Response(request.method === 'HEAD' ? null : untilEnd(reader, end), response);
   }
 
   /** Ends all of them, and lets no more begin. */
@@ -57,37 +51,31 @@ export class OpenStreams {
     this.#isOver = true;
     for (const end of this.#open) end();
   }
+}
 
-  #counted(body: ReadableStream<Uint8Array>, end: () => void): ReadableStream<Uint8Array> {
-    const reader = body.getReader();
-    const cancel = () => void reader.cancel().catch(() => {});
-    const ended = () => {
-      this.#open.delete(cancel);
-      end();
-    };
-    this.#open.add(cancel);
-    if (this.#isOver) cancel();
-    return new ReadableStream<Uint8Array>(
-      {
-        pull: async (controller) => {
-          try {
-            const { done, value } = await reader.read();
-            if (!done) return controller.enqueue(value);
-            ended();
-            controller.close();
-          } catch (error) {
-            ended();
-            controller.error(error);
-          }
-        },
-        cancel: async (reason) => {
-          ended();
-          await reader.cancel(reason);
-        },
+/** What a reader reads; `end` is called once there is no more of it, or no client for it. */
+function untilEnd(reader: ReadableStreamDefaultReader<Uint8Array>, end: () => void): ReadableStream<Uint8Array> {
+  return new ReadableStream<Uint8Array>(
+    {
+      pull: async (controller) => {
+        try {
+          const { done, value } = await reader.read();
+          if (!done) return controller.enqueue(value);
+          end();
+          controller.close();
+        } catch (error) {
+          end();
+          controller.error(error);
+        }
       },
-      { highWaterMark: 0 },
-    );
-  }
+      cancel: async (reason) => {
+        const cancelled = reader.cancel(reason);
+        end();
+        await cancelled;
+      },
+    },
+    { highWaterMark: 0 },
+  );
 }
 
 function unavailable(message: string): HttpProblem {

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { pathOf, ScriptedZooKeeper } from '../../test/support/scripted-zookeeper.js';
 import { VirtualClock } from '../../test/support/virtual-clock.js';
 import { BoundSession } from '../discovery/allocation/bound-session.js';
-import { AllocatedReader } from './allocated-reader.js';
+import { AllocatedReader } from './allocated-status.js';
 
 /** The node ids 0 and 1. */
 function scene() {

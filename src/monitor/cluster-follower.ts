@@ -4,12 +4,12 @@ import { explain } from '../errors.js';
 import type { StoreSession } from '../lease/store-session.js';
 import { notify } from '../zookeeper/listeners.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
-import { AllocatedReader } from './allocated-reader.js';
+import { AllocatedReader } from './allocated-status.js';
 import { ClusterReader } from './cluster-reader.js';
 import type { ClusterSource } from './cluster-source.js';
 import { ClusterState } from './cluster-state.js';
-import { ClusterTree } from './cluster-tree.js';
 import type { ClusterSnapshot, ClusterView, CurrentCluster } from './cluster-view.js';
+import { ClusterTree } from './discovery-glance.js';
 import { ScanLoop } from './scan-loop.js';
 
 /** What a {@link ClusterFollower} follows: a store, the discovery tree, or both. */

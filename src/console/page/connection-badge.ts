@@ -1,7 +1,7 @@
 import type { ClusterModel } from '../cluster-model.js';
 import type { FeedState } from '../feed.js';
+import { formatDuration } from '../format.js';
 import type { PageClock } from '../page-clock.js';
-import { formatSpan } from '../span.js';
 import { setData, setText } from './dom.js';
 
 /** How the connection is doing, and how old what one sees is when it does not do well. */
@@ -38,7 +38,7 @@ export class ConnectionBadge {
     const isStale = isKnown && staleSince !== undefined;
     setData(document.documentElement, 'stale', isStale ? '' : undefined);
     const isFailing = state.kind === 'live' && store.state === 'failing';
-    const age = isStale ? `What you see is ${formatSpan(this.clock.monotonic() - staleSince)} old` : 'Nothing has been read yet';
+    const age = isStale ? `What you see is ${formatDuration(this.clock.monotonic() - staleSince)} old` : 'Nothing has been read yet';
     const why = isFailing ? `the leases cannot be read: ${store.problem ?? 'no reason is known'}` : this.#reason;
     const isBad = isFailing || (this.#reason !== '' && state.kind !== 'live') || state.kind === 'token';
     if (banner.hidden === isBad) banner.hidden = !isBad;

@@ -1,29 +1,28 @@
 import { ClusterModel } from '../cluster-model.js';
 import type { StreamEvent } from '../event-stream.js';
 import type { FeedState } from '../feed.js';
+import { formatDuration } from '../format.js';
 import { knowledgeOf } from '../knowledge.js';
-import { parseFilter } from '../node-filter.js';
-import type { NodeState } from '../node-state.js';
+import { type NodeState, parseFilter } from '../node-state.js';
 import type { PageClock } from '../page-clock.js';
-import { formatSpan } from '../span.js';
 import type { WireEvent } from '../wire.js';
 import { Announcer } from './announcer.js';
 import { ConnectionBadge } from './connection-badge.js';
+import { Keyboard, ThemeSwitch } from './controls.js';
 import { DetailsPanel } from './details-panel.js';
 import { find, setData, setText } from './dom.js';
 import { EventList } from './event-list.js';
-import { beat } from './heartbeat.js';
 import { IdGrid } from './id-grid.js';
-import { InstancePanel } from './instance-panel.js';
-import { Keyboard } from './keyboard.js';
-import { StorePanel } from './store-panel.js';
+import { InstancePanel, StorePanel } from './status-panels.js';
 import { Summary } from './summary.js';
-import { ThemeSwitch } from './theme.js';
 import { TokenDialog } from './token-dialog.js';
 import { TreePanel } from './tree-panel.js';
 
 /** What is told aloud: who comes and who goes is, what happens all the time is not. */
 const SPOKEN = new Set(['taken-over', 'overdue', 'evicted', 'damaged', 'resized', 'store-failed', 'store-ok']);
+
+/** From one drawing to the next at least, in milliseconds. */
+const DRAW_MS = 100;
 
 /** The page: takes in what the stream tells, and draws it, ten times a second at most. */
 export class Console {
@@ -227,6 +226,22 @@ export class Console {
   }
 }
 
+/**
+ * Calls `draw` up to ten times a second, and not at all while nobody can see the page: browsers draw no frames of hidden ones. Whatever came in
+ * between is drawn at once with the next frame. What `draw` throws goes to the browser's console, and it goes on.
+ */
+async function beat(clock: PageClock, draw: () => void): Promise<never> {
+  for (;;) {
+    await new Promise((resolve) => requestAnimationFrame(resolve));
+    try {
+      draw();
+    } catch (error) {
+      reportError(error);
+    }
+    await clock.sleep(DRAW_MS);
+  }
+}
+
 function formatAgo(ms: number): string {
-  return ms < 1_000 ? 'just now' : `${formatSpan(Math.floor(ms / 1_000) * 1_000).replace('.0 s', ' s')} ago`;
+  return ms < 1_000 ? 'just now' : `${formatDuration(Math.floor(ms / 1_000) * 1_000).replace('.0 s', ' s')} ago`;
 }

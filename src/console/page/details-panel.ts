@@ -1,11 +1,10 @@
 import type { ClusterModel, SeenNode } from '../cluster-model.js';
+import { clockTime, formatDuration } from '../format.js';
 import { type Knowledge, tally } from '../knowledge.js';
 import { type NodeState, STATE_MEANINGS, STATE_TITLES } from '../node-state.js';
-import { formatSpan } from '../span.js';
 import type { WireNode } from '../wire.js';
 import { leftText } from './cell.js';
 import { make, mark, pair, setText } from './dom.js';
-import { clockTime } from './wall-time.js';
 
 /** More ids than this are counted, not listed. */
 const MOST_LISTED = 48;
@@ -82,7 +81,7 @@ export class DetailsPanel {
     const { left, state } = this.model.look(this.#seen);
     setText(this.#left, leftText(state, left, this.model.graceMs));
     if (node.timestamp !== null) setText(this.#expiry, `${clockTime(node.timestamp)} store time, as written`);
-    if (node.ageMs !== null) setText(this.#age, `${formatSpan(node.ageMs[0] + this.model.since(receivedAt))} ago`);
+    if (node.ageMs !== null) setText(this.#age, `${formatDuration(node.ageMs[0] + this.model.since(receivedAt))} ago`);
   }
 
   #inDiscovery(id: number): string {

@@ -1,6 +1,6 @@
+import { clockTime } from '../format.js';
 import type { WireEvent } from '../wire.js';
 import { make, mark } from './dom.js';
-import { clockTime } from './wall-time.js';
 
 /** Events that are shown. */
 const EVENTS = 200;

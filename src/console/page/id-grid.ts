@@ -1,9 +1,8 @@
 import type { ClusterModel, SeenNode } from '../cluster-model.js';
 import type { Knowledge } from '../knowledge.js';
-import type { NodeFilter } from '../node-filter.js';
-import { Cell, type CellLook, type Density } from './cell.js';
+import type { NodeFilter } from '../node-state.js';
+import { Cell, type CellLook, type Density, IdGroup } from './cell.js';
 import { make, setData } from './dom.js';
-import { IdGroup } from './id-group.js';
 
 /** Up to so many ids are shown as cards, and as tiles; more of them as dots. */
 const MOST_CARDS = 24;

@@ -1,7 +1,6 @@
 import type { ClusterModel } from '../cluster-model.js';
-import { drainingText } from '../draining.js';
+import { drainingText, formatSetting } from '../format.js';
 import { NODE_STATES, type NodeState, STATE_MEANINGS, STATE_TITLES } from '../node-state.js';
-import { formatSetting } from '../span.js';
 import { make, mark, setText } from './dom.js';
 
 /** The states that are shown although no node id is in them. */

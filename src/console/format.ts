@@ -1,5 +1,7 @@
+import type { WireCluster } from './wire.js';
+
 /** A span of time in milliseconds, at least 0, for people: `3.2 s`, `48 s`, `4 min`, `2 h 10 min`, `3 d 4 h`. Cut, not rounded. */
-export function formatSpan(ms: number): string {
+export function formatDuration(ms: number): string {
   const tenths = Math.floor(Math.max(0, ms) / 100);
   if (tenths < 100) return `${Math.floor(tenths / 10)}.${tenths % 10} s`;
   const seconds = Math.floor(tenths / 10);
@@ -31,4 +33,23 @@ export function formatOffset([min, max]: readonly [min: number, max: number]): s
 export function formatShort(ms: number): string {
   if (ms < 10) return `${Math.round(ms * 10) / 10} ms`;
   return ms < 1_000 ? `${Math.round(ms)} ms` : `${Math.round(ms / 100) / 10} s`;
+}
+
+/** A moment as people here write it: the time of day, with milliseconds where they matter. */
+export function clockTime(at: number, precision: 's' | 'ms' = 's'): string {
+  const date = new Date(at);
+  const two = (value: number) => String(value).padStart(2, '0');
+  const seconds = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+  return precision === 'ms' ? `${seconds}.${String(date.getMilliseconds()).padStart(3, '0')}` : seconds;
+}
+
+/** How many holders are named; the others are counted. */
+const NAMED = 3;
+
+/** Who holds ids that the cluster has given up; undefined where nobody does, and where a server does not say. */
+export function drainingText({ draining = [] }: Partial<Pick<WireCluster, 'draining'>>): string | undefined {
+  if (draining.length === 0) return undefined;
+  const named = draining.slice(0, NAMED).map(({ id, taskId }) => `${id} by ${taskId ?? 'a task without a name'}`);
+  const more = draining.length - named.length;
+  return `draining: ${named.join(', ')}${more > 0 ? ` and ${more.toLocaleString('en')} more` : ''}`;
 }

@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest';
-import { parseFilter } from './node-filter.js';
-import type { NodeState } from './node-state.js';
+import { type NodeState, parseFilter } from './node-state.js';
 import type { WireNode } from './wire.js';
 
 const facts = { state: 'held', ageMs: null, expiresInMs: 1_000, timestamp: null, knownNodes: {}, idWidth: 8, problem: null } as const;

@@ -1,0 +1,39 @@
+import { expect, it } from 'vitest';
+import { drainingText, formatDuration, formatOffset, formatSetting, formatShort } from './format.js';
+
+it.each([
+  [-5, '0.0 s'],
+  [3_290, '3.2 s'],
+  [9_999, '9.9 s'],
+  [48_900, '48 s'],
+  [60_000, '1 min'],
+  [245_000, '4 min 5 s'],
+  [7_800_000, '2 h 10 min'],
+  [273_600_000, '3 d 4 h'],
+])('a span of %d ms is %s', (ms, text) => expect(formatDuration(ms)).toBe(text));
+
+it('a setting is told exactly', () => expect([500, 1_500, 15_000].map(formatSetting)).toEqual(['500 ms', '1.5 s', '15 s']));
+
+it('a short span has three digits at most', () =>
+  expect([0.42, 18.4, 999, 1_250].map(formatShort)).toEqual(['0.4 ms', '18 ms', '999 ms', '1.3 s']));
+
+it.each([
+  [[0, 0], 'the same as this host’s'],
+  [[-420, 580], 'within 580 ms of this host’s'],
+  [[2_000, 3_000], '2 s to 3 s ahead of this host’s'],
+  [[-40, -12], '12 ms to 40 ms behind this host’s'],
+] as const)('an offset of %j is %s', (offset, text) => expect(formatOffset(offset)).toBe(text));
+
+const holder = (id: number) => ({ id, version: 1, taskId: `task-${id}` });
+
+it('who holds ids that the cluster has given up is named, and counted where there are many', () => {
+  expect(drainingText({ draining: [] })).toBeUndefined();
+  expect(drainingText({ draining: [holder(8), { ...holder(9), taskId: null }] })).toBe('draining: 8 by task-8, 9 by a task without a name');
+  expect(drainingText({ draining: Array.from({ length: 100 }, (_, index) => holder(8 + index)) })).toBe(
+    'draining: 8 by task-8, 9 by task-9, 10 by task-10 and 97 more',
+  );
+});
+
+it('a server that does not know of them says nothing of them', () => {
+  expect(drainingText({})).toBeUndefined();
+});
