@@ -8,6 +8,7 @@ import type { LeaseListener } from './lease/lease.js';
 import { acquireFromSession, acquireFromStore, acquireFromWorker, type LeaseSource, type SourceOptions } from './lease-source.js';
 import { type LossPolicy, type ManagedLease, manage } from './managed-lease.js';
 import { NodeMonitor } from './monitor/node-monitor.js';
+import { checkOptions } from './settings/library-options.js';
 import type { LeaseStore } from './store/lease-store.js';
 import { parseStoreUrl } from './store/store-url.js';
 import { systemClock, systemRandom } from './system.js';
@@ -92,11 +93,6 @@ export interface ZooKeeperOptions extends Announcement {
   readonly onEvent?: (event: DiscoveryEvent) => void;
 }
 
-/** The limits of `waitPollMs`: more than ten requests a second help nobody. */
-const WAIT_POLL_MS = { least: 100, most: 86_400_000 };
-/** The longest time that a holder may not know what has become of the cluster. */
-const MOST_SETTINGS_INTERVAL_MS = 3_600_000;
-
 /**
  * Acquires a node id and keeps it until it is released or lost.
  *
@@ -126,9 +122,8 @@ export async function acquire(options: AcquireOptions = {}): Promise<ManagedLeas
 }
 
 async function acquireWatched(options: AcquireOptions): Promise<ManagedLease> {
-  checkOptions(options);
+  checkAcquireOptions(options);
   const { store = 'file:.nodelease', zookeeper, monitor, signal } = options;
-  checkWanted(options);
   const taskId = options.taskId ?? (await ownTaskId(signal));
   if (typeof zookeeper === 'object') checkAnnounced(zookeeper, taskId);
   const discoverer = zookeeper === undefined ? undefined : await openDiscoverer(zookeeper, monitor);
@@ -207,26 +202,6 @@ async function openDiscoverer(given: string | ZooKeeperOptions, monitor: NodeMon
   return new Discoverer({ ...session, announcement, clock: systemClock, random: systemRandom, onEvent });
 }
 
-const OPTION_NAMES: readonly string[] = [
-  'store',
-  'nodes',
-  'durationMs',
-  'graceMs',
-  'taskId',
-  'acquireTimeoutMs',
-  'waitPollMs',
-  'settingsIntervalMs',
-  'endpoint',
-  'region',
-  'keeper',
-  'onLost',
-  'zookeeper',
-  'provider',
-  'onEvent',
-  'monitor',
-  'signal',
-] satisfies (keyof AcquireOptions)[];
-
 function checkMonitor(monitor: NodeMonitor | undefined): void {
   if (monitor === undefined) return;
   if (!(monitor instanceof NodeMonitor)) throw new ConfigError('monitor', monitor, 'a NodeMonitor');
@@ -235,80 +210,38 @@ function checkMonitor(monitor: NodeMonitor | undefined): void {
   if (state !== 'acquiring') throw new ConfigError('monitor', `one that is ${state}`, 'a NodeMonitor of its own for every acquire()');
 }
 
+/** What the settings' table does not have. */
+const OTHER_OPTIONS = ['keeper', 'onLost', 'zookeeper', 'onEvent', 'monitor', 'signal'] satisfies (keyof AcquireOptions)[];
+const OTHER_ZOOKEEPER_OPTIONS = ['sslPort', 'endpoints', 'onEvent'] satisfies (keyof ZooKeeperOptions)[];
+
 /** What the compiler sees to in TypeScript: a misspelt `onLost` must not pass for the default, or the default for it. */
-function checkOptions(options: AcquireOptions): void {
-  for (const name of Object.keys(options)) {
-    if (!OPTION_NAMES.includes(name)) throw new ConfigError('options', name, `one of ${OPTION_NAMES.join(', ')}`);
-  }
-  const {
-    keeper = 'inline',
-    onLost = 'exit',
-    acquireTimeoutMs = 0,
-    settingsIntervalMs = 1,
-    waitPollMs = WAIT_POLL_MS.least,
-    store,
-  } = options;
+function checkAcquireOptions(options: AcquireOptions): void {
+  checkWanted(options);
+  checkOptions(options, '', OTHER_OPTIONS);
+  const { keeper = 'inline', onLost = 'exit', provider = 'store', store, zookeeper } = options;
   if (keeper !== 'inline' && keeper !== 'worker') throw new ConfigError('keeper', keeper, "'inline' or 'worker'");
   if (onLost !== 'exit' && onLost !== 'signal' && typeof onLost !== 'function') {
     throw new ConfigError('onLost', onLost, "'exit', 'signal' or a function");
   }
-  if (typeof acquireTimeoutMs !== 'number' || !(acquireTimeoutMs >= 0)) {
-    throw new ConfigError('acquireTimeoutMs', acquireTimeoutMs, 'a number of milliseconds of at least 0');
-  }
-  if (typeof waitPollMs !== 'number' || !(waitPollMs >= WAIT_POLL_MS.least && waitPollMs <= WAIT_POLL_MS.most)) {
-    throw new ConfigError('waitPollMs', waitPollMs, `a number of milliseconds from ${WAIT_POLL_MS.least} to ${WAIT_POLL_MS.most}`);
-  }
-  if (typeof settingsIntervalMs !== 'number' || !(settingsIntervalMs >= 1 && settingsIntervalMs <= MOST_SETTINGS_INTERVAL_MS)) {
-    throw new ConfigError('settingsIntervalMs', settingsIntervalMs, `a number of milliseconds from 1 to ${MOST_SETTINGS_INTERVAL_MS}`);
-  }
   if (typeof store === 'string') parseStoreUrl(store, 'store');
-  checkZooKeeper(options);
-}
-
-const ZOOKEEPER_OPTION_NAMES: readonly string[] = [
-  'connect',
-  'auth',
-  'sessionTimeoutMs',
-  'required',
-  'service',
-  'address',
-  'port',
-  'sslPort',
-  'payload',
-  'payloadType',
-  'uriSpec',
-  'basePath',
-  'endpoints',
-  'readyTimeoutMs',
-  'onEvent',
-] satisfies (keyof ZooKeeperOptions)[];
-
-function checkZooKeeper({ zookeeper, provider = 'store', store, keeper }: AcquireOptions): void {
-  if (provider !== 'store' && provider !== 'zookeeper') throw new ConfigError('provider', provider, "'store' or 'zookeeper'");
   if (provider === 'zookeeper') {
     if (zookeeper === undefined) throw new ConfigError('provider', provider, 'the option zookeeper beside it');
     if (store !== undefined) throw new ConfigError('provider', provider, 'no store beside it: the node ids come from ZooKeeper alone');
     if (keeper === 'worker') throw new ConfigError('keeper', keeper, "'inline' beside provider 'zookeeper'");
   }
   if (typeof zookeeper === 'string') parseConnectString(zookeeper, 'zookeeper');
-  if (zookeeper === undefined || typeof zookeeper === 'string') return;
+  else if (zookeeper !== undefined) checkZooKeeperOptions(zookeeper);
+}
+
+function checkZooKeeperOptions(zookeeper: ZooKeeperOptions): void {
   if (typeof zookeeper !== 'object' || zookeeper === null) {
     throw new ConfigError('zookeeper', zookeeper, 'servers such as zk1:2181,zk2:2181/app, or an object with them as connect');
   }
-  for (const name of Object.keys(zookeeper)) {
-    if (!ZOOKEEPER_OPTION_NAMES.includes(name)) {
-      throw new ConfigError('zookeeper', name, `one of ${ZOOKEEPER_OPTION_NAMES.join(', ')}`);
-    }
-  }
-  const { connect, auth, sessionTimeoutMs = 10_000, readyTimeoutMs = 0, port = 1 } = zookeeper;
+  checkOptions(zookeeper, 'zookeeper.', OTHER_ZOOKEEPER_OPTIONS);
+  const { connect, auth } = zookeeper;
   if (typeof connect !== 'string') throw new ConfigError('zookeeper.connect', connect, 'servers such as zk1:2181,zk2:2181/app');
   parseConnectString(connect, 'zookeeper.connect');
   if (auth !== undefined) parseAuth(auth, 'zookeeper.auth');
-  if (!(sessionTimeoutMs >= 1_000 && sessionTimeoutMs <= 600_000)) {
-    throw new ConfigError('zookeeper.sessionTimeoutMs', sessionTimeoutMs, 'a number of milliseconds from 1000 to 600000');
-  }
-  if (!(readyTimeoutMs >= 0)) throw new ConfigError('zookeeper.readyTimeoutMs', readyTimeoutMs, 'a number of milliseconds of at least 0');
-  if (!Number.isInteger(port) || port < 1 || port > 65_535) throw new ConfigError('zookeeper.port', port, 'a whole number from 1 to 65535');
 }
 
 /** What is announced, in the names of the options. */

@@ -1,13 +1,5 @@
 import { addCommand, type CommandGroup, checkZooKeeperUse, type Flags, UsageError } from './command-group.js';
-import {
-  addSettings,
-  CONSOLE_SETTINGS,
-  DOCTOR_SETTINGS,
-  fixedNodeId,
-  INIT_SETTINGS,
-  LOOK_SETTINGS,
-  settingsOf,
-} from './command-settings.js';
+import { addSettings, fixedNodeId, settingsOf } from './command-settings.js';
 
 /** Adds the commands that look at a cluster, or change it: `init`, `status`, `scale`, `release`, `doctor`, `console`. */
 export function addClusterCommands(group: CommandGroup): void {
@@ -26,7 +18,7 @@ function addInit(group: CommandGroup): void {
     .option('--above-version <n>', 'with --repair: a version that no tenure of a damaged node id has exceeded')
     .action(async ({ repair = false, aboveVersion: text }: { repair?: boolean; aboveVersion?: string }) => {
       if (text !== undefined && !repair) throw new UsageError('--above-version is of use with --repair only');
-      const settings = settingsOf(init, io, INIT_SETTINGS);
+      const settings = settingsOf(init, io);
       checkZooKeeperUse(init, settings);
       if (repair && settings.provider === 'zookeeper') {
         throw new UsageError('--repair is about lease objects in a store: there are none with the provider zookeeper');
@@ -34,7 +26,7 @@ function addInit(group: CommandGroup): void {
       const { initCommand, parseAboveVersion } = await import('./init-command.js');
       end(await initCommand({ repair, aboveVersion: parseAboveVersion(text) }, settings, io));
     });
-  addSettings(init, INIT_SETTINGS);
+  addSettings(init);
 }
 
 type StatusFlags = Flags<'json' | 'watch' | 'all' | 'held' | 'free'> & { readonly from?: string; readonly limit?: string };
@@ -53,7 +45,7 @@ function addStatus(group: CommandGroup): void {
       if (held && free) throw new UsageError('--held and --free cannot be combined');
       const isPage = page.from !== undefined || page.limit !== undefined;
       if (all && isPage) throw new UsageError('--all shows everything: --from and --limit cannot be combined with it');
-      const settings = settingsOf(status, io, LOOK_SETTINGS);
+      const settings = settingsOf(status, io);
       if (settings.provider === 'zookeeper' && (isPage || held || free)) {
         throw new UsageError(
           '--from, --limit, --held and --free are about lease objects in a store: there are none with the provider zookeeper',
@@ -64,7 +56,7 @@ function addStatus(group: CommandGroup): void {
       const options = { json, watch, all, only, from: parseFrom(page.from), limit: parseLimit(page.limit) } as const;
       end(await statusCommand(options, settings, io));
     });
-  addSettings(status, LOOK_SETTINGS);
+  addSettings(status);
 }
 
 function addScale(group: CommandGroup): void {
@@ -87,13 +79,13 @@ function addScale(group: CommandGroup): void {
         drainTimeoutMs: parseDrainTimeout(drainTimeout),
       };
       checkOwnId(options.size, fixedNodeId(io));
-      const settings = settingsOf(scale, io, LOOK_SETTINGS);
+      const settings = settingsOf(scale, io);
       if (settings.provider === 'zookeeper') {
         throw new UsageError('scale is about lease objects in a store: with the provider zookeeper node ids grow in number by themselves');
       }
       end(await scaleCommand(options, settings, io));
     });
-  addSettings(scale, LOOK_SETTINGS);
+  addSettings(scale);
 }
 
 function addRelease(group: CommandGroup): void {
@@ -104,12 +96,12 @@ function addRelease(group: CommandGroup): void {
     .action(async (text: string, { force = false }: Flags<'force'>) => {
       const { parseNodeId, releaseCommand, whyForce } = await import('./release-command.js');
       const id = parseNodeId(text);
-      const settings = settingsOf(release, io, LOOK_SETTINGS);
+      const settings = settingsOf(release, io);
       checkZooKeeperUse(release, settings);
       if (!force) throw new UsageError(whyForce(id, settings));
       end(await releaseCommand(id, settings, io));
     });
-  addSettings(release, LOOK_SETTINGS);
+  addSettings(release);
 }
 
 type DoctorFlags = Flags<'json' | 'accept'> & { readonly putPrice?: string; readonly getPrice?: string };
@@ -122,7 +114,7 @@ function addDoctor(group: CommandGroup): void {
     .option('--put-price <dollars>', 'what 1,000 PUT or LIST requests cost (default: 0.005, S3 Standard in us-east-1)')
     .option('--get-price <dollars>', 'what 1,000 GET requests cost (default: 0.0004)')
     .action(async ({ json = false, accept = false, putPrice, getPrice }: DoctorFlags) => {
-      const settings = settingsOf(doctor, io, DOCTOR_SETTINGS);
+      const settings = settingsOf(doctor, io);
       const { parsePrices } = await import('./cost-finding.js');
       const prices = parsePrices(putPrice, getPrice);
       if (settings.provider === 'zookeeper' && prices !== undefined) {
@@ -134,15 +126,15 @@ function addDoctor(group: CommandGroup): void {
       const { doctorCommand } = await import('./doctor-command.js');
       end(await doctorCommand({ json, accept, prices }, settings, io));
     });
-  addSettings(doctor, DOCTOR_SETTINGS);
+  addSettings(doctor);
 }
 
 function addConsole(group: CommandGroup): void {
   const { io, end } = group;
   const console = addCommand(group, 'console', 'show in a browser who holds which node id, as it happens').action(async () => {
-    const settings = settingsOf(console, io, CONSOLE_SETTINGS);
+    const settings = settingsOf(console, io);
     const { consoleCommand } = await import('./console-command.js');
     end(await consoleCommand(settings, io));
   });
-  addSettings(console, CONSOLE_SETTINGS);
+  addSettings(console);
 }

@@ -1,61 +1,25 @@
 import { type Command, Option } from 'commander';
-import { ENDPOINTS_VARIABLE, environmentName, readSettings, SETTINGS, type SettingName, type Settings } from '../config.js';
+import { ENDPOINTS_VARIABLE } from '../settings/endpoints.js';
+import { readSettings, type Settings } from '../settings/settings.js';
+import { environmentName, type NamedSetting, SETTINGS, type SettingName, settingsFor } from '../settings/settings-table.js';
 import type { Io } from './io.js';
 
-/** What a command needs to know that holds a node id for others, `run` or `serve`: everything. */
-export const TENANCY_SETTINGS: readonly SettingName[] = SETTINGS.map(({ name }) => name);
-/** What a command that looks at a store needs to know. */
-export const STORE_SETTINGS: readonly SettingName[] = ['store', 'endpoint', 'region', 'log-level', 'log-format'];
-/** What a command that looks at ZooKeeper needs to know. */
-export const ZOOKEEPER_SETTINGS: readonly SettingName[] = [
-  'zookeeper',
-  'zookeeper-auth',
-  'zookeeper-session-timeout',
-  'log-level',
-  'log-format',
-];
-/** What a command needs to know that looks at where the node ids come from, and at ZooKeeper where that is used. */
-export const LOOK_SETTINGS: readonly SettingName[] = ['provider', ...STORE_SETTINGS, ...ZOOKEEPER_SETTINGS];
-/** What a command needs to know that looks at the services that Curator knows of. */
-export const SERVICE_SETTINGS: readonly SettingName[] = ['service-base-path', ...ZOOKEEPER_SETTINGS];
-/** The same, to answer over HTTP. */
-export const SERVE_SETTINGS: readonly SettingName[] = ['http', ...SERVICE_SETTINGS];
-/** The same as to look, to answer over HTTP. */
-export const CONSOLE_SETTINGS: readonly SettingName[] = ['http', 'bearer-token-file', ...LOOK_SETTINGS];
-/** What it takes to acquire a node id, where nothing is announced. */
-export const ID_SETTINGS: readonly SettingName[] = [
-  ...(['nodes', 'duration', 'grace', 'task-id', 'acquire-timeout', 'wait-poll', 'settings-interval'] as const),
-  ...LOOK_SETTINGS,
-];
-/** What it takes to create a cluster. */
-export const INIT_SETTINGS: readonly SettingName[] = ['nodes', 'duration', 'grace', ...LOOK_SETTINGS];
-/** What it takes to examine a cluster, and to tell what it costs, or one that is still to be made would. */
-export const DOCTOR_SETTINGS: readonly SettingName[] = ['nodes', 'duration', 'settings-interval', ...LOOK_SETTINGS];
-
-/** Gives a command the options of these settings, in the order of the help. */
-export function addSettings(command: Command, names: readonly SettingName[]): void {
-  for (const { name, argument, repeatable, description } of SETTINGS) {
-    if (!names.includes(name)) continue;
-    const flags = argument === undefined ? `--${name}` : `--${name} <${argument}>`;
-    const option = new Option(flags, `${description} [${environmentName(name)}]`);
+/** Gives a command the options of its settings, in the order of the help. */
+export function addSettings(command: Command): void {
+  for (const setting of settingsFor(fullName(command))) {
+    const { name, kind, repeatable } = setting;
+    const option = new Option(kind.argument === undefined ? `--${name}` : `--${name} <${kind.argument}>`, help(setting));
     if (repeatable) option.argParser((value, earlier: readonly string[] | undefined) => [...(earlier ?? []), value]);
     command.addOption(option);
   }
 }
 
 /**
- * The settings that a command was given, as options and as variables.
+ * The settings that a command was given, as options and as variables. Variables of settings that it does not have are none of its business.
  *
- * @param names the settings that the command knows; variables of others are none of its business
- * @param announces whether it announces a service
  * @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected
  */
-export function settingsOf(
-  command: Command,
-  { env: surroundings, hostname }: Io,
-  names: readonly SettingName[],
-  announces = false,
-): Settings {
+export function settingsOf(command: Command, { env: surroundings, hostname }: Io): Settings {
   const given: Record<string, unknown> = command.opts();
   const flags: Partial<Record<SettingName, string | readonly string[]>> = {};
   for (const { name } of SETTINGS) {
@@ -63,6 +27,8 @@ export function settingsOf(
     if (typeof value === 'string' || isTexts(value)) flags[name] = value;
     else if (value === true) flags[name] = 'true';
   }
+  const names = settingsFor(fullName(command)).map(({ name }) => name);
+  const announces = names.includes('service');
   // A run within a run does not take the outer one's id for its own name.
   const known = ['NODE_ID_VERSION', ...(announces ? [ENDPOINTS_VARIABLE] : []), ...names.map(environmentName)];
   const env = Object.fromEntries(known.map((name) => [name, surroundings[name]]));
@@ -77,6 +43,17 @@ export function settingsOf(
 export function fixedNodeId({ env, hostname }: Pick<Io, 'env' | 'hostname'>): number | undefined {
   const name = environmentName('node-id');
   return readSettings({ flags: {}, env: { [name]: env[name] }, hostname }).nodeId;
+}
+
+/** What the table calls a command: `run`, `discovery ls`. */
+function fullName(command: Command): string {
+  const { parent } = command;
+  return parent?.parent ? `${parent.name()} ${command.name()}` : command.name();
+}
+
+function help({ name, sentence, kind, default: standard }: NamedSetting): string {
+  const facts = [kind.range, standard && `default: ${standard}`].filter((fact) => fact !== undefined).join('; ');
+  return `${sentence}${facts && ` (${facts})`} [${environmentName(name)}]`;
 }
 
 function isTexts(value: unknown): value is readonly string[] {

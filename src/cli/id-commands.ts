@@ -1,5 +1,5 @@
 import { addCommand, type CommandGroup, checkZooKeeperUse } from './command-group.js';
-import { addSettings, ID_SETTINGS, settingsOf } from './command-settings.js';
+import { addSettings, settingsOf } from './command-settings.js';
 import type { DecodeOptions } from './decode-command.js';
 import type { IdOptions } from './id-options.js';
 
@@ -15,12 +15,12 @@ export function addIdCommands(group: CommandGroup): void {
     .action(async (options: IdOptions) => {
       const { readIdOptions } = await import('./id-options.js');
       const wanted = readIdOptions(options, io.env);
-      const settings = settingsOf(id, io, ID_SETTINGS);
+      const settings = settingsOf(id, io);
       checkZooKeeperUse(id, settings);
       const { idCommand } = await import('./id-command.js');
       end(await idCommand(wanted, settings, io));
     });
-  addSettings(id, ID_SETTINGS);
+  addSettings(id);
 
   addCommand(group, 'decode', 'take a unique id apart: its time, its node, its place in the sequence')
     .argument('<id>', 'the id: decimal, 13 base-32 digits, or 16 hex digits')

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { Settings } from '../config.js';
 import { ConfigError } from '../errors.js';
 import { addCommand, type CommandGroup, settleOutput, UsageError } from './command-group.js';
-import { addSettings, settingsOf, TENANCY_SETTINGS } from './command-settings.js';
+import { addSettings, settingsOf } from './command-settings.js';
 import type { HealthOptions } from './health-command.js';
 import type { ServeOptions } from './serve-command.js';
 
@@ -20,7 +20,7 @@ function addRun(group: CommandGroup, childCommand: readonly string[] | undefined
     .usage('[options] -- command [argument...]')
     .option('--env <name=template>', ENV_HELP, (text, earlier: readonly string[] = []) => [...earlier, text])
     .action(async ({ env: templates = [] }: { env?: readonly string[] }) => {
-      const settings = settingsOf(run, io, TENANCY_SETTINGS, true);
+      const settings = settingsOf(run, io);
       checkTokenUse(run, settings);
       const [file, ...childArgs] = childCommand ?? [];
       if (file === undefined) throw new UsageError('no command given: expected one after --, as in "nodelease run -- node server.js"');
@@ -30,7 +30,7 @@ function addRun(group: CommandGroup, childCommand: readonly string[] | undefined
       end(await runCommand({ command: [file, ...childArgs], env }, settings, io));
     });
   if (childCommand === undefined) settleOutput(run, io, '; the command to run goes after --, as in "nodelease run -- node server.js"');
-  addSettings(run, TENANCY_SETTINGS);
+  addSettings(run);
 }
 
 function addServe(group: CommandGroup): void {
@@ -38,11 +38,11 @@ function addServe(group: CommandGroup): void {
   const serve = addCommand(group, 'serve', 'hold a node id for the other containers of a task, and tell them of it over HTTP')
     .option('--wait-file <path>', 'a file that is there while the node id is held, and may be used')
     .action(async (options: ServeOptions) => {
-      const settings = settingsOf(serve, io, TENANCY_SETTINGS, true);
+      const settings = settingsOf(serve, io);
       const { serveCommand } = await import('./serve-command.js');
       end(await serveCommand(options, settings, io));
     });
-  addSettings(serve, TENANCY_SETTINGS);
+  addSettings(serve);
 }
 
 function addHealth(group: CommandGroup): void {

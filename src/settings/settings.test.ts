@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { announcingProblem, environmentName, readSettings, SETTINGS, type SettingName } from './config.js';
-import { ConfigError } from './errors.js';
+import { ConfigError } from '../errors.js';
+import { readSettings } from './settings.js';
+import { environmentName, SETTINGS, type SettingName } from './settings-table.js';
+import { announcingProblem } from './zookeeper-settings.js';
 
 const read = (flags: Partial<Record<SettingName, string>> = {}, env: Record<string, string> = {}, hostname = 'host') =>
   readSettings({ flags, env, hostname });

@@ -1,0 +1,105 @@
+import { isIP } from 'node:net';
+import { ConfigError } from '../errors.js';
+import { checkZnodeName } from '../zookeeper/znode-path.js';
+import { findAll, type Given, type SettingSources } from './sources.js';
+
+/** What is given about endpoints, which are of two kinds. */
+export interface GivenEndpoints {
+  /** The server of an S3-compatible store. */
+  readonly url: Given | undefined;
+  /** Endpoints to announce, `NAME[:KEY]`. */
+  readonly names: readonly Given[];
+}
+
+/** An endpoint to announce. */
+export interface EndpointName {
+  readonly endpoint: string;
+  readonly key?: string;
+}
+
+/** The names of the endpoints to announce, with commas between them: the variable of `endpoint` itself is the URL of a server and nothing else. */
+export const ENDPOINTS_VARIABLE = 'NODELEASE_ENDPOINTS';
+
+const URL_SUCH_AS = 'an http or https URL such as http://127.0.0.1:9000';
+const NAME_AND_KEY = 'NAME[:KEY] of an endpoint to announce';
+/** How many endpoints one task may announce. */
+const MAX_ENDPOINTS = 100;
+
+/**
+ * Sorts what is given about endpoints. Flags are of both kinds: what has a `://` is the URL, of several the last one, and the rest are names. The
+ * variables have one kind each, and count where there is no flag of that kind.
+ *
+ * @throws {ConfigError} for a URL that is none, for a flag that may be a server without its `http://`, and for flags with names where nothing is
+ * announced
+ */
+export function readEndpoints(sources: SettingSources): GivenEndpoints {
+  const given = findAll(sources, 'endpoint');
+  const flags = given.filter(({ flag }) => flag);
+  const url = flags.findLast(isUrl) ?? given.find(({ flag }) => !flag);
+  const names = flags.filter((each) => !isUrl(each));
+  if (url) checkUrl(url);
+  for (const each of names) checkNoServer(each);
+  if (sources.announces !== false) return { url, names: limited(names.length > 0 ? names : listed(sources)) };
+  const [misplaced] = names;
+  if (misplaced) throw new ConfigError(misplaced.label, misplaced.text, `${URL_SUCH_AS}: only nodelease run announces endpoints`);
+  return { url, names: [] };
+}
+
+/**
+ * The name of an endpoint, and its key after the first colon.
+ *
+ * @throws {ConfigError} when one of them cannot be a znode's
+ */
+export function parseEndpointName(given: Given): EndpointName {
+  const { text, label } = given;
+  if (isUrl(given)) throw new ConfigError(label, text, `${NAME_AND_KEY}: the URL of a store's server has a setting of its own`);
+  const [, endpoint = '', key] = /^([^:]*)(?::(.*))?$/s.exec(text) ?? [];
+  for (const part of key === undefined ? [endpoint] : [endpoint, key]) checkPart(part, given);
+  if (key === undefined) return { endpoint };
+  if (key === '_') throw new ConfigError(label, text, 'a key other than _, which stands for none');
+  return { endpoint, key };
+}
+
+/** An error names the whole text: of a part that is empty, say, the user would not know where it comes from. */
+function checkPart(part: string, { text, label }: Given): void {
+  try {
+    checkZnodeName(part, label);
+  } catch (error) {
+    throw error instanceof ConfigError ? new ConfigError(label, text, `${NAME_AND_KEY}, each ${error.expected}`) : error;
+  }
+}
+
+function isUrl({ text }: Given): boolean {
+  return text.includes('://');
+}
+
+function checkUrl({ text, label }: Given): void {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isRight = (url?.protocol === 'http:' || url?.protocol === 'https:') && text.includes('://') && !url.hostname.includes(',');
+  if (!isRight) throw new ConfigError(label, text, URL_SUCH_AS);
+}
+
+/** A server that is given without `http://` must not be announced as an endpoint, with the store looked for at AWS. */
+function checkNoServer({ text, label }: Given): void {
+  const [, name = '', key = ''] = /^([^:]*):?(.*)$/s.exec(text) ?? [];
+  const isServer =
+    text.includes('.') || text.startsWith('[') || isIP(text) !== 0 || /^(?:localhost|https?)$/i.test(name) || /^\d+$/.test(key);
+  if (!isServer) return;
+  throw new ConfigError(
+    label,
+    text,
+    `${URL_SUCH_AS} for the server of a store, http:// included, or ${NAME_AND_KEY} (${ENDPOINTS_VARIABLE} takes also those that look like a server)`,
+  );
+}
+
+/** The names that the variable has. */
+function listed({ env }: SettingSources): readonly Given[] {
+  const text = env[ENDPOINTS_VARIABLE];
+  return text ? text.split(',').map((each) => ({ label: ENDPOINTS_VARIABLE, text: each.trim(), flag: false })) : [];
+}
+
+function limited(names: readonly Given[]): readonly Given[] {
+  const excess = names[MAX_ENDPOINTS];
+  if (excess) throw new ConfigError(excess.label, excess.text, `at most ${MAX_ENDPOINTS} endpoints`);
+  return names;
+}

@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest';
+import { environmentName, type NamedSetting, SETTINGS } from './settings-table.js';
+
+const ALL_COMMANDS = new Set(SETTINGS.flatMap(({ commands }) => commands));
+
+const INTRODUCTION = `# Settings
+
+Each setting is an option of the command line, \`--name\`, and an environment variable; the option wins. Many are also options of the
+library's \`acquire()\`, where a time is a number of milliseconds. An empty variable counts as not set. A time is a whole number with a unit:
+\`500ms\`, \`15s\`, \`2m\`, \`1h\`.
+
+A wrong value ends the command with exit code 64 and a message that names the setting as it was given. \`nodelease COMMAND --help\` shows the
+settings of one command.
+
+This page is made from the table in the code (\`src/settings/settings-table.ts\`), and a test compares the two:
+\`npx vitest run --project unit settings-page -u\` writes it anew.
+`;
+
+const code = (text: string) => `\`${text}\``;
+const cell = (text: string) => text.replaceAll('|', '\\|');
+
+function row({ name, kind, option, default: standard, sentence, needs, storeOnly }: NamedSetting): string {
+  const value = [kind.argument ?? 'switch', kind.range].filter((each) => each !== undefined).join(': ');
+  // Of these, `discovery` commands have the path of the services, and no `--service`.
+  const of = needs === 'service' ? ` for ${code('run')} and ${code('serve')}` : '';
+  const beside = needs === undefined ? '' : `; with ${code(`--${needs}`)} only${of}`;
+  const store = storeOnly ? `; not with ${code('--provider zookeeper')}` : '';
+  const cells = [
+    code(`--${name}`),
+    code(environmentName(name)),
+    option ? code(option) : '',
+    value,
+    standard ?? '',
+    sentence + beside + store,
+  ];
+  return `| ${cells.map(cell).join(' | ')} |`;
+}
+
+function commandsOf({ commands }: NamedSetting): string {
+  return commands.length === ALL_COMMANDS.size ? 'all of these' : commands.map((command) => code(command)).join(', ');
+}
+
+function page(): string {
+  const settings = ['| option | variable | library | value | default | meaning |', '|---|---|---|---|---|---|', ...SETTINGS.map(row)];
+  const commands = [
+    '| commands | their settings |',
+    '|---|---|',
+    ...[...byCommands()].map(([who, names]) => `| ${who} | ${names.join(', ')} |`),
+  ];
+  return [INTRODUCTION, ...settings, '', '## Which command has which', '', ...commands, ''].join('\n');
+}
+
+/** The settings by the commands that have them. */
+function byCommands(): Map<string, string[]> {
+  const groups = new Map<string, string[]>();
+  for (const setting of SETTINGS) {
+    const who = commandsOf(setting);
+    groups.set(who, [...(groups.get(who) ?? []), code(`--${setting.name}`)]);
+  }
+  return groups;
+}
+
+describe('the page of the settings', () => {
+  it('says what the table in the code says', async () => {
+    await expect(page()).toMatchFileSnapshot('../../docs/reference/settings.md');
+  });
+});

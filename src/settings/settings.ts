@@ -1,0 +1,145 @@
+import { ConfigError } from '../errors.js';
+import type { ListenAddress } from '../http/listen-address.js';
+import { CLUSTER_DEFAULTS } from '../lease/cluster-config.js';
+import { leastGraceMs, MAX_NODE_IDS } from '../lease/lease-state.js';
+import { ordinalOf } from '../lease/static-lease.js';
+import { parseStoreUrl, type StoreUrl } from '../store/store-url.js';
+import { readEndpoints } from './endpoints.js';
+import type { SettingValue } from './settings-table.js';
+import { find, firstFlag, type Given, present, read, type SettingSources } from './sources.js';
+import { parseInteger } from './values.js';
+import { readZooKeeper, type ZooKeeperSettings } from './zookeeper-settings.js';
+
+/** How much is logged. */
+export type LogLevel = SettingValue<'log-level'>;
+
+/** How log lines look: `json`, one object a line; `pretty`, for people. */
+export type LogFormat = SettingValue<'log-format'>;
+
+/**
+ * What becomes of the work when its node id is retired: `stop`, it is asked to end; `drain`, it goes on until it ends by itself, and gets no new
+ * work.
+ */
+export type RetirePolicy = SettingValue<'on-retire'>;
+
+/** Where node ids come from. */
+export type NodeIdProvider = SettingValue<'provider'>;
+
+/** The settings of one invocation: checked, typed, durations in milliseconds. What is absent is left to the cluster, or to the command. */
+export interface Settings {
+  readonly store: StoreUrl;
+  readonly provider: NodeIdProvider;
+  readonly logLevel: LogLevel;
+  /** Absent for what suits standard error: pretty on a terminal, else json. */
+  readonly logFormat?: LogFormat;
+  /** The fixed node id that takes the place of a leased one. */
+  readonly nodeId?: number;
+  readonly nodes?: number;
+  readonly durationMs?: number;
+  readonly graceMs?: number;
+  readonly taskId?: string;
+  /** Without limit when it is absent. */
+  readonly acquireTimeoutMs?: number;
+  readonly waitPollMs?: number;
+  /** At each renewal when it is absent. */
+  readonly settingsIntervalMs?: number;
+  readonly onRetire?: RetirePolicy;
+  /** The server of an S3-compatible store. */
+  readonly endpoint?: string;
+  readonly region?: string;
+  /** Present when there is discovery. */
+  readonly zookeeper?: ZooKeeperSettings;
+  /** Where to listen for HTTP requests; port 0 for any that is free. */
+  readonly http?: ListenAddress;
+  readonly bearerTokenFile?: string;
+}
+
+/**
+ * Reads all settings, and checks them and their relations. A flag wins over its environment variable.
+ *
+ * @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected
+ */
+export function readSettings(sources: SettingSources): Settings {
+  const store = read(sources, 'store') ?? parseStoreUrl('file:.nodelease');
+  const provider = read(sources, 'provider') ?? 'store';
+  const nodeId = find(sources, 'node-id');
+  const { url: server, names } = readEndpoints(sources);
+  const settings = {
+    ...{ store, provider, logLevel: read(sources, 'log-level') ?? 'info' },
+    ...present({
+      nodes: read(sources, 'nodes'),
+      nodeId: nodeId && staticNodeId(nodeId, sources.hostname),
+      durationMs: read(sources, 'duration'),
+      graceMs: read(sources, 'grace'),
+      taskId: read(sources, 'task-id'),
+      acquireTimeoutMs: read(sources, 'acquire-timeout'),
+      waitPollMs: read(sources, 'wait-poll'),
+      settingsIntervalMs: read(sources, 'settings-interval'),
+      onRetire: read(sources, 'on-retire'),
+      endpoint: store.kind === 's3' ? server?.text : undefined,
+      region: read(sources, 'region'),
+      zookeeper: readZooKeeper(sources, names),
+      http: read(sources, 'http'),
+      bearerTokenFile: read(sources, 'bearer-token-file'),
+      logFormat: read(sources, 'log-format'),
+    }),
+  };
+  checkGrace(sources, settings);
+  checkNodeId(sources, settings);
+  const storeGiven = find(sources, 'store');
+  if (server && store.kind !== 's3' && (server.flag || !storeGiven?.flag)) {
+    throw new ConfigError(server.label, server.text, `no endpoint with the store ${store.url} (only s3: has one)`);
+  }
+  checkProvider(sources, settings, server);
+  return settings;
+}
+
+function checkGrace(sources: SettingSources, { durationMs = CLUSTER_DEFAULTS.durationMs, graceMs }: Settings): void {
+  const min = leastGraceMs(durationMs);
+  if (graceMs === undefined || graceMs >= min) return;
+  const { label, text } = find(sources, 'grace') as Given;
+  throw new ConfigError(label, text, `at least ${min}ms (a thousandth of the duration, since clocks drift)`);
+}
+
+function checkNodeId(sources: SettingSources, { nodeId, nodes }: Settings): void {
+  const given = find(sources, 'node-id');
+  if (given === undefined || nodeId === undefined) return;
+  const { label, text, flag } = given;
+  const store = find(sources, 'store');
+  // A flag is meant for this run and wins over a store that the environment names for every run.
+  if (store && !(flag && !store.flag)) {
+    const why = 'a fixed id is not leased from a store, and may be held there by another task';
+    throw new ConfigError(label, text, `no ${store.label} beside it (${why})`);
+  }
+  if (nodes !== undefined && nodeId >= nodes) {
+    const ids = `${find(sources, 'nodes')?.label} ${nodes} makes the ids 0 to ${nodes - 1}`;
+    throw new ConfigError(label, text, `an id below ${nodes} (${ids})`);
+  }
+}
+
+/** `--provider zookeeper` needs ZooKeeper, and nothing that is about leases in a store. */
+function checkProvider(sources: SettingSources, { provider, zookeeper }: Settings, server: Given | undefined): void {
+  const given = find(sources, 'provider');
+  if (given === undefined || provider === 'store') return;
+  const { label, text } = given;
+  if (zookeeper === undefined) throw new ConfigError(label, text, '--zookeeper beside it, with the servers that give out the node ids');
+  const useless = firstFlag(sources, ({ storeOnly }) => storeOnly === true) ?? (server?.flag ? server : undefined);
+  if (useless) throw new ConfigError(useless.label, useless.text, `no ${label} zookeeper beside it (it is about leases in a store)`);
+  // One of the two would be taken without a word, and a fixed id may be the one that ZooKeeper gives to another task.
+  const fixed = find(sources, 'node-id');
+  if (fixed) throw new ConfigError(fixed.label, fixed.text, `no ${label} zookeeper beside it (a fixed id is not given out by anybody)`);
+}
+
+function staticNodeId({ text, label }: Given, hostname: string): number {
+  const max = MAX_NODE_IDS - 1;
+  if (text !== 'hostname') {
+    if (!/^\d+$/.test(text)) throw new ConfigError(label, text, `a whole number from 0 to ${max}, or "hostname"`);
+    return parseInteger(text, label, 0, max);
+  }
+  try {
+    return parseInteger(String(ordinalOf(hostname)), label, 0, max);
+  } catch (cause) {
+    if (!(cause instanceof ConfigError)) throw cause;
+    throw new ConfigError(`${label} hostname`, hostname, `a host name that ends in an ordinal from 0 to ${max}, such as web-3`);
+  }
+}

@@ -1,0 +1,62 @@
+import { environmentName, kindOf, type NamedSetting, SETTINGS, type SettingName, type SettingValue } from './settings-table.js';
+
+/** What the settings are read from: plain text, as it came from outside. */
+export interface SettingSources {
+  /** The flags that were given, by {@link SettingName}. */
+  readonly flags: Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** The environment. An empty variable counts as not set. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** The name of this host, for `--node-id hostname`. */
+  readonly hostname: string;
+  /** False for a command that announces no service: what is to be announced is of no use there. @default true */
+  readonly announces?: boolean;
+}
+
+/** A value, and the name under which its user knows it. */
+export interface Given {
+  readonly label: string;
+  readonly text: string;
+  /** From the command line rather than from the environment. */
+  readonly flag: boolean;
+}
+
+/** All values of a setting: those of its flags, several where it is repeatable, and then its environment variable's. */
+export function findAll({ flags, env }: SettingSources, name: SettingName): readonly Given[] {
+  const label = environmentName(name);
+  const flag = flags[name];
+  const texts = flag === undefined ? [] : typeof flag === 'string' ? [flag] : flag;
+  const given = texts.map((text) => ({ label: `--${name}`, text, flag: true }));
+  const variable = env[label];
+  // A command that was itself started by `nodelease run` inherits the id of that run, which must not name a second one.
+  if (!variable || (name === 'task-id' && env.NODE_ID_VERSION)) return given;
+  return [...given, { label, text: variable, flag: false }];
+}
+
+/** The value of a setting: the last flag, else its environment variable; undefined where there is neither. */
+export function find(sources: SettingSources, name: SettingName): Given | undefined {
+  const given = findAll(sources, name);
+  return given.findLast(({ flag }) => flag) ?? given[0];
+}
+
+/**
+ * The value of a setting as its kind reads it; undefined where it is not given.
+ *
+ * @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected
+ */
+export function read<Name extends SettingName>(sources: SettingSources, name: Name): SettingValue<Name> | undefined {
+  const given = find(sources, name);
+  return given && kindOf(name).parse(given.text, given.label);
+}
+
+/** The first of some settings that is given as a flag. A variable may be there for other programs; a flag is meant for this one. */
+export function firstFlag(sources: SettingSources, isOne: (setting: NamedSetting) => boolean): Given | undefined {
+  const given = SETTINGS.filter(isOne).map(({ name }) => find(sources, name));
+  return given.find((each) => each?.flag);
+}
+
+/** The object without the fields that are undefined. */
+export function present<Fields extends object>(fields: Fields): { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> } {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
+    [Name in keyof Fields]?: Exclude<Fields[Name], undefined>;
+  };
+}

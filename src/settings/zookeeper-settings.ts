@@ -1,0 +1,160 @@
+import { checkPayload, type PayloadType } from '../discovery/announcement-payload.js';
+import { newInstance } from '../discovery/services/new-instance.js';
+import { DEFAULT_BASE_PATH } from '../discovery/services/service-path.js';
+import { shortened } from '../discovery/services/shortened.js';
+import { ConfigError } from '../errors.js';
+import type { ConnectString } from '../zookeeper/connect-string.js';
+import type { CheckSettings } from './check-target.js';
+import { type EndpointName, parseEndpointName } from './endpoints.js';
+import type { NamedSetting, SettingName } from './settings-table.js';
+import { find, firstFlag, type Given, present, read, type SettingSources } from './sources.js';
+
+/** How to reach ZooKeeper, and what to announce there. */
+export interface ZooKeeperSettings extends Announcing {
+  readonly connect: ConnectString;
+  /** `digest:user:password`. */
+  readonly auth?: string;
+  /** How long a session outlives its connection, 1,000 to 600,000. The servers may grant another. @default 10000 */
+  readonly sessionTimeoutMs: number;
+  /** Fails the start when ZooKeeper cannot be reached. */
+  readonly required: boolean;
+  /** How long a node that took over an expired lease waits until the others know of it. @default 60000 */
+  readonly readyTimeoutMs: number;
+  /** The parent of the services that Curator knows of, within the chroot. @default /services */
+  readonly basePath: string;
+}
+
+/** What to announce in ZooKeeper beside the node id. */
+export interface Announcing {
+  /** A znode's name. */
+  readonly service?: string;
+  readonly address?: string;
+  readonly port?: number;
+  /** What the instance says of itself, beside its node id and version. */
+  readonly payload?: Readonly<Record<string, unknown>>;
+  /** @default map */
+  readonly payloadType?: PayloadType;
+  /** How the URL of the instance is made. */
+  readonly uriSpec?: string;
+  /** No two are the same. */
+  readonly endpoints?: readonly EndpointName[];
+  /** When the service and the endpoints are to be announced; as long as the node id is held unless given. */
+  readonly check?: CheckSettings;
+}
+
+/** Why what is announced is of little use, for a log; undefined where it is not. */
+export function announcingProblem({ service, port }: Announcing): string | undefined {
+  if (service === undefined || port !== undefined) return undefined;
+  return `the service ${service} is announced without a port, so that nobody can tell its URL: give --port`;
+}
+
+/**
+ * The settings that are about ZooKeeper; undefined where it is not used.
+ *
+ * @param names the endpoints to announce, as `readEndpoints` found them
+ * @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected
+ */
+export function readZooKeeper(sources: SettingSources, names: readonly Given[]): ZooKeeperSettings | undefined {
+  const connect = read(sources, 'zookeeper');
+  if (connect === undefined) {
+    checkNothingToAnnounce(sources, names);
+    return undefined;
+  }
+  return {
+    connect,
+    required: read(sources, 'zookeeper-required') ?? false,
+    sessionTimeoutMs: read(sources, 'zookeeper-session-timeout') ?? 10_000,
+    readyTimeoutMs: read(sources, 'ready-timeout') ?? 60_000,
+    basePath: read(sources, 'service-base-path') ?? DEFAULT_BASE_PATH,
+    ...present({ auth: read(sources, 'zookeeper-auth') }),
+    ...readAnnouncing(sources, names),
+  };
+}
+
+function checkNothingToAnnounce(sources: SettingSources, names: readonly Given[]): void {
+  const useless = firstFlag(sources, ({ needs }) => needs !== undefined);
+  if (useless) {
+    // A password does not belong into a log.
+    const shown = useless.label === '--zookeeper-auth' ? 'digest:…' : useless.text;
+    throw new ConfigError(useless.label, shown, '--zookeeper beside it (it is of use with discovery only)');
+  }
+  const named = names.find(({ flag }) => flag);
+  if (named) {
+    const expected = '--zookeeper beside it (to announce an endpoint), or http://HOST:PORT (the server of a store)';
+    throw new ConfigError(named.label, named.text, expected);
+  }
+}
+
+function readAnnouncing(sources: SettingSources, names: readonly Given[]): Announcing {
+  const service = read(sources, 'service');
+  const address = read(sources, 'address');
+  const port = read(sources, 'port');
+  const endpoints = distinct(names.map(parseEndpointName));
+  if (sources.announces !== false) {
+    if (service !== undefined) checkInstance(sources, service, address);
+    else refuse(sources, ({ needs }) => needs === 'service', '--service beside it (it is about an instance of a service)');
+    if (service === undefined && endpoints.length === 0) {
+      const isCheck = ({ name, needs }: NamedSetting) => name === 'check' || needs === 'check';
+      refuse(sources, isCheck, '--service or --endpoint NAME beside it (it decides when these are announced)');
+    }
+  }
+  const payloadType = read(sources, 'payload-type');
+  if (payloadType === 'spring' && service !== undefined && port === undefined && sources.announces !== false) {
+    const given = find(sources, 'payload-type') as Given;
+    throw new ConfigError(given.label, given.text, '--port beside it (Spring cannot read a service with an instance that has none)');
+  }
+  const uriSpec = read(sources, 'uri-spec');
+  const payload = find(sources, 'payload');
+  return present({
+    ...{ service, address, port, payloadType, uriSpec },
+    payload: payload && parsePayload(payload, payloadType ?? 'map'),
+    endpoints: endpoints.length > 0 ? endpoints : undefined,
+    check: readCheck(sources),
+  });
+}
+
+function readCheck(sources: SettingSources): CheckSettings | undefined {
+  const target = read(sources, 'check');
+  if (target === undefined) refuse(sources, ({ needs }) => needs === 'check', '--check beside it');
+  const intervalMs = read(sources, 'check-interval') ?? 2_000;
+  const threshold = read(sources, 'check-threshold') ?? 3;
+  return target && { target, intervalMs, threshold };
+}
+
+function refuse(sources: SettingSources, isUseless: (setting: NamedSetting) => boolean, expected: string): void {
+  const useless = firstFlag(sources, isUseless);
+  if (useless) throw new ConfigError(useless.label, useless.text, expected);
+}
+
+/** Other programs must be able to read what the instance is registered with; its id is the task's. */
+function checkInstance(sources: SettingSources, name: string, address = 'localhost'): void {
+  const settings: Readonly<Record<string, SettingName>> = {
+    'instance.name': 'service',
+    'instance.id': 'task-id',
+    'instance.address': 'address',
+  };
+  const clock = { now: () => 0 };
+  const random = { hex: (bytes: number) => '0'.repeat(2 * bytes) };
+  try {
+    newInstance({ name, address, id: find(sources, 'task-id')?.text }, { clock, random });
+  } catch (error) {
+    const setting = error instanceof ConfigError ? settings[error.setting] : undefined;
+    const given = setting && find(sources, setting);
+    throw error instanceof ConfigError && given ? new ConfigError(given.label, error.value, error.expected) : error;
+  }
+}
+
+function parsePayload({ text, label }: Given, type: PayloadType): Readonly<Record<string, unknown>> {
+  let payload: unknown;
+  try {
+    payload = JSON.parse(text);
+  } catch {
+    throw new ConfigError(label, shortened(text), 'a JSON object such as {"weight":5}');
+  }
+  return payload === null ? {} : checkPayload(payload, type, label);
+}
+
+/** An endpoint that is named twice is announced once. */
+function distinct(endpoints: readonly EndpointName[]): readonly EndpointName[] {
+  return [...new Map(endpoints.map((each) => [JSON.stringify(each), each])).values()];
+}
