@@ -1,13 +1,12 @@
 import { hostname } from 'node:os';
 import { type Announcement, checkAnnouncement } from './discovery/announcement.js';
-import type { Discoverer } from './discovery/discoverer.js';
-import type { DiscoveryEvent, TenureOrigin } from './discovery/discovery.js';
+import type { DiscoveryEvent } from './discovery/discovery.js';
 import { ConfigError } from './errors.js';
 import { checkWanted } from './lease/cluster-config.js';
 import type { LeaseListener } from './lease/lease.js';
-import { acquireFromSession, acquireFromStore, acquireFromWorker, type LeaseSource, type SourceOptions } from './lease-source.js';
 import { type LossPolicy, type ManagedLease, manage } from './managed-lease.js';
 import { NodeMonitor } from './monitor/node-monitor.js';
+import { holdNode } from './runtime/hold-node.js';
 import { checkOptions } from './settings/library-options.js';
 import type { LeaseStore } from './store/lease-store.js';
 import { parseStoreUrl } from './store/store-url.js';
@@ -123,83 +122,19 @@ export async function acquire(options: AcquireOptions = {}): Promise<ManagedLeas
 
 async function acquireWatched(options: AcquireOptions): Promise<ManagedLease> {
   checkAcquireOptions(options);
-  const { store = 'file:.nodelease', zookeeper, monitor, signal } = options;
+  const { store = 'file:.nodelease', zookeeper: given, onLost = 'exit', monitor, signal, onEvent, ...rest } = options;
+  const zookeeper = typeof given === 'string' ? { connect: given } : given;
   const taskId = options.taskId ?? (await ownTaskId(signal));
-  if (typeof zookeeper === 'object') checkAnnounced(zookeeper, taskId);
-  const discoverer = zookeeper === undefined ? undefined : await openDiscoverer(zookeeper, monitor);
-  let origin: TenureOrigin = 'vacant';
-  const onEvent: LeaseListener = (event) => {
-    if (event.type === 'acquired') origin = event.from;
-    monitor?.onLeaseEvent(event);
-    options.onEvent?.(event);
-  };
-  try {
-    await discoverer?.connected(signal);
-    const { OpenTelemetryTracer } = await import('./telemetry/open-telemetry-tracer.js');
-    const tracer = new OpenTelemetryTracer({ clock: systemClock });
-    const source = await acquireAnyhow({ options, store, taskId, onEvent, tracer }, discoverer);
-    return await settle(source, origin, options, discoverer);
-  } catch (error) {
-    await discoverer?.close();
-    throw error;
-  }
-}
-
-function acquireAnyhow(source: SourceOptions, discoverer: Discoverer | undefined): Promise<LeaseSource> {
-  const { provider, keeper } = source.options;
-  if (provider === 'zookeeper') return acquireFromSession(source, discoverer as Discoverer);
-  return keeper === 'worker' ? acquireFromWorker(source) : acquireFromStore(source);
-}
-
-/** Announces the lease, where it is to be, and hands it over with everything that it has to look after. */
-async function settle(
-  { lease, leases, announcesNode, close }: LeaseSource,
-  origin: TenureOrigin,
-  { onLost = 'exit', signal, monitor }: AcquireOptions,
-  discoverer: Discoverer | undefined,
-): Promise<ManagedLease> {
-  try {
-    const discovery = await discoverer?.start({ lease, origin, leases, announcesNode }, signal);
-    monitor?.hold(lease, discovery);
-    return manage(lease, {
-      ...{ clock: systemClock, onLost, exit: (code) => process.exit(code), discovery },
-      onRelease: () => monitor?.stopping('the lease is being released'),
-      leave: async () => discoverer?.leave(),
-      close: async () => {
-        await discoverer?.close();
-        await close();
-      },
-    });
-  } catch (error) {
-    // Before the release is told: what was never handed over has failed.
-    monitor?.failed(error);
-    await lease.release();
-    await close();
-    throw error;
-  }
-}
-
-async function openDiscoverer(given: string | ZooKeeperOptions, monitor: NodeMonitor | undefined): Promise<Discoverer> {
-  const {
-    onEvent: listener,
-    service,
-    address,
-    port,
-    sslPort,
-    payload,
-    payloadType,
-    uriSpec,
-    basePath,
-    endpoints,
-    ...session
-  } = typeof given === 'string' ? { connect: given } : given;
-  const announcement = { service, address, port, sslPort, payload, payloadType, uriSpec, basePath, endpoints };
-  const { Discoverer } = await import('./discovery/discoverer.js');
-  const onEvent = (event: DiscoveryEvent) => {
-    monitor?.onDiscoveryEvent(event);
-    listener?.(event);
-  };
-  return new Discoverer({ ...session, announcement, clock: systemClock, random: systemRandom, onEvent });
+  if (zookeeper !== undefined) checkAnnounced(zookeeper, taskId);
+  const { OpenTelemetryTracer } = await import('./telemetry/open-telemetry-tracer.js');
+  const node = await holdNode({
+    ...rest,
+    ...{ store, taskId, zookeeper, monitor, signal, killOnLoss: onLost === 'exit' },
+    ...{ clock: systemClock, random: systemRandom, tracer: new OpenTelemetryTracer({ clock: systemClock }) },
+    ...{ onLeaseEvent: onEvent, onDiscoveryEvent: zookeeper?.onEvent },
+  });
+  const onRelease = () => monitor?.stopping('the lease is being released');
+  return manage(node, { clock: systemClock, onLost, exit: (code) => process.exit(code), onRelease });
 }
 
 function checkMonitor(monitor: NodeMonitor | undefined): void {

@@ -4,6 +4,7 @@ import type { Discovery } from './discovery/discovery.js';
 import type { Lease, LeaseLostError } from './lease/lease.js';
 import { graceAfterLoss } from './lease/loss.js';
 import { sleepUntil } from './lease/sleep-until.js';
+import type { HeldNode } from './runtime/hold-node.js';
 
 /** The exit code of a process that lost its lease. */
 export const EXIT_LEASE_LOST = 76;
@@ -16,14 +17,8 @@ export interface ManagedLeaseOptions {
   readonly onLost: LossPolicy;
   /** Ends the process with that code. */
   readonly exit: (code: number) => void;
-  /** Where the lease is announced, if anywhere. */
-  readonly discovery?: Discovery | undefined;
   /** Is told when the release begins. */
-  readonly onRelease?: (() => void) | undefined;
-  /** Takes the node out of the discovery tree, before its id is given back. */
-  readonly leave?: () => Promise<void>;
-  /** Gives up what was opened for this lease. */
-  readonly close: () => Promise<void>;
+  readonly onRelease: () => void;
 }
 
 /** A lease that looks after its surroundings. */
@@ -32,21 +27,15 @@ export interface ManagedLease extends Lease {
   readonly discovery: Discovery | undefined;
 }
 
-/** The lease with its surroundings: the store that was opened for it is closed with it, and its loss is acted upon. */
-export function manage(lease: Lease, options: ManagedLeaseOptions): ManagedLease {
-  const { clock, onLost, exit, discovery, onRelease, leave = async () => undefined, close } = options;
+/** The lease of a held node, as the library hands it over: its loss is acted upon, and its release ends what was opened for it. */
+export function manage(node: HeldNode, { clock, onLost, exit, onRelease }: ManagedLeaseOptions): ManagedLease {
+  const { lease, discovery } = node;
   let ending: Promise<void> | undefined;
-  const end = async () => {
-    onRelease?.();
-    try {
-      await leave();
-    } finally {
-      await lease.release();
-      await close();
-    }
-  };
   const release = () => {
-    ending ??= end();
+    if (ending === undefined) {
+      onRelease();
+      ending = node.end({ workEnded: true });
+    }
     return ending;
   };
   const actOnLoss = () => {

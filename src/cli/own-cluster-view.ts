@@ -1,8 +1,8 @@
 import type { Settings, ZooKeeperSettings } from '../config.js';
 import type { ClusterView } from '../monitor/cluster-view.js';
+import { openedStore, REQUEST_TIMEOUT_MS } from '../runtime/opened-store.js';
 import type { Io } from './io.js';
 import type { Logger } from './logger.js';
-import { openedStore, REQUEST_TIMEOUT_MS } from './opened-store.js';
 import { withTimeout } from './with-timeout.js';
 
 /** What of the settings says where the cluster is; another thread can be told it. */

@@ -13,7 +13,7 @@ import { type Logger, loggerFor } from './logger.js';
 import { whyStopping } from './retirement.js';
 import { SignalRelay } from './signal-relay.js';
 import { supervise } from './supervisor.js';
-import { type HeldNode, Tenancy, type TenancyOptions, type Work, type WorkEnd } from './tenancy.js';
+import { runWorkload, type WorkEnd, type Workload, type WorkloadNode, type WorkloadOptions } from './workload.js';
 
 /** The command that `run` starts: its file, and its arguments. */
 export type Command = readonly [file: string, ...args: string[]];
@@ -44,8 +44,8 @@ export async function runCommand(options: RunOptions, settings: Settings, io: Io
   io.onWarning((warning) => log.warn(explain(warning)));
   try {
     const http = await httpFor(settings, io);
-    const work = new CommandWork({ ...options, onRetire: settings.onRetire ?? 'stop', files }, io, signals, http?.monitor);
-    return await new Tenancy({ settings, io, signals, log, http }, work).execute();
+    const workload = new CommandWorkload({ ...options, onRetire: settings.onRetire ?? 'stop', files }, io, signals, http?.monitor);
+    return await runWorkload({ settings, io, signals, log, http }, workload);
   } catch (error) {
     return reportCommandFailure(error, log, ' before the command was started');
   } finally {
@@ -54,7 +54,7 @@ export async function runCommand(options: RunOptions, settings: Settings, io: Io
 }
 
 /** Nothing of HTTP is loaded where nobody asks for it: a run has to start fast. */
-async function httpFor(settings: Settings, io: Io): Promise<TenancyOptions['http']> {
+async function httpFor(settings: Settings, io: Io): Promise<WorkloadOptions['http']> {
   const { http: at } = settings;
   if (at === undefined) return undefined;
   const { NodeMonitor } = await import('../monitor/node-monitor.js');
@@ -63,8 +63,8 @@ async function httpFor(settings: Settings, io: Io): Promise<TenancyOptions['http
   return { monitor, open: (log: Logger) => openNodeHttp({ at, settings, io, log, monitor }) };
 }
 
-/** A command, as the work that a node id is held for. */
-class CommandWork implements Work {
+/** A command, as the workload that a node id is held for. */
+class CommandWorkload implements Workload {
   #guard: Guard | undefined;
 
   constructor(
@@ -78,15 +78,15 @@ class CommandWork implements Work {
     this.#guard?.extend(deadline);
   }
 
-  async perform(held: HeldNode): Promise<WorkEnd> {
-    const { lease, log, routing } = held;
+  async run(node: WorkloadNode): Promise<WorkEnd> {
+    const { lease, log, routing } = node;
     const { io, signals, monitor } = this;
     const guarded = canGuard(io.env.PATH);
     if (guarded) this.#guard = startGuard({ clock: io.clock, path: io.env.PATH });
     else log.warn(`no ${SHELL} or no sleep here: nothing will stop the command when this process is killed or paused`);
     // The guard has them now, and with them a lock that whoever started this process holds until the work has ended.
     closeFiles(this.options.files);
-    const env = this.#environment(held);
+    const env = this.#environment(node);
     const beforeStop = async () => {
       monitor?.stopping(whyStopping(lease));
       await routing?.withdraw();
@@ -112,7 +112,7 @@ class CommandWork implements Work {
   }
 
   /** What the command finds in its environment. Where this run listens is told by its URL: a run within it must not listen there, too. */
-  #environment({ lease: { id, version, taskId }, url }: HeldNode): Record<string, string | undefined> {
+  #environment({ lease: { id, version, taskId }, url }: WorkloadNode): Record<string, string | undefined> {
     const own = { NODE_ID: String(id), NODE_ID_VERSION: String(version), NODELEASE_TASK_ID: taskId };
     const templates = this.options.env.map(({ name, value }) => [name, value({ id, version, taskId, url })] as const);
     // An inherited one tells of another node id.

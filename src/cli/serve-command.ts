@@ -14,9 +14,9 @@ import { openNodeHttp } from './node-http.js';
 import { onRetirement, whyStopping } from './retirement.js';
 import { Interrupted, SignalRelay } from './signal-relay.js';
 import { say } from './store-command.js';
-import { type HeldNode, Tenancy, type Work, type WorkEnd } from './tenancy.js';
 import { WaitFile } from './wait-file.js';
 import { withTimeout } from './with-timeout.js';
+import { runWorkload, type WorkEnd, type Workload, type WorkloadNode } from './workload.js';
 
 /** The options of `serve` that are no settings. */
 export interface ServeOptions {
@@ -54,11 +54,11 @@ export async function serveCommand({ waitFile: path }: ServeOptions, settings: S
       say(io, http.url);
       return http;
     };
-    const work = new Sidecar(io, signals, { monitor, waitFile: file, onRetire: settings.onRetire ?? 'drain' });
-    const tenancy = new Tenancy({ settings, io, signals, log, http: { monitor, open } }, work).execute();
-    return await Promise.race([tenancy, work.overdue()]);
+    const sidecar = new Sidecar(io, signals, { monitor, waitFile: file, onRetire: settings.onRetire ?? 'drain' });
+    const ended = runWorkload({ settings, io, signals, log, http: { monitor, open } }, sidecar);
+    return await Promise.race([ended, sidecar.overdue()]);
   } catch (error) {
-    if (error instanceof Interrupted) return ended(error, log);
+    if (error instanceof Interrupted) return exitCodeFor(error, log);
     return reportCommandFailure(error, log);
   } finally {
     signals.close();
@@ -78,7 +78,7 @@ interface SidecarOptions {
 }
 
 /** What others do with the node id, as far as this process knows of it: until it is told to end, or the lease is lost. */
-class Sidecar implements Work {
+class Sidecar implements Workload {
   #fileGone: Promise<void> | undefined;
   readonly #loss = new AbortController();
 
@@ -103,7 +103,7 @@ class Sidecar implements Work {
     return ExitCode.leaseLost;
   }
 
-  async perform({ lease, log, routing, url }: HeldNode): Promise<WorkEnd> {
+  async run({ lease, log, routing, url }: WorkloadNode): Promise<WorkEnd> {
     const { signals } = this;
     const { monitor, waitFile, onRetire } = this.options;
     // Also after a signal: whoever was told to end first may still be at it.
@@ -124,7 +124,7 @@ class Sidecar implements Work {
     this.#fileGone = waitFile && withTimeout(limit, waitFile.remove());
     await this.#fileGone;
     await routing?.withdraw();
-    if (end instanceof Interrupted && lease.isValid()) return { exitCode: ended(end, log), workEnded: true };
+    if (end instanceof Interrupted && lease.isValid()) return { exitCode: exitCodeFor(end, log), workEnded: true };
     if (end instanceof LeaseRetiringError)
       log.warn('ending: the node id is being retired, and left to expire while those who use it are ended');
     // Those who rely on the node id have not been asked to end yet: it is left to expire.
@@ -153,7 +153,7 @@ class Sidecar implements Work {
 }
 
 /** Who asks a sidecar to end, in order, gets what was asked for. */
-function ended({ signal }: Interrupted, log: Pick<Logger, 'info'>): number {
+function exitCodeFor({ signal }: Interrupted, log: Pick<Logger, 'info'>): number {
   log.info({ signal }, `${signal}: ending`);
   return signal === 'SIGINT' || signal === 'SIGTERM' ? ExitCode.ok : exitCodeOfSignal(signal);
 }

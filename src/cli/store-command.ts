@@ -3,9 +3,9 @@ import { aborted } from '../base/abort.js';
 import type { Settings } from '../config.js';
 import { ConfigError, explain } from '../errors.js';
 import { StoreSession } from '../lease/store-session.js';
+import { openedStore, REQUEST_TIMEOUT_MS } from '../runtime/opened-store.js';
 import { ExitCode, exitCodeOf, exitCodeOfSignal } from './exit-codes.js';
 import type { Io } from './io.js';
-import { openedStore, REQUEST_TIMEOUT_MS } from './opened-store.js';
 import { Interrupted, SignalRelay } from './signal-relay.js';
 import { jsonLine, printable } from './text.js';
 

@@ -8,9 +8,9 @@ export interface OpenStoreOptions {
   readonly clock: Clock;
   readonly random: RandomSource;
   /** The http(s) URL of an S3-compatible server. With `s3://` only. @default AWS */
-  readonly endpoint?: string;
+  readonly endpoint?: string | undefined;
   /** The region of the bucket. With `s3://` only. @default what the AWS environment says */
-  readonly region?: string;
+  readonly region?: string | undefined;
   /** How long one request may take in all, in milliseconds. Keep it below the renewal interval. Stores on this machine ignore it. */
   readonly requestTimeoutMs: number;
   /** See {@link LeaseStore.pollMs}, in milliseconds. Stores that tell of changes have no use for it. @default 1200 */

@@ -2,14 +2,14 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { acquireLease } from '../lease/acquire-lease.js';
 import type { Lease, LeaseEvent, LeaseLostError } from '../lease/lease.js';
 import { sleepUntil } from '../lease/sleep-until.js';
+import { openedStore } from '../runtime/opened-store.js';
 import type { LeaseStore } from '../store/lease-store.js';
-import { openStore } from '../store/open-store.js';
 import { systemClock, systemRandom } from '../system.js';
 import { cloneable, type FromWorker, type ToWorker, toWire, type WorkerSettings } from './messages.js';
 import { SharedTenure } from './shared-tenure.js';
 
 /** What a main thread gets to act on a loss where somebody else may hold the id already, in milliseconds: a message has to reach it. */
-const TAKEN_PATIENCE_MS = 100;
+const TAKEN_TIMEOUT_MS = 100;
 /** How long before the deadline a main thread that is still there is killed, in milliseconds. One that can act has exited before. */
 const KILL_MARGIN_MS = 30;
 
@@ -37,25 +37,12 @@ class KeeperThread {
   }
 
   async run(): Promise<void> {
-    const { storeUrl, endpoint, region, taskId, nodes, durationMs, graceMs, acquireTimeoutMs, settingsIntervalMs } = this.settings;
-    const { requestTimeoutMs, waitPollMs: pollMs } = this.settings;
+    const { storeUrl, ...wanted } = this.settings;
     const system = { clock: systemClock, random: systemRandom };
     try {
-      this.#store = await openStore(storeUrl, {
-        ...system,
-        requestTimeoutMs,
-        pollMs,
-        ...(endpoint && { endpoint }),
-        ...(region && { region }),
-      });
-      const wanted = { taskId, nodes, durationMs, graceMs, acquireTimeoutMs, settingsIntervalMs };
-      const lease = await acquireLease({
-        store: this.#store,
-        ...system,
-        ...wanted,
-        signal: this.#stopWaiting.signal,
-        onEvent: (event) => this.#onEvent(event),
-      });
+      this.#store = await openedStore({ ...wanted, store: storeUrl }, system);
+      const signal = this.#stopWaiting.signal;
+      const lease = await acquireLease({ ...wanted, ...system, store: this.#store, signal, onEvent: (event) => this.#onEvent(event) });
       this.#lease = lease;
       this.#publish();
       lease.tenureTime?.onWidth((idWidth) => this.#onWidth(idWidth));
@@ -127,7 +114,7 @@ class KeeperThread {
     this.#shared.end();
     this.#post({ type: 'lost', error: toWire(error) });
     if (!this.settings.killOnLoss) return;
-    const killAt = error.reason === 'unreachable' ? error.deadline - KILL_MARGIN_MS : systemClock.monotonic() + TAKEN_PATIENCE_MS;
+    const killAt = error.reason === 'unreachable' ? error.deadline - KILL_MARGIN_MS : systemClock.monotonic() + TAKEN_TIMEOUT_MS;
     try {
       await sleepUntil(systemClock, killAt, this.#workEnded.signal);
     } catch {

@@ -1,7 +1,7 @@
 import { AcquireTimeoutError, ConfigError, explain, StoreUnusableError } from '../errors.js';
-import { type LeaseEvent, LeaseLostError, LeaseReleasedError, type LossReason } from '../lease/lease.js';
+import { type LeaseEvent, LeaseLostError, LeaseReleasedError } from '../lease/lease.js';
 import { LeaseUnreadableError } from '../lease/lease-codec.js';
-import { StoreError, type StoreFault } from '../store/lease-store.js';
+import { StoreError } from '../store/lease-store.js';
 
 /** What the thread is started with; everything in it can be cloned. */
 export interface WorkerSettings {
@@ -15,7 +15,6 @@ export interface WorkerSettings {
   readonly acquireTimeoutMs: number | undefined;
   readonly waitPollMs?: number | undefined;
   readonly settingsIntervalMs?: number | undefined;
-  readonly requestTimeoutMs: number;
   /** Whether the thread ends the process when the main thread does not act on a loss in time. */
   readonly killOnLoss: boolean;
   /** See `SharedTenure`. */
@@ -45,56 +44,46 @@ export type FromWorker =
   | { readonly type: 'released' };
 
 /** An error's facts: a structured clone would keep neither its class nor its fields. */
-export type WireError =
-  | { readonly kind: 'config'; readonly setting: string; readonly value: unknown; readonly expected: string }
-  | { readonly kind: 'store-unusable' | 'acquire-timeout' | 'other'; readonly message: string }
-  | { readonly kind: 'store'; readonly message: string; readonly fault: StoreFault; readonly outcome: StoreError['outcome'] }
-  | { readonly kind: 'unreadable'; readonly problem: string }
-  | { readonly kind: 'released'; readonly nodeId: number; readonly version: number }
-  | {
-      readonly kind: 'lost';
-      readonly nodeId: number;
-      readonly version: number;
-      readonly reason: LossReason;
-      readonly deadline: number;
-      readonly detail: string;
-    };
+export interface WireError {
+  /** Its class, by the place in {@link ERRORS}. */
+  readonly kind: number;
+  /** What its class makes it from. */
+  readonly args: readonly unknown[];
+}
 
-/** What of an error can cross to another thread; its causes become part of its text. */
-export function toWire(error: unknown): WireError {
-  if (error instanceof ConfigError) return { kind: 'config', setting: error.setting, value: error.value, expected: error.expected };
-  if (error instanceof LeaseLostError) {
-    const { nodeId, version, reason, deadline, detail } = error;
-    return { kind: 'lost', nodeId, version, reason, deadline, detail };
-  }
-  if (error instanceof LeaseReleasedError) return { kind: 'released', nodeId: error.nodeId, version: error.version };
-  if (error instanceof LeaseUnreadableError) return { kind: 'unreadable', problem: error.problem };
-  const message = explain(error);
-  if (error instanceof StoreError) return { kind: 'store', message, fault: error.fault, outcome: error.outcome };
-  if (error instanceof StoreUnusableError) return { kind: 'store-unusable', message };
-  return { kind: error instanceof AcquireTimeoutError ? 'acquire-timeout' : 'other', message };
+/** A class of errors that crosses, and what one is made from again. */
+interface Crossing {
+  readonly type: new (...args: readonly unknown[]) => Error;
+  readonly argsOf: (error: Error) => readonly unknown[];
+}
+
+function crossing<Made extends Error>(type: new (...args: never[]) => Made, argsOf: (error: Made) => readonly unknown[]): Crossing {
+  return { type, argsOf } as unknown as Crossing;
+}
+
+/** The first that fits counts. Causes become part of the text. */
+const ERRORS: readonly Crossing[] = [
+  crossing(ConfigError, ({ setting, value, expected }) => [setting, value, expected]),
+  crossing(LeaseLostError, ({ nodeId, version, reason, deadline, detail }) => [nodeId, version, reason, deadline, detail]),
+  crossing(LeaseReleasedError, ({ nodeId, version }) => [nodeId, version]),
+  crossing(LeaseUnreadableError, ({ problem }) => [problem]),
+  crossing(StoreError, (error) => [explain(error), { fault: error.fault, outcome: error.outcome }]),
+  crossing(StoreUnusableError, (error) => [explain(error)]),
+  crossing(AcquireTimeoutError, (error) => [explain(error)]),
+  crossing(Error, (error) => [explain(error)]),
+];
+
+/** What of an error can cross to another thread. */
+export function toWire(thrown: unknown): WireError {
+  const error = thrown instanceof Error ? thrown : new Error(explain(thrown));
+  const kind = ERRORS.findIndex(({ type }) => error instanceof type);
+  return { kind, args: (ERRORS[kind] as Crossing).argsOf(error) };
 }
 
 /** The error that {@link toWire} was given, of the same class with the same fields. */
-export function fromWire(wire: WireError): Error {
-  switch (wire.kind) {
-    case 'config':
-      return new ConfigError(wire.setting, wire.value, wire.expected);
-    case 'lost':
-      return new LeaseLostError(wire.nodeId, wire.version, wire.reason, wire.deadline, wire.detail);
-    case 'released':
-      return new LeaseReleasedError(wire.nodeId, wire.version);
-    case 'unreadable':
-      return new LeaseUnreadableError(wire.problem);
-    case 'store':
-      return new StoreError(wire.message, { fault: wire.fault, outcome: wire.outcome });
-    case 'store-unusable':
-      return new StoreUnusableError(wire.message);
-    case 'acquire-timeout':
-      return new AcquireTimeoutError(wire.message);
-    case 'other':
-      return new Error(wire.message);
-  }
+export function fromWire({ kind, args }: WireError): Error {
+  const { type } = ERRORS[kind] as Crossing;
+  return new type(...args);
 }
 
 /** An event that crosses as it is; `lost` has a message of its own. */

@@ -1,0 +1,27 @@
+import type { Clock, RandomSource } from '../clock.js';
+import type { LeaseStore } from '../store/lease-store.js';
+import type { StoreUrl } from '../store/store-url.js';
+
+/** The longest that one request to the store may take, in milliseconds. A held lease gives its own requests less where it lasts shorter. */
+export const REQUEST_TIMEOUT_MS = 5_000;
+
+/** Which store, and how to reach it. */
+export interface StoreOptions {
+  readonly store: StoreUrl | string;
+  readonly endpoint?: string | undefined;
+  readonly region?: string | undefined;
+  readonly waitPollMs?: number | undefined;
+}
+
+/**
+ * Opens the store that the settings name. Its code is loaded when it is needed, and not before.
+ *
+ * @throws {ConfigError} when a setting turns out to be unusable
+ */
+export async function openedStore(
+  { store, endpoint, region, waitPollMs: pollMs }: StoreOptions,
+  { clock, random }: { readonly clock: Clock; readonly random: RandomSource },
+): Promise<LeaseStore> {
+  const { openStore } = await import('../store/open-store.js');
+  return openStore(store, { ...{ clock, random, requestTimeoutMs: REQUEST_TIMEOUT_MS, pollMs }, endpoint, region });
+}
