@@ -2,7 +2,6 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { Writable } from 'node:stream';
 import { SHELL } from './guard.js';
-import { GATE_SCRIPT } from './guard-script.js';
 import { type ProcessGroup, systemProcessGroup } from './process-group.js';
 
 /** How a process ended. */
@@ -26,6 +25,17 @@ export interface ChildOptions {
   /** True to hold the command back until `begin()`. Needs {@link SHELL}. */
   readonly gated: boolean;
 }
+
+/**
+ * Starts the child's command once the guard has been told of it: waits for a line on file descriptor 3, and gives up when the
+ * supervisor dies before it is written. Where util-linux' `setpriv` works, the command is also ended by the kernel when the supervisor dies.
+ */
+const GATE_SCRIPT = `
+read -r go <&3 || exit 76
+exec 3<&-
+if setpriv --pdeathsig KILL -- true 2>/dev/null; then exec setpriv --pdeathsig KILL -- "$@"; fi
+exec "$@"
+`;
 
 /** The operating system refused to start the command. */
 export class ChildStartError extends Error {

@@ -16,7 +16,7 @@ const packageFile: { version: string } = JSON.parse(readFileSync(new URL('../../
 const STANDARD_INPUT = 0;
 const STANDARD_OUTPUT = 1;
 /** How long the reader of an answer that was interrupted gets for the rest of it, in milliseconds. */
-const INTERRUPTED_PATIENCE_MS = 1_000;
+const INTERRUPTED_TIMEOUT_MS = 1_000;
 
 // Not asked for before it is needed: node makes a pipe non-blocking when it opens it, and `run` leaves it to its child.
 function screen(): Screen | undefined {
@@ -58,6 +58,6 @@ const exitCode = await runCommandLine(
   packageFile.version,
 );
 // A pipe whose reader is slow takes the rest of a long answer later. Who has sent a signal does not want to wait for one that has stopped reading.
-await (exitCode > 128 ? Promise.race([output.written(), systemClock.sleep(INTERRUPTED_PATIENCE_MS)]) : output.written());
+await (exitCode > 128 ? Promise.race([output.written(), systemClock.sleep(INTERRUPTED_TIMEOUT_MS)]) : output.written());
 // What ended the command for another reason says more.
 process.exit(output.hasFailed && (exitCode === ExitCode.ok || exitCode > 128) ? ExitCode.outputFailed : exitCode);

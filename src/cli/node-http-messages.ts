@@ -1,6 +1,6 @@
 import type { ListenAddress } from '../http/listen-address.js';
 import type { WireError } from '../worker/messages.js';
-import type { MirrorSource } from './node-feed.js';
+import type { MirrorSource } from './health-mirror.js';
 import type { ClusterPlace } from './own-cluster-view.js';
 
 /** What the thread that answers over HTTP is started with; everything in it can be cloned, or moved. */

@@ -6,7 +6,7 @@ import { systemClock as clock, systemRandom as random } from '../system.js';
 import { toWire } from '../worker/messages.js';
 import { AskedMetrics } from './asked-metrics.js';
 import { BoundedLog } from './bounded-log.js';
-import { MirroredNode } from './mirrored-node.js';
+import { HealthMirror } from './health-mirror.js';
 import type { FromNodeHttp, NodeHttpData, ToNodeHttp } from './node-http-messages.js';
 import { OwnClusterView } from './own-cluster-view.js';
 
@@ -17,7 +17,7 @@ import { OwnClusterView } from './own-cluster-view.js';
 class NodeHttpThread {
   readonly #log: BoundedLog;
   readonly #metrics: AskedMetrics;
-  readonly #node: MirroredNode;
+  readonly #node: HealthMirror;
   readonly #cluster: OwnClusterView | undefined;
   #server: NodeServer | undefined;
 
@@ -28,7 +28,7 @@ class NodeHttpThread {
     this.#log = new BoundedLog(clock, (line) => this.#post(line));
     process.removeAllListeners('warning').on('warning', (warning) => this.#log.write('warn', explain(warning)));
     this.#metrics = new AskedMetrics({ clock, ask: (id, until) => this.#post({ type: 'metrics', id, until }) });
-    this.#node = new MirroredNode(data.mirror, clock);
+    this.#node = new HealthMirror(data.mirror, clock);
     const log = { warn: (message: string) => this.#log.write('warn', message) };
     this.#cluster = data.cluster && new OwnClusterView(data.cluster, { clock, random }, log);
     port.on('message', (message: ToNodeHttp) => this.#receive(message));

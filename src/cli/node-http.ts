@@ -6,13 +6,13 @@ import type { MetricsText } from '../http/metrics-text.js';
 import type { NodeMonitor } from '../monitor/node-monitor.js';
 import { mayHaveSdk } from '../telemetry/preloaded-sdk.js';
 import { fromWire } from '../worker/messages.js';
+import { HealthPublisher } from './health-mirror.js';
 import type { Io } from './io.js';
 import { keepMemoryLean } from './lean-memory.js';
 import type { Logger } from './logger.js';
-import { NodeFeed } from './node-feed.js';
 import type { FromNodeHttp, LogLine, NodeHttpData, ToNodeHttp } from './node-http-messages.js';
 import { type ClusterPlace, OwnClusterView } from './own-cluster-view.js';
-import { StandingThread, type StartedThread } from './standing-thread.js';
+import { RestartingWorker, type StartedThread } from './restarting-worker.js';
 
 /** What a command that holds a node id answers over HTTP. */
 export interface NodeHttp {
@@ -35,7 +35,7 @@ export interface NodeHttpOptions {
 type Listening = Extract<FromNodeHttp, { type: 'listening' }>;
 
 /** How long the exit waits for requests under way, and for connections to be closed, in milliseconds. */
-const CLOSE_LIMIT_MS = 1_500;
+const CLOSE_TIMEOUT_MS = 1_500;
 /** What the thread may take before it is started anew, so that the process, and the lease, do not end with it. In megabytes. */
 const MEMORY_LIMIT_MB = 256;
 
@@ -67,7 +67,7 @@ export async function openNodeHttp(options: NodeHttpOptions): Promise<NodeHttp> 
 
 /** The side of this thread: it tells the other one of the node, collects metrics for it, and writes its log. */
 class NodeHttpThreads {
-  readonly #feed: NodeFeed;
+  readonly #publisher: HealthPublisher;
   readonly #place: ClusterPlace | undefined;
   /** Set once the first thread listens: all others do so on the same port. */
   #listening: Listening | undefined;
@@ -75,7 +75,7 @@ class NodeHttpThreads {
 
   constructor(private readonly options: NodeHttpOptions) {
     const { settings, monitor } = options;
-    this.#feed = new NodeFeed(monitor);
+    this.#publisher = new HealthPublisher(monitor);
     if (!OwnClusterView.isPossible(settings)) return;
     const { provider, store, endpoint, region, zookeeper } = settings;
     this.#place = {
@@ -91,13 +91,13 @@ class NodeHttpThreads {
     return this.#listening;
   }
 
-  async open(): Promise<StandingThread> {
+  async open(): Promise<RestartingWorker> {
     const { io, log } = this.options;
-    const thread = StandingThread.start({
+    const thread = RestartingWorker.start({
       clock: io.clock,
       start: () => this.#start(),
       askToEnd: (worker) => worker.postMessage({ type: 'close' } satisfies ToNodeHttp),
-      endWithinMs: CLOSE_LIMIT_MS,
+      endTimeoutMs: CLOSE_TIMEOUT_MS,
       onFailure: (failure, againInMs) => log.error(`HTTP: ${explain(failure)}; starting it again in ${againInMs} ms`),
     });
     // Loaded while the thread starts, and there before anything happens that it counts.
@@ -112,14 +112,14 @@ class NodeHttpThreads {
   }
 
   close(): void {
-    this.#feed.close();
+    this.#publisher.close();
     void this.#metrics?.then((metrics) => metrics.close());
   }
 
   #start(): StartedThread {
     const { at, settings, log, heldForOthers = false, io } = this.options;
     const { port = at.port } = this.#listening?.address ?? {};
-    const mirror = this.#feed.connect();
+    const mirror = this.#publisher.connect();
     const data: NodeHttpData = {
       ...{ listen: { host: at.host, port }, bearerTokenFile: settings.bearerTokenFile, heldForOthers },
       ...{ cluster: this.#place, mirror, debug: log.isLevelEnabled('debug') },

@@ -3,13 +3,12 @@ import type { Clock } from '../clock.js';
 import type { RetirePolicy } from '../config.js';
 import { type Lease, LeaseLostError } from '../lease/lease.js';
 import type { Child, ChildEnd } from './child.js';
-import { asksToStop, deferStop } from './deferred-stop.js';
 import { ExitCode, exitCodeOfSignal } from './exit-codes.js';
-import { endGroup } from './group-ending.js';
 import type { Guard } from './guard.js';
 import type { Logger } from './logger.js';
+import { endGroup } from './process-group.js';
 import { onRetirement } from './retirement.js';
-import type { ForwardedSignal, SignalRelay } from './signal-relay.js';
+import { asksToStop, deferStop, type ForwardedSignal, type SignalRelay } from './signal-relay.js';
 
 /** What it takes to run a child for a lease. */
 export interface SuperviseOptions {
@@ -44,9 +43,9 @@ export interface SuperviseResult {
 }
 
 /** How long what a child leaves behind gets between SIGTERM and SIGKILL, in milliseconds. */
-const LEFTOVER_PATIENCE_MS = 10_000;
+const LEFTOVER_TIMEOUT_MS = 10_000;
 /** The same for a child whose guard has failed. */
-const UNGUARDED_PATIENCE_MS = 10_000;
+const UNGUARDED_TIMEOUT_MS = 10_000;
 
 /**
  * Runs a child for as long as it works and the lease is held, and sees to the end of its whole process group:
@@ -122,10 +121,10 @@ async function afterTheChild(end: ChildEnd, { group }: Child, { lease, clock, lo
   const workEnded = await endGroup(group, {
     lease,
     clock,
-    patienceMs: LEFTOVER_PATIENCE_MS,
+    graceMs: LEFTOVER_TIMEOUT_MS,
     abandoned: () => abandoned,
     onFound: () =>
-      log.info(`the command has ended and left processes behind: they get SIGTERM, and SIGKILL after ${LEFTOVER_PATIENCE_MS / 1_000} s`),
+      log.info(`the command has ended and left processes behind: they get SIGTERM, and SIGKILL after ${LEFTOVER_TIMEOUT_MS / 1_000} s`),
     onStuck: () => log.warn('some of them do not end: the lease is kept until they do'),
   });
   if (!workEnded) log.error('processes of the command are left: the lease is not released, but left to expire');
@@ -140,7 +139,7 @@ async function afterTheLease(error: LeaseLostError, { group }: Child, { lease, c
       ? 'ending the command before its lease runs out'
       : 'killing the command: another task may hold its node id',
   );
-  const workEnded = await endGroup(group, { lease, clock, patienceMs: Number.POSITIVE_INFINITY });
+  const workEnded = await endGroup(group, { lease, clock, graceMs: Number.POSITIVE_INFINITY });
   if (!workEnded) log.error('processes of the command could not be ended');
   return { exitCode: ExitCode.leaseLost, workEnded };
 }
@@ -150,7 +149,7 @@ async function afterTheGuard(reason: string, { group }: Child, { lease, clock, l
   const workEnded = await endGroup(group, {
     lease,
     clock,
-    patienceMs: UNGUARDED_PATIENCE_MS,
+    graceMs: UNGUARDED_TIMEOUT_MS,
     onStuck: () => log.warn('some of its processes do not end: the lease is kept until they do'),
   });
   return { exitCode: ExitCode.leaseLost, workEnded };

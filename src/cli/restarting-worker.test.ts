@@ -2,23 +2,23 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../system.js';
-import { StandingThread, type StandingThreadOptions } from './standing-thread.js';
+import { RestartingWorker, type RestartingWorkerOptions } from './restarting-worker.js';
 
-const PROGRAM = new URL('../../test/fixtures/programs/standing-thread.mjs', import.meta.url);
+const PROGRAM = new URL('../../test/fixtures/programs/restarting-worker.mjs', import.meta.url);
 const failures: { readonly failure: unknown; readonly againInMs: number }[] = [];
 const workers: Worker[] = [];
-let thread: StandingThread | undefined;
+let thread: RestartingWorker | undefined;
 
 /** A real thread, which is ready when it says so. */
-const start: StandingThreadOptions['start'] = () => {
+const start: RestartingWorkerOptions['start'] = () => {
   const worker = new Worker(PROGRAM, { resourceLimits: { maxOldGenerationSizeMb: 16 }, stderr: true });
   workers.push(worker);
   return { worker, ready: once(worker, 'message').then(() => undefined) };
 };
 
-async function standing(options: Partial<StandingThreadOptions> = {}): Promise<StandingThread> {
-  thread = await StandingThread.start({
-    ...{ clock: systemClock, start, endWithinMs: 10_000 },
+async function started(options: Partial<RestartingWorkerOptions> = {}): Promise<RestartingWorker> {
+  thread = await RestartingWorker.start({
+    ...{ clock: systemClock, start, endTimeoutMs: 10_000 },
     askToEnd: (worker) => worker.postMessage('end'),
     onFailure: (failure, againInMs) => failures.push({ failure, againInMs }),
     ...options,
@@ -43,9 +43,9 @@ afterEach(async () => {
   failures.length = 0;
 });
 
-describe('a thread that stands', { timeout: 60_000 }, () => {
+describe('a restarting worker', { timeout: 60_000 }, () => {
   it('is started again when it dies of an error, or for want of memory, later and later, and the process goes on', async () => {
-    await standing();
+    await started();
     await killed('die');
     await killed('grow');
     expect(failures).toMatchObject([
@@ -57,7 +57,7 @@ describe('a thread that stands', { timeout: 60_000 }, () => {
 
   it('is tried again where it could not be started', async () => {
     let tries = 0;
-    await standing({
+    await started({
       start: () => {
         tries += 1;
         if (tries === 2) throw new Error('no thread to be had');
@@ -75,13 +75,13 @@ describe('a thread that stands', { timeout: 60_000 }, () => {
 
   it('is what keeps the start from succeeding where it cannot do its work at first', async () => {
     const never = () => ({ ...start(), ready: Promise.reject(new Error('the port is taken')) });
-    await expect(standing({ start: never })).rejects.toThrow('the port is taken');
+    await expect(started({ start: never })).rejects.toThrow('the port is taken');
     await exitOf(current());
     expect(failures).toEqual([]);
   });
 
   it('ends when it is asked to, and is not started again', async () => {
-    const asked = await standing();
+    const asked = await started();
     const exit = exitOf(current());
     await asked.close();
     await exit;
@@ -90,7 +90,7 @@ describe('a thread that stands', { timeout: 60_000 }, () => {
   });
 
   it('is ended where it does not end in time', async () => {
-    const hanging = await standing({ endWithinMs: 50 });
+    const hanging = await started({ endTimeoutMs: 50 });
     const exit = exitOf(current());
     current().postMessage('hang');
     await hanging.close();

@@ -7,23 +7,22 @@ import { NodeMonitor } from '../monitor/node-monitor.js';
 import { StoreError } from '../store/lease-store.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
-import { MirroredNode } from './mirrored-node.js';
-import { NodeFeed } from './node-feed.js';
+import { HealthMirror, HealthPublisher } from './health-mirror.js';
 
 const DURATION = 15_000;
 
-describe('the node of another thread', () => {
+describe('the health mirror', () => {
   let clock: VirtualClock;
   let monitor: NodeMonitor;
-  let feed: NodeFeed;
-  let mirror: MirroredNode;
+  let publisher: HealthPublisher;
+  let mirror: HealthMirror;
   let told: number;
 
   beforeEach(() => {
     clock = new VirtualClock();
     monitor = new NodeMonitor();
-    feed = new NodeFeed(monitor);
-    mirror = new MirroredNode(feed.connect(), clock);
+    publisher = new HealthPublisher(monitor);
+    mirror = new HealthMirror(publisher.connect(), clock);
     told = 0;
     mirror.onEvent(() => {
       told += 1;
@@ -31,7 +30,7 @@ describe('the node of another thread', () => {
   });
 
   afterEach(() => {
-    feed.close();
+    publisher.close();
     mirror.close();
   });
 
@@ -124,7 +123,7 @@ describe('the node of another thread', () => {
 
   it('is told as a whole to a thread that takes the place of another one', async () => {
     await acquire();
-    const second = new MirroredNode(feed.connect(), clock);
+    const second = new HealthMirror(publisher.connect(), clock);
     expect(second.health()).toEqual(monitor.health());
     monitor.failed(new Error('over'));
     expect(second.health()).toEqual(monitor.health());

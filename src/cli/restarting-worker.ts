@@ -9,20 +9,20 @@ export interface StartedThread {
   readonly ready: Promise<void>;
 }
 
-export interface StandingThreadOptions {
+export interface RestartingWorkerOptions {
   readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
   /** Starts the thread, at first and whenever it has ended. */
   readonly start: () => StartedThread;
   /** Asks it to end by itself. */
   readonly askToEnd: (worker: Worker) => void;
   /** How long it may take for that, in milliseconds, before it is ended. */
-  readonly endWithinMs: number;
+  readonly endTimeoutMs: number;
   /** It has ended, though nobody asked it to, and is started again after that many milliseconds. */
   readonly onFailure: (failure: unknown, againInMs: number) => void;
 }
 
 interface Run {
-  /** Undefined where there could be none. */
+  /** Undefined where the thread could not be started. */
   readonly worker: Worker | undefined;
   /** Rejects when it ends before it does its work. */
   readonly ready: Promise<void>;
@@ -30,19 +30,19 @@ interface Run {
   readonly ended: Promise<unknown>;
 }
 
-const FIRST_PAUSE_MS = 100;
-const LONGEST_PAUSE_MS = 10_000;
-/** Who has done its work for that long has not failed for the same reason as before, in milliseconds. */
+/** How long it takes until a thread is started again: doubled with each failure, in milliseconds. */
+const PAUSE_MS = { min: 100, max: 10_000 };
+/** A thread that has done its work for that long has not failed for the same reason as before, in milliseconds. */
 const SETTLED_MS = 60_000;
 
-/** A thread that is started again when it dies: of an uncaught error, or for want of memory. Nothing that becomes of it ends the process. */
-export class StandingThread {
+/** A thread that is started again when it dies: of an uncaught error, or for want of memory. Its failures never end the process. */
+export class RestartingWorker {
   readonly #closing = new AbortController();
   #run: Run;
   #closed: Promise<void> | undefined;
 
   private constructor(
-    private readonly options: StandingThreadOptions,
+    private readonly options: RestartingWorkerOptions,
     first: Run,
   ) {
     this.#run = first;
@@ -54,10 +54,10 @@ export class StandingThread {
    *
    * @throws whatever kept it from that
    */
-  static async start(options: StandingThreadOptions): Promise<StandingThread> {
-    const first = begin(options);
+  static async start(options: RestartingWorkerOptions): Promise<RestartingWorker> {
+    const first = begin(options.start);
     await first.ready;
-    return new StandingThread(options, first);
+    return new RestartingWorker(options, first);
   }
 
   /** Ends it, for good. Never rejects; idempotent. */
@@ -67,67 +67,62 @@ export class StandingThread {
   }
 
   async #close(): Promise<void> {
-    const { clock, endWithinMs, askToEnd } = this.options;
+    const { clock, endTimeoutMs, askToEnd } = this.options;
     this.#closing.abort();
     const { worker, ended } = this.#run;
     if (worker === undefined) return;
     askToEnd(worker);
-    await withTimeout(clock, endWithinMs, ended);
+    await withTimeout(clock, endTimeoutMs, ended);
     // Not waited for: a thread that does not come to its end is stopped with the process.
     void worker.terminate();
   }
 
   async #keep(): Promise<void> {
-    const { clock, onFailure } = this.options;
+    const { clock, start, onFailure } = this.options;
     const { signal } = this.#closing;
     let begunAt = clock.monotonic();
-    let pauseMs = FIRST_PAUSE_MS;
+    let pauseMs = PAUSE_MS.min;
     for (;;) {
       const failure = await this.#run.ended;
       if (signal.aborted) return;
-      if (clock.monotonic() - begunAt >= SETTLED_MS) pauseMs = FIRST_PAUSE_MS;
+      if (clock.monotonic() - begunAt >= SETTLED_MS) pauseMs = PAUSE_MS.min;
       onFailure(failure, pauseMs);
-      try {
-        await clock.sleep(pauseMs, signal);
-      } catch {
-        return;
-      }
-      pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
+      await clock.sleep(pauseMs, signal).catch(() => undefined);
+      if (signal.aborted) return;
+      pauseMs = Math.min(2 * pauseMs, PAUSE_MS.max);
       begunAt = clock.monotonic();
-      this.#run = begin(this.options);
+      this.#run = begin(start);
     }
   }
 }
 
-/** One that does not come to do its work is ended: nothing else is waited for. */
-function begin({ start }: StandingThreadOptions): Run {
+/** A thread that does not come to do its work is ended. */
+function begin(start: () => StartedThread): Run {
   let started: StartedThread;
   try {
     started = start();
   } catch (error) {
-    return { worker: undefined, ready: rejected(error), ended: Promise.resolve(error) };
+    return { worker: undefined, ready: handled(Promise.reject(error)), ended: Promise.resolve(error) };
   }
-  const { worker, ready } = started;
+  const { worker } = started;
   let failure: unknown;
-  const fail = (error: unknown) => {
+  worker.on('error', (error) => {
     failure ??= error;
-  };
-  worker.on('error', fail);
+  });
   const ended = new Promise<unknown>((resolve) => {
     worker.on('exit', () => resolve(failure ?? new Error('the thread has ended')));
   });
-  const never = ended.then((why) => rejected(why));
-  const first = Promise.race([ready, never]);
-  first.catch((error: unknown) => {
-    fail(error);
+  const endedFirst = ended.then((why) => Promise.reject(why));
+  const ready = Promise.race([started.ready, handled(endedFirst)]);
+  ready.catch((error: unknown) => {
+    failure ??= error;
     void worker.terminate();
   });
-  never.catch(() => undefined);
-  return { worker, ready: first, ended };
+  return { worker, ready, ended };
 }
 
-function rejected(error: unknown): Promise<never> {
-  const promise = Promise.reject<never>(error);
+/** The promise, whose rejection is no uncaught one where nothing waits for it. */
+function handled<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined);
   return promise;
 }
