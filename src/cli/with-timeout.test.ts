@@ -1,6 +1,7 @@
+import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { VirtualClock } from '../../test/support/virtual-clock.js';
-import { withTimeout } from './with-timeout.js';
+import { settled, VirtualClock } from '../../test/support/virtual-clock.js';
+import { callWithTimeout, withTimeout } from './with-timeout.js';
 
 function scene() {
   const clock = new VirtualClock();
@@ -31,5 +32,34 @@ describe('what tidies up', () => {
     const { clock, warnings, options } = scene();
     await withTimeout(options, Promise.reject(new Error('gone')));
     expect([warnings, clock.sleepers]).toEqual([['the release failed: gone'], 0]);
+  });
+});
+
+describe('a call with a timeout', () => {
+  it('gives its result, and leaves no timer and no listener behind', async () => {
+    const clock = new VirtualClock();
+    const caller = new AbortController();
+    expect(await callWithTimeout({ clock, timeoutMs: 500, signal: caller.signal }, async () => 7)).toBe(7);
+    expect([clock.sleepers, getEventListeners(caller.signal, 'abort').length]).toEqual([0, 0]);
+  });
+
+  it.each([
+    ['after its time', 'no answer within 500 ms'],
+    ['when the caller gives up', 'enough'],
+  ])('ends %s, also where the work ignores its signal', async (when, message) => {
+    const clock = new VirtualClock();
+    const caller = new AbortController();
+    let given: AbortSignal | undefined;
+    const called = callWithTimeout({ clock, timeoutMs: 500, signal: caller.signal }, (signal) => {
+      given = signal;
+      return new Promise(() => {});
+    });
+    called.catch(() => undefined);
+    if (when === 'after its time') await clock.advance(500);
+    else caller.abort(new Error('enough'));
+    await expect(called).rejects.toThrow(message);
+    expect(given?.reason).toMatchObject({ message });
+    await settled();
+    expect(clock.sleepers).toBe(0);
   });
 });
