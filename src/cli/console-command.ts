@@ -5,7 +5,7 @@ import { exitCodeOfStop } from './exit-codes.js';
 import type { Io } from './io.js';
 import { type Logger, loggerFor } from './logger.js';
 import { OwnClusterView } from './own-cluster-view.js';
-import { interruptible, interruption, say } from './store-command.js';
+import { interruptible, interruption, reported, say } from './store-command.js';
 
 /**
  * `nodelease console`: serves the console of a cluster, without holding a node id, until a signal ends it: 0 for SIGINT and SIGTERM. The URL is
@@ -17,7 +17,7 @@ import { interruptible, interruption, say } from './store-command.js';
 export async function consoleCommand(settings: Settings, io: Io): Promise<number> {
   if (!OwnClusterView.isPossible(settings))
     throw new ConfigError('--store', settings.store.url, 's3:// or file: (what is in memory is seen by its holder alone)');
-  return interruptible(io, async (interrupted) => {
+  const work = async (interrupted: AbortSignal) => {
     const log = await loggerFor(settings, io);
     io.onWarning((warning) => log.warn(explain(warning)));
     const cluster = new OwnClusterView(settings, io, log);
@@ -28,7 +28,8 @@ export async function consoleCommand(settings: Settings, io: Io): Promise<number
     } finally {
       await cluster.close();
     }
-  });
+  };
+  return reported(settings, io, () => interruptible(io, work));
 }
 
 async function serve(

@@ -41,7 +41,14 @@ export async function demoCommand(options: DemoOptions, io: Io): Promise<number>
   const directory = mkdtempSync(join(tmpdir(), 'nodelease-demo-'));
   const store = new FileLeaseStore({ directory, clock, random });
   try {
-    await interruptible(io, (signal) => play(store, at, options.once, io, signal));
+    await interruptible(io, async (signal) => {
+      try {
+        await play(store, at, options.once, io, signal);
+      } finally {
+        await store.close();
+        rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
+      }
+    });
     return ExitCode.ok;
   } catch (error) {
     if (error instanceof ConfigError) throw error;
@@ -49,9 +56,6 @@ export async function demoCommand(options: DemoOptions, io: Io): Promise<number>
     if (!(error instanceof DemoFailure)) return reportFailure(error, { logLevel: 'info' }, io);
     complain(io, `the demo failed: ${error.message}`);
     return ExitCode.internal;
-  } finally {
-    await store.close();
-    rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 
