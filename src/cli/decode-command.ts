@@ -1,6 +1,6 @@
 import { hexPair } from '../discovery/tree-paths.js';
 import { ConfigError } from '../errors.js';
-import { type DecodedId, decodeId } from '../id/decode-id.js';
+import { decodeId } from '../id/decode-id.js';
 import { formatId, parseId } from '../id/id-format.js';
 import { cluster16, type IdLayout } from '../id/id-layout.js';
 import { ExitCode } from './exit-codes.js';
@@ -16,15 +16,6 @@ export interface DecodeOptions {
   readonly json?: boolean;
 }
 
-/** The id as one line of JSON has it. */
-export interface DecodedIdReport extends Omit<DecodedId, 'timeMs' | 'nodeId'> {
-  /** Decimal, since a number of JavaScript does not hold 64 bits. */
-  readonly id: string;
-  readonly time: string;
-  readonly timeMs: number;
-  readonly nodeId: number | null;
-}
-
 /**
  * `nodelease decode ID --width W`: takes a unique id apart. Needs no store. Returns the exit code.
  *
@@ -36,8 +27,8 @@ export function decodeCommand(text: string, options: DecodeOptions, io: Pick<Io,
   const { timeMs, node, group, index, nodeId, sequence } = decodeId(id, layout);
   const time = new Date(timeMs).toISOString();
   if (options.json) {
-    const report: DecodedIdReport = { id: formatId(id, 'decimal'), time, timeMs, node, group, index, nodeId: nodeId ?? null, sequence };
-    sayJson(io, report);
+    // A number of JSON does not hold the 64 bits of an id in JavaScript.
+    sayJson(io, { id: formatId(id, 'decimal'), time, timeMs, node, group, index, nodeId: nodeId ?? null, sequence });
     return ExitCode.ok;
   }
   const rows: [string, string][] = [

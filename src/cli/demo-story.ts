@@ -28,12 +28,14 @@ const SHOW_MS = 1_500;
 /** How long the demo waits for an acquisition or a take-over, in milliseconds. */
 const TIMEOUT_MS = 60_000;
 
-/** A task was killed, and its node id is not taken over yet. */
-interface Accident {
-  readonly id: number;
-  readonly version: number;
-  readonly at: number;
-}
+/** What the demo waits for, each since a moment of the monotonic clock. */
+type Phase =
+  /** Until all node ids are held. */
+  | { readonly kind: 'acquiring'; readonly since: number }
+  /** Until the next task is killed. */
+  | { readonly kind: 'calm'; readonly since: number }
+  /** Until the node id of the killed task is taken over. */
+  | { readonly kind: 'accident'; readonly since: number; readonly id: number; readonly version: number };
 
 /** The tasks did not do what they should do. */
 export class DemoFailure extends Error {}
@@ -43,15 +45,14 @@ export class DemoStory {
   /** The running tasks, in the order of their starts. */
   tasks: DemoTask[] = [];
   #nodes: readonly NodeStatus[] = [];
-  #count = 0;
-  #acts = 0;
-  #calmSince: number | undefined;
-  #accident: Accident | undefined;
-  #waitingSince: number;
+  #started = 0;
+  #killed = 0;
+  #phase: Phase;
+  /** The names of the tasks that have held a node id. */
   readonly #held = new Set<string>();
 
   constructor(private readonly options: DemoStoryOptions) {
-    this.#waitingSince = options.clock.monotonic();
+    this.#phase = { kind: 'acquiring', since: options.clock.monotonic() };
   }
 
   /**
@@ -66,10 +67,12 @@ export class DemoStory {
     for (;;) {
       await this.#read();
       this.#replaceEnded();
-      if (this.#accident !== undefined || this.#calmSince === undefined) this.#checkTimeout();
-      else if (once && this.#acts > 0) {
-        if (clock.monotonic() - this.#calmSince >= SHOW_MS) return;
-      } else if (this.#leftToCalm() <= 0) this.#strike();
+      const { kind, since } = this.#phase;
+      const elapsedMs = clock.monotonic() - since;
+      if (kind !== 'calm') this.#checkTimeout(elapsedMs);
+      else if (once && this.#killed > 0) {
+        if (elapsedMs >= SHOW_MS) return;
+      } else if (this.#leftToKillMs(since) <= 0) this.#killNext();
       await clock.sleep(READ_MS, signal);
     }
   }
@@ -94,20 +97,28 @@ export class DemoStory {
     this.#nodes = status?.nodes ?? [];
     for (const change of changes) this.#tellChange(change, status);
     const allHeld = status?.nodes.length === this.options.nodes && status.nodes.every(({ state }) => state === 'held');
-    if (allHeld && this.#accident === undefined) this.#calmSince ??= clock.monotonic();
+    if (allHeld && this.#phase.kind === 'acquiring') this.#phase = { kind: 'calm', since: clock.monotonic() };
     view.update(status, this.#comingNext());
   }
 
   #tellChange(change: LeaseChange, status: ClusterStatus | undefined): void {
-    const { view } = this.options;
+    const { view, clock } = this.options;
     const { id, version } = change;
     switch (change.kind) {
       case 'acquired':
-      case 'taken-over':
+      case 'taken-over': {
         this.#held.add(change.taskId);
-        if (this.#accident?.id === id && version > this.#accident.version) this.#tellTakeOver(this.#accident, change.taskId, version);
-        else view.tell(`${change.taskId} acquired node id ${id} at version ${version}`, 'green');
+        const phase = this.#phase;
+        if (phase.kind !== 'accident' || phase.id !== id || version <= phase.version) {
+          view.tell(`${change.taskId} acquired node id ${id} at version ${version}`, 'green');
+          break;
+        }
+        const now = clock.monotonic();
+        const took = formatDuration(now - phase.since);
+        view.tell(`${change.taskId} took over node id ${id}: version ${phase.version} -> ${version}, ${took} after the kill`, 'green');
+        this.#phase = { kind: 'calm', since: now };
         break;
+      }
       case 'released':
         view.tell(`node id ${id} is released, its version ${version} is kept`);
         break;
@@ -118,34 +129,27 @@ export class DemoStory {
     }
   }
 
-  #tellTakeOver({ id, version, at }: Accident, successor: string, next: number): void {
-    const { view, clock } = this.options;
-    this.#accident = undefined;
-    this.#calmSince = clock.monotonic();
-    const took = formatDuration(clock.monotonic() - at);
-    view.tell(`${successor} took over node id ${id}: version ${version} -> ${next}, ${took} after the kill`, 'green');
-  }
-
-  #start(how: string): DemoTask {
-    this.#count += 1;
-    const task = this.options.start(`task-${this.#count}`);
+  #start(how: string): void {
+    this.#started += 1;
+    const task = this.options.start(`task-${this.#started}`);
     this.tasks.push(task);
     this.options.view.tell(`${task.name} (pid ${task.pid}) ${how}`, 'dim');
-    this.#waitingSince = this.options.clock.monotonic();
-    return task;
+  }
+
+  get #nextToKill(): NodeStatus | undefined {
+    return this.#nodes[(this.#killed + 1) % this.options.nodes];
   }
 
   /** Kills the task that holds the next node id in turn, and starts another one. */
-  #strike(): void {
-    const { clock, view, nodes } = this.options;
-    const node = this.#nodes[(this.#acts + 1) % nodes];
+  #killNext(): void {
+    const { clock, view } = this.options;
+    const node = this.#nextToKill;
     const victim = this.tasks.find(({ name }) => name === node?.taskId);
     if (node === undefined || victim === undefined) return;
-    this.#acts += 1;
+    this.#killed += 1;
     this.tasks = this.tasks.filter((task) => task !== victim);
     victim.kill();
-    this.#accident = { id: node.id, version: node.version, at: clock.monotonic() };
-    this.#calmSince = undefined;
+    this.#phase = { kind: 'accident', since: clock.monotonic(), id: node.id, version: node.version };
     const left = formatDuration(Math.max(0, expiresInMs(node) ?? 0));
     view.tell(`${victim.name} killed by SIGKILL: node id ${node.id} (version ${node.version}) expires in ${left}`, 'red');
     this.#start('started in its place: no node id is free, it waits');
@@ -153,33 +157,33 @@ export class DemoStory {
 
   /** Replaces a task that was ended from outside. One that ended before it held a lease has failed: the next one would fail, too. */
   #replaceEnded(): void {
+    const { clock, view } = this.options;
     for (const task of this.tasks.filter((each) => each.end() !== undefined)) {
       this.tasks = this.tasks.filter((each) => each !== task);
       if (!this.#held.has(task.name)) throw new DemoFailure(`${task.name} ended before it held a lease (${task.end()})`);
-      this.options.view.tell(`${task.name} has ended (${task.end()})`, 'red');
-      this.#calmSince = undefined;
+      view.tell(`${task.name} has ended (${task.end()})`, 'red');
+      if (this.#phase.kind !== 'accident') this.#phase = { kind: 'acquiring', since: clock.monotonic() };
       this.#start('started in its place');
     }
   }
 
-  #checkTimeout(): void {
-    const { clock } = this.options;
-    if (clock.monotonic() - this.#waitingSince < TIMEOUT_MS) return;
-    const what = this.#accident === undefined ? 'not all node ids are held' : `nobody has taken over node id ${this.#accident.id}`;
+  #checkTimeout(elapsedMs: number): void {
+    if (elapsedMs < TIMEOUT_MS) return;
+    const what = this.#phase.kind === 'accident' ? `nobody has taken over node id ${this.#phase.id}` : 'not all node ids are held';
     throw new DemoFailure(`${what} after ${formatSetting(TIMEOUT_MS)}`);
   }
 
-  #leftToCalm(): number {
+  #leftToKillMs(calmSince: number): number {
     const { clock, once } = this.options;
-    return (this.#calmSince ?? clock.monotonic()) + (once ? CALM_MS.once : CALM_MS.endless) - clock.monotonic();
+    return calmSince + (once ? CALM_MS.once : CALM_MS.endless) - clock.monotonic();
   }
 
   #comingNext(): string {
-    const { nodes, once } = this.options;
-    if (this.#accident !== undefined) return `Node id ${this.#accident.id} is taken over when its lease and the grace period are over …`;
-    if (this.#calmSince === undefined) return 'The tasks acquire their node ids …';
-    if (once && this.#acts > 0) return '';
-    const next = this.#nodes[(this.#acts + 1) % nodes];
-    return `${next?.taskId ?? 'A task'} will be killed in ${Math.ceil(Math.max(0, this.#leftToCalm()) / 1_000)} s`;
+    const phase = this.#phase;
+    if (phase.kind === 'accident') return `Node id ${phase.id} is taken over when its lease and the grace period are over …`;
+    if (phase.kind === 'acquiring') return 'The tasks acquire their node ids …';
+    if (this.options.once && this.#killed > 0) return '';
+    const seconds = Math.ceil(Math.max(0, this.#leftToKillMs(phase.since)) / 1_000);
+    return `${this.#nextToKill?.taskId ?? 'A task'} will be killed in ${seconds} s`;
   }
 }

@@ -7,28 +7,26 @@ import type { Clock } from '../clock.js';
 import type { CheckTarget } from '../config/health-check.js';
 import { type NameResolver, sharedResolver } from '../zookeeper/name-resolver.js';
 
-/** Asks once. Rejects with what was wrong, or with the signal's reason as soon as it aborts. */
+/** Probes once. Rejects with the problem, or with the signal's reason as soon as that aborts. */
 export type HealthProbe = (signal: AbortSignal) => Promise<void>;
 
 export interface HealthProbeOptions {
   readonly clock: Clock;
-  /** Finds the target's addresses. @default the one that the process has for ZooKeeper's servers, too */
+  /** Finds the target's addresses. @default the resolver for ZooKeeper's servers */
   readonly names?: NameResolver;
 }
 
 /** How much of a body is read. */
-const MOST_BODY_BYTES = 65_536;
-/** How long an address is waited for by a probe that nobody ends, in milliseconds. */
-const LOOKUP_LIMIT_MS = 10_000;
-/** Both of them, and no lookup: the command may listen on one only. */
+const MAX_BODY_BYTES = 65_536;
+/** How long the lookup of a name may take, in milliseconds. A probe ends sooner. */
+const LOOKUP_TIMEOUT_MS = 10_000;
+/** The addresses of localhost: the command may listen on one of them only. */
 const LOOPBACK: readonly string[] = ['127.0.0.1', '::1'];
 
 /**
- * A way to ask a target: 2xx from a URL, with no redirect followed; a connection from a port.
- *
- * A certificate is not checked: the target is the command that runs beside, under a name such as 127.0.0.1 that no certificate has, and what
- * is asked is only whether it works. Proxies that the environment names are not used. However often it is asked, one lookup of the host's name
- * is under way at the most, and none for `localhost`: lookups that get no answer would keep the store's host from being looked up.
+ * A probe of a target, the command that runs beside: a URL answers 2xx, without redirects and proxies; a port takes a connection. Certificates are
+ * not verified: no certificate has a name such as 127.0.0.1. At most one lookup of the host's name is under way, and none for `localhost`: lookups
+ * without an answer would delay that of the store's host.
  */
 export function healthProbe(target: CheckTarget, options: HealthProbeOptions): HealthProbe {
   if (target.kind === 'tcp') return (signal) => connectTo(target, lookupFor(options, signal), signal);
@@ -55,7 +53,7 @@ function get(url: URL, lookup: LookupFunction, signal: AbortSignal): Promise<voi
       isAnswered = true;
       judge(response, resolve, fail);
     });
-    // Also after a change of protocols, and after an end without a word. A response says itself how it ends.
+    // Also after a change of protocols. A response reports its end itself.
     request.on('close', () => {
       if (!isAnswered) fail(new Error('the connection ended without an answer'));
     });
@@ -72,10 +70,10 @@ function judge(response: IncomingMessage, resolve: () => void, fail: (error: Err
   };
   response.on('error', fail);
   response.on('end', settle);
-  // Read to its end, so that a server has nothing to complain of; but not for ever.
+  // Read to its end, so that the server does not fail, but not without limit.
   response.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
-    if (bytes <= MOST_BODY_BYTES) return;
+    if (bytes <= MAX_BODY_BYTES) return;
     settle();
     response.destroy();
   });
@@ -93,7 +91,7 @@ function connectTo(
     const cancel = onAbort(signal, abandon);
     socket.on('close', () => {
       cancel();
-      // Without an error, and without a connection: it was given up.
+      // Without an error and a connection, it was given up.
       reject(signal.reason);
     });
     socket.on('error', (error) => reject(signal.aborted ? signal.reason : told(error)));
@@ -104,18 +102,18 @@ function connectTo(
   });
 }
 
-/** Of several addresses that were tried there are several errors, in one that says nothing by itself. */
+/** The error of a host with several addresses says nothing by itself: the texts of all. */
 function told(error: Error): Error {
   if (!(error instanceof AggregateError)) return error;
   const problems = error.errors.map((each) => (each instanceof Error ? each.message : String(each)));
   return new Error(problems.join(', '), { cause: error.errors[0] });
 }
 
-/** A lookup for one probe, in the form that sockets ask for it. They do not ask for addresses. */
+/** A lookup for one probe. Sockets call it with names only, not with addresses. */
 function lookupFor({ clock, names = sharedResolver }: HealthProbeOptions, signal: AbortSignal): LookupFunction {
   const find = async (host: string): Promise<LookupAddress[]> => {
     if (host.toLowerCase() === 'localhost') return LOOPBACK.map(withFamily);
-    const resolution = await names.resolve(host, { clock, limitMs: LOOKUP_LIMIT_MS, signal });
+    const resolution = await names.resolve(host, { clock, limitMs: LOOKUP_TIMEOUT_MS, signal });
     if (resolution.status === 'failed') throw new Error(`${host}: ${resolution.problem}`);
     return resolution.addresses.map(withFamily);
   };

@@ -13,7 +13,7 @@ import { StoreError } from '../store/lease-store.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { type MemoryIntercept, MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
 import type { Screen } from './io.js';
-import { showStatus, watchStatus } from './status-command.js';
+import { showStatus } from './status-command.js';
 import { statusTable } from './status-table.js';
 
 const once = { json: false, watch: false, all: false };
@@ -310,7 +310,7 @@ describe('nodelease status --watch', () => {
   it('appends a picture every second where it is piped, and ends with 0 at SIGINT or SIGTERM', async () => {
     for (const signal of ['SIGINT', 'SIGTERM']) {
       const { session, io, clock } = await scene();
-      const ended = watchStatus(session, watch, io);
+      const ended = showStatus(session, watch, io);
       await clock.advance(2_999);
       expect(io.answer().match(/^ID /gm)).toHaveLength(3);
       io.signals.emit(signal);
@@ -322,7 +322,7 @@ describe('nodelease status --watch', () => {
 
   it('gives one JSON object a line', async () => {
     const { session, io, clock } = await scene();
-    const ended = watchStatus(session, { ...watch, json: true }, io);
+    const ended = showStatus(session, { ...watch, json: true }, io);
     await clock.advance(1_500);
     io.signals.emit('SIGTERM');
     await ended;
@@ -336,7 +336,7 @@ describe('nodelease status --watch', () => {
 
   it('draws in one place on a terminal, and gives the cursor back', async () => {
     const { session, io, clock } = await scene({ screen: terminal });
-    const ended = watchStatus(session, watch, io);
+    const ended = showStatus(session, watch, io);
     await clock.advance(1_500);
     io.signals.emit('SIGINT');
     await ended;
@@ -348,7 +348,7 @@ describe('nodelease status --watch', () => {
   it('survives failures of the store, and shows them', async () => {
     for (const screen of [undefined, terminal]) {
       const { session, io, clock, setFailure } = await scene(screen ? { screen } : {});
-      const ended = watchStatus(session, watch, io);
+      const ended = showStatus(session, watch, io);
       await clock.advance(500);
       setFailure(new StoreError('memory: nobody there', { fault: 'unreachable', outcome: 'unknown' }));
       await clock.advance(1_000);
@@ -366,7 +366,7 @@ describe('nodelease status --watch', () => {
   it('ends at once when the very first look fails', async () => {
     const { session, io, setFailure } = await scene();
     setFailure(new StoreError('memory: access denied', { fault: 'denied', outcome: 'not-applied' }));
-    await expect(watchStatus(session, watch, io)).rejects.toThrow('access denied');
+    await expect(showStatus(session, watch, io)).rejects.toThrow('access denied');
   });
 
   it('can be interrupted while the store does not answer', async () => {
@@ -374,7 +374,7 @@ describe('nodelease status --watch', () => {
     const intercept: MemoryIntercept = () => new Promise(() => {});
     const session = new StoreSession(new MemoryLeaseStore({ clock, intercept }), clock, 60_000);
     const io = capturedIo(undefined, clock);
-    const ended = watchStatus(session, watch, io);
+    const ended = showStatus(session, watch, io);
     await settled();
     io.signals.emit('SIGINT');
     expect(await ended).toBe(0);

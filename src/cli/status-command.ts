@@ -51,15 +51,14 @@ const MAX_PAGE = 10_000;
 export function statusCommand(options: StatusOptions, settings: Settings, io: Io): Promise<number> {
   const allocated = allocatedSettings(settings);
   if (allocated !== undefined) {
-    return onZooKeeper(allocated, io, (zookeeper, signal) => {
-      const view = allocatedView(zookeeper, allocated.zookeeper.connect.text);
-      return options.watch ? watch(view, options, io) : show(view, options, io, signal);
-    });
+    return onZooKeeper(allocated, io, (zookeeper, signal) =>
+      show(allocatedView(zookeeper, allocated.zookeeper.connect.text), options, io, signal),
+    );
   }
   return onStore(settings, io, async (session) => {
     const glance = settings.zookeeper && new DiscoveryGlance(await connectTo(settings.zookeeper, io), io.clock);
     try {
-      return await (options.watch ? watchStatus : showStatus)(session, options, io, glance);
+      return await showStatus(session, options, io, glance);
     } finally {
       await glance?.close();
     }
@@ -67,23 +66,14 @@ export function statusCommand(options: StatusOptions, settings: Settings, io: Io
 }
 
 /**
- * Shows the leases once.
+ * Shows the leases, once or every second: a watch draws them in one place on a terminal, elsewhere one after the other. It resolves to 0 when
+ * SIGINT or SIGTERM ends it. Only a failure of the first reading ends it; later ones are shown.
  *
  * @param glance reads the discovery tree, too; its failures are shown, and do not fail this command
  * @throws {StoreError} when the store gives no answer
  */
 export function showStatus(session: StoreSession, options: StatusOptions, io: Io, glance?: DiscoveryGlance): Promise<number> {
   return show(storeView(session, options, io, glance), options, io);
-}
-
-/**
- * Shows the leases every second, on a terminal in one place, elsewhere one after the other. Resolves to 0 when SIGINT or SIGTERM ends it.
- * Only a failure of the first reading ends it; later ones are shown.
- *
- * @throws {StoreError} when the store gives no answer to the first reading
- */
-export function watchStatus(session: StoreSession, options: StatusOptions, io: Io, glance?: DiscoveryGlance): Promise<number> {
-  return watch(storeView(session, options, io, glance), options, io);
 }
 
 /** What to read, and how to show it. */
@@ -154,6 +144,7 @@ function allocatedView(zookeeper: ZooKeeper, where: string): View<AllocatedStatu
 }
 
 async function show<Seen>(view: View<Seen>, options: StatusOptions, io: Io, signal = new AbortController().signal): Promise<number> {
+  if (options.watch) return watch(view, options, io);
   const screen = io.screen();
   // The prompt needs a line, too.
   const maxLines = screen && !options.all && options.limit === undefined ? screen.rows - 1 : undefined;

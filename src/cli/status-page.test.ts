@@ -10,7 +10,7 @@ import { StoreSession } from '../lease/store-session.js';
 import type { StatusReport } from '../monitor/status-report.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { type MemoryIntercept, MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
-import { parseFrom, parseLimit, type StatusOptions, showStatus, watchStatus } from './status-command.js';
+import { parseFrom, parseLimit, type StatusOptions, showStatus } from './status-command.js';
 
 const once: StatusOptions = { json: false, watch: false, all: false };
 const terminal = { columns: 80, rows: 24, color: false };
@@ -153,7 +153,7 @@ describe('nodelease status of a large cluster', () => {
   it('reads again in a watch only what was written', async () => {
     const { session, clock, hold } = await scene(10_000, [1]);
     const io = capturedIo(terminal, clock);
-    const ended = watchStatus(session, { ...once, watch: true }, io);
+    const ended = showStatus(session, { ...once, watch: true }, io);
     await clock.advance(500);
     expect(io.answer()).toContain('task-1');
     const before = session.requests;
