@@ -1,9 +1,9 @@
-import { request as httpRequest, type IncomingMessage } from 'node:http';
 import type { Clock } from '../clock.js';
 import { parseDuration } from '../config/values.js';
 import { ConfigError, explain } from '../errors.js';
 import { DEFAULT_LISTEN_ADDRESS, parseListenAddress, reachableUrl } from '../http/listen-address.js';
 import { ExitCode } from './exit-codes.js';
+import { type HttpReply, httpGet } from './health-probe.js';
 import type { Io } from './io.js';
 import { say, sayJson } from './store-command.js';
 import { callWithTimeout } from './with-timeout.js';
@@ -26,7 +26,6 @@ interface Verdict {
 }
 
 const DEFAULT_TIMEOUT_MS = 2_000;
-const MAX_ANSWER_BYTES = 65_536;
 const URL_FORM = 'the URL of a running instance, http://HOST:PORT';
 
 /**
@@ -70,38 +69,14 @@ function checkUrl(text: string, label: string): string {
 
 async function ask(url: string, timeoutMs: number, clock: Clock): Promise<Verdict> {
   try {
-    return verdict(...(await callWithTimeout({ clock, timeoutMs }, (signal) => get(url, signal))));
+    const get = (signal: AbortSignal) => httpGet(new URL(url), { signal, userAgent: 'nodelease health' });
+    return verdict(await callWithTimeout({ clock, timeoutMs }, get));
   } catch (error) {
     return { ok: false, text: `${url}: ${explain(error)}`, facts: {} };
   }
 }
 
-function get(url: string, signal: AbortSignal): Promise<[status: number, body: string]> {
-  return new Promise((resolve, reject) => {
-    // A name may have several addresses, and the instance listen on one of them.
-    const options = { signal, agent: false, autoSelectFamily: true, headers: { 'user-agent': 'nodelease health' } } as const;
-    const request = httpRequest(url, options);
-    request.on('error', (error) => reject(error instanceof AggregateError ? (error.errors[0] ?? error) : error));
-    request.on('response', (response) => {
-      read(response).then((body) => resolve([response.statusCode ?? 0, body]), reject);
-    });
-    request.end();
-  });
-}
-
-/** The answer, cut at a length that no instance sends. */
-async function read(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > MAX_ANSWER_BYTES) break;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
-}
-
-function verdict(status: number, body: string): Verdict {
+function verdict({ status, body }: HttpReply): Verdict {
   const facts = objectIn(body);
   const { status: told, state, nodeId, version, reason } = facts;
   if ((told !== 'ok' && told !== 'unavailable') || typeof state !== 'string') {

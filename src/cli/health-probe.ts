@@ -41,17 +41,38 @@ export function describeTarget(target: CheckTarget): string {
   return `${origin}${pathname}`;
 }
 
-function get(url: URL, lookup: LookupFunction, signal: AbortSignal): Promise<void> {
+async function get(url: URL, lookup: LookupFunction, signal: AbortSignal): Promise<void> {
+  const { status } = await httpGet(url, { signal, lookup, userAgent: 'nodelease' });
+  if (status < 200 || status > 299) throw new Error(`it answers ${status}`);
+}
+
+/** The answer of a server. */
+export interface HttpReply {
+  readonly status: number;
+  /** The first 64 KiB or so. */
+  readonly body: string;
+}
+
+/**
+ * Requests a URL on this host, by a connection of its own, without redirects, proxies, and the verification of certificates.
+ *
+ * @throws what went wrong, or `signal.reason`
+ */
+export function httpGet(
+  url: URL,
+  { signal, lookup, userAgent }: { readonly signal: AbortSignal; readonly lookup?: LookupFunction; readonly userAgent: string },
+): Promise<HttpReply> {
   return new Promise((resolve, reject) => {
     const fail = (error: Error) => reject(signal.aborted ? signal.reason : told(error));
-    const headers = { 'user-agent': 'nodelease', accept: '*/*' };
-    const options = { agent: false, signal, headers, lookup, autoSelectFamily: true };
+    const headers = { 'user-agent': userAgent, accept: '*/*' };
+    // A name may have several addresses, and the server listen on one of them.
+    const options = { agent: false, signal, headers, autoSelectFamily: true, ...(lookup && { lookup }) };
     const request = url.protocol === 'https:' ? httpsRequest(url, { ...options, rejectUnauthorized: false }) : httpRequest(url, options);
     let isAnswered = false;
     request.on('error', fail);
     request.on('response', (response) => {
       isAnswered = true;
-      judge(response, resolve, fail);
+      read(response, resolve, fail);
     });
     // Also after a change of protocols. A response reports its end itself.
     request.on('close', () => {
@@ -61,17 +82,15 @@ function get(url: URL, lookup: LookupFunction, signal: AbortSignal): Promise<voi
   });
 }
 
-function judge(response: IncomingMessage, resolve: () => void, fail: (error: Error) => void): void {
-  const { statusCode = 0 } = response;
+/** Reads a body to its end, so that the server does not fail, but not without limit. */
+function read(response: IncomingMessage, resolve: (reply: HttpReply) => void, fail: (error: Error) => void): void {
+  const chunks: Buffer[] = [];
   let bytes = 0;
-  const settle = () => {
-    if (statusCode >= 200 && statusCode <= 299) resolve();
-    else fail(new Error(`it answers ${statusCode}`));
-  };
+  const settle = () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString('utf8') });
   response.on('error', fail);
   response.on('end', settle);
-  // Read to its end, so that the server does not fail, but not without limit.
   response.on('data', (chunk: Buffer) => {
+    chunks.push(chunk);
     bytes += chunk.length;
     if (bytes <= MAX_BODY_BYTES) return;
     settle();
