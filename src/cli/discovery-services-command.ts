@@ -7,12 +7,11 @@ import { isInService } from '../discovery/services/spring-payload.js';
 import { instanceUrl } from '../discovery/services/uri-spec.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import type { ZooKeeperCommandSettings } from './command-group.js';
-import { formatAddress } from './discovery-table.js';
 import { ExitCode } from './exit-codes.js';
 import type { Io, Screen } from './io.js';
 import { complain, say, sayJson, sayLines } from './store-command.js';
 import { type Cell, type Column, renderTable } from './table.js';
-import { pluralize, printable } from './text.js';
+import { formatAddress, pluralize, printable } from './text.js';
 import { onZooKeeper } from './zookeeper-command.js';
 
 /** A service, and who offers it. */

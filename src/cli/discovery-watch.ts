@@ -1,4 +1,4 @@
-import { DISCOVERY_PATH } from '../discovery/tree-paths.js';
+import { DISCOVERY_PATH, NODES_PATH } from '../discovery/tree-paths.js';
 import type { EntryPlace } from '../monitor/discovery-place.js';
 import { type DiscoveryOptions, type EntryReport, entryReport } from '../monitor/discovery-report.js';
 import { type DiscoveryEntry, readDiscovery } from '../monitor/discovery-snapshot.js';
@@ -7,12 +7,11 @@ import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { type Color, paintFor } from './color.js';
 import type { ZooKeeperCommandSettings } from './command-group.js';
 import { type DiscoveryChange, DiscoveryFollower } from './discovery-follower.js';
-import { formatAddress, znodeName } from './discovery-table.js';
 import { exitCodeOfStop } from './exit-codes.js';
 import type { Io } from './io.js';
 import { Interrupted } from './signal-relay.js';
 import { complain, interruption, sayJson, sayLines } from './store-command.js';
-import { pluralize, printable } from './text.js';
+import { formatAddress, pluralize, printable } from './text.js';
 import { onZooKeeper } from './zookeeper-command.js';
 
 /** A change of an announcement as one line of JSON. Every field is always there, null where there is nothing to say. */
@@ -154,13 +153,13 @@ export function changeText({ kind, entry, previous }: DiscoveryChange): string {
   });
   if (kind === 'changed' && !texts.some((text) => text.includes(' → '))) texts.push('other fields of its data are new');
   if (entry.problem !== undefined) texts.push(entry.problem);
-  return `${subject(entry.place)} ${kind === 'present' ? 'is there' : kind}: ${texts.join(', ')}`;
+  return `${subject(entry)} ${kind === 'present' ? 'is there' : kind}: ${texts.join(', ')}`;
 }
 
-function subject(place: EntryPlace): string {
+function subject({ path, place }: DiscoveryEntry): string {
   switch (place.kind) {
     case 'node':
-      return `node ${place.nodeId} (${znodeName(place.clusterNodeId)})`;
+      return `node ${place.nodeId} (${path.slice(NODES_PATH.length + 1)})`;
     case 'service':
       return `service ${place.service} of ${/^\d+$/.test(place.ref) ? 'node ' : ''}${place.ref}`;
     case 'endpoint':

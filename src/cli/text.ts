@@ -30,6 +30,13 @@ export function pluralize(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
+/** `host:port`, as far as they are known. */
+export function formatAddress({ address, port }: { readonly address: string | null; readonly port: number | null }): string {
+  if (address === null) return port === null ? '' : `:${port}`;
+  const host = address.includes(':') && port !== null ? `[${address}]` : address;
+  return port === null ? host : `${host}:${port}`;
+}
+
 /** The first eight texts, and how many more there are: `7, 8, 9 and 2 more`. */
 export function someOf(texts: readonly string[]): string {
   const more = texts.length - NAMED;

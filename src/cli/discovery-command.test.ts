@@ -3,7 +3,8 @@ import { placeOf } from '../monitor/discovery-place.js';
 import { discoveryReport } from '../monitor/discovery-report.js';
 import { comparePaths, type DiscoveryEntry, type DiscoverySnapshot, entryOf } from '../monitor/discovery-snapshot.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
-import { discoveryTables, formatAddress } from './discovery-table.js';
+import { discoveryTables } from './discovery-command.js';
+import { formatAddress } from './text.js';
 
 const SESSION = '0100000000000001';
 
