@@ -63,6 +63,6 @@ export function widthOfGroup(highestGroup: number): number {
   return INDEX_BITS + (32 - Math.clz32(highestGroup));
 }
 
-function isWithin(value: number, least: number, most: number): boolean {
-  return Number.isInteger(value) && value >= least && value <= most;
+function isWithin(value: number, min: number, max: number): boolean {
+  return Number.isInteger(value) && value >= min && value <= max;
 }

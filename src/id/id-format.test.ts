@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../errors.js';
-import { decodeId } from './decode-id.js';
 import { formatId, type IdFormat, parseId } from './id-format.js';
-import { cluster16, idLayout, snowflake } from './id-layout.js';
+import { cluster16, decodeId, idLayout, snowflake } from './id-layout.js';
 
 const IDS = [0n, 1n, 31n, 32n, 2n ** 32n - 1n, 2n ** 32n, 0x0193_1234_5678_9abcn, 115_823_472_349_872_129n, 2n ** 63n, 2n ** 64n - 1n];
 const FORMATS: readonly IdFormat[] = ['decimal', 'base32', 'hex'];

@@ -1,10 +1,19 @@
 // Unique 64-bit ids: layouts, the generator, ids as texts and taken apart.
 
 export { CLUSTER_NODE_ID_OFFSET, clusterNodeIdOf, nodeIdOf } from './cluster-node-id.js';
-export { type DecodedId, decodeId } from './decode-id.js';
 export { IdsExhaustedError } from './id-error.js';
 export { formatId, type IdFormat, parseId } from './id-format.js';
-export { cluster16, type IdLayout, type IdLayoutOptions, idLayout, idsPerMs, snowflake, TWITTER_EPOCH_MS } from './id-layout.js';
+export {
+  cluster16,
+  type DecodedId,
+  decodeId,
+  type IdLayout,
+  type IdLayoutOptions,
+  idLayout,
+  idsPerMs,
+  snowflake,
+  TWITTER_EPOCH_MS,
+} from './id-layout.js';
 export type { IdTime } from './id-time.js';
 export { type UniqueIdsOptions, uniqueIds } from './lease-ids.js';
 export { type StandaloneIdsOptions, standaloneIds } from './standalone-ids.js';

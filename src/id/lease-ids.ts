@@ -97,13 +97,9 @@ function checkOptions(options: UniqueIdsOptions): void {
 }
 
 function checkRoom(nodeId: number, { name, nodeBits }: IdLayout): void {
-  const most = 2 ** nodeBits - 1 - CLUSTER_NODE_ID_OFFSET;
-  if (nodeId <= most) return;
-  throw new ConfigError(
-    'node id',
-    nodeId,
-    `a node id from 0 to ${most}, since layout ${name} has ${nodeBits} bits for it (8 are reserved)`,
-  );
+  const max = 2 ** nodeBits - 1 - CLUSTER_NODE_ID_OFFSET;
+  if (nodeId <= max) return;
+  throw new ConfigError('node id', nodeId, `a node id from 0 to ${max}, since layout ${name} has ${nodeBits} bits for it (8 are reserved)`);
 }
 
 /** Only of `cluster16` itself it is known what the others make: a layout of one's own is everybody's. */

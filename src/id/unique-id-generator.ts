@@ -1,12 +1,11 @@
 import { types } from 'node:util';
+import { anySignal, onAbort } from '../base/abort.js';
 import type { Clock } from '../clock.js';
 import { ConfigError } from '../errors.js';
-import { type DecodedId, decodeId } from './decode-id.js';
 import { IdsExhaustedError } from './id-error.js';
 import { formatId, type IdFormat } from './id-format.js';
-import { checkedLayout, type IdLayout, idsPerMs } from './id-layout.js';
+import { checkedLayout, type DecodedId, decodeId, type IdLayout, idsPerMs } from './id-layout.js';
 import type { IdTime } from './id-time.js';
-import { SharedWait } from './shared-wait.js';
 
 /** What a {@link UniqueIdGenerator} puts into its ids, and what it waits with. */
 export interface UniqueIdGeneratorOptions {
@@ -32,7 +31,7 @@ const FRESH_MS = 100;
  * How many ids are made at the most between two looks at the clock: few after a pause, twice as many each time as long as they are made fast, so
  * that a thread which is busy with other things in between does not go by an old clock for long.
  */
-const RUN = { first: 64, most: 4_096 };
+const RUN = { first: 64, max: 4_096 };
 const FAST_MS = 10;
 const HALF = 2 ** 32;
 /** How long to wait for the renewal of a lease before one asks again, and for anything, in milliseconds. */
@@ -55,7 +54,6 @@ export class UniqueIdGenerator {
   #layout: IdLayout;
   readonly #time: IdTime;
   readonly #clock: Pick<Clock, 'sleep'>;
-  readonly #waiting: SharedWait;
   readonly #lagMs: number;
   readonly #advanceMs: number;
   #perMs: number;
@@ -91,7 +89,6 @@ export class UniqueIdGenerator {
     this.#layout = layout;
     this.#time = time;
     this.#clock = clock;
-    this.#waiting = new SharedWait(clock, time.signal);
     this.#lagMs = lagMs;
     this.#advanceMs = advanceMs;
     this.#perMs = idsPerMs(layout);
@@ -101,7 +98,7 @@ export class UniqueIdGenerator {
     this.#ms = layout.epochMs;
     this.#end = layout.epochMs + 2 ** layout.timeBits;
     // The next id asks then, and is refused.
-    time.signal?.addEventListener('abort', () => this.#settle(), { once: true });
+    onAbort(time.signal, () => this.#settle());
   }
 
   /** What the next id is made by. */
@@ -168,7 +165,10 @@ export class UniqueIdGenerator {
         return this.next();
       } catch (error) {
         if (!(error instanceof IdsExhaustedError)) throw error;
-        await this.#waiting.wait(error.waitMs, signal);
+        const over = anySignal(signal, this.#time.signal);
+        // When it ends early, the loop finds out why.
+        await this.#clock.sleep(error.waitMs, over.signal).catch(() => undefined);
+        over.release();
       }
     }
   }
@@ -233,18 +233,18 @@ export class UniqueIdGenerator {
     // Asked this way round: a time that is no number passes neither.
     if (!(ms <= allowed && ms < before)) throw this.#exhausted(ms, allowed, before, filled);
     this.#advanceTo(ms);
-    this.#longest = Math.abs(now - this.#lookedAt) < FAST_MS ? Math.min(this.#longest * 2, RUN.most) : RUN.first;
+    this.#longest = Math.abs(now - this.#lookedAt) < FAST_MS ? Math.min(this.#longest * 2, RUN.max) : RUN.first;
     this.#lookedAt = now;
     // Whole milliseconds that the run may use, the one that has begun among them.
     const wholeMs = Math.min(allowed + 1, before) - this.#ms;
     const inMs = this.#perMs - this.#sequence;
-    const most = this.#layout.lowest === 'node' ? inMs + (wholeMs - 1) * this.#perMs : inMs;
+    const max = this.#layout.lowest === 'node' ? inMs + (wholeMs - 1) * this.#perMs : inMs;
     const sinceEpoch = this.#ms - this.#layout.epochMs;
     const unit = this.#timeUnit;
     // Divided without losing digits: the time's bits are more than a number has below it.
     const perHalf = HALF / unit;
     const base = (sinceEpoch % perHalf) * unit + this.#sequence * this.#step + this.#nodePart;
-    const run = Math.min(this.#longest, most, Math.floor((HALF - 1 - base) / this.#step) + 1);
+    const run = Math.min(this.#longest, max, Math.floor((HALF - 1 - base) / this.#step) + 1);
     time.stamp?.(this.#ms + Math.floor((this.#sequence + run - 1) / this.#perMs));
     this.#run = run;
     this.#left = run;
@@ -300,9 +300,9 @@ function checkMs(name: string, ms: number): void {
 }
 
 function checkNode(node: number, { name, nodeBits }: IdLayout): void {
-  const most = 2 ** nodeBits - 1;
-  if (Number.isInteger(node) && node >= 0 && node <= most) return;
-  throw new ConfigError('node', node, `a whole number from 0 to ${most}, since layout ${name} has ${nodeBits} bits for it`);
+  const max = 2 ** nodeBits - 1;
+  if (Number.isInteger(node) && node >= 0 && node <= max) return;
+  throw new ConfigError('node', node, `a whole number from 0 to ${max}, since layout ${name} has ${nodeBits} bits for it`);
 }
 
 /** How much an id grows by with the sequence. */
