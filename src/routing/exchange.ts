@@ -1,30 +1,16 @@
 import type { ServiceInstance } from '../discovery/services/service-instance.js';
 import type { Dispatch, DispatchHandler, DispatchOptions } from './dispatch.js';
-import { isInstanceFault } from './instance-fault.js';
-import type { InstancePicker } from './instance-picker.js';
-import { type InstanceTarget, noInstance, type PickedTarget, pickTarget } from './instance-target.js';
-import { isIdempotent, isReplayable, isUntouched } from './repeatable.js';
+import { type InstancePicker, type InstanceTarget, noInstance, type PickedTarget, pickTarget } from './instance-target.js';
+import { isIdempotent, isInstanceFault, isReplayable, isUntouched } from './retry-rules.js';
 import type { RoutingSettings } from './routing-options.js';
 
-/** Makes undici's handler for one attempt. */
-export type AttemptHandler = (attempt: Attempt) => DispatchHandler;
-
-/** Tells the caller that the exchange has failed. */
-export type FailureListener = (error: Error) => void;
-
 /**
- * One request of a caller's, from its beginning to its end, over as many attempts as it takes. It decides what the caller learns of each
- * attempt; the words of undici's two sorts of handlers are left to others.
+ * One request of a caller, from its beginning to its end, over as many attempts as it takes. It decides what the caller learns of each
+ * attempt; `attempt-handlers.ts` puts that into the words of undici's two sorts of handlers.
  */
 export class Exchange<P = unknown> {
-  readonly #picker: InstancePicker<P>;
-  readonly #settings: RoutingSettings;
-  readonly #dispatch: Dispatch;
-  readonly #options: DispatchOptions;
   readonly #secure: boolean;
   readonly #fits = ({ protocol }: InstanceTarget): boolean => !this.#secure || protocol === 'https:';
-  readonly #newHandler: AttemptHandler;
-  readonly #fail: FailureListener;
   readonly #tried = new Set<ServiceInstance<P>>();
   #attempts = 0;
   #current: Attempt | undefined;
@@ -36,21 +22,19 @@ export class Exchange<P = unknown> {
   /** The caller has been told of the end. */
   #ended = false;
 
+  /**
+   * @param newHandler makes undici's handler for one attempt
+   * @param fail tells the caller that the exchange has failed
+   */
   constructor(
-    picker: InstancePicker<P>,
-    settings: RoutingSettings,
-    dispatch: Dispatch,
-    options: DispatchOptions,
-    newHandler: AttemptHandler,
-    fail: FailureListener,
+    private readonly picker: InstancePicker<P>,
+    private readonly settings: RoutingSettings,
+    private readonly dispatch: Dispatch,
+    private readonly options: DispatchOptions,
+    private readonly newHandler: (attempt: Attempt) => DispatchHandler,
+    private readonly fail: (error: Error) => void,
   ) {
-    this.#picker = picker;
-    this.#settings = settings;
-    this.#dispatch = dispatch;
-    this.#options = options;
     this.#secure = options.origin !== undefined && String(options.origin).startsWith('https:');
-    this.#newHandler = newHandler;
-    this.#fail = fail;
   }
 
   /** Whether the caller has given up. */
@@ -67,7 +51,7 @@ export class Exchange<P = unknown> {
   start(): boolean {
     const picked = this.#pick();
     if (picked === undefined) {
-      this.#end(noInstance(this.#picker, this.#tried, this.#fits));
+      this.#end(noInstance(this.picker, this.#tried, this.#fits));
       return false;
     }
     return this.#attempt(picked);
@@ -83,28 +67,28 @@ export class Exchange<P = unknown> {
     else this.#end(reason ?? new DOMException('The request was aborted.', 'AbortError'));
   }
 
-  /** @internal Whether the caller has yet to be told that the request begins. Says so once, however many attempts there are. */
+  /** Whether the caller has yet to be told that the request begins. True once, however many attempts there are. */
   announces(): boolean {
     const first = !this.#announced;
     this.#announced = true;
     return first;
   }
 
-  /** @internal The caller is about to be told of an attempt's end. */
+  /** The caller is about to be told of an attempt's end. */
   ended(): void {
     this.#ended = true;
   }
 
-  /** @internal Whether what an attempt tells is for the caller: not once another one has taken its place, or the caller knows of the end. */
+  /** Whether what an attempt tells is for the caller: not once another one has taken its place, or the caller knows of the end. */
   wants(attempt: Attempt): boolean {
     return !this.#ended && attempt === this.#current;
   }
 
-  /** @internal Whether the caller is to be told of a response that begins. */
+  /** Whether the caller is to be told of a response that begins. */
   passes(attempt: Attempt, status: number): boolean {
     if (!this.wants(attempt)) return false;
     if (status < 200) return true;
-    if (this.#settings.retryStatuses.has(status)) {
+    if (this.settings.retryStatuses.has(status)) {
       this.#note(attempt);
       if (this.#mayRepeat() && this.#next()) return false;
     }
@@ -112,19 +96,19 @@ export class Exchange<P = unknown> {
     return true;
   }
 
-  /** @internal Whether the caller is to be told of an upgrade, which is the end as far as we are concerned. */
+  /** Whether the caller is to be told of an upgrade, which is the end as far as we are concerned. */
   upgrades(attempt: Attempt): boolean {
     if (!this.wants(attempt)) return false;
     this.#ended = true;
     return true;
   }
 
-  /** @internal Whether the caller is to be told of an attempt's failure. */
+  /** Whether the caller is to be told of an attempt's failure. */
   fails(attempt: Attempt, error: unknown): boolean {
     if (!this.wants(attempt)) return false;
-    if (!this.#aborted && isInstanceFault(error, attempt.sent, this.#options.body)) {
+    if (!this.#aborted && isInstanceFault(error, attempt.sent, this.options.body)) {
       this.#note(attempt);
-      const repeatable = attempt.sent ? this.#mayRepeat() : isUntouched(this.#options.body);
+      const repeatable = attempt.sent ? this.#mayRepeat() : isUntouched(this.options.body);
       if (!this.#answered && repeatable && this.#next()) return false;
     }
     this.#ended = true;
@@ -134,18 +118,20 @@ export class Exchange<P = unknown> {
   #note(attempt: Attempt): void {
     if (attempt.noted) return;
     attempt.noted = true;
-    this.#picker.noteError(attempt.instance as ServiceInstance<P>);
+    this.picker.noteError(attempt.instance as ServiceInstance<P>);
   }
 
   /** Whether the request may be sent again though the instance may have acted on it. */
   #mayRepeat(): boolean {
-    const { idempotent, method, body } = this.#options;
+    const { idempotent, method, body } = this.options;
     return (idempotent ?? isIdempotent(method)) && isReplayable(body);
   }
 
   /** Asks another instance. Returns false where there is none, or enough have been asked. */
   #next(): boolean {
-    if (this.#attempts >= this.#maxAttempts) return false;
+    const { upgrade, method } = this.options;
+    // An upgrade, or a CONNECT, is for the connection itself, and is tried once.
+    if (upgrade || method === 'CONNECT' || this.#attempts >= this.settings.maxAttempts) return false;
     const picked = this.#pick();
     if (picked === undefined) return false;
     try {
@@ -156,13 +142,8 @@ export class Exchange<P = unknown> {
     return true;
   }
 
-  get #maxAttempts(): number {
-    // Who wants the connection itself gets the first one.
-    return this.#options.upgrade || this.#options.method === 'CONNECT' ? 1 : this.#settings.maxAttempts;
-  }
-
   #pick(): PickedTarget<P> | undefined {
-    return pickTarget(this.#picker, this.#tried, this.#fits);
+    return pickTarget(this.picker, this.#tried, this.#fits);
   }
 
   #attempt({ instance, target }: PickedTarget<P>): boolean {
@@ -170,24 +151,24 @@ export class Exchange<P = unknown> {
     this.#tried.add(instance);
     const attempt = new Attempt(this as Exchange, instance);
     this.#current = attempt;
-    const { path, headersTimeout } = this.#options;
-    return this.#dispatch(
+    const { path, headersTimeout } = this.options;
+    return this.dispatch(
       {
-        ...this.#options,
+        ...this.options,
         origin: target.origin,
         path: target.basePath !== '' && path.startsWith('/') ? target.basePath + path : path,
-        ...(headersTimeout == null && this.#settings.headersTimeoutMs !== undefined
-          ? { headersTimeout: this.#settings.headersTimeoutMs }
+        ...(headersTimeout == null && this.settings.headersTimeoutMs !== undefined
+          ? { headersTimeout: this.settings.headersTimeoutMs }
           : undefined),
       },
-      this.#newHandler(attempt),
+      this.newHandler(attempt),
     );
   }
 
   #end(error: Error): void {
     if (this.#ended) return;
     this.#ended = true;
-    this.#fail(error);
+    this.fail(error);
   }
 }
 
@@ -207,10 +188,15 @@ export class Attempt {
     return this.#cancel !== undefined;
   }
 
-  /** A connection was found. Returns whether the request goes on; if not, it is cancelled. */
+  /** Whether the caller is to hear of it. Some dispatchers, such as undici's `MockAgent`, go on with an attempt that was cancelled. */
+  get wanted(): boolean {
+    return this.exchange.wants(this);
+  }
+
+  /** A connection was found. Returns whether the caller is to be told that the request begins; an attempt that is not wanted is cancelled. */
   begin(cancel: (reason?: Error) => void): boolean {
     this.#cancel = cancel;
-    if (this.exchange.wants(this)) return true;
+    if (this.wanted) return this.exchange.announces();
     this.cancel(this.exchange.reason);
     return false;
   }

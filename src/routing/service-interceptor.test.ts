@@ -5,7 +5,7 @@ import { newInstance } from '../discovery/services/new-instance.js';
 import type { ServiceInstance } from '../discovery/services/service-instance.js';
 import { ConfigError } from '../errors.js';
 import type { ControlledHandler, Dispatch, DispatchController, DispatchOptions, LegacyHandler } from './dispatch.js';
-import type { InstancePicker } from './instance-picker.js';
+import type { InstancePicker } from './instance-target.js';
 import type { RoutingOptions } from './routing-options.js';
 import { serviceInterceptor } from './service-interceptor.js';
 

@@ -1,8 +1,7 @@
-import { ControlledAttempt, ExchangeController } from './controlled-attempt.js';
+import { ControlledAttempt, ExchangeController, LegacyAttempt } from './attempt-handlers.js';
 import type { ControlledHandler, Dispatch, DispatchHandler, DispatchOptions } from './dispatch.js';
-import { Exchange } from './exchange.js';
-import type { InstancePicker } from './instance-picker.js';
-import { LegacyAttempt } from './legacy-attempt.js';
+import { type Attempt, Exchange } from './exchange.js';
+import type { InstancePicker } from './instance-target.js';
 import { checkRoutingOptions, type RoutingOptions, type RoutingSettings } from './routing-options.js';
 
 /**
@@ -40,23 +39,11 @@ export function route<P>(
   // The dispatcher gets the sort of handler that the caller has, so that whatever works together without us does so with us.
   if (isControlled(handler)) {
     const controller = new ExchangeController();
-    return new Exchange(
-      provider,
-      settings,
-      base,
-      request,
-      (attempt) => new ControlledAttempt(attempt, controller, handler),
-      (error) => handler.onResponseError?.(controller, error),
-    ).start();
+    const newHandler = (attempt: Attempt) => new ControlledAttempt(attempt, controller, handler);
+    return new Exchange(provider, settings, base, request, newHandler, (error) => handler.onResponseError?.(controller, error)).start();
   }
-  return new Exchange(
-    provider,
-    settings,
-    base,
-    request,
-    (attempt) => new LegacyAttempt(attempt, handler),
-    (error) => handler.onError?.(error),
-  ).start();
+  const newHandler = (attempt: Attempt) => new LegacyAttempt(attempt, handler);
+  return new Exchange(provider, settings, base, request, newHandler, (error) => handler.onError?.(error)).start();
 }
 
 function isControlled(handler: DispatchHandler): handler is ControlledHandler {

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
 import { newInstance } from '../discovery/services/new-instance.js';
 import { ConfigError } from '../errors.js';
-import type { InstancePicker } from './instance-picker.js';
+import type { InstancePicker } from './instance-target.js';
 import { serviceLookup } from './service-lookup.js';
 
 /** A picker of instances at these addresses, in turns. */

@@ -1,9 +1,8 @@
 import { type LookupOptions, lookup as systemLookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import type { ServiceInstance } from '../discovery/services/service-instance.js';
-import type { InstancePicker } from './instance-picker.js';
-import { type InstanceTarget, noInstance, pickTarget } from './instance-target.js';
-import { canonicalHost } from './service-hosts.js';
+import { type InstancePicker, type InstanceTarget, noInstance, pickTarget } from './instance-target.js';
+import { canonicalHost } from './routing-options.js';
 
 /** Options of {@link serviceLookup}. */
 export interface ServiceLookupOptions {

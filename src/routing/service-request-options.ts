@@ -1,6 +1,5 @@
 import type { ServiceInstance } from '../discovery/services/service-instance.js';
-import type { InstancePicker } from './instance-picker.js';
-import { noInstance, pickTarget } from './instance-target.js';
+import { type InstancePicker, noInstance, pickTarget } from './instance-target.js';
 
 /** Where one request goes, in the words of `http.request` and `https.request`. */
 export interface ServiceRequestOptions<P = unknown> {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { ConfigError } from '../errors.js';
-import { hostMatcher, originMatcher } from './service-hosts.js';
+import { hostMatcher, originMatcher } from './routing-options.js';
 
 it('takes the URLs whose host is the name of the service, in any case and with any port', () => {
   const isMeant = originMatcher(hostMatcher('Order_Service', undefined));
