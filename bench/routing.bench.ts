@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads';
 import * as undici6 from 'undici';
 import * as undici7 from 'undici-7';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { fixedInstances } from '../src/discovery/services/fixed-instances.js';
+import { fixedInstances } from '../src/discovery/services/instance-source.js';
 import { newInstance } from '../src/discovery/services/new-instance.js';
 import { ServiceProvider } from '../src/discovery/services/service-provider.js';
 import { type FetchDispatcher, serviceDispatcher } from '../src/routing/index.js';

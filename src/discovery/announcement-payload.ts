@@ -1,6 +1,5 @@
 import { ConfigError } from '../errors.js';
-import { MAP_CLASSES } from './services/payload-class.js';
-import { payloadJson } from './services/payload-json.js';
+import { MAP_CLASSES, payloadJson } from './services/payload-json.js';
 import { Kind, shortened } from './services/shortened.js';
 
 /** How the payload of an instance is written: as a map, or as Spring Cloud Zookeeper writes and reads its own. */

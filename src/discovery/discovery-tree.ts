@@ -1,4 +1,3 @@
-import { withTimeout } from '../base/abort.js';
 import type { Clock, RandomSource } from '../clock.js';
 import type { Lease } from '../lease/lease.js';
 import type { Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
@@ -62,8 +61,6 @@ export class DiscoveryTree {
   readonly #entries = new Map<string, Announced>();
   readonly #loop: ReconcileLoop<Announced>;
   #withdrawn = false;
-  /** Called whenever an entry is gone. */
-  readonly #waiting = new Set<() => void>();
 
   constructor(private readonly options: DiscoveryTreeOptions) {
     const { zookeeper, clock, random, onEvent } = options;
@@ -123,10 +120,8 @@ export class DiscoveryTree {
    * @throws {ConfigError} when a name cannot be a znode's
    */
   removed(entries: readonly TreeEntry[], timeoutMs: number): Promise<boolean> {
-    return this.#gone(
-      entries.map((entry) => entryPath(entry, this.options.lease.id)),
-      timeoutMs,
-    );
+    const paths = entries.map((entry) => entryPath(entry, this.options.lease.id));
+    return this.#gone(paths, timeoutMs);
   }
 
   /** Looks after nothing any more. The znodes stay until they are withdrawn or their session ends. Idempotent. */
@@ -151,20 +146,7 @@ export class DiscoveryTree {
   }
 
   async #gone(paths: readonly string[], timeoutMs: number): Promise<boolean> {
-    const isSettled = () => paths.every((path) => this.#entries.get(path)?.wanted !== false);
-    let tell: () => void = () => undefined;
-    const settled = new Promise<void>((resolve) => {
-      tell = () => {
-        if (isSettled() || this.state.status === 'closed') resolve();
-      };
-    });
-    // The state need not change with it: something else may be in the way all the time.
-    this.#waiting.add(tell);
-    const forget = this.onState(tell);
-    tell();
-    await withTimeout(this.options.clock, timeoutMs, settled);
-    forget();
-    this.#waiting.delete(tell);
+    await this.#loop.until(() => paths.every((path) => this.#entries.get(path)?.wanted !== false), timeoutMs);
     return paths.every((path) => !this.#entries.has(path));
   }
 
@@ -191,7 +173,6 @@ export class DiscoveryTree {
         if (entry.wanted) continue;
         entry.watch?.close();
         this.#entries.delete(path);
-        for (const tell of [...this.#waiting]) tell();
         return;
       }
       const obstacle = znode === undefined ? undefined : this.#obstacle(path, znode, sessionId);

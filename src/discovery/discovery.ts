@@ -1,3 +1,4 @@
+import { onAbort } from '../base/abort.js';
 import type { Clock, RandomSource } from '../clock.js';
 import { ConfigError } from '../errors.js';
 import type { ClusterStatus } from '../lease/inspect.js';
@@ -6,9 +7,9 @@ import { notify } from '../zookeeper/listeners.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { type Announcement, announcedFields, routingEntries, routingInstance } from './announcement.js';
+import { CombinedState, DegradedReasons } from './combined-state.js';
 import { DiscoveryTree, type TreeEvent, type TreeState } from './discovery-tree.js';
 import { type IdWidth, watchIdWidth } from './id-width.js';
-import { JointState, JointTroubles, StandingTrouble } from './joint-state.js';
 import { NodeWatcher } from './node-watcher.js';
 import { awaitReadiness, type Readiness, type ReadinessEvent } from './readiness.js';
 import { jsonPayload } from './services/payload-codec.js';
@@ -87,50 +88,45 @@ export class Discovery {
   readonly ready: Promise<Readiness>;
   readonly #emit: (event: DiscoveryEvent) => void;
   #readiness: Readiness | undefined;
-  readonly #joint: JointState;
+  readonly #state: CombinedState;
+  readonly #reasons: DegradedReasons<'tree' | 'services' | 'instance'>;
   /** What is registered at present for whoever sends work here. */
   #instance: ServiceInstance | undefined;
   #serviceAnnounced = false;
-  /** What is wrong with the instance itself, so that it is not registered at all. */
-  readonly #refusal: StandingTrouble;
   /** Whether nothing is announced any more. */
   #left = false;
   readonly #ending = new AbortController();
-  readonly #forgetLease: () => void;
+  #forgetLease: () => void = () => undefined;
   #closing: Promise<void> | undefined;
 
   constructor(private readonly options: DiscoveryOptions) {
     const { zookeeper, lease, clock, random, onEvent = () => undefined } = options;
     const emit = (event: DiscoveryEvent) => notify(onEvent, event);
     this.#emit = emit;
-    const troubles = new JointTroubles(['tree', 'services', 'instance'], (problem) =>
+    const reasons = new DegradedReasons<'tree' | 'services' | 'instance'>(['tree', 'services'], (problem) =>
       emit(problem === '' ? { type: 'synced' } : { type: 'degraded', problem }),
     );
+    this.#reasons = reasons;
     this.tree = new DiscoveryTree({
       ...{ zookeeper, lease, clock, random },
       onEvent: (event) => {
-        if (event.type === 'synced') troubles.tell('tree', '');
-        else if (event.type === 'degraded') troubles.tell('tree', event.problem);
+        if (event.type === 'synced') reasons.tell('tree', '');
+        else if (event.type === 'degraded') reasons.tell('tree', event.problem);
         else emit(event);
       },
     });
     this.services = new ServiceDiscovery<unknown>({
       ...{ zookeeper, lease, clock, random, basePath: options.announcement.basePath, payload: jsonPayload },
       onEvent: (event) => {
-        if (event.type === 'synced') troubles.tell('services', '');
-        else if (event.type === 'degraded') troubles.tell('services', event.problem);
+        if (event.type === 'synced') reasons.tell('services', '');
+        else if (event.type === 'degraded') reasons.tell('services', event.problem);
         else if (event.type === 'unreadable') emit(event);
         else emit({ type: 'service', event });
       },
     });
-    this.#refusal = new StandingTrouble((problem) => troubles.tell('instance', problem));
-    this.#joint = new JointState([this.tree, this.services, this.#refusal]);
+    this.#state = new CombinedState([this.tree, this.services]);
     this.nodes = new NodeWatcher({ zookeeper, clock, onUnreadable: (path, problem) => emit({ type: 'unreadable', path, problem }) });
     this.idWidth = watchIdWidth(zookeeper, lease.id);
-    // An allocated node id is free for others as soon as the session ends: that has to wait for the end of the work.
-    const onLost = () => void (options.announcesNode ? this.close() : this.leave());
-    lease.signal.addEventListener('abort', onLost, { once: true });
-    this.#forgetLease = () => lease.signal.removeEventListener('abort', onLost);
     this.nodes.onChange(() => this.#tellKnown());
     this.ready = this.#becomeReady();
     try {
@@ -142,7 +138,8 @@ export class Discovery {
       void this.close();
       throw error;
     }
-    if (lease.signal.aborted) onLost();
+    // An allocated node id is free for others as soon as the session ends: that has to wait for the end of the work.
+    this.#forgetLease = onAbort(lease.signal, () => void (options.announcesNode ? this.close() : this.leave()));
   }
 
   /** The session with ZooKeeper; it ends with the discovery. */
@@ -152,7 +149,7 @@ export class Discovery {
 
   /** Whether what this node announces stands in the tree, and what it is registered as for Curator's readers. */
   get state(): TreeState {
-    return this.#joint.state;
+    return this.#state.state;
   }
 
   /** True while this node holds its lease and may take work; whether the tree shows it does not count. */
@@ -167,16 +164,11 @@ export class Discovery {
    * @throws `signal.reason` as soon as `signal` aborts
    */
   async synced(timeoutMs: number, signal?: AbortSignal): Promise<void> {
-    const state = await this.#joint.settled(this.options.clock, timeoutMs, signal);
+    const state = await this.#state.settled(this.options.clock, timeoutMs, signal);
     if (state.status === 'synced') return;
     const closed = state.status === 'closed';
-    throw new ZooKeeperError(
-      closed ? 'the discovery has been closed' : `not in the discovery tree after ${timeoutMs} ms: ${state.problem}`,
-      {
-        fault: closed ? 'closed' : 'timeout',
-        outcome: 'unknown',
-      },
-    );
+    const message = closed ? 'the discovery has been closed' : `not in the discovery tree after ${timeoutMs} ms: ${state.problem}`;
+    throw new ZooKeeperError(message, { fault: closed ? 'closed' : 'timeout', outcome: 'unknown' });
   }
 
   /**
@@ -190,8 +182,8 @@ export class Discovery {
     this.#instance = this.#newInstance();
     if (this.#instance === undefined) return;
     this.services.register(this.#instance).catch((error: unknown) => {
-      // Whatever else fails is tried again, and told as a trouble of the services.
-      if (error instanceof ConfigError && this.#serviceAnnounced) this.#refusal.tell(error.message);
+      // Whatever else fails is tried again, and is a reason of the services for being degraded.
+      if (error instanceof ConfigError && this.#serviceAnnounced) this.#refuse(error.message);
     });
   }
 
@@ -205,7 +197,7 @@ export class Discovery {
     const entries = routingEntries(this.options.announcement).map(([entry]) => entry);
     if (this.#serviceAnnounced) {
       this.#serviceAnnounced = false;
-      this.#refusal.tell('');
+      this.#refuse('');
       for (const entry of entries) this.tree.remove(entry);
     }
     const withinMs = this.zookeeper.state.status === 'connected' ? timeoutMs : 0;
@@ -249,6 +241,12 @@ export class Discovery {
     this.nodes.close();
     this.idWidth.close();
     await Promise.all([ended, this.tree.close(), this.services.close(), this.ready]);
+  }
+
+  /** @param problem what is wrong with the instance itself, so that it is not registered at all; empty for nothing */
+  #refuse(problem: string): void {
+    this.#reasons.tell('instance', problem);
+    this.#state.refuse(problem);
   }
 
   #newInstance(): ServiceInstance | undefined {

@@ -3,7 +3,7 @@ import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../clock.js';
 import { explain } from '../errors.js';
 import { concurrently } from '../lease/concurrently.js';
-import { notify } from '../zookeeper/listeners.js';
+import { Listeners } from '../zookeeper/listeners.js';
 import type { SessionState } from '../zookeeper/session-state.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
@@ -65,7 +65,9 @@ const BEGUN: ReconcileState = { status: 'degraded', problem: 'there has been no 
  * what is dirty whenever it is told of some, everything in a new session, and what failed again, after a pause that grows to a second.
  */
 export class ReconcileLoop<T extends Reconciled> {
-  readonly #listeners = new Set<(state: ReconcileState) => void>();
+  readonly #listeners = new Listeners<ReconcileState>();
+  /** Called whenever what is waited for in {@link until} may have come. */
+  readonly #checks = new Set<() => void>();
   readonly #closing = new AbortController();
   readonly #forgetSession: () => void;
   #state: ReconcileState = BEGUN;
@@ -92,8 +94,26 @@ export class ReconcileLoop<T extends Reconciled> {
 
   /** Calls `listener` with every new state, until the returned function is called. Not with the present one. Listeners must not throw. */
   onState(listener: (state: ReconcileState) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    return this.#listeners.add(listener);
+  }
+
+  /**
+   * Waits until items are as a condition says, or this is closed. The condition is checked whenever an item was touched or settled.
+   *
+   * @returns whether it holds, after `timeoutMs` at the latest
+   */
+  async until(isReached: () => boolean, timeoutMs: number): Promise<boolean> {
+    let check: () => void = () => undefined;
+    const reached = new Promise<void>((resolve) => {
+      check = () => {
+        if (isReached() || this.#state.status === 'closed') resolve();
+      };
+    });
+    this.#checks.add(check);
+    check();
+    await withTimeout(this.options.clock, timeoutMs, reached);
+    this.#checks.delete(check);
+    return isReached();
   }
 
   /** Something about an item is not, or may not be, as it should: from now on, until it has been settled. */
@@ -101,6 +121,7 @@ export class ReconcileLoop<T extends Reconciled> {
     item.dirty = true;
     if (this.#state.status === 'synced') this.#setState({ status: 'degraded', problem: `${item.path} is about to be written` });
     this.#awake();
+    this.#check();
   }
 
   /** Settles nothing any more. Resolves when what was under way has ended. Idempotent. */
@@ -138,6 +159,7 @@ export class ReconcileLoop<T extends Reconciled> {
     const problems = await concurrently(dirty, SETTLED_AT_ONCE, async (item) => {
       try {
         await settle(item, { sessionId, signal: this.#closing.signal });
+        this.#check();
         return undefined;
       } catch (error) {
         item.dirty = true;
@@ -198,7 +220,12 @@ export class ReconcileLoop<T extends Reconciled> {
   #setState(state: ReconcileState): void {
     if (this.#state.status === 'closed') return;
     this.#state = state;
-    for (const listener of [...this.#listeners]) notify(listener, state);
+    this.#listeners.tell(state);
+    this.#check();
+  }
+
+  #check(): void {
+    for (const check of this.#checks) check();
   }
 }
 

@@ -4,7 +4,7 @@ import { ServiceCache } from '../discovery/services/service-cache.js';
 import { type ServiceCall, ServiceDirectory } from '../discovery/services/service-directory.js';
 import { checkBasePath, DEFAULT_BASE_PATH, servicePath } from '../discovery/services/service-path.js';
 import { ServiceProvider } from '../discovery/services/service-provider.js';
-import type { StrategyFactory } from '../discovery/services/strategies/strategy-factory.js';
+import type { StrategyFactory } from '../discovery/services/strategies/provider-strategy.js';
 import { UnreadableReports } from '../discovery/services/unreadable-reports.js';
 import { ConfigError } from '../errors.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';

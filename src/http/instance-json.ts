@@ -1,5 +1,5 @@
 import { checkInstance } from '../discovery/services/new-instance.js';
-import { checkPayloadClass } from '../discovery/services/payload-class.js';
+import { checkPayloadClass } from '../discovery/services/payload-json.js';
 import type { ServiceInstance, ServiceType, UriSpec } from '../discovery/services/service-instance.js';
 import { shortened } from '../discovery/services/shortened.js';
 import { ConfigError } from '../errors.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
-import { fixedInstances } from '../discovery/services/fixed-instances.js';
+import { fixedInstances } from '../discovery/services/instance-source.js';
 import { newInstance, type ServiceInstanceInit } from '../discovery/services/new-instance.js';
 import type { ServiceInstance } from '../discovery/services/service-instance.js';
 import { ServiceProvider } from '../discovery/services/service-provider.js';

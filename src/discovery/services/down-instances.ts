@@ -1,6 +1,6 @@
 import type { Clock } from '../../clock.js';
 import { ConfigError } from '../../errors.js';
-import { RegistrationMap } from './registration-map.js';
+import { InstanceMemory } from './instance-memory.js';
 import type { ServiceInstance } from './service-instance.js';
 
 /** When an instance that fails is left alone, and for how long. */
@@ -27,39 +27,27 @@ const DEFAULT_THRESHOLD = 2;
 const DEFAULT_TIMEOUT_MS = 30_000;
 const MAX_TIMEOUT_MS = 86_400_000;
 
-interface Errors {
-  readonly instance: ServiceInstance;
-  readonly since: number;
-  readonly count: number;
-}
-
-interface Down {
-  readonly instance: ServiceInstance;
-  readonly until: number;
-}
-
 /** Which instances are down, by the errors that were noted: Curator's DownInstancePolicy, on the monotonic clock and without a timer. */
 export class DownInstances {
-  readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #threshold: number;
-  readonly #timeoutMs: number;
-  readonly #errors = new RegistrationMap<Errors>();
-  readonly #down = new RegistrationMap<Down>();
+  /** How many errors each has had since the first that counts. */
+  readonly #errors: InstanceMemory<number>;
+  readonly #down: InstanceMemory<true>;
 
   /** @throws {ConfigError} when the policy asks for the impossible */
-  constructor(clock: Pick<Clock, 'monotonic'>, { threshold = DEFAULT_THRESHOLD, timeoutMs = DEFAULT_TIMEOUT_MS }: DownPolicy = {}) {
+  constructor(clock: Pick<Clock, 'now' | 'monotonic'>, { threshold = DEFAULT_THRESHOLD, timeoutMs = DEFAULT_TIMEOUT_MS }: DownPolicy = {}) {
     if (!Number.isSafeInteger(threshold) || threshold < 1)
       throw new ConfigError('downPolicy.threshold', threshold, 'a whole number, 1 or more');
     if (!(timeoutMs > 0 && timeoutMs <= MAX_TIMEOUT_MS))
       throw new ConfigError('downPolicy.timeoutMs', timeoutMs, `more than 0 and at most ${MAX_TIMEOUT_MS} milliseconds`);
-    this.#clock = clock;
     this.#threshold = threshold;
-    this.#timeoutMs = timeoutMs;
+    this.#errors = new InstanceMemory(clock, timeoutMs);
+    this.#down = new InstanceMemory(clock, timeoutMs);
   }
 
-  /** On the monotonic clock, when the next instance comes back; infinite while none is down. */
-  get nextReturn(): number {
-    return this.#down.first?.until ?? Number.POSITIVE_INFINITY;
+  /** Whether an instance is to come back; see {@link InstanceMemory.due}. */
+  get due(): boolean {
+    return this.#down.due;
   }
 
   /** Whether any is down, or was when {@link expire} was called last. */
@@ -69,33 +57,26 @@ export class DownInstances {
 
   /** Notes an error. Those of an instance that is down already do not keep it down for longer. Returns whether it went down now. */
   note(instance: ServiceInstance): boolean {
-    const now = this.#clock.monotonic();
-    this.expire(now);
-    if (this.#down.get(instance) !== undefined) return false;
-    const before = this.#errors.get(instance);
-    const count = (before?.count ?? 0) + 1;
-    if (count < this.#threshold) {
-      // The order is that of the first errors, which do not change.
-      if (before === undefined) this.#errors.set(instance, { instance, since: now, count });
-      else this.#errors.replace(instance, { ...before, count });
-      return false;
+    this.expire();
+    this.#errors.expire();
+    if (this.isDown(instance)) return false;
+    const count = (this.#errors.get(instance) ?? 0) + 1;
+    if (count >= this.#threshold) {
+      this.#errors.delete(instance);
+      this.#down.set(instance, true);
+      return true;
     }
-    this.#errors.delete(instance);
-    this.#down.set(instance, { instance, until: now + this.#timeoutMs });
-    return true;
+    if (count === 1) this.#errors.set(instance, count);
+    else this.#errors.replace(instance, count);
+    return false;
   }
 
   isDown(instance: ServiceInstance): boolean {
     return this.#down.get(instance) !== undefined;
   }
 
-  /** Lets those come back whose time is over, and forgets errors that do not count any more. Returns whether anybody came back. */
-  expire(now: number): boolean {
-    for (let first = this.#errors.first; first !== undefined && now >= first.since + this.#timeoutMs; first = this.#errors.first)
-      this.#errors.delete(first.instance);
-    const down = this.#down.size;
-    for (let first = this.#down.first; first !== undefined && now >= first.until; first = this.#down.first)
-      this.#down.delete(first.instance);
-    return this.#down.size < down;
+  /** Lets those come back whose time is over. */
+  expire(): void {
+    this.#down.expire();
   }
 }

@@ -23,3 +23,15 @@ export interface InstanceSource<P = unknown> {
   /** Follows no changes any more. What was seen last can still be asked for. Idempotent. */
   close(): void;
 }
+
+/** A list of one's own as a source: for instances that no ZooKeeper knows of, and for tests. Nothing is checked, and nothing ever changes. */
+export function fixedInstances<P>(name: string, instances: readonly ServiceInstance<P>[]): InstanceSource<P> {
+  return {
+    name,
+    instances: [...instances],
+    ready: Promise.resolve(),
+    stale: undefined,
+    onChange: () => () => {},
+    close: () => {},
+  };
+}

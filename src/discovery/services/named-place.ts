@@ -2,7 +2,7 @@ import type { Znode } from '../../zookeeper/zookeeper.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
 import type { ReconcileCall } from '../reconcile-loop.js';
 import { catchUp, isNotApplied, OwnData, ownerOf, type PlaceContext, type RegistrationPlace, type Wish } from './registration-place.js';
-import { replacementVersion, replacing } from './service-write.js';
+import { replacementVersion, replacing } from './service-directory.js';
 
 /** The znode that is known to be ours, by the transaction that made it. */
 interface Own {

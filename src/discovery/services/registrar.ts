@@ -1,4 +1,3 @@
-import { withTimeout } from '../../base/abort.js';
 import type { Clock, RandomSource } from '../../clock.js';
 import type { Lease } from '../../lease/lease.js';
 import type { SessionState } from '../../zookeeper/session-state.js';
@@ -22,8 +21,6 @@ export class Registrar {
   readonly #forgetSession: () => void;
   readonly #loop: ReconcileLoop<Registration>;
   #withdrawn = false;
-  /** Called when nothing is registered any more, nor left in ZooKeeper. */
-  readonly #onEmpty = new Set<() => void>();
 
   constructor(private readonly options: RegistrarOptions) {
     const { zookeeper, clock, random, emit } = options;
@@ -59,10 +56,7 @@ export class Registrar {
     const registration: Registration = new Registration(wish, {
       ...{ zookeeper, clock, random, lease, emit },
       onTouched: () => this.#loop.touched(registration),
-      onGone: () => {
-        this.#registrations.delete(wish.path);
-        if (this.#registrations.size === 0) for (const tell of this.#onEmpty) tell();
-      },
+      onGone: () => this.#registrations.delete(wish.path),
       problem: () => (this.state.status === 'degraded' ? this.state.problem : undefined),
     });
     this.#registrations.set(wish.path, registration);
@@ -83,20 +77,8 @@ export class Registrar {
    */
   async withdraw(timeoutMs: number): Promise<boolean> {
     this.#withdrawn = true;
-    let tell: () => void = () => undefined;
-    const gone = new Promise<void>((resolve) => {
-      tell = resolve;
-    });
-    this.#onEmpty.add(tell);
-    // Where the client is closed before, its session ends, and with it all that is not persistent.
-    const forget = this.onState(({ status }) => status === 'closed' && tell());
     for (const registration of [...this.#registrations.values()]) registration.drop();
-    if (this.#registrations.size > 0 && this.state.status !== 'closed') {
-      await withTimeout(this.options.clock, timeoutMs, gone);
-    }
-    forget();
-    this.#onEmpty.delete(tell);
-    return this.#registrations.size === 0;
+    return this.#loop.until(() => this.#registrations.size === 0, timeoutMs);
   }
 
   /** Looks after nothing any more. What stands in ZooKeeper stays until it is withdrawn or its session ends. Idempotent. */

@@ -1,13 +1,12 @@
 import type { Clock } from '../../clock.js';
 import { explain } from '../../errors.js';
 import { concurrently } from '../../lease/concurrently.js';
-import type { CallOptions, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
+import type { CallOptions, CreateMode, MultiOperation, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { decodeInstance, encodeInstance } from './instance-codec.js';
 import type { PayloadCodec } from './payload-codec.js';
-import type { ServiceInstance } from './service-instance.js';
+import type { ServiceInstance, ServiceType } from './service-instance.js';
 import { checkBasePath, DEFAULT_BASE_PATH, instancePath, servicePath } from './service-path.js';
-import { createModeOf, replacing } from './service-write.js';
 import { type OnUnreadable, UnreadableReports } from './unreadable-reports.js';
 
 /** What a query, or a single write, may be given: its deadline, as a whole, and a signal that gives it up. */
@@ -159,4 +158,36 @@ export class ServiceDirectory<P> {
     const deadline = clock.monotonic() + timeoutMs;
     return () => ({ signal, timeoutMs: Math.max(0, deadline - clock.monotonic()) });
   }
+}
+
+/** How the servers keep an instance of a type. */
+export function createModeOf(type: ServiceType): CreateMode {
+  switch (type) {
+    case 'DYNAMIC':
+      return 'ephemeral';
+    case 'DYNAMIC_SEQUENTIAL':
+      return 'ephemeral-sequential';
+    default:
+      return 'persistent';
+  }
+}
+
+/**
+ * Puts a new znode in place of the one that stands at a path, in one transaction: nobody sees the place empty. Its data alone cannot be
+ * replaced where the mode, or the session that it goes with, is another; and who made the new one can tell it by its transaction.
+ * The new one never has the version of the old one: who has looked at that, and writes or removes by its version, does not hit the new one.
+ *
+ * @param version of the data that may be replaced
+ */
+export function replacing(path: string, version: number, data: string, mode: CreateMode): MultiOperation[] {
+  return [
+    { type: 'remove', path, version },
+    { type: 'create', path, data, mode },
+    ...(replacementVersion(version) === 0 ? [] : [{ type: 'set' as const, path, data, version: 0 }]),
+  ];
+}
+
+/** Which version the data have of a znode that was put in place of another. */
+export function replacementVersion(version: number): number {
+  return version === 0 ? 1 : 0;
 }

@@ -10,11 +10,10 @@ import { jsonPayload, type PayloadCodec } from './payload-codec.js';
 import { Registrar } from './registrar.js';
 import type { RegistrationEvent, Wish } from './registration-place.js';
 import { ServiceCache } from './service-cache.js';
-import { type ServiceCall, ServiceDirectory } from './service-directory.js';
+import { createModeOf, type ServiceCall, ServiceDirectory } from './service-directory.js';
 import type { ServiceInstance } from './service-instance.js';
 import { instancePath } from './service-path.js';
 import { type ProviderChoices, ServiceProvider } from './service-provider.js';
-import { createModeOf } from './service-write.js';
 import { UnreadableReports } from './unreadable-reports.js';
 
 /** What happens to service discovery, for logs. */

@@ -1,14 +1,12 @@
 import type { Clock, RandomSource } from '../../clock.js';
 import { ConfigError } from '../../errors.js';
-import { Alarm } from './alarm.js';
 import { DownInstances, type DownPolicy } from './down-instances.js';
 import type { InstanceSource } from './instance-source.js';
 import { NoInstanceError } from './no-instance-error.js';
-import type { ProviderStrategy } from './provider-strategy.js';
 import type { ServiceInstance } from './service-instance.js';
 import { isInService } from './spring-payload.js';
+import type { ProviderStrategy, StrategyContext, StrategyFactory } from './strategies/provider-strategy.js';
 import { roundRobin } from './strategies/round-robin.js';
-import type { StrategyContext, StrategyFactory } from './strategies/strategy-factory.js';
 import { instanceUrl, type UriVariables } from './uri-spec.js';
 
 /** What may be chosen about a provider. */
@@ -51,8 +49,6 @@ export class ServiceProvider<P = unknown> {
   /** What the candidates were taken from. */
   #seen: readonly ServiceInstance<P>[] | undefined;
   #candidates: readonly ServiceInstance<P>[] = [];
-  /** When the next one that is down comes back. */
-  readonly #return: Alarm;
 
   /** @throws {ConfigError} when the strategy is none, or the down policy asks for the impossible */
   constructor(options: ServiceProviderOptions<P>) {
@@ -60,7 +56,6 @@ export class ServiceProvider<P = unknown> {
     if (typeof strategy !== 'function') throw new ConfigError('strategy', strategy, 'a strategy itself, such as roundRobin()');
     this.#options = options;
     this.#down = new DownInstances(clock, downPolicy);
-    this.#return = new Alarm(clock);
     this.#accept = accept;
     const context: StrategyContext = { clock, random };
     this.#strategy = strategy(context);
@@ -96,7 +91,7 @@ export class ServiceProvider<P = unknown> {
    */
   pick(except?: ReadonlySet<ServiceInstance<P>>): ServiceInstance<P> | undefined {
     const { instances } = this.#options.source;
-    if (instances !== this.#seen || this.#return.due) this.#choose(instances);
+    if (instances !== this.#seen || this.#down.due) this.#choose(instances);
     if (this.#candidates.length === 0) return undefined;
     const picked = this.#strategy.pick(this.#candidates);
     return except === undefined || !except.has(picked) ? picked : this.#pickOther(except);
@@ -153,13 +148,12 @@ export class ServiceProvider<P = unknown> {
   #choose(instances: readonly ServiceInstance<P>[]): void {
     const down = this.#down;
     const accept = this.#accept;
-    if (down.any) down.expire(this.#options.clock.monotonic());
+    down.expire();
     const usable = instances.filter((instance) => instance.enabled && isInService(instance) && accept(instance));
     const up = down.any ? usable.filter((instance) => !down.isDown(instance)) : usable;
     const anyway = up.length === 0 && this.#options.downPolicy?.whenAllDown !== 'none';
     this.#candidates = anyway ? usable : up;
     this.#seen = instances;
-    this.#return.set(down.nextReturn);
   }
 
   #none(isUsable = this.#accept): NoInstanceError {

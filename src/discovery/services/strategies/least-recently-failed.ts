@@ -1,10 +1,8 @@
 import { ConfigError } from '../../../errors.js';
-import { Alarm } from '../alarm.js';
-import type { ProviderStrategy } from '../provider-strategy.js';
-import { RegistrationMap } from '../registration-map.js';
+import { InstanceMemory } from '../instance-memory.js';
 import type { ServiceInstance } from '../service-instance.js';
+import type { ProviderStrategy, StrategyContext, StrategyFactory } from './provider-strategy.js';
 import { roundRobin } from './round-robin.js';
-import type { StrategyContext, StrategyFactory } from './strategy-factory.js';
 
 /** Settings of {@link leastRecentlyFailed}. */
 export interface LeastRecentlyFailedOptions {
@@ -27,56 +25,41 @@ export function leastRecentlyFailed<P = unknown>({ memoryMs = DEFAULT_MEMORY_MS 
   return (context) => new LeastRecentlyFailed(context.clock, memoryMs, roundRobin<P>()(context));
 }
 
-interface Failure {
-  readonly instance: ServiceInstance;
-  readonly at: number;
-}
-
 class LeastRecentlyFailed<P> implements ProviderStrategy<P> {
-  /** The latest failure of each, the one that is the longest ago first. */
-  readonly #failures = new RegistrationMap<Failure>();
+  /** When each failed last, on the monotonic clock. */
+  readonly #failures: InstanceMemory<number>;
   /** What the preferred ones were taken from; undefined where that has to be done again. */
   #candidates: readonly ServiceInstance<P>[] | undefined;
   #preferred: readonly ServiceInstance<P>[] = [];
-  /** When the next failure is forgotten. */
-  readonly #forgetting: Alarm;
 
   constructor(
     private readonly clock: StrategyContext['clock'],
-    private readonly memoryMs: number,
+    memoryMs: number,
     private readonly inTurn: ProviderStrategy<P>,
   ) {
-    this.#forgetting = new Alarm(clock);
+    this.#failures = new InstanceMemory(clock, memoryMs);
   }
 
   pick(candidates: readonly ServiceInstance<P>[]): ServiceInstance<P> {
-    if (candidates !== this.#candidates || this.#forgetting.due) this.#prefer(candidates);
+    if (candidates !== this.#candidates || this.#failures.due) this.#prefer(candidates);
     return this.inTurn.pick(this.#preferred);
   }
 
   noteError(instance: ServiceInstance<P>): void {
-    const at = this.clock.monotonic();
-    this.#forget(at);
-    this.#failures.set(instance, { instance, at });
+    this.#failures.expire();
+    this.#failures.set(instance, this.clock.monotonic());
     this.#candidates = undefined;
   }
 
   #prefer(candidates: readonly ServiceInstance<P>[]): void {
-    if (this.#failures.size > 0) this.#forget(this.clock.monotonic());
+    this.#failures.expire();
     const calm = this.#failures.size === 0 ? candidates : candidates.filter((candidate) => this.#failures.get(candidate) === undefined);
     this.#preferred = calm.length > 0 ? calm : [this.#oldestOf(candidates)];
     this.#candidates = candidates;
-    const first = this.#failures.first;
-    this.#forgetting.set(first === undefined ? Number.POSITIVE_INFINITY : first.at + this.memoryMs);
   }
 
   #oldestOf(candidates: readonly ServiceInstance<P>[]): ServiceInstance<P> {
-    const failedAt = (candidate: ServiceInstance<P>) => this.#failures.get(candidate)?.at ?? Number.NEGATIVE_INFINITY;
+    const failedAt = (candidate: ServiceInstance<P>) => this.#failures.get(candidate) ?? Number.NEGATIVE_INFINITY;
     return candidates.reduce((oldest, candidate) => (failedAt(candidate) < failedAt(oldest) ? candidate : oldest));
-  }
-
-  #forget(now: number): void {
-    for (let first = this.#failures.first; first !== undefined && now >= first.at + this.memoryMs; first = this.#failures.first)
-      this.#failures.delete(first.instance);
   }
 }

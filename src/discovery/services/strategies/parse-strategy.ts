@@ -1,9 +1,9 @@
 import { ConfigError } from '../../../errors.js';
 import { leastRecentlyFailed } from './least-recently-failed.js';
+import type { StrategyFactory } from './provider-strategy.js';
 import { random } from './random.js';
 import { roundRobin } from './round-robin.js';
 import { sticky } from './sticky.js';
-import type { StrategyFactory } from './strategy-factory.js';
 import { weighted } from './weighted.js';
 
 /** The strategies, by the names that they have in settings. */

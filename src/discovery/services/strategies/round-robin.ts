@@ -1,6 +1,5 @@
-import type { ProviderStrategy } from '../provider-strategy.js';
 import type { ServiceInstance } from '../service-instance.js';
-import type { StrategyFactory } from './strategy-factory.js';
+import type { ProviderStrategy, StrategyFactory } from './provider-strategy.js';
 
 /** One after the other. The first one is drawn at random: a fleet that starts at the same time does not send its first requests to the same instance. */
 export function roundRobin<P = unknown>(): StrategyFactory<P> {

@@ -1,8 +1,7 @@
-import type { ProviderStrategy } from '../provider-strategy.js';
-import { registrationKey } from '../registration-map.js';
+import { registrationKey } from '../instance-memory.js';
 import type { ServiceInstance } from '../service-instance.js';
+import type { ProviderStrategy, StrategyFactory } from './provider-strategy.js';
 import { random } from './random.js';
-import type { StrategyFactory } from './strategy-factory.js';
 
 /**
  * The same one always, for as long as it may be chosen: also when it is updated, no longer when it is disabled, down, or registered again

@@ -4,10 +4,10 @@ import { seededRandom, VirtualClock } from '../../../../test/support/virtual-clo
 import type { ServiceInstance } from '../service-instance.js';
 import { leastRecentlyFailed } from './least-recently-failed.js';
 import { parseStrategy, STRATEGY_NAMES } from './parse-strategy.js';
+import type { StrategyFactory } from './provider-strategy.js';
 import { random } from './random.js';
 import { roundRobin } from './round-robin.js';
 import { sticky } from './sticky.js';
-import type { StrategyFactory } from './strategy-factory.js';
 import { weighted } from './weighted.js';
 
 const DRAWS = 100_000;

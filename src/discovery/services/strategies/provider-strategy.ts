@@ -1,4 +1,5 @@
-import type { ServiceInstance } from './service-instance.js';
+import type { Clock, RandomSource } from '../../../clock.js';
+import type { ServiceInstance } from '../service-instance.js';
 
 /** How one of several instances is chosen. One object serves one provider. */
 export interface ProviderStrategy<P = unknown> {
@@ -13,3 +14,12 @@ export interface ProviderStrategy<P = unknown> {
   /** An instance has failed somebody. It may still be among the candidates. */
   noteError?(instance: ServiceInstance<P>): void;
 }
+
+/** What a strategy may need. */
+export interface StrategyContext {
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+  readonly random: Pick<RandomSource, 'next'>;
+}
+
+/** Makes a strategy; each provider makes its own, and a second one for retries. */
+export type StrategyFactory<P = unknown> = (context: StrategyContext) => ProviderStrategy<P>;
