@@ -1,9 +1,8 @@
+import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
 import type { Clock, RandomSource } from '../clock.js';
 import { ConfigError } from '../errors.js';
 import type { Lease } from '../lease/lease.js';
-import { type AnnouncedEndpoint, checkEndpoints } from './announcement-endpoints.js';
 import { checkPayload, type PayloadType } from './announcement-payload.js';
-import { hostAddress } from './host-address.js';
 import { encodeInstance } from './services/instance-codec.js';
 import { newInstance } from './services/new-instance.js';
 import { jsonPayload } from './services/payload-codec.js';
@@ -11,9 +10,22 @@ import type { ServiceInstance } from './services/service-instance.js';
 import { checkBasePath, DEFAULT_BASE_PATH } from './services/service-path.js';
 import { shortened } from './services/shortened.js';
 import { springInstancePayload } from './services/spring-payload.js';
-import type { TreeEntry } from './tree-paths.js';
+import { entryPath, type TreeEntry } from './tree-paths.js';
 
-export type { AnnouncedEndpoint, PayloadType };
+export type { PayloadType };
+
+/** An endpoint, under a key where several nodes implement it differently. */
+export interface AnnouncedEndpoint {
+  readonly endpoint: string;
+  readonly key?: string | undefined;
+  /**
+   * Stand in the znode's JSON, where they win over `service`, `address` and `port` of the announcement: an endpoint may listen elsewhere than
+   * its service. What tells of the lease (`taskId`, `nodeId`, `version`) they cannot replace. At most 64 KiB of JSON.
+   *
+   * @default none
+   */
+  readonly fields?: Readonly<Record<string, unknown>> | undefined;
+}
 
 /** What a node says of itself in the tree. */
 export interface Announcement {
@@ -128,4 +140,72 @@ function texts(fields: Readonly<Record<string, unknown>>): Record<string, string
   return Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [name, typeof value === 'string' ? value : JSON.stringify(value)]),
   );
+}
+
+const ENDPOINT_FIELDS: readonly string[] = ['endpoint', 'key', 'fields'] satisfies (keyof AnnouncedEndpoint)[];
+/** What has to be read by everybody who looks for the endpoint. */
+const MAX_FIELDS_BYTES = 65_536;
+/** How `entryPath` calls what it is given. */
+const ENDPOINT_LABELS: Readonly<Partial<Record<string, string>>> = { endpoint: 'endpoint', 'endpoint key': 'key' };
+
+/**
+ * Checks endpoints to announce, also in what the compiler sees to in TypeScript.
+ *
+ * @throws {ConfigError} that names the first that is wrong as `endpoints[0].key`, its value, and what was expected
+ */
+function checkEndpoints(endpoints: unknown): void {
+  if (!Array.isArray(endpoints)) throw new ConfigError('endpoints', shortened(endpoints), "an array such as [{ endpoint: 'pay' }]");
+  for (const [index, each] of endpoints.entries()) checkEndpoint(each, `endpoints[${index}]`);
+}
+
+function checkEndpoint(given: unknown, label: string): void {
+  if (!isObject(given)) throw new ConfigError(label, shortened(given), "an object such as { endpoint: 'pay' }");
+  const other = Object.keys(given).find((name) => !ENDPOINT_FIELDS.includes(name));
+  if (other !== undefined) throw new ConfigError(label, shortened(other), `one of ${ENDPOINT_FIELDS.join(', ')}`);
+  const { endpoint, key, fields } = given;
+  if (typeof endpoint !== 'string') throw new ConfigError(`${label}.endpoint`, shortened(endpoint), 'a name');
+  if (key !== undefined && typeof key !== 'string') throw new ConfigError(`${label}.key`, shortened(key), 'a name, or none');
+  try {
+    entryPath({ kind: 'endpoint', endpoint, key }, 0);
+  } catch (error) {
+    const part = error instanceof ConfigError ? ENDPOINT_LABELS[error.setting] : undefined;
+    throw error instanceof ConfigError && part !== undefined ? new ConfigError(`${label}.${part}`, error.value, error.expected) : error;
+  }
+  if (fields !== undefined) checkFields(fields, `${label}.fields`);
+}
+
+function checkFields(fields: unknown, label: string): void {
+  if (!isObject(fields)) throw new ConfigError(label, shortened(fields), 'an object');
+  // It would speak for the whole znode, and leave out who announces it.
+  if (typeof fields.toJSON === 'function') throw new ConfigError(label, shortened(fields), 'an object without a method toJSON');
+  let text: string;
+  try {
+    text = JSON.stringify(fields);
+  } catch {
+    throw new ConfigError(label, shortened(fields), 'something that JSON can hold');
+  }
+  const bytes = Buffer.byteLength(text);
+  if (bytes > MAX_FIELDS_BYTES) throw new ConfigError(label, shortened(text), `at most ${MAX_FIELDS_BYTES} bytes of JSON, not ${bytes}`);
+}
+
+function isObject(value: unknown): value is Readonly<Partial<Record<string, unknown>>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/**
+ * The address under which others most likely reach this host: its first one that is neither its own nor of one link only, IPv4 before IPv6.
+ * On a host that has none it is 127.0.0.1, since whoever can reach it is on it.
+ *
+ * Not guaranteed: that it is the right one of several, or reachable through what stands between, such as the ports that a container publishes.
+ */
+export function hostAddress(interfaces: () => NodeJS.Dict<readonly NetworkInterfaceInfo[]> = networkInterfaces): string {
+  const all = Object.values(interfaces()).flatMap((each) => each ?? []);
+  const reachable = all.filter(({ internal, address }) => !internal && !isLinkLocal(address));
+  const first = reachable.find(({ family }) => family === 'IPv4') ?? reachable[0];
+  return first?.address ?? '127.0.0.1';
+}
+
+/** 169.254.0.0/16 and fe80::/10. */
+function isLinkLocal(address: string): boolean {
+  return address.startsWith('169.254.') || /^fe[89ab][0-9a-f]:/i.test(address);
 }

@@ -20,12 +20,10 @@ export interface ChildMirrorOptions<T extends Closeable> {
  * watched until it comes (again). What is open at any time follows the tree as far as a standing watch does, across sessions too.
  */
 export class ChildMirror<T extends Closeable> implements Closeable {
-  readonly #options: ChildMirrorOptions<T>;
   readonly #open = new Map<string, T>();
   readonly #watch: Watch;
 
-  constructor(options: ChildMirrorOptions<T>) {
-    this.#options = options;
+  constructor(private readonly options: ChildMirrorOptions<T>) {
     this.#watch = options.zookeeper.watchChildren(options.path, (names) => this.#follow(names ?? []));
   }
 
@@ -49,9 +47,9 @@ export class ChildMirror<T extends Closeable> implements Closeable {
     }
     for (const name of present) {
       if (this.#open.has(name)) continue;
-      const child = this.#options.open(name);
+      const child = this.options.open(name);
       if (child !== undefined) this.#open.set(name, child);
     }
-    this.#options.onTold?.();
+    this.options.onTold?.();
   }
 }

@@ -1,10 +1,10 @@
 import type { Clock, RandomSource } from '../clock.js';
-import type { ZooKeeper } from '../zookeeper/zookeeper.js';
+import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import type { Assignment } from './assignment.js';
-import { decodeEndpoint } from './endpoint-instance.js';
+import { type Assignment, decodeAssignment } from './assignment.js';
+import { JoinedInstances } from './joined-instances.js';
+import type { DecodedInstance } from './services/instance-codec.js';
 import type { InstanceSource } from './services/instance-source.js';
-import { JoinedInstances } from './services/joined-instances.js';
 import { type ProviderChoices, ServiceProvider } from './services/service-provider.js';
 import type { OnUnreadable } from './services/unreadable-reports.js';
 import { WatchedInstances } from './services/watched-instances.js';
@@ -33,13 +33,10 @@ export interface EndpointChoices extends ProviderChoices<Assignment> {
  * Everything is followed by watches, and remembered while ZooKeeper is away; each source is followed by itself, until it or the resolver is closed.
  */
 export class DiscoveryResolver {
-  readonly #options: DiscoveryResolverOptions;
   readonly #open = new Set<InstanceSource<Assignment>>();
   #closed = false;
 
-  constructor(options: DiscoveryResolverOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: DiscoveryResolverOptions) {}
 
   /**
    * Follows the nodes that offer an endpoint.
@@ -60,7 +57,7 @@ export class DiscoveryResolver {
    * @throws {ZooKeeperError} `closed` after `close()`
    */
   instancesOfAllKeys(endpoint: string): InstanceSource<Assignment> {
-    const { zookeeper, clock } = this.#options;
+    const { zookeeper, clock } = this.options;
     const path = endpointKeysPath(endpoint);
     const open = (key: string, onRefused: () => void) => this.#watch(endpoint, `${path}/${key}`, { onRefused });
     return this.#track((onClose) => new JoinedInstances({ zookeeper, clock, name: endpoint, path, open, onClose }));
@@ -73,7 +70,7 @@ export class DiscoveryResolver {
    * @throws {ZooKeeperError} `closed` after `close()`
    */
   provider(endpoint: string, { key, ...choices }: EndpointChoices = {}): ServiceProvider<Assignment> {
-    const { clock, random } = this.#options;
+    const { clock, random } = this.options;
     const source = this.instances(endpoint, key);
     try {
       return new ServiceProvider({ ...choices, source, clock, random });
@@ -90,8 +87,8 @@ export class DiscoveryResolver {
   }
 
   #watch(endpoint: string, path: string, told: { onClose?: () => void; onRefused?: () => void }): WatchedInstances<Assignment> {
-    const { zookeeper, clock, onUnreadable } = this.#options;
-    const decode = (ref: string, znode: Parameters<typeof decodeEndpoint>[2]) => decodeEndpoint(endpoint, ref, znode);
+    const { zookeeper, clock, onUnreadable } = this.options;
+    const decode = (ref: string, znode: Znode) => decodeEndpoint(endpoint, ref, znode);
     return new WatchedInstances({ zookeeper, clock, name: endpoint, path, decode, onUnreadable, ...told });
   }
 
@@ -101,4 +98,39 @@ export class DiscoveryResolver {
     this.#open.add(source);
     return source;
   }
+}
+
+/** An endpoint may be announced with a large payload of its own, but not with one that would fill the memory of all who look for it. */
+const MAX_BYTES = 1_048_576;
+
+/**
+ * A node that offers an endpoint, as an instance of it: the endpoint is its name, the reference its id, and the payload is the
+ * whole assignment, fields of the node's own included. One that tells no address has none. Never throws.
+ *
+ * @param ref the znode's name, such as `orders:7`
+ */
+export function decodeEndpoint(endpoint: string, ref: string, { data, stat }: Znode): DecodedInstance<Assignment> {
+  if (data.length > MAX_BYTES) return { status: 'unreadable', problem: `holds more than ${MAX_BYTES} bytes` };
+  const assignment = decodeAssignment(data);
+  if (assignment === undefined) return { status: 'unreadable', problem: 'does not tell task, node id and version' };
+  const { address, port, sslPort } = assignment;
+  return {
+    status: 'readable',
+    instance: {
+      name: endpoint,
+      id: ref,
+      address: typeof address === 'string' && address !== '' ? address : undefined,
+      port: portOf(port),
+      sslPort: portOf(sslPort),
+      payload: assignment,
+      registrationTimeUTC: stat.createdAt,
+      serviceType: stat.owner === undefined ? 'PERMANENT' : 'DYNAMIC',
+      uriSpec: undefined,
+      enabled: true,
+    },
+  };
+}
+
+function portOf(value: unknown): number | undefined {
+  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= 65_535 ? (value as number) : undefined;
 }

@@ -23,15 +23,12 @@ const ANSWERS_WITHIN_MS = 5_000;
  * on. What is merely slow is never given up: a watch tells nothing of its turn among many, so the servers are asked.
  */
 export class FirstReads {
-  readonly #options: FirstReadsOptions;
   readonly #open = new Map<string, { seconds: number; readonly giveUp: () => boolean }>();
   readonly #closing = new AbortController();
   #counting = false;
   #whole = false;
 
-  constructor(options: FirstReadsOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: FirstReadsOptions) {}
 
   /** True from when everything had been read for the first time. */
   get whole(): boolean {
@@ -53,7 +50,7 @@ export class FirstReads {
     this.#open.delete(path);
     if (this.#whole || this.#open.size > 0 || this.#closing.signal.aborted) return;
     this.#whole = true;
-    this.#options.onWhole();
+    this.options.onWhole();
   }
 
   /** Counts nothing any more; `whole` stays as it is. */
@@ -62,7 +59,7 @@ export class FirstReads {
   }
 
   async #count(): Promise<void> {
-    const { zookeeper, clock } = this.#options;
+    const { zookeeper, clock } = this.options;
     if (this.#counting) return;
     this.#counting = true;
     try {
@@ -90,7 +87,7 @@ export class FirstReads {
     waiting.seconds = 0;
     try {
       // The names take the same permission as the data, and are fewer: whoever is asked over a slow link has little to send.
-      await this.#options.zookeeper.children(path, { timeoutMs: ANSWERS_WITHIN_MS, signal });
+      await this.options.zookeeper.children(path, { timeoutMs: ANSWERS_WITHIN_MS, signal });
     } catch (error) {
       if (isFault(error, 'timeout', 'connection-loss', 'session-expired', 'aborted', 'closed')) return;
       // It may have been read meanwhile, or have gone.

@@ -1,8 +1,16 @@
 import { clusterNodeIdOf, groupOf, widthOfGroup } from '../id/cluster-node-id.js';
-import { notify } from '../zookeeper/listeners.js';
+import { Listeners } from '../zookeeper/listeners.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
-import type { Observable } from './observable.js';
 import { NODES_PATH, parseHexPair } from './tree-paths.js';
+
+/** A value that changes, and can be asked for at any time. */
+export interface Observable<T> {
+  /** The value as of now. */
+  readonly value: T;
+
+  /** Calls `listener` with every new value, until the returned function is called. Not with the present one. Listeners must not throw. */
+  onChange(listener: (value: T) => void): () => void;
+}
 
 /**
  * How many bits of a unique id the node ids take, by the groups that stand in the discovery tree: 8 to 16.
@@ -30,23 +38,20 @@ export interface IdWidth extends Observable<number> {
  * @throws {ConfigError} when `own` is out of range
  */
 export function watchIdWidth(zookeeper: ZooKeeper, own?: number): IdWidth {
-  const listeners = new Set<(width: number) => void>();
+  const listeners = new Listeners<number>();
   let width = widthOfGroup(own === undefined ? 0 : groupOf(clusterNodeIdOf(own)));
   const watch = zookeeper.watchChildren(NODES_PATH, (names = []) => {
     const needed = widthOfGroup(Math.max(0, ...names.map((name) => parseHexPair(name) ?? 0)));
     if (needed <= width) return;
     width = needed;
-    for (const listener of [...listeners]) notify(listener, width);
+    listeners.tell(width);
   });
   return {
     get value() {
       return width;
     },
     first: watch.first,
-    onChange: (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    onChange: (listener) => listeners.add(listener),
     close: () => {
       watch.close();
       listeners.clear();

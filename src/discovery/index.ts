@@ -9,9 +9,8 @@ export {
 } from './discovery.js';
 export { DiscoveryResolver, type DiscoveryResolverOptions, type EndpointChoices } from './discovery-resolver.js';
 export { DiscoveryTree, type DiscoveryTreeOptions, type TreeEvent, type TreeState } from './discovery-tree.js';
-export { type IdWidth, watchIdWidth } from './id-width.js';
+export { type IdWidth, type Observable, watchIdWidth } from './id-width.js';
 export { type NodesListener, NodeWatcher, type NodeWatcherOptions, type UnreadableNode } from './node-watcher.js';
-export type { Observable } from './observable.js';
 export type { Readiness, ReadinessEvent } from './readiness.js';
 export type { ReconcileEvent, ReconcileState } from './reconcile-loop.js';
 export { entryPath, type TreeEntry } from './tree-paths.js';

@@ -1,12 +1,11 @@
 import type { Clock } from '../clock.js';
-import { CLUSTER_NODE_ID_OFFSET } from '../id/cluster-node-id.js';
-import { notify } from '../zookeeper/listeners.js';
+import { CLUSTER_NODE_ID_OFFSET, nodeIdOf } from '../id/cluster-node-id.js';
+import { Listeners } from '../zookeeper/listeners.js';
 import type { SessionState } from '../zookeeper/session-state.js';
 import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
-import type { Assignment } from './assignment.js';
+import { type Assignment, decodeAssignment } from './assignment.js';
 import { ChildMirror, type Closeable } from './child-mirror.js';
 import { FirstReads, PATIENCE_S } from './first-reads.js';
-import { type NodeZnode, readNodeZnode } from './node-znode.js';
 import { NODES_PATH, parseHexPair } from './tree-paths.js';
 
 /** Where a {@link NodeWatcher} looks, and whom it tells of what it cannot read. */
@@ -28,6 +27,15 @@ export interface UnreadableNode {
 
 /** Called with the cluster node ids whose nodes have come, changed or gone since the last call. Must not throw. */
 export type NodesListener = (changed: ReadonlySet<number>) => void;
+
+/** What is known of a znode among the nodes. Its data are kept, so that a write which changes nothing is no news. */
+type NodeZnode =
+  /** It is listed, and has not been read yet. */
+  | { readonly status: 'unread' }
+  | { readonly status: 'absent' }
+  | { readonly status: 'assigned'; readonly data: Buffer; readonly assignment: Assignment }
+  /** It stands there and does not tell by whom; `problem` is the rest of the sentence "<path> …". */
+  | { readonly status: 'unreadable'; readonly data: Buffer | undefined; readonly problem: string };
 
 interface Member extends Closeable {
   readonly path: string;
@@ -54,14 +62,13 @@ export class NodeWatcher {
    */
   readonly ready: Promise<void>;
 
-  readonly #options: NodeWatcherOptions;
   readonly #nodes = new Map<number, Assignment>();
   readonly #unreadable = new Map<number, UnreadableNode>();
   /** More than one znode for an id only where its hex digits are spelled in several ways. */
   readonly #members = new Map<number, Member[]>();
   readonly #reads: FirstReads;
   readonly #reported = new Set<string>();
-  readonly #listeners = new Set<NodesListener>();
+  readonly #listeners = new Listeners<ReadonlySet<number>>();
   readonly #root: ChildMirror<Closeable>;
   readonly #forgetSession: () => void;
   #changed = new Set<number>();
@@ -69,9 +76,8 @@ export class NodeWatcher {
   #closed = false;
   #staleSince: number | undefined;
 
-  constructor(options: NodeWatcherOptions) {
+  constructor(private readonly options: NodeWatcherOptions) {
     const { zookeeper, clock } = options;
-    this.#options = options;
     let becomeReady = () => {};
     this.ready = new Promise((resolve) => {
       becomeReady = resolve;
@@ -134,8 +140,7 @@ export class NodeWatcher {
    * function is called. Changes in quick succession are told as one.
    */
   onChange(listener: NodesListener): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    return this.#listeners.add(listener);
   }
 
   /** Ends all watches. What was seen last can still be asked for. */
@@ -145,12 +150,12 @@ export class NodeWatcher {
     this.#reads.close();
     this.#forgetSession();
     this.#listeners.clear();
-    this.#staleSince ??= this.#options.clock.monotonic();
+    this.#staleSince ??= this.options.clock.monotonic();
     this.#root.close();
   }
 
   #openGroup(name: string): Closeable | undefined {
-    const { zookeeper } = this.#options;
+    const { zookeeper } = this.options;
     const path = `${NODES_PATH}/${name}`;
     const group = parseHexPair(name);
     if (group === undefined) return this.#report(path, 'is not the name of a group, two hex digits');
@@ -187,7 +192,7 @@ export class NodeWatcher {
       this.#publish(clusterNodeId);
       return true;
     });
-    const watch = this.#options.zookeeper.watchData(path, (znode) => this.#onMember(member, znode));
+    const watch = this.options.zookeeper.watchData(path, (znode) => this.#onMember(member, znode));
     member.close = () => {
       watch.close();
       this.#forget(member);
@@ -246,17 +251,36 @@ export class NodeWatcher {
   #tell(): void {
     const changed = this.#changed;
     this.#changed = new Set();
-    for (const listener of [...this.#listeners]) notify(listener, changed);
+    this.#listeners.tell(changed);
   }
 
   #onSession(session: SessionState): void {
     if (session.status === 'connected') this.#staleSince = undefined;
-    else this.#staleSince ??= this.#options.clock.monotonic();
+    else this.#staleSince ??= this.options.clock.monotonic();
   }
 
   #report(path: string, problem: string): undefined {
     if (this.#reported.has(path) || this.#reported.size >= MAX_REPORTS) return;
     this.#reported.add(path);
-    this.#options.onUnreadable?.(path, problem);
+    this.options.onUnreadable?.(path, problem);
   }
+}
+
+/** What a znode tells of a cluster node id, or the very object that was known `before` where that has not changed. Never throws. */
+function readNodeZnode(clusterNodeId: number, znode: Znode | undefined, before: NodeZnode): NodeZnode {
+  if (znode === undefined) return { status: 'absent' };
+  const { data } = znode;
+  if ((before.status === 'assigned' || before.status === 'unreadable') && before.data?.equals(data)) return before;
+  const assignment = decodeAssignment(data) ?? claimOf(znode);
+  if (assignment === undefined) return { status: 'unreadable', data, problem: 'does not tell task, node id and version' };
+  const nodeId = nodeIdOf(clusterNodeId);
+  if (assignment.nodeId === nodeId) return { status: 'assigned', data, assignment };
+  return { status: 'unreadable', data, problem: `stands for node id ${nodeId}, but tells of ${assignment.nodeId}` };
+}
+
+/** Who has allocated the id by making this very znode writes the version, which is its transaction's number, a moment later. */
+function claimOf({ data, stat }: Znode): Assignment | undefined {
+  const version = Number(stat.createdZxid);
+  const claim = decodeAssignment(data, version);
+  return claim !== undefined && typeof claim.nonce === 'string' ? claim : undefined;
 }

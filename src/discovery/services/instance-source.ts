@@ -1,3 +1,7 @@
+import type { Clock } from '../../clock.js';
+import { Listeners } from '../../zookeeper/listeners.js';
+import type { SessionState } from '../../zookeeper/session-state.js';
+import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import type { ServiceInstance } from './service-instance.js';
 
 /** Where the instances of a service come from: a cache of Curator's tree, the providers of an endpoint, a list of one's own. */
@@ -34,4 +38,105 @@ export function fixedInstances<P>(name: string, instances: readonly ServiceInsta
     onChange: () => () => {},
     close: () => {},
   };
+}
+
+export interface FollowedInstancesOptions {
+  readonly zookeeper: Pick<ZooKeeper, 'state' | 'onState'>;
+  readonly clock: Pick<Clock, 'monotonic'>;
+  /** What the instances have in common, for people. */
+  readonly name: string;
+  /** Called at the end, once. */
+  readonly onClose?: (() => void) | undefined;
+}
+
+/** A source that follows ZooKeeper from one session to the next. A subclass says what is watched there and what has been found. */
+export abstract class FollowedInstances<P> implements InstanceSource<P> {
+  readonly ready: Promise<void>;
+  /** Since when changes may go unnoticed, on the monotonic clock; undefined while they do not. */
+  protected staleSince: number | undefined;
+  readonly #options: FollowedInstancesOptions;
+  readonly #listeners = new Listeners<readonly ServiceInstance<P>[]>();
+  #becomeReady: () => void = () => undefined;
+  #forgetSession: () => void = () => undefined;
+  #instances: readonly ServiceInstance<P>[] = [];
+  #telling = false;
+  #closed = false;
+
+  /** The constructor of a subclass calls {@link start} at its end. */
+  constructor(options: FollowedInstancesOptions) {
+    this.#options = options;
+    this.staleSince = options.clock.monotonic();
+    this.ready = new Promise((resolve) => {
+      this.#becomeReady = resolve;
+    });
+  }
+
+  get name(): string {
+    return this.#options.name;
+  }
+
+  /** Empty until {@link ready}. */
+  get instances(): readonly ServiceInstance<P>[] {
+    return this.#instances;
+  }
+
+  get stale(): { readonly since: number } | undefined {
+    return this.staleSince === undefined ? undefined : { since: this.staleSince };
+  }
+
+  /** Calls `listener` after every change, from {@link ready} on. Changes that one packet of the servers tells are told as one. */
+  onChange(listener: (instances: readonly ServiceInstance<P>[]) => void): () => void {
+    return this.#closed ? () => undefined : this.#listeners.add(listener);
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#forgetSession();
+    this.#listeners.clear();
+    this.staleSince ??= this.#options.clock.monotonic();
+    this.stop();
+    this.#options.onClose?.();
+  }
+
+  /** Opens all watches, with every connection anew: a new watch tells when it has read, one that stood only when something has changed. */
+  protected abstract watch(): void;
+
+  /** Closes all watches. */
+  protected abstract stop(): void;
+
+  /** All instances, in their order; undefined while they have not all been read for the first time. */
+  protected abstract collect(): readonly ServiceInstance<P>[] | undefined;
+
+  protected start(): void {
+    const { zookeeper } = this.#options;
+    this.#forgetSession = zookeeper.onState((state) => this.#onSession(state));
+    this.#onSession(zookeeper.state);
+  }
+
+  /** Tells of what has changed, once for everything that the same packet of the server tells. */
+  protected tellSoon(): void {
+    if (this.#telling) return;
+    this.#telling = true;
+    queueMicrotask(() => {
+      this.#telling = false;
+      if (!this.#closed) this.tell();
+    });
+  }
+
+  protected tell(): void {
+    const [before, now] = [this.#instances, this.collect()];
+    if (now === undefined) return;
+    if (now.length !== before.length || now.some((instance, index) => instance !== before[index])) {
+      this.#instances = now;
+      this.#listeners.tell(now);
+    }
+    this.#becomeReady();
+  }
+
+  #onSession({ status }: SessionState): void {
+    if (this.#closed) return;
+    this.staleSince ??= this.#options.clock.monotonic();
+    if (status === 'connected') this.watch();
+  }
 }

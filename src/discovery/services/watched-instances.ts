@@ -1,18 +1,14 @@
 import type { Clock } from '../../clock.js';
-import { notify } from '../../zookeeper/listeners.js';
-import type { SessionState } from '../../zookeeper/session-state.js';
 import { pathProblem } from '../../zookeeper/znode-path.js';
 import type { Watch, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { FirstReads, PATIENCE_S } from '../first-reads.js';
-import type { InstanceSource } from './instance-source.js';
+import { FollowedInstances, type FollowedInstancesOptions } from './instance-source.js';
 import type { ServiceInstance } from './service-instance.js';
 import { type OnUnreadable, UnreadableReports } from './unreadable-reports.js';
 
-export interface WatchedInstancesOptions<P> {
+export interface WatchedInstancesOptions<P> extends FollowedInstancesOptions {
   readonly zookeeper: Pick<ZooKeeper, 'state' | 'onState' | 'watchChildren' | 'watchData' | 'children'>;
   readonly clock: Clock;
-  /** What the instances have in common, for people. */
-  readonly name: string;
   /** The znode whose children are the instances; it need not exist. */
   readonly path: string;
   /** What a child tells; `problem` is the rest of the sentence "<path> …". Must not throw. */
@@ -23,8 +19,6 @@ export interface WatchedInstancesOptions<P> {
   readonly onUnreadable?: OnUnreadable | UnreadableReports | undefined;
   /** Called when the servers refuse to list the children, every 5 seconds or so: there is nothing to be told of them. */
   readonly onRefused?: (() => void) | undefined;
-  /** Called at the end, once. */
-  readonly onClose?: (() => void) | undefined;
 }
 
 interface Member<P> {
@@ -48,92 +42,33 @@ const UNREAD = `has not let itself be read for ${PATIENCE_S} s`;
  * out then; while a connection stands they tell nobody of such a change. An instance whose data cannot be understood any more is left out,
  * as a query would: its owner has said something else since. Not guaranteed: that each change is seen, only that the last one is; nor that a
  * connection which stands still is known to be lost before the client finds out, within two thirds of the session's time-out.
+ *
+ * `ready` resolves once all instances have been read, however slowly. Those that the servers refuse to let be read hold it up for 5 seconds;
+ * where that is the znode above them, there is nothing to go on with.
  */
-export class WatchedInstances<P> implements InstanceSource<P> {
-  /**
-   * Resolves once all instances have been read, however slowly. Those that the servers refuse to let be read hold it up for 5 seconds; where that is the znode
-   * above them, there is nothing to go on with. Never rejects, and never resolves when closed before.
-   */
-  readonly ready: Promise<void>;
-
+export class WatchedInstances<P> extends FollowedInstances<P> {
   readonly #options: WatchedInstancesOptions<P>;
-  readonly #members = new Map<string, Member<P>>();
-  readonly #listeners = new Set<(instances: readonly ServiceInstance<P>[]) => void>();
   readonly #reports: UnreadableReports;
-  readonly #forgetSession: () => void;
-  #becomeReady: () => void = () => undefined;
+  readonly #members = new Map<string, Member<P>>();
   /** The members by their names. */
   #order: Member<P>[] = [];
-  #instances: readonly ServiceInstance<P>[] = [];
   #reads: FirstReads | undefined;
   #children: Watch | undefined;
-  #staleSince: number | undefined;
-  #changed = false;
-  #told = false;
-  #telling = false;
-  #closed = false;
+  #whole = false;
 
   constructor(options: WatchedInstancesOptions<P>) {
+    super(options);
     this.#options = options;
     this.#reports = UnreadableReports.of(options.onUnreadable);
-    this.ready = new Promise((resolve) => {
-      this.#becomeReady = resolve;
-    });
-    this.#staleSince = options.clock.monotonic();
-    this.#forgetSession = options.zookeeper.onState((state) => this.#onSession(state));
-    this.#onSession(options.zookeeper.state);
-  }
-
-  get name(): string {
-    return this.#options.name;
-  }
-
-  /** Empty until {@link ready}. */
-  get instances(): readonly ServiceInstance<P>[] {
-    return this.#instances;
-  }
-
-  /**
-   * Undefined while ZooKeeper tells of every change; otherwise since when it does not, in milliseconds on the monotonic clock: from the loss
-   * of the connection until everything has been read again with another, and from the beginning until {@link ready}.
-   */
-  get stale(): { readonly since: number } | undefined {
-    return this.#staleSince === undefined ? undefined : { since: this.#staleSince };
+    this.start();
   }
 
   /** For how long changes may have gone unnoticed, in milliseconds; 0 while ZooKeeper tells of every one. */
   get ageMs(): number {
-    return this.#staleSince === undefined ? 0 : this.#options.clock.monotonic() - this.#staleSince;
+    return this.staleSince === undefined ? 0 : this.#options.clock.monotonic() - this.staleSince;
   }
 
-  /** Calls `listener` after every change, from {@link ready} on. Changes that one packet of the servers tells are told as one. */
-  onChange(listener: (instances: readonly ServiceInstance<P>[]) => void): () => void {
-    // Each gets an identity of its own: the same function may be given twice.
-    const own = (instances: readonly ServiceInstance<P>[]) => listener(instances);
-    if (!this.#closed) this.#listeners.add(own);
-    return () => this.#listeners.delete(own);
-  }
-
-  close(): void {
-    if (this.#closed) return;
-    this.#closed = true;
-    this.#forgetSession();
-    this.#listeners.clear();
-    this.#staleSince ??= this.#options.clock.monotonic();
-    this.#reads?.close();
-    this.#children?.close();
-    for (const { watch } of this.#order) watch?.close();
-    this.#options.onClose?.();
-  }
-
-  #onSession({ status }: SessionState): void {
-    if (this.#closed) return;
-    this.#staleSince ??= this.#options.clock.monotonic();
-    if (status === 'connected') this.#lookAgain();
-  }
-
-  /** Opens all watches anew: a new watch tells when it has read, and one that stood tells only when something has changed. */
-  #lookAgain(): void {
+  protected override watch(): void {
     const { zookeeper, clock, path, onRefused } = this.#options;
     this.#reads?.close();
     const reads = new FirstReads({ zookeeper, clock, onWhole: () => this.#onWhole() });
@@ -152,11 +87,20 @@ export class WatchedInstances<P> implements InstanceSource<P> {
     for (const member of this.#order) this.#watch(member, reads);
   }
 
+  protected override stop(): void {
+    this.#reads?.close();
+    this.#children?.close();
+    for (const { watch } of this.#order) watch?.close();
+  }
+
+  protected override collect(): readonly ServiceInstance<P>[] | undefined {
+    return this.#whole ? this.#order.flatMap(({ instance }) => instance ?? []) : undefined;
+  }
+
   #onWhole(): void {
-    this.#staleSince = undefined;
-    this.#told = true;
-    this.#tell();
-    this.#becomeReady();
+    this.staleSince = undefined;
+    this.#whole = true;
+    this.tell();
   }
 
   #follow(names: readonly string[]): void {
@@ -170,7 +114,7 @@ export class WatchedInstances<P> implements InstanceSource<P> {
     // What stays is in order already, which makes this cheap.
     this.#order = coming.length === 0 ? staying : [...staying, ...coming].sort((a, b) => (a.name < b.name ? -1 : 1));
     for (const member of coming) this.#watch(member, this.#reads);
-    this.#tellSoon();
+    this.tellSoon();
   }
 
   #open(name: string): Member<P> | undefined {
@@ -190,7 +134,6 @@ export class WatchedInstances<P> implements InstanceSource<P> {
     this.#members.delete(member.name);
     this.#reports.clear(member.path);
     this.#reads?.end(member.path);
-    if (member.instance !== undefined) this.#changed = true;
     return false;
   }
 
@@ -225,27 +168,6 @@ export class WatchedInstances<P> implements InstanceSource<P> {
     member.data = data;
     if (member.instance === instance) return;
     member.instance = instance;
-    this.#changed = true;
-    this.#tellSoon();
-  }
-
-  /** Once for everything that the same packet of the server tells. */
-  #tellSoon(): void {
-    if (this.#telling || !this.#changed || !this.#told) return;
-    this.#telling = true;
-    queueMicrotask(() => {
-      this.#telling = false;
-      if (!this.#closed) this.#tell();
-    });
-  }
-
-  #tell(): void {
-    if (!this.#changed) return;
-    this.#changed = false;
-    const instances: ServiceInstance<P>[] = [];
-    for (const { instance } of this.#order) if (instance !== undefined) instances.push(instance);
-    this.#instances = instances;
-    // Whoever is told first may end it for the others.
-    for (const listener of [...this.#listeners]) if (this.#listeners.has(listener)) notify(listener, instances);
+    this.tellSoon();
   }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Znode } from '../zookeeper/zookeeper.js';
 import { encodeAssignment } from './assignment.js';
-import { decodeEndpoint } from './endpoint-instance.js';
+import { decodeEndpoint } from './discovery-resolver.js';
 
 const ASSIGNMENT = { taskId: 'task-7', nodeId: 7, version: 3 };
 
