@@ -1,7 +1,7 @@
 import { hexPair } from '../discovery/tree-paths.js';
 import { ConfigError } from '../errors.js';
 import { formatId, parseId } from '../id/id-format.js';
-import { cluster16, type DecodedId, decodeId, type IdLayout } from '../id/id-layout.js';
+import { cluster16, decodeId, type IdLayout } from '../id/id-layout.js';
 import { ExitCode } from './exit-codes.js';
 import { fixedLayout } from './id-options.js';
 import type { Io } from './io.js';
