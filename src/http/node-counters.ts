@@ -11,17 +11,14 @@ interface NodeCountersOptions {
   readonly registry: Registry;
 }
 
-/** Every label value is there from the start, with 0: a counter that begins with 1 has no increase. */
 const LOSS_REASONS = ['unreachable', 'taken', 'paused'] as const satisfies LossReason[];
-const RENEWAL_OUTCOMES = ['renewed', 'failed'] as const;
-const RELEASE_OUTCOMES = ['released', 'failed'] as const;
-const PHASES = ['acquire', 'renew', 'release'] as const;
 
 /** From a request within one's own region to one that was nearly given up, in seconds. */
 const BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 /** What has happened to a node id since the process began. */
 export class NodeCounters {
+  readonly #clock: Pick<Clock, 'now'>;
   readonly #renewals: Counter<'outcome'>;
   readonly #renewalDuration: Histogram;
   readonly #acquisitionDuration: Gauge;
@@ -34,76 +31,78 @@ export class NodeCounters {
   readonly #waits: Counter;
   readonly #degradations: Counter;
   readonly #readyDuration: Gauge;
-  readonly #clock: Pick<Clock, 'now'>;
 
   constructor({ monitor, clock, registry }: NodeCountersOptions) {
     const registers = [registry];
+    const counter = (name: string, help: string) => new Counter({ name, help, registers });
+    /** Every label value is there from the start, with 0: a counter that begins with 1 has no increase. */
+    const labelled = <L extends string>(name: string, help: string, label: L, values: readonly string[]) => {
+      const made: Counter<L> = new Counter({ name, help, labelNames: [label], registers });
+      for (const value of values) made.inc({ [label]: value } as Record<L, string>, 0);
+      return made;
+    };
+    /** A gauge without a value: 0 would be one. */
+    const absent = (name: string, help: string) => {
+      const made: Gauge = new Gauge({ name, help, registers });
+      made.remove();
+      return made;
+    };
     this.#clock = clock;
-    this.#renewals = new Counter({
-      name: 'nodelease_lease_renewals_total',
-      help: 'Attempts to renew the lease, by outcome. One that failed is tried again until the lease has to be given up.',
-      labelNames: ['outcome'],
-      registers,
-    });
+    this.#renewals = labelled(
+      'nodelease_lease_renewals_total',
+      'Attempts to renew the lease, by outcome. One that failed is tried again until the lease has to be given up.',
+      'outcome',
+      ['renewed', 'failed'],
+    );
     this.#renewalDuration = new Histogram({
       name: 'nodelease_lease_renewal_duration_seconds',
       help: 'How long renewals took that came through, with all their attempts.',
       buckets: BUCKETS,
       registers,
     });
-    this.#acquisitionDuration = absent({
-      name: 'nodelease_lease_acquisition_duration_seconds',
-      help: 'How long it took to acquire the node id, with all waiting. Absent before.',
-      registers,
-    });
-    this.#acquisitionRequests = absent({
-      name: 'nodelease_lease_acquisition_requests',
-      help: 'Requests that it took to acquire the node id. Absent before.',
-      registers,
-    });
-    this.#acquiredAt = absent({
-      name: 'nodelease_lease_acquired_timestamp_seconds',
-      help: 'When the node id was acquired, by the wall clock of this host, in seconds since the Unix epoch. Absent before.',
-      registers,
-    });
-    this.#takeovers = new Counter({
-      name: 'nodelease_lease_takeovers_total',
-      help: 'Node ids acquired by taking over a lease that had expired: its holder was killed, cut off or paused.',
-      registers,
-    });
-    this.#losses = new Counter({
-      name: 'nodelease_lease_losses_total',
-      help: 'Leases lost against the will of this process, by reason.',
-      labelNames: ['reason'],
-      registers,
-    });
-    this.#releases = new Counter({
-      name: 'nodelease_lease_releases_total',
-      help: 'Leases given back, by outcome. One that failed is left to expire.',
-      labelNames: ['outcome'],
-      registers,
-    });
-    this.#storeFailures = new Counter({
-      name: 'nodelease_store_failures_total',
-      help: 'Requests to the store, or to ZooKeeper where it gives out the node ids, that failed; nearly all are tried again.',
-      labelNames: ['during'],
-      registers,
-    });
-    this.#waits = new Counter({
-      name: 'nodelease_lease_acquisition_waits_total',
-      help: 'Looks at the store that found no node id free.',
-      registers,
-    });
-    this.#degradations = new Counter({
-      name: 'nodelease_discovery_degradations_total',
-      help: 'How often the announcement in ZooKeeper has become degraded, or degraded in another way.',
-      registers,
-    });
-    this.#readyDuration = absent({
-      name: 'nodelease_discovery_ready_duration_seconds',
-      help: 'How long it took until the other nodes knew of this tenure, or did not have to. Absent before, and without ZooKeeper.',
-      registers,
-    });
+    this.#acquisitionDuration = absent(
+      'nodelease_lease_acquisition_duration_seconds',
+      'How long it took to acquire the node id, with all waiting. Absent before.',
+    );
+    this.#acquisitionRequests = absent(
+      'nodelease_lease_acquisition_requests',
+      'Requests that it took to acquire the node id. Absent before.',
+    );
+    this.#acquiredAt = absent(
+      'nodelease_lease_acquired_timestamp_seconds',
+      'When the node id was acquired, by the wall clock of this host, in seconds since the Unix epoch. Absent before.',
+    );
+    this.#takeovers = counter(
+      'nodelease_lease_takeovers_total',
+      'Node ids acquired by taking over a lease that had expired: its holder was killed, cut off or paused.',
+    );
+    this.#losses = labelled(
+      'nodelease_lease_losses_total',
+      'Leases lost against the will of this process, by reason.',
+      'reason',
+      LOSS_REASONS,
+    );
+    this.#releases = labelled(
+      'nodelease_lease_releases_total',
+      'Leases given back, by outcome. One that failed is left to expire.',
+      'outcome',
+      ['released', 'failed'],
+    );
+    this.#storeFailures = labelled(
+      'nodelease_store_failures_total',
+      'Requests to the store, or to ZooKeeper where it gives out the node ids, that failed; nearly all are tried again.',
+      'during',
+      ['acquire', 'renew', 'release'],
+    );
+    this.#waits = counter('nodelease_lease_acquisition_waits_total', 'Looks at the store that found no node id free.');
+    this.#degradations = counter(
+      'nodelease_discovery_degradations_total',
+      'How often the announcement in ZooKeeper has become degraded, or degraded in another way.',
+    );
+    this.#readyDuration = absent(
+      'nodelease_discovery_ready_duration_seconds',
+      'How long it took until the other nodes knew of this tenure, or did not have to. Absent before, and without ZooKeeper.',
+    );
     const issued: Counter = new Counter({
       name: 'nodelease_ids_issued_total',
       help: 'Unique ids made by the generator of the lease, uniqueIds().',
@@ -113,10 +112,6 @@ export class NodeCounters {
         if (monitor.lease !== undefined) issued.inc(issuedIds(monitor.lease));
       },
     });
-    for (const outcome of RENEWAL_OUTCOMES) this.#renewals.inc({ outcome }, 0);
-    for (const reason of LOSS_REASONS) this.#losses.inc({ reason }, 0);
-    for (const outcome of RELEASE_OUTCOMES) this.#releases.inc({ outcome }, 0);
-    for (const during of PHASES) this.#storeFailures.inc({ during }, 0);
   }
 
   count(event: MonitorEvent): void {
@@ -162,11 +157,4 @@ export class NodeCounters {
     if (event.type === 'degraded') this.#degradations.inc();
     else if (event.type === 'ready') this.#readyDuration.set(event.readiness.tookMs / 1_000);
   }
-}
-
-/** A gauge without a value: 0 would be one. */
-function absent(configuration: { readonly name: string; readonly help: string; readonly registers: Registry[] }): Gauge {
-  const gauge = new Gauge(configuration);
-  gauge.remove();
-  return gauge;
 }
