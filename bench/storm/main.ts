@@ -79,7 +79,7 @@ async function measure(part: Part, { seeds }: StormCommand): Promise<Outcome> {
     case 'surplus': {
       const rows = await quickly(() => surplusRows(seeds, progress));
       return {
-        title: 'Twice as many tasks as node ids.',
+        title: 'More tasks than node ids.',
         tables: { surplus: surplusTable(rows) },
         promises: surplusPromises(rows),
         cells: [],

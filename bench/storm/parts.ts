@@ -40,18 +40,20 @@ async function cellsOf(places: readonly Place[], { from, seeds }: SeedRange, pro
   return cells;
 }
 
-/** Twice as many tasks as ids. A plain scan of those who wait never ends: of many it takes too long. */
+/** More tasks than ids. A plain scan of waiting tasks never ends: fewer of them, and each event once. */
 export async function surplusRows({ from }: SeedRange, progress: Progress): Promise<readonly Surplus[]> {
   const rows: Surplus[] = [];
   for (const [contestant, waiting] of [
+    ['shipped', 1],
     ['shipped', 10],
-    ['plain', 10],
     ['shipped', 100],
-    ['plain', 100],
     ['shipped', 1_000],
+    ['plain', 1],
+    ['plain', 10],
+    ['plain', 100],
   ] as const) {
     progress(`memory, ${waiting} waiting tasks, ${CONTESTANTS[contestant].title}`);
-    rows.push(await memorySurplus({ contestant, waiting, seed: from }));
+    rows.push(await memorySurplus({ contestant, waiting, seed: from, ...(contestant === 'plain' && { rounds: 1 }) }));
   }
   return rows;
 }

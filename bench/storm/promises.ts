@@ -20,6 +20,8 @@ const TIMES_AS_MANY = 20;
 /** The grace of the clusters here, and what may pass until an expired id is found and taken. Milliseconds. */
 const GRACE_MS = 1_000;
 const FOUND_MS = 2_000;
+/** Requests of a waiting task in the time of a lease's duration. */
+const REQUESTS_A_DURATION = 3.3;
 
 /** Storms of 10 and of 1,000 tasks on the memory store, with and without the proof that it keeps its conditions. */
 export function memoryPromises(cells: readonly Cell[]): readonly Promised[] {
@@ -84,7 +86,7 @@ export function largePromises(cells: readonly Cell[]): readonly Promised[] {
   ];
 }
 
-/** Tasks that wait for an id. */
+/** Waiting tasks. */
 export function surplusPromises(rows: readonly Surplus[]): readonly Promised[] {
   return rows
     .filter(({ contestant }) => contestant === 'shipped')
@@ -93,17 +95,17 @@ export function surplusPromises(rows: readonly Surplus[]): readonly Promised[] {
         what: `${waiting} waiting: requests a task and duration`,
         value: row.perDuration,
         side: 'most',
-        bound: 1,
+        bound: REQUESTS_A_DURATION,
       } as const,
       {
-        what: `${waiting} waiting: seconds from an expiry to the next holder, one crash`,
-        value: (row.afterCrashMs - DURATION_MS) / 1_000,
+        what: `${waiting} waiting: seconds from an expiry to the next holder, worst of single crashes`,
+        value: (row.afterCrash.maxMs - DURATION_MS) / 1_000,
         side: 'most',
         bound: (DURATION_MS + GRACE_MS + FOUND_MS) / 1_000,
       } as const,
       {
-        what: `${waiting} waiting: seconds from an expiry to the next holder, all crash`,
-        value: (row.afterCrashOfAllMs - DURATION_MS) / 1_000,
+        what: `${waiting} waiting: seconds from an expiry to the next holder, worst of many at once`,
+        value: (row.afterCrashOfAll.maxMs - DURATION_MS) / 1_000,
         side: 'most',
         bound: (DURATION_MS + GRACE_MS + FOUND_MS) / 1_000,
       } as const,

@@ -52,26 +52,28 @@ export function kindTable(cells: readonly Cell[]): string {
   );
 }
 
-/** Those who wait. */
+/** Waiting tasks. */
 export function surplusTable(rows: readonly Surplus[]): string {
   return markdownTable(
     [
       '',
       'waiting tasks',
       'requests a task and duration',
-      'most of one',
-      'id taken after a release',
-      'a crash: after the last renewal',
-      'after the expiry',
-      'all crash: after the last renewal',
-      'after the expiry',
+      'most of one task',
+      'release → next holder: median',
+      'worst',
+      'last renewal → next holder: median',
+      'worst',
+      'expiry → next holder: median',
+      'worst',
+      'many crash at once: expiry → last next holder',
     ],
-    rows.map(({ contestant, waiting, perDuration, mostPerDuration, ...taken }) => [
+    rows.map(({ contestant, waiting, perDuration, mostPerDuration, afterRelease, afterCrash, afterCrashOfAll }) => [
       CONTESTANTS[contestant].title,
       grouped(waiting),
       ...[perDuration, mostPerDuration].map(quantity),
-      seconds(taken.afterReleaseMs),
-      ...[taken.afterCrashMs, taken.afterCrashOfAllMs].flatMap((ms) => [seconds(ms), seconds(ms - DURATION_MS)]),
+      ...[afterRelease.medianMs, afterRelease.maxMs, afterCrash.medianMs, afterCrash.maxMs].map(seconds),
+      ...[afterCrash.medianMs, afterCrash.maxMs, afterCrashOfAll.maxMs].map((ms) => seconds(ms - DURATION_MS)),
     ]),
   );
 }

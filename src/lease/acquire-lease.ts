@@ -147,7 +147,7 @@ async function begin(options: AcquireLeaseOptions, { session, until, emit }: Con
   const absent = listing.complete && listing.objects.every(({ key }) => key !== CLUSTER_KEY);
   const shown = absent ? listing.objects : undefined;
   const { cluster, raced } = await ensureCluster({ session, clock, random, wanted: options, signal, listing: shown, until, emit });
-  return { cluster, look: { listing, sentAt }, raced };
+  return { cluster, first: { listing, sentAt }, raced };
 }
 
 async function mustRead(session: StoreSession): Promise<StoredCluster> {

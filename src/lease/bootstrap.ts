@@ -1,10 +1,10 @@
 import type { Clock, RandomSource } from '../clock.js';
 import { StoreError } from '../store/lease-store.js';
+import { classify } from './candidates.js';
 import { markCluster, readCluster, type StoredCluster } from './cluster-store.js';
 import type { LeaseListener } from './lease.js';
 import type { LeaseCodec } from './lease-codec.js';
 import { leaseKey } from './lease-state.js';
-import { survey } from './lease-survey.js';
 import { type SessionCall, type StoreSession, UNHURRIED_LISTING_MS } from './store-session.js';
 
 export interface BootstrapOptions {
@@ -47,7 +47,7 @@ async function bootstrapStep(options: BootstrapOptions, ending: AbortSignal): Pr
   const call = { signal: ending };
   const cluster = await readCluster(session, call);
   if (cluster === undefined || cluster.config.bootstrapped) return 'known';
-  const { absent } = survey(await session.list(call), cluster.config, codec);
+  const { absent } = classify(await session.list(call), cluster.config, codec);
   if (absent.length === 0) return (await markCluster(session, cluster, 'bootstrapped', call)) === undefined ? 'incomplete' : 'completed';
   let existing = 0;
   for (const id of shuffled(absent, random)) {
@@ -71,7 +71,7 @@ export async function createVacant(
 
 /** Ids without an object, by a fresh listing. */
 export async function absentIds(session: StoreSession, codec: LeaseCodec, cluster: StoredCluster): Promise<readonly number[]> {
-  return survey(await session.list({ timeoutMs: Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs) }), cluster.config, codec).absent;
+  return classify(await session.list({ timeoutMs: Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs) }), cluster.config, codec).absent;
 }
 
 function shuffled(ids: readonly number[], random: RandomSource): number[] {

@@ -30,10 +30,10 @@ function sessionOf(keys: readonly string[], page?: (after: string | undefined) =
   return { session: new StoreSession(store, clock, 1_000), lists, sorted };
 }
 
-const KEYS = [...Array.from({ length: 40 }, (_, id) => leaseKey(id)), 'cluster.json', 'waiting-3.json'];
+const KEYS = [...Array.from({ length: 40 }, (_, id) => leaseKey(id)), 'cluster.json', 'notes.json'];
 
 describe('a listing that is fetched page by page', () => {
-  it.each([undefined, '0.json', '23.json', '39.json', '9.json', 'cluster.json', 'waiting-3.json', 'zzz'])(
+  it.each([undefined, '0.json', '23.json', '39.json', '9.json', 'cluster.json', 'notes.json', 'zzz'])(
     'shows every object exactly once, wherever it begins (after %s)',
     async (start) => {
       const { session, sorted, lists } = sessionOf(KEYS);
@@ -42,6 +42,19 @@ describe('a listing that is fetched page by page', () => {
       expect(listing.objects.map(({ key }) => key).sort()).toEqual(sorted);
       expect(lists.count).toBeLessThanOrEqual(Math.ceil(sorted.length / PAGE) + 2);
       expect(listing.pages).toBe(lists.count);
+    },
+  );
+
+  it.each([undefined, '23.json', 'cluster.json'])(
+    'tells where its pages began: each of them alone, they show everything (after %s)',
+    async (start) => {
+      const { session, sorted } = sessionOf(KEYS);
+      const listing = new PartialListing(start);
+      while (!listing.complete) await fetchNextPage(session, listing, {});
+      expect(listing.pageStarts).toHaveLength(listing.pages);
+      const pages = listing.pageStarts.map((after) => new PartialListing(after));
+      for (const page of pages) await fetchNextPage(session, page, {});
+      expect([...new Set(pages.flatMap(({ objects }) => objects.map(({ key }) => key)))].sort()).toEqual(sorted);
     },
   );
 

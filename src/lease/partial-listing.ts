@@ -16,10 +16,10 @@ export class PartialListing implements Listing {
   /** The greatest key that was looked at, and where the next page begins. */
   #until: string | undefined;
   #wrapped = false;
+  readonly #pageStarts: (string | undefined)[] = [];
   #pages = 0;
   #latestFrom = 0;
   #complete = false;
-  #isPaged = true;
 
   /** @param start the key after which the first page begins; undefined for the first of all */
   constructor(private readonly start: string | undefined) {
@@ -40,19 +40,14 @@ export class PartialListing implements Listing {
     return this.#complete;
   }
 
-  /** True once it shows the last object of all. */
-  get reachedEnd(): boolean {
-    return this.#complete || this.#wrapped;
-  }
-
-  /** False once the store has shown everything at once. */
-  get isPaged(): boolean {
-    return this.#isPaged;
-  }
-
   /** What the last page has shown. */
   get latest(): readonly ListedObject[] {
     return this.#objects.slice(this.#latestFrom);
+  }
+
+  /** The key after which each page began; undefined for the first of all. */
+  get pageStarts(): readonly (string | undefined)[] {
+    return this.#pageStarts;
   }
 
   /** How many requests it has taken so far. */
@@ -80,12 +75,14 @@ export class PartialListing implements Listing {
     for (const object of objects) this.#objects.push(object);
     this.#storeTime = storeTime;
     this.#complete = true;
-    this.#isPaged = false;
+    this.#pageStarts.length = 0;
+    this.#pageStarts.push(undefined);
   }
 
   /** Adds the page that begins at {@link after}. */
   add({ objects, storeTime, more }: ListingPage): void {
     this.#pages += 1;
+    this.#pageStarts.push(this.#until);
     this.#latestFrom = this.#objects.length;
     for (const object of objects) {
       // The last page of the round reaches beyond the beginning.

@@ -81,8 +81,8 @@ export interface LeaseStore {
   readonly remote: boolean;
 
   /**
-   * How long a released id may go unnoticed while tasks wait for one, in milliseconds: one who waits alone looks so often, several share the
-   * looks. Not used where `changed` is offered.
+   * How soon a task that found no free id lists again, in milliseconds. Each further pause is half as long again, at most a third of the
+   * lease's duration; it starts anew when ids change hands. Used as well where `changed` does not say what has changed.
    */
   readonly pollMs: number;
 
@@ -115,10 +115,10 @@ export interface LeaseStore {
    * `signal.reason` when `signal` aborts.
    *
    * A store that knows what has changed calls `heed`, where it is given, with each change since the call, synchronously and in the order of the
-   * changes as far as it can tell, and resolves as soon as that returns true: leases are renewed all the time, and who waits for a free id is
-   * not to ask the store each time. Only where it lost track it resolves without. `heed` must not throw: what it throws may be the end of the watch.
+   * changes as far as it can tell, and resolves as soon as that returns true: leases are renewed all the time, and a waiting task is not to ask
+   * the store each time. Only where it lost track it resolves without. `heed` must not throw: what it throws may be the end of the watch.
    *
-   * A store may leave `heed` alone. Then its hints are believed as long as they turn out true, and otherwise about once a lease's duration.
+   * A store may leave `heed` alone. Then waiting tasks poll, as on a store without `changed`.
    */
   changed?(signal: AbortSignal, heed?: (change: ObjectChange) => boolean): Promise<void>;
 

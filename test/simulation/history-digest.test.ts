@@ -26,11 +26,6 @@ describe('the digest of a history', () => {
     expect(left).toBe(6);
   });
 
-  it('leaves out the marks of those who wait', () => {
-    const marks = [line(2, 'task 3.1', '#3 create waiting-177.json'), line(3, 'task 3.1', '#4 replace waiting-177.json')];
-    expect(digest(marks, 'node id 7')).toEqual({ lines: [], left: 2 });
-  });
-
   it.each(['node id 2: task 3.1 and task 4.1 at once', '2.json is missing', 'task 3.1 gives up 2 version 4 (…)'])(
     'keeps the renewals of what is violated: %s',
     (about) => {

@@ -14,7 +14,7 @@ const STORED = /^(\S+) is now (held by .*)$/;
 
 /**
  * Leaves out of a history:
- * - requests that change nothing, `read` and `list`, and the marks of those who wait;
+ * - requests that change nothing, `read` and `list`;
  * - renewals, the line of the request, that of the store and that of the task, other than those of the node ids that `about` names;
  * - unique ids of other node ids than those;
  * - that a task's own settings are overruled.
@@ -51,7 +51,7 @@ export function digest(history: readonly string[], about: string): HistoryDigest
       const [, object = '', holder = ''] = STORED.exec(what) ?? [];
       if (holder !== '' && stored.get(object) === holder && !named.has(object)) left.add(line);
       stored.set(object, holder);
-    } else if (operation === 'read' || operation === 'list' || key.startsWith('waiting-')) left.add(line);
+    } else if (operation === 'read' || operation === 'list') left.add(line);
     else if (operation !== undefined) writes.set(who, [...(writes.get(who) ?? []), { line, key }]);
     else {
       const renewal = what === 'renewed' ? (writes.get(who) ?? []) : [];

@@ -18,7 +18,7 @@ const claim = 'src/lease/claim.js';
 const keeper = 'src/lease/keeper.js';
 const acquirer = 'src/lease/acquirer.js';
 const leaseState = 'src/lease/lease-state.js';
-const survey = 'src/lease/lease-survey.js';
+const candidates = 'src/lease/candidates.js';
 const partialListing = 'src/lease/partial-listing.js';
 const retirement = 'src/lease/retirement.js';
 const tenureTime = 'src/lease/store-tenure-time.js';
@@ -67,9 +67,9 @@ export const PLANTS: readonly Plant[] = [
       },
       // Ages say nothing any more: every object has to be read.
       {
-        file: survey,
-        from: 'overdue += 1;\n            continue;',
-        to: 'overdue += 1;',
+        file: candidates,
+        from: 'if (row.size > codec.tombstoneMaxBytes && row.age.max <= needMs)',
+        to: 'if (false)',
       },
     ],
   },
@@ -126,7 +126,7 @@ export const PLANTS: readonly Plant[] = [
         from: 'const limitMs = durationMs + Math.max(graceMs, leastGraceMs(durationMs));',
         to: 'const limitMs = durationMs + 0 * graceMs;',
       },
-      { file: survey, from: 'const needMs = cluster.durationMs + cluster.graceMs;', to: 'const needMs = cluster.durationMs;' },
+      { file: candidates, from: 'const needMs = cluster.durationMs + cluster.graceMs;', to: 'const needMs = cluster.durationMs;' },
     ],
   },
   {
@@ -160,9 +160,9 @@ export const PLANTS: readonly Plant[] = [
         to: 'readCluster: () => mustRead(session), wanted: options,',
       },
       {
-        file: survey,
-        from: 'overdue += 1;\n            continue;',
-        to: 'overdue += 1;',
+        file: candidates,
+        from: 'if (row.size > codec.tombstoneMaxBytes && row.age.max <= needMs)',
+        to: 'if (false)',
       },
     ],
   },

@@ -12,8 +12,10 @@ export const GRACE = 1_000;
 export const REQUEST = 20;
 /** What "within duration + grace + 2 s" is, from the expiry on. */
 export const PROMISED = DURATION + GRACE + 2_000;
-/** From one look to the next, so that there is time left to take what is found. */
-export const LONGEST_PAUSE = PROMISED - 1_000;
+/** From one scan to the next: a third of the duration, and a fifth of that by chance. */
+export const LONGEST_PAUSE = (DURATION / 3) * 1.2;
+/** How many requests a waiting task may make in a duration. */
+export const MOST_REQUESTS = 3.3;
 
 /** What a store says of its changes. */
 export type Telling = 'telling what changed' | 'telling that something changed' | 'telling nothing';
@@ -40,8 +42,6 @@ interface SceneOptions {
   /** How long a request takes, in milliseconds. @default 20 */
   readonly requestMs?: number;
   readonly pollMs?: number;
-  /** Nobody may create a mark. */
-  readonly refuseMarks?: boolean;
   /** How many objects one request of a listing shows. @default all */
   readonly page?: number;
   /** In place of what the store tells. */
@@ -56,16 +56,7 @@ export function endScenes(): void {
 }
 
 /** A cluster on a virtual clock, ids that are held by tasks that renew, and tasks that want one. */
-export async function waitingScene({
-  telling,
-  held,
-  free = 0,
-  requestMs = REQUEST,
-  pollMs = 1_200,
-  refuseMarks = false,
-  page,
-  changed,
-}: SceneOptions) {
+export async function waitingScene({ telling, held, free = 0, requestMs = REQUEST, pollMs = 1_200, page, changed }: SceneOptions) {
   const clock = new VirtualClock();
   const bucket = new MemoryBucket(clock, 1);
 
@@ -74,9 +65,6 @@ export async function waitingScene({
       if (waiter.isDead) throw new StoreError('dead', { fault: 'unreachable', outcome: 'not-applied' });
       waiter.calls.push({ at: clock.monotonic(), call });
       await clock.sleep(requestMs / 2);
-      if (refuseMarks && call.operation === 'create' && call.key.startsWith('waiting-')) {
-        throw new StoreError('no permission', { fault: 'denied', outcome: 'not-applied' });
-      }
       const reply = apply();
       await clock.sleep(requestMs / 2);
       return reply;
@@ -124,19 +112,17 @@ export async function waitingScene({
   return { clock, bucket, start, holders };
 }
 
-/** How many requests each of them made, markers included. */
+/** How many requests each of them made. */
 export function requests(waiters: readonly Waiter[], from: number, until: number): number[] {
   return waiters.map(({ calls }) => calls.filter(({ at }) => at >= from && at < until).length);
 }
 
 export const sum = (numbers: readonly number[]) => numbers.reduce((total, one) => total + one, 0);
-export const looks = (waiters: readonly Waiter[], from: number) =>
+export const scans = (waiters: readonly Waiter[], from: number) =>
   sum(waiters.map(({ calls }) => calls.filter(({ at, call }) => at >= from && call.operation === 'list').length));
 export const pauses = ({ events }: Waiter) => events.flatMap((event) => (event.type === 'waiting' ? [event.sleepMs] : []));
 export const taken = (waiters: readonly Waiter[]) => waiters.filter(({ lease }) => lease !== undefined);
 export const latest = (waiters: readonly Waiter[]) => Math.max(...taken(waiters).map(({ takenAt }) => takenAt));
-export const marks = (bucket: MemoryBucket) =>
-  bucket.list().objects.filter(({ key, size }) => key.startsWith('waiting-') && size > 0).length;
 
 /** When the last write that a holder's store has applied was at least sent, and with it the end of the lease. */
 export function expiryOf(holder: Waiter): number {

@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { Draw } from './draw.js';
+import { CandidateChoice } from './candidates.js';
 import { leaseKey } from './lease-state.js';
 
 describe('the pause after races that were lost', () => {
   /** Chance at its worst. */
   const longest = (requestMs: number) => {
-    const draw = new Draw({ next: () => 0.999_999, hex: () => '' });
-    return Array.from({ length: 8 }, () => draw.spreadMs(requestMs));
+    const choice = new CandidateChoice({ next: () => 0.999_999, hex: () => '' });
+    return Array.from({ length: 8 }, () => choice.pauseAfterLossMs(requestMs));
   };
 
-  it('grows with the requests that a look costs, and not for ever', () => {
+  it('grows with the time of a request, and not for ever', () => {
     const pauses = longest(20);
     expect(pauses).toEqual([...pauses].sort((a, b) => a - b));
     expect(pauses.at(-1)).toBeGreaterThan(pauses[0] as number);
@@ -25,9 +25,9 @@ describe('the pause after races that were lost', () => {
 describe('the first id that is tried', () => {
   const candidates = () => Array.from({ length: 600 }, (_, id) => ({ id, key: leaseKey(id), row: undefined }));
   const firstOf = (free: number, used: number) => {
-    const draw = new Draw({ next: () => 0.5, hex: () => '' });
-    draw.see({ free, used });
-    return draw.next(candidates()).id;
+    const choice = new CandidateChoice({ next: () => 0.5, hex: () => '' });
+    choice.see({ free, used });
+    return choice.next(candidates()).id;
   };
 
   it.each([
