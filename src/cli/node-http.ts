@@ -4,11 +4,11 @@ import { explain } from '../errors.js';
 import { type ListenAddress, reachableUrl } from '../http/listen-address.js';
 import type { MetricsText } from '../http/metrics-text.js';
 import type { NodeMonitor } from '../monitor/node-monitor.js';
+import { present } from '../settings/sources.js';
 import { mayHaveSdk } from '../telemetry/preloaded-sdk.js';
 import { fromWire } from '../worker/messages.js';
 import { HealthPublisher } from './health-mirror.js';
 import type { Io } from './io.js';
-import { keepMemoryLean } from './lean-memory.js';
 import type { Logger } from './logger.js';
 import type { FromNodeHttp, LogLine, NodeHttpData, ToNodeHttp } from './node-http-messages.js';
 import { type ClusterPlace, OwnClusterView } from './own-cluster-view.js';
@@ -46,9 +46,7 @@ const MEMORY_LIMIT_MB = 256;
  * @throws {ConfigError} naming the option when it cannot listen there, or the token file holds none
  */
 export async function openNodeHttp(options: NodeHttpOptions): Promise<NodeHttp> {
-  const { settings, log } = options;
-  // Flags of V8 are to be set before there are two threads.
-  if (settings.nodeId === undefined && settings.provider === 'store' && settings.store.kind === 's3') keepMemoryLean();
+  const { log } = options;
   const threads = new NodeHttpThreads(options);
   const thread = await threads.open();
   const { address, url, protected: isProtected } = threads.listening;
@@ -78,12 +76,7 @@ class NodeHttpThreads {
     this.#publisher = new HealthPublisher(monitor);
     if (!OwnClusterView.isPossible(settings)) return;
     const { provider, store, endpoint, region, zookeeper } = settings;
-    this.#place = {
-      ...{ provider, store },
-      ...(endpoint !== undefined && { endpoint }),
-      ...(region !== undefined && { region }),
-      ...(zookeeper !== undefined && { zookeeper }),
-    };
+    this.#place = { provider, store, ...present({ endpoint, region, zookeeper }) };
   }
 
   get listening(): Listening {

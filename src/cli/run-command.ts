@@ -1,13 +1,12 @@
 import type { RetirePolicy, Settings } from '../config.js';
 import { explain } from '../errors.js';
 import type { NodeMonitor } from '../monitor/node-monitor.js';
-import { ChildStartError, startChild } from './child.js';
+import { ChildStartError, closeFiles, inheritedFiles, startChild } from './child.js';
 import { reportCommandFailure } from './command-failure.js';
 import { lookUpCommand } from './command-lookup.js';
 import type { EnvTemplate } from './env-templates.js';
 import { ExitCode } from './exit-codes.js';
 import { canGuard, type Guard, SHELL, startGuard } from './guard.js';
-import { closeFiles, inheritedFiles } from './inherited-files.js';
 import type { Io } from './io.js';
 import { type Logger, loggerFor } from './logger.js';
 import { whyStopping } from './retirement.js';

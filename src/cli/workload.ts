@@ -3,6 +3,7 @@ import { type HeldNode, holdNode } from '../runtime/hold-node.js';
 import type { Settings } from '../settings/settings.js';
 import { announcingProblem } from '../settings/zookeeper-settings.js';
 import { defaultTaskId } from '../task-id.js';
+import type { OpenTelemetryTracer } from '../telemetry/open-telemetry-tracer.js';
 import { preloadedTracer } from '../telemetry/preloaded-sdk.js';
 import type { Io } from './io.js';
 import { leaseLog } from './lease-log.js';
@@ -62,14 +63,18 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
   const { env, execArgv, clock, processId } = io;
   let { log } = options;
   if (processId === 1) log.warn('node as process 1 collects no orphaned processes: start the nodelease script by its own name');
+  const { nodeId, provider, store } = settings;
+  // Flags of V8 are to be set before there are two threads, and before the AWS SDK is loaded.
+  if (nodeId === undefined && provider === 'store' && store.kind === 's3') (await import('./lean-memory.js')).keepMemoryLean();
   // First of all: requests are told why there is no node id yet, and a port that is taken costs none.
   const http = await options.http?.open(log);
-  const tracer = settings.nodeId === undefined ? await preloadedTracer({ execArgv, nodeOptions: env.NODE_OPTIONS }, clock) : undefined;
+  let tracer: OpenTelemetryTracer | undefined;
   try {
     const signal = signals.interrupted;
     const taskId = settings.taskId ?? (await defaultTaskId({ ...io, signal, warn: (message) => log.warn(message) }));
     log = log.child({ taskId });
-    await tellOf(settings, log);
+    tellOf(settings, log);
+    if (nodeId === undefined) tracer = await preloadedTracer({ execArgv, nodeOptions: env.NODE_OPTIONS }, clock);
     const node = await holdNode({
       ...settings,
       ...{ taskId, clock, random: io.random, signal, tracer, monitor: options.http?.monitor },
@@ -91,14 +96,14 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
   }
 }
 
-/** Warns of what settings mean, and prepares for what they name. */
-async function tellOf({ nodeId, provider, store, zookeeper }: Settings, log: Logger): Promise<void> {
+/** Tells what of the settings a user should know. */
+function tellOf({ nodeId, provider, store, zookeeper }: Settings, log: Logger): void {
   const problem = zookeeper && announcingProblem(zookeeper);
   if (problem !== undefined) log.warn(`discovery: ${problem}`);
   if (nodeId !== undefined) log.info({ nodeId }, `node id ${nodeId} is fixed: no lease, no store`);
   else if (provider === 'store' && store.kind === 'memory') {
     log.warn('memory: is private to this process: no other task will see this lease. It is for trials only');
-  } else if (provider === 'store' && store.kind === 's3') (await import('./lean-memory.js')).keepMemoryLean();
+  }
 }
 
 /** Runs the workload while the node is held, and ends the node; its id is released only where the work has ended. */
