@@ -23,7 +23,7 @@ const forbiddenImports: readonly (readonly [folder: string, module: string, rule
   ['src/lease', '../store/memory/memory-lease-store.js', RING],
   ['src/lease', '../store/open-store.js', RING],
   ['src/lease', '../system.js', RING],
-  ['src/lease', '../config.js', RING],
+  ['src/lease', '../settings/settings.js', RING],
   ['src/lease/keeper', '../../system.js', RING],
   ['src/lease/keeper', '../../store/file/file-lease-store.js', RING],
   ['src/store', '../lease/lease.js', RING],

@@ -1,4 +1,4 @@
-import type { Settings, ZooKeeperSettings } from '../config.js';
+import type { Settings, ZooKeeperSettings } from '../settings/settings.js';
 
 /** The settings of a command that is about node ids from ZooKeeper alone. */
 export type AllocatedSettings = Settings & { readonly zookeeper: ZooKeeperSettings };

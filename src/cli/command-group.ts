@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import type { Settings, ZooKeeperSettings } from '../config.js';
 import { ConfigError } from '../errors.js';
+import type { Settings, ZooKeeperSettings } from '../settings/settings.js';
 import type { Io } from './io.js';
 
 /** Where commands are added, and what they have in common. */

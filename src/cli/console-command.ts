@@ -1,6 +1,6 @@
-import type { Settings } from '../config.js';
 import { ConfigError, explain } from '../errors.js';
 import { DEFAULT_LISTEN_ADDRESS, reachableUrl } from '../http/listen-address.js';
+import type { Settings } from '../settings/settings.js';
 import { exitCodeOfStop } from './exit-codes.js';
 import type { Io } from './io.js';
 import { type Logger, loggerFor } from './logger.js';

@@ -1,4 +1,3 @@
-import { parseEndpointName } from '../config/endpoints.js';
 import { DiscoveryResolver } from '../discovery/discovery-resolver.js';
 import type { InstanceSource } from '../discovery/services/instance-source.js';
 import { checkServiceName } from '../discovery/services/new-instance.js';
@@ -13,6 +12,7 @@ import type { OnUnreadable } from '../discovery/services/unreadable-reports.js';
 import { instanceUrl } from '../discovery/services/uri-spec.js';
 import { endpointPath } from '../discovery/tree-paths.js';
 import { ConfigError } from '../errors.js';
+import { parseEndpointName } from '../settings/endpoints.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import type { ZooKeeperCommandSettings } from './command-group.js';

@@ -1,9 +1,9 @@
-import { parseDuration } from '../config/values.js';
 import { parseStrategy } from '../discovery/services/strategies/parse-strategy.js';
 import { ConfigError, explain } from '../errors.js';
 import type { DiscoveryServer, DiscoveryServerEvent } from '../http/discovery-server.js';
 import { DEFAULT_LISTEN_ADDRESS } from '../http/listen-address.js';
 import { problemOf } from '../http/problem.js';
+import { parseDuration } from '../settings/values.js';
 import type { SessionState } from '../zookeeper/session-state.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import type { ZooKeeperCommandSettings } from './command-group.js';

@@ -1,8 +1,8 @@
-import type { Settings } from '../config.js';
 import { explain, NodeLeaseError } from '../errors.js';
 import { markCluster, readCluster } from '../lease/cluster-store.js';
 import type { RequestPrices } from '../lease/renewal-cost.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../lease/store-session.js';
+import type { Settings } from '../settings/settings.js';
 import type { LeaseStore } from '../store/lease-store.js';
 import { type ProbeOptions, type ProbeReport, probeStore, THOROUGH } from '../store/probe.js';
 import { type AllocatedDiagnosis, allocatedDiagnosis } from './allocated-diagnosis.js';

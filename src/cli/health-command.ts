@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.js';
-import { parseDuration } from '../config/values.js';
 import { ConfigError, explain } from '../errors.js';
 import { DEFAULT_LISTEN_ADDRESS, parseListenAddress, reachableUrl } from '../http/listen-address.js';
+import { parseDuration } from '../settings/values.js';
 import { ExitCode } from './exit-codes.js';
 import { type HttpReply, httpGet } from './health-probe.js';
 import type { Io } from './io.js';

@@ -4,7 +4,7 @@ import { request as httpsRequest } from 'node:https';
 import { connect, isIP, type LookupFunction } from 'node:net';
 import { onAbort } from '../base/abort.js';
 import type { Clock } from '../clock.js';
-import type { CheckTarget } from '../config/health-check.js';
+import type { CheckTarget } from '../settings/check-target.js';
 import { type NameResolver, sharedResolver } from '../zookeeper/name-resolver.js';
 
 /** Probes once. Rejects with the problem, or with the signal's reason as soon as that aborts. */

@@ -1,11 +1,11 @@
 import type { AcquireOptions } from '../acquire.js';
 import { anySignal, orAborted } from '../base/abort.js';
-import type { Settings } from '../config.js';
 import { ConfigError, explain } from '../errors.js';
 import { IdsExhaustedError } from '../id/id-error.js';
 import { formatId } from '../id/id-format.js';
 import type { UniqueIdGenerator } from '../id/unique-id-generator.js';
 import type { Lease } from '../lease/lease.js';
+import type { Settings } from '../settings/settings.js';
 import { defaultTaskId } from '../task-id.js';
 import { reportCommandFailure } from './command-failure.js';
 import { ExitCode, exitCodeOfSignal } from './exit-codes.js';

@@ -1,8 +1,8 @@
-import { parseInteger } from '../config/values.js';
-import { environmentName } from '../config.js';
 import { ConfigError } from '../errors.js';
 import type { IdFormat } from '../id/id-format.js';
 import { type IdLayout, snowflake } from '../id/id-layout.js';
+import { environmentName } from '../settings/settings.js';
+import { parseInteger } from '../settings/values.js';
 
 /** The options of `id`, as they stand on the command line. */
 export interface IdOptions {

@@ -1,11 +1,11 @@
 import { orAborted } from '../base/abort.js';
-import { parseInteger } from '../config/values.js';
-import type { Settings } from '../config.js';
 import { type InitializeReport, initializeCluster, type Repair, repairCluster } from '../lease/initialize.js';
 import type { LeaseEvent } from '../lease/lease.js';
 import type { StoreSession } from '../lease/store-session.js';
 import { ClusterReader } from '../monitor/cluster-reader.js';
 import { type Damage, damageOf } from '../monitor/damage.js';
+import type { Settings } from '../settings/settings.js';
+import { parseInteger } from '../settings/values.js';
 import { initAllocatedCommand } from './allocated-init.js';
 import { allocatedSettings } from './allocated-settings.js';
 import { ExitCode } from './exit-codes.js';

@@ -1,7 +1,7 @@
 import { writeSync } from 'node:fs';
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino';
-import type { LogLevel, Settings } from '../config.js';
 import { REDACTED, withoutSecrets } from '../redaction.js';
+import type { LogLevel, Settings } from '../settings/settings.js';
 import type { Io } from './io.js';
 
 export type { Logger } from 'pino';

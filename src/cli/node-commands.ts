@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import type { Settings } from '../config.js';
 import { ConfigError } from '../errors.js';
+import type { Settings } from '../settings/settings.js';
 import { addCommand, type CommandGroup, settleOutput, UsageError } from './command-group.js';
 import { addSettings, settingsOf } from './command-settings.js';
 import type { HealthOptions } from './health-command.js';

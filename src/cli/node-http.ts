@@ -1,9 +1,9 @@
 import { Worker } from 'node:worker_threads';
-import type { Settings } from '../config.js';
 import { explain } from '../errors.js';
 import { type ListenAddress, reachableUrl } from '../http/listen-address.js';
 import type { MetricsText } from '../http/metrics-text.js';
 import type { NodeMonitor } from '../monitor/node-monitor.js';
+import type { Settings } from '../settings/settings.js';
 import { present } from '../settings/sources.js';
 import { mayHaveSdk } from '../telemetry/preloaded-sdk.js';
 import { fromWire } from '../worker/messages.js';

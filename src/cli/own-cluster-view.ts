@@ -1,6 +1,6 @@
-import type { Settings, ZooKeeperSettings } from '../config.js';
 import type { ClusterView } from '../monitor/cluster-view.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from '../runtime/opened-store.js';
+import type { Settings, ZooKeeperSettings } from '../settings/settings.js';
 import type { Io } from './io.js';
 import type { Logger } from './logger.js';
 import { withTimeout } from './with-timeout.js';

@@ -1,10 +1,10 @@
-import { parseInteger } from '../config/values.js';
-import type { Settings } from '../config.js';
 import { readCluster } from '../lease/cluster-store.js';
 import { evictHolder } from '../lease/evict.js';
 import { LeaseUnreadableError } from '../lease/lease-codec.js';
 import { MAX_NODE_IDS } from '../lease/lease-state.js';
 import type { StoreSession } from '../lease/store-session.js';
+import type { Settings } from '../settings/settings.js';
+import { parseInteger } from '../settings/values.js';
 import { releaseAllocatedCommand, whyForceAllocated } from './allocated-release.js';
 import { allocatedSettings } from './allocated-settings.js';
 import { ExitCode } from './exit-codes.js';

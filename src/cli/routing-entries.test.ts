@@ -2,8 +2,8 @@ import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../test/support/virtual-clock.js';
-import type { CheckSettings } from '../config/health-check.js';
 import type { TreeState } from '../discovery/discovery-tree.js';
+import type { CheckSettings } from '../settings/check-target.js';
 import { RoutingEntries } from './routing-entries.js';
 
 /** Nobody listens there. */

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.js';
-import type { CheckSettings } from '../config/health-check.js';
 import type { Discovery } from '../discovery/discovery.js';
 import { explain } from '../errors.js';
+import type { CheckSettings } from '../settings/check-target.js';
 import { HealthCheck, type HealthVerdict } from './health-check.js';
 import { describeTarget, healthProbe } from './health-probe.js';
 import type { Logger } from './logger.js';

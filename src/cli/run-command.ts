@@ -1,6 +1,6 @@
-import type { RetirePolicy, Settings } from '../config.js';
 import { explain } from '../errors.js';
 import type { NodeMonitor } from '../monitor/node-monitor.js';
+import type { RetirePolicy, Settings } from '../settings/settings.js';
 import { ChildStartError, closeFiles, inheritedFiles, startChild } from './child.js';
 import { reportCommandFailure } from './command-failure.js';
 import { lookUpCommand } from './command-lookup.js';

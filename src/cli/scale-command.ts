@@ -1,10 +1,10 @@
-import { parseDuration, parseInteger } from '../config/values.js';
-import { environmentName, type Settings, type ZooKeeperSettings } from '../config.js';
 import { ConfigError, StoreUnusableError } from '../errors.js';
 import { readCluster } from '../lease/cluster-store.js';
 import { MAX_NODE_IDS } from '../lease/lease-state.js';
 import { scaleCluster } from '../lease/scale.js';
 import type { StoreSession } from '../lease/store-session.js';
+import { environmentName, type Settings, type ZooKeeperSettings } from '../settings/settings.js';
+import { parseDuration, parseInteger } from '../settings/values.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import type { Io } from './io.js';
 import { reportScaled, ScaleProgress, unfinishedText } from './scale-report.js';

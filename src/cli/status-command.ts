@@ -1,6 +1,4 @@
 import { orAborted } from '../base/abort.js';
-import { parseInteger } from '../config/values.js';
-import type { Settings } from '../config.js';
 import { explain } from '../errors.js';
 import { MAX_NODE_IDS } from '../lease/lease-state.js';
 import type { StoreSession } from '../lease/store-session.js';
@@ -9,6 +7,8 @@ import { ClusterPager, type PageRequest } from '../monitor/cluster-page.js';
 import { DiscoveryGlance, type DiscoveryStatus } from '../monitor/discovery-glance.js';
 import type { PagedCluster } from '../monitor/paged-cluster.js';
 import { allocatedReport, type StatusReport, statusReport } from '../monitor/status-report.js';
+import type { Settings } from '../settings/settings.js';
+import { parseInteger } from '../settings/values.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { allocatedSettings } from './allocated-settings.js';
 import { allocatedTable } from './allocated-table.js';

@@ -1,9 +1,9 @@
 import { inspect } from 'node:util';
 import { aborted } from '../base/abort.js';
-import type { Settings } from '../config.js';
 import { ConfigError, explain } from '../errors.js';
 import { StoreSession } from '../lease/store-session.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from '../runtime/opened-store.js';
+import type { Settings } from '../settings/settings.js';
 import { ExitCode, exitCodeOf, exitCodeOfSignal } from './exit-codes.js';
 import type { Io } from './io.js';
 import { Interrupted, SignalRelay } from './signal-relay.js';

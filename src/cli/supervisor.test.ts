@@ -1,8 +1,8 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { settled, VirtualClock } from '../../test/support/virtual-clock.js';
-import type { RetirePolicy } from '../config.js';
 import { type Lease, LeaseLostError, LeaseRetiringError, type LossReason } from '../lease/lease.js';
+import type { RetirePolicy } from '../settings/settings.js';
 import type { Child, ChildEnd } from './child.js';
 import { SignalRelay } from './signal-relay.js';
 import { type SuperviseResult, supervise } from './supervisor.js';

@@ -1,7 +1,7 @@
 import { onAbort } from '../base/abort.js';
 import type { Clock } from '../clock.js';
-import type { RetirePolicy } from '../config.js';
 import { type Lease, LeaseLostError } from '../lease/lease.js';
+import type { RetirePolicy } from '../settings/settings.js';
 import type { Child, ChildEnd } from './child.js';
 import { ExitCode, exitCodeOfSignal } from './exit-codes.js';
 import type { Guard } from './guard.js';

@@ -1,4 +1,4 @@
-import type { ZooKeeperSettings } from '../config.js';
+import type { ZooKeeperSettings } from '../settings/settings.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import type { ZooKeeperCommandSettings } from './command-group.js';
 import type { Io } from './io.js';

@@ -1,5 +1,5 @@
-import type { ZooKeeperSettings } from '../config.js';
 import { explain, NodeLeaseError } from '../errors.js';
+import type { ZooKeeperSettings } from '../settings/settings.js';
 import { formatServer } from '../zookeeper/connect-string.js';
 import type { Finding } from './diagnosis.js';
 import type { Io } from './io.js';

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { withTimeout } from '../base/abort.js';
-import type { ZooKeeperSettings } from '../config.js';
 import { explain, NodeLeaseError } from '../errors.js';
+import type { ZooKeeperSettings } from '../settings/settings.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import type { Io } from './io.js';
 import { connectTo } from './zookeeper-command.js';

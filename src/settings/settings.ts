@@ -10,6 +10,9 @@ import { find, firstFlag, type Given, present, read, type SettingSources } from 
 import { parseInteger } from './values.js';
 import { readZooKeeper, type ZooKeeperSettings } from './zookeeper-settings.js';
 
+export { environmentName, SETTINGS, type SettingName } from './settings-table.js';
+export { announcingProblem, type ZooKeeperSettings } from './zookeeper-settings.js';
+
 /** How much is logged. */
 export type LogLevel = SettingValue<'log-level'>;
 

@@ -1,1 +1,0 @@
-export { parseEndpointName } from '../settings/endpoints.js';

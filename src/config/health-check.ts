@@ -1,1 +1,0 @@
-export type { CheckSettings, CheckTarget } from '../settings/check-target.js';

@@ -1,1 +1,0 @@
-export { environmentName } from '../settings/settings-table.js';

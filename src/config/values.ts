@@ -1,1 +1,0 @@
-export { parseDuration, parseHostPort, parseInteger } from '../settings/values.js';
