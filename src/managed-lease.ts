@@ -62,7 +62,7 @@ export function manage(node: HeldNode, { clock, onLost, exit, onRelease }: Manag
   };
 }
 
-/** Listeners of the signal get what time there is before the deadline; where somebody else may hold the id already, none. */
+/** Listeners of the signal get what time there is before the deadline; where another task may hold the id already, none. */
 async function exitInTime(error: LeaseLostError, clock: Clock, exit: (code: number) => void): Promise<void> {
   const now = clock.monotonic();
   await sleepUntil(clock, now + graceAfterLoss(error, now));

@@ -3,20 +3,20 @@ import type { Clock } from '../clock.js';
 import type { MetricsText } from '../http/metrics-text.js';
 import { HttpProblem } from '../http/problem.js';
 
-/** How long who asks waits, in milliseconds. */
+/** How long a request waits, in milliseconds. */
 const ANSWER_WITHIN_MS = 2_000;
 /** From one question to the next, in milliseconds, at the least: collecting the metrics takes the other thread a millisecond or two. */
 const APART_MS = 100;
 
 export interface AskedMetricsOptions {
   readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
-  /** Sends a question, to be answered by `answered`; after `until`, on the monotonic clock, nobody waits for it any more. */
+  /** Sends a question, to be answered by `answered`; after `until`, on the monotonic clock, the answer is of no use. */
   readonly ask: (id: number, until: number) => void;
 }
 
 /**
- * The metrics of another thread, which is asked for them: at most ten times a second, whatever comes in. Who asks too soon waits for the next
- * turn, and shares its answer with all others who do.
+ * The metrics of another thread, which is asked for them: at most ten times a second, whatever comes in. A request that comes too soon waits for the next
+ * question, and shares its answer.
  */
 export class AskedMetrics implements MetricsText {
   #contentType = 'text/plain; charset=utf-8';

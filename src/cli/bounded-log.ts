@@ -3,7 +3,7 @@ import type { LogLine } from './node-http-messages.js';
 
 const LINES_A_SECOND = 20;
 
-/** Sends lines to the thread that writes the log, a few in a second: whoever causes them must not keep that one busy. */
+/** Sends lines to the thread that writes the log, a few in a second: requests that fail must not keep it busy. */
 export class BoundedLog {
   #secondBegan = Number.NEGATIVE_INFINITY;
   #lines = 0;

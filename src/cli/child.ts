@@ -101,7 +101,7 @@ export function inheritedFiles(): readonly number[] {
   }
 }
 
-/** Closes them here; whoever has been started before keeps them. */
+/** Closes them here; processes that have been started before keep them. */
 export function closeFiles(descriptors: readonly number[]): void {
   for (const fd of descriptors) closeSync(fd);
 }

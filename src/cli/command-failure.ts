@@ -16,7 +16,7 @@ export function reportCommandFailure(error: unknown, log: Logger, whenInterrupte
     return exitCodeOfSignal(error.signal);
   }
   const code = exitCodeOf(error);
-  // Only who asks for details, or meets a fault of ours, is shown a stack trace.
+  // A stack trace is for the level debug, and for a fault of ours.
   const detail = log.isLevelEnabled('debug') || code === ExitCode.internal ? { err: error } : {};
   log.fatal({ ...detail, exitCode: code }, explain(error));
   return code;

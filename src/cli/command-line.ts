@@ -19,7 +19,7 @@ import { addNodeCommands } from './node-commands.js';
  * @param version what `--version` answers
  */
 export async function runCommandLine(args: readonly string[], surroundings: Io, version: string): Promise<number> {
-  // Whoever complains may quote what was given, the command line's parser for one.
+  // Complaints may quote what was given, those of the command line's parser too.
   const io = { ...surroundings, stderr: (text: string) => surroundings.stderr(withoutSecrets(text)) };
   let exitCode: number = ExitCode.ok;
   const program = new Command('nodelease')

@@ -6,7 +6,7 @@ export type CommandLookup = 'executable' | 'not-executable' | 'not-found';
 
 /**
  * Tells whether a command could be started, as a shell would look it up: along `PATH`, unless its name contains a slash.
- * Known before a node id is acquired, so that a mistyped command costs nobody a version.
+ * Known before a node id is acquired, so that a mistyped command costs no version.
  */
 export function lookUpCommand(file: string, path: string | undefined): CommandLookup {
   if (file === '') return 'not-found';

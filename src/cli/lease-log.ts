@@ -3,12 +3,12 @@ import type { LeaseEvent, LeaseListener } from '../lease/lease.js';
 import type { Logger } from './logger.js';
 import { pluralize } from './text.js';
 
-/** After how much waiting it is said again, in milliseconds: alarms that count lines by the five minutes have to see whoever waits on. */
+/** After how much waiting it is said again, in milliseconds: alarms that count lines in five minutes have to see a task that waits on. */
 const SAY_AGAIN_AFTER_MS = 120_000;
 
 /**
  * A listener that logs one line per event: changes at info, renewals at debug, what a person should look into at warn and above.
- * The field `event` has the event's type, for those who filter logs: texts may change. Waiting for a node id is told at info at first, and again
+ * The field `event` has the event's type, for filters of logs: texts may change. Waiting for a node id is told at info at first, and again
  * about every two minutes.
  */
 export function leaseLog(log: Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>): LeaseListener {

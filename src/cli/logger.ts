@@ -21,11 +21,6 @@ export const SECRET_PATHS: readonly string[] = SECRET_FIELDS.flatMap((name) => [
 
 const STANDARD_ERROR = 2;
 
-/** The fields whose values are secret. */
-const SECRET_FIELDS = ['authorization', 'token', 'secret', 'password', 'credentials', 'zookeeper-auth', 'zookeeperAuth', 'auth'];
-/** The paths of secret fields in what is logged: at its top, and two levels below. */
-export const SECRET_PATHS: readonly string[] = SECRET_FIELDS.flatMap((name) => [`["${name}"]`, `*["${name}"]`, `*.*["${name}"]`]);
-
 /** The logger of a command, as its settings and its standard error want it: see {@link createLogger}. */
 export function loggerFor({ logLevel, logFormat }: Pick<Settings, 'logLevel' | 'logFormat'>, io: Pick<Io, 'logFormat'>): Promise<Logger> {
   const pretty = io.logFormat === 'json' ? 'plain' : io.logFormat;

@@ -30,7 +30,7 @@ const output = new StandardOutput(() => process.stdout, systemClock, {
   readerGone: () => process.kill(process.pid, 'SIGTERM'),
   failed: (error) => {
     process.stderr.write(`nodelease: standard output: ${explain(error)}\n`);
-    // Who has nothing to put in order has no listener, and would die of it.
+    // A command with nothing to put in order has no listener, and would die of it.
     if (process.listenerCount('SIGTERM') > 0) process.kill(process.pid, 'SIGTERM');
     else process.exit(ExitCode.outputFailed);
   },
@@ -57,7 +57,7 @@ const exitCode = await runCommandLine(
   },
   packageFile.version,
 );
-// A pipe whose reader is slow takes the rest of a long answer later. Who has sent a signal does not want to wait for one that has stopped reading.
+// A pipe whose reader is slow takes the rest of a long answer later. After a signal, a reader that has stopped reading is not waited for.
 await (exitCode > 128 ? Promise.race([output.written(), systemClock.sleep(INTERRUPTED_TIMEOUT_MS)]) : output.written());
 // What ended the command for another reason says more.
 process.exit(output.hasFailed && (exitCode === ExitCode.ok || exitCode > 128) ? ExitCode.outputFailed : exitCode);

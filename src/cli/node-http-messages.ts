@@ -11,7 +11,7 @@ export interface NodeHttpData {
   /** Undefined where there is nothing to see. */
   readonly cluster: ClusterPlace | undefined;
   readonly mirror: MirrorSource;
-  /** Whether anybody wants to know of what is no fault. */
+  /** Whether debug lines are logged. */
   readonly debug: boolean;
 }
 
@@ -27,7 +27,7 @@ export type FromNodeHttp =
   | { readonly type: 'listening'; readonly address: ListenAddress; readonly url: string; readonly protected: boolean }
   | { readonly type: 'refused'; readonly error: WireError }
   | LogLine
-  /** Wants the metrics of the process; whoever waits for them has given up by `until`, on the monotonic clock. */
+  /** Wants the metrics of the process; the request is given up at `until`, on the monotonic clock. */
   | { readonly type: 'metrics'; readonly id: number; readonly until: number }
   | { readonly type: 'closed' };
 

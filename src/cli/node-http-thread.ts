@@ -11,7 +11,7 @@ import type { FromNodeHttp, NodeHttpData, ToNodeHttp } from './node-http-message
 import { OwnClusterView } from './own-cluster-view.js';
 
 /**
- * What a command answers over HTTP, in a thread of its own: whoever asks, and however much, the thread that renews the lease has its turn. What
+ * What a command answers over HTTP, in a thread of its own: no number of requests delays the thread that renews the lease. What
  * it tells of the lease is mirrored; what it tells of the cluster comes by connections of its own.
  */
 class NodeHttpThread {
@@ -59,7 +59,7 @@ class NodeHttpThread {
   #failed(request: string, failure: unknown): void {
     const text = `${request}: ${explain(failure)}`;
     if (problemOf(failure).error === 'internal') this.#log.write('error', text, failure instanceof Error ? failure.stack : undefined);
-    // A store that is away is told once, by whoever needs it, and not for every request.
+    // A store that is away is logged once, where it is needed, and not for every request.
     else if (this.data.debug) this.#log.write('debug', text);
   }
 

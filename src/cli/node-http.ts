@@ -28,7 +28,7 @@ export interface NodeHttpOptions {
   readonly io: Io;
   readonly log: Logger;
   readonly monitor: NodeMonitor;
-  /** Whether those who work with the node id are others, who know of its end by `/lease` alone. @default false */
+  /** Whether other processes work with the node id, and know of its end by `/lease` alone. @default false */
   readonly heldForOthers?: boolean;
 }
 
@@ -156,7 +156,7 @@ class NodeHttpThreads {
       const text = await metrics.text();
       worker.postMessage({ type: 'metrics', id, contentType: metrics.contentType, text } satisfies ToNodeHttp);
     } catch (error) {
-      // Who asked gives up by itself.
+      // The request is given up after its own time-out.
       log.error({ err: error }, `GET /metrics: ${explain(error)}`);
     }
   }

@@ -14,8 +14,8 @@ export interface ClusterPlace extends Pick<Settings, 'provider' | 'store' | 'end
 const CLOSE_LIMIT_MS = 500;
 
 /**
- * The cluster of a command that holds a node id, for those who want to see it. It has connections of its own, opened when somebody first
- * asks: what renews the lease never waits behind a look.
+ * The cluster of a command that holds a node id, for the console. It has connections of its own, opened at the first
+ * request: what renews the lease never waits behind a look.
  */
 export class OwnClusterView {
   readonly #opened: (() => Promise<void>)[] = [];
@@ -28,7 +28,7 @@ export class OwnClusterView {
     private readonly log: Pick<Logger, 'warn'>,
   ) {}
 
-  /** Whether there is anything to see from outside of the tenancy: a fixed node id is leased nowhere, and `memory:` is seen by its holder alone. */
+  /** Whether there is anything to see from outside of this process: a fixed node id is leased nowhere, and `memory:` is seen by its holder alone. */
   static isPossible({ nodeId, provider, store }: Settings): boolean {
     return nodeId === undefined && (provider === 'zookeeper' || store.kind !== 'memory');
   }
@@ -50,7 +50,7 @@ export class OwnClusterView {
     await this.#disconnect();
   }
 
-  /** Whoever looks ends first, and then what it looks through. */
+  /** The view ends first, and then its connections. */
   async #disconnect(): Promise<void> {
     const { clock } = this.io;
     for (const close of this.#opened.splice(0).reverse()) {

@@ -11,7 +11,7 @@ export interface ProcessGroup {
   signal(signal: NodeJS.Signals): void;
 
   /**
-   * True while some member may still be at work. Ended processes that nobody has collected yet do not count.
+   * True while some member may still be at work. Ended processes that their parent has not collected do not count.
    * Processes that have moved to another group, as daemons do, cannot be seen.
    */
   isAlive(): boolean;
@@ -104,11 +104,11 @@ const KILL_MARGIN_MS = { min: 50, max: 500 };
 const POLL_MS = { min: 2, max: 40 };
 
 /**
- * Ends a process group: SIGTERM, then SIGKILL when its grace ends or shortly before the lease does. Where somebody else may hold the
+ * Ends a process group: SIGTERM, then SIGKILL when its grace ends or shortly before the lease does. Where another task may hold the
  * node id already (rule 7) it is SIGKILL at once.
  *
  * Resolves to true once no member is left. As long as the lease is held it waits for that without limit, since the node id must not go to
- * anybody else (rule 8); once the lease is lost it resolves to false when killed processes do not go.
+ * another task (rule 8); once the lease is lost it resolves to false when killed processes do not go.
  */
 export async function endGroup(group: ProcessGroup, options: EndGroupOptions): Promise<boolean> {
   const { lease, clock, graceMs, abandoned, onFound, onStuck } = options;
@@ -140,7 +140,7 @@ export async function endGroup(group: ProcessGroup, options: EndGroupOptions): P
   return true;
 }
 
-/** By when no work may be left, as of now: minus infinity when somebody else may be at work already. */
+/** By when no work may be left, as of now: minus infinity when another task may be at work already. */
 function stopBy(lease: Lease): number {
   const loss: unknown = lease.signal.aborted ? lease.signal.reason : undefined;
   if (loss instanceof LeaseLostError && loss.reason === 'unreachable') return loss.deadline;

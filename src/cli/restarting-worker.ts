@@ -17,7 +17,7 @@ export interface RestartingWorkerOptions {
   readonly askToEnd: (worker: Worker) => void;
   /** How long it may take for that, in milliseconds, before it is ended. */
   readonly endTimeoutMs: number;
-  /** It has ended, though nobody asked it to, and is started again after that many milliseconds. */
+  /** It has ended without being asked to, and is started again after that many milliseconds. */
   readonly onFailure: (failure: unknown, againInMs: number) => void;
 }
 

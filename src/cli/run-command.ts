@@ -52,7 +52,7 @@ export async function runCommand(options: RunOptions, settings: Settings, io: Io
   }
 }
 
-/** Nothing of HTTP is loaded where nobody asks for it: a run has to start fast. */
+/** HTTP's code is loaded only where it is asked for: a run has to start fast. */
 async function httpFor(settings: Settings, io: Io): Promise<WorkloadOptions['http']> {
   const { http: at } = settings;
   if (at === undefined) return undefined;
@@ -83,7 +83,7 @@ class CommandWorkload implements Workload {
     const guarded = canGuard(io.env.PATH);
     if (guarded) this.#guard = startGuard({ clock: io.clock, path: io.env.PATH });
     else log.warn(`no ${SHELL} or no sleep here: nothing will stop the command when this process is killed or paused`);
-    // The guard has them now, and with them a lock that whoever started this process holds until the work has ended.
+    // The guard has them now, and with them a lock that the starter of this process holds until the work has ended.
     closeFiles(this.options.files);
     const env = this.#environment(node);
     const beforeStop = async () => {

@@ -27,9 +27,9 @@ export interface ServeOptions {
 /**
  * `nodelease serve`: holds a node id for the other containers of its task, and tells them of it over HTTP. The URL is the answer, on one line of
  * standard output. Resolves to 0 when SIGINT or SIGTERM has ended it, with the node id given back, and to 76 as soon as the lease is lost, or the
- * node id is being retired and `--on-retire stop` was given: then the id is left to expire, for nobody has asked those who use it to end yet.
+ * node id is being retired and `--on-retire stop` was given: then the id is left to expire, for its users have not been asked to end yet.
  *
- * Not guaranteed: that those who use the node id have ended before. Whoever orders the ends (ECS by `dependsOn`, Kubernetes by native sidecars)
+ * Not guaranteed: that the users of the node id have ended before. What orders the ends (ECS by `dependsOn`, Kubernetes by native sidecars)
  * has to end this one last; and a loss reaches them by what takes the task down, or by their asking.
  *
  * @throws {ConfigError} when a setting turns out to be unusable, for the caller to report
@@ -65,9 +65,9 @@ export async function serveCommand({ waitFile: path }: ServeOptions, settings: S
   }
 }
 
-/** How long tidying up may hold up the exit when somebody else may hold the node id already, in milliseconds: enough where everything answers. */
+/** How long tidying up may hold up the exit when another task may hold the node id already, in milliseconds: enough where everything answers. */
 const LOST_LIMIT_MS = 150;
-/** Nobody waits longer for a file to be removed, in milliseconds. */
+/** How long removing the wait file may hold up the end, in milliseconds. */
 const REMOVE_LIMIT_MS = 500;
 
 /** What a {@link Sidecar} tells others by, and what it does when its node id is being retired. */
@@ -89,14 +89,14 @@ class Sidecar implements Workload {
   ) {}
 
   /**
-   * Resolves to the exit code when the lease has been lost and tidying up takes too long (rule 7): nothing but the exit stops those who use the node
-   * id, and it must not wait for what may be out of reach for the very reason for which the lease was lost, nor for those who ask over HTTP.
+   * Resolves to the exit code when the lease has been lost and tidying up takes too long (rule 7): only the exit stops the users of the node
+   * id. It must not wait for what may be out of reach for the very reason for which the lease was lost, nor for HTTP clients.
    */
   async overdue(): Promise<number> {
     const { clock } = this.io;
     const error = await aborted(this.#loss.signal);
     const graceMs = error instanceof LeaseLostError ? graceAfterLoss(error, clock.monotonic()) : 0;
-    // Where there is a grace, nobody else can have the node id before it is over.
+    // Where there is a grace, no other task can have the node id before it is over.
     await clock.sleep(graceMs || LOST_LIMIT_MS);
     // Bounded itself, and begun at the loss: without it, a file that tells of the node id would stay for good.
     await this.#fileGone;
@@ -106,7 +106,7 @@ class Sidecar implements Workload {
   async run({ lease, log, routing, url }: WorkloadNode): Promise<WorkEnd> {
     const { signals } = this;
     const { monitor, waitFile, onRetire } = this.options;
-    // Also after a signal: whoever was told to end first may still be at it.
+    // Also after a signal: the users of the node id may still be ending.
     void aborted(lease.signal).then((error) => this.#loss.abort(error));
     const forget = waitFile && this.#keepWritten(waitFile, url);
     routing?.begin();
@@ -119,7 +119,7 @@ class Sidecar implements Workload {
     forgetRetirement();
     monitor.stopping(whyStopping(lease));
     forget?.();
-    // Before anything else is given back: nobody should begin with a node id that is about to go.
+    // Before anything else is given back: no program should begin with a node id that is about to go.
     const limit = { limitMs: REMOVE_LIMIT_MS, clock: this.io.clock, log, what: 'removing the wait file' };
     this.#fileGone = waitFile && withTimeout(limit, waitFile.remove());
     await this.#fileGone;
@@ -127,7 +127,7 @@ class Sidecar implements Workload {
     if (end instanceof Interrupted && lease.isValid()) return { exitCode: exitCodeFor(end, log), workEnded: true };
     if (end instanceof LeaseRetiringError)
       log.warn('ending: the node id is being retired, and left to expire while those who use it are ended');
-    // Those who rely on the node id have not been asked to end yet: it is left to expire.
+    // The users of the node id have not been asked to end yet: it is left to expire.
     return { exitCode: ExitCode.leaseLost, workEnded: false };
   }
 
@@ -152,7 +152,7 @@ class Sidecar implements Workload {
   }
 }
 
-/** Who asks a sidecar to end, in order, gets what was asked for. */
+/** A sidecar that is asked to end, in order, has done what was asked for. */
 function exitCodeFor({ signal }: Interrupted, log: Pick<Logger, 'info'>): number {
   log.info({ signal }, `${signal}: ending`);
   return signal === 'SIGINT' || signal === 'SIGTERM' ? ExitCode.ok : exitCodeOfSignal(signal);

@@ -18,7 +18,7 @@ export class Interrupted extends Error {
   }
 }
 
-/** Takes the signals of this process, and hands them to whoever is in charge. */
+/** Takes the signals of this process, and hands them to one receiver. */
 export class SignalRelay {
   readonly #interrupted = new AbortController();
   readonly #listeners: (readonly [ForwardedSignal, () => void])[];
@@ -30,7 +30,7 @@ export class SignalRelay {
     for (const [signal, listener] of this.#listeners) source.on(signal, listener);
   }
 
-  /** Aborts with {@link Interrupted} when a signal that asks for an end arrives while nobody receives. */
+  /** Aborts with {@link Interrupted} when a signal that asks for an end arrives while there is no receiver. */
   get interrupted(): AbortSignal {
     return this.#interrupted.signal;
   }
@@ -64,7 +64,7 @@ export class SignalRelay {
 export interface DeferredStop {
   /** Hands a signal on: at once, unless it asks for an end that is still being prepared for. */
   pass(signal: ForwardedSignal): void;
-  /** There is nobody left to have a signal that waits. */
+  /** A signal that waits has no receiver any more. */
   drop(): void;
 }
 
@@ -78,7 +78,7 @@ export function asksToStop(signal: ForwardedSignal): boolean {
 
 /**
  * Lets the first signal that asks for an end wait until `prepare` has settled, and everything else through at once. A second one that asks
- * for an end does not wait, and takes the first one with it: whoever sends it is in a hurry. SIGHUP and SIGQUIT go through unprepared, though a
+ * for an end does not wait, and takes the first one with it: its sender is in a hurry. SIGHUP and SIGQUIT go through unprepared, though a
  * program without a handler ends by them: what is prepared for cannot be taken back, and most that have one go on.
  *
  * @param prepare settles soon: how long the child learns nothing is its business. One that rejects holds nothing up, and is to tell it itself

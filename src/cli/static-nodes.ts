@@ -5,7 +5,7 @@ import { leaseKey } from '../lease/lease-state.js';
 import type { StoreSession } from '../lease/store-session.js';
 import { readDiscovery, type TreeReader } from '../monitor/discovery-snapshot.js';
 
-/** A node id that somebody announces without holding its lease: a fixed one, or what a session has left that is about to end. */
+/** A node id that is announced by a task that does not hold its lease: a fixed one, or what a session has left that is about to end. */
 export interface StaticNode {
   readonly id: number;
   /** Undefined where the announcement does not say. */

@@ -51,10 +51,10 @@ const UNGUARDED_TIMEOUT_MS = 10_000;
  * Runs a child for as long as it works and the lease is held, and sees to the end of its whole process group:
  * - when the child has ended: what is left of its group gets SIGTERM and then SIGKILL, and only then this resolves (rule 8);
  * - when the lease is lost (rule 7): with the store out of reach SIGTERM at once and SIGKILL before the deadline;
- *   when somebody else may hold the id already, SIGKILL at once;
+ *   when another task may hold the id already, SIGKILL at once;
  * - when the guard fails: SIGTERM at once and SIGKILL soon, and before the deadline in any case;
- * - when the node id is being retired: as `onRetire` says, and for as long as the lease is held nothing more: whoever retires it decides when it
- *   has waited long enough, and takes the id away, which is a loss like any other.
+ * - when the node id is being retired: as `onRetire` says, and for as long as the lease is held nothing more: the operator decides when
+ *   to take the id away, which is a loss like any other.
  *
  * Signals reach the child alone, other than those of the keyboard. Processes that left the group are out of reach.
  *

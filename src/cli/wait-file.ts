@@ -10,7 +10,7 @@ const LARGEST = 65_536;
 /**
  * A file that is there while a node id is held, for programs that wait for one: written all at once, never seen half-written.
  *
- * Not guaranteed: that it goes when this process is killed. What it says was true when it was written; whoever has to be sure now asks `/lease`.
+ * Not guaranteed: that it goes when this process is killed. What it says was true when it was written; a program that has to be sure now asks `/lease`.
  */
 export class WaitFile {
   /** One change after the other, in their order. */
@@ -34,7 +34,7 @@ export class WaitFile {
     if (path === '') throw unusable(path, 'it is empty');
     const file = new WaitFile(path, random, onFailure);
     await file.#checkLeftOver();
-    // Tried now: later others wait for the file, who are told nothing.
+    // Tried now: programs that wait for the file later are told nothing.
     const attempt = file.#draft('').then((draft) => rm(draft));
     await attempt.catch((error: unknown) => {
       throw unusable(path, explain(error));
@@ -43,7 +43,7 @@ export class WaitFile {
   }
 
   /**
-   * Removes a file that an earlier process has left. Call it when nobody else can be at work here: the file of a process that still runs looks
+   * Removes a file that an earlier process has left. Call it when no other process can be at work here: the file of a process that still runs looks
    * the same.
    *
    * @throws {ConfigError} when it cannot be removed, or something else has come there, which is left alone
@@ -69,7 +69,7 @@ export class WaitFile {
     });
   }
 
-  /** Resolves to true when what this process wrote is gone, or somebody else's stands in its place, and to false when it cannot. Never rejects. */
+  /** Resolves to true when what this process wrote is gone, or another process' stands in its place, and to false when it cannot. Never rejects. */
   remove(): Promise<boolean> {
     return this.#next('removed', async () => {
       const own = this.#written;
@@ -77,7 +77,7 @@ export class WaitFile {
     });
   }
 
-  /** What a slip of the hand names here may be somebody's only copy. */
+  /** A file that is named here by mistake may be its owner's only copy. */
   async #checkLeftOver(): Promise<void> {
     const isOurs = await isLeftOver(this.path).catch((error: unknown) => {
       throw unusable(this.path, explain(error));
@@ -89,10 +89,10 @@ export class WaitFile {
   async #draft(text: string): Promise<string> {
     const draft = `${this.path}.${this.random.hex(4)}`;
     try {
-      // Through one handle: others who may write to the folder can put something else at the path at any time.
+      // Through one handle: another user of the folder can put something else at the path at any time.
       await using file = await open(draft, 'wx');
       await file.writeFile(text);
-      // Whatever the umask: those who wait may run as other users.
+      // Whatever the umask: programs that wait may run as other users.
       await file.chmod(0o644);
       return draft;
     } catch (error) {

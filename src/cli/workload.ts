@@ -34,7 +34,7 @@ export interface WorkEnd {
 
 /** What a command holds a node id for. */
 export interface Workload {
-  /** The lease has been renewed: told before anybody else hears of it, on the engine's own time. Must neither throw nor block. */
+  /** The lease has been renewed: told before all other listeners, on the engine's own time. Must neither throw nor block. */
   renewed?(deadline: number): void;
   /** Does the work. The node id is given back when this has settled; where it rejects, work is taken to be left. */
   run(node: WorkloadNode): Promise<WorkEnd>;

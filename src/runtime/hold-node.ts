@@ -15,7 +15,7 @@ export interface HoldOptions extends LeaseOptions {
   readonly announcesService?: boolean;
   /** Is told of everything that happens to the node id until it has been given back. */
   readonly monitor?: NodeMonitor | undefined;
-  /** The lease has been renewed: told before anybody else hears of it, on the engine's own time. Must neither throw nor block. */
+  /** The lease has been renewed: told before all other listeners, on the engine's own time. Must neither throw nor block. */
   readonly onRenewed?: ((deadline: number) => void) | undefined;
   readonly onLeaseEvent?: LeaseListener | undefined;
   readonly onDiscoveryEvent?: ((event: DiscoveryEvent) => void) | undefined;
@@ -61,7 +61,7 @@ export class HeldNode {
   }
 
   /**
-   * Takes the node out of the discovery tree, so that nobody is sent to a node id that another task may have by then; gives the node id back;
+   * Takes the node out of the discovery tree, so that no work is sent to a node id that another task may have by then; gives the node id back;
    * closes what was opened for it.
    *
    * @param workEnded whether no work is left that relies on the node id: only then may others have it (rule 8)

@@ -15,7 +15,7 @@ export interface Setting {
   readonly kind: SettingKind<unknown>;
   /** Whether the flag may be given several times. */
   readonly repeatable?: true;
-  /** What holds where nobody gives it, in words. */
+  /** What holds where it is not given, in words. */
   readonly default?: string;
   /** The commands that have it. */
   readonly commands: readonly string[];

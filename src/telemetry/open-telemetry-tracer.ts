@@ -3,7 +3,7 @@ import type { Clock } from '../clock.js';
 import { explain } from '../errors.js';
 import type { LeaseAttributes, LeaseSpanName, LeaseTracer, NoteAttributes } from '../lease/lease-tracer.js';
 
-/** The attribute whose value is a URL that somebody else made. */
+/** The attribute whose value is a URL that may hold a password. */
 const STORE = 'nodelease.store';
 
 export interface OpenTelemetryTracerOptions {
@@ -84,7 +84,7 @@ function presentable(attributes: LeaseAttributes): LeaseAttributes {
   return typeof store === 'string' ? { ...attributes, [STORE]: withoutSecrets(store) } : attributes;
 }
 
-/** A store of somebody's own may have a password in its URL. */
+/** A store that a program passes as an object may have a password in its URL. */
 function withoutSecrets(url: string): string {
   const rest = url.replace(/[?#].*$/s, '');
   return rest.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/]*@/is, '$1');

@@ -18,7 +18,7 @@ export function mayHaveSdk({ execArgv, nodeOptions = '' }: StartOptions): boolea
 }
 
 /**
- * The tracer for a command: undefined where no SDK can be there, so that nobody waits for a library that would do nothing.
+ * The tracer for a command: undefined where no SDK can be there, so that no time is lost on a library that would do nothing.
  */
 export async function preloadedTracer(start: StartOptions, clock: Pick<Clock, 'now'>): Promise<OpenTelemetryTracer | undefined> {
   if (!mayHaveSdk(start)) return undefined;

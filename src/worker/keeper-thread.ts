@@ -8,7 +8,7 @@ import { systemClock, systemRandom } from '../system.js';
 import { cloneable, type FromWorker, type ToWorker, toWire, type WorkerSettings } from './messages.js';
 import { SharedTenure } from './shared-tenure.js';
 
-/** What a main thread gets to act on a loss where somebody else may hold the id already, in milliseconds: a message has to reach it. */
+/** How long the main thread has to act on a loss where another task may hold the id already, in milliseconds: a message has to reach it. */
 const TAKEN_TIMEOUT_MS = 100;
 /** How long before the deadline a main thread that is still there is killed, in milliseconds. One that can act has exited before. */
 const KILL_MARGIN_MS = 30;

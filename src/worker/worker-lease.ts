@@ -103,7 +103,7 @@ class WorkerLease implements Lease {
     else if (message.type === 'released') this.#ended();
   }
 
-  /** The thread is gone: nobody renews any more. */
+  /** The thread is gone: the lease is not renewed any more. */
   threadEnded(cause?: unknown): void {
     this.#threadGone = true;
     this.#ended();

@@ -102,13 +102,13 @@ export class WorkerTenureTime implements TenureTime {
     this.#question = undefined;
   }
 
-  /** The thread could not. Whoever asks again has it try again. */
+  /** The thread could not. The next call has it try again. */
   unprepared(error: unknown): void {
     this.#question?.reject(error);
     this.#question = undefined;
   }
 
-  /** The tenure has ended: nobody answers any more. */
+  /** The tenure has ended: no answer will come. */
   end(reason: unknown): void {
     this.#ending.abort(reason);
     this.unprepared(reason);
@@ -117,7 +117,7 @@ export class WorkerTenureTime implements TenureTime {
   #ask(): Promise<void> {
     if (this.#question === undefined) {
       const { promise: answer, ...rest } = withResolvers();
-      // Those who asked may all have given up by the time of a failure.
+      // All callers may have given up by the time of a failure.
       answer.catch(() => undefined);
       this.#question = { answer, ...rest };
       this.options.askToPrepare();
