@@ -5,7 +5,6 @@ import type { ServiceInstance } from '../discovery/services/service-instance.js'
 import { servicePath } from '../discovery/services/service-path.js';
 import { isInService } from '../discovery/services/spring-payload.js';
 import { instanceUrl } from '../discovery/services/uri-spec.js';
-import type { Settings, ZooKeeperSettings } from '../settings/settings.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import type { ZooKeeperCommandSettings } from './command-group.js';
 import { ExitCode } from './exit-codes.js';

@@ -40,7 +40,9 @@ describe('tasks that wait on S3', () => {
       acquireLease({
         ...{ store: await connect(), clock: systemClock, random: systemRandom, taskId, nodes: 1, durationMs: DURATION_MS },
         signal: stop.signal,
-        onEvent: ({ type }) => void (waits += type === 'waiting' ? 1 : 0),
+        onEvent: ({ type }) => {
+          if (type === 'waiting') waits += 1;
+        },
       });
     const viewer = await connect();
     const keys = async () => (await viewer.list()).objects.map(({ key }) => key).sort();
