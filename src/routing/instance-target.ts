@@ -3,12 +3,12 @@ import type { ServiceInstance } from '../discovery/services/service-instance.js'
 import { isInService } from '../discovery/services/spring-payload.js';
 import { instanceUrl } from '../discovery/services/uri-spec.js';
 
-/** What routing needs of a provider. `ServiceProvider` is one. */
+/** What routing needs of a provider, such as `ServiceProvider`. */
 export interface InstancePicker<P = unknown> {
   /** The service, for people, and the host name in the URLs that are meant for it where nothing else is said. */
   readonly name: string;
 
-  /** All that are known, those included that are never picked. Looked at where many that were picked can be sent nothing. @default not known */
+  /** All known instances, also those that are never picked; read when many picked ones have no usable target. @default not known */
   readonly instances?: readonly ServiceInstance<P>[];
 
   /** One instance to send work to, none of `except`; undefined where there is none. At once, without input or output. */
@@ -43,8 +43,8 @@ export interface PickedTarget<P> {
   readonly target: InstanceTarget;
 }
 
-/** How many instances are passed over in one pick because nothing can be sent to them, before all of them are looked at. */
-const MOST_PASSED_OVER = 64;
+/** After how many picked instances without a usable target all instances are checked. */
+const MAX_PASSED_OVER = 64;
 
 const EMPTY_PORT = /^[^/]*\/\/[^/?#]*:(?:[/?#]|$)/;
 
@@ -82,10 +82,10 @@ export function pickTarget<P>(
     if (instance === undefined || tried.has(instance)) return undefined;
     const target = targetOf(instance);
     if (target !== undefined && fits(target)) return { instance, target };
-    if (passedOver > MOST_PASSED_OVER) return undefined;
+    if (passedOver > MAX_PASSED_OVER) return undefined;
     tried.add(instance);
     // The next one is the picker's choice among the others, if there are any.
-    if (passedOver === MOST_PASSED_OVER) for (const useless of picker.instances ?? []) if (!isUsable(useless, fits)) tried.add(useless);
+    if (passedOver === MAX_PASSED_OVER) for (const useless of picker.instances ?? []) if (!isUsable(useless, fits)) tried.add(useless);
   }
 }
 

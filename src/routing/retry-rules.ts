@@ -1,9 +1,6 @@
 import { Readable } from 'node:stream';
 
-/**
- * Codes of errors that say that the other side, or the way there, has failed: those of the operating system, of undici, and of Node's resolver.
- * After the request has been sent, nothing else is held against an instance: an error of the caller's own body may be anything.
- */
+/** Codes of failures of the other side or of the network: the operating system's, undici's, the resolver's. Once a request has been sent, only these count. */
 const NETWORK_CODES: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -24,7 +21,7 @@ const NETWORK_CODES: ReadonlySet<string> = new Set([
   'UND_ERR_RES_CONTENT_LENGTH_MISMATCH',
 ]);
 
-/** Codes of errors that are made here, before anybody is asked: the request is wrong, the dispatcher is closed, the caller has changed its mind. */
+/** Codes of errors on this side: a wrong request, a closed dispatcher, an abort. */
 const OWN_CODES: ReadonlySet<string> = new Set([
   'UND_ERR_INVALID_ARG',
   'UND_ERR_INVALID_RETURN_VALUE',
@@ -58,7 +55,7 @@ export function isInstanceFault(error: unknown, sent: boolean, body: unknown): b
   if (error instanceof Error && error.name === 'HTTPParserError') return true;
   const code = codeOf(error);
   if (sent) return code !== undefined && (NETWORK_CODES.has(code) || code.startsWith('HPE_'));
-  // Whatever goes wrong on the way to a connection, a bad certificate included, but what we did ourselves.
+  // Any failure to connect, a bad certificate included, except those on this side.
   return code !== undefined && !OWN_CODES.has(code);
 }
 

@@ -6,9 +6,9 @@ export type ServiceHosts = readonly string[] | 'any';
 /** How requests are sent to the instances of a service. */
 export interface RoutingOptions {
   /**
-   * The host names, without ports, of the URLs that are meant for the service; `any` for all URLs. Requests to other hosts go where they say,
-   * so that a redirect to somewhere else leads there. The port of the URL does not matter. Its scheme does: behind `https://` nothing is ever
-   * sent without TLS; behind `http://` the instance decides.
+   * The host names, without ports, of the URLs that are meant for the service; `any` for all URLs. Requests to other hosts, redirects too, go
+   * where they say. The port of the URL does not matter. Its scheme does: behind `https://` nothing is sent without TLS; behind `http://` the
+   * instance decides.
    *
    * @default the name of the service, as in `http://orders/…`
    */
@@ -18,18 +18,17 @@ export interface RoutingOptions {
   readonly maxAttempts?: number | undefined;
 
   /**
-   * The status codes, 500 … 599, that tell of a trouble of the instance rather than of the request: they are noted, and where the request may
-   * be repeated, another instance is asked. The answer of the last one is what the caller gets.
+   * The status codes, 500 … 599, that are the instance's failure: they are noted, and another instance is asked where the request may be
+   * repeated. The caller gets the answer of the last one.
    *
    * @default [502, 503, 504]
    */
   readonly retryStatuses?: readonly number[] | undefined;
 
   /**
-   * How long an instance may take to begin its answer, in milliseconds, 1 or more, for requests that do not say so themselves. An instance that
-   * takes longer has failed.
+   * How long an instance may take to begin its answer, in milliseconds, 1 or more, for requests that do not say so themselves.
    *
-   * @default what the dispatcher says: 300 s
+   * @default that of the dispatcher: 300 s
    */
   readonly headersTimeoutMs?: number | undefined;
 }

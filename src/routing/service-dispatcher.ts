@@ -9,10 +9,7 @@ export interface ComposableDispatcher {
   compose(...interceptors: never[]): unknown;
 }
 
-/**
- * What the global `fetch` takes as its `dispatcher`, going by the types of Node that a project has: a dispatcher of that one version of undici
- * which they know.
- */
+/** What the global `fetch` takes as its `dispatcher`, by the types of Node that a project has. */
 export type FetchDispatcher = RequestInit extends { dispatcher?: infer D } ? NonNullable<D> : object;
 
 /**
@@ -26,30 +23,23 @@ export type FetchDispatcher = RequestInit extends { dispatcher?: infer D } ? Non
  * await fetch('http://orders/items/7', { dispatcher: serviceDispatcher(provider) });   // Node's own
  * ```
  *
- * - **Where to.** An instance is picked for every request; scheme, address and port are its own, and a path in its uriSpec comes before that of
- *   the request. The `Host` header, and with TLS the name that the certificate must bear, are the instance's, unless the request sets `Host`.
- * - **Which.** Those to the service's name as the host, see {@link RoutingOptions.hosts}, and those that name no origin. Others pass through.
- * - **Errors.** What fails on the way to an instance, or there, is noted with the provider: no connection, a reset, no answer in time, an
- *   answer cut off, a status of {@link RoutingOptions.retryStatuses}. An abort by the caller, or an error of its own body, is not.
- * - **Again.** As long as the caller has seen no response, another instance is asked: always where no connection could be made, for then nothing
- *   was sent; otherwise only if the method is idempotent (GET, HEAD, OPTIONS, PUT, DELETE, TRACE, or `idempotent: true` of undici) and the body
- *   can be sent twice. A stream cannot. Every body of `fetch` is one, even a string: a PUT by `fetch` is repeated only where no connection was
- *   made, one by `request` always. Upgrades and CONNECT are tried once. There is no wait in between, and no instance is asked twice.
+ * - **Target.** Each request gets an instance: its scheme, address and port, and before the path of the request the path in its uriSpec.
+ *   The `Host` header and the TLS server name are the instance's, unless the request sets `Host`.
+ * - **Which requests.** Those whose host is the service's name, see {@link RoutingOptions.hosts}, or that have no origin. Others pass through.
+ * - **Errors.** The provider notes: no connection, a reset, no answer in time, an answer cut off, a status of
+ *   {@link RoutingOptions.retryStatuses}. It does not note an abort by the caller, or an error of the caller's body.
+ * - **Retries.** Until the caller has seen a response, another instance is asked: always when no connection could be made, else only if the
+ *   method is idempotent (GET, HEAD, OPTIONS, PUT, DELETE, TRACE, or undici's `idempotent: true`) and the body can be sent twice. A stream cannot,
+ *   and every body of `fetch` is one. Upgrades and CONNECT are tried once. No pause in between, and no instance is asked twice.
  * - **No instance.** `NoInstanceError`, for `fetch` as the `cause` of its `TypeError`. Await the provider's `ready` before the first request.
  *
- * **Types.** The global `fetch` does take an `Agent` of undici 6 or 7, and so a dispatcher that is made of one, whatever version Node has inside.
- * Its types name one version alone, and do not accept an `Agent` of another, nor what is made of it (TS2375, TS2322). Say so where it is passed:
+ * **Types.** At run time the global `fetch` takes a dispatcher made of an `Agent` of undici 6 or 7. Its types accept one version of undici only
+ * (TS2375, TS2322), so cast it: `{ dispatcher: dispatcher as unknown as FetchDispatcher }`.
  *
- * ```ts
- * const dispatcher = serviceDispatcher(provider, { dispatcher: new Agent() });
- * await fetch('http://orders/items/7', { dispatcher: dispatcher as unknown as FetchDispatcher });
- * ```
+ * Time-outs (undici: 10 s for a connection, 300 s for an answer), TLS, keep-alive and the number of connections are the dispatcher's. An `Agent`
+ * of undici 6 keeps some memory for each origin that it has seen; undici 7 does not.
  *
- * How long a connection, or an answer, may take is the dispatcher's to say (undici: 10 s and 300 s); so are TLS, keep-alive and the number of
- * connections to each instance. An `Agent` of undici 6 keeps a little memory for each origin that it has ever seen; undici 7 does not.
- *
- * @param options `dispatcher`: an `Agent` or another dispatcher of undici 6 or 7. What comes back is of its kind; closing it closes the one that
- *   was given. Whatever can use that one can use this one: the functions of undici 6 and 7 and the `fetch` of Node 20 take either version
+ * @param options `dispatcher`: an `Agent` or another dispatcher of undici 6 or 7. The result is of its kind; closing it closes the given one
  * @throws ConfigError for an option that is out of its range
  */
 export function serviceDispatcher<P, D extends ComposableDispatcher>(
@@ -58,8 +48,8 @@ export function serviceDispatcher<P, D extends ComposableDispatcher>(
 ): ReturnType<D['compose']>;
 
 /**
- * The same over the global dispatcher, Node's own or what `setGlobalDispatcher` put in its place by the time of a request. It is good for
- * `fetch`, and for whatever else only calls `dispatch`: it has no other methods, and there is nothing to close.
+ * The same over the global dispatcher of the moment: Node's own, or the one that `setGlobalDispatcher` has set. It has no method but
+ * `dispatch`, which is enough for `fetch`; there is nothing to close.
  *
  * @throws ConfigError for an option that is out of its range
  */
@@ -80,17 +70,12 @@ export function serviceDispatcher<P>(
   };
 }
 
-// Where undici's versions keep the dispatcher of the process: the first one for those with the handlers of undici 6, Node's own up to 24 among
-// them, the second one for those that know only the new handlers.
+// Where undici keeps the dispatcher of the process: the first for versions with the handlers of undici 6, as Node up to 24 has, the second for
+// those that know the new handlers only.
 const LEGACY_SLOT = Symbol.for('undici.globalDispatcher.1');
 const SLOT = Symbol.for('undici.globalDispatcher.2');
 
-/**
- * The dispatcher that the global `fetch` uses where it is given none: Node's own, or what was put in its place with `setGlobalDispatcher` of any
- * undici.
- *
- * @param handler for whom
- */
+/** The dispatcher that the global `fetch` uses by default, for a handler of this kind. */
 export function globalDispatch(handler: DispatchHandler): Dispatch {
   // Node loads its undici, and sets the dispatcher, when one of its classes is first asked for.
   void Headers;

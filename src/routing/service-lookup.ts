@@ -17,12 +17,11 @@ export type ProvidersByHost = ReadonlyMap<string, InstancePicker>;
  * A `lookup` for `http.request`, `https.request` and `net.connect`: the host name of a service becomes the address of one of its instances, picked
  * for each new connection.
  *
- * **It cannot give a port**: Node asks it for an address only. It is for services all of whose instances listen on one port that is known
- * otherwise. Where the ports are the instances' own, use `serviceRequestOptions`, or `serviceDispatcher`.
+ * **It gives no port**: Node asks it for an address only. It is for services whose instances all listen on one known port. For others use
+ * `serviceRequestOptions` or `serviceDispatcher`.
  *
- * It does not learn whether the connection came about, so it notes no errors. Node does not call it for connections that are kept alive: an agent
- * with `keepAlive`, the global one from Node 19 on, sends all requests over the connections that it has, however many instances there are. With
- * `agent: false` each request gets a connection of its own. With `https`, the certificate must bear the host name that was looked up.
+ * It does not learn whether the connection was made, so it notes no errors. Node does not call it for connections that are kept alive, as the
+ * global agent does from Node 19 on; with `agent: false` each request gets a connection. With `https`, the certificate must bear the service's host name.
  *
  * @param providers one provider, for its service's name as the host name, or a map of host names; other names are resolved as ever
  * @throws ConfigError when a name cannot be a host name
