@@ -1,6 +1,6 @@
 import type { DiscoveryEvent } from '../discovery/discovery.js';
 import type { ReadinessEvent } from '../discovery/readiness.js';
-import type { RegistrationEvent } from '../discovery/services/registration-place.js';
+import type { RegistrationEvent } from '../discovery/services/registered-znode.js';
 import { explain } from '../errors.js';
 import type { Logger } from './logger.js';
 

@@ -5,6 +5,7 @@ import type { ConnectString } from '../zookeeper/connect-string.js';
 import { openZooKeeper, type ZooKeeperClient } from '../zookeeper/zookeeper-client.js';
 import { type Announcement, announcedFields } from './announcement.js';
 import { Discovery, type DiscoveryEvent, type TenureOrigin } from './discovery.js';
+import { DEFAULT_READY_TIMEOUT_MS } from './readiness.js';
 
 /** How to reach ZooKeeper and what to announce there, as settings say it. */
 export interface DiscovererOptions {
@@ -30,15 +31,14 @@ export interface DiscoveredLease {
   readonly origin: TenureOrigin;
   /** Reads the leases; undefined where there are none. */
   readonly leases: (() => Promise<ClusterStatus | undefined>) | undefined;
-  /** False where the node id's own znode is looked after by whoever allocated it. */
+  /** False where the allocation of the node id keeps its znode. */
   readonly announcesNode: boolean;
   /** False to leave out what sends work here until `announceService` of the discovery is called. @default true */
   readonly announcesService?: boolean | undefined;
 }
 
 /** How long a start waits for ZooKeeper where it is required, in milliseconds: once for the session, once for the tree. */
-const REQUIRED_WITHIN_MS = 10_000;
-const READY_WITHIN_MS = 60_000;
+const REQUIRED_TIMEOUT_MS = 10_000;
 
 /** Discovery from before there is a node id to its end: one session with ZooKeeper, and in it one {@link Discovery}. */
 export class Discoverer {
@@ -69,7 +69,7 @@ export class Discoverer {
   async connected(signal: AbortSignal | undefined): Promise<void> {
     if (!this.options.required) return;
     try {
-      await this.zookeeper.whenConnected({ timeoutMs: REQUIRED_WITHIN_MS, signal });
+      await this.zookeeper.whenConnected({ timeoutMs: REQUIRED_TIMEOUT_MS, signal });
     } catch (error) {
       signal?.throwIfAborted();
       throw error;
@@ -90,10 +90,10 @@ export class Discoverer {
    * @throws `signal.reason` as soon as `signal` aborts
    */
   async start(held: DiscoveredLease, signal?: AbortSignal): Promise<Discovery> {
-    const { announcement, readyTimeoutMs = READY_WITHIN_MS, required, clock, random, onEvent } = this.options;
+    const { announcement, readyTimeoutMs = DEFAULT_READY_TIMEOUT_MS, required, clock, random, onEvent } = this.options;
     this.#discovery = new Discovery({ ...held, zookeeper: this.zookeeper, announcement, readyTimeoutMs, clock, random, onEvent });
     try {
-      if (required) await this.#discovery.synced(REQUIRED_WITHIN_MS, signal);
+      if (required) await this.#discovery.synced(REQUIRED_TIMEOUT_MS, signal);
     } catch (error) {
       // The loss of the lease closes the discovery: it is the loss that counts.
       held.lease.signal.throwIfAborted();
@@ -102,7 +102,7 @@ export class Discoverer {
     return this.#discovery;
   }
 
-  /** Takes the node out of the tree: nothing of it but an allocated node id itself is left there. Never rejects. */
+  /** Takes the node out of the tree, except for an allocated node id itself. Never rejects. */
   async leave(): Promise<void> {
     await this.#discovery?.leave();
   }

@@ -4,7 +4,7 @@ import type { Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { type Assignment, decodeAssignment, encodeAssignment } from './assignment.js';
 import { type ReconcileCall, type Reconciled, type ReconcileEvent, ReconcileLoop, type ReconcileState } from './reconcile-loop.js';
-import { catchUp, isNotApplied } from './services/registration-place.js';
+import { catchUp, isNotApplied } from './services/registered-znode.js';
 import { entryPath, type TreeEntry } from './tree-paths.js';
 
 /** How far the tree shows what was announced. */
@@ -13,9 +13,9 @@ export type TreeState = ReconcileState;
 /** What happens to announcements, for logs. */
 export type TreeEvent =
   | ReconcileEvent
-  /** Somebody holds the node id at a higher version: this task is the stale one. Nothing is replaced; the lease decides what becomes of it. */
+  /** Another task has announced the node id under a higher version, which is left alone: the lease decides. */
   | { readonly type: 'superseded'; readonly path: string; readonly by: Assignment }
-  /** Something stands at a path of ours that tells no lower version, and is left alone until it goes. */
+  /** A znode at a path of ours has no lower version, and is left alone until it goes. */
   | { readonly type: 'blocked'; readonly path: string; readonly problem: string };
 
 /** In whose name, and in which session, a {@link DiscoveryTree} announces. */
@@ -23,7 +23,7 @@ export interface DiscoveryTreeOptions {
   readonly zookeeper: ZooKeeper;
   readonly clock: Clock;
   readonly random: RandomSource;
-  /** In whose name it is announced. While it is not valid nothing is written: who has lost a node id does not come back to the tree. */
+  /** While it is not valid nothing is written: a lost node id does not return to the tree. */
   readonly lease: Pick<Lease, 'id' | 'version' | 'taskId' | 'isValid'>;
   /** Must not throw and must not block. */
   readonly onEvent?: (event: TreeEvent) => void;
@@ -33,29 +33,27 @@ export interface DiscoveryTreeOptions {
 interface Announced extends Reconciled {
   data: string;
   wanted: boolean;
-  /** The session in which the place was looked at or taken last; in any other it is most likely free. */
+  /** The session in which the path was read or written last; in any other it is most likely free. */
   sessionId: string | undefined;
-  /** Whether it may have been made in that session without our knowing: a server that lags behind may show it later. */
+  /** Whether it may have been created in that session without a reply: a server that lags behind may show it later. */
   unsure: boolean;
   /** Why the znode at the path is left alone; undefined while nothing is in the way. */
   blockedBy: string | undefined;
-  /** Who was reported to be in the way, so that it is done once. */
+  /** The znode that was reported to be in the way, so that it is done once. */
   reported: bigint | undefined;
-  /** Opened once the place is taken, or found to be: its first look tells what happened since. */
+  /** Opened after the first write or obstacle; its first read tells what happened since. */
   watch: Watch | undefined;
 }
 
-/** How often one entry is tried against others' changes before it has to wait like a failure. */
+/** How often one entry is tried against others' changes before it counts as a failure. */
 const ROUNDS = 8;
 
 /**
- * What one task announces in the discovery tree (docs/design/protocol.md, "The ZooKeeper tree"), kept in memory and made true again after
- * every change: of the wish, of the session, of the znodes themselves.
+ * What one task announces in the discovery tree, kept in memory and restored after every change: of what is wanted, of the session,
+ * of the znodes.
  *
- * A znode of an earlier session, or of an earlier holder of the node id, is replaced only where its version is lower than ours. Not
- * guaranteed: that two holders at once, which the lease excludes, see each other at once. Between the look at a leftover and its replacement
- * a third one may stand there (ZooKeeper compares the number of changes of the data, and a znode that was made anew begins to count anew):
- * then that one's watch puts it back. The highest version ends up in the tree.
+ * A znode of an earlier session, or of an earlier holder of the node id, is replaced only if its version is lower than ours. A znode that is
+ * replaced between our read and our write may be removed with it; its owner's watch then restores it, so the highest version ends up in the tree.
  */
 export class DiscoveryTree {
   readonly #entries = new Map<string, Announced>();
@@ -124,17 +122,16 @@ export class DiscoveryTree {
     return this.#gone(paths, timeoutMs);
   }
 
-  /** Looks after nothing any more. The znodes stay until they are withdrawn or their session ends. Idempotent. */
+  /** Ends the loop. The znodes stay until their session ends. Idempotent. */
   async close(): Promise<void> {
     for (const { watch } of this.#entries.values()) watch?.close();
     await this.#loop.close();
   }
 
   /**
-   * Takes everything back for good. What this session announced is removed, now or as soon as there is a connection again, until the tree
-   * is closed; nobody else's znode is touched. Whoever has the session to himself ends it instead, which is one request.
+   * Takes everything back for good: removes what this session announced, now or when the connection returns, until the tree is closed.
    *
-   * @returns whether everything is known to be gone after that time
+   * @returns whether everything is known to be gone after `timeoutMs` at the latest
    */
   async withdraw(timeoutMs: number): Promise<boolean> {
     this.#withdrawn = true;
@@ -159,13 +156,13 @@ export class DiscoveryTree {
       entry.dirty = false;
       const { data } = entry;
       if (entry.wanted && entry.sessionId !== sessionId) {
-        // Nothing of ours stands there yet in this session. Only where somebody else's does it has to be looked at first.
+        // Nothing of ours stands there yet in this session: it is written first, and read only if something is in the way.
         entry.sessionId = sessionId;
         entry.unsure = false;
         entry.blockedBy = undefined;
         if (await this.#write(entry, data, undefined, call)) return this.#watch(entry);
       }
-      // What was made without our knowing would stand for as long as the session does.
+      // A creation without a reply would stand for as long as the session does.
       if (!entry.wanted && entry.unsure) await catchUp(zookeeper, path, call);
       const znode = await zookeeper.read(path, call);
       if (!entry.wanted) {
@@ -192,17 +189,17 @@ export class DiscoveryTree {
     entry.watch = this.options.zookeeper.watchData(entry.path, (znode) => this.#onZnode(entry, znode));
   }
 
-  /** Brings a znode that nothing protects from us to the wanted data. False when somebody was quicker, and it has to be looked at again. */
+  /** Writes the wanted data in place of a znode without an obstacle. False when another write came first, and it has to be read again. */
   async #write(entry: Announced, data: string, znode: Znode | undefined, call: ReconcileCall): Promise<boolean> {
     const { zookeeper, lease } = this.options;
     const { path, unsure } = entry;
-    // Between its loss and its withdrawal, or after a pause: the servers must not hear from it any more.
+    // Between the loss of the lease and the withdrawal, or after a pause of the process.
     if (!lease.isValid()) throw new ZooKeeperError(`${path}: the lease is not valid`, { fault: 'refused', outcome: 'not-applied', path });
     try {
       if (znode?.stat.owner !== call.sessionId) entry.unsure = true;
       if (znode === undefined) await zookeeper.createWithParents(path, data, 'ephemeral', call);
       else if (znode.stat.owner !== call.sessionId) {
-        // In one transaction: nobody sees the node id without a znode.
+        // In one transaction, so that no reader sees none.
         await zookeeper.multi(
           [
             { type: 'remove', path, version: znode.stat.version },
@@ -214,14 +211,14 @@ export class DiscoveryTree {
       entry.unsure = false;
       return true;
     } catch (error) {
-      // The one before may still turn out to have been made.
+      // The creation before may still have been applied.
       if (isNotApplied(error)) entry.unsure = unsure;
       if (isFault(error, 'node-exists', 'no-node', 'bad-version')) return false;
       throw error;
     }
   }
 
-  /** Why the znode that stands at a path of ours must not be replaced; undefined when it may be. */
+  /** Why a znode at a path of ours must not be replaced; undefined when it may be. */
   #obstacle(path: string, { data, stat }: Znode, sessionId: string): { readonly problem: string; readonly event: TreeEvent } | undefined {
     if (stat.owner === sessionId) return undefined;
     const { taskId, version } = this.options.lease;

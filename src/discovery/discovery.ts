@@ -13,7 +13,7 @@ import { type IdWidth, watchIdWidth } from './id-width.js';
 import { NodeWatcher } from './node-watcher.js';
 import { awaitReadiness, type Readiness, type ReadinessEvent } from './readiness.js';
 import { jsonPayload } from './services/payload-codec.js';
-import type { RegistrationEvent } from './services/registration-place.js';
+import type { RegistrationEvent } from './services/registered-znode.js';
 import { ServiceDiscovery } from './services/service-discovery.js';
 import type { ServiceInstance } from './services/service-instance.js';
 
@@ -68,17 +68,14 @@ const LEAVE_LIMIT_MS = 1_000;
  * A node in the discovery tree for as long as it holds its lease: what it announces, what it knows of the others, and whether
  * the others know of it.
  *
- * The lease decides. When it is lost, the session with ZooKeeper is ended in the same tick, and with it every znode, in one request; where
- * the node id itself lives by the session, everything else is withdrawn, and whoever ends the work closes it.
- * When ZooKeeper is away, the node works on, `state` says `degraded`, and the tree is made right on its return.
+ * The lease decides. When it is lost, the session with ZooKeeper is ended in the same tick, and with it every znode, in one request. If the
+ * node id itself lives by the session, everything else is withdrawn instead. While ZooKeeper is away, the node works on, `state` is `degraded`, and
+ * the tree is restored on its return.
  */
 export class Discovery {
   /** What this node announces; more may be put there. */
   readonly tree: DiscoveryTree;
-  /**
-   * What this node is registered as for Curator's readers; more may be registered there, and services be looked for. Persistent instances are
-   * refused: nothing would take them away with the lease.
-   */
+  /** The registration for Curator's readers; more may be registered, and services be found. Persistent instances, which would outlive the lease, are refused. */
   readonly services: ServiceDiscovery<unknown>;
   /** The nodes of the tree. */
   readonly nodes: NodeWatcher;
@@ -130,7 +127,7 @@ export class Discovery {
     this.nodes.onChange(() => this.#tellKnown());
     this.ready = this.#becomeReady();
     try {
-      // Whatever is wrong with it is to be known now, also where it is announced later.
+      // A wrong instance fails now, also where it is announced later.
       this.#newInstance();
       if (options.announcesNode) this.tree.put({ kind: 'node' }, announcedFields(options.announcement));
       if (options.announcesService !== false) this.announceService();
@@ -171,10 +168,7 @@ export class Discovery {
     throw new ZooKeeperError(message, { fault: closed ? 'closed' : 'timeout', outcome: 'unknown' });
   }
 
-  /**
-   * Announces what sends work here: the service, its endpoints, and the instance for Curator's readers. Returns at once; ZooKeeper follows.
-   * Has no effect once this node has left.
-   */
+  /** Announces what sends work here: service, endpoints, and Curator's instance. Returns at once; ZooKeeper follows. No effect once this node has left. */
   announceService(): void {
     if (this.#left || this.#serviceAnnounced) return;
     this.#serviceAnnounced = true;
@@ -188,10 +182,9 @@ export class Discovery {
   }
 
   /**
-   * Takes back what sends work here, and nothing else: the node id stays announced. It may be announced again.
+   * Takes back what sends work here; the node id stays announced. It may be announced again.
    *
-   * @returns whether it is known to be gone after that time, whatever becomes of the rest. False at once where there is no connection; it is
-   *   taken out then when there is
+   * @returns whether it is known to be gone after `timeoutMs` at the latest. False at once without a connection; it is removed when there is one
    */
   async withdrawService(timeoutMs: number): Promise<boolean> {
     const entries = routingEntries(this.options.announcement).map(([entry]) => entry);
@@ -213,27 +206,27 @@ export class Discovery {
   }
 
   /**
-   * Takes this node out of the tree, before its node id is given back. The session goes with it, unless the node id itself lives by it.
-   * Resolves when that is done, or soon after where no server answers; never rejects.
+   * Takes this node out of the tree, before its node id is released. Ends the session, unless the node id itself lives by it. Resolves when that
+   * is done, or soon after if no server answers; never rejects.
    */
   async leave(): Promise<void> {
     this.#left = true;
     if (!this.options.announcesNode) {
-      // Where it takes longer, it goes on with it as long as the session lasts.
+      // If it takes longer, it goes on for as long as the session lasts.
       await Promise.all([this.tree.withdraw(LEAVE_LIMIT_MS), this.services.withdraw(LEAVE_LIMIT_MS)]);
       return;
     }
     await this.close();
   }
 
-  /** Takes this node out of the tree and ends the session. Resolves when that is done, or soon after where no server answers; never rejects. */
+  /** Takes this node out of the tree and ends the session. Resolves when that is done, or soon after if no server answers; never rejects. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
   }
 
   async #close(): Promise<void> {
-    // First of all, and in this very tick: the process may be about to exit, and the request has to be on its way by then.
+    // First, and in this tick: the process may be about to exit.
     const ended = this.options.zookeeper.close();
     this.#left = true;
     this.#ending.abort(new ZooKeeperError('the discovery has been closed', { fault: 'closed', outcome: 'unknown' }));
@@ -254,10 +247,10 @@ export class Discovery {
     return routingInstance(announcement, lease, { clock, random });
   }
 
-  /** What goes into the lease with its next renewal; our own version among it, whatever the tree says. */
+  /** Publishes with the next renewal which versions this node knows, its own whatever the tree says. */
   #tellKnown(): void {
     const { lease } = this.options;
-    // A version begins with 1. Anybody can write into a tree that is open to all, and what is told here outlives the tree.
+    // Versions begin with 1. The tree may be open to all, and what is published in the lease outlives it.
     const known = Object.entries(this.nodes.knownVersions()).filter(([, version]) => version > 0);
     lease.setKnownNodes({ ...Object.fromEntries(known), [lease.id]: lease.version });
   }

@@ -44,7 +44,7 @@ export interface ReadinessOptions {
   /** How long to wait for the others, in milliseconds, 0 or more. @default 60000 */
   readonly timeoutMs?: number | undefined;
   /**
-   * About how long from one look at the leases to the next, in milliseconds.
+   * About how long from one scan of the leases to the next, in milliseconds.
    *
    * @default a third of their duration, but 5 for each node id at the least
    */
@@ -54,26 +54,25 @@ export interface ReadinessOptions {
   readonly onEvent?: ((event: ReadinessEvent) => void) | undefined;
 }
 
-/** How long to wait for the others where nobody says otherwise, in milliseconds. */
+/** How long to wait for the others by default, in milliseconds. */
 export const DEFAULT_READY_TIMEOUT_MS = 60_000;
 
-/** From one look to the next while the duration is not known yet, in milliseconds. */
+/** From one scan to the next while the duration is not known yet, in milliseconds. */
 const FIRST_POLL_MS = 1_000;
-/** A look reads every lease object: this, in milliseconds a node id, bounds a waiting node to some 200 requests a second. */
+/** A scan reads every lease object: so many milliseconds for each node id bound a waiting node to some 200 requests a second. */
 const POLL_PER_NODE_MS = 5;
 
 /**
  * Waits until this node may take part.
  *
- * The predecessor of a lease that was not released may still be at work in the eyes of the others: they send to it, and accept what it
- * sends. So the node is ready only once every other live node has published, in its lease, that it knows this version of the node id or
- * a higher one. Live is whoever holds a lease that has not expired; what is free, retired or evicted does not count, and a node that
- * publishes nothing knows nothing. After a release, or where nobody held the id before, there is nothing to wait for.
+ * After a lease that expired, other nodes may still send to its former holder, and accept what that sends. So the node is ready only once
+ * every other live node has published, in its lease, that it knows this version of the node id or a higher one. A node is live while it
+ * holds a lease that has not expired; one that publishes nothing knows nothing. After a release, or for an id that was never held, there is no wait.
  *
  * Failures of the store prolong the wait, at most to the time-out. Not guaranteed: that a node which starts later knows of this one, or
  * that the others act on what they know.
  *
- * Resolves as soon as the lease is lost or `signal` aborts; after a release, at the next look. Rejects only where `leases` fails with
+ * Resolves as soon as the lease is lost or `signal` aborts; after a release, at the next scan. Rejects only if `leases` fails with
  * something that is no {@link NodeLeaseError}.
  */
 export async function awaitReadiness(options: ReadinessOptions): Promise<Readiness> {
@@ -97,7 +96,7 @@ export async function awaitReadiness(options: ReadinessOptions): Promise<Readine
   }
 }
 
-/** Looks at the leases until nobody is ignorant, the lease is over, or `ending` aborts. Returns what the last look told. */
+/** Scans the leases until no node is ignorant, the lease is over, or `ending` aborts. Returns the result of the last scan. */
 async function untilKnown(
   { leases, ...options }: ReadinessOptions & { readonly leases: () => Promise<ClusterStatus | undefined> },
   ending: AbortSignal,

@@ -39,15 +39,11 @@ export interface ReconcileLoopOptions<T extends Reconciled> {
   readonly zookeeper: Pick<ZooKeeper, 'state' | 'onState' | 'description'>;
   readonly clock: Clock;
   readonly random: RandomSource;
-  /** What is kept, for people: the beginning of the sentence "… has been closed". */
+  /** For messages: the beginning of the sentence "… has been closed". */
   readonly name: string;
   /** All there is. Those that are dirty are settled. */
   readonly items: () => Iterable<T>;
-  /**
-   * Makes one of them right. It sets `dirty` to false itself, before its first look, so that whatever happens from then on makes it dirty again.
-   *
-   * @throws where it could not be done: tried again later
-   */
+  /** Settles one item; a failure is tried again later. Sets `dirty` to false before its first read, so that a later change makes it dirty again. */
   readonly settle: (item: T, call: ReconcileCall) => Promise<void>;
   /** Must not throw and must not block. */
   readonly onEvent?: ((event: ReconcileEvent) => void) | undefined;
@@ -55,15 +51,12 @@ export interface ReconcileLoopOptions<T extends Reconciled> {
 
 /** Between two attempts while something fails. */
 const RETRY_MS = { first: 100, max: 1_000 };
-/** How many items are settled at a time: after a reconnect all of them have to be looked at. */
+/** How many items are settled at a time. */
 const SETTLED_AT_ONCE = 64;
 /** Before anything has been tried. */
 const BEGUN: ReconcileState = { status: 'degraded', problem: 'there has been no connection yet' };
 
-/**
- * Makes true in ZooKeeper what is wanted there, again after every change of the wish, of the session, of the znodes themselves: it settles
- * what is dirty whenever it is told of some, everything in a new session, and what failed again, after a pause that grows to a second.
- */
+/** Keeps ZooKeeper as it is wanted: settles each dirty item at once, all items in a new session, and a failed one again after a pause of up to a second. */
 export class ReconcileLoop<T extends Reconciled> {
   readonly #listeners = new Listeners<ReconcileState>();
   /** Called whenever what is waited for in {@link until} may have come. */
@@ -71,8 +64,8 @@ export class ReconcileLoop<T extends Reconciled> {
   readonly #closing = new AbortController();
   readonly #forgetSession: () => void;
   #state: ReconcileState = BEGUN;
-  /** The last event: the problem that was told of, empty for none. What is written within a moment is no event. */
-  #said: string | undefined;
+  /** The problem of the last event, empty for none. A short degradation while an item is written is no event. */
+  #reported: string | undefined;
   #woken = false;
   #wake: () => void = () => undefined;
   #failures = 0;
@@ -116,7 +109,7 @@ export class ReconcileLoop<T extends Reconciled> {
     return isReached();
   }
 
-  /** Something about an item is not, or may not be, as it should: from now on, until it has been settled. */
+  /** An item may differ from what is wanted, until it has been settled. */
   touched(item: T): void {
     item.dirty = true;
     if (this.#state.status === 'synced') this.#setState({ status: 'degraded', problem: `${item.path} is about to be written` });
@@ -124,7 +117,7 @@ export class ReconcileLoop<T extends Reconciled> {
     this.#check();
   }
 
-  /** Settles nothing any more. Resolves when what was under way has ended. Idempotent. */
+  /** Settles nothing any more. Resolves when the settling under way has ended. Idempotent. */
   async close(): Promise<void> {
     if (!this.#closing.signal.aborted) {
       this.#closing.abort(new ZooKeeperError(`${this.options.name} has been closed`, { fault: 'closed', outcome: 'unknown' }));
@@ -152,7 +145,7 @@ export class ReconcileLoop<T extends Reconciled> {
     }
   }
 
-  /** Makes everything right, as far as it is not. Returns what stands in the way. */
+  /** Settles all dirty items. Returns the problem of the first that is not as wanted. */
   async #reconcile(sessionId: string): Promise<string | undefined> {
     const { items, settle } = this.options;
     const dirty = [...items()].filter((item) => item.dirty);
@@ -181,7 +174,7 @@ export class ReconcileLoop<T extends Reconciled> {
   }
 
   #withoutSession(session: SessionState): void {
-    // Whoever closes the client wants it so, and a first connection takes its time: nothing has gone wrong.
+    // Neither a closed client nor a first connection that takes its time is a problem.
     const begins = session.status === 'connecting' && session.problem === undefined && this.#state === BEGUN;
     if (session.status === 'closed') this.#setState({ status: 'closed' });
     else if (!begins) this.#degrade(told(session, this.options.zookeeper.description));
@@ -204,16 +197,16 @@ export class ReconcileLoop<T extends Reconciled> {
   #succeed(): void {
     if ([...this.options.items()].some(({ dirty }) => dirty)) return;
     if (this.#state.status !== 'synced') this.#setState({ status: 'synced' });
-    if (this.#said === '') return;
-    this.#said = '';
+    if (this.#reported === '') return;
+    this.#reported = '';
     this.options.onEvent?.({ type: 'synced' });
   }
 
   #degrade(problem: string): void {
     if (this.#state.status === 'closed') return;
     if (this.#state.status !== 'degraded' || this.#state.problem !== problem) this.#setState({ status: 'degraded', problem });
-    if (this.#said === problem) return;
-    this.#said = problem;
+    if (this.#reported === problem) return;
+    this.#reported = problem;
     this.options.onEvent?.({ type: 'degraded', problem });
   }
 

@@ -6,7 +6,7 @@ export { fixedInstances, type InstanceSource } from './instance-source.js';
 export { checkInstance, newInstance, type ServiceInstanceInit } from './new-instance.js';
 export { NoInstanceError, type NoInstanceFacts } from './no-instance-error.js';
 export { jsonPayload, type PayloadCodec } from './payload-codec.js';
-export type { RegistrationEvent } from './registration-place.js';
+export type { RegistrationEvent } from './registered-znode.js';
 export { ServiceCache, type ServiceCacheOptions } from './service-cache.js';
 export { type ServiceCall, ServiceDirectory, type ServiceDirectoryOptions } from './service-directory.js';
 export { ServiceDiscovery, type ServiceDiscoveryOptions, type ServiceEvent } from './service-discovery.js';

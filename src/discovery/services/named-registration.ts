@@ -1,62 +1,72 @@
 import type { Znode } from '../../zookeeper/zookeeper.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
 import type { ReconcileCall } from '../reconcile-loop.js';
-import { catchUp, isNotApplied, OwnData, ownerOf, type PlaceContext, type RegistrationPlace, type Wish } from './registration-place.js';
+import {
+  catchUp,
+  isNotApplied,
+  OwnData,
+  ownerOf,
+  type RegisteredZnode,
+  type RegistrationContext,
+  type WantedZnode,
+} from './registered-znode.js';
 import { replacementVersion, replacing } from './service-directory.js';
 
-/** The znode that is known to be ours, by the transaction that made it. */
+/** Our znode, known by the transaction that created it. */
 interface Own {
   readonly createdZxid: bigint;
   readonly owner: string | undefined;
 }
 
-/** A znode that we have made, or may have: its number is learned by reading it. */
+/** A znode that we have created, or may have. Its transaction is learned by reading it. */
 interface Made {
   readonly data: string;
   readonly owner: string | undefined;
   /** Of the data, as long as nobody changes them. */
   readonly version: number;
-  /** The claim that it makes good. */
+  /** The claim that it fulfils. */
   readonly claim: number;
   /** Whether the server said so. */
   readonly certain: boolean;
 }
 
 /**
- * For how long a place that became empty is left to others, in milliseconds: at least, and by chance so much longer. Curator takes a place by
- * removing what stands there and creating its own, twice at the most: whoever were quicker each time would keep it out.
+ * How long a path whose znode has gone is left to others, in milliseconds: at least, and by chance up to so much longer. Curator replaces a
+ * znode by removing it and creating its own, at most twice: a faster registrant would keep it out.
  */
-const LEAVE_EMPTY_MS = { least: 100, more: 200 };
+const LEAVE_EMPTY_MS = { min: 100, jitter: 200 };
 
 /**
- * The place of an instance that has its znode's name to itself.
+ * A registration whose znode has a fixed name.
  *
- * Whose a znode is says the transaction that made it, since two registrants may share a session. The last one to register has the place: it
- * replaces what stands there, once; the others leave it alone from then on, so that they never fight over it. When its znode is removed, ours
- * or the one that was in the way, it leaves the place empty for a moment: a registrant of another kind may just be taking it.
+ * Two registrants may share a session, so a znode is told apart by the transaction that created it. The last one to register replaces what
+ * stands there, once; the others leave its znode alone from then on, so that they never fight. When the znode is removed, ours or the other's,
+ * the path is left empty for a moment: a registrant of another kind may be replacing it.
  *
- * A znode whose number is not known yet is taken for ours by its session, its data and their never having been changed. Not guaranteed: that a
- * persistent one is recognised whose data somebody changes before our first look at it. Where it is still wanted, it is replaced if its
- * making was answered, and left alone if not; where it is not wanted any more, it is left, and stays until somebody removes it.
+ * A znode whose transaction is not known yet is taken for ours by its session, its data, and their version. Not guaranteed: that a persistent
+ * one is recognised whose data somebody changes before our first read. If it is still wanted, it is replaced where its creation was answered,
+ * and else left alone; if it is not wanted any more, it stays until somebody removes it.
  */
-export class NamedPlace implements RegistrationPlace {
+export class NamedRegistration implements RegisteredZnode {
   #blockedBy: string | undefined;
-  /** How many claims there have been, and how many of them are made good. */
+  /** How many claims there have been, and how many of them are fulfilled. */
   #claimed = 1;
   #fulfilled = 0;
   #own: Own | undefined;
   #made: Made | undefined;
-  readonly #data = new OwnData();
-  /** When a place that became empty may be taken again, on the monotonic clock. */
+  readonly #data: OwnData;
+  /** Until when the path is left to others, on the monotonic clock. */
   #emptyUntil: number | undefined;
   #pauseMs: number | undefined;
-  /** Who was reported to be in the way, so that it is done once. */
+  /** The other's znode that was reported, so that it is done once. */
   #reported: bigint | undefined;
 
   constructor(
     readonly path: string,
-    private readonly context: PlaceContext,
-  ) {}
+    private readonly context: RegistrationContext,
+  ) {
+    this.#data = new OwnData(context);
+  }
 
   get blockedBy(): string | undefined {
     return this.#blockedBy;
@@ -66,7 +76,7 @@ export class NamedPlace implements RegistrationPlace {
     return this.#pauseMs;
   }
 
-  suits({ path, mode }: Wish): boolean {
+  suits({ path, mode }: WantedZnode): boolean {
     return path === this.path && mode !== 'ephemeral-sequential';
   }
 
@@ -74,24 +84,25 @@ export class NamedPlace implements RegistrationPlace {
     this.#claimed += 1;
   }
 
-  async establish(wish: Wish, call: ReconcileCall): Promise<boolean> {
-    // One that is made from here on goes with a later wish, and outlives what is done for this one.
+  async establish(wanted: WantedZnode, call: ReconcileCall): Promise<boolean> {
+    // A claim that is made from here on belongs to a later wanted znode, and outlives this step.
     const claim = this.#claimed;
     const znode = await this.#look(call);
-    this.#pauseMs = this.#pauseBefore(znode, ownerOf(wish, call.sessionId));
+    this.#pauseMs = this.#pauseBefore(znode, ownerOf(wanted, call.sessionId));
     if (this.#pauseMs !== undefined) return true;
-    if (znode === undefined) return this.#make(wish, claim, call);
+    if (znode === undefined) return this.#make(wanted, claim, call);
     const { createdZxid, owner } = znode.stat;
     const isOwn = createdZxid === this.#own?.createdZxid;
-    if (isOwn && owner === ownerOf(wish, call.sessionId)) {
+    if (isOwn && owner === ownerOf(wanted, call.sessionId)) {
       this.#fulfil(claim);
       this.#blockedBy = undefined;
-      if (znode.data.toString('utf8') !== wish.data) return this.#overwrite(znode, wish, call);
-      this.#data.confirm(wish.data);
-      return true;
+      const isRight = znode.data.toString('utf8') === wanted.data;
+      if (isRight) this.#data.confirm(wanted.data);
+      else await this.#data.overwrite(this.path, znode, wanted, call);
+      return isRight;
     }
-    // Our own may be of another type, or of an earlier session, in whose name it stands until the servers have ended it.
-    if (isOwn || this.#claims) return this.#replace(znode, wish, claim, call);
+    // Our own may be of another type, or of an earlier session that the servers have not ended yet.
+    if (isOwn || this.#claims) return this.#replace(znode, wanted, claim, call);
     this.#yield(znode);
     return true;
   }
@@ -108,11 +119,11 @@ export class NamedPlace implements RegistrationPlace {
     }
   }
 
-  expects(znode: Znode | undefined, wish: Wish, sessionId: string | undefined): boolean {
+  expects(znode: Znode | undefined, wanted: WantedZnode, sessionId: string | undefined): boolean {
     if (znode === undefined || sessionId === undefined) return false;
     const { createdZxid, owner } = znode.stat;
     if (this.#blockedBy !== undefined && createdZxid === this.#reported) return true;
-    return createdZxid === this.#own?.createdZxid && owner === ownerOf(wish, sessionId) && znode.data.toString('utf8') === wish.data;
+    return createdZxid === this.#own?.createdZxid && owner === ownerOf(wanted, sessionId) && znode.data.toString('utf8') === wanted.data;
   }
 
   get #claims(): boolean {
@@ -123,7 +134,7 @@ export class NamedPlace implements RegistrationPlace {
     this.#fulfilled = Math.max(this.#fulfilled, claim);
   }
 
-  /** What stands there. No answer is outstanding then: what may have been made either stands there, or is gone, or will never be. */
+  /** Reads what stands there, after every write of ours whose reply was lost has been applied or never will be. */
   async #look(call: ReconcileCall): Promise<Znode | undefined> {
     const { zookeeper } = this.context;
     if (this.#made?.certain === false) await catchUp(zookeeper, this.path, call);
@@ -132,12 +143,12 @@ export class NamedPlace implements RegistrationPlace {
     return znode;
   }
 
-  /** Finds out whether what stands there is what we have made, or may have. */
+  /** Finds out whether what stands there is what we have created, or may have. */
   #recognise(znode: Znode | undefined): void {
     const made = this.#made;
     if (made === undefined || znode === undefined) return;
     const { createdZxid, owner, version } = znode.stat;
-    // The one before still stands, so none was made in its place.
+    // The one before still stands, so none was created in its place.
     if (createdZxid === this.#own?.createdZxid) this.#made = undefined;
     else if (owner !== made.owner) return;
     else if (version === made.version && znode.data.toString('utf8') === made.data) {
@@ -145,20 +156,20 @@ export class NamedPlace implements RegistrationPlace {
       this.#own = { createdZxid, owner };
       this.#fulfil(made.claim);
     } else if (version > made.version && (made.certain || owner !== undefined)) {
-      // Somebody was quicker than our look: ours overwritten, or another's? A new one in its place can be told.
+      // Overwritten before our first read: it may be ours or another's. A new one in its place can be told apart.
       this.#fulfilled = this.#claimed - 1;
     }
   }
 
   /**
-   * Whether it may be removed. What was made in this session and overwritten before our first look may be that of another registrant in it: he
-   * will make his again. A persistent one in that case is left, since nobody may be there to do so.
+   * Whether it may be removed. One of this session that was overwritten before our first read may be another registrant's, who would create
+   * it again. A persistent one is left in that case, since its registrant may have gone.
    */
   #isOurs({ stat: { createdZxid, owner, version } }: Znode): boolean {
     return createdZxid === this.#own?.createdZxid || (owner !== undefined && owner === this.#made?.owner && version > this.#made.version);
   }
 
-  /** How long to leave the place to others yet, where one of them has just made it empty. */
+  /** How much longer the path is left to others, after a znode there has just been removed. */
   #pauseBefore(znode: Znode | undefined, owner: string | undefined): number | undefined {
     const becameEmpty = znode === undefined && !this.#claims && (this.#blockedBy !== undefined || this.#wasRemoved(owner));
     if (!becameEmpty) {
@@ -167,7 +178,7 @@ export class NamedPlace implements RegistrationPlace {
     }
     const { clock, random } = this.context;
     const now = clock.monotonic();
-    this.#emptyUntil ??= now + LEAVE_EMPTY_MS.least + random.next() * LEAVE_EMPTY_MS.more;
+    this.#emptyUntil ??= now + LEAVE_EMPTY_MS.min + random.next() * LEAVE_EMPTY_MS.jitter;
     return now < this.#emptyUntil ? this.#emptyUntil - now : undefined;
   }
 
@@ -177,28 +188,28 @@ export class NamedPlace implements RegistrationPlace {
     return last !== undefined && (last.owner === undefined || last.owner === owner);
   }
 
-  async #make(wish: Wish, claim: number, call: ReconcileCall): Promise<boolean> {
+  async #make(wanted: WantedZnode, claim: number, call: ReconcileCall): Promise<boolean> {
     const { zookeeper, emit } = this.context;
-    const owner = ownerOf(wish, call.sessionId);
+    const owner = ownerOf(wanted, call.sessionId);
     const removed = this.#wasRemoved(owner);
-    const made = await this.#write(wish, { owner, version: 0, claim }, () =>
-      zookeeper.createWithParents(this.path, wish.data, wish.mode, call),
+    const made = await this.#write(wanted, { owner, version: 0, claim }, () =>
+      zookeeper.createWithParents(this.path, wanted.data, wanted.mode, call),
     );
     if (made && removed) emit({ type: 'restored', path: this.path, problem: 'was removed' });
     return false;
   }
 
-  async #replace(znode: Znode, wish: Wish, claim: number, call: ReconcileCall): Promise<boolean> {
-    const owner = ownerOf(wish, call.sessionId);
-    const operations = replacing(this.path, znode.stat.version, wish.data, wish.mode);
-    await this.#write(wish, { owner, version: replacementVersion(znode.stat.version), claim }, () =>
+  async #replace(znode: Znode, wanted: WantedZnode, claim: number, call: ReconcileCall): Promise<boolean> {
+    const owner = ownerOf(wanted, call.sessionId);
+    const operations = replacing(this.path, znode.stat.version, wanted.data, wanted.mode);
+    await this.#write(wanted, { owner, version: replacementVersion(znode.stat.version), claim }, () =>
       this.context.zookeeper.multi(operations, call),
     );
     return false;
   }
 
-  /** Makes a znode of ours. It has to be looked at afterwards in any case. */
-  async #write({ data }: Wish, by: Omit<Made, 'data' | 'certain'>, write: () => Promise<unknown>): Promise<boolean> {
+  /** Creates a znode of ours. It has to be read afterwards in any case. */
+  async #write({ data }: WantedZnode, by: Omit<Made, 'data' | 'certain'>, write: () => Promise<unknown>): Promise<boolean> {
     this.context.guard.check(this.path);
     const before = this.#made;
     this.#made = { ...by, data, certain: false };
@@ -206,7 +217,7 @@ export class NamedPlace implements RegistrationPlace {
     try {
       await write();
     } catch (error) {
-      // Somebody was quicker, maybe to overwrite the one before.
+      // Another write came first, maybe one that has overwritten the znode before.
       if (isNotApplied(error)) this.#made = before;
       if (isFault(error, 'node-exists', 'no-node', 'bad-version')) return false;
       throw error;
@@ -216,22 +227,6 @@ export class NamedPlace implements RegistrationPlace {
     this.#fulfil(by.claim);
     this.#blockedBy = undefined;
     return true;
-  }
-
-  /** Puts the data right of a znode that is ours. */
-  async #overwrite(znode: Znode, wish: Wish, call: ReconcileCall): Promise<boolean> {
-    const { zookeeper, guard, emit } = this.context;
-    guard.check(this.path);
-    const isOthers = !this.#data.includes(znode.data.toString('utf8'));
-    this.#data.attempt(wish.data);
-    try {
-      await zookeeper.setData(this.path, wish.data, znode.stat.version, call);
-    } catch (error) {
-      if (isFault(error, 'bad-version', 'no-node')) return false;
-      throw error;
-    }
-    if (isOthers) emit({ type: 'restored', path: this.path, problem: 'was overwritten' });
-    return false;
   }
 
   /** Leaves the znode of another registrant alone. */

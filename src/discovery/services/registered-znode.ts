@@ -4,9 +4,9 @@ import type { CreateMode, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js'
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import type { ReconcileCall } from '../reconcile-loop.js';
 
-/** What is to stand in ZooKeeper for an instance. A value: a change of the wish is another one. */
-export interface Wish {
-  /** Of a numbered znode what stands before its number. */
+/** What is to stand in ZooKeeper for an instance. A value: it is replaced, never changed. */
+export interface WantedZnode {
+  /** Without the number that the servers append to a sequential znode's name. */
   readonly path: string;
   readonly data: string;
   readonly mode: CreateMode;
@@ -14,7 +14,7 @@ export interface Wish {
 
 /** What becomes of a registration through others, for logs. */
 export type RegistrationEvent =
-  /** Another registrant has taken the place, after us: it is left alone, and the place taken again when it is free. */
+  /** Another registrant has replaced our znode: its znode is left alone, and ours is made again when that has gone. */
   | {
       readonly type: 'superseded';
       readonly path: string;
@@ -24,8 +24,8 @@ export type RegistrationEvent =
   /** Our znode was removed, or overwritten, by somebody else, and stands there again. `problem` is the rest of the sentence "<path> …". */
   | { readonly type: 'restored'; readonly path: string; readonly problem: string };
 
-/** What places need to know and use. */
-export interface PlaceContext {
+/** What both kinds of registration work with. */
+export interface RegistrationContext {
   readonly zookeeper: ZooKeeper;
   readonly clock: Clock;
   readonly random: RandomSource;
@@ -33,38 +33,38 @@ export interface PlaceContext {
   readonly emit: (event: RegistrationEvent) => void;
 }
 
-/** Where one instance is registered, and what is known of the znode there. */
-export interface RegistrationPlace {
-  /** The znode that is ours, or whose place we want; for a numbered one undefined until it has been made. */
+/** The znode of one registered instance, and what is known of it. */
+export interface RegisteredZnode {
+  /** That of our znode, made or wanted; undefined for a sequential one until it has been made. */
   readonly path: string | undefined;
-  /** Why the znode that stands there is left alone; undefined while nothing is in the way. */
+  /** Why another's znode at the path is left alone; undefined while there is none. */
   readonly blockedBy: string | undefined;
-  /** For how long yet, in milliseconds, the empty place is left to others; undefined when it is not. */
+  /** How much longer a path without a znode is left to others, in milliseconds; undefined when it is not. */
   readonly pauseMs: number | undefined;
-  /** Whether such a wish can be fulfilled here. */
-  suits(wish: Wish): boolean;
-  /** From now on until it has been done once, whatever stands there is replaced. */
+  /** Whether this can become what is wanted. */
+  suits(wanted: WantedZnode): boolean;
+  /** Lets the next {@link establish} replace whatever stands there, once. */
   claim(): void;
-  /** Goes a step towards the wish. True when nothing is left to do until something changes; false when it has to be looked at again. */
-  establish(wish: Wish, call: ReconcileCall): Promise<boolean>;
+  /** Goes a step towards what is wanted. True when nothing is left to do until something changes; false when it has to be read again. */
+  establish(wanted: WantedZnode, call: ReconcileCall): Promise<boolean>;
   /** Goes a step towards nothing of ours being left. True when that is so. */
   clear(call: ReconcileCall): Promise<boolean>;
   /** Whether a znode that was seen there is just what is known and wanted. */
-  expects(znode: Znode | undefined, wish: Wish, sessionId: string | undefined): boolean;
+  expects(znode: Znode | undefined, wanted: WantedZnode, sessionId: string | undefined): boolean;
 }
 
-/** Whose a znode of a mode is when it was made in this session. */
-export function ownerOf({ mode }: Wish, sessionId: string): string | undefined {
+/** The owner of a znode that this session makes; undefined for a persistent one. */
+export function ownerOf({ mode }: WantedZnode, sessionId: string): string | undefined {
   return mode === 'persistent' || mode === 'persistent-sequential' ? undefined : sessionId;
 }
 
 /**
- * Has the server that answers know of every write that was made before: it may lag behind, after a change of servers. What was sent over a
- * lost connection is either to be seen from then on, or will never be.
+ * Brings the server up to date with every write made before: after a change of servers it may lag behind. Afterwards a write that was sent
+ * over a lost connection is visible, or will never be applied.
  */
 export async function catchUp(zookeeper: ZooKeeper, path: string, call: ReconcileCall): Promise<void> {
   try {
-    // A transaction goes through the leader, even one that only looks.
+    // A transaction goes through the leader, even one that only checks.
     await zookeeper.multi([{ type: 'check', path }], call);
   } catch (error) {
     if (!isFault(error, 'no-node')) throw error;
@@ -77,17 +77,17 @@ export interface WriteGuardOptions {
   readonly lease: Pick<Lease, 'isValid'> | undefined;
 }
 
-/** How often a znode is written against others' changes: at most so many times within so many milliseconds. */
-const MOST_WRITES = 20;
-const WITHIN_MS = 5_000;
+/** The bound on writes of one registration against others' changes: so many in so many milliseconds. */
+const MAX_WRITES = 20;
+const WRITES_WINDOW_MS = 5_000;
 
-/** Stands before every write of one registration. */
+/** Checks before every write of one registration that it is allowed now. */
 export class WriteGuard {
   #writes: number[] = [];
 
   constructor(private readonly options: WriteGuardOptions) {}
 
-  /** The wish or the session is another: what was written before does not count. */
+  /** Starts counting anew, for another wanted znode or another session. */
   reset(): void {
     this.#writes = [];
   }
@@ -95,32 +95,47 @@ export class WriteGuard {
   /** @throws {ZooKeeperError} `refused` when it must not be written, or not yet */
   check(path: string): void {
     const { clock, lease } = this.options;
-    // Between its loss and its withdrawal, or after a pause: the servers must not hear from it any more.
+    // Between the loss of the lease and the withdrawal, or after a pause of the process.
     if (lease?.isValid() === false)
       throw new ZooKeeperError(`${path}: the lease is not valid`, { fault: 'refused', outcome: 'not-applied', path });
     const now = clock.monotonic();
-    this.#writes = this.#writes.filter((at) => now - at < WITHIN_MS);
-    if (this.#writes.length >= MOST_WRITES) throw busy(path);
+    this.#writes = this.#writes.filter((at) => now - at < WRITES_WINDOW_MS);
+    if (this.#writes.length >= MAX_WRITES) throw busy(path);
     this.#writes.push(now);
   }
 }
 
-/** The data that we have written to our znode, or may have: anything else there is somebody else's. */
+/** The data that we have written to our znode, or may have written. Other data there were written by somebody else. */
 export class OwnData {
   #written: string | undefined;
   #attempted: string | undefined;
 
+  constructor(private readonly context: RegistrationContext) {}
+
+  /** A write of these data begins. */
   attempt(data: string): void {
     this.#attempted = data;
   }
 
-  /** It is known to stand there. */
+  /** These data are known to stand there. */
   confirm(data: string): void {
     this.#written = data;
   }
 
-  includes(data: string): boolean {
-    return data === this.#written || data === this.#attempted;
+  /** Writes the wanted data into our znode. It has to be read again in any case. */
+  async overwrite(path: string, { data, stat }: Znode, wanted: WantedZnode, call: ReconcileCall): Promise<void> {
+    const { zookeeper, guard, emit } = this.context;
+    guard.check(path);
+    const before = data.toString('utf8');
+    const isOthers = before !== this.#written && before !== this.#attempted;
+    this.attempt(wanted.data);
+    try {
+      await zookeeper.setData(path, wanted.data, stat.version, call);
+    } catch (error) {
+      if (isFault(error, 'bad-version', 'no-node')) return;
+      throw error;
+    }
+    if (isOthers) emit({ type: 'restored', path, problem: 'was overwritten' });
   }
 }
 
@@ -129,7 +144,7 @@ export function isNotApplied(error: unknown): boolean {
   return error instanceof ZooKeeperError && error.outcome === 'not-applied';
 }
 
-/** Of a znode that others change as often as it is put right. */
+/** The failure of a znode that others change as often as it is restored. */
 export function busy(path: string): ZooKeeperError {
   return new ZooKeeperError(`${path} is being changed by others all the time`, { fault: 'refused', outcome: 'not-applied', path });
 }

@@ -4,8 +4,8 @@ import type { SessionState } from '../../zookeeper/session-state.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { type ReconcileEvent, ReconcileLoop, type ReconcileState } from '../reconcile-loop.js';
+import type { RegistrationEvent, WantedZnode } from './registered-znode.js';
 import { Registration } from './registration.js';
-import type { RegistrationEvent, Wish } from './registration-place.js';
 
 export interface RegistrarOptions {
   readonly zookeeper: ZooKeeper;
@@ -15,7 +15,7 @@ export interface RegistrarOptions {
   readonly emit: (event: ReconcileEvent | RegistrationEvent) => void;
 }
 
-/** All that one process has registered, and the loop that keeps it standing in ZooKeeper. */
+/** All instances that one process has registered, and the loop that keeps them registered. */
 export class Registrar {
   readonly #registrations = new Map<string, Registration>();
   readonly #forgetSession: () => void;
@@ -40,26 +40,26 @@ export class Registrar {
     return this.#loop.onState(listener);
   }
 
-  /** The one whose znode has this path, its number left aside; those included that are on their way out. */
+  /** The registration of this path (without a sequential one's number), also one that is being removed. */
   get(path: string): Registration | undefined {
     return this.#registrations.get(path);
   }
 
-  /** Wants an instance to stand in ZooKeeper, in place of whatever does. */
-  add(wish: Wish): Registration {
-    const known = this.#registrations.get(wish.path);
+  /** Registers an instance, in place of whatever stands there. */
+  add(wanted: WantedZnode): Registration {
+    const known = this.#registrations.get(wanted.path);
     if (known !== undefined) {
-      known.want(wish, true);
+      known.want(wanted, true);
       return known;
     }
     const { zookeeper, clock, random, lease, emit } = this.options;
-    const registration: Registration = new Registration(wish, {
+    const registration: Registration = new Registration(wanted, {
       ...{ zookeeper, clock, random, lease, emit },
       onTouched: () => this.#loop.touched(registration),
-      onGone: () => this.#registrations.delete(wish.path),
+      onGone: () => this.#registrations.delete(wanted.path),
       problem: () => (this.state.status === 'degraded' ? this.state.problem : undefined),
     });
-    this.#registrations.set(wish.path, registration);
+    this.#registrations.set(wanted.path, registration);
     this.#loop.touched(registration);
     return registration;
   }
@@ -81,7 +81,7 @@ export class Registrar {
     return this.#loop.until(() => this.#registrations.size === 0, timeoutMs);
   }
 
-  /** Looks after nothing any more. What stands in ZooKeeper stays until it is withdrawn or its session ends. Idempotent. */
+  /** Ends the loop. What stands in ZooKeeper stays until its session ends. Idempotent. */
   async close(): Promise<void> {
     for (const registration of this.#registrations.values()) registration.close();
     this.#forgetSession();

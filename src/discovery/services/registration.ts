@@ -5,17 +5,17 @@ import type { Lease } from '../../lease/lease.js';
 import type { Watch, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ZooKeeperError, type ZooKeeperFault } from '../../zookeeper/zookeeper-error.js';
 import type { ReconcileCall, Reconciled } from '../reconcile-loop.js';
-import { NamedPlace } from './named-place.js';
-import { NumberedPlace } from './numbered-place.js';
+import { NamedRegistration } from './named-registration.js';
 import {
   busy,
   catchUp,
-  type PlaceContext,
+  type RegisteredZnode,
+  type RegistrationContext,
   type RegistrationEvent,
-  type RegistrationPlace,
-  type Wish,
+  type WantedZnode,
   WriteGuard,
-} from './registration-place.js';
+} from './registered-znode.js';
+import { SequentialRegistration } from './sequential-registration.js';
 import type { ServiceCall } from './service-directory.js';
 
 export interface RegistrationOptions {
@@ -32,47 +32,47 @@ export interface RegistrationOptions {
   readonly problem: () => string | undefined;
 }
 
-/** How often it is tried against others' changes before it has to wait like a failure. */
+/** How often it is tried against others' changes before it counts as a failure. */
 const ROUNDS = 8;
 
-/** One instance that is registered: what is wanted of it in ZooKeeper, for as long as it is, and how far it stands there. */
+/** One registered instance: which znode is wanted for it, and how far that stands in ZooKeeper. */
 export class Registration implements Reconciled {
   dirty = true;
-  #wish: Wish | undefined;
-  #place: RegistrationPlace;
+  #wanted: WantedZnode | undefined;
+  #znode: RegisteredZnode;
   /** Whether anything may have been written. */
   #begun = false;
   #sessionId: string | undefined;
   #failure: string | undefined;
   #watch: { readonly path: string; readonly watch: Watch } | undefined;
-  /** Ends the pause for which an empty place is left to others. */
+  /** Ends the pause in which the path is left to others. */
   #pause: AbortController | undefined;
   #ended = false;
-  readonly #context: PlaceContext;
+  readonly #context: RegistrationContext;
   readonly #waiters: RegistrationWaiters;
 
   constructor(
-    wish: Wish,
+    wanted: WantedZnode,
     private readonly options: RegistrationOptions,
   ) {
     const { zookeeper, clock, random, lease, emit } = options;
     this.#context = { zookeeper, clock, random, emit, guard: new WriteGuard({ clock, lease }) };
     this.#waiters = new RegistrationWaiters(clock);
-    this.#wish = wish;
-    this.#place = this.#placeFor(wish);
+    this.#wanted = wanted;
+    this.#znode = this.#znodeFor(wanted);
   }
 
   get path(): string {
-    return this.#place.path ?? this.#wish?.path ?? '';
+    return this.#znode.path ?? this.#wanted?.path ?? '';
   }
 
   get blockedBy(): string | undefined {
-    return this.#wish && this.#place.blockedBy;
+    return this.#wanted && this.#znode.blockedBy;
   }
 
   /** Whether it is to stand in ZooKeeper. */
   get isWanted(): boolean {
-    return this.#wish !== undefined;
+    return this.#wanted !== undefined;
   }
 
   /**
@@ -80,18 +80,18 @@ export class Registration implements Reconciled {
    *
    * @param claims whether another registrant's znode is replaced
    */
-  want(wish: Wish, claims: boolean): void {
-    if (this.#wish === undefined) this.#waiters.fail(this.path, 'aborted', 'it has been registered again');
-    this.#wish = wish;
-    if (claims) this.#place.claim();
+  want(wanted: WantedZnode, claims: boolean): void {
+    if (this.#wanted === undefined) this.#waiters.fail(this.path, 'aborted', 'it has been registered again');
+    this.#wanted = wanted;
+    if (claims) this.#znode.claim();
     this.#context.guard.reset();
     this.options.onTouched();
   }
 
   /** Wants nothing to stand there. Where nothing ever did, it is gone at once. */
   drop(): void {
-    if (this.#wish === undefined) return;
-    this.#wish = undefined;
+    if (this.#wanted === undefined) return;
+    this.#wanted = undefined;
     this.#waiters.fail(this.path, 'aborted', 'it has been unregistered');
     if (!this.#begun) this.#gone();
     else this.options.onTouched();
@@ -112,7 +112,7 @@ export class Registration implements Reconciled {
 
   /** Goes a step towards what is wanted, and no further before something changes. */
   async settle(call: ReconcileCall): Promise<void> {
-    // Its turn may come after its end: it has no part any more in what is registered by its path.
+    // Its turn may come after its end, when another registration has its path.
     if (this.#ended) return;
     this.#begun = true;
     try {
@@ -145,22 +145,22 @@ export class Registration implements Reconciled {
     for (let round = 0; round < ROUNDS; round += 1) {
       // Whatever happens from here on makes it dirty again.
       this.dirty = false;
-      const wish = this.#wish;
-      if (wish === undefined || !this.#place.suits(wish)) {
-        if (!(await this.#place.clear(call)) || wish !== this.#wish) continue;
-        if (wish === undefined) return this.#gone();
-        this.#place = this.#placeFor(wish);
+      const wanted = this.#wanted;
+      if (wanted === undefined || !this.#znode.suits(wanted)) {
+        if (!(await this.#znode.clear(call)) || wanted !== this.#wanted) continue;
+        if (wanted === undefined) return this.#gone();
+        this.#znode = this.#znodeFor(wanted);
       }
-      if (!(await this.#place.establish(wish, call)) || wish !== this.#wish) continue;
+      if (!(await this.#znode.establish(wanted, call)) || wanted !== this.#wanted) continue;
       this.#follow(call);
-      if (this.#place.pauseMs !== undefined) return this.#settleLater(this.#place.pauseMs, call);
-      if (this.#place.blockedBy === undefined) this.#waiters.done();
+      if (this.#znode.pauseMs !== undefined) return this.#settleLater(this.#znode.pauseMs, call);
+      if (this.#znode.blockedBy === undefined) this.#waiters.done();
       return;
     }
     throw busy(this.path);
   }
 
-  /** It stays dirty meanwhile, which nobody needs to be told of: somebody else may be about to write there. */
+  /** Settles again after a pause, in which it stays dirty: another registrant may be about to write there. */
   #settleLater(ms: number, { signal }: ReconcileCall): void {
     if (signal.aborted) return;
     this.dirty = true;
@@ -178,7 +178,7 @@ export class Registration implements Reconciled {
 
   /** Watches the znode, whose name may have changed. */
   #follow({ signal }: ReconcileCall): void {
-    const { path } = this.#place;
+    const { path } = this.#znode;
     if (path === undefined || path === this.#watch?.path || signal.aborted) return;
     this.#watch?.watch.close();
     this.#watch = { path, watch: this.options.zookeeper.watchData(path, (znode) => this.#onZnode(path, znode)) };
@@ -187,12 +187,12 @@ export class Registration implements Reconciled {
   #onZnode(path: string, znode: Znode | undefined): void {
     const { state } = this.options.zookeeper;
     const sessionId = state.status === 'connected' ? state.sessionId : undefined;
-    if (this.#wish === undefined || path !== this.#place.path) return;
-    if (!this.#place.expects(znode, this.#wish, sessionId)) this.options.onTouched();
+    if (this.#wanted === undefined || path !== this.#znode.path) return;
+    if (!this.#znode.expects(znode, this.#wanted, sessionId)) this.options.onTouched();
   }
 
-  #placeFor({ path, mode }: Wish): RegistrationPlace {
-    return mode === 'ephemeral-sequential' ? new NumberedPlace(path, this.#context) : new NamedPlace(path, this.#context);
+  #znodeFor({ path, mode }: WantedZnode): RegisteredZnode {
+    return mode === 'ephemeral-sequential' ? new SequentialRegistration(path, this.#context) : new NamedRegistration(path, this.#context);
   }
 }
 

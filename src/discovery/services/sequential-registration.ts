@@ -3,9 +3,9 @@ import { parentOf } from '../../zookeeper/znode-path.js';
 import type { Znode } from '../../zookeeper/zookeeper.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
 import type { ReconcileCall } from '../reconcile-loop.js';
-import { catchUp, isNotApplied, OwnData, type PlaceContext, type RegistrationPlace, type Wish } from './registration-place.js';
+import { catchUp, isNotApplied, OwnData, type RegisteredZnode, type RegistrationContext, type WantedZnode } from './registered-znode.js';
 
-/** The znode that is ours. Its transaction is learned by reading it: once the parent was away, a number may come again. */
+/** Our znode. Its transaction is learned by reading it. After the parent was removed, the servers may assign a number again. */
 interface Own {
   readonly path: string;
   readonly sessionId: string;
@@ -14,31 +14,33 @@ interface Own {
 
 /** How many znodes are read at a time when ours is searched for. */
 const READS_AT_ONCE = 64;
-/** How many of one registration are remembered whose making was not answered. */
-const MOST_LOST = 16;
-/** What the servers put behind the name: ten digits, or a sign and more or less so many once they have counted too far. */
+/** Maximum number of unanswered creations that are remembered. */
+const MAX_LOST = 16;
+/** The number that the servers append: ten digits, or a sign and nine or ten digits after an overflow. */
 const NUMBER = /^(?:\d{10}|-\d{9,10})$/;
 
-/** The place of an instance whose znode the servers number: it has the number to itself, and nobody is ever in the way. */
-export class NumberedPlace implements RegistrationPlace {
+/** A registration whose znode the servers number. No other registrant can be in its way. */
+export class SequentialRegistration implements RegisteredZnode {
   readonly blockedBy = undefined;
   readonly pauseMs = undefined;
   #own: Own | undefined;
-  /** The data of those that may have been made in a session, or still be: the answers were lost. */
+  /** The data of znodes that may have been created in a session, or may still be: the replies were lost. */
   #lost: { readonly sessionId: string; readonly data: Set<string> } | undefined;
-  readonly #data = new OwnData();
+  readonly #data: OwnData;
 
   constructor(
     /** The path without the number. */
     private readonly prefix: string,
-    private readonly context: PlaceContext,
-  ) {}
+    private readonly context: RegistrationContext,
+  ) {
+    this.#data = new OwnData(context);
+  }
 
   get path(): string | undefined {
     return this.#own?.path;
   }
 
-  suits({ path, mode }: Wish): boolean {
+  suits({ path, mode }: WantedZnode): boolean {
     return path === this.prefix && mode === 'ephemeral-sequential';
   }
 
@@ -46,38 +48,29 @@ export class NumberedPlace implements RegistrationPlace {
     // There is nobody to take it from.
   }
 
-  async establish(wish: Wish, call: ReconcileCall): Promise<boolean> {
-    const { zookeeper, guard, emit } = this.context;
+  async establish(wanted: WantedZnode, call: ReconcileCall): Promise<boolean> {
+    const { zookeeper, emit } = this.context;
     await this.#find(call);
     const own = this.#own;
-    if (own === undefined) return this.#make(wish, call);
+    if (own === undefined) return this.#make(wanted, call);
     const znode = await this.#read(own, call);
     if (znode === undefined) {
       this.#own = undefined;
-      await this.#make(wish, call);
+      await this.#make(wanted, call);
       if (own.sessionId === call.sessionId) emit({ type: 'restored', path: own.path, problem: 'was removed: it has another number now' });
       return false;
     }
     if (own.sessionId !== call.sessionId) {
-      // In whose name it stands until the servers have ended that session: the instance would be found twice.
+      // The znode of an earlier session stays until the servers end that session: the instance would be found twice.
       if (await zookeeper.remove(own.path, undefined, call)) this.#own = undefined;
       return false;
     }
     const text = znode.data.toString('utf8');
-    if (text === wish.data) {
+    if (text === wanted.data) {
       this.#data.confirm(text);
       return true;
     }
-    guard.check(own.path);
-    const isOthers = !this.#data.includes(text);
-    this.#data.attempt(wish.data);
-    try {
-      await zookeeper.setData(own.path, wish.data, znode.stat.version, call);
-    } catch (error) {
-      if (isFault(error, 'bad-version', 'no-node')) return false;
-      throw error;
-    }
-    if (isOthers) emit({ type: 'restored', path: own.path, problem: 'was overwritten' });
+    await this.#data.overwrite(own.path, znode, wanted, call);
     return false;
   }
 
@@ -90,14 +83,14 @@ export class NumberedPlace implements RegistrationPlace {
     return true;
   }
 
-  expects(znode: Znode | undefined, wish: Wish, sessionId: string | undefined): boolean {
+  expects(znode: Znode | undefined, wanted: WantedZnode, sessionId: string | undefined): boolean {
     const own = this.#own;
     return (
       own !== undefined &&
       own.createdZxid !== undefined &&
       own.createdZxid === znode?.stat.createdZxid &&
       own.sessionId === sessionId &&
-      znode.data.toString('utf8') === wish.data
+      znode.data.toString('utf8') === wanted.data
     );
   }
 
@@ -112,7 +105,7 @@ export class NumberedPlace implements RegistrationPlace {
     return znode;
   }
 
-  async #make({ data, mode }: Wish, call: ReconcileCall): Promise<boolean> {
+  async #make({ data, mode }: WantedZnode, call: ReconcileCall): Promise<boolean> {
     const { zookeeper, guard } = this.context;
     const { sessionId } = call;
     guard.check(this.prefix);
@@ -121,7 +114,7 @@ export class NumberedPlace implements RegistrationPlace {
       const path = await zookeeper.createWithParents(this.prefix, data, mode, call);
       this.#own = { path, sessionId, createdZxid: undefined };
     } catch (error) {
-      // Made again at once it might stand there twice, under two numbers.
+      // Created again at once, it might exist twice, under two numbers.
       if (!isNotApplied(error)) this.#lose(data, sessionId);
       throw error;
     }
@@ -131,13 +124,13 @@ export class NumberedPlace implements RegistrationPlace {
   #lose(data: string, sessionId: string): void {
     if (this.#lost?.sessionId !== sessionId) this.#lost = { sessionId, data: new Set() };
     const [oldest] = this.#lost.data;
-    if (this.#lost.data.size >= MOST_LOST && oldest !== undefined) this.#lost.data.delete(oldest);
+    if (this.#lost.data.size >= MAX_LOST && oldest !== undefined) this.#lost.data.delete(oldest);
     this.#lost.data.add(data);
   }
 
   /**
-   * Looks for znodes whose making was not answered, among all those of the name: one is ours then, the others are removed. Those of an earlier
-   * session have gone with it. In this one it is looked again every time: what was sent over a connection that broke may still arrive.
+   * Searches all znodes of the name for those whose creation was not answered: one becomes ours, the others are removed. Those of an earlier
+   * session went with it. In this session the search is repeated each time: a request over a broken connection may still arrive.
    */
   async #find(call: ReconcileCall): Promise<void> {
     const lost = this.#lost;
@@ -158,12 +151,12 @@ export class NumberedPlace implements RegistrationPlace {
       if (znode?.stat.owner !== lost.sessionId) return;
       const isLost = lost.data.has(znode.data.toString('utf8'));
       if (isLost && this.#own === undefined) this.#own = { path, sessionId: lost.sessionId, createdZxid: znode.stat.createdZxid };
-      // Overwritten by somebody, it cannot be told from that of another registrant in this session, who would make his again.
+      // An overwritten one may also be another registrant's of this session, who would create it again.
       else if (isLost || znode.stat.version > 0) await zookeeper.remove(path, znode.stat.version, call);
     });
   }
 
-  /** Ours can be read; what cannot is another's. */
+  /** Undefined for a znode that may not be read: it is not ours. */
   async #readable(path: string, call: ReconcileCall): Promise<Znode | undefined> {
     try {
       return await this.context.zookeeper.read(path, call);

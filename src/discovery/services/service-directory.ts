@@ -28,14 +28,13 @@ const READS_AT_ONCE = 64;
 /** How often a write is tried against others' changes. */
 const ROUNDS = 8;
 /** How long a query may take that says nothing else, in milliseconds. */
-const QUERY_WITHIN_MS = 5_000;
+const QUERY_TIMEOUT_MS = 5_000;
 
 /**
- * Services and instances as they stand in Curator's tree at the moment of asking. It keeps nothing but what it has reported; a `ServiceCache` follows
- * the changes instead, and answers without any request.
+ * Queries of Curator's tree, and single writes to it. It keeps nothing but what it has reported.
  *
- * Every method rejects with a {@link ZooKeeperError} where ZooKeeper cannot be asked in time. What others wrote is never a reason for that:
- * an instance that cannot be understood, or that this session may not read, is left out and reported.
+ * Every method rejects with a {@link ZooKeeperError} when ZooKeeper does not answer in time. An instance that cannot be understood, or that
+ * this session may not read, is left out and reported.
  */
 export class ServiceDirectory<P> {
   /** The parent of all services. */
@@ -58,7 +57,7 @@ export class ServiceDirectory<P> {
 
   /**
    * The instances of a service, disabled ones included, in the order of their znodes' names; none of a service that does not exist.
-   * Each is read by itself: not guaranteed that all of them stood there at one and the same moment.
+   * Each is read by itself. Not guaranteed: that all of them existed at one moment.
    *
    * @param call `timeoutMs` is that of the whole query. @default 5000
    * @throws {ConfigError} when the name cannot be a znode's
@@ -69,7 +68,7 @@ export class ServiceDirectory<P> {
     const ids = await this.options.zookeeper.children(servicePath(this.basePath, name), remaining());
     let failure: unknown;
     const found = await concurrently([...(ids ?? [])].sort(), READS_AT_ONCE, async (id) => {
-      // The first failure is that of the query: what is left need not be asked for any more.
+      // The first failure is that of the query: the rest is not asked for.
       if (failure !== undefined) return undefined;
       try {
         return await this.#read(name, id, remaining());
@@ -93,12 +92,12 @@ export class ServiceDirectory<P> {
   }
 
   /**
-   * Makes an instance's znode, in place of any that stands there, in one transaction. A `DYNAMIC` one is this session's, and goes with it: nobody
-   * writes it again, as a registration would. Of `DYNAMIC_SEQUENTIAL` ones each write makes another.
+   * Creates an instance's znode, in place of any that stands there, in one transaction. A `DYNAMIC` one goes with this session, and is not
+   * restored as a registration would be. Each write of a `DYNAMIC_SEQUENTIAL` one creates another.
    *
    * @returns the path of its znode
-   * @throws {ConfigError} when the instance is none that every reader understands; nothing has been written then
-   * @throws {ZooKeeperError} with the outcome `unknown` it may stand there all the same
+   * @throws {ConfigError} when not every reader understands the instance; nothing has been written then
+   * @throws {ZooKeeperError} with the outcome `unknown` it may have been written
    */
   async write(instance: ServiceInstance<P>, call: ServiceCall = {}): Promise<string> {
     const { zookeeper, payload } = this.options;
@@ -122,7 +121,7 @@ export class ServiceDirectory<P> {
   }
 
   /**
-   * Removes an instance's znode, whoever registered it; a registration that is kept up puts it there again.
+   * Removes an instance's znode, whoever registered it. A registration that is kept up creates it again.
    *
    * @param id the znode's name: of a `DYNAMIC_SEQUENTIAL` instance with the servers' number
    * @returns false when there was none
@@ -153,14 +152,14 @@ export class ServiceDirectory<P> {
   }
 
   /** The options of several requests that are one call, and so have one deadline. */
-  #deadline({ timeoutMs = QUERY_WITHIN_MS, signal }: ServiceCall): () => ServiceCall {
+  #deadline({ timeoutMs = QUERY_TIMEOUT_MS, signal }: ServiceCall): () => ServiceCall {
     const { clock } = this.options;
     const deadline = clock.monotonic() + timeoutMs;
     return () => ({ signal, timeoutMs: Math.max(0, deadline - clock.monotonic()) });
   }
 }
 
-/** How the servers keep an instance of a type. */
+/** The mode of the znode of an instance of a type. */
 export function createModeOf(type: ServiceType): CreateMode {
   switch (type) {
     case 'DYNAMIC':
@@ -173,9 +172,8 @@ export function createModeOf(type: ServiceType): CreateMode {
 }
 
 /**
- * Puts a new znode in place of the one that stands at a path, in one transaction: nobody sees the place empty. Its data alone cannot be
- * replaced where the mode, or the session that it goes with, is another; and who made the new one can tell it by its transaction.
- * The new one never has the version of the old one: who has looked at that, and writes or removes by its version, does not hit the new one.
+ * Replaces the znode at a path by a new one, in one transaction, so that no reader sees none. Changing its data would keep its mode and its
+ * session. The new one never has the version of the old one: a write or removal by the old version does not hit the new one.
  *
  * @param version of the data that may be replaced
  */
@@ -187,7 +185,7 @@ export function replacing(path: string, version: number, data: string, mode: Cre
   ];
 }
 
-/** Which version the data have of a znode that was put in place of another. */
+/** The version of the data of a znode that replaced another. */
 export function replacementVersion(version: number): number {
   return version === 0 ? 1 : 0;
 }

@@ -7,8 +7,8 @@ import type { ReconcileEvent, ReconcileState } from '../reconcile-loop.js';
 import { encodeInstance } from './instance-codec.js';
 import { newInstance, type ServiceInstanceInit } from './new-instance.js';
 import { jsonPayload, type PayloadCodec } from './payload-codec.js';
+import type { RegistrationEvent, WantedZnode } from './registered-znode.js';
 import { Registrar } from './registrar.js';
-import type { RegistrationEvent, Wish } from './registration-place.js';
 import { ServiceCache } from './service-cache.js';
 import { createModeOf, type ServiceCall, ServiceDirectory } from './service-directory.js';
 import type { ServiceInstance } from './service-instance.js';
@@ -39,8 +39,7 @@ export interface ServiceDiscoveryOptions<P> {
   /** What instances say of themselves. @default any JSON, as it is */
   readonly payload?: PayloadCodec<P> | undefined;
   /**
-   * In whose name instances are registered: while it is not valid nothing is written, only taken away; persistent ones, which would outlive
-   * it, are refused. @default none
+   * While this lease is not valid nothing is written, only removed. Persistent instances, which would outlive it, are refused. @default none
    */
   readonly lease?: Pick<Lease, 'isValid'> | undefined;
   /** Must not block. One that throws has its error surface as an uncaught one, and does no harm here. */
@@ -53,17 +52,16 @@ const CLOSE_WITHIN_MS = 2_000;
 /**
  * Registers instances of services in Curator's tree, keeps them registered, and finds others'.
  *
- * What is registered is kept in memory and made true again after every change: in every new session, and within a moment when somebody removes
- * or overwrites it. A place that became empty is left to others for some 100 to 300 ms, since Curator takes one by removing and creating. Nothing
- * here needs a connection at the moment; what was asked for meanwhile is done on its return.
+ * Registrations are kept in memory and restored in every new session, and within a moment when somebody removes or overwrites a znode; a path
+ * whose znode has gone is left to others for 100 to 300 ms, since Curator replaces a znode by removing and creating. No method needs a connection
+ * when it is called: what was asked for without one is done on its return.
  *
- * The last one to register an id has it. `register` replaces whatever stands there at that moment, in one transaction; so a process that
- * was started again does not wait for the end of its former session. Whoever was replaced leaves the other alone, reports `superseded`, is `degraded`
- * as long as that lasts, and registers again when the other has gone. Two of our kind never fight over an id. Not guaranteed: which of two gets it
- * when both come back at the same moment; nor anything against a registrant of another kind that removes and writes again and again. Between
- * the look at a znode and its removal it may have been taken away and another one made, or replaced twice (ZooKeeper compares the number of
- * changes of the data, and so it may be the same again): then its registrant, seeing it go, puts it back. And a persistent instance stays, until somebody
- * removes it, that is unregistered just when somebody else has changed its data, before its own registrant had a first look at it.
+ * The last registrant of an id has it. `register` replaces whatever stands there, in one transaction, so a restarted process does not wait
+ * for the end of its former session. A registrant that was replaced leaves the other alone, reports `superseded`, is `degraded` meanwhile, and
+ * registers again when the other has gone. Not guaranteed: which of two has the id when both return at the same moment; anything against a
+ * registrant of another kind that removes and writes again and again. A znode that is replaced between a read and its removal may be
+ * removed in place of the one that was read; its registrant creates it again. A persistent instance may stay that is unregistered after somebody
+ * changed its data and before its registrant first read it.
  *
  * @typeParam P the payload
  */
@@ -113,63 +111,58 @@ export class ServiceDiscovery<P = unknown> {
   }
 
   /**
-   * Registers an instance, in place of any other with its name and id, and keeps it registered. Resolves when it stands in the tree.
-   *
-   * When it rejects with anything but a {@link ConfigError}, the instance is registered all the same, and is written as soon as that is possible:
-   * `unregister` gives it up.
+   * Registers an instance, in place of any other with its name and id, and keeps it registered. Resolves when it stands in the tree. After a
+   * rejection with anything but a {@link ConfigError} it is still registered, and written as soon as possible, until `unregister`.
    *
    * @param call how long to wait; it bounds nothing else. @default 5000 ms
-   * @throws {ConfigError} when the instance is none that every reader understands, or a persistent one in the name of a lease; nothing is
-   *   written then
+   * @throws {ConfigError} when not every reader understands the instance, or it is persistent and tied to a lease; nothing is written then
    * @throws {ZooKeeperError} `timeout` when it does not stand there in time, saying why; `aborted` when it is unregistered before; `closed`
-   * @throws `signal.reason` as soon as `signal` aborts; where it had before, nothing is done
+   * @throws `signal.reason` when `signal` aborts; if it had before, nothing is done
    */
   async register(instance: ServiceInstance<P>, call: ServiceCall = {}): Promise<void> {
-    const wish = this.#wishFor(instance);
-    if (this.options.lease !== undefined && wish.mode === 'persistent') {
+    const wanted = this.#wantedFor(instance);
+    if (this.options.lease !== undefined && wanted.mode === 'persistent') {
       const others = 'DYNAMIC or DYNAMIC_SEQUENTIAL, which go with the session: a persistent one would outlive the lease';
       throw new ConfigError('instance.serviceType', instance.serviceType, others);
     }
     this.#registrar.throwIfClosed();
     call.signal?.throwIfAborted();
-    this.#instances.set(wish.path, instance);
-    await this.#registrar.add(wish).settled(call);
+    this.#instances.set(wanted.path, instance);
+    await this.#registrar.add(wanted).settled(call);
   }
 
   /**
-   * Tells something else of an instance that is registered here. Resolves when that stands in the tree; an instance that was replaced by
-   * another registrant's stays replaced, and tells it afterwards.
+   * Changes an instance that is registered here. Resolves when that stands in the tree. One that another registrant has replaced stays replaced,
+   * and has the change when it returns.
    *
    * @param call how long to wait; it bounds nothing else. @default 5000 ms
-   * @throws {ConfigError} when it is not registered here, has another type now, or is none that every reader understands; nothing is changed then
+   * @throws {ConfigError} when it is not registered here, has another type now, or not every reader understands it; nothing is changed then
    * @throws as {@link register}
    */
   async update(instance: ServiceInstance<P>, call: ServiceCall = {}): Promise<void> {
-    const wish = this.#wishFor(instance);
+    const wanted = this.#wantedFor(instance);
     this.#registrar.throwIfClosed();
     call.signal?.throwIfAborted();
-    const before = this.#instances.get(wish.path);
-    const registration = this.#registrar.get(wish.path);
+    const before = this.#instances.get(wanted.path);
+    const registration = this.#registrar.get(wanted.path);
     if (before === undefined || registration === undefined) {
-      throw new ConfigError('instance', wish.path, 'one that is registered here, to be updated');
+      throw new ConfigError('instance', wanted.path, 'one that is registered here, to be updated');
     }
     if (before.serviceType !== instance.serviceType) {
       throw new ConfigError('instance.serviceType', instance.serviceType, `${before.serviceType}, as it was registered`);
     }
-    this.#instances.set(wish.path, instance);
-    registration.want(wish, false);
+    this.#instances.set(wanted.path, instance);
+    registration.want(wanted, false);
     await registration.settled(call);
   }
 
   /**
-   * Takes an instance back. Resolves when nothing of it is left in the tree, at once when it is not registered here. Of others nothing is removed: a
-   * znode that another registrant has put in its place stays, persistent or not.
-   *
-   * When it rejects, it is removed all the same, as soon as that is possible and this is not closed before.
+   * Takes an instance back. Resolves when nothing of it is left in the tree, at once when it is not registered here. Another registrant's znode
+   * in its place stays. After a rejection it is still removed as soon as possible, unless this is closed before.
    *
    * @param call how long to wait; it bounds nothing else. @default 5000 ms
    * @throws {ZooKeeperError} `timeout`; `aborted` when it is registered again before; `closed`
-   * @throws `signal.reason` as soon as `signal` aborts; where it had before, nothing is done
+   * @throws `signal.reason` when `signal` aborts; if it had before, nothing is done
    */
   async unregister({ name, id }: Pick<ServiceInstance<P>, 'name' | 'id'>, call: ServiceCall = {}): Promise<void> {
     const path = instancePath(this.basePath, name, id);
@@ -207,7 +200,6 @@ export class ServiceDiscovery<P = unknown> {
     const cache = new ServiceCache<P>({
       ...{ zookeeper, clock, basePath: this.basePath, name, payload: this.#payload },
       onUnreadable: this.#reports,
-      // Is not remembered any longer than it is open.
       onClose: () => this.#caches.delete(cache),
     });
     this.#caches.add(cache);
@@ -231,10 +223,9 @@ export class ServiceDiscovery<P = unknown> {
   }
 
   /**
-   * Takes everything back for good: nothing can be registered any more. What stands in the tree is removed, now or as soon as there is a
-   * connection again, until this is closed.
+   * Takes everything back for good. It is removed from the tree, now or when the connection returns, until this is closed.
    *
-   * @returns whether everything is known to be gone after that time
+   * @returns whether everything is known to be gone after `timeoutMs` at the latest
    */
   async withdraw(timeoutMs: number): Promise<boolean> {
     this.#instances.clear();
@@ -242,8 +233,8 @@ export class ServiceDiscovery<P = unknown> {
   }
 
   /**
-   * Unregisters everything, persistent instances too, and closes all caches and providers. Never rejects, and takes no longer than 2 seconds: what
-   * could not be removed by then is left, the dynamic instances until the session ends.
+   * Unregisters everything, persistent instances too, and closes all caches and providers. Never rejects, and takes at most 2 seconds. What could
+   * not be removed by then stays, dynamic instances until the session ends.
    */
   close(): Promise<void> {
     this.#closing ??= this.#close();
@@ -256,7 +247,7 @@ export class ServiceDiscovery<P = unknown> {
     await this.#registrar.close();
   }
 
-  #wishFor(instance: ServiceInstance<P>): Wish {
+  #wantedFor(instance: ServiceInstance<P>): WantedZnode {
     const data = encodeInstance(instance, this.#payload);
     return { path: instancePath(this.basePath, instance.name, instance.id), data, mode: createModeOf(instance.serviceType) };
   }
@@ -265,6 +256,6 @@ export class ServiceDiscovery<P = unknown> {
     if (this.options.onEvent !== undefined) notify(this.options.onEvent, event);
   };
 
-  /** Queries, caches and providers meet the same znodes: each is told of once. */
+  /** Shared by queries, caches and providers, so that each znode is reported once. */
   readonly #reports = new UnreadableReports((path, problem) => this.#emit({ type: 'unreadable', path, problem }));
 }
