@@ -1,7 +1,4 @@
-/**
- * The time that a generator stamps its ids with, and its bounds. That ids are unique rests on the bounds alone: whoever else has the same
- * node's number stamps outside of them.
- */
+/** The time that a generator puts into its ids, and its bounds. Uniqueness rests on the bounds alone: any other generator with the node's number stays outside them. */
 export interface IdTime {
   /** Now, in milliseconds since the Unix epoch. It may step either way: ids never go back. */
   now(): number;

@@ -31,25 +31,24 @@ const NEVER = new Promise<void>(() => undefined);
 const made = new WeakMap<TenureTime, { readonly generator: UniqueIdGenerator; readonly options: UniqueIdsOptions }>();
 
 /**
- * The generator of unique 64-bit ids that goes with a lease. No two tenures of a node id, and no two nodes, ever make the same id,
- * whatever the hosts' clocks say: ids are stamped with store time, and only with the part of it that is this tenure's own
- * (docs/design/protocol.md, "Unique ids").
+ * The generator of unique 64-bit ids of a lease. No two tenures of a node id, and no two nodes, make the same id, whatever the
+ * hosts' clocks say: ids contain store time, and only from this tenure's own part of it.
  *
  * ```ts
  * const ids = await uniqueIds(lease);
  * const id = ids.next();
  * ```
  *
- * Resolves as soon as the store has said how wide ids are, one short request. Asked again for the same lease, it answers with the same
- * generator. It is for the thread that holds the lease's handle.
+ * Resolves after one short request, which reads how wide ids are. Every call for a lease resolves to the same generator. It is for the thread
+ * that holds the lease's handle.
  *
- * Not guaranteed: uniqueness across a bucket, or a ZooKeeper, whose leases somebody deleted or emptied: the versions begin again then, too.
+ * Not guaranteed: uniqueness after somebody deleted or emptied leases in the bucket or ZooKeeper: the versions begin again then, too.
  *
  * @throws {ConfigError} when an option is out of range, the node id has no room in the layout, the lease has a generator with other
  *   options already, or is none (a static node id)
  * @throws {LeaseLostError} when the lease is lost
  * @throws {LeaseReleasedError} when it was released
- * @throws {StoreError} or {ZooKeeperError} when the store refuses to say how wide ids are
+ * @throws {StoreError} or {ZooKeeperError} when the width of ids cannot be read
  * @throws `signal.reason` when `signal` aborts first
  */
 export async function uniqueIds(lease: Pick<Lease, 'id' | 'tenureTime'>, options: UniqueIdsOptions = {}): Promise<UniqueIdGenerator> {
@@ -65,7 +64,7 @@ export async function uniqueIds(lease: Pick<Lease, 'id' | 'tenureTime'>, options
   const { layout, lagMs, advanceMs, signal } = options;
   if (layout !== undefined) checkRoom(id, checkedLayout(layout));
   await time.prepare(signal);
-  // From here on in one go: nobody else can make one in between.
+  // No await from here on: no other call can make one in between.
   const before = made.get(time);
   if (before !== undefined) {
     checkSame(before.options, options);
@@ -75,7 +74,7 @@ export async function uniqueIds(lease: Pick<Lease, 'id' | 'tenureTime'>, options
   const generator = new UniqueIdGenerator({
     ...{ layout: layout ?? cluster16(time.idWidth), node: clusterNodeIdOf(id), time, clock: time.clock, lagMs, advanceMs },
   });
-  // One that is fixed and too narrow by then keeps the new node ids from being given out: nobody says that it has gone over.
+  // A fixed layout that is too narrow never adopts the width, so the new node ids are not given out.
   time.onWidth((idWidth) =>
     layout === undefined ? generator.adopt(cluster16(idWidth)) : isTooNarrow(layout, idWidth) ? NEVER : undefined,
   );
@@ -83,7 +82,7 @@ export async function uniqueIds(lease: Pick<Lease, 'id' | 'tenureTime'>, options
   return generator;
 }
 
-/** How many ids the generator of a lease has made so far; 0 where nobody has asked for one. */
+/** How many ids the generator of a lease has made so far; 0 where there is no generator. */
 export function issuedIds({ tenureTime }: Pick<Lease, 'tenureTime'>): number {
   return (tenureTime && made.get(tenureTime)?.generator.issued) ?? 0;
 }

@@ -16,13 +16,12 @@ export interface StandaloneIdsOptions {
 }
 
 /**
- * A generator without a lease, for a node id that somebody else sees to: the same ids by the same methods, but their uniqueness rests on the
- * wall clock, and on nobody else having the node id.
+ * A generator without a lease, for a fixed node id: the same ids by the same methods, but their uniqueness rests on the wall clock, and on no
+ * other process having the node id.
  *
- * Ids are stamped later than the moment in which this was called, and never ahead of the clock; so a process that is started again repeats none
- * of its predecessor's ids *as long as the host's clock does not go back between the two*, by NTP, by hand, or by a move to another host. While one
- * process lives its ids never repeat, whatever the clock does. Directly after the start a burst has only the milliseconds since then, and in the
- * first of them there is no id yet: begin with `await nextAsync()`.
+ * The times in the ids are later than this call, and never ahead of the clock. So a restarted process repeats none of its predecessor's ids *as long
+ * as the host's clock does not go back between the two*, by NTP, by hand, or by a move to another host. Within one process ids never repeat,
+ * whatever the clock does. In the first millisecond there is no id yet: begin with `await nextAsync()`.
  *
  * @throws {ConfigError} when the node id is none, or too large for the layout
  */
@@ -32,7 +31,7 @@ export function standaloneIds({ nodeId, layout, clock, lagMs = 4_000 }: Standalo
   if (!(startedAt > 0)) throw new ConfigError('clock', startedAt, 'a time after the year 1970');
   return new UniqueIdGenerator({
     ...{ layout, node, clock },
-    // Never ahead of the clock: what is stamped with a time to come would be stamped again by a successor.
+    // Never ahead of the clock: a successor would use a future time again.
     ...{ lagMs, advanceMs: lagMs },
     time: { now: () => clock.now(), after: Math.floor(startedAt), before: () => Number.POSITIVE_INFINITY, check: () => undefined },
   });

@@ -25,16 +25,13 @@ export interface UniqueIdGeneratorOptions {
   readonly advanceMs?: number | undefined;
 }
 
-/** How long a look at the clock is good for while the event loop turns, in milliseconds. */
+/** How long a read of the clock is used while the event loop turns, in milliseconds. */
 const FRESH_MS = 100;
-/**
- * How many ids are made at the most between two looks at the clock: few after a pause, twice as many each time as long as they are made fast, so
- * that a thread which is busy with other things in between does not go by an old clock for long.
- */
+/** How many ids are made at most between two reads of the clock: few after a pause, twice as many each time while they are made fast. */
 const RUN = { first: 64, max: 4_096 };
 const FAST_MS = 10;
 const HALF = 2 ** 32;
-/** How long to wait for the renewal of a lease before one asks again, and for anything, in milliseconds. */
+/** How long to wait for the renewal of a lease before the next attempt, and for anything, in milliseconds. */
 const RENEWAL_WAIT_MS = 50;
 const MAX_WAIT_MS = 60_000;
 /** Where the halves of a 64-bit number stand on this machine. */
@@ -45,9 +42,9 @@ const HIGH = 1 - LOW;
  * Makes unique 64-bit ids, strictly increasing, each from a counter whose upper bits are a time: a virtual clock, which follows the given one
  * at a distance (`lagMs`) while few ids are made, and runs ahead of that by up to `advanceMs` in a burst.
  *
- * No id repeats, whatever the clock does, as long as nobody else with the same node's number stamps within the bounds of the same
- * {@link IdTime}. The time in an id is for people: it is between `lagMs` + 100 ms before and `advanceMs` - `lagMs` after the moment in
- * which it was made, and older where the thread was busy for longer than those 100 ms with other things.
+ * No id repeats, whatever the clock does, as long as no other generator with the same node's number uses times within the bounds of the same
+ * {@link IdTime}. The time in an id is between `lagMs` + 100 ms before and `advanceMs` - `lagMs` after the moment in which it was made, and
+ * older if the thread was blocked for longer than those 100 ms.
  */
 export class UniqueIdGenerator {
   readonly node: number;
@@ -66,7 +63,7 @@ export class UniqueIdGenerator {
   /** The next id's time, in milliseconds since the Unix epoch, and its place within it, both as of the beginning of the run. */
   #ms: number;
   #sequence = 0;
-  /** When the clock was looked at last, and how many ids the next run may have. */
+  /** When the clock was read last, and how many ids the next run may have. */
   #lookedAt = Number.NEGATIVE_INFINITY;
   #longest = RUN.first;
   /** How many ids the run has, and how many of them are left. */
@@ -112,8 +109,7 @@ export class UniqueIdGenerator {
   }
 
   /**
-   * Makes all further ids by a layout with more bits for the node, in the same number of bits as before; those go on to be greater than all
-   * that were made.
+   * Makes all further ids by a layout with more bits for the node, in the same number of bits. They are greater than all before.
    *
    * @throws {ConfigError} when it has fewer of them, another time or another number of bits below it, or is none
    */
@@ -130,7 +126,7 @@ export class UniqueIdGenerator {
         `the time of layout ${now.name} in the same place, and at least ${now.nodeBits} bits for the node`,
       );
     this.#settle();
-    // What is left of the millisecond may have been somebody's in the layout before.
+    // The rest of the millisecond may have been another node's in the layout before.
     if (this.#sequence > 0) this.#advanceTo(this.#ms + 1);
     this.#layout = layout;
     this.#perMs = idsPerMs(layout);
@@ -147,7 +143,7 @@ export class UniqueIdGenerator {
   next(): bigint {
     if (this.#left <= 0) this.#refill();
     this.#left -= 1;
-    // Two halves in one buffer, read as a whole: nothing is made but the bigint itself.
+    // Two halves in one buffer, read as a whole: nothing is allocated but the bigint.
     (this.#halves[LOW] as number) += this.#step;
     return this.#id[0] as bigint;
   }
@@ -219,7 +215,7 @@ export class UniqueIdGenerator {
     return decodeId(id, this.layout);
   }
 
-  /** Begins a run of ids that need not look at the clock. */
+  /** Begins a run of ids that are made without reading the clock. */
   #refill(filled = 0): void {
     const time = this.#time;
     this.#settle();
@@ -229,8 +225,7 @@ export class UniqueIdGenerator {
     const ms = Math.max(this.#ms, target, Math.floor(time.after) + 1);
     const allowed = target + this.#advanceMs;
     const before = Math.min(Math.ceil(time.before()), this.#end);
-    // Before anything is changed: a time that was told wrongly, and is out of bounds, must not be held to when it is put right.
-    // Asked this way round: a time that is no number passes neither.
+    // Checked before anything changes: a wrong time must not last when it is corrected. Written so that NaN passes neither.
     if (!(ms <= allowed && ms < before)) throw this.#exhausted(ms, allowed, before, filled);
     this.#advanceTo(ms);
     this.#longest = Math.abs(now - this.#lookedAt) < FAST_MS ? Math.min(this.#longest * 2, RUN.max) : RUN.first;
@@ -285,7 +280,7 @@ export class UniqueIdGenerator {
     return new IdsExhaustedError(waitMs, filled, 'they would be stamped past the end of the lease, which has to be renewed first');
   }
 
-  /** Ends the run after a while: ids that are made later shall not be stamped with a time of long ago. */
+  /** Ends the run after a while, so that later ids do not have an old time. */
   async #tick(): Promise<void> {
     if (this.#isTicking) return;
     this.#isTicking = true;
