@@ -10,8 +10,6 @@ const MOST_PAYLOAD_BYTES = 65_536;
 
 /** What is added to every payload. */
 const OWN_FIELDS: readonly string[] = ['nodeId', 'version'];
-/** How `payloadJson` calls what it is given. */
-const JSON_LABEL = 'instance.payload';
 
 /**
  * What a node says of itself beside its id and version, as the JSON that is written; of what has a `toJSON`, what that says.
@@ -23,7 +21,7 @@ export function checkPayload(payload: unknown, type: PayloadType, label: string)
   const refused = (shown: unknown, why: string) => new ConfigError(label, shown, `a JSON object such as {"weight":5}${why}`);
   const noArray = () => refused(new Kind('an array'), ' (Java services cannot read an array)');
   if (Array.isArray(payload)) throw noArray();
-  const json = asJson(payload, label);
+  const json = payloadJson(payload, label);
   const text = JSON.stringify(json);
   const expected = (why: string) => refused(shortened(text), why);
   if (typeof json !== 'object' || json === null) throw expected('');
@@ -37,14 +35,4 @@ export function checkPayload(payload: unknown, type: PayloadType, label: string)
   }
   if (Buffer.byteLength(text) > MOST_PAYLOAD_BYTES) throw expected(` of at most ${MOST_PAYLOAD_BYTES} bytes`);
   return fields;
-}
-
-/** The same value as it will be read back, or an error in the words of the setting. */
-function asJson(payload: unknown, label: string): unknown {
-  try {
-    return payloadJson(payload);
-  } catch (error) {
-    if (!(error instanceof ConfigError) || !error.setting.startsWith(JSON_LABEL)) throw error;
-    throw new ConfigError(label + error.setting.slice(JSON_LABEL.length), error.value, error.expected);
-  }
 }

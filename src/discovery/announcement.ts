@@ -92,14 +92,13 @@ export function routingInstance(
   if (name === undefined) return undefined;
   const fields = { ...checkPayload(payload, payloadType, 'payload'), nodeId, version };
   const written = payloadType === 'spring' ? springInstancePayload({ id: taskId, name, metadata: texts(fields) }) : fields;
-  return named(() => newInstance<unknown>({ name, id: taskId, address, port, sslPort, payload: written, uriSpec }, sources));
+  return renamed(FIELDS, () => newInstance<unknown>({ name, id: taskId, address, port, sslPort, payload: written, uriSpec }, sources));
 }
 
 /**
- * Checks, before a node id is taken for nothing, that it could be announced.
+ * Checks an announcement before a node id is acquired.
  *
- * @throws {ConfigError} that names the field of the announcement (`taskId` for the task's id), when a name cannot be a znode's, or the instance
- * not be written or not be read by others
+ * @throws {ConfigError} that names its field (`taskId` for the task's id), when a name cannot be a znode's, or other readers could not read it
  */
 export function checkAnnouncement(announcement: Announcement, taskId: string): void {
   const { payload = {}, payloadType = 'map', basePath = DEFAULT_BASE_PATH, endpoints = [] } = announcement;
@@ -107,14 +106,14 @@ export function checkAnnouncement(announcement: Announcement, taskId: string): v
   if (payloadType !== 'map' && payloadType !== 'spring') throw new ConfigError('payloadType', shortened(payloadType), "'map' or 'spring'");
   checkPayload(payload, payloadType, 'payload');
   const sources = { clock: { now: () => 0 }, random: { hex: () => '' } };
-  // The largest numbers there can be: with them it is longest.
+  // With the largest possible numbers, so that it is longest.
   const held = { id: 65_527, version: Number.MAX_SAFE_INTEGER, taskId };
   const instance = routingInstance(announcement, held, sources);
-  if (instance !== undefined) named(() => encodeInstance(instance, jsonPayload));
+  if (instance !== undefined) renamed(FIELDS, () => encodeInstance(instance, jsonPayload));
   checkEndpoints(endpoints);
 }
 
-/** How fields of the instance are called in the announcement that they come from. */
+/** The names in the announcement of an instance's fields. */
 const FIELDS: Readonly<Partial<Record<string, string>>> = {
   'instance.name': 'service',
   'instance.id': 'taskId',
@@ -122,17 +121,17 @@ const FIELDS: Readonly<Partial<Record<string, string>>> = {
   'instance.port': 'port',
   'instance.sslPort': 'sslPort',
   'instance.uriSpec': 'uriSpec',
-  // All else is bounded: it is the payload that makes it too large.
+  // All other fields are bounded: only the payload can make it too large.
   instance: 'payload',
 };
 
-/** Errors in the words of the announcement. */
-function named<T>(made: () => T): T {
+/** Makes something; a {@link ConfigError} of a setting in `names` is thrown under the name there. */
+function renamed<T>(names: Readonly<Partial<Record<string, string>>>, make: () => T): T {
   try {
-    return made();
+    return make();
   } catch (error) {
-    const field = error instanceof ConfigError ? FIELDS[error.setting] : undefined;
-    throw error instanceof ConfigError && field !== undefined ? new ConfigError(field, error.value, error.expected) : error;
+    const name = error instanceof ConfigError ? names[error.setting] : undefined;
+    throw error instanceof ConfigError && name !== undefined ? new ConfigError(name, error.value, error.expected) : error;
   }
 }
 
@@ -143,13 +142,11 @@ function texts(fields: Readonly<Record<string, unknown>>): Record<string, string
 }
 
 const ENDPOINT_FIELDS: readonly string[] = ['endpoint', 'key', 'fields'] satisfies (keyof AnnouncedEndpoint)[];
-/** What has to be read by everybody who looks for the endpoint. */
+/** Every reader of the endpoint has to load them. */
 const MAX_FIELDS_BYTES = 65_536;
-/** How `entryPath` calls what it is given. */
-const ENDPOINT_LABELS: Readonly<Partial<Record<string, string>>> = { endpoint: 'endpoint', 'endpoint key': 'key' };
 
 /**
- * Checks endpoints to announce, also in what the compiler sees to in TypeScript.
+ * Checks endpoints to announce, also for callers without TypeScript.
  *
  * @throws {ConfigError} that names the first that is wrong as `endpoints[0].key`, its value, and what was expected
  */
@@ -165,18 +162,13 @@ function checkEndpoint(given: unknown, label: string): void {
   const { endpoint, key, fields } = given;
   if (typeof endpoint !== 'string') throw new ConfigError(`${label}.endpoint`, shortened(endpoint), 'a name');
   if (key !== undefined && typeof key !== 'string') throw new ConfigError(`${label}.key`, shortened(key), 'a name, or none');
-  try {
-    entryPath({ kind: 'endpoint', endpoint, key }, 0);
-  } catch (error) {
-    const part = error instanceof ConfigError ? ENDPOINT_LABELS[error.setting] : undefined;
-    throw error instanceof ConfigError && part !== undefined ? new ConfigError(`${label}.${part}`, error.value, error.expected) : error;
-  }
+  renamed({ endpoint: `${label}.endpoint`, 'endpoint key': `${label}.key` }, () => entryPath({ kind: 'endpoint', endpoint, key }, 0));
   if (fields !== undefined) checkFields(fields, `${label}.fields`);
 }
 
 function checkFields(fields: unknown, label: string): void {
   if (!isObject(fields)) throw new ConfigError(label, shortened(fields), 'an object');
-  // It would speak for the whole znode, and leave out who announces it.
+  // It would replace the whole JSON, and leave out who announces it.
   if (typeof fields.toJSON === 'function') throw new ConfigError(label, shortened(fields), 'an object without a method toJSON');
   let text: string;
   try {
@@ -193,10 +185,8 @@ function isObject(value: unknown): value is Readonly<Partial<Record<string, unkn
 }
 
 /**
- * The address under which others most likely reach this host: its first one that is neither its own nor of one link only, IPv4 before IPv6.
- * On a host that has none it is 127.0.0.1, since whoever can reach it is on it.
- *
- * Not guaranteed: that it is the right one of several, or reachable through what stands between, such as the ports that a container publishes.
+ * The address under which others most likely reach this host: its first that is neither internal nor link-local, IPv4 before IPv6; 127.0.0.1
+ * if there is none. Not guaranteed: that it is the right one of several, or reachable from outside, as behind a container's published ports.
  */
 export function hostAddress(interfaces: () => NodeJS.Dict<readonly NetworkInterfaceInfo[]> = networkInterfaces): string {
   const all = Object.values(interfaces()).flatMap((each) => each ?? []);

@@ -10,7 +10,7 @@ import type { OnUnreadable } from './services/unreadable-reports.js';
 import { WatchedInstances } from './services/watched-instances.js';
 import { endpointKeysPath, endpointPath } from './tree-paths.js';
 
-/** Where a {@link DiscoveryResolver} looks, and whom it tells of what it cannot read. */
+/** What a {@link DiscoveryResolver} reads, and where it reports what it cannot read. */
 export interface DiscoveryResolverOptions {
   readonly zookeeper: Pick<ZooKeeper, 'state' | 'onState' | 'watchChildren' | 'watchData' | 'children'>;
   readonly clock: Clock;
@@ -27,10 +27,10 @@ export interface EndpointChoices extends ProviderChoices<Assignment> {
 
 /**
  * Finds the nodes that offer an endpoint in the discovery tree: `endpoints/<endpoint>/<key or _>/<service>:<node id>`. Each is an
- * instance whose name is the endpoint, whose id is that reference, and whose payload is the assignment: task, node id, version, and
- * whatever the node says of itself. Those that tell no address are told, but not picked unless `accept` is given.
+ * instance: its name is the endpoint, its id that reference, its payload the assignment with the node's own fields. An instance without an
+ * address is not picked unless `accept` is given.
  *
- * Everything is followed by watches, and remembered while ZooKeeper is away; each source is followed by itself, until it or the resolver is closed.
+ * Each source follows ZooKeeper by watches of its own, and remembers what it saw while ZooKeeper is away, until it or the resolver is closed.
  */
 export class DiscoveryResolver {
   readonly #open = new Set<InstanceSource<Assignment>>();
@@ -50,8 +50,8 @@ export class DiscoveryResolver {
   }
 
   /**
-   * Follows the nodes that offer an endpoint in any implementation, with or without a key. One that offers it under several keys is told as often.
-   * A key that the servers refuse to let be listed is reported and gone on without, until they let it.
+   * Follows the nodes that offer an endpoint in any implementation, with or without a key. One that offers it under several keys is listed as often.
+   * A key that the servers refuse to list is reported and left out, until they allow it.
    *
    * @throws {ConfigError} when the name cannot be a znode's
    * @throws {ZooKeeperError} `closed` after `close()`
@@ -100,12 +100,11 @@ export class DiscoveryResolver {
   }
 }
 
-/** An endpoint may be announced with a large payload of its own, but not with one that would fill the memory of all who look for it. */
+/** Larger data are not read: they would fill the memory of every reader. */
 const MAX_BYTES = 1_048_576;
 
 /**
- * A node that offers an endpoint, as an instance of it: the endpoint is its name, the reference its id, and the payload is the
- * whole assignment, fields of the node's own included. One that tells no address has none. Never throws.
+ * A node that offers an endpoint, as an instance of it. Never throws.
  *
  * @param ref the znode's name, such as `orders:7`
  */

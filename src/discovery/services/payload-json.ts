@@ -2,8 +2,6 @@ import { ConfigError } from '../../errors.js';
 import { Kind, shortened } from './shortened.js';
 import { isSpringPayload, type SpringInstance, springInstancePayload } from './spring-payload.js';
 
-const LABEL = 'instance.payload';
-
 /** Jackson's own bound, from its version 2.15 on; Debian's has it earlier. The instance itself is one level of it. */
 export const MAX_NESTING = 1_000;
 
@@ -11,20 +9,21 @@ export const MAX_NESTING = 1_000;
 const CLASS_NAME = /^[\p{L}_$][\p{L}\p{N}_$]*(?:\.[\p{L}_$][\p{L}\p{N}_$]*)+$/u;
 
 /**
- * A payload as it will be read back, or an error: `JSON.stringify` leaves out what JSON has no word for, and says nothing.
+ * A payload as it will be read back. `JSON.stringify` silently leaves out what JSON cannot hold; this refuses it.
  *
- * @param value what a codec made of the payload; of objects that have a `toJSON`, what that says
+ * @param value what a codec made of the payload; of objects that have a `toJSON`, the result of that
+ * @param label the setting that it comes from, as its user knows it
  * @throws {ConfigError} when JSON cannot hold it, or Java's readers could not read it
  */
-export function payloadJson(value: unknown): unknown {
-  const json = plain(value, LABEL, new Set());
+export function payloadJson(value: unknown, label = 'instance.payload'): unknown {
+  const json = plain(value, label, { root: label, above: new Set() });
   if (Array.isArray(json) && !isTyped(json)) {
-    throw new ConfigError(LABEL, new Kind('an array'), 'an object, a text, a number or a boolean (Java reads no array without its class)');
+    throw new ConfigError(label, new Kind('an array'), 'an object, a text, a number or a boolean (Java reads no array without its class)');
   }
   if (isFields(json) && Object.hasOwn(json, '@class')) {
     const type = json['@class'];
     if (typeof type !== 'string' || type === '' || /\s/.test(type)) {
-      throw new ConfigError(`${LABEL}.@class`, shortened(type), 'the name of a class that every Java reader has');
+      throw new ConfigError(`${label}.@class`, shortened(type), 'the name of a class that every Java reader has');
     }
   }
   return json;
@@ -38,8 +37,15 @@ function isFields(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A copy of what is nothing but JSON. `above` are the objects that it lies within, the same set for all of them. */
-function plain(value: unknown, label: string, above: Set<object>): unknown {
+/** The walk through a payload: its label, and the objects around the present value. */
+interface Walk {
+  readonly root: string;
+  readonly above: Set<object>;
+}
+
+/** A copy of a value that is nothing but JSON. */
+function plain(value: unknown, label: string, walk: Walk): unknown {
+  const { root, above } = walk;
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
   if (typeof value === 'number') {
     if (!Number.isFinite(value)) throw new ConfigError(label, value, 'a finite number: JSON has no other');
@@ -50,20 +56,20 @@ function plain(value: unknown, label: string, above: Set<object>): unknown {
   if (typeof value !== 'object') throw new ConfigError(label, shortened(value), 'something that JSON can hold');
   if (above.has(value)) throw new ConfigError(label, new Kind('an object that contains itself'), 'something that JSON can hold');
   if (above.size >= MAX_NESTING - 1)
-    throw new ConfigError(LABEL, new Kind('more'), `fewer than ${MAX_NESTING} levels of objects and arrays`);
+    throw new ConfigError(root, new Kind('more'), `fewer than ${MAX_NESTING} levels of objects and arrays`);
   above.add(value);
-  const copy = plainObject(value, label, above);
+  const copy = plainObject(value, label, walk);
   above.delete(value);
   return copy;
 }
 
-function plainObject(value: object, label: string, above: Set<object>): unknown {
-  if ('toJSON' in value && typeof value.toJSON === 'function') return plain(value.toJSON(), label, above);
-  if (Array.isArray(value)) return Array.from(value, (item, index) => plain(item, `${label}[${index}]`, above));
+function plainObject(value: object, label: string, walk: Walk): unknown {
+  if ('toJSON' in value && typeof value.toJSON === 'function') return plain(value.toJSON(), label, walk);
+  if (Array.isArray(value)) return Array.from(value, (item, index) => plain(item, `${label}[${index}]`, walk));
   if (!isPlain(value))
     throw new ConfigError(label, new Kind(`a ${value.constructor?.name}`), 'plain objects, arrays and values (or a toJSON method)');
   if (Object.getOwnPropertySymbols(value).length > 0) throw new ConfigError(label, new Kind('a symbol'), 'texts as keys');
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, plain(item, `${label}.${shortened(key)}`, above)]));
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, plain(item, `${label}.${shortened(key)}`, walk)]));
 }
 
 /** Of any realm's `Object`, or of none: a `Map`, say, would become `{}`. */

@@ -82,32 +82,20 @@ export function bracketed(spec: UriSpec, address: string | undefined): UriSpec {
 
 function substitute(variable: string, instance: ServiceInstance, variables: UriVariables): string {
   const given = Object.hasOwn(variables, variable) ? variables[variable] : undefined;
-  return String(given ?? fieldOf(variable, instance) ?? '');
+  const own = Object.hasOwn(FIELDS, variable) ? FIELDS[variable]?.(instance) : undefined;
+  return String(given ?? own ?? '');
 }
 
-function fieldOf(variable: string, instance: ServiceInstance): string | number | undefined {
-  switch (variable) {
-    case '[':
-      return '{';
-    case ']':
-      return '}';
-    case 'scheme':
-      return instance.sslPort === undefined ? 'http' : 'https';
-    case 'name':
-      return instance.name;
-    case 'id':
-      return instance.id;
-    case 'address':
-      return instance.address;
-    case 'port':
-      return instance.port;
-    case 'ssl-port':
-      return instance.sslPort;
-    case 'registration-time-utc':
-      return instance.registrationTimeUTC;
-    case 'service-type':
-      return instance.serviceType.toLowerCase();
-    default:
-      return undefined;
-  }
-}
+/** The variables that an instance has itself. */
+const FIELDS: Readonly<Partial<Record<string, (instance: ServiceInstance) => string | number | undefined>>> = {
+  '[': () => '{',
+  ']': () => '}',
+  scheme: ({ sslPort }) => (sslPort === undefined ? 'http' : 'https'),
+  name: ({ name }) => name,
+  id: ({ id }) => id,
+  address: ({ address }) => address,
+  port: ({ port }) => port,
+  'ssl-port': ({ sslPort }) => sslPort,
+  'registration-time-utc': ({ registrationTimeUTC }) => registrationTimeUTC,
+  'service-type': ({ serviceType }) => serviceType.toLowerCase(),
+};

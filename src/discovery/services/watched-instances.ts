@@ -16,6 +16,7 @@ export interface WatchedInstancesOptions<P> extends FollowedInstancesOptions {
     name: string,
     znode: Znode,
   ) => { readonly status: 'readable'; readonly instance: ServiceInstance<P> } | { readonly status: 'unreadable'; readonly problem: string };
+  /** Told once of each child that cannot be understood, again when its problem is another, of 1,000 at the most. Must not throw and must not block. */
   readonly onUnreadable?: OnUnreadable | UnreadableReports | undefined;
   /** Called when the servers refuse to list the children, every 5 seconds or so: there is nothing to be told of them. */
   readonly onRefused?: (() => void) | undefined;

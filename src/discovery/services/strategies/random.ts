@@ -1,18 +1,13 @@
 import type { RandomSource } from '../../../clock.js';
 import type { ServiceInstance } from '../service-instance.js';
-import type { ProviderStrategy, StrategyFactory } from './provider-strategy.js';
+import type { StrategyFactory } from './provider-strategy.js';
 
 /** Any of them, each as likely as the others. */
 export function random<P = unknown>(): StrategyFactory<P> {
-  return (context) => new Random(new QuickRandom(context.random));
-}
-
-class Random<P> implements ProviderStrategy<P> {
-  constructor(private readonly chance: QuickRandom) {}
-
-  pick(candidates: readonly ServiceInstance<P>[]): ServiceInstance<P> {
-    return candidates[this.chance.below(candidates.length)] as ServiceInstance<P>;
-  }
+  return (context) => {
+    const chance = new QuickRandom(context.random);
+    return { pick: (candidates) => candidates[chance.below(candidates.length)] as ServiceInstance<P> };
+  };
 }
 
 const UINT32 = 2 ** 32;
