@@ -15,7 +15,7 @@ export interface Setting {
   readonly kind: SettingKind<unknown>;
   /** Whether the flag may be given several times. */
   readonly repeatable?: true;
-  /** What holds where it is not given, in words. */
+  /** What holds where it is not given: a text that its kind reads, or in words where that depends. */
   readonly default?: string;
   /** The commands that have it. */
   readonly commands: readonly string[];
@@ -295,6 +295,12 @@ export type SettingValue<Name extends SettingName> = (typeof ROWS)[Name]['kind']
 /** The kind of a setting, with the type of its value. */
 export function kindOf<Name extends SettingName>(name: Name): SettingKind<SettingValue<Name>> {
   return ROWS[name].kind as SettingKind<SettingValue<Name>>;
+}
+
+/** The default of a setting, as the table has it. */
+export function defaultOf(name: SettingName): string {
+  const { default: text = '' }: Setting = ROWS[name];
+  return text;
 }
 
 /** A row with its name. */

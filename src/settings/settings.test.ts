@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../errors.js';
+import { CLUSTER_DEFAULTS } from '../lease/cluster-config.js';
 import { readSettings } from './settings.js';
-import { environmentName, SETTINGS, type SettingName } from './settings-table.js';
+import { defaultOf, environmentName, SETTINGS, type SettingName } from './settings-table.js';
 import { announcingProblem } from './zookeeper-settings.js';
 
 const read = (flags: Partial<Record<SettingName, string>> = {}, env: Record<string, string> = {}, hostname = 'host') =>
@@ -14,6 +15,11 @@ describe('settings', () => {
       logLevel: 'info',
       provider: 'store',
     });
+  });
+
+  it('have the defaults that the engine has where nothing is asked for', () => {
+    const { nodes, duration } = { nodes: defaultOf('nodes'), duration: defaultOf('duration') };
+    expect(read({ nodes, duration })).toMatchObject({ nodes: CLUSTER_DEFAULTS.nodes, durationMs: CLUSTER_DEFAULTS.durationMs });
   });
 
   it('can all be given as a flag and as an environment variable alike', () => {

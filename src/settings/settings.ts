@@ -3,10 +3,10 @@ import type { ListenAddress } from '../http/listen-address.js';
 import { CLUSTER_DEFAULTS } from '../lease/cluster-config.js';
 import { leastGraceMs, MAX_NODE_IDS } from '../lease/lease-state.js';
 import { ordinalOf } from '../lease/static-lease.js';
-import { parseStoreUrl, type StoreUrl } from '../store/store-url.js';
+import type { StoreUrl } from '../store/store-url.js';
 import { readEndpoints } from './endpoints.js';
 import type { SettingValue } from './settings-table.js';
-import { find, firstFlag, type Given, present, read, type SettingSources } from './sources.js';
+import { find, firstFlag, type Given, present, read, readOrDefault, type SettingSources } from './sources.js';
 import { parseInteger } from './values.js';
 import { readZooKeeper, type ZooKeeperSettings } from './zookeeper-settings.js';
 
@@ -63,12 +63,12 @@ export interface Settings {
  * @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected
  */
 export function readSettings(sources: SettingSources): Settings {
-  const store = read(sources, 'store') ?? parseStoreUrl('file:.nodelease');
-  const provider = read(sources, 'provider') ?? 'store';
+  const store = readOrDefault(sources, 'store');
+  const provider = readOrDefault(sources, 'provider');
   const nodeId = find(sources, 'node-id');
   const { url: server, names } = readEndpoints(sources);
   const settings = {
-    ...{ store, provider, logLevel: read(sources, 'log-level') ?? 'info' },
+    ...{ store, provider, logLevel: readOrDefault(sources, 'log-level') },
     ...present({
       nodes: read(sources, 'nodes'),
       nodeId: nodeId && staticNodeId(nodeId, sources.hostname),

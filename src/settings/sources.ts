@@ -1,4 +1,4 @@
-import { environmentName, kindOf, type NamedSetting, SETTINGS, type SettingName, type SettingValue } from './settings-table.js';
+import { defaultOf, environmentName, kindOf, type NamedSetting, SETTINGS, type SettingName, type SettingValue } from './settings-table.js';
 
 /** What the settings are read from: plain text, as it came from outside. */
 export interface SettingSources {
@@ -46,6 +46,12 @@ export function find(sources: SettingSources, name: SettingName): Given | undefi
 export function read<Name extends SettingName>(sources: SettingSources, name: Name): SettingValue<Name> | undefined {
   const given = find(sources, name);
   return given && kindOf(name).parse(given.text, given.label);
+}
+
+/** The same, or else the default that the table has; for settings whose default is a value, and not told in words. */
+export function readOrDefault<Name extends SettingName>(sources: SettingSources, name: Name): SettingValue<Name> {
+  const { text, label } = find(sources, name) ?? { text: defaultOf(name), label: `--${name}` };
+  return kindOf(name).parse(text, label);
 }
 
 /** The first of some settings that is given as a flag. A variable may be there for other programs; a flag is meant for this one. */

@@ -1,13 +1,12 @@
 import { checkPayload, type PayloadType } from '../discovery/announcement-payload.js';
 import { newInstance } from '../discovery/services/new-instance.js';
-import { DEFAULT_BASE_PATH } from '../discovery/services/service-path.js';
 import { shortened } from '../discovery/services/shortened.js';
 import { ConfigError } from '../errors.js';
 import type { ConnectString } from '../zookeeper/connect-string.js';
 import type { CheckSettings } from './check-target.js';
 import { type EndpointName, parseEndpointName } from './endpoints.js';
 import type { NamedSetting, SettingName } from './settings-table.js';
-import { find, firstFlag, type Given, present, read, type SettingSources } from './sources.js';
+import { find, firstFlag, type Given, present, read, readOrDefault, type SettingSources } from './sources.js';
 
 /** How to reach ZooKeeper, and what to announce there. */
 export interface ZooKeeperSettings extends Announcing {
@@ -63,9 +62,9 @@ export function readZooKeeper(sources: SettingSources, names: readonly Given[]):
   return {
     connect,
     required: read(sources, 'zookeeper-required') ?? false,
-    sessionTimeoutMs: read(sources, 'zookeeper-session-timeout') ?? 10_000,
-    readyTimeoutMs: read(sources, 'ready-timeout') ?? 60_000,
-    basePath: read(sources, 'service-base-path') ?? DEFAULT_BASE_PATH,
+    sessionTimeoutMs: readOrDefault(sources, 'zookeeper-session-timeout'),
+    readyTimeoutMs: readOrDefault(sources, 'ready-timeout'),
+    basePath: readOrDefault(sources, 'service-base-path'),
     ...present({ auth: read(sources, 'zookeeper-auth') }),
     ...readAnnouncing(sources, names),
   };
@@ -116,8 +115,8 @@ function readAnnouncing(sources: SettingSources, names: readonly Given[]): Annou
 function readCheck(sources: SettingSources): CheckSettings | undefined {
   const target = read(sources, 'check');
   if (target === undefined) refuse(sources, ({ needs }) => needs === 'check', '--check beside it');
-  const intervalMs = read(sources, 'check-interval') ?? 2_000;
-  const threshold = read(sources, 'check-threshold') ?? 3;
+  const intervalMs = readOrDefault(sources, 'check-interval');
+  const threshold = readOrDefault(sources, 'check-threshold');
   return target && { target, intervalMs, threshold };
 }
 
