@@ -1,5 +1,4 @@
-import { CLAIMS_PATH } from '../discovery/allocation/claim-queue.js';
-import { gateOf } from '../discovery/allocation/id-groups.js';
+import { barrierGroupOf } from '../discovery/allocation/width-barrier.js';
 import { NODES_PATH, parseHexPair, STAMPS_PATH } from '../discovery/tree-paths.js';
 import type { ZnodeTrials } from './znode-trials.js';
 
@@ -10,7 +9,7 @@ import type { ZnodeTrials } from './znode-trials.js';
  * @param folders those of the tree, as whole paths
  */
 export async function tryAllocation(trials: ZnodeTrials, chroot: string, folders: readonly string[]): Promise<void> {
-  const own = await trials.folders([CLAIMS_PATH, STAMPS_PATH], (path) => numberBelow(STAMPS_PATH, path) !== undefined);
+  const own = await trials.folders([STAMPS_PATH], (path) => numberBelow(STAMPS_PATH, path) !== undefined);
   await trials.useFolders(own);
   const groups = own.filter((path) => numberBelow(`${chroot}${STAMPS_PATH}`, path) !== undefined);
   const stamps = groups.map(async (group) => (await trials.below(group)).filter((path) => numberBelow(group, path) !== undefined));
@@ -26,5 +25,5 @@ function numberBelow(above: string, path: string): number | undefined {
 
 /** Whether a group says in its znode that ids of a width may be claimed. */
 function isGate(group: number | undefined): boolean {
-  return group !== undefined && group > 0 && gateOf(group) === group;
+  return group !== undefined && group > 0 && barrierGroupOf(group) === group;
 }

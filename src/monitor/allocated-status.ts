@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.js';
 import { readTenure } from '../discovery/allocation/evict-allocated.js';
-import { readWidest } from '../discovery/allocation/widest-ids.js';
+import { readWidest } from '../discovery/allocation/width-barrier.js';
 import type { Assignment } from '../discovery/assignment.js';
 import { NODES_PATH, parseHexPair } from '../discovery/tree-paths.js';
 import { widthOfGroup } from '../id/cluster-node-id.js';

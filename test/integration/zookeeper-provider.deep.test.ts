@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, inject, it } from 'vitest';
-import { type AcquireFromZooKeeperOptions, acquireFromZooKeeper } from '../../src/discovery/allocation/index.js';
+import { type AcquireFromZooKeeperOptions, acquireFromZooKeeper } from '../../src/discovery/allocation/acquire-from-zookeeper.js';
+import { BoundSession } from '../../src/discovery/allocation/bound-session.js';
+import { tendGroups } from '../../src/discovery/allocation/id-groups.js';
 import { decodeAssignment } from '../../src/discovery/assignment.js';
 import { groupPath, hexPair } from '../../src/discovery/tree-paths.js';
 import type { Lease, LeaseEvent } from '../../src/lease/lease.js';
@@ -111,7 +113,7 @@ describe('the ids', () => {
     expect((await clients[0]?.children('/discovery/nodes/00'))?.toSorted()).toEqual(['08', '09', '0A', '0B']);
   });
 
-  it('are free for the next one when they were taken back between their claim and their tenure', async () => {
+  it('are lost like any other when they are taken away between their claim and their announcement', async () => {
     const chroot = uniqueChroot('evicted');
     const operator = open(chroot);
     const client = open(chroot);
@@ -123,8 +125,7 @@ describe('the ids', () => {
       return setData(path, data, version, options);
     };
     const lease = await acquire(client);
-    expect(lease.id).toBe(0);
-    expect(decodeAssignment((await operator.read(pathOf(8)))?.data as Buffer)).toMatchObject({ taskId: 'task', version: lease.version });
+    expect(await lossOf(lease)).toMatchObject({ reason: 'taken' });
     expect((await acquire(open(chroot))).id).toBe(1);
   });
 
@@ -140,7 +141,7 @@ describe('the ids', () => {
     await expect.poll(() => width(8), { timeout: 2_000 }).toBe(9);
   });
 
-  it('have their next group made ahead of need when index CF is taken, and removed again when the highest is below 9F', async () => {
+  it('have their next group made ahead of need when 200 ids are taken, and removed again when fewer than 152 are', async () => {
     const chroot = uniqueChroot('groups');
     const other = open(chroot);
     await occupy(other, 8, 0x9e);
@@ -151,18 +152,21 @@ describe('the ids', () => {
     const reaches = await acquire(open(chroot));
     expect(reaches.id + 8).toBe(0xcf);
     await expect.poll(() => groupsOf(other), { timeout: 2_000 }).toEqual(['00', '01']);
-    // Neither while 9F is taken, nor while the last group has a member.
+    // Neither while 152 are taken, nor while the last group has a member. Holders look about once a minute.
+    const { sessionId } = await other.whenConnected();
+    const tend = () => tendGroups(new BoundSession(other, sessionId), 256);
+    await tend();
+    expect(await groupsOf(other)).toEqual(['00', '01']);
     await reaches.release();
     await before.release();
+    await tend();
     expect(await groupsOf(other)).toEqual(['00', '01']);
     await another.close();
     await occupy(other, 0x100, 0x100);
-    const first = await acquire(open(chroot));
-    await first.release();
+    await tend();
     expect(await groupsOf(other)).toEqual(['00', '01']);
     await other.remove(pathOf(0x100));
-    const second = await acquire(open(chroot));
-    await second.release();
+    await tend();
     expect(await groupsOf(other)).toEqual(['00']);
   });
 });

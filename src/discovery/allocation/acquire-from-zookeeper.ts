@@ -7,12 +7,10 @@ import { harmless, type LeaseTracer, type NoteAttributes } from '../../lease/lea
 import { sleepUntil } from '../../lease/sleep-until.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
-import type { BoundCall, BoundSession } from './bound-session.js';
-import { IdAllocator } from './id-allocator.js';
+import { type ClaimedId, IdAllocator } from './id-allocator.js';
 import type { IdTenure } from './id-claim.js';
-import { GROW_AT_INDEX, tendGroups } from './id-groups.js';
+import { GROW_AT, MAX_GROUPS, tendGroups } from './id-groups.js';
 import { SessionLease } from './session-lease.js';
-import { MOST_GROUPS } from './taken-ids.js';
 
 /** What it needs to acquire a node id from ZooKeeper alone. */
 export interface AcquireFromZooKeeperOptions {
@@ -41,14 +39,11 @@ export interface AcquireFromZooKeeperOptions {
 
 /** How long ZooKeeper may stay silent before the first session, in milliseconds: a wrong address should be known soon. */
 const FIRST_CONTACT_MS = 8_000;
-/** Every holder looks about this often whether a group is missing or of no use, in milliseconds. */
+/** How often a holder looks whether a group is missing or of no use, on the average, in milliseconds. */
 const TEND_EVERY_MS = 60_000;
-/** How long such a look may take at the end of a tenure, in milliseconds. */
-const LAST_LOOK_MS = 1_000;
-
 /**
  * Acquires a node id from ZooKeeper alone, and keeps it as long as the session lives: the first free id of the first group that is not
- * full, claimed by an ephemeral znode, `nodes/<GG>/<II>` (seed 000). The same handle as for a lease in a store, with these differences:
+ * full, claimed by an ephemeral znode, `nodes/<GG>/<II>`. The same handle as for a lease in a store, with these differences:
  *
  * - the id is free for others as soon as the session ends, which the servers decide: the deadline is the time until which they cannot have
  *   ended it, at most half of the session's time-out ahead;
@@ -61,40 +56,34 @@ const LAST_LOOK_MS = 1_000;
  * @throws `signal.reason` when `signal` aborts first
  */
 export async function acquireFromZooKeeper(options: AcquireFromZooKeeperOptions): Promise<Lease> {
-  const { clock, taskId, maxGroups = MOST_GROUPS } = options;
+  const { taskId, maxGroups = MAX_GROUPS } = options;
   checkTaskId(taskId);
-  if (!Number.isInteger(maxGroups) || maxGroups < 1 || maxGroups > MOST_GROUPS) {
-    throw new ConfigError('maxGroups', maxGroups, `a whole number from 1 to ${MOST_GROUPS}`);
+  if (!Number.isInteger(maxGroups) || maxGroups < 1 || maxGroups > MAX_GROUPS) {
+    throw new ConfigError('maxGroups', maxGroups, `a whole number from 1 to ${MAX_GROUPS}`);
   }
-  const begun = clock.monotonic();
   const tracer = harmless(options.tracer);
-  return tracer.span('nodelease.acquire', { 'nodelease.task_id': taskId }, (note) => acquire(options, { begun, maxGroups, tracer, note }));
+  return tracer.span('nodelease.acquire', { 'nodelease.task_id': taskId }, (note) => acquire({ ...options, maxGroups }, tracer, note));
 }
 
-/** An acquisition that is under way. */
-interface Beginning {
-  readonly begun: number;
-  readonly maxGroups: number;
-  readonly tracer: LeaseTracer;
-  readonly note: NoteAttributes;
-}
+type Options = AcquireFromZooKeeperOptions & { readonly maxGroups: number };
 
-async function acquire(options: AcquireFromZooKeeperOptions, { begun, maxGroups, tracer, note }: Beginning): Promise<Lease> {
-  const { zookeeper, clock, random, signal } = options;
+async function acquire(options: Options, tracer: LeaseTracer, note: NoteAttributes): Promise<Lease> {
+  const { zookeeper, clock, random, signal, maxGroups } = options;
+  const begun = clock.monotonic();
   const emit = detached(options.onEvent);
   try {
-    const { tenure, requests } = await allocate(options, emit, begun);
-    // The id that is released may have been the last one that needed its group, or the group after it.
-    const onReleased = () => tend(tenure.session, maxGroups, { timeoutMs: LAST_LOOK_MS });
-    const lease = new SessionLease(tenure, { zookeeper, clock, random, emit, tracer, onReleased });
+    const { tenure, claim, earlierRequests } = await allocate(options, emit);
+    const lease = new SessionLease(tenure, { zookeeper, clock, random, emit, tracer });
+    await lease.announce(claim);
     if (signal?.aborted) {
       await lease.release();
       throw signal.reason;
     }
     const { id, version, deadline } = lease;
+    const requests = earlierRequests + tenure.session.requests;
     note({ 'nodelease.node_id': id, 'nodelease.version': version, 'nodelease.requests': requests });
     emit({ type: 'acquired', id, version, from: 'vacant', tookMs: clock.monotonic() - begun, requests, deadline });
-    lease.addChore((ending) => tendForEver(options, tenure, maxGroups, ending));
+    lease.addChore((ending) => keepGroups(tenure, maxGroups, { clock, random, ending }));
     return lease;
   } catch (error) {
     if (error instanceof ZooKeeperError && signal?.aborted) throw signal.reason;
@@ -103,55 +92,40 @@ async function acquire(options: AcquireFromZooKeeperOptions, { begun, maxGroups,
 }
 
 /** In as many sessions as it takes. */
-async function allocate(
-  options: AcquireFromZooKeeperOptions,
-  emit: LeaseListener,
-  begun: number,
-): Promise<{ readonly tenure: IdTenure; readonly requests: number }> {
-  const { zookeeper, clock, random, taskId, signal, acquireTimeoutMs, data = {}, maxGroups = MOST_GROUPS } = options;
-  const until = acquireTimeoutMs === undefined ? Number.POSITIVE_INFINITY : begun + acquireTimeoutMs;
-  let requests = 0;
-  for (let patienceMs = FIRST_CONTACT_MS; ; patienceMs = until - clock.monotonic()) {
-    const { sessionId, timeoutMs } = await zookeeper.whenConnected({ timeoutMs: patienceMs, signal });
-    const settings = { zookeeper, clock, random, taskId, fields: data, maxGroups, emit, until, signal };
-    const allocator = new IdAllocator(settings, sessionId, timeoutMs);
+async function allocate(options: Options, emit: LeaseListener): Promise<ClaimedId & { readonly earlierRequests: number }> {
+  const { zookeeper, clock, signal, acquireTimeoutMs = Number.POSITIVE_INFINITY, data = {} } = options;
+  const until = clock.monotonic() + acquireTimeoutMs;
+  let earlierRequests = 0;
+  for (let waitMs = FIRST_CONTACT_MS; ; waitMs = until - clock.monotonic()) {
+    const { sessionId, timeoutMs } = await zookeeper.whenConnected({ timeoutMs: waitMs, signal });
+    const allocator = new IdAllocator({ ...options, fields: data, emit, until }, sessionId, timeoutMs);
     try {
-      const tenure = await allocator.allocate();
-      return { tenure, requests: requests + allocator.requests };
+      return { ...(await allocator.allocate()), earlierRequests };
     } catch (error) {
       // Nothing of ours is left with a session that has ended: begin again in the next one.
       if (!isFault(error, 'session-expired') || clock.monotonic() >= until) throw error;
       emit({ type: 'store-failed', error, sleepMs: 0 });
-      requests += allocator.requests;
+      earlierRequests += allocator.requests;
     }
   }
 }
 
-/** Makes the next group ahead of need, and removes those that have become useless. */
-async function tendForEver(
-  { clock, random }: AcquireFromZooKeeperOptions,
+/**
+ * Makes the next group ahead of need, and removes those that are of no use any more, for as long as the tenure lasts. A group that is missing all the
+ * same is made by the task that needs it, and one too many does no harm.
+ */
+async function keepGroups(
   { nodeId, session }: IdTenure,
   maxGroups: number,
-  ending: AbortSignal,
+  { clock, random, ending }: Pick<Options, 'clock' | 'random'> & { readonly ending: AbortSignal },
 ): Promise<void> {
-  let due = indexOf(clusterNodeIdOf(nodeId)) >= GROW_AT_INDEX;
-  try {
-    for (;;) {
-      if (due) await tend(session, maxGroups, { signal: ending });
-      due = true;
-      // Spread out, so that those who started together do not all look at once.
-      await sleepUntil(clock, clock.monotonic() + TEND_EVERY_MS * (0.5 + random.next()), ending);
+  for (let due = indexOf(clusterNodeIdOf(nodeId)) >= GROW_AT; !ending.aborted; due = true) {
+    try {
+      if (due) await tendGroups(session, maxGroups, { signal: ending });
+    } catch (error) {
+      if (!(error instanceof ZooKeeperError)) throw error;
     }
-  } catch (error) {
-    if (!ending.aborted) throw error;
-  }
-}
-
-/** A group that is missing all the same is made by whoever needs it, and one too many does no harm; what becomes of the session, the lease says. */
-async function tend(session: BoundSession, maxGroups: number, call: BoundCall): Promise<void> {
-  try {
-    await tendGroups(session, maxGroups, call);
-  } catch (error) {
-    if (!(error instanceof ZooKeeperError)) throw error;
+    // Spread out, so that tasks that started together do not all look at once. Only the end of the tenure interrupts it.
+    await sleepUntil(clock, clock.monotonic() + TEND_EVERY_MS * (0.5 + random.next()), ending).catch(() => undefined);
   }
 }

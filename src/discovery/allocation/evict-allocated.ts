@@ -1,32 +1,33 @@
-import type { Clock } from '../../clock.js';
 import { clusterNodeIdOf } from '../../id/cluster-node-id.js';
-import type { Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
+import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
 import { encodeAssignment } from '../assignment.js';
-import { claimPath, versionOf } from './id-claim.js';
+import { claimPath, fieldsOf, versionOf } from './id-claim.js';
 
-/** What a znode says of the tenure of a node id from ZooKeeper alone. */
+// An operator's forced release of a node id from ZooKeeper alone: it ends the tenure of the holder, and no other task gets the id before that.
+
+/** What a claim says of the tenure of a node id from ZooKeeper alone. */
 export interface AllocatedTenure {
   /** `evicted`: taken away by force, and kept off the others until the session of its holder has ended. */
   readonly state: 'held' | 'evicted';
   readonly taskId: string;
 }
 
-/** What an operator's force-release of a node id from ZooKeeper alone came to. */
+/** The result of a forced release. */
 export type AllocatedEviction =
-  /** The znode carries the mark; the id is free when the session that made it has ended. */
+  /** The claim is marked; the id is free when the session that made it has ended. */
   | {
       readonly kind: 'evicted';
-      /** Whom it was taken from; undefined where another task came to hold it in the very instant. */
+      /** The holder; undefined where another task came to hold the id in the very instant. */
       readonly taskId: string | undefined;
       /** Of the tenure that this ends. */
       readonly version: number;
-      /** True: somebody had done so before, and nothing was written. */
+      /** True: it was marked before, and nothing was written. */
       readonly earlier: boolean;
     }
-  /** Nobody held the id: nothing was written. */
+  /** No task held the id: nothing was written. */
   | { readonly kind: 'free' }
-  /** The holder that was to be evicted is gone by itself; somebody else may hold the id by now, and was left alone. */
+  /** The holder that was to be evicted is gone by itself; another task may hold the id by now, and was left alone. */
   | { readonly kind: 'ended'; readonly taskId: string; readonly version: number }
   /** What stands there is not the claim of an id: nothing was written. */
   | {
@@ -38,22 +39,21 @@ export type AllocatedEviction =
 
 export interface EvictAllocatedOptions {
   readonly zookeeper: ZooKeeper;
-  readonly clock: Clock;
+  readonly clock: { now(): number };
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A holder changes its znode when the width of ids does; more changes in a row than this mean something else. */
+/** A holder changes its claim when the width of ids does; more changes in a row than this mean something else. */
 const ATTEMPTS = 10;
 
 /**
- * Takes a node id from its holder without ever letting two have it (rule 9). The holder's znode stays where it is, so that nobody can claim
- * the id; what goes is the mark in its data by which the holder knows it for its own, and the time of the eviction comes in its place. A holder
- * that is connected learns of it by its watch, or else with its next heartbeat, every sixth of its session's time-out; it loses the id as
- * `taken`, ends its work, and then its session, which frees the id. One that is cut off stops at half of its time-out, as always, and one
- * that is stopped or dead goes with its session, when the servers have not heard of it for the whole time-out.
+ * Takes a node id from its holder without ever letting two have it. The claim stays, so that no other task can make one; its nonce, by which the
+ * holder knows it, gives way to the time of the eviction. A connected holder learns of it by its watch, or else with its next heartbeat. It loses
+ * the id as `taken`, ends its work and then its session, which frees the id. A holder that is cut off stops at half of its time-out, and the servers end
+ * the session of one that is stopped or dead after the whole time-out.
  *
- * Not guaranteed: that the holder which is evicted is the one that was seen, where one session ends and the next task claims the same id
- * between a read and the write after it, some milliseconds. Then the next task is the one that loses the id, and the result says its version.
+ * Not guaranteed: that the evicted holder is the one that was seen, where its session ends and the next task claims the id
+ * between the read and the write. Then the next task loses the id, and the result says its version.
  *
  * @throws {ConfigError} when the node id is out of range
  * @throws {ZooKeeperError} when ZooKeeper gives no answer, or denies it
@@ -64,18 +64,21 @@ export async function evictAllocated({ zookeeper, clock, signal }: EvictAllocate
   for (let attempt = 1; ; attempt += 1) {
     const znode = await zookeeper.read(path, { signal });
     if (znode === undefined) return seen === undefined ? { kind: 'free' } : { kind: 'ended', ...seen };
-    const version = versionOf(path, znode);
+    const { stat, data } = znode;
+    const version = versionOf(path, stat.createdZxid);
     if (seen !== undefined && seen.version !== version) return { kind: 'ended', ...seen };
-    if (znode.stat.owner === undefined) return { kind: 'not-allocated', path, why: 'persistent' };
-    const tenure = readTenure(znode.data.toString('utf8'));
+    if (stat.owner === undefined) return { kind: 'not-allocated', path, why: 'persistent' };
+    const tenure = readTenure(data);
     if (tenure === undefined) return { kind: 'not-allocated', path, why: 'foreign' };
     const { taskId } = tenure;
-    // A mark that is there after an attempt of ours is as good as ours: an answer may have been lost (rule 5).
+    // After an attempt of ours the mark may be ours: its answer may have been lost.
     if (tenure.state === 'evicted') return { kind: 'evicted', taskId, version, earlier: seen === undefined };
     seen = { taskId, version };
     try {
-      const stat = await zookeeper.setData(path, evictedData(znode, nodeId, version, clock.now()), znode.stat.version, { signal });
-      const hit = versionOf(path, { ...znode, stat });
+      // All other fields stay: until its work has ended, the holder may use what it announces.
+      const { nonce: _, ...more } = fieldsOf(data);
+      const marked = encodeAssignment({ ...more, taskId, nodeId, version, evictedAt: clock.now() });
+      const hit = versionOf(path, (await zookeeper.setData(path, marked, stat.version, { signal })).createdZxid);
       return { kind: 'evicted', taskId: hit === version ? taskId : undefined, version: hit, earlier: false };
     } catch (error) {
       if (attempt === ATTEMPTS || !isFault(error, 'bad-version', 'no-node', 'connection-loss', 'timeout')) throw error;
@@ -84,28 +87,13 @@ export async function evictAllocated({ zookeeper, clock, signal }: EvictAllocate
 }
 
 /**
- * What a znode's data says of the tenure that it stands for. Never throws.
+ * What a claim's data says of its tenure. Never throws.
  *
  * @returns undefined where it is not of a node id from ZooKeeper alone
  */
-export function readTenure(data: string): AllocatedTenure | undefined {
+export function readTenure(data: Buffer | string): AllocatedTenure | undefined {
   const { taskId, nonce, evictedAt } = fieldsOf(data);
   if (typeof taskId !== 'string') return undefined;
   if (typeof nonce === 'string') return { state: 'held', taskId };
   return typeof evictedAt === 'number' ? { state: 'evicted', taskId } : undefined;
-}
-
-/** All that the holder said, but the mark of its tenure: until its work has ended, it may use what it announces. */
-function evictedData({ data }: Znode, nodeId: number, version: number, now: number): string {
-  const { nonce: _, taskId, ...more } = fieldsOf(data.toString('utf8'));
-  return encodeAssignment({ ...more, taskId: String(taskId), nodeId, version, evictedAt: now });
-}
-
-function fieldsOf(data: string): Readonly<Record<string, unknown>> {
-  try {
-    const fields: unknown = JSON.parse(data);
-    return typeof fields === 'object' && fields !== null ? (fields as Record<string, unknown>) : {};
-  } catch {
-    return {};
-  }
 }

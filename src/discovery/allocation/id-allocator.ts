@@ -1,18 +1,17 @@
 import type { Clock, RandomSource } from '../../clock.js';
+import { eitherSignal } from '../../either-signal.js';
 import { AcquireTimeoutError } from '../../errors.js';
-import { CLUSTER_NODE_ID_OFFSET, groupOf } from '../../id/cluster-node-id.js';
+import { CLUSTER_NODE_ID_OFFSET, groupOf, nodeIdOf, widthOfGroup } from '../../id/cluster-node-id.js';
 import type { LeaseListener } from '../../lease/lease.js';
 import { retry } from '../../lease/retry.js';
-import type { MultiOperation, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
+import type { MultiOperation, Watch, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { groupPath, NODES_PATH } from '../tree-paths.js';
 import { BoundSession } from './bound-session.js';
-import { ChangeWatch } from './change-watch.js';
-import { CLAIMS_PATH, ClaimQueue } from './claim-queue.js';
-import { type GateState, GroupGate } from './group-gate.js';
-import { type Claimer, claimData, claimPath, type IdTenure, isOurs, removeOurs, tenureData, tenureOf, widthFor } from './id-claim.js';
-import { lookAtGroups } from './id-groups.js';
-import { GROUP_SIZE, type TakenIds } from './taken-ids.js';
+import { type Claimer, claimData, claimPath, type IdTenure, isOurs, versionOf } from './id-claim.js';
+import { findFreeIds, GROUP_SIZE } from './id-groups.js';
+import { SessionDeadline } from './session-deadline.js';
+import { type BarrierState, WidthBarrier } from './width-barrier.js';
 
 export interface IdAllocatorOptions {
   readonly zookeeper: ZooKeeper;
@@ -27,26 +26,36 @@ export interface IdAllocatorOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** A node id that has just been claimed. */
+export interface ClaimedId {
+  readonly tenure: IdTenure;
+  /** The claim as it stands, which does not tell the version yet. */
+  readonly claim: Znode;
+}
+
 /** First and longest pause while ZooKeeper is away, in milliseconds. */
-const RETRY_MS = { first: 100, most: 2_000 };
-/** How long to wait for a change, where no id is free, before another look all the same, in milliseconds. */
-const LONGEST_WAIT_MS = 30_000;
+const RETRY_MS = { first: 100, max: 2_000 };
+/** How long to wait for a change, where no id is free, before another scan all the same, in milliseconds. */
+const MAX_WAIT_MS = 30_000;
 /** The same where an id is free, and others do not make wide enough ids for it yet. */
-const GATE_WAIT_MS = 1_000;
-/** The least time between two looks where no id is free, in milliseconds. */
-const LEAST_PAUSE_MS = 100;
+const BARRIER_WAIT_MS = 1_000;
+/** The least time between two scans where no id is free, in milliseconds. */
+const MIN_PAUSE_MS = 100;
+/** With every race that a task loses, it chooses among so many times as many of the lowest free ids. */
+const SPREAD = 4;
+/** After so many lost races the scan is out of date. */
+const CLAIMS_PER_SCAN = 2;
 /** How long a call may take that only tidies up what the end of the session removes as well, in milliseconds. */
-const TIDY_PATIENCE_MS = 1_000;
+const TIDY_TIMEOUT_MS = 1_000;
 
 /** Finds a free node id and claims it, in one session. One use each. */
 export class IdAllocator {
   readonly #session: BoundSession;
-  readonly #queue: ClaimQueue;
   readonly #claimer: Claimer;
-  readonly #gate: GroupGate;
-  /** How many others were before us in the line, the last time. */
-  #rank = 0;
-  #watch: ChangeWatch | undefined;
+  readonly #barrier: WidthBarrier;
+  readonly #watches = new Map<string, Watch>();
+  /** Aborts when something that is watched has changed. */
+  #change = new AbortController();
 
   /** @param timeoutMs what the servers granted to the session */
   constructor(
@@ -54,11 +63,10 @@ export class IdAllocator {
     sessionId: string,
     private readonly timeoutMs: number,
   ) {
-    const nonce = options.random.hex(12);
-    this.#session = new BoundSession(options.zookeeper, sessionId);
-    this.#queue = new ClaimQueue(this.#session, nonce);
-    this.#gate = new GroupGate({ session: this.#session, clock: options.clock, timeoutMs });
-    this.#claimer = { taskId: options.taskId, nonce, fields: options.fields };
+    const { zookeeper, random, taskId, fields } = options;
+    this.#session = new BoundSession(zookeeper, sessionId);
+    this.#claimer = { taskId, nonce: random.hex(12), fields };
+    this.#barrier = new WidthBarrier(this.#session, timeoutMs);
   }
 
   /** The calls made for it so far. */
@@ -67,8 +75,7 @@ export class IdAllocator {
   }
 
   /**
-   * Claims the first free id, or, once a race was lost, the first one that nobody before us in the line is about to claim. Waits where
-   * none is free.
+   * Claims the lowest free id of the first group that is not full, or, once a race was lost, one of the lowest ones at random. Waits where none is free.
    *
    * When it throws, a claim of ours may still be under way: it goes with the session.
    *
@@ -76,167 +83,125 @@ export class IdAllocator {
    * @throws {ZooKeeperError} `session-expired` when the session ends: then nothing of ours is left
    * @throws `signal.reason`
    */
-  async allocate(): Promise<IdTenure> {
+  async allocate(): Promise<ClaimedId> {
+    const { zookeeper, random, maxGroups, signal } = this.options;
+    const forgetSession = zookeeper.onState(() => this.#change.abort());
     try {
-      for (;;) {
-        this.options.signal?.throwIfAborted();
-        const taken = await this.#patiently((signal) => lookAtGroups(this.#session, this.#rank, this.options.maxGroups, { signal }));
-        // After the ids, never before them: see the queue.
-        this.#rank = await this.#patiently((signal) => this.#queue.rank({ signal }));
-        const free = taken.free(this.#rank, this.options.maxGroups);
-        if (free === undefined) {
-          await this.#waitForChance(taken);
+      for (let choices = 1; ; ) {
+        signal?.throwIfAborted();
+        const { groups, free } = await this.#retrying((call) => findFreeIds(this.#session, maxGroups, call));
+        const [lowest] = free;
+        if (lowest === undefined) {
+          await this.#waitForChange(groups);
           continue;
         }
-        if (!taken.knows(groupOf(free))) continue;
-        const gate = await this.#patiently((signal) => this.#gate.look(groupOf(free), { signal }));
-        if (!gate.open) {
-          await this.#waitForChance(taken, gate);
+        const barrier = await this.#retrying((call) => this.#barrier.look(groupOf(lowest), call));
+        if (!barrier.open) {
+          await this.#waitForChange(groups, barrier);
           continue;
         }
-        const tenure = await this.#claim(free, taken, gate);
-        if (tenure !== undefined) return tenure;
-        await this.#patiently((signal) => this.#queue.join({ signal }));
+        for (let claims = 0; claims < CLAIMS_PER_SCAN && free.length > 0; claims += 1) {
+          const [id = lowest] = free.splice(Math.floor(random.next() * Math.min(choices, free.length)), 1);
+          const claimed = await this.#claim(id, groups, barrier);
+          if (claimed !== undefined) return claimed;
+          choices *= SPREAD;
+        }
       }
-    } catch (error) {
-      await this.#leave(() => this.#queue.leave({ timeoutMs: TIDY_PATIENCE_MS }));
-      throw error;
     } finally {
-      this.#watch?.close();
-      await this.#leave(() => this.#gate.leave({ timeoutMs: TIDY_PATIENCE_MS }));
+      forgetSession();
+      for (const watch of this.#watches.values()) watch.close();
+      await this.#tidy(() => this.#barrier.leave({ timeoutMs: TIDY_TIMEOUT_MS }));
     }
   }
 
-  /** Undefined when somebody else was faster. */
-  async #claim(clusterNodeId: number, taken: TakenIds, gate: GateState & { open: true }): Promise<IdTenure | undefined> {
+  /** Undefined when another task was faster. */
+  async #claim(id: number, groups: ReadonlySet<number>, { mark, floor }: BarrierState & { open: true }): Promise<ClaimedId | undefined> {
     const { clock } = this.options;
-    await this.#enter(groupOf(clusterNodeId), taken);
+    const session = this.#session;
+    const group = groupOf(id);
+    // Before its ids are claimed the group exists, so that all tasks learn how wide ids are now.
+    if (!groups.has(group)) await this.#retrying((call) => session.ensurePath(groupPath(group), call));
     const sentAt = clock.monotonic();
-    const znode = await this.#create(clusterNodeId, gate.mark);
-    if (znode === undefined) return undefined;
-    this.#queue.left();
-    const { timeoutMs } = this;
-    const idWidth = widthFor(clusterNodeId, taken.highestGroup);
-    const { floor } = gate;
-    const start = { session: this.#session, claimer: this.#claimer, clock, clusterNodeId, idWidth, floor, znode, sentAt, timeoutMs };
+    const claim = await this.#create(id, mark);
+    if (claim === undefined) return undefined;
+    const deadline = new SessionDeadline(this.timeoutMs);
+    deadline.answered(sentAt, clock.monotonic());
+    const path = claimPath(id);
     try {
-      const tenure = tenureOf({ ...start, answeredAt: clock.monotonic() });
-      if (await this.#publish(tenure, znode)) return tenure;
-      await this.#quietly(() => this.#giveUp(tenure.path));
-      return undefined;
+      const version = versionOf(path, claim.stat.createdZxid);
+      // As many bits as tell all ids of the groups apart.
+      const idWidth = widthOfGroup(Math.max(group, ...groups));
+      const tenure = { nodeId: nodeIdOf(id), path, version, idWidth, floor, claimer: this.#claimer, session, deadline };
+      return { tenure, claim };
     } catch (error) {
-      const call = { timeoutMs: TIDY_PATIENCE_MS };
-      await this.#quietly(() => removeOurs(this.#session, claimPath(clusterNodeId), this.#claimer.nonce, call));
+      await this.#tidy(() => session.remove(path, undefined, { timeoutMs: TIDY_TIMEOUT_MS }));
       throw error;
     }
   }
 
-  /** Before an id of a group may be claimed: the group exists, so that everybody learns how wide ids are now. */
-  async #enter(group: number, taken: TakenIds): Promise<void> {
-    if (taken.groups.has(group)) return;
-    await this.#patiently((signal) => this.#session.ensurePath(groupPath(group), { signal }));
-  }
-
-  /** The znode that now is ours; undefined when somebody else was faster. An unknown outcome is read back (rule 5), so that no second id is claimed beside the first. */
-  async #create(clusterNodeId: number, mark: { path: string; version: number } | undefined): Promise<Znode | undefined> {
-    const { signal } = this.options;
-    const path = claimPath(clusterNodeId);
-    const data = claimData(this.#claimer, clusterNodeId);
-    const { ticket } = this.#queue;
+  /** The claim that now is ours; undefined when another task was faster. An unknown outcome is read back, so that no second id is claimed beside the first. */
+  async #create(id: number, mark: { path: string; version: number } | undefined): Promise<Znode | undefined> {
+    const session = this.#session;
+    const path = claimPath(id);
+    const operations: MultiOperation[] = [{ type: 'create', path, data: claimData(this.#claimer, id), mode: 'ephemeral' }];
+    if (mark !== undefined) operations.push({ type: 'check', ...mark });
     try {
-      if (ticket === undefined && mark === undefined) await this.#session.create(path, data, 'ephemeral', { signal });
-      else {
-        const operations: MultiOperation[] = [{ type: 'create', path, data, mode: 'ephemeral' }];
-        if (ticket !== undefined) operations.push({ type: 'remove', path: ticket });
-        if (mark !== undefined) operations.push({ type: 'check', ...mark });
-        await this.#session.multi(operations, { signal });
-      }
+      await session.multi(operations, { signal: this.options.signal });
     } catch (error) {
       if (isFault(error, 'node-exists', 'no-node', 'bad-version')) return undefined;
       if (!isFault(error, 'connection-loss', 'timeout')) throw error;
     }
     // Reads of a session come after its writes, so this tells for certain.
-    const znode = await this.#patiently((signal) => this.#session.read(path, { signal }));
-    return znode !== undefined && isOurs(znode, this.#session.sessionId, this.#claimer.nonce) ? znode : undefined;
+    const znode = await this.#retrying((call) => session.read(path, call));
+    return znode !== undefined && isOurs(znode, session.sessionId, this.#claimer.nonce) ? znode : undefined;
   }
 
-  /** Writes the version into the znode. False when it was taken from us meanwhile. */
-  async #publish(tenure: IdTenure, claimed: Znode): Promise<boolean> {
-    const { clock } = this.options;
-    const { path, session, proof, claimer } = tenure;
-    const data = tenureData(tenure, tenure.idWidth);
-    let known: Znode | undefined = claimed;
-    return this.#patiently(async (signal) => {
-      known ??= await session.read(path, { signal });
-      if (known === undefined || !isOurs(known, session.sessionId, claimer.nonce)) return false;
-      if (known.data.toString('utf8') === data) return true;
-      const { version } = known.stat;
-      known = undefined;
-      const sentAt = clock.monotonic();
-      try {
-        await session.setData(path, data, version, { signal });
-      } catch (error) {
-        if (isFault(error, 'no-node', 'bad-version')) return false;
-        throw error;
-      }
-      proof.answered(sentAt, clock.monotonic());
-      return true;
-    });
-  }
-
-  /** Somebody has taken the id from us before we held it: a mark that stays in this session would keep everybody off it. */
-  async #giveUp(path: string): Promise<void> {
-    const call = { timeoutMs: TIDY_PATIENCE_MS };
-    const znode = await this.#session.read(path, call);
-    if (znode?.stat.owner === this.#session.sessionId) await this.#session.remove(path, znode.stat.version, call);
-  }
-
-  /** Waits until an id may have become free, or may be claimed, or somebody before us in the line has left. */
-  async #waitForChance(taken: TakenIds, gate?: GateState & { open: false }): Promise<void> {
+  /** Waits until an id may have become free, or may be claimed. */
+  async #waitForChange(groups: ReadonlySet<number>, barrier?: BarrierState & { open: false }): Promise<void> {
     const { zookeeper, clock, random, emit, signal, until, maxGroups } = this.options;
     const now = clock.monotonic();
     if (now >= until) {
       const count = GROUP_SIZE * maxGroups - CLUSTER_NODE_ID_OFFSET;
-      const why = gate === undefined ? `none of the ${count} node ids became free in time` : `no node id could be had in time: ${gate.why}`;
+      const why =
+        barrier === undefined ? `none of the ${count} node ids became free in time` : `no node id could be had in time: ${barrier.why}`;
       throw new AcquireTimeoutError(`${zookeeper.description}: ${why}`);
     }
-    const sleepMs = Math.min((gate ? GATE_WAIT_MS : LONGEST_WAIT_MS) * (1 - random.next() / 4), until - now);
-    if (this.#watch === undefined) {
-      // The first time, look once more with an eye on the groups: what changed before the watch began would go unnoticed.
-      const queue = this.#queue.ticket === undefined ? [] : [CLAIMS_PATH];
-      this.#watch = new ChangeWatch(zookeeper, clock, [NODES_PATH, ...queue, ...[...taken.groups].map(groupPath)], gate?.path);
-      return this.#watch.armed(sleepMs, signal);
+    // What a new watch tells first counts as a change: the scan before it did not see what happened until then.
+    const changed = () => this.#change.abort();
+    for (const path of [NODES_PATH, ...[...groups].map(groupPath)]) {
+      if (!this.#watches.has(path)) this.#watches.set(path, zookeeper.watchChildren(path, changed));
     }
-    emit({ type: 'waiting', sleepMs, ...(gate && { why: gate.why }) });
-    await this.#watch.changed(sleepMs, signal);
-    if (!this.#watch.hasChanged) return;
-    this.#watch.close();
-    this.#watch = undefined;
+    const mark = `data of ${barrier?.path}`;
+    if (barrier && !this.#watches.has(mark)) this.#watches.set(mark, zookeeper.watchData(barrier.path, changed));
+    const sleepMs = Math.min((barrier ? BARRIER_WAIT_MS : MAX_WAIT_MS) * (1 - random.next() / 4), until - now);
+    emit({ type: 'waiting', sleepMs, ...(barrier && { why: barrier.why }) });
+    const woken = eitherSignal(signal, this.#change.signal);
+    await clock.sleep(sleepMs, woken.signal).catch(() => signal?.throwIfAborted());
+    woken.release();
+    if (!this.#change.signal.aborted) return;
     // In a busy fleet something changes all the time.
-    await clock.sleep(Math.max(0, Math.min(LEAST_PAUSE_MS, until - clock.monotonic())), signal);
+    await clock.sleep(Math.max(0, Math.min(MIN_PAUSE_MS, until - clock.monotonic())), signal);
+    this.#change = new AbortController();
   }
 
   /** Makes a call again and again while ZooKeeper is away. */
-  #patiently<T>(call: (signal: AbortSignal | undefined) => Promise<T>): Promise<T> {
+  #retrying<T>(call: (options: { signal: AbortSignal | undefined }) => Promise<T>): Promise<T> {
     const { clock, random, emit, signal, until } = this.options;
-    return retry(() => call(signal), {
+    return retry(() => call({ signal }), {
       clock,
       random,
       until,
       baseMs: RETRY_MS.first,
-      capMs: RETRY_MS.most,
+      capMs: RETRY_MS.max,
       ...(signal && { signal }),
       shouldRetry: (error) => isFault(error, 'connection-loss', 'timeout'),
       onFailure: (error, _attempt, sleepMs) => emit({ type: 'store-failed', error, sleepMs }),
     });
   }
 
-  async #leave(act: () => Promise<unknown>): Promise<void> {
-    if (this.options.zookeeper.state.status === 'connected') await this.#quietly(act);
-  }
-
-  /** What is only tidiness: the end of the session sees to it as well. */
-  async #quietly(act: () => Promise<unknown>): Promise<void> {
+  /** What the end of the session sees to as well. */
+  async #tidy(act: () => Promise<unknown>): Promise<void> {
+    if (this.options.zookeeper.state.status !== 'connected') return;
     try {
       await act();
     } catch (error) {

@@ -1,51 +1,64 @@
+import { CLUSTER_NODE_ID_OFFSET, MAX_CLUSTER_NODE_ID } from '../../id/cluster-node-id.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
 import { groupPath, NODES_PATH, parseHexPair } from '../tree-paths.js';
 import type { BoundCall, BoundSession } from './bound-session.js';
-import { indicesOf, TakenIds } from './taken-ids.js';
 
-/** The next group is made when an index of the last one reaches this: ahead of need, so that everybody learns of the wider ids in time. */
-export const GROW_AT_INDEX = 0xcf;
+// Node ids stand in groups of 256, one znode a group, so that no znode has thousands of children. The groups that exist decide how many
+// bits every node id takes in a unique id.
 
-/** The last group, where it is empty, is removed when the highest index of the one before is below this. */
-export const SHRINK_BELOW_INDEX = 0x9f;
+/** The cluster node ids of a group. */
+export const GROUP_SIZE = 256;
 
-/** The lowest of the groups whose ids take as many bits: whoever keeps narrower ids away from it keeps them away from all of them. */
-export function gateOf(group: number): number {
-  return group === 0 ? 0 : 2 ** (31 - Math.clz32(group));
+/** Maximum number of groups. */
+export const MAX_GROUPS: number = (MAX_CLUSTER_NODE_ID + 1) / GROUP_SIZE;
+
+/** The next group is made when so many ids of the last one are taken: ahead of need, so that all tasks learn of the wider ids in time. */
+export const GROW_AT = 200;
+
+/** The last group, where it is empty, is removed when fewer ids than these of the one before are taken. */
+const SHRINK_BELOW = 152;
+
+/** A scan of the groups. */
+export interface FreeIds {
+  /** The groups whose znodes exist. */
+  readonly groups: ReadonlySet<number>;
+  /** The free cluster node ids of the first group that is not full, in ascending order; none where all are. */
+  readonly free: number[];
 }
 
 /**
- * Looks at the groups in ascending order, at as few as need be.
- *
- * @param rank looks on until more than so many ids are found free
+ * Looks for free cluster node ids. The reserved ones never are free; znodes whose names are not two hex digits belong to somebody else, and take
+ * no id.
  */
-export async function lookAtGroups(session: BoundSession, rank: number, maxGroups: number, call?: BoundCall): Promise<TakenIds> {
-  const taken = new TakenIds(new Set(await groupsOf(session, call)));
-  let free = 0;
-  for (let group = 0; group < maxGroups && free <= rank; group += 1) {
-    if (taken.groups.has(group)) taken.note(group, (await session.children(groupPath(group), call)) ?? []);
-    free += taken.freeIn(group);
+export async function findFreeIds(session: BoundSession, maxGroups: number, call?: BoundCall): Promise<FreeIds> {
+  const groups = new Set(await groupsOf(session, call));
+  const free: number[] = [];
+  for (let group = 0; group < maxGroups && free.length === 0; group += 1) {
+    const taken = new Set(groups.has(group) ? await indicesIn(session, group, call) : []);
+    for (let index = group === 0 ? CLUSTER_NODE_ID_OFFSET : 0; index < GROUP_SIZE; index += 1) {
+      if (!taken.has(index)) free.push(group * GROUP_SIZE + index);
+    }
   }
-  return taken;
+  return { groups, free };
 }
 
 /**
  * Makes the next group where the last one fills up, and removes the last ones where they are no longer needed. Others may do the same at
- * the same time, and a group that is removed while somebody is about to claim an id in it is made again by him.
+ * the same time; a task that is about to claim an id in a group that is removed makes it again.
  *
  * Not guaranteed: that a group is there before its first id is wanted, or that an empty one goes soon.
  */
 export async function tendGroups(session: BoundSession, maxGroups: number, call?: BoundCall): Promise<void> {
   let last = Math.max(0, ...(await groupsOf(session, call)));
-  let highest = await highestIndex(session, last, call);
-  if (highest >= GROW_AT_INDEX && last + 1 < maxGroups) return session.ensurePath(groupPath(last + 1), call);
-  for (; last > 0 && highest < 0; last -= 1) {
-    highest = await highestIndex(session, last - 1, call);
-    if (highest >= SHRINK_BELOW_INDEX) return;
+  let taken = (await indicesIn(session, last, call)).length;
+  if (taken >= GROW_AT && last + 1 < maxGroups) return session.ensurePath(groupPath(last + 1), call);
+  for (; last > 0 && taken === 0; last -= 1) {
+    taken = (await indicesIn(session, last - 1, call)).length;
+    if (taken >= SHRINK_BELOW) return;
     try {
       await session.remove(groupPath(last), undefined, call);
     } catch (error) {
-      // Somebody has claimed an id in it meanwhile.
+      // Another task has claimed an id in it meanwhile.
       if (isFault(error, 'not-empty')) return;
       throw error;
     }
@@ -54,11 +67,13 @@ export async function tendGroups(session: BoundSession, maxGroups: number, call?
 
 /** The groups whose znodes exist. */
 export async function groupsOf(session: BoundSession, call?: BoundCall): Promise<number[]> {
-  const names = (await session.children(NODES_PATH, call)) ?? [];
-  return names.map(parseHexPair).filter((group) => group !== undefined);
+  return hexPairsIn(await session.children(NODES_PATH, call));
 }
 
-/** -1 for a group without znodes. */
-async function highestIndex(session: BoundSession, group: number, call?: BoundCall): Promise<number> {
-  return Math.max(-1, ...indicesOf((await session.children(groupPath(group), call)) ?? []));
+async function indicesIn(session: BoundSession, group: number, call?: BoundCall): Promise<number[]> {
+  return hexPairsIn(await session.children(groupPath(group), call));
+}
+
+function hexPairsIn(names: readonly string[] = []): number[] {
+  return names.map(parseHexPair).filter((number) => number !== undefined);
 }

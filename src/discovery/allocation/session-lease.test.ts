@@ -35,7 +35,7 @@ async function held() {
 }
 
 describe('an id that is held by a session', () => {
-  it('is proven by a heartbeat every sixth of the time-out that changes no data, and each moves the deadline', async () => {
+  it('is probed by a heartbeat every sixth of the time-out that changes no data, and each moves the deadline', async () => {
     const { clock, events, lease, zookeeper } = await held();
     const version = zookeeper.znodes.get(PATH)?.stat.version;
     const renewed = events.length;
@@ -187,7 +187,7 @@ describe('claiming an id', () => {
   const onClaim =
     (act: (apply: () => void, attempt: number) => Promise<void>): Fault =>
     async (operation, path, apply) => {
-      if (operation === 'create' && path.startsWith('/discovery/nodes/')) await act(apply, ++attempts);
+      if (operation === 'multi' && path.startsWith('/discovery/nodes/')) await act(apply, ++attempts);
     };
   let attempts = 0;
   const idsIn = (zookeeper: ScriptedZooKeeper) => [...zookeeper.znodes.keys()].filter((path) => /nodes\/00\/../.test(path));
@@ -212,8 +212,8 @@ describe('claiming an id', () => {
       });
     });
     await clock.advance(1_000);
-    expect((await pending).id).toBe(0);
-    expect([idsIn(zookeeper), attempts]).toEqual([[PATH], 1]);
+    await pending;
+    expect([idsIn(zookeeper).length, attempts]).toEqual([1, 2]);
   });
 
   it('begins again in the next session when the first one ends on the way, and leaves the first one’s znodes to it', async () => {
@@ -230,62 +230,33 @@ describe('claiming an id', () => {
     expect(events.map(({ type }) => type)).toEqual(['store-failed', 'acquired']);
   });
 
-  it('never takes two places in the line, although the answer to the first was lost', async () => {
+  it('chooses another free id where others are faster, and never holds two', async () => {
     let races = 0;
     const { pending, zookeeper, clock } = await hold({}, (script) => {
-      script.fault = async (operation, path, apply) => {
-        // Somebody else is always a moment faster, three times over.
-        if (/^(create|multi)$/.test(operation) && /nodes\/..\/../.test(path) && races++ < 3) script.put(path, '{}', 'b');
-        if (operation === 'create' && path.startsWith('/discovery/claims')) {
-          apply();
-          throw fails('connection-loss', 'unknown');
-        }
+      script.fault = async (operation, path) => {
+        if (operation === 'multi' && /nodes\/..\/../.test(path) && races++ < 3) script.put(path, '{}', 'b');
       };
     });
-    await clock.advance(5_000);
+    await clock.advance(0);
     const lease = await pending;
-    expect(lease.id).toBe(3);
-    expect(zookeeper.calls.filter((call) => call.startsWith('create /discovery/claims'))).toHaveLength(1);
-    expect([...zookeeper.znodes.keys()].filter((path) => path.startsWith('/discovery/claims/'))).toEqual([]);
-    // Given up together with the claim: in between, others would leave one id too many to it.
-    expect(zookeeper.calls.filter((call) => call.startsWith('remove'))).toEqual([]);
+    expect(idsIn(zookeeper)).toHaveLength(4);
+    expect(zookeeper.znodes.get(pathOf(lease.id + 8))?.stat.owner).toBe('a');
   });
 
-  it('looks at a further group too, where those before it in the line may take all that is free in the first', async () => {
-    const { pending, zookeeper, clock } = await hold({}, (script) => {
+  it('fills a group before it takes an id of the next one', async () => {
+    const { pending, clock } = await hold({}, (script) => {
       for (let index = 8; index < 255; index += 1) script.put(pathOf(index), ADOPTED, 'b');
-      for (const index of [0x100, 0x101]) script.put(pathOf(index), ADOPTED, 'b');
       script.put('/discovery/nodes/00', '', undefined);
-      script.put('/discovery/nodes/01', '', undefined);
-      script.put('/discovery/claims/somebody-0000000000', '', 'b');
       let raced = false;
       script.fault = async (operation, path) => {
-        // One is faster, and the other one who stands in line is about to take what is left of the first group.
-        if (operation !== 'create' || !path.startsWith('/discovery/nodes/')) return;
-        if (!raced) script.znodes.delete(pathOf(254)) && script.put(pathOf(255), ADOPTED, 'b');
+        if (raced || operation !== 'multi' || !path.startsWith('/discovery/nodes/')) return;
         raced = true;
+        script.put(path, ADOPTED, 'b');
+        script.znodes.delete(pathOf(100));
       };
     });
-    await clock.advance(1_000);
-    expect((await pending).id + 8).toBe(0x102);
-    expect(zookeeper.calls.filter((call) => call === 'multi /discovery/nodes/01/00')).toEqual([]);
-  });
-
-  it('leaves the line when it is given up', async () => {
-    const giveUp = new AbortController();
-    const { pending, zookeeper, clock } = await hold({ signal: giveUp.signal, maxGroups: 1 }, (script) => {
-      for (let index = 9; index < 256; index += 1) script.put(pathOf(index), '{}', 'b');
-      script.fault = async (operation, path) => {
-        if (operation === 'create' && path === PATH) script.put(path, '{}', 'b');
-      };
-    });
-    await clock.advance(1_000);
-    const line = () => [...zookeeper.znodes.keys()].filter((path) => path.startsWith('/discovery/claims/'));
-    expect(line()).toHaveLength(1);
-    giveUp.abort(new Error('enough'));
-    await expect(pending).rejects.toThrow('enough');
-    expect(line()).toEqual([]);
-    expect([clock.sleepers, zookeeper.watches.size, zookeeper.listeners.size]).toEqual([0, 0, 0]);
+    await clock.advance(0);
+    expect((await pending).id + 8).toBe(100);
   });
 
   it('refuses a transaction id that is too large for a version, and takes its znode back', async () => {

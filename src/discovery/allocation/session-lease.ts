@@ -9,7 +9,6 @@ import type { SessionState } from '../../zookeeper/session-state.js';
 import type { Watch, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import type { BoundCall } from './bound-session.js';
-import { releaseClaim } from './claim-release.js';
 import { type IdTenure, isOurs, tenureData } from './id-claim.js';
 import { SessionTime } from './session-time.js';
 
@@ -20,17 +19,18 @@ export interface SessionLeaseOptions {
   readonly emit: LeaseListener;
   /** Must do no harm, see `harmless`. */
   readonly tracer: LeaseTracer;
-  /** What is left to do once the znode is removed. Must not throw. */
-  readonly onReleased?: () => Promise<void>;
 }
 
+/** How long a release may take when no server answers, in milliseconds. */
+const RELEASE_TIMEOUT_MS = 3_000;
+
 /**
- * Holds one node id by an ephemeral znode: proves again and again that its session lives, knows until when it surely does, and says so
- * when it is lost.
+ * Holds one node id by its claim: probes again and again whether its session lives, knows until when it certainly does, and gives the id up before that
+ * time where it cannot tell.
  *
- * The proof is a heartbeat that only the leader, with a majority, can answer: a transaction that checks that the znode is there and
- * changes nothing, so that nobody's watch is set off by it; then a look at whose znode it is, which in the same session comes after it.
- * {@link SessionProof} says how far that carries. Validity rests on {@link isValid} comparing clocks, never on the loop being on time.
+ * The probe is a heartbeat that only the leader, with a majority, can answer: a transaction that checks that the claim is there and
+ * changes nothing, so that it triggers no watch. A read of the claim, which in the same session comes after it, tells whose the claim is.
+ * {@link SessionDeadline} says how far that carries. Validity rests on {@link isValid} comparing clocks, never on the loop being on time.
  */
 export class SessionLease implements Lease {
   readonly id: number;
@@ -47,7 +47,7 @@ export class SessionLease implements Lease {
   readonly #lost = new AbortController();
   /** Aborts when the tenure ends in either way; ends the loop and whatever runs for this lease. */
   readonly #ending = new AbortController();
-  readonly #znode: Watch;
+  readonly #watch: Watch;
   readonly #forgetSession: () => void;
   readonly #loop: Promise<void>;
   readonly #chores: Promise<void>[] = [];
@@ -67,11 +67,11 @@ export class SessionLease implements Lease {
       call: () => this.#call(),
       confirm: () => this.#confirm(),
       check: () => this.#check(),
-      onAdopted: () => this.addChore(() => this.#tellWidth()),
+      onAdopted: () => this.addChore(() => this.announce()),
     });
-    this.#znode = zookeeper.watchData(tenure.path, (znode) => void this.#stillOurs(znode));
+    this.#watch = zookeeper.watchData(tenure.path, (znode) => void this.#stillOurs(znode));
     this.#forgetSession = zookeeper.onState((state) => this.#onSession(state));
-    if (zookeeper.state.status === 'connected') tenure.proof.limit(zookeeper.state.timeoutMs);
+    this.#onSession(zookeeper.state);
     this.#loop = this.#keep();
   }
 
@@ -80,7 +80,7 @@ export class SessionLease implements Lease {
   }
 
   get deadline(): number {
-    return this.tenure.proof.until;
+    return this.tenure.deadline.until;
   }
 
   isValid(): boolean {
@@ -104,9 +104,26 @@ export class SessionLease implements Lease {
     this.#chores.push(run(this.#ending.signal));
   }
 
-  /** A heartbeat every sixth of the session's time-out; from five twelfths on the work has to be ended (rule 7). */
+  /**
+   * Has the claim say who holds the id, and how wide its ids are. Where that fails, the next heartbeat does it.
+   *
+   * @param known the claim as it was just read
+   */
+  async announce(known?: Znode): Promise<void> {
+    const { session, path } = this.tenure;
+    try {
+      const claim = known ?? (await session.read(path, this.#call()));
+      const data = tenureData(this.tenure, this.tenureTime.adoptedWidth);
+      if (!this.#stillOurs(claim) || claim.data.toString('utf8') === data) return;
+      await session.setData(path, data, claim.stat.version, this.#call());
+    } catch (error) {
+      if (!(error instanceof ZooKeeperError)) throw error;
+    }
+  }
+
+  /** A heartbeat every sixth of the session's time-out; from five twelfths on the work has to be ended. */
   get #timing(): LeaseTiming {
-    return leaseTiming(this.tenure.proof.timeoutMs / 2);
+    return leaseTiming(this.tenure.deadline.timeoutMs / 2);
   }
 
   get #stopAt(): number {
@@ -115,10 +132,10 @@ export class SessionLease implements Lease {
 
   async #keep(): Promise<void> {
     const { clock, tracer } = this.options;
-    const { proof } = this.tenure;
+    const { deadline } = this.tenure;
     while (this.#state === 'held') {
       try {
-        await sleepUntil(clock, proof.sentAt + this.#timing.renewEveryMs, this.#ending.signal);
+        await sleepUntil(clock, deadline.sentAt + this.#timing.renewEveryMs, this.#ending.signal);
         if (clock.monotonic() < this.#stopAt) await tracer.span('nodelease.renew', this.#facts, () => this.#renew());
         else this.#giveUp('no heartbeat was answered in time');
       } catch (error) {
@@ -132,13 +149,6 @@ export class SessionLease implements Lease {
   /** What spans say of this lease. */
   get #facts(): LeaseAttributes {
     return { 'nodelease.node_id': this.id, 'nodelease.version': this.version, 'nodelease.task_id': this.taskId };
-  }
-
-  /** Out of time: either still before the deadline, with some left to end the work, or found to be past it. */
-  #giveUp(detail: string, cause?: unknown): void {
-    const now = this.options.clock.monotonic();
-    if (now < this.deadline) this.#lose('unreachable', detail, this.deadline, cause);
-    else this.#lose('paused', `its deadline passed ${Math.round(now - this.deadline)} ms ago: ${detail}`, now, cause);
   }
 
   /** One heartbeat, with as many attempts as fit before the stop point. */
@@ -166,48 +176,25 @@ export class SessionLease implements Lease {
 
   async #beat(): Promise<void> {
     const { clock } = this.options;
-    const { session, path, proof } = this.tenure;
-    const sentAt = clock.monotonic();
-    try {
-      await this.#prove();
-      // Before the look at the claim, never after it: see there.
-      const stamp = this.tenureTime.look(this.#call());
-      const znode = await session.read(path, { ...this.#call(), reconnectOnTimeout: true });
-      if (!this.#stillOurs(znode)) return;
-      proof.answered(sentAt, clock.monotonic());
-      await this.tenureTime.settle(await stamp, this.#call());
-      await this.#correct(znode);
-    } catch (error) {
-      if (isFault(error, 'no-node')) this.#loseTo('its znode has been deleted');
-      else if (isFault(error, 'session-expired')) this.#loseTo('its session has ended', error);
-      else if (isFault(error, 'closed')) this.#loseTo('its session has been closed', error);
-      else throw error;
-    }
-  }
-
-  /** The transaction that proves the session, the stamp of the unique ids with it where there is one. */
-  async #prove(): Promise<void> {
-    const { session, path } = this.tenure;
-    const check = { type: 'check', path } as const;
+    const { session, path, deadline } = this.tenure;
     // A server that stands still is left for another while there is time for it: the client alone would take longer than the id lasts.
     const call = () => ({ ...this.#call(), reconnectOnTimeout: true });
-    const stamp = this.tenureTime.next();
-    if (stamp !== undefined) {
-      try {
-        return await session.multi([check, stamp], call());
-      } catch (error) {
-        this.tenureTime.failed(error);
-        if (!(error instanceof ZooKeeperError) || error.outcome === 'unknown' || error.transient) throw error;
-      }
+    const sentAt = clock.monotonic();
+    let claim: Znode | undefined;
+    try {
+      await session.multi([{ type: 'check', path }], call());
+      claim = await session.read(path, call());
+    } catch (error) {
+      if (!isFault(error, 'no-node')) throw error;
     }
-    // The id does not depend on the stamp: what is wrong with that, the look at it tells.
-    await session.multi([check], call());
+    if (!this.#stillOurs(claim)) return;
+    deadline.answered(sentAt, clock.monotonic());
+    await this.announce(claim);
   }
 
-  /** Looks whether the id is still ours, and throws when it is not. */
+  /** Reads whether the id is still ours, and throws when it is not. */
   async #confirm(): Promise<void> {
-    const znode = await this.tenure.session.read(this.tenure.path, this.#call());
-    this.#stillOurs(znode);
+    this.#stillOurs(await this.tenure.session.read(this.tenure.path, this.#call()));
     this.#check();
   }
 
@@ -217,44 +204,21 @@ export class SessionLease implements Lease {
     if (this.#state === 'released') throw new LeaseReleasedError(this.id, this.version);
   }
 
-  /** Whether this znode proves that the id is ours; if not, it is lost. */
-  #stillOurs(znode: Znode | undefined): znode is Znode {
+  /** Whether this claim is ours; if not, the id is lost. */
+  #stillOurs(claim: Znode | undefined): claim is Znode {
     const { session, claimer } = this.tenure;
-    if (znode === undefined) this.#loseTo('its znode has been deleted');
-    else if (znode.stat.owner !== session.sessionId) this.#loseTo('its znode is that of another session');
-    else if (!isOurs(znode, session.sessionId, claimer.nonce)) this.#loseTo('its znode has been overwritten by somebody else');
+    if (claim === undefined) this.#loseTo('its znode has been deleted');
+    else if (claim.stat.owner !== session.sessionId) this.#loseTo('its znode is that of another session');
+    else if (!isOurs(claim, session.sessionId, claimer.nonce)) this.#loseTo('its znode has been overwritten by somebody else');
     return this.#state === 'held';
   }
 
-  /** Brings the znode's data up to date. Where that fails, the next heartbeat does it. */
-  async #correct(znode: Znode): Promise<void> {
-    const { session, path } = this.tenure;
-    const data = tenureData(this.tenure, this.tenureTime.adoptedWidth);
-    if (znode.data.toString('utf8') === data) return;
-    try {
-      await session.setData(path, data, znode.stat.version, this.#call());
-    } catch (error) {
-      if (!(error instanceof ZooKeeperError)) throw error;
-    }
-  }
-
-  /** This node makes wider ids from now on: the others may wait for that. */
-  async #tellWidth(): Promise<void> {
-    const { session, path } = this.tenure;
-    try {
-      const znode = await session.read(path, this.#call());
-      if (this.#state === 'held' && this.#stillOurs(znode)) await this.#correct(znode);
-    } catch {
-      // The next heartbeat does it.
-    }
-  }
-
   #onSession(state: SessionState): void {
-    const { session, proof } = this.tenure;
+    const { session, deadline } = this.tenure;
     if (state.status === 'closed') this.#loseTo('its session has been closed');
-    else if ('sessionId' in state && state.sessionId !== session.sessionId) this.#loseTo('its session has expired');
-    else if (state.status === 'expired') this.#loseTo('its session has expired');
-    else if (state.status === 'connected') proof.limit(state.timeoutMs);
+    else if (!('sessionId' in state) || state.sessionId !== session.sessionId || state.status === 'expired')
+      this.#loseTo('its session has expired');
+    else if (state.status === 'connected') deadline.limit(state.timeoutMs);
   }
 
   /**
@@ -267,8 +231,15 @@ export class SessionLease implements Lease {
     return { timeoutMs: Math.max(1, Math.min(timeoutMs, left)), signal: this.#ending.signal };
   }
 
-  #loseTo(detail: string, cause?: unknown): void {
-    this.#lose('taken', detail, this.options.clock.monotonic(), cause);
+  /** Out of time: either still before the deadline, with some left to end the work, or found to be past it. */
+  #giveUp(detail: string, cause?: unknown): void {
+    const now = this.options.clock.monotonic();
+    if (now < this.deadline) this.#lose('unreachable', detail, this.deadline, cause);
+    else this.#lose('paused', `its deadline passed ${Math.round(now - this.deadline)} ms ago: ${detail}`, now, cause);
+  }
+
+  #loseTo(detail: string): void {
+    this.#lose('taken', detail, this.options.clock.monotonic());
   }
 
   #lose(reason: LossReason, detail: string, deadline: number, cause?: unknown): void {
@@ -283,12 +254,12 @@ export class SessionLease implements Lease {
   #end(reason: Error): void {
     this.#ending.abort(reason);
     this.tenureTime.close();
-    this.#znode.close();
+    this.#watch.close();
     this.#forgetSession();
   }
 
   async #release(): Promise<void> {
-    // Work that ended after the deadline was done without an id, even if nobody has noticed yet.
+    // Work that ended after the deadline was done without an id, even if nothing has noticed yet.
     if (this.#state === 'held' && this.options.clock.monotonic() >= this.deadline) this.#giveUp('it was released too late');
     const mine = this.#state === 'held';
     if (mine) {
@@ -301,13 +272,38 @@ export class SessionLease implements Lease {
   }
 
   async #remove(): Promise<void> {
-    const { emit, onReleased } = this.options;
+    const { clock, random, emit } = this.options;
+    const { requestTimeoutMs, retryBaseMs, retryCapMs } = this.#timing;
     try {
-      await releaseClaim({ ...this.options, tenure: this.tenure, tenureTime: this.tenureTime });
+      await retry(() => this.#removeOnce({ timeoutMs: requestTimeoutMs * 2 }), {
+        clock,
+        random,
+        // Past the deadline the session may be gone by itself.
+        until: Math.min(this.deadline, clock.monotonic() + RELEASE_TIMEOUT_MS),
+        baseMs: retryBaseMs,
+        capMs: retryCapMs,
+        // A write of ours that came late makes another version.
+        shouldRetry: (error) => isFault(error, 'connection-loss', 'timeout', 'bad-version'),
+      });
+      emit({ type: 'released' });
     } catch (error) {
-      return emit({ type: 'release-failed', error });
+      emit({ type: 'release-failed', error });
     }
-    emit({ type: 'released' });
-    await onReleased?.();
+  }
+
+  /** Removes the claim, in one transaction with the end of the id time window. Does nothing where the claim is somebody else's by now. */
+  async #removeOnce(call: BoundCall): Promise<void> {
+    const { session, path, claimer } = this.tenure;
+    const record = await this.tenureTime.last(call);
+    const claim = await session.read(path, call);
+    if (claim === undefined || !isOurs(claim, session.sessionId, claimer.nonce)) return;
+    const { version } = claim.stat;
+    try {
+      if (record !== undefined) return await session.multi([{ type: 'remove', path, version }, record], call);
+    } catch (error) {
+      // The next tenure waits for the end of the window, then.
+      if (!(error instanceof ZooKeeperError) || error.outcome === 'unknown') throw error;
+    }
+    await session.remove(path, version, call);
   }
 }

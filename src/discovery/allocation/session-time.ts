@@ -5,14 +5,15 @@ import type { LeaseListener } from '../../lease/lease.js';
 import { retry } from '../../lease/retry.js';
 import type { TenureTime } from '../../lease/tenure-time.js';
 import { TenureWidth, type WidthListener } from '../../lease/tenure-width.js';
+import { parentOf } from '../../zookeeper/znode-path.js';
 import type { MultiOperation, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { type IdWidth, watchIdWidth } from '../id-width.js';
 import type { BoundCall } from './bound-session.js';
 import type { IdTenure } from './id-claim.js';
 import { groupsOf } from './id-groups.js';
-import { type SeenStamp, TenureStamp } from './tenure-stamp.js';
-import { readWidest } from './widest-ids.js';
+import { IdTimeWindow } from './id-time-window.js';
+import { readWidest } from './width-barrier.js';
 
 export interface SessionTimeOptions {
   readonly zookeeper: ZooKeeper;
@@ -24,7 +25,7 @@ export interface SessionTimeOptions {
   readonly signal: AbortSignal;
   /** How a call of the tenure is made, as of now. */
   readonly call: () => BoundCall;
-  /** Looks whether the claim still stands. Throws when the tenure has ended. */
+  /** Reads whether the claim still stands. Throws when the tenure has ended. */
   readonly confirm: () => Promise<void>;
   /** Throws when the tenure has ended. */
   readonly check: () => void;
@@ -33,20 +34,22 @@ export interface SessionTimeOptions {
 }
 
 /** First and longest pause while ZooKeeper is away, in milliseconds. */
-const RETRY_MS = { first: 50, most: 2_000 };
-/** How often the stamp is looked at in one go: it takes two writes to be of use, one for the tenure, and one that the leader's time is known for. */
+const RETRY_MS = { first: 50, max: 2_000 };
+/** How often the window is moved on, as a share of the session's time-out. */
+const MOVE_SHARE = 1 / 3;
+/** How often the record is read in one go: it takes two writes to be of use, one for the tenure, and one that the leader's time is known for. */
 const ROUNDS = 5;
 /** After these an attempt may succeed, or the tenure ends. */
-const PASSING = ['connection-loss', 'timeout', 'session-expired', 'closed', 'bad-version', 'no-node', 'node-exists'] as const;
+const TRANSIENT = ['connection-loss', 'timeout', 'session-expired', 'closed', 'bad-version', 'no-node', 'node-exists'] as const;
 
 /**
- * A tenure's share of time, where the node id comes from ZooKeeper alone. The bounds are those of its {@link TenureStamp}, which
- * every heartbeat moves on once {@link prepare} has been called; before that nothing is written, and no time is asked for.
+ * What the generator of unique ids sees of a tenure: its {@link IdTimeWindow}, so that ids of two tenures differ, and the width of ids, so that
+ * ids of two nodes differ. The window is kept open once {@link prepare} has been called; before that nothing is written or read for it.
  */
 export class SessionTime implements TenureTime {
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  readonly #stamp: TenureStamp;
+  readonly #window: IdTimeWindow;
   readonly #watch: IdWidth;
   readonly #width: TenureWidth;
   #isPrepared = false;
@@ -56,7 +59,7 @@ export class SessionTime implements TenureTime {
     const { tenure, zookeeper } = options;
     this.clock = options.clock;
     this.signal = options.signal;
-    this.#stamp = new TenureStamp(options);
+    this.#window = new IdTimeWindow(options);
     // What the others have been told is never taken back.
     this.#width = new TenureWidth(tenure.idWidth, () => options.onAdopted());
     this.#watch = watchIdWidth(zookeeper, tenure.nodeId);
@@ -67,25 +70,25 @@ export class SessionTime implements TenureTime {
     return this.#width.value;
   }
 
-  /** The width that nobody in this tenure makes narrower ids than any more: what the znode is to tell the others. */
+  /** The width that all ids of this tenure have at the least: what the claim is to tell the others. */
   get adoptedWidth(): number {
     return this.#width.adopted;
   }
 
   get after(): number {
-    return this.#stamp.after;
+    return this.#window.after;
   }
 
   before(): number {
-    return this.#stamp.before;
+    return this.#window.before;
   }
 
   now(): number {
-    return this.#stamp.now;
+    return this.#window.now;
   }
 
   stamp(untilMs: number): void {
-    this.#stamp.reserve(untilMs);
+    this.#window.reserve(untilMs);
   }
 
   check(): void {
@@ -115,83 +118,82 @@ export class SessionTime implements TenureTime {
     }
   }
 
-  /** What a heartbeat does to the stamp, in one transaction with the proof. Nothing before {@link prepare}. */
-  next(): MultiOperation | undefined {
-    return this.#isPrepared ? this.#stamp.next() : undefined;
-  }
-
-  /** The heartbeat with the stamp was not carried out, or nobody knows whether it was. */
-  failed(error: unknown): void {
-    this.#stamp.forget();
-    // What else is wrong with it the next look tells.
-    if (!isFault(error, 'aborted', ...PASSING)) this.#stamp.report(error);
-  }
-
-  /** Looks at the stamp after a heartbeat. Never rejects. */
-  async look(call: BoundCall): Promise<SeenStamp> {
-    if (!this.#isPrepared) return undefined;
-    return this.#stamp.look(call).catch(() => undefined);
-  }
-
-  /** The claim was seen to stand, by a read that was sent after that {@link look}. Never rejects. */
-  async settle(seen: SeenStamp, call: BoundCall): Promise<void> {
-    if (!this.#isPrepared) return;
-    this.#stamp.settle(seen);
-    await this.#stamp.makeRoom(call).catch(() => this.#stamp.forget());
-  }
-
-  /** What the release does to the stamp, in one transaction with the removal of the claim; undefined where it does nothing. Never rejects. */
+  /** What the release writes besides, in one transaction with the removal of the claim; undefined for nothing. Never rejects. */
   async last(call: BoundCall): Promise<MultiOperation | undefined> {
-    const stamp = this.#stamp;
-    if (!stamp.isSent) return undefined;
-    // The release may have come in the middle of the first write: only a look tells what became of that.
-    return stamp.isTaken && stamp.isKnown ? stamp.last() : stamp.last(await stamp.look(call).catch(() => undefined));
+    if (!this.#window.isWritten) return undefined;
+    return this.#window.read(call).then(
+      (found) => this.#window.last(found),
+      () => undefined,
+    );
   }
 
-  /** No width is told any more. */
+  /** The width grows no more. */
   close(): void {
     this.#watch.close();
   }
 
-  /** As long as the tenure lasts, whoever waits for it. */
-  #prepare(): Promise<void> {
+  /** For as long as the tenure lasts: several callers may wait for it, and some give up before. */
+  async #prepare(): Promise<void> {
+    const { tenure, call } = this.options;
+    await this.#retrying(async () => {
+      // Reads of a session come after its writes, so these tell what the groups are like at the claim or later.
+      const [groups, widest] = await Promise.all([groupsOf(tenure.session, call()), readWidest(tenure.session, call())]);
+      this.#width.widen(Math.max(widest, widthOfGroup(Math.max(0, ...groups))));
+      await this.#moveWindow();
+    });
+    this.#isPrepared = true;
+    this.#window.reportWait();
+    void this.#keepOpen();
+  }
+
+  /** Moves the window on until the tenure ends. While that fails ids run out at the worst; the node id is held all the same. */
+  async #keepOpen(): Promise<void> {
+    const { clock, tenure } = this.options;
+    while (!this.signal.aborted) {
+      try {
+        await clock.sleep(tenure.deadline.timeoutMs * MOVE_SHARE, this.signal);
+        await this.#retrying(() => this.#moveWindow());
+      } catch (error) {
+        if (!this.signal.aborted) this.#window.report(error);
+      }
+    }
+  }
+
+  #retrying(attempt: () => Promise<void>): Promise<void> {
     const { clock, random } = this.options;
-    return retry(() => this.#attempt(), {
+    return retry(attempt, {
       clock,
       random,
       until: Number.POSITIVE_INFINITY,
       baseMs: RETRY_MS.first,
-      capMs: RETRY_MS.most,
+      capMs: RETRY_MS.max,
       signal: this.signal,
-      // The stamp may have been written by an earlier holder in the meantime, or by an attempt of ours. A session that has ended ends the tenure.
-      shouldRetry: (error) => !this.signal.aborted && isFault(error, ...PASSING),
+      // An earlier holder may have written the record in the meantime, or an attempt of ours. A session that has ended ends the tenure.
+      shouldRetry: (error) => !this.signal.aborted && isFault(error, ...TRANSIENT),
     });
   }
 
-  async #attempt(): Promise<void> {
-    const { tenure, call, confirm } = this.options;
-    const { session, path } = tenure;
-    // Reads of a session come after its writes, so these tell what the groups are like at the claim or later.
-    const [groups, widest] = await Promise.all([groupsOf(session, call()), readWidest(session, call())]);
-    this.#width.widen(Math.max(widest, widthOfGroup(Math.max(0, ...groups))));
+  /** Writes until a window stands there that begins now and has room for ids. */
+  async #moveWindow(): Promise<void> {
+    const { clock, call, confirm } = this.options;
+    const { session, path } = this.options.tenure;
+    const since = clock.monotonic();
     for (let round = 1; ; round += 1) {
-      const [seen] = await Promise.all([this.#stamp.look(call()), confirm()]);
-      this.#stamp.settle(seen);
-      if (this.#stamp.isReady) break;
+      const [found] = await Promise.all([this.#window.read(call()), confirm()]);
+      this.#window.settle(found);
+      if (this.#window.isOpenSince(since)) return;
       if (round === ROUNDS) throw this.#unusable();
-      await this.#stamp.makeRoom(call());
-      const write = this.#stamp.next();
-      if (write !== undefined) await session.multi([{ type: 'check', path }, write], call());
+      if (found === undefined) await session.ensurePath(parentOf(this.#window.path) ?? '/', call());
+      const write = this.#window.next(found);
+      if (write !== undefined) await session.multi([write, { type: 'check', path }], call());
     }
-    this.#isPrepared = true;
-    this.#stamp.tellWait();
   }
 
-  /** What was written does not count, however often: to be tried again after a pause, in case that somebody puts it right. */
+  /** What was written does not count, however often: an attempt after a pause may find it put right. */
   #unusable(): ZooKeeperError {
+    const { path } = this.#window;
     const problem = 'no times can be written to it that ids could be made with';
-    this.#stamp.report(problem, 'found');
-    const { path } = this.#stamp;
+    this.#window.report(problem);
     return new ZooKeeperError(`${path}: ${problem}`, { fault: 'bad-version', outcome: 'not-applied', path });
   }
 }

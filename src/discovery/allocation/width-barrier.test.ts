@@ -3,7 +3,8 @@ import { LEADER_EPOCH, pathOf, ScriptedZooKeeper, SESSION_MS } from '../../../te
 import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import type { Lease, LeaseEvent } from '../../lease/lease.js';
 import { acquireFromZooKeeper } from './acquire-from-zookeeper.js';
-import { gateOf } from './id-groups.js';
+import { BoundSession } from './bound-session.js';
+import { barrierGroupOf, raiseWidest, readWidest } from './width-barrier.js';
 
 // When ids of a group may be claimed that take more bits than those of the groups below, in virtual time.
 
@@ -215,7 +216,7 @@ describe('an id of a wider group', () => {
     const { clock, zookeeper } = crowded(WIDE);
     let remade = false;
     zookeeper.fault = async (operation, path) => {
-      if (remade || !/^(create|multi)$/.test(operation) || !path.startsWith(`${GATE}/`)) return;
+      if (remade || operation !== 'multi' || !path.startsWith(`${GATE}/`)) return;
       remade = true;
       zookeeper.put(GATE, '', undefined);
       zookeeper.overwrite(pathOf(100), NARROW);
@@ -275,7 +276,7 @@ describe('what it costs', () => {
     expect(zookeeper.calls.length - before).toBeLessThan(60 * 8);
   });
 
-  it('is borne by one task at a time, and by another one when that does not get on', async () => {
+  it('is borne by one task at a time, and by another one when that has gone', async () => {
     const { clock, zookeeper } = crowded(NARROW);
     zookeeper.put('/discovery/stamps', '', undefined);
     zookeeper.put('/discovery/stamps/gate-01', '', 'other');
@@ -286,11 +287,67 @@ describe('what it costs', () => {
     expect(looksAt(zookeeper, /^(create|setData) .*stamps/)).toBe(0);
     expect(whys().at(-1)).toBe('another task looks whether all others use 9 bits for a node id');
     for (let id = 8; id < 256; id += 1) zookeeper.overwrite(pathOf(id), WIDE);
-    await clock.advance(5_000);
+    zookeeper.znodes.delete('/discovery/stamps/gate-01');
+    await clock.advance(1_000);
     expect(result.lease?.id).toBe(248);
   });
 });
 
+// The record that outlasts the groups.
+const RECORD = '/discovery/stamps';
+
+function record(data?: string) {
+  const zookeeper = new ScriptedZooKeeper(new VirtualClock());
+  if (data !== undefined) zookeeper.put(RECORD, data, undefined);
+  return { zookeeper, session: new BoundSession(zookeeper, 'a') };
+}
+
+/** Something that happens just before each of the first writes. */
+function beforeWrites(zookeeper: ScriptedZooKeeper, ...acts: (() => void)[]): void {
+  zookeeper.fault = async (operation) => {
+    if (operation !== 'read') acts.shift()?.();
+  };
+}
+
+describe('the widest ids there ever were', () => {
+  it.each([[undefined], [''], ['garbage'], ['{"idWidth":99}'], ['{"idWidth":8}']])('are put on record where it says %j', async (data) => {
+    const { zookeeper, session } = record(data);
+    await raiseWidest(session, 9);
+    expect(await readWidest(session)).toBe(9);
+    expect(zookeeper.znodes.get(RECORD)?.stat.owner).toBeUndefined();
+  });
+
+  it('are never narrowed, also where another task widens at the same time', async () => {
+    const { zookeeper, session } = record('{"idWidth":8}');
+    beforeWrites(zookeeper, () => zookeeper.overwrite(RECORD, '{"idWidth":10}'));
+    await raiseWidest(session, 9);
+    expect(await readWidest(session)).toBe(10);
+    await raiseWidest(session, 9);
+    expect(await readWidest(session)).toBe(10);
+  });
+
+  it('are put on record also where another task does so, less wide, at the same time', async () => {
+    const { zookeeper, session } = record();
+    beforeWrites(
+      zookeeper,
+      () => zookeeper.put(RECORD, '', undefined),
+      () => zookeeper.overwrite(RECORD, '{"idWidth":9}'),
+      () => zookeeper.znodes.delete(RECORD),
+    );
+    await raiseWidest(session, 10);
+    expect(await readWidest(session)).toBe(10);
+  });
+
+  it('are given up where somebody changes the record all the time', async () => {
+    const { zookeeper, session } = record('');
+    zookeeper.fault = async (operation) => {
+      if (operation !== 'read') zookeeper.overwrite(RECORD, 'mine');
+    };
+    await expect(raiseWidest(session, 9)).rejects.toMatchObject({ fault: 'bad-version' });
+    expect(session.requests).toBeLessThan(100);
+  });
+});
+
 it('stands before the lowest group of each width', () => {
-  expect([0, 1, 2, 3, 4, 7, 8, 127, 128, 255].map(gateOf)).toEqual([0, 1, 2, 2, 4, 4, 8, 64, 128, 128]);
+  expect([0, 1, 2, 3, 4, 7, 8, 127, 128, 255].map(barrierGroupOf)).toEqual([0, 1, 2, 2, 4, 4, 8, 64, 128, 128]);
 });

@@ -1,19 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../../test/support/virtual-clock.js';
-import { SessionProof } from './session-proof.js';
+import { SessionDeadline } from './session-deadline.js';
 
 const T = 12_000;
 
 /** Heartbeats at these times, each answered after `latencyMs`. */
-function proofOf(times: readonly number[], latencyMs = 10): SessionProof {
-  const proof = new SessionProof(T);
+function proofOf(times: readonly number[], latencyMs = 10): SessionDeadline {
+  const proof = new SessionDeadline(T);
   for (const time of times) proof.answered(time, time + latencyMs);
   return proof;
 }
 
 describe('the time until which a session surely lives', () => {
   it('is in the past before anything was answered', () => {
-    expect(new SessionProof(T).until).toBe(Number.NEGATIVE_INFINITY);
+    expect(new SessionDeadline(T).until).toBe(Number.NEGATIVE_INFINITY);
   });
 
   it('is half a time-out after the sending of a heartbeat, once heartbeats have come every sixth of it for a while', () => {
@@ -37,7 +37,7 @@ describe('the time until which a session surely lives', () => {
   it('never goes back by a further answer', () => {
     const random = seededRandom(1);
     for (let run = 0; run < 200; run += 1) {
-      const proof = new SessionProof(T);
+      const proof = new SessionDeadline(T);
       let now = 0;
       let until = Number.NEGATIVE_INFINITY;
       for (let i = 0; i < 30; i += 1) {
@@ -68,7 +68,7 @@ describe('the time until which a session surely lives', () => {
     for (let run = 0; run < 20_000; run += 1) {
       const halfTick = (T / 4) * (0.2 + 0.8 * random.next());
       const phase = random.next() * halfTick;
-      const proof = new SessionProof(T);
+      const proof = new SessionDeadline(T);
       // The client has been silent for as long as its pings allow, or less.
       const reached: number[] = [-random.next() * (T / 3)];
       let now = 0;
