@@ -1,5 +1,5 @@
+import { anySignal } from '../../base/abort.js';
 import type { Clock, RandomSource } from '../../clock.js';
-import { eitherSignal } from '../../either-signal.js';
 import { AcquireTimeoutError } from '../../errors.js';
 import { CLUSTER_NODE_ID_OFFSET, groupOf, nodeIdOf, widthOfGroup } from '../../id/cluster-node-id.js';
 import type { LeaseListener } from '../../lease/lease.js';
@@ -175,7 +175,7 @@ export class IdAllocator {
     if (barrier && !this.#watches.has(mark)) this.#watches.set(mark, zookeeper.watchData(barrier.path, changed));
     const sleepMs = Math.min((barrier ? BARRIER_WAIT_MS : MAX_WAIT_MS) * (1 - random.next() / 4), until - now);
     emit({ type: 'waiting', sleepMs, ...(barrier && { why: barrier.why }) });
-    const woken = eitherSignal(signal, this.#change.signal);
+    const woken = anySignal(signal, this.#change.signal);
     await clock.sleep(sleepMs, woken.signal).catch(() => signal?.throwIfAborted());
     woken.release();
     if (!this.#change.signal.aborted) return;
