@@ -1,6 +1,6 @@
 import { withTimeout } from '../base/abort.js';
 import type { Clock } from '../clock.js';
-import type { MetricsText } from '../http/metrics-text.js';
+import type { MetricsText } from '../http/node-app.js';
 import { HttpProblem } from '../http/problem.js';
 
 /** How long a request waits, in milliseconds. */

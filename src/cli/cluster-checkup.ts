@@ -2,7 +2,7 @@ import type { Clock, RandomSource } from '../clock.js';
 import type { ClusterStatus } from '../lease/inspect.js';
 import type { StoreSession } from '../lease/store-session.js';
 import { ClusterReader } from '../monitor/cluster-reader.js';
-import { type ClusterHints, type LeaseTotals, totalsByHints, totalsOf } from '../monitor/lease-hints.js';
+import { type LeaseTotals, type ListedCluster, listedTotals, totalsOf } from '../monitor/listed-cluster.js';
 import { READ_AS_A_WHOLE } from '../monitor/paged-cluster.js';
 
 /** The maximum number of lease objects that are read, and of those that are conspicuous in the same way. */
@@ -35,11 +35,11 @@ export async function checkUp(
   const { nodes, hints } = await reader.look(signal ?? new AbortController().signal);
   if (hints === undefined) return undefined;
   const { cluster, foreign } = hints;
-  const totals = nodes.length === cluster.size ? totalsOf(nodes, cluster, hints.retired) : totalsByHints(hints);
+  const totals = nodes.length === cluster.size ? totalsOf(nodes, cluster, hints.retired) : listedTotals(hints);
   return { cluster, nodes, totals, foreign };
 }
 
-function chosen({ cluster, leases, rows }: ClusterHints, random: RandomSource): readonly number[] {
+function chosen({ cluster, leases, rows }: ListedCluster, random: RandomSource): readonly number[] {
   const ids = leases.map((_, id) => id);
   if (ids.length <= MAX_READS.all) return ids;
   const absent = cluster.bootstrapped ? ids.filter((id) => leases[id] === 'absent') : [];

@@ -1,4 +1,4 @@
-import { type Damage, damageOf } from '../monitor/damage.js';
+import { type Damage, damageOf } from '../monitor/listed-cluster.js';
 import { type ClusterReport, clusterReport } from '../monitor/status-report.js';
 import type { Interval } from '../store/lease-store.js';
 import type { ProbeReport, ProbeStatus } from '../store/probe-report.js';

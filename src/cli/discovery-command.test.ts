@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { placeOf } from '../monitor/discovery-place.js';
+import { parsePath } from '../monitor/discovery-path.js';
 import { discoveryReport } from '../monitor/discovery-report.js';
 import { comparePaths, type DiscoveryEntry, type DiscoverySnapshot, entryOf } from '../monitor/discovery-snapshot.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
@@ -14,10 +14,11 @@ function znode(data: string, owner: string | undefined = SESSION): Znode {
 }
 
 function entry(path: string, data: unknown, owner?: string | null): DiscoveryEntry {
-  const place = placeOf(`/discovery/${path}`);
-  if (place.kind === 'folder' || place.kind === 'internal' || place.kind === 'foreign') throw new Error(`${path} is no place for an entry`);
+  const parsed = parsePath(`/discovery/${path}`);
+  if (parsed.kind === 'folder' || parsed.kind === 'internal' || parsed.kind === 'foreign')
+    throw new Error(`${path} is no place for an entry`);
   const found = znode(typeof data === 'string' ? data : JSON.stringify(data), owner ?? undefined);
-  return entryOf(`/discovery/${path}`, place, owner === null ? { ...found, stat: { ...found.stat, owner: undefined } } : found);
+  return entryOf(`/discovery/${path}`, parsed, owner === null ? { ...found, stat: { ...found.stat, owner: undefined } } : found);
 }
 
 function tables(snapshot: Partial<DiscoverySnapshot>, screen?: Parameters<typeof discoveryTables>[1]): string[] {
@@ -121,7 +122,12 @@ describe('nodelease discovery ls', () => {
     const none = { zookeeper: 'zk:2181', path: '/discovery', exists: false, nodes: [], services: [], endpoints: [], foreign: [] };
     expect(discoveryReport('zk:2181', '/discovery', undefined)).toEqual(none);
     const bad = entry('endpoints/pay/_/who', 'x', null);
-    const denied = { ...bad, path: '/discovery/nodes/00/08', place: placeOf('/discovery/nodes/00/08'), text: undefined } as DiscoveryEntry;
+    const denied = {
+      ...bad,
+      path: '/discovery/nodes/00/08',
+      parsed: parsePath('/discovery/nodes/00/08'),
+      text: undefined,
+    } as DiscoveryEntry;
     const snapshot = { entries: [...entries, bad, denied], emptyFolders: [], foreign: [], denied: [] };
     const report = discoveryReport('zk:2181', '/discovery', snapshot);
     const nothing = { version: null, taskId: null, service: null, address: null, port: null, sessionId: null, data: null };

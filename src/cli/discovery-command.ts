@@ -1,5 +1,5 @@
 import { DISCOVERY_PATH, NODES_PATH } from '../discovery/tree-paths.js';
-import { parseDiscoveryPath, placeOf } from '../monitor/discovery-place.js';
+import { parseDiscoveryPath, parsePath } from '../monitor/discovery-path.js';
 import { type DiscoveryOptions, type DiscoveryReport, discoveryReport, type EntryReport } from '../monitor/discovery-report.js';
 import { readDiscovery } from '../monitor/discovery-snapshot.js';
 import type { ZooKeeperCommandSettings } from './command-group.js';
@@ -31,7 +31,8 @@ export async function listDiscoveryCommand(
     const nothing = [report.nodes, report.services, report.endpoints, report.foreign].every(({ length }) => length === 0);
     if (json) sayJson(io, report);
     else if (nothing && path === DISCOVERY_PATH) say(io, `The discovery tree at ${where} is empty: nobody announces anything there.`);
-    else if (snapshot && placeOf(path).kind === 'internal') say(io, `Nobody announces anything at ${path}: nodelease keeps it for itself.`);
+    else if (snapshot && parsePath(path).kind === 'internal')
+      say(io, `Nobody announces anything at ${path}: nodelease keeps it for itself.`);
     else if (nothing) say(io, `There is nothing at ${path} of ${where}.`);
     else sayLines(io, discoveryTables(report, io.screen()));
     const [first, ...more] = snapshot?.denied ?? [];

@@ -1,5 +1,5 @@
 import { DISCOVERY_PATH } from '../discovery/tree-paths.js';
-import { placeOf } from '../monitor/discovery-place.js';
+import { parsePath } from '../monitor/discovery-path.js';
 import { type DiscoveryEntry, entryOf } from '../monitor/discovery-snapshot.js';
 import type { Watch, ZooKeeper } from '../zookeeper/zookeeper.js';
 
@@ -50,12 +50,12 @@ export class DiscoveryFollower {
   }
 
   #follow(path: string): void {
-    const place = placeOf(path);
-    if (place.kind === 'foreign' || place.kind === 'internal' || this.#watches.has(path)) return;
+    const parsed = parsePath(path);
+    if (parsed.kind === 'foreign' || parsed.kind === 'internal' || this.#watches.has(path)) return;
     const watch =
-      place.kind === 'folder'
+      parsed.kind === 'folder'
         ? this.zookeeper.watchChildren(path, (names) => this.#onFolder(path, names ?? []))
-        : this.zookeeper.watchData(path, (znode) => this.#settle(path, znode && entryOf(path, place, znode)));
+        : this.zookeeper.watchData(path, (znode) => this.#settle(path, znode && entryOf(path, parsed, znode)));
     this.#watches.set(path, watch);
   }
 

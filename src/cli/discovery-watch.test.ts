@@ -1,14 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { placeOf } from '../monitor/discovery-place.js';
+import { parsePath } from '../monitor/discovery-path.js';
 import { type DiscoveryEntry, entryOf } from '../monitor/discovery-snapshot.js';
 import { discoveryChange } from './discovery-follower.js';
 import { changeReport, changeText } from './discovery-watch.js';
 
 function entry(path: string, data: unknown, { zxid = 1n, owner = '01' }: { zxid?: bigint; owner?: string } = {}): DiscoveryEntry {
-  const place = placeOf(path);
-  if (place.kind === 'folder' || place.kind === 'internal' || place.kind === 'foreign') throw new Error(`${path} is no place for an entry`);
+  const parsed = parsePath(path);
+  if (parsed.kind === 'folder' || parsed.kind === 'internal' || parsed.kind === 'foreign')
+    throw new Error(`${path} is no place for an entry`);
   const stat = { version: 0, childrenVersion: 0, createdZxid: zxid, modifiedZxid: zxid, createdAt: 0, modifiedAt: 0, owner, childCount: 0 };
-  return entryOf(path, place, { data: Buffer.from(JSON.stringify(data)), stat });
+  return entryOf(path, parsed, { data: Buffer.from(JSON.stringify(data)), stat });
 }
 
 const PATH = '/discovery/nodes/00/08';

@@ -1,5 +1,5 @@
 import { DISCOVERY_PATH, NODES_PATH } from '../discovery/tree-paths.js';
-import type { EntryPlace } from '../monitor/discovery-place.js';
+import type { EntryPath } from '../monitor/discovery-path.js';
 import { type DiscoveryOptions, type EntryReport, entryReport } from '../monitor/discovery-report.js';
 import { type DiscoveryEntry, readDiscovery } from '../monitor/discovery-snapshot.js';
 import type { SessionState } from '../zookeeper/session-state.js';
@@ -19,7 +19,7 @@ export interface ChangeReport extends EntryReport {
   /** When it was seen, by this host's clock, ISO 8601. */
   readonly time: string;
   readonly change: DiscoveryChange['kind'];
-  readonly kind: EntryPlace['kind'];
+  readonly kind: EntryPath['kind'];
   /** Null unless it is a node. */
   readonly clusterNodeId: number | null;
   /** The following three are null unless it is an endpoint. */
@@ -131,11 +131,11 @@ class WatchLines {
 
 /** A change for programs. */
 export function changeReport(time: string, { kind: change, entry, previous }: DiscoveryChange): ChangeReport {
-  const { place } = entry;
-  const { endpoint, key, ref } = place.kind === 'endpoint' ? place : { endpoint: null, key: null, ref: null };
+  const { parsed } = entry;
+  const { endpoint, key, ref } = parsed.kind === 'endpoint' ? parsed : { endpoint: null, key: null, ref: null };
   return {
-    ...{ time, change, kind: place.kind },
-    clusterNodeId: place.kind === 'node' ? place.clusterNodeId : null,
+    ...{ time, change, kind: parsed.kind },
+    clusterNodeId: parsed.kind === 'node' ? parsed.clusterNodeId : null,
     ...{ endpoint, key, ref },
     ...entryReport(entry),
     previous: previous === undefined ? null : entryReport(previous),
@@ -156,14 +156,14 @@ export function changeText({ kind, entry, previous }: DiscoveryChange): string {
   return `${subject(entry)} ${kind === 'present' ? 'is there' : kind}: ${texts.join(', ')}`;
 }
 
-function subject({ path, place }: DiscoveryEntry): string {
-  switch (place.kind) {
+function subject({ path, parsed }: DiscoveryEntry): string {
+  switch (parsed.kind) {
     case 'node':
-      return `node ${place.nodeId} (${path.slice(NODES_PATH.length + 1)})`;
+      return `node ${parsed.nodeId} (${path.slice(NODES_PATH.length + 1)})`;
     case 'service':
-      return `service ${place.service} of ${/^\d+$/.test(place.ref) ? 'node ' : ''}${place.ref}`;
+      return `service ${parsed.service} of ${/^\d+$/.test(parsed.ref) ? 'node ' : ''}${parsed.ref}`;
     case 'endpoint':
-      return `endpoint ${place.endpoint} key ${place.key} of ${place.ref}`;
+      return `endpoint ${parsed.endpoint} key ${parsed.key} of ${parsed.ref}`;
   }
 }
 
@@ -172,7 +172,7 @@ function facts(entry: DiscoveryEntry): (readonly [name: string, value: string])[
   return [
     ['version', report.version === null ? '' : String(report.version)],
     ['task', report.taskId ?? ''],
-    ['service', entry.place.kind === 'service' ? '' : (report.service ?? '')],
+    ['service', entry.parsed.kind === 'service' ? '' : (report.service ?? '')],
     ['address', formatAddress(report)],
     ['session', report.sessionId ?? ''],
   ];

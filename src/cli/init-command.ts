@@ -3,7 +3,7 @@ import { type InitializeReport, initializeCluster, type Repair, repairCluster } 
 import type { LeaseEvent } from '../lease/lease.js';
 import type { StoreSession } from '../lease/store-session.js';
 import { ClusterReader } from '../monitor/cluster-reader.js';
-import { type Damage, damageOf } from '../monitor/damage.js';
+import { type Damage, damageOf } from '../monitor/listed-cluster.js';
 import type { Settings } from '../settings/settings.js';
 import { parseInteger } from '../settings/values.js';
 import { initAllocatedCommand } from './allocated-init.js';

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { explain } from '../errors.js';
 import { type ListenAddress, reachableUrl } from '../http/listen-address.js';
-import type { MetricsText } from '../http/metrics-text.js';
+import type { MetricsText } from '../http/node-app.js';
 import type { NodeMonitor } from '../monitor/node-monitor.js';
 import type { Settings } from '../settings/settings.js';
 import { present } from '../settings/sources.js';

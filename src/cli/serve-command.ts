@@ -1,9 +1,9 @@
 import { aborted } from '../base/abort.js';
 import { explain } from '../errors.js';
 import { DEFAULT_LISTEN_ADDRESS } from '../http/listen-address.js';
-import { nodeHealthJson } from '../http/node-health-json.js';
 import { LeaseLostError, LeaseRetiringError } from '../lease/lease.js';
 import { graceAfterLoss } from '../lease/loss.js';
+import { nodeHealthJson } from '../monitor/node-health.js';
 import { NodeMonitor } from '../monitor/node-monitor.js';
 import type { RetirePolicy, Settings } from '../settings/settings.js';
 import { reportCommandFailure } from './command-failure.js';

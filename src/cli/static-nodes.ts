@@ -33,8 +33,8 @@ const READS = 16;
  */
 export async function staticNodes({ zookeeper, session, ids: [from, to], signal }: StaticNodesOptions): Promise<StaticNode[]> {
   const tree = await readDiscovery(zookeeper, NODES_PATH, signal);
-  const announced = (tree?.entries ?? []).flatMap(({ place, assignment }) =>
-    place.kind === 'node' && place.nodeId >= from && place.nodeId < to ? [{ id: place.nodeId, taskId: assignment?.taskId }] : [],
+  const announced = (tree?.entries ?? []).flatMap(({ parsed, assignment }) =>
+    parsed.kind === 'node' && parsed.nodeId >= from && parsed.nodeId < to ? [{ id: parsed.nodeId, taskId: assignment?.taskId }] : [],
   );
   const isStatic = await concurrently(announced, READS, async ({ id }) => {
     const reading = readingOf(await session.read(leaseKey(id), signal && { signal }));

@@ -6,7 +6,7 @@ import { inspectCluster } from '../lease/inspect.js';
 import { nativeCodec } from '../lease/lease-codec.js';
 import type { HeldLease } from '../lease/lease-state.js';
 import { StoreSession } from '../lease/store-session.js';
-import type { DiscoveryStatus } from '../monitor/discovery-glance.js';
+import type { DiscoveryStatus } from '../monitor/discovery-comparison.js';
 import { wholeCluster } from '../monitor/paged-cluster.js';
 import { type StatusReport, statusReport } from '../monitor/status-report.js';
 import { StoreError } from '../store/lease-store.js';

@@ -4,7 +4,7 @@ import { MAX_NODE_IDS } from '../lease/lease-state.js';
 import type { StoreSession } from '../lease/store-session.js';
 import { type AllocatedStatus, inspectAllocated } from '../monitor/allocated-status.js';
 import { ClusterPager, type PageRequest } from '../monitor/cluster-page.js';
-import { DiscoveryGlance, type DiscoveryStatus } from '../monitor/discovery-glance.js';
+import { DiscoveryComparison, type DiscoveryStatus } from '../monitor/discovery-comparison.js';
 import type { PagedCluster } from '../monitor/paged-cluster.js';
 import { allocatedReport, type StatusReport, statusReport } from '../monitor/status-report.js';
 import type { Settings } from '../settings/settings.js';
@@ -56,11 +56,11 @@ export function statusCommand(options: StatusOptions, settings: Settings, io: Io
     );
   }
   return onStore(settings, io, async (session) => {
-    const glance = settings.zookeeper && new DiscoveryGlance(await connectTo(settings.zookeeper, io), io.clock);
+    const comparison = settings.zookeeper && new DiscoveryComparison(await connectTo(settings.zookeeper, io), io.clock);
     try {
-      return await showStatus(session, options, io, glance);
+      return await showStatus(session, options, io, comparison);
     } finally {
-      await glance?.close();
+      await comparison?.close();
     }
   });
 }
@@ -69,11 +69,11 @@ export function statusCommand(options: StatusOptions, settings: Settings, io: Io
  * Shows the leases, once or every second: a watch draws them in one place on a terminal, elsewhere one after the other. It resolves to 0 when
  * SIGINT or SIGTERM ends it. Only a failure of the first reading ends it; later ones are shown.
  *
- * @param glance reads the discovery tree, too; its failures are shown, and do not fail this command
+ * @param comparison reads the discovery tree, too; its failures are shown, and do not fail this command
  * @throws {StoreError} when the store gives no answer
  */
-export function showStatus(session: StoreSession, options: StatusOptions, io: Io, glance?: DiscoveryGlance): Promise<number> {
-  return show(storeView(session, options, io, glance), options, io);
+export function showStatus(session: StoreSession, options: StatusOptions, io: Io, comparison?: DiscoveryComparison): Promise<number> {
+  return show(storeView(session, options, io, comparison), options, io);
 }
 
 /** What to read, and how to show it. */
@@ -91,7 +91,7 @@ interface StoreStatus {
   readonly discovery: DiscoveryStatus | undefined;
 }
 
-function storeView(session: StoreSession, options: StatusOptions, io: Io, glance: DiscoveryGlance | undefined): View<StoreStatus> {
+function storeView(session: StoreSession, options: StatusOptions, io: Io, comparison: DiscoveryComparison | undefined): View<StoreStatus> {
   const { url } = session.store;
   const progress = new ProgressLine(io, { what: 'reading lease objects', elsewhere: 'nothing' });
   const pager = new ClusterPager(
@@ -103,7 +103,7 @@ function storeView(session: StoreSession, options: StatusOptions, io: Io, glance
   return {
     read: async (signal) => {
       const status = await pager.look(signal).finally(() => progress.end());
-      return { status, discovery: await glance?.look(status) };
+      return { status, discovery: await comparison?.look(status) };
     },
     report: ({ status, discovery }) => statusReport(url, status, discovery),
     lines: ({ status, discovery }, screen, maxLines) => {

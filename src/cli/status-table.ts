@@ -1,6 +1,6 @@
 import type { ClusterStatus, NodeStatus } from '../lease/inspect.js';
-import { problemOf } from '../monitor/damage.js';
-import type { DiscoveryStatus, NodeDiscovery } from '../monitor/discovery-glance.js';
+import type { DiscoveryStatus, NodeDiscovery } from '../monitor/discovery-comparison.js';
+import { problemOf } from '../monitor/listed-cluster.js';
 import type { PagedCluster, PageReport } from '../monitor/paged-cluster.js';
 import { expiresInMs } from '../monitor/status-report.js';
 import type { Interval } from '../store/lease-store.js';

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.js';
 import { DISCOVERY_PATH, ENDPOINTS_PATH, NODES_PATH, SERVICES_PATH } from '../discovery/tree-paths.js';
 import { NodeLeaseError } from '../errors.js';
-import { placeOf } from '../monitor/discovery-place.js';
+import { parsePath } from '../monitor/discovery-path.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import { tryAllocation } from './allocation-rights.js';
@@ -92,7 +92,7 @@ class RightsCheck {
     if (!(await this.trials.attempt(root, 'be made', () => this.#ensure(root)))) return undefined;
     await this.#tryScratch(root);
     const branches = [NODES_PATH, SERVICES_PATH, ENDPOINTS_PATH];
-    const folders = await this.trials.folders(branches, (path) => placeOf(path).kind === 'folder');
+    const folders = await this.trials.folders(branches, (path) => parsePath(path).kind === 'folder');
     await this.trials.useFolders(folders);
     return folders;
   }

@@ -1,8 +1,8 @@
 export { ClusterFollower, type ClusterFollowerOptions } from '../monitor/cluster-follower.js';
 export type { ClusterEvent, ClusterSnapshot, ClusterView, CurrentCluster, StoreHealth } from '../monitor/cluster-view.js';
 export type { DiscoveryReport, EntryReport, KeyReport } from '../monitor/discovery-report.js';
-export type { LeaseTotals } from '../monitor/lease-hints.js';
-export type { NodeHealth, NodePhase, WatchedNode } from '../monitor/node-health.js';
+export type { LeaseTotals } from '../monitor/listed-cluster.js';
+export type { NodeHealth, NodeHealthJson, NodePhase, WatchedNode } from '../monitor/node-health.js';
 export { type MonitorEvent, NodeMonitor } from '../monitor/node-monitor.js';
 export type { PageReport } from '../monitor/paged-cluster.js';
 export type {
@@ -27,10 +27,9 @@ export {
   type ListenAddress,
   parseListenAddress,
 } from './listen-address.js';
-export type { MetricsText } from './metrics-text.js';
+export type { MetricsText } from './node-app.js';
 export { type NodeAppOptions, nodeApp } from './node-app.js';
 export { type NodeHandler, type NodeHandlerOptions, nodeHandler } from './node-handler.js';
-export type { NodeHealthJson } from './node-health-json.js';
 export { NodeMetrics, type NodeMetricsOptions } from './node-metrics.js';
 export { type NodeServer, type NodeServerOptions, startNodeServer } from './node-server.js';
 export { OpenStreams } from './open-streams.js';

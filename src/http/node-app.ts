@@ -2,12 +2,11 @@ import { Hono } from 'hono';
 import type { Clock } from '../clock.js';
 import type { ClusterView } from '../monitor/cluster-view.js';
 import type { NodeHealth, WatchedNode } from '../monitor/node-health.js';
+import { nodeHealthJson } from '../monitor/node-health.js';
 import { checkBearer, checkHost } from './access.js';
 import type { BearerToken } from './bearer-token.js';
 import { clusterApi } from './cluster-api.js';
 import { consoleAssets } from './console-assets.js';
-import type { MetricsText } from './metrics-text.js';
-import { nodeHealthJson } from './node-health-json.js';
 import { OpenStreams } from './open-streams.js';
 import { HttpProblem, PLAIN, problemOf, problemResponse } from './problem.js';
 import { route } from './route.js';
@@ -125,4 +124,20 @@ function healthBody(health: NodeHealth, what: 'live' | 'ready', clock: Clock) {
 
 function answer(status: number, json: unknown): Response {
   return Response.json(json, { status, headers: PLAIN });
+}
+
+/**
+ * What a scrape of `/metrics` is answered with.
+ *
+ * The HTTP application knows no more of metrics than this: whatever can write itself as text may be
+ * served, and the library that does the writing is loaded only by those who ask for it.
+ */
+export interface MetricsText {
+  /** The media type of the text, with its format's version and charset; what `Content-Type` says. */
+  readonly contentType: string;
+  /**
+   * @returns all metrics as they are at the time of the asking; values that change by themselves
+   *   (seconds to a deadline) are computed now and not at the last event
+   */
+  text(): Promise<string>;
 }

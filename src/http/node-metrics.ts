@@ -1,7 +1,7 @@
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import type { Clock } from '../clock.js';
 import type { MonitorEvent, NodeMonitor } from '../monitor/node-monitor.js';
-import type { MetricsText } from './metrics-text.js';
+import type { MetricsText } from './node-app.js';
 import { NodeCounters } from './node-counters.js';
 import { NodeGauges } from './node-gauges.js';
 

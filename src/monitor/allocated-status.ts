@@ -7,7 +7,7 @@ import { widthOfGroup } from '../id/cluster-node-id.js';
 import type { NodeStatus } from '../lease/inspect.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
-import type { ClusterLook, ClusterSource } from './cluster-source.js';
+import type { ClusterScan, ClusterSource } from './cluster-source.js';
 import { type DiscoveryEntry, readDiscovery, type TreeReader } from './discovery-snapshot.js';
 import { allocatedHead } from './status-report.js';
 
@@ -35,7 +35,7 @@ export async function inspectAllocated(zookeeper: TreeReader, signal?: AbortSign
     .filter((group) => group !== undefined)
     .sort((a, b) => a - b);
   const snapshot = names && (await readDiscovery(zookeeper, NODES_PATH, signal));
-  const nodes = snapshot?.entries.flatMap((entry) => (entry.place.kind === 'node' ? [nodeStatus(entry.place.nodeId, entry)] : [])) ?? [];
+  const nodes = snapshot?.entries.flatMap((entry) => (entry.parsed.kind === 'node' ? [nodeStatus(entry.parsed.nodeId, entry)] : [])) ?? [];
   const widths = [widthNeededBy(groups), await widest(zookeeper, signal), ...nodes.map(({ idWidth = 0 }) => idWidth)];
   return { groups, idWidth: Math.max(...widths), nodes: nodes.sort((a, b) => a.id - b.id) };
 }
@@ -91,7 +91,7 @@ export class AllocatedReader implements ClusterSource {
     private readonly clock: Clock,
   ) {}
 
-  async look(signal: AbortSignal): Promise<ClusterLook> {
+  async look(signal: AbortSignal): Promise<ClusterScan> {
     await this.zookeeper.whenConnected({ timeoutMs: CONNECTED_WITHIN_MS, signal });
     const begun = this.clock.monotonic();
     const status = await inspectAllocated(this.zookeeper, signal);

@@ -9,7 +9,7 @@ import { ClusterReader } from './cluster-reader.js';
 import type { ClusterSource } from './cluster-source.js';
 import { ClusterState } from './cluster-state.js';
 import type { ClusterSnapshot, ClusterView, CurrentCluster } from './cluster-view.js';
-import { ClusterTree } from './discovery-glance.js';
+import { ClusterTree } from './discovery-comparison.js';
 import { ScanLoop } from './scan-loop.js';
 
 /** What a {@link ClusterFollower} follows: a store, the discovery tree, or both. */

@@ -3,7 +3,7 @@ import { ConfigError } from '../errors.js';
 import type { ClusterStatus, NodeStatus } from '../lease/inspect.js';
 import type { StoreSession } from '../lease/store-session.js';
 import { ClusterReader, type ReadProgress } from './cluster-reader.js';
-import { type ClusterHints, type LeaseHint, totalsByHints, totalsOf } from './lease-hints.js';
+import { type ListedCluster, type ListedState, listedTotals, totalsOf } from './listed-cluster.js';
 import { type PagedCluster, type PageReport, READ_AS_A_WHOLE } from './paged-cluster.js';
 
 /** Which node ids somebody wants to see. */
@@ -23,7 +23,7 @@ export interface PageRequest {
 }
 
 /** Of which there is most to tell comes first. */
-const WEIGHTS: Readonly<Record<LeaseHint, number>> = { absent: 0, expired: 1, held: 2, released: 3, vacant: 4 };
+const WEIGHTS: Readonly<Record<ListedState, number>> = { absent: 0, expired: 1, held: 2, released: 3, vacant: 4 };
 
 /**
  * Looks at a page of a cluster, once or again and again: a look is one LIST, which gives the totals, and a GET for each lease object of the page;
@@ -56,11 +56,11 @@ export class ClusterPager {
     if (hints === undefined) return undefined;
     const { cluster } = hints;
     const isWhole = nodes.length === cluster.size;
-    const totals = isWhole ? totalsOf(nodes, cluster, hints.retired) : totalsByHints(hints);
+    const totals = isWhole ? totalsOf(nodes, cluster, hints.retired) : listedTotals(hints);
     return { cluster, nodes: nodes.filter(testOf(this.request().only, cluster)), totals, draining, page: this.#page };
   }
 
-  #choose(hints: ClusterHints): readonly number[] {
+  #choose(hints: ListedCluster): readonly number[] {
     const { everything, paged, from = 0, limit, only, telling } = this.request();
     const { size, bootstrapped } = hints.cluster;
     if (from >= size) throw new ConfigError('--from', from, `a node id of the cluster, from 0 to ${size - 1}`);
@@ -78,7 +78,7 @@ export class ClusterPager {
   }
 }
 
-function mostTelling(ids: readonly number[], { leases }: ClusterHints, limit: number): number[] {
+function mostTelling(ids: readonly number[], { leases }: ListedCluster, limit: number): number[] {
   const weight = (id: number) => WEIGHTS[leases[id] ?? 'vacant'];
   const ordered = [...ids].sort((a, b) => weight(a) - weight(b) || a - b);
   return ordered.slice(0, limit).sort((a, b) => a - b);

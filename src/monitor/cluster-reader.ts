@@ -9,9 +9,8 @@ import { leaseKey, revived } from '../lease/lease-state.js';
 import { SharedKnowledge } from '../lease/shared-knowledge.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../lease/store-session.js';
 import type { Interval, ListedObject } from '../store/lease-store.js';
-import type { ClusterLook, ClusterSource } from './cluster-source.js';
-import { problemOf } from './damage.js';
-import { type ClusterHints, clusterHints } from './lease-hints.js';
+import type { ClusterScan, ClusterSource } from './cluster-source.js';
+import { type ListedCluster, listedCluster, problemOf } from './listed-cluster.js';
 import { reportHead } from './status-report.js';
 
 /** Objects that are read again in one look at the most. */
@@ -46,7 +45,7 @@ export interface ReadProgress {
 /** What a {@link ClusterReader} is to read. */
 export interface ClusterReaderOptions {
   /** The node ids that are of interest, in ascending order; what it throws, the look throws. @default all of them */
-  readonly choose?: ((hints: ClusterHints) => readonly number[]) | undefined;
+  readonly choose?: ((hints: ListedCluster) => readonly number[]) | undefined;
   /** Called for each lease object that was read. Must not throw. */
   readonly onProgress?: ((progress: ReadProgress) => void) | undefined;
 }
@@ -73,7 +72,7 @@ export class ClusterReader implements ClusterSource {
     private readonly options: ClusterReaderOptions = {},
   ) {}
 
-  async look(signal: AbortSignal): Promise<ClusterLook> {
+  async look(signal: AbortSignal): Promise<ClusterScan> {
     const begun = this.clock.monotonic();
     const { objects } = await this.session.list({ signal, timeoutMs: Math.max(UNHURRIED_LISTING_MS, this.session.listTimeoutMs) });
     const listedAt = this.clock.monotonic();
@@ -87,7 +86,7 @@ export class ClusterReader implements ClusterSource {
       return this.#nothing();
     }
 
-    const hints = clusterHints(objects, cluster);
+    const hints = listedCluster(objects, cluster);
     const listing = { rows: hints.rows, at: listedAt };
     const ids = this.options.choose?.(hints) ?? Array.from({ length: cluster.size }, (_, id) => id);
     const draining = hints.draining.slice(0, MOST_DRAINING);
@@ -131,7 +130,7 @@ export class ClusterReader implements ClusterSource {
     return this.#cluster?.config;
   }
 
-  #nothing(): ClusterLook {
+  #nothing(): ClusterScan {
     this.#known.clear();
     this.#listing = { rows: new Map(), at: this.clock.monotonic() };
     return {

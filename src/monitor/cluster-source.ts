@@ -1,10 +1,10 @@
 import type { NodeStatus } from '../lease/inspect.js';
-import type { DiscoveryStatus } from './discovery-glance.js';
-import type { ClusterHints } from './lease-hints.js';
+import type { DiscoveryStatus } from './discovery-comparison.js';
+import type { ListedCluster } from './listed-cluster.js';
 import type { ReportHead } from './status-report.js';
 
 /** What one look at a cluster told. */
-export interface ClusterLook {
+export interface ClusterScan {
   /** In ascending order of the ids; empty when there is no cluster yet. */
   readonly nodes: readonly NodeStatus[];
   /** Those of the look before that are not there any more, as they are now. */
@@ -12,7 +12,7 @@ export interface ClusterLook {
   /** How many node ids there are; undefined when there is no cluster yet, and where that is not bounded. */
   readonly size: number | undefined;
   /** What the LIST of this look told; undefined when there is no cluster yet, and where there is no LIST. */
-  readonly hints?: ClusterHints | undefined;
+  readonly hints?: ListedCluster | undefined;
   /** Ids beyond the size that are held still, in ascending order. @default none */
   readonly draining?: readonly NodeStatus[];
   /** What keeps a node id of this look from being used. */
@@ -29,7 +29,7 @@ export interface ClusterSource {
    * @throws {StoreError}, {StoreUnusableError} or {ZooKeeperError} when it cannot be read
    * @throws `signal.reason`
    */
-  look(signal: AbortSignal): Promise<ClusterLook>;
+  look(signal: AbortSignal): Promise<ClusterScan>;
 
   /** How long the last request took that says something of how fast the answers come, in milliseconds; null before there was one. */
   readonly latencyMs: number | null;

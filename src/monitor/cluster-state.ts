@@ -1,16 +1,16 @@
 import type { Clock } from '../clock.js';
 import type { NodeStatus } from '../lease/inspect.js';
-import type { ClusterLook, ClusterSource } from './cluster-source.js';
+import type { ClusterScan, ClusterSource } from './cluster-source.js';
 import type { ClusterEvent, CurrentCluster, StoreHealth } from './cluster-view.js';
-import type { DiscoveryStatus } from './discovery-glance.js';
+import type { DiscoveryStatus } from './discovery-comparison.js';
 import type { DiscoveryReport } from './discovery-report.js';
 import { type EventFacts, eventFacts, leaseChanges } from './lease-changes.js';
-import { totalsOf } from './lease-hints.js';
+import { totalsOf } from './listed-cluster.js';
 import { nodeReport, type ReportHead, type StatusReport, withKnownVersions } from './status-report.js';
 
 /** The result of a scan, and when it ended on the monotonic clock. */
 interface Scanned {
-  readonly look: ClusterLook;
+  readonly look: ClusterScan;
   readonly at: number;
 }
 
@@ -51,7 +51,7 @@ export class ClusterState {
   }
 
   /** A scan has succeeded. */
-  onScan(look: ClusterLook, source: Pick<ClusterSource, 'latencyMs' | 'clockOffsetMs'>, discovery?: DiscoveryStatus): void {
+  onScan(look: ClusterScan, source: Pick<ClusterSource, 'latencyMs' | 'clockOffsetMs'>, discovery?: DiscoveryStatus): void {
     const before = this.#scanned;
     const now: Scanned = { look, at: this.clock.monotonic() };
     this.#addEvents([

@@ -1,4 +1,4 @@
-import { nodeIdOfRef } from './discovery-place.js';
+import { nodeIdOfRef } from './discovery-path.js';
 import type { DiscoveryEntry, DiscoverySnapshot } from './discovery-snapshot.js';
 
 /** How `discovery` shows what it sees. */
@@ -68,11 +68,11 @@ export function discoveryReport(zookeeper: string, path: string, snapshot: Disco
     if (branch === 'endpoints' && second !== undefined) refsOf(first, second);
   }
   for (const entry of snapshot?.entries ?? []) {
-    const { place } = entry;
+    const { parsed } = entry;
     const report = entryReport(entry);
-    if (place.kind === 'node') nodes.push({ clusterNodeId: place.clusterNodeId, ...report });
-    else if (place.kind === 'service') ensure(services, place.service, () => []).push(report);
-    else refsOf(place.endpoint, place.key).push({ ref: place.ref, ...report });
+    if (parsed.kind === 'node') nodes.push({ clusterNodeId: parsed.clusterNodeId, ...report });
+    else if (parsed.kind === 'service') ensure(services, parsed.service, () => []).push(report);
+    else refsOf(parsed.endpoint, parsed.key).push({ ref: parsed.ref, ...report });
   }
   return {
     zookeeper,
@@ -86,15 +86,15 @@ export function discoveryReport(zookeeper: string, path: string, snapshot: Disco
 }
 
 /** What a report says of one announcement. */
-export function entryReport({ path, place, assignment, text, sessionId, problem }: DiscoveryEntry): EntryReport {
+export function entryReport({ path, parsed, assignment, text, sessionId, problem }: DiscoveryEntry): EntryReport {
   const fields = { service: assignment?.service, address: assignment?.address, port: assignment?.port };
-  const byName = place.kind === 'node' ? place.nodeId : nodeIdOfRef(place.ref);
+  const byName = parsed.kind === 'node' ? parsed.nodeId : nodeIdOfRef(parsed.ref);
   return {
     path,
     nodeId: byName ?? assignment?.nodeId ?? null,
     version: assignment?.version ?? null,
     taskId: assignment?.taskId ?? null,
-    service: typeof fields.service === 'string' ? fields.service : place.kind === 'service' ? place.service : null,
+    service: typeof fields.service === 'string' ? fields.service : parsed.kind === 'service' ? parsed.service : null,
     address: typeof fields.address === 'string' ? fields.address : null,
     port: typeof fields.port === 'number' ? fields.port : null,
     sessionId: sessionId ?? null,

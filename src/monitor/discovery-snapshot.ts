@@ -3,12 +3,12 @@ import { DISCOVERY_PATH, NODES_PATH } from '../discovery/tree-paths.js';
 import { concurrently } from '../lease/concurrently.js';
 import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
-import { type EntryPlace, nodeIdOfRef, placeOf } from './discovery-place.js';
+import { type EntryPath, nodeIdOfRef, parsePath } from './discovery-path.js';
 
 /** One announcement in the discovery tree. */
 export interface DiscoveryEntry {
   readonly path: string;
-  readonly place: EntryPlace;
+  readonly parsed: EntryPath;
   /** What its data says; undefined where that cannot be understood, see `problem`. */
   readonly assignment: Assignment | undefined;
   /** The data as it is; undefined where it may not be read. */
@@ -61,15 +61,15 @@ export async function readDiscovery(
 
   /** Looks at one path; the paths below it are its answer. */
   const visit = async (path: string): Promise<string[]> => {
-    const place = placeOf(path);
-    if (place.kind === 'foreign' || place.kind === 'internal') {
+    const parsed = parsePath(path);
+    if (parsed.kind === 'foreign' || parsed.kind === 'internal') {
       // One that was found is there; one that was asked for may be not.
       const present = path !== at || (await zookeeper.read(path, { signal })) !== undefined;
       missing ||= !present;
-      if (present && place.kind === 'foreign') foreign.push(path);
+      if (present && parsed.kind === 'foreign') foreign.push(path);
       return [];
     }
-    if (place.kind === 'folder') {
+    if (parsed.kind === 'folder') {
       const names = await zookeeper.children(path, { signal });
       if (names === undefined) missing ||= path === at;
       else if (names.length === 0) emptyFolders.push(path);
@@ -79,11 +79,11 @@ export async function readDiscovery(
       const znode = await zookeeper.read(path, { signal });
       // Gone since its folder was read.
       if (znode === undefined) missing ||= path === at;
-      else entries.push(entryOf(path, place, znode));
+      else entries.push(entryOf(path, parsed, znode));
     } catch (error) {
       if (!isFault(error, 'no-auth')) throw error;
       denied.push(path);
-      entries.push(deniedEntry(path, place));
+      entries.push(deniedEntry(path, parsed));
     }
     return [];
   };
@@ -98,23 +98,23 @@ export async function readDiscovery(
   };
 }
 
-/** What a znode at a place says. Never throws. */
-export function entryOf(path: string, place: EntryPlace, { data, stat }: Znode): DiscoveryEntry {
+/** What a znode at such a path says. Never throws. */
+export function entryOf(path: string, parsed: EntryPath, { data, stat }: Znode): DiscoveryEntry {
   const assignment = decodeAssignment(data);
   const text = data.toString('utf8');
-  const nodeId = place.kind === 'node' ? place.nodeId : nodeIdOfRef(place.ref);
+  const nodeId = parsed.kind === 'node' ? parsed.nodeId : nodeIdOfRef(parsed.ref);
   const wrongNode =
     assignment !== undefined && nodeId !== undefined && assignment.nodeId !== nodeId
       ? `its data names node id ${assignment.nodeId}`
       : undefined;
   const unreadable = text === '' ? 'no data' : `unreadable: ${text.length > EXCERPT ? `${text.slice(0, EXCERPT)}…` : text}`;
   const problem = assignment === undefined ? unreadable : wrongNode;
-  return { path, place, assignment, text, sessionId: stat.owner, createdZxid: stat.createdZxid, problem };
+  return { path, parsed, assignment, text, sessionId: stat.owner, createdZxid: stat.createdZxid, problem };
 }
 
-function deniedEntry(path: string, place: EntryPlace): DiscoveryEntry {
+function deniedEntry(path: string, parsed: EntryPath): DiscoveryEntry {
   const nothing = { assignment: undefined, text: undefined, sessionId: undefined, createdZxid: undefined };
-  return { path, place, ...nothing, problem: 'may not be read: no-auth' };
+  return { path, parsed, ...nothing, problem: 'may not be read: no-auth' };
 }
 
 /** The order of a listing: by path, numbers at its end by their values. */

@@ -1,3 +1,5 @@
+import type { Clock } from '../clock.js';
+
 /**
  * How far a process has got with its node id. `acquiring`: none yet. `held`. `stopping`: held, or about to be, while the work is
  * being ended. `released`: given back. `lost`: against its will, or found to be past its deadline. `failed`: none was acquired, and none will be.
@@ -38,4 +40,15 @@ export interface WatchedNode {
   health(): NodeHealth;
   /** Calls `listener` whenever it may be another one for something that has happened, until the returned function is called. */
   onEvent(listener: () => void): () => void;
+}
+
+/** What `/livez`, `/readyz` and `/lease` send of a process' own node id, and `/api/events` as its `instance`. */
+export interface NodeHealthJson extends Omit<NodeHealth, 'deadline'> {
+  /** For how much longer the lease is valid unless it is renewed, in whole milliseconds; null unless it is, and for a fixed node id. */
+  readonly validForMs: number | null;
+}
+
+/** The same facts for whoever has another clock: a deadline on the monotonic one of this process would tell them nothing. */
+export function nodeHealthJson({ deadline, ...facts }: NodeHealth, clock: Pick<Clock, 'monotonic'>): NodeHealthJson {
+  return { ...facts, validForMs: deadline === null ? null : Math.max(0, Math.floor(deadline - clock.monotonic())) };
 }

@@ -1,5 +1,5 @@
 import type { ClusterStatus, NodeStatus } from '../lease/inspect.js';
-import { type LeaseTotals, totalsOf } from './lease-hints.js';
+import { type LeaseTotals, totalsOf } from './listed-cluster.js';
 
 /** Where a page stands in a large cluster. */
 export interface PageReport {

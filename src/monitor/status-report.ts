@@ -1,9 +1,9 @@
 import type { ClusterConfig } from '../lease/cluster-config.js';
 import type { NodeStatus } from '../lease/inspect.js';
 import type { AllocatedStatus } from './allocated-status.js';
-import { problemOf } from './damage.js';
-import type { DiscoveryStatus, NodeDiscovery } from './discovery-glance.js';
-import type { LeaseTotals } from './lease-hints.js';
+import type { DiscoveryStatus, NodeDiscovery } from './discovery-comparison.js';
+import type { LeaseTotals } from './listed-cluster.js';
+import { problemOf } from './listed-cluster.js';
 import { type PagedCluster, type PageReport, READ_AS_A_WHOLE } from './paged-cluster.js';
 
 /** What `status --json` prints: every field is always there, null where there is nothing to say. */

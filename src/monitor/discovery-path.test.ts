@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { nodeIdOfRef, parseDiscoveryPath, placeOf } from './discovery-place.js';
+import { nodeIdOfRef, parseDiscoveryPath, parsePath } from './discovery-path.js';
 
-describe('a place in the discovery tree', () => {
+describe('a path in the discovery tree', () => {
   it.each([
     ['/discovery/nodes/00/08', { kind: 'node', nodeId: 0, clusterNodeId: 8 }],
     ['/discovery/nodes/0a/fF', { kind: 'node', nodeId: 0x0aff - 8, clusterNodeId: 0x0aff }],
     ['/discovery/servicetypes/orders/7', { kind: 'service', service: 'orders', ref: '7' }],
     ['/discovery/endpoints/pay/_/orders:7', { kind: 'endpoint', endpoint: 'pay', key: '_', ref: 'orders:7' }],
-  ])('%s is that of an announcement', (path, place) => {
-    expect(placeOf(path)).toEqual(place);
+  ])('%s is that of an announcement', (path, parsed) => {
+    expect(parsePath(path)).toEqual(parsed);
   });
 
   it.each([
@@ -21,13 +21,13 @@ describe('a place in the discovery tree', () => {
     '/discovery/endpoints/pay',
     '/discovery/endpoints/pay/_',
   ])('%s is a folder', (path) => {
-    expect(placeOf(path)).toEqual({ kind: 'folder' });
+    expect(parsePath(path)).toEqual({ kind: 'folder' });
   });
 
   it.each(['/discovery/stamps', '/discovery/stamps/00', '/discovery/stamps/00/08', '/discovery/stamps/gate-01'])(
     '%s is what nodelease keeps for itself',
     (path) => {
-      expect(placeOf(path)).toEqual({ kind: 'internal' });
+      expect(parsePath(path)).toEqual({ kind: 'internal' });
     },
   );
 
@@ -40,11 +40,11 @@ describe('a place in the discovery tree', () => {
     '/discovery/servicetypes/orders/7/more',
     '/discovery/endpoints/pay/_/orders:7/more',
   ])('%s is none that the tree has', (path) => {
-    expect(placeOf(path)).toEqual({ kind: 'foreign' });
+    expect(parsePath(path)).toEqual({ kind: 'foreign' });
   });
 
   it('is none for the reserved cluster node ids 0 to 7, which are not leased', () => {
-    expect(placeOf('/discovery/nodes/00/07')).toEqual({ kind: 'foreign' });
+    expect(parsePath('/discovery/nodes/00/07')).toEqual({ kind: 'foreign' });
   });
 
   it.each([

@@ -38,7 +38,7 @@ const LIMIT_AFTER_FAILURE_MS = 500;
 const READS = 64;
 
 /** Looks at how the discovery tree shows the node ids that are held, and never holds up anybody who is more interested in the leases. */
-export class DiscoveryGlance {
+export class DiscoveryComparison {
   #limitMs = LIMIT_MS;
 
   constructor(
@@ -152,7 +152,7 @@ export class ClusterTree {
 
 /** Whether the tree shows the node ids that are held under the versions of their leases. */
 function agreement(held: readonly NodeStatus[], entries: readonly DiscoveryEntry[]): DiscoveryStatus {
-  const shown = new Map(entries.flatMap((entry) => (entry.place.kind === 'node' ? [[entry.place.nodeId, entry] as const] : [])));
+  const shown = new Map(entries.flatMap((entry) => (entry.parsed.kind === 'node' ? [[entry.parsed.nodeId, entry] as const] : [])));
   return discoveryStatus(held.map((node) => [node.id, nodeDiscovery(node, shown.get(node.id))]));
 }
 

@@ -3,8 +3,8 @@ import { ConfigError } from '../errors.js';
 import { CLUSTER_NODE_ID_OFFSET, nodeIdOf } from '../id/cluster-node-id.js';
 import { pathProblem } from '../zookeeper/znode-path.js';
 
-/** What a path in the discovery tree stands for, by its names alone (docs/design/protocol.md, "The ZooKeeper tree"). */
-export type Place =
+/** What a path in the discovery tree stands for, by its names alone. */
+export type TreePath =
   /** A znode that others stand below: the root, a branch, a group, a service, an endpoint, a key. */
   | { readonly kind: 'folder' }
   | { readonly kind: 'node'; readonly nodeId: number; readonly clusterNodeId: number }
@@ -15,19 +15,19 @@ export type Place =
   /** Nothing that the tree has a place for; left alone. */
   | { readonly kind: 'foreign' };
 
-/** A place where somebody announces something. */
-export type EntryPlace = Extract<Place, { kind: 'node' | 'service' | 'endpoint' }>;
+/** A path where somebody announces something. */
+export type EntryPath = Extract<TreePath, { kind: 'node' | 'service' | 'endpoint' }>;
 
-const FOLDER: Place = { kind: 'folder' };
-const INTERNAL: Place = { kind: 'internal' };
-const FOREIGN: Place = { kind: 'foreign' };
+const FOLDER: TreePath = { kind: 'folder' };
+const INTERNAL: TreePath = { kind: 'internal' };
+const FOREIGN: TreePath = { kind: 'foreign' };
 
 /**
  * What stands at a path, or would.
  *
  * @param path `/discovery`, or below
  */
-export function placeOf(path: string): Place {
+export function parsePath(path: string): TreePath {
   if (path === DISCOVERY_PATH) return FOLDER;
   const [, , branch, first, second, third, ...rest] = path.split('/');
   if (rest.length > 0) return FOREIGN;
@@ -47,7 +47,7 @@ export function placeOf(path: string): Place {
   }
 }
 
-function nodePlace(groupName: string | undefined, indexName: string | undefined): Place {
+function nodePlace(groupName: string | undefined, indexName: string | undefined): TreePath {
   if (groupName === undefined) return FOLDER;
   const group = parseHexPair(groupName);
   if (group === undefined) return FOREIGN;

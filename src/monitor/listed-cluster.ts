@@ -1,24 +1,23 @@
 import type { ClusterConfig } from '../lease/cluster-config.js';
 import { camundaCluster } from '../lease/foreign-cluster.js';
-import type { NodeStatus } from '../lease/inspect.js';
+import type { ClusterStatus, NodeStatus } from '../lease/inspect.js';
 import { nativeCodec } from '../lease/lease-codec.js';
 import { nodeIdOf } from '../lease/lease-state.js';
 import type { ListedObject } from '../store/lease-store.js';
-import { problemOf } from './damage.js';
 
 /**
  * What a LIST tells of a lease object, by its size and age alone. `expired`: older than duration and grace of the cluster. `released`: of a
  * tombstone's size, which one that was taken away by force has, too.
  */
-export type LeaseHint = 'held' | 'expired' | 'released' | 'vacant' | 'absent';
+export type ListedState = 'held' | 'expired' | 'released' | 'vacant' | 'absent';
 
 /** What one LIST tells of a cluster: hints, all of them (rule 4). */
-export interface ClusterHints {
+export interface ListedCluster {
   readonly cluster: ClusterConfig;
   /** The rows of the lease objects, also of those beyond the cluster's size. */
   readonly rows: ReadonlyMap<number, ListedObject>;
   /** Of every node id, at its index. */
-  readonly leases: readonly LeaseHint[];
+  readonly leases: readonly ListedState[];
   /** Ids beyond the cluster's size that seem to be held still, in ascending order. */
   readonly draining: readonly number[];
   /** How many objects there are beyond the cluster's size that nobody seems to hold. */
@@ -46,22 +45,22 @@ export interface LeaseTotals {
 }
 
 /** Understands the rows of a LIST. */
-export function clusterHints(objects: readonly ListedObject[], cluster: ClusterConfig): ClusterHints {
+export function listedCluster(objects: readonly ListedObject[], cluster: ClusterConfig): ListedCluster {
   const rows = new Map<number, ListedObject>();
   for (const row of objects) {
     const id = nodeIdOf(row.key);
     if (id !== undefined) rows.set(id, row);
   }
-  const leases = Array.from({ length: cluster.size }, (_, id) => leaseHint(rows.get(id), cluster));
+  const leases = Array.from({ length: cluster.size }, (_, id) => listedState(rows.get(id), cluster));
   const beyond = [...rows].filter(([id]) => id >= cluster.size);
-  const draining = beyond.filter(([, row]) => leaseHint(row, cluster) === 'held').map(([id]) => id);
+  const draining = beyond.filter(([, row]) => listedState(row, cluster) === 'held').map(([id]) => id);
   return {
     ...{ cluster, rows, leases, draining: draining.sort((a, b) => a - b), retired: beyond.length - draining.length },
     foreign: camundaCluster(objects),
   };
 }
 
-function leaseHint(row: ListedObject | undefined, { durationMs, graceMs }: ClusterConfig): LeaseHint {
+function listedState(row: ListedObject | undefined, { durationMs, graceMs }: ClusterConfig): ListedState {
   if (row === undefined) return 'absent';
   if (row.size === 0) return 'vacant';
   if (row.size <= nativeCodec.tombstoneMaxBytes) return 'released';
@@ -69,7 +68,7 @@ function leaseHint(row: ListedObject | undefined, { durationMs, graceMs }: Clust
 }
 
 /** The totals as far as a LIST tells them. */
-export function totalsByHints({ cluster, leases, retired }: ClusterHints): LeaseTotals {
+export function listedTotals({ cluster, leases, retired }: ListedCluster): LeaseTotals {
   const count = { held: 0, expired: 0, released: 0, vacant: 0, absent: 0 };
   for (const hint of leases) count[hint] += 1;
   const created = cluster.bootstrapped ? 0 : count.absent;
@@ -105,4 +104,25 @@ export function totalsOf(nodes: readonly NodeStatus[], cluster: ClusterConfig, r
     }
   }
   return { hints: false, ...count, neverHeld };
+}
+
+/** A lease object that cannot be used. */
+export interface Damage {
+  readonly id: number;
+  /** What is wrong with it, as a sentence without its full stop. */
+  readonly problem: string;
+}
+
+/** What keeps a node id from being used; undefined for one that is fine. Before bootstrap is complete an absent object is a vacancy. */
+export function problemOf(node: NodeStatus, cluster: ClusterStatus['cluster']): string | undefined {
+  if (node.state === 'absent') return cluster.bootstrapped ? 'lease object is absent although the cluster is bootstrapped' : undefined;
+  return node.problem;
+}
+
+/** Every damaged lease object of a cluster, in ascending order of the ids. */
+export function damageOf({ cluster, nodes }: ClusterStatus): Damage[] {
+  return nodes.flatMap((node) => {
+    const problem = problemOf(node, cluster);
+    return problem === undefined ? [] : [{ id: node.id, problem }];
+  });
 }
