@@ -13,7 +13,7 @@ import { nativeCodec } from './lease-codec.js';
 import { leaseTiming } from './lease-timing.js';
 import { harmless, type LeaseTracer, type NoteAttributes } from './lease-tracer.js';
 import { fetchNextPage, newListing } from './partial-listing.js';
-import { retry } from './retry.js';
+import { retry, whileStoreIsAway } from './retry.js';
 import { StoreSession } from './store-session.js';
 
 /** What the engine needs to acquire a node id. */
@@ -127,15 +127,7 @@ function firstContact(options: AcquireLeaseOptions, contact: Contact): Promise<B
     failed = true;
     return begin(options, contact);
   };
-  return retry(attempt, {
-    clock,
-    random,
-    until: clock.monotonic() + FIRST_CONTACT_MS,
-    baseMs: 100,
-    capMs: 1_000,
-    ...(signal && { signal }),
-    shouldRetry: (error) => error instanceof StoreError && error.transient,
-  });
+  return retry(attempt, { ...whileStoreIsAway({ clock, random, signal, until: clock.monotonic() + FIRST_CONTACT_MS }), capMs: 1_000 });
 }
 
 /** A LIST comes first: it tells whether there are settings to be read, and which ids may be free. */

@@ -7,7 +7,7 @@ import type { StoredCluster } from './cluster-store.js';
 import type { Tenure } from './keeper.js';
 import { ForeignLeaseError } from './lease-codec.js';
 import { availability, type LeaseState, revived } from './lease-state.js';
-import { persistently } from './persistently.js';
+import { retry, whileStoreIsAway } from './retry.js';
 import { type FruitlessScan, type ScanPlan, WaitForFreeId } from './wait-for-free-id.js';
 
 /** A node id taken, and from what. */
@@ -131,7 +131,7 @@ export class Acquirer {
     const { id, key, row } = candidate;
     if (row === undefined) return this.#take({ id, previous: { kind: 'vacant' }, etag: undefined }, 'vacant', cluster);
     const { session, codec, clock, signal } = this.options;
-    const object = await persistently(this.options, () => session.read(key, signal && { signal }));
+    const object = await retry(() => session.read(key, signal && { signal }), whileStoreIsAway(this.options));
     const readAt = clock.monotonic();
     if (object === undefined) return { kind: 'lost' };
     let state: LeaseState;

@@ -15,21 +15,21 @@ export interface BootstrapOptions {
   readonly emit: LeaseListener;
 }
 
-/** That many objects found to exist already mean that others are at it. */
+/** So many objects that exist already mean that another task is creating them. */
 const YIELD_AFTER = 3;
 
-/** First and longest pause between two looks at what is missing, in milliseconds. */
-const PAUSE_MS = { first: 500, most: 10_000 };
+/** First and longest pause between two listings of what is missing, in milliseconds. */
+const PAUSE_MS = { first: 500, max: 10_000 };
 
 /**
- * Creates the lease objects that are missing and records that none is, while the caller's lease is held. Never waited for by
- * anybody: starters that come meanwhile create the object of the id that they take themselves, and this leaves them the first second.
+ * Creates the lease objects that are missing and records that none is, while the caller's lease is held. No task waits for it: a starter
+ * creates the object of the id that it takes, and has the first second for that.
  *
  * Resolves when the cluster is bootstrapped or `ending` aborts; never rejects.
  */
 export async function completeBootstrap(options: BootstrapOptions, ending: AbortSignal): Promise<void> {
   const { clock, random, emit } = options;
-  for (let pauseMs = PAUSE_MS.first; !ending.aborted; pauseMs = Math.min(pauseMs * 2, PAUSE_MS.most)) {
+  for (let pauseMs = PAUSE_MS.first; !ending.aborted; pauseMs = Math.min(pauseMs * 2, PAUSE_MS.max)) {
     try {
       await clock.sleep(pauseMs * (1 + random.next()), ending);
       const step = await bootstrapStep(options, ending);
@@ -54,7 +54,7 @@ async function bootstrapStep(options: BootstrapOptions, ending: AbortSignal): Pr
     if (ending.aborted || existing === YIELD_AFTER) return 'incomplete';
     if ((await createVacant(session, codec, id, call)) === 'exists') existing += 1;
   }
-  // Whoever marks the cluster has seen every object in a listing, not just an answer to its own writes.
+  // The task that marks the cluster has seen every object in a listing, not just an answer to its own writes.
   return bootstrapStep(options, ending);
 }
 

@@ -1,13 +1,15 @@
 import { type Candidate, type CandidateChoice, classify, type ListedPart } from './candidates.js';
 import { CLUSTER_KEY, type ClusterConfig } from './cluster-config.js';
 import type { StoredCluster } from './cluster-store.js';
+import type { LeaseListener } from './lease.js';
 import type { LeaseCodec } from './lease-codec.js';
 import { fetchNextPage, newListing, PartialListing } from './partial-listing.js';
-import { type Persistence, persistently } from './persistently.js';
+import { retry, type StoreRetryOptions, whileStoreIsAway } from './retry.js';
 import type { StoreSession } from './store-session.js';
 import type { ScanPlan } from './wait-for-free-id.js';
 
-export interface CandidateScannerOptions extends Persistence {
+export interface CandidateScannerOptions extends StoreRetryOptions {
+  readonly emit: LeaseListener;
   readonly session: StoreSession;
   readonly codec: LeaseCodec;
   readonly choice: CandidateChoice;
@@ -99,7 +101,7 @@ export class CandidateScanner {
     // The listing shows the settings as well, so they need not be read at every scan.
     const changed = onePage && scan.candidates.length === 0 ? showsOther(known, listing) : mayHaveChanged(known, listing);
     if (!old && !((waited || scan.candidates.length === 0) && changed)) return scan;
-    const cluster = await persistently(this.options, () => this.options.readCluster());
+    const cluster = await retry(() => this.options.readCluster(), whileStoreIsAway(this.options));
     this.#clusterReadAt = clock.monotonic();
     // What was retired may be as good as released now, without having been written.
     if (cluster.config.generation !== known.config.generation) this.#notBefore.clear();
@@ -164,7 +166,7 @@ export class CandidateScanner {
 
   #fetchNext(listing: PartialListing): Promise<void> {
     const { session, signal } = this.options;
-    return persistently(this.options, () => fetchNextPage(session, listing, { ...(signal && { signal }) }));
+    return retry(() => fetchNextPage(session, listing, { ...(signal && { signal }) }), whileStoreIsAway(this.options));
   }
 
   /**

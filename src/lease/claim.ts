@@ -8,8 +8,7 @@ import type { LeaseListener } from './lease.js';
 import type { EncodedLease, LeaseCodec } from './lease-codec.js';
 import { acquired, type HeldLease, type LeaseState, leaseKey, stampedUntilOf } from './lease-state.js';
 import { leaseTiming } from './lease-timing.js';
-import { STORE_RETRY_MS } from './persistently.js';
-import { retry } from './retry.js';
+import { retry, STORE_RETRY, whileStoreIsAway } from './retry.js';
 import type { StoreSession } from './store-session.js';
 
 export interface ClaimantOptions {
@@ -41,7 +40,7 @@ export class Claimant {
   constructor(private readonly options: ClaimantOptions) {}
 
   /**
-   * Creates the object where there is none, else replaces what was read. Undefined when somebody else was faster, or the outcome
+   * Creates the object where there is none, else replaces what was read. Undefined when another task was faster, or the outcome
    * was learned too late to be of use; then the lease that may stand there is left to expire, and its version is spent.
    *
    * Not interrupted by the signal while a write of ours may stand: the caller is to give back what it gets.
@@ -68,7 +67,7 @@ export class Claimant {
     this.#refusalSeen[header] = true;
   }
 
-  /** The last millisecond that may stand in somebody else's ids which could be this node id's. */
+  /** The last millisecond that may stand in other tasks' ids which could be this node id's. */
   #stampedUntil(previous: LeaseState, { durationMs, idFloor }: ClusterConfig): number {
     const { session } = this.options;
     const now = session.latest(session.storeNow());
@@ -109,7 +108,7 @@ export class Claimant {
     const { clock, random, emit, signal, until } = this.options;
     if (clock.monotonic() >= until) throw error;
     this.#failedWrites += 1;
-    const ceiling = Math.min(STORE_RETRY_MS.most, STORE_RETRY_MS.first * 2 ** Math.min(this.#failedWrites - 1, 30));
+    const ceiling = Math.min(STORE_RETRY.capMs, STORE_RETRY.baseMs * 2 ** Math.min(this.#failedWrites - 1, 30));
     const sleepMs = ceiling * (1 - random.next() / 2);
     emit({ type: 'store-failed', error, sleepMs });
     await clock.sleep(sleepMs, signal);
@@ -153,14 +152,7 @@ export class Claimant {
   /** Makes a call again while the store is away, until the lease is of no more use; once the caller has given up, no more than once. */
   #toTheEnd<T>(call: () => Promise<T>, stopAt: number): Promise<T> {
     const { clock, random, emit, signal, until } = this.options;
-    return retry(call, {
-      clock,
-      random,
-      until: Math.min(stopAt, until),
-      baseMs: STORE_RETRY_MS.first,
-      capMs: STORE_RETRY_MS.most,
-      shouldRetry: (error) => error instanceof StoreError && error.transient && !signal?.aborted,
-      onFailure: (error, _attempt, sleepMs) => emit({ type: 'store-failed', error, sleepMs }),
-    });
+    const policy = whileStoreIsAway({ clock, random, emit, until: Math.min(stopAt, until) });
+    return retry(call, { ...policy, shouldRetry: (error) => policy.shouldRetry(error) && !signal?.aborted });
   }
 }

@@ -29,10 +29,10 @@ export interface ClusterConfig {
    * damage once the cluster is bootstrapped, even where the cluster has shrunk. Left out of the object where it is `size`.
    */
   readonly peak: number;
-  /** False until the store has passed the probe: whoever finds it so probes before using the store. Left out of the object once true. */
+  /** False until the store has passed the probe: a task that finds it so probes before using the store. Left out of the object once true. */
   readonly proven: boolean;
   /**
-   * How often somebody has taken the proof of the store over from whoever did not finish it. Left out of the object while 0, and once the
+   * How often a task has taken the probe of the store over from one that did not finish it. Left out of the object while 0, and once the
    * store is proven.
    */
   readonly proofsTakenOver?: number;
@@ -43,7 +43,7 @@ export interface ClusterConfig {
 /** The key of the cluster's settings. */
 export const CLUSTER_KEY = 'cluster.json';
 
-/** Bits needed for the highest node id, the 8 reserved ones included; 8 at the least. */
+/** Bits needed for the highest node id, the 8 reserved ones included; 8 at least. */
 export function idWidthFor(size: number): number {
   return Math.max(8, Math.ceil(Math.log2(8 + size)));
 }
@@ -55,7 +55,7 @@ export interface WantedSettings {
   readonly graceMs?: number | undefined;
 }
 
-/** Used for a new cluster where nobody says otherwise. The grace is longer where {@link leastGraceMs} is. */
+/** Used for a new cluster where no option says otherwise. The grace is longer where {@link leastGraceMs} is. */
 export const CLUSTER_DEFAULTS = { nodes: 16, durationMs: 15_000, graceMs: 1_000 } as const;
 
 /**
@@ -67,9 +67,9 @@ export function newCluster(wanted: WantedSettings): ClusterConfig {
   const { nodes = CLUSTER_DEFAULTS.nodes, durationMs = CLUSTER_DEFAULTS.durationMs } = wanted;
   check('nodes', nodes, 1, MAX_NODE_IDS, 'whole number');
   check('durationMs', durationMs, DURATION_MS.least, DURATION_MS.most, 'whole number of milliseconds');
-  const least = leastGraceMs(durationMs);
-  const { graceMs = Math.max(CLUSTER_DEFAULTS.graceMs, least) } = wanted;
-  check('graceMs', graceMs, least, MOST_GRACE_MS, 'whole number of milliseconds (a thousandth of the duration, since clocks drift)');
+  const minGraceMs = leastGraceMs(durationMs);
+  const { graceMs = Math.max(CLUSTER_DEFAULTS.graceMs, minGraceMs) } = wanted;
+  check('graceMs', graceMs, minGraceMs, MOST_GRACE_MS, 'whole number of milliseconds (a thousandth of the duration, since clocks drift)');
   return {
     size: nodes,
     durationMs,
@@ -88,9 +88,8 @@ export function checkWanted(wanted: WantedSettings): void {
   newCluster(wanted);
 }
 
-function check(name: string, value: number, least: number, most: number, what: string): void {
-  if (!Number.isSafeInteger(value) || value < least || value > most)
-    throw new ConfigError(name, value, `a ${what} from ${least} to ${most}`);
+function check(name: string, value: number, min: number, max: number, what: string): void {
+  if (!Number.isSafeInteger(value) || value < min || value > max) throw new ConfigError(name, value, `a ${what} from ${min} to ${max}`);
 }
 
 /** The body of `cluster.json`; fields of `previous`, the body that it replaces, that we do not know are kept. */

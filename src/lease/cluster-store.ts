@@ -14,7 +14,7 @@ export interface StoredCluster {
 /**
  * The cluster's settings, or undefined when there is no cluster yet.
  *
- * @throws {StoreUnusableError} when `cluster.json` is not what it should be: without it nobody knows how long a lease lasts
+ * @throws {StoreUnusableError} when `cluster.json` is not what it should be: without it no task knows how long a lease lasts
  * @throws {StoreError}
  */
 export async function readCluster(session: StoreSession, call: SessionCall = {}): Promise<StoredCluster | undefined> {
@@ -34,7 +34,7 @@ export async function readCluster(session: StoreSession, call: SessionCall = {})
 }
 
 /**
- * Creates `cluster.json` unless somebody else was first. Resolves to what stands there now, or to undefined where it was somebody else.
+ * Creates `cluster.json` unless another task was first. Resolves to what stands there now, or to undefined where it was another task.
  *
  * @throws {ConfigError} when a setting is out of range
  * @throws {StoreError}
@@ -46,7 +46,7 @@ export async function createCluster(session: StoreSession, wanted: WantedSetting
 
 /**
  * Records that every lease object has been seen to exist, or that the store has passed the probe, whatever an earlier one found. Resolves to what
- * stands there now, or to undefined when somebody else changed the settings meanwhile.
+ * stands there now, or to undefined when another task changed the settings meanwhile.
  *
  * @throws {StoreError}
  */
@@ -62,12 +62,12 @@ export async function markCluster(
 }
 
 /**
- * Takes the proof of the store over from whoever has not finished it. Resolves to what stands there now, or to undefined where somebody else
- * changed the settings meanwhile: of many who want to, one does.
+ * Takes the probe of the store over from a task that has not finished it. Resolves to what stands there now, or to undefined where another task
+ * changed the settings meanwhile: one of many tasks succeeds.
  *
  * @throws {StoreError}
  */
-export async function takeOverProof(
+export async function takeOverProbe(
   session: StoreSession,
   cluster: StoredCluster,
   call: SessionCall = {},
@@ -76,16 +76,16 @@ export async function takeOverProof(
   return writeCluster(session, config, encodeCluster(config, cluster.body), cluster.etag, call);
 }
 
-/** How often it is tried to keep a failed probe: a store that cannot be trusted may not keep this either. */
-const KEEPING = 5;
+/** How often it is tried to record a failed probe: a store that cannot be trusted may not keep this either. */
+const ATTEMPTS = 5;
 
 /**
- * Keeps in the settings, whatever they say by now, why the store cannot be trusted: a probe that passed was lucky.
+ * Records in the settings, whatever they say by now, why the store cannot be trusted: a probe that passed was lucky.
  *
  * @throws {StoreError}
  */
-export async function keepProofFailed(session: StoreSession, reason: string, call: SessionCall = {}): Promise<void> {
-  for (let attempt = 0; attempt < KEEPING; attempt += 1) {
+export async function recordProbeFailure(session: StoreSession, reason: string, call: SessionCall = {}): Promise<void> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const cluster = await readCluster(session, call);
     if (cluster === undefined || cluster.config.proofFailed !== undefined) return;
     const config = { ...cluster.config, proven: false, proofFailed: reason };
@@ -93,7 +93,6 @@ export async function keepProofFailed(session: StoreSession, reason: string, cal
   }
 }
 
-/** What was written need not be read. */
 async function writeCluster(
   session: StoreSession,
   config: ClusterConfig,

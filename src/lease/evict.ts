@@ -7,7 +7,7 @@ import type { StoreSession } from './store-session.js';
 /** What an operator's force-release came to. */
 export type Eviction =
   | { readonly kind: 'evicted'; readonly taskId: string; readonly version: number }
-  /** Nobody held the id: nothing was written. */
+  /** No task held the id: nothing was written. */
   | { readonly kind: 'not-held'; readonly state: 'vacant' | 'released' | 'retired' | 'absent' };
 
 /** A holder renews a few times a duration; more conflicts in a row than this mean something else. */

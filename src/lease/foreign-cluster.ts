@@ -7,7 +7,7 @@ import type { SessionCall, StoreSession } from './store-session.js';
 /** Camunda 8 puts it beside its lease objects once all of them are there. */
 const CAMUNDA_MARKER = 'node-ids-initialized';
 
-/** Lease objects that are read at the most where there is no marker: a cluster has one format. */
+/** Lease objects that are read at most where there is no marker: a cluster has one format. */
 const SAMPLE = 8;
 
 /** What a listing shows of a cluster of Camunda 8, which has lease objects of the same names; undefined where there is none. */
@@ -18,7 +18,7 @@ export function camundaCluster(objects: readonly ListedObject[]): string | undef
 }
 
 /**
- * Makes sure that what a store without `cluster.json` holds is not somebody else's cluster. Our own lease objects may be there: whoever has
+ * Makes sure that what a store without `cluster.json` holds is not another program's cluster. Our own lease objects may be there: whoever has
  * lost the settings makes them anew.
  *
  * @param objects all that the store lists
@@ -31,7 +31,7 @@ export async function refuseForeign(session: StoreSession, objects: readonly Lis
 }
 
 /**
- * Makes sure that nobody else keeps a cluster beside ours in the same objects.
+ * Makes sure that no other task keeps a cluster beside ours in the same objects.
  *
  * @throws {StoreUnusableError} that names what was found
  */

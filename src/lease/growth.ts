@@ -38,7 +38,7 @@ export class Growth {
         continue;
       }
       let { idFloor } = config;
-      // A size that the cluster once had was adopted before it had it, and nobody goes back to a narrower width.
+      // A size that the cluster once had was adopted before it had it, and no task goes back to a narrower width.
       if (idWidthFor(config.peak) < idWidth) {
         const adopted: WidthAdopted = await this.#adoption(config, idWidth);
         if (adopted.kind === 'not-adopted') return { kind: 'not-adopted', size: config.size, idWidth, holders: adopted.holders };
@@ -103,7 +103,7 @@ export class Growth {
   }
 
   /**
-   * A tombstone of somebody else's that tells no generation, or a later one, would keep the id from being acquired for ever. 'outdated' means
+   * A tombstone without a generation, or with a later one, would keep the id from being acquired for ever. 'outdated' means
    * that the settings have changed, and that the size is not going to be changed by these.
    */
   async #open(id: number, { config: { generation }, etag }: StoredCluster, call: SessionCall): Promise<'outdated' | undefined> {
@@ -116,7 +116,7 @@ export class Growth {
       if (reading.kind !== 'lease') return;
       const { lease } = reading;
       if (lease.kind !== 'retired' || revived(lease, generation + 1).kind !== 'retired') return;
-      // Of somebody who knows newer settings, it stays: an earlier mark would let those take the id who have not heard of them.
+      // A writer that knows newer settings wrote it: with an earlier generation, tasks that know older settings would take the id.
       if (lease.generation !== undefined && (await readCluster(session, call))?.etag !== etag) return 'outdated';
       // Still retired until the size has grown.
       const tombstone: RetiredLease = { ...lease, generation };

@@ -10,7 +10,7 @@ import { refuseCamunda } from './foreign-cluster.js';
 import type { LeaseListener } from './lease.js';
 import { ForeignLeaseError, MOST_COUNT, nativeCodec } from './lease-codec.js';
 import { END_OF_TIME, type KnownNodes, type LeaseState, leaseKey, type ReleasedLease, retired, versionOf } from './lease-state.js';
-import { patiently } from './patiently.js';
+import { retry, whileStoreIsAway } from './retry.js';
 import type { StoreSession } from './store-session.js';
 
 /** What {@link initializeCluster} did. */
@@ -49,14 +49,22 @@ export async function initializeCluster(options: InitializeOptions, emit: LeaseL
   if (cluster.config.bootstrapped) {
     // What the cluster has given up had an object as well, and needs it when it grows again.
     const once = { ...cluster, config: { ...cluster.config, size: cluster.config.peak } };
-    return { cluster, clusterCreated, created: [], damaged: await patiently(options, () => absentIds(session, nativeCodec, once)) };
+    return {
+      cluster,
+      clusterCreated,
+      created: [],
+      damaged: await retry(() => absentIds(session, nativeCodec, once), whileStoreIsAway(options)),
+    };
   }
-  const absent = await patiently(options, () => absentIds(session, nativeCodec, cluster));
+  const absent = await retry(() => absentIds(session, nativeCodec, cluster), whileStoreIsAway(options));
   const of = cluster.config.size;
   let done = of - absent.length;
   const create = async (id: number, own: AbortSignal) => {
     // Among thousands of writes one may well go wrong. Made twice it does no harm: whatever stands there stays.
-    const outcome = await patiently({ ...options, signal: own }, () => createVacant(session, nativeCodec, id, { signal: own }));
+    const outcome = await retry(
+      () => createVacant(session, nativeCodec, id, { signal: own }),
+      whileStoreIsAway({ ...options, signal: own }),
+    );
     done += 1;
     onProgress?.({ done, of });
     return { id, outcome };
@@ -70,13 +78,13 @@ export async function initializeCluster(options: InitializeOptions, emit: LeaseL
   };
 }
 
-/** Somebody else may change the settings meanwhile; then their newer word is read and the mark set on top. Resolves to what stands there. */
+/** Another task may change the settings meanwhile; then their newer word is read and the mark set on top. Resolves to what stands there. */
 async function markWhenComplete(options: InitializeOptions, cluster: StoredCluster): Promise<StoredCluster> {
   const { session } = options;
-  for (let known = cluster; ; known = await patiently(options, () => existingCluster(session))) {
+  for (let known = cluster; ; known = await retry(() => existingCluster(session), whileStoreIsAway(options))) {
     const seen = known;
-    if ((await patiently(options, () => absentIds(session, nativeCodec, seen))).length > 0) return seen;
-    const marked = await patiently(options, () => markCluster(session, seen, 'bootstrapped'));
+    if ((await retry(() => absentIds(session, nativeCodec, seen), whileStoreIsAway(options))).length > 0) return seen;
+    const marked = await retry(() => markCluster(session, seen, 'bootstrapped'), whileStoreIsAway(options));
     if (marked !== undefined) return marked;
   }
 }
@@ -94,8 +102,8 @@ export interface Repair {
   /** The version of the tombstone that was written; the next tenure gets the one above. Undefined when nothing was written. */
   readonly version: number | undefined;
   /**
-   * Why nothing was written: somebody may hold what was written within the last duration and grace (`recent`), nothing is known of its
-   * versions (`unknown`), or somebody else wrote at the same time (`changed`).
+   * Why nothing was written: a task may hold what was written within the last duration and grace (`recent`), nothing is known of its
+   * versions (`unknown`), or another task wrote at the same time (`changed`).
    */
   readonly kept?: 'recent' | 'unknown' | 'changed';
 }
@@ -106,7 +114,7 @@ export interface RepairOptions {
   readonly clock: Clock;
   /** A version that no tenure of a damaged node id has exceeded, for ids of which nothing else is known. */
   readonly aboveVersion?: number | undefined;
-  /** Called before it watches damaged objects for that long, in milliseconds, to see that nobody writes them. */
+  /** Called before it watches damaged objects for that long, in milliseconds, to see that they are not written. */
   readonly onWait?: ((ms: number) => void) | undefined;
 }
 
@@ -114,9 +122,9 @@ export interface RepairOptions {
  * Restores lease objects that are absent after bootstrap, or unreadable, by tombstones above every version that was seen: in the
  * damaged object's metadata, and in what the other nodes know. Where nothing is known of an id, only `aboveVersion` can help. What the
  * cluster had before it shrank is restored as well, and stays retired. An object that may have been written within the last duration and
- * grace is watched for that long first, for somebody may hold it.
+ * grace is watched for that long first, for a task may hold it.
  *
- * @throws {StoreUnusableError} when there is no cluster, or an object belongs to somebody else's; nothing has been written
+ * @throws {StoreUnusableError} when there is no cluster, or an object belongs to another program's; nothing has been written
  * @throws {StoreError}
  */
 export async function repairCluster({ session, clock, aboveVersion, onWait }: RepairOptions): Promise<readonly Repair[]> {
@@ -185,9 +193,9 @@ async function examine(session: StoreSession, id: number, bootstrapped: boolean)
   }
 }
 
-function positive(text: string | undefined, most = MOST_COUNT): number | undefined {
+function positive(text: string | undefined, max = MOST_COUNT): number | undefined {
   const value = Number(text);
-  return Number.isSafeInteger(value) && value > 0 && value <= most ? value : undefined;
+  return Number.isSafeInteger(value) && value > 0 && value <= max ? value : undefined;
 }
 
 function noteHighest(known: KnownNodes, highest: Map<number, number>): void {
@@ -206,7 +214,7 @@ async function restore(
   { id, etag, problem, expiry }: { id: number; etag: string | undefined; problem: string; expiry: number },
   version: number,
 ): Promise<Repair> {
-  // Where it stands is not known, but what its holder stamped ids with is: a duration from its last write at the most, which is in the past.
+  // Where it stands is not known, but what its holder stamped ids with is: a duration from its last write at most, which is in the past.
   const now = session.latest(session.storeNow());
   const timestamp = Number.isFinite(now) ? Math.max(now + cluster.durationMs, cluster.idFloor + 1, expiry) : expiry;
   const tombstone: ReleasedLease = { kind: 'released', version, timestamp, durationMs: cluster.durationMs, stampedUntil: undefined };

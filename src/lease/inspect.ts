@@ -27,7 +27,7 @@ export interface NodeStatus {
   /** Store time, milliseconds since the Unix epoch. */
   readonly timestamp: number | undefined;
   readonly knownNodes: KnownNodes;
-  /** How many bits a node id takes in the unique ids that its holder makes, 8 … 16; undefined where nobody holds it, or the holder does not say. */
+  /** How many bits a node id takes in the unique ids that its holder makes, 8 … 16; undefined where no task holds it, or the holder does not say. */
   readonly idWidth: number | undefined;
   readonly problem: string | undefined;
 }

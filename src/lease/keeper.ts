@@ -19,7 +19,7 @@ export interface Tenure {
   readonly etag: string;
   /** The monotonic clock just before the acquiring write was sent (rule 3). */
   readonly sentAt: number;
-  /** The last millisecond, in store time, that somebody else's unique ids may be stamped with. */
+  /** The last millisecond, in store time, that other tasks' unique ids may be stamped with. */
   readonly stampedUntil: number;
 }
 
@@ -40,7 +40,7 @@ export interface KeeperOptions {
 }
 
 /** How long a release may take when the store does not answer, in milliseconds. */
-const RELEASE_PATIENCE_MS = 3_000;
+const RELEASE_TIMEOUT_MS = 3_000;
 
 /** A renewal that was refused, although the object still is ours: a write of ours came in between. Tried again. */
 class Overtaken extends Error {}
@@ -188,7 +188,7 @@ export class Keeper implements Lease {
     }
   }
 
-  /** Whether a look is due, or will have been for longer at the next renewal. */
+  /** Whether the settings are to be read, or will have been for longer at the next renewal. */
   get #isTimeToLook(): boolean {
     const { clock, timing, settingsIntervalMs = 0 } = this.options;
     return clock.monotonic() - this.#time.lookedAt >= settingsIntervalMs - timing.renewEveryMs / 2;
@@ -244,7 +244,7 @@ export class Keeper implements Lease {
     }
     const result = await this.#write();
     if (result === 'written' || this.#state !== 'held') return;
-    // Refused: by a write of somebody else's, or by one of our own that came late. Only the object can tell (rule 5).
+    // Refused: by another task's write, or by one of our own that came late. Only the object can tell (rule 5).
     this.#uncertain = true;
     await this.#readBack();
     if (this.#state === 'held' && this.#sentAt < begun) throw new Overtaken('a write of our own came in between');
@@ -328,7 +328,7 @@ export class Keeper implements Lease {
   }
 
   async #release(): Promise<void> {
-    // Work that ended after the deadline was done without a lease, even if nobody has noticed yet.
+    // Work that ended after the deadline was done without a lease, even if that was not noticed yet.
     if (this.#state === 'held' && this.options.clock.monotonic() >= this.deadline) this.#giveUp('it was released too late');
     const mine = this.#state === 'held';
     if (mine) this.#state = 'released';
@@ -363,7 +363,7 @@ export class Keeper implements Lease {
           clock,
           random,
           // Past the deadline there is nothing left to give back early.
-          until: Math.min(this.deadline, clock.monotonic() + RELEASE_PATIENCE_MS),
+          until: Math.min(this.deadline, clock.monotonic() + RELEASE_TIMEOUT_MS),
           baseMs: timing.retryBaseMs,
           capMs: timing.retryCapMs,
           shouldRetry: (error) => error instanceof Overtaken || (error instanceof StoreError && error.transient),

@@ -32,7 +32,7 @@ export class LeaseUnreadableError extends NodeLeaseError {
   }
 }
 
-/** A lease object belongs to another program's cluster: nobody overwrites it, whatever its state. */
+/** A lease object belongs to another program's cluster: it is never overwritten, whatever its state. */
 export class ForeignLeaseError extends LeaseUnreadableError {}
 
 /**
@@ -147,14 +147,14 @@ export function parseObject(body: string): Record<string, unknown> {
   return value as Record<string, unknown>;
 }
 
-/** No counter of nodelease comes near: one above it is somebody's mistake or malice. */
+/** No counter of nodelease comes near: a higher one is a mistake or malice. */
 export const MOST_COUNT = 2 ** 52;
 
-/** A whole number from `least` to `most`; for the codecs of this folder. */
-export function readInteger(fields: Record<string, unknown>, name: string, least: number, most = MOST_COUNT): number {
+/** A whole number from `min` to `max`; for the codecs of this folder. */
+export function readInteger(fields: Record<string, unknown>, name: string, min: number, max = MOST_COUNT): number {
   const value = fields[name];
-  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= least && value <= most) return value;
-  throw new LeaseUnreadableError(`has no usable "${name}": expected a whole number from ${least} to ${most}, got ${JSON.stringify(value)}`);
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max) return value;
+  throw new LeaseUnreadableError(`has no usable "${name}": expected a whole number from ${min} to ${max}, got ${JSON.stringify(value)}`);
 }
 
 /** Milliseconds since the Unix epoch; for the codecs of this folder. */

@@ -9,13 +9,13 @@ export interface HeldLease {
   readonly taskId: string;
   /** The fencing token of this tenure, 1 or more. */
   readonly version: number;
-  /** Expiry in store time, milliseconds since the Unix epoch. For readers and for the id generator; nobody decides an expiry by it. */
+  /** Expiry in store time, milliseconds since the Unix epoch. For readers and for the id generator; no expiry is decided by it. */
   readonly timestamp: number;
   readonly durationMs: number;
   readonly knownNodes: KnownNodes;
   /**
    * Random, one per attempt to acquire. The task id comes from outside, where two runs may be given the same one;
-   * this is what tells a task's own writes from everybody else's (rule 5).
+   * this is what tells a task's own writes from all others (rule 5).
    */
   readonly nonce: string;
   /** Counts the writes of this tenure, so that every one of them has a body, and so an etag, of its own. */
@@ -23,7 +23,7 @@ export interface HeldLease {
   /** When the tenure began, in store time, milliseconds since the Unix epoch. */
   readonly acquiredAt: number;
   /**
-   * How many bits a node id takes in the unique ids that this tenure makes from now on, 8 … 16: told to whoever waits for everybody to use
+   * How many bits a node id takes in the unique ids that this tenure makes from now on, 8 … 16: told to a `scale` that waits for all to use
    * so many. 0 for a holder that does not say.
    */
   readonly idWidth: number;
@@ -34,7 +34,7 @@ export interface HeldLease {
   readonly narrowIdsUntil: number | undefined;
 }
 
-/** A tombstone: nobody holds the id, and its version is kept. */
+/** A tombstone: no task holds the id, and its version is kept. */
 export interface ReleasedLease {
   readonly kind: 'released';
   /** The highest version that was ever used. */
@@ -43,7 +43,7 @@ export interface ReleasedLease {
   readonly timestamp: number;
   /**
    * How long, from the writing of this tombstone, a holder that does not know of it yet may still trust its lease, in milliseconds:
-   * 0 when the holder itself released it, the lease's duration when somebody else did.
+   * 0 when the holder itself released it, the lease's duration when another task did.
    */
   readonly durationMs: number;
   /**
@@ -56,7 +56,7 @@ export interface ReleasedLease {
 /** A tombstone of an id that must not be acquired (scale-down). */
 export interface RetiredLease {
   readonly kind: 'retired';
-  /** The highest version that was ever used; 0 for an id that nobody ever held. */
+  /** The highest version that was ever used; 0 for an id that no task ever held. */
   readonly version: number;
   readonly timestamp: number;
   /** As of {@link ReleasedLease}: for how long a holder that was retired by force may still trust its lease. */
@@ -93,7 +93,7 @@ export function nodeIdOf(key: string): number | undefined {
   return Number.isInteger(id) && id >= 0 && id < MAX_NODE_IDS && leaseKey(id) === key ? id : undefined;
 }
 
-/** The highest version used so far; 0 for an id that nobody ever held. */
+/** The highest version used so far; 0 for an id that no task ever held. */
 export function versionOf(state: LeaseState): number {
   return state.kind === 'vacant' ? 0 : state.version;
 }
@@ -130,7 +130,7 @@ export type Availability =
   | { readonly kind: 'retired' };
 
 /**
- * Rule 4: a held lease may be taken only when its age, by the store's own clock and at the least, exceeds the duration that
+ * Rule 4: a held lease may be taken only when its age, by the store's own clock and at least, exceeds the duration that
  * stands in it plus the grace. No wall clock takes part.
  */
 export function availability(state: LeaseState, age: Interval, graceMs: number): Availability {
@@ -169,7 +169,7 @@ export interface Claim {
   readonly durationMs: number;
   /** Store time, milliseconds since the Unix epoch, a lower bound. */
   readonly storeNow: number;
-  /** The last millisecond that somebody else may have stamped a unique id with that could be one of this node id's: see `idFloor` of the cluster. */
+  /** The last millisecond that another task may have stamped a unique id with that could be one of this node id's: see `idFloor` of the cluster. */
   readonly stampedUntil: number;
   readonly idWidth: number;
 }

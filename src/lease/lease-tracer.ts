@@ -1,4 +1,4 @@
-/** What is traced: the spans that whoever runs the engine may see. */
+/** What is traced: the spans that a user of the engine may see. */
 export type LeaseSpanName = 'nodelease.acquire' | 'nodelease.renew' | 'nodelease.release';
 
 /** Facts of a span, by names such as `nodelease.node_id`; never a secret. */
@@ -29,7 +29,7 @@ const SILENT: LeaseTracer = {
 
 /**
  * A tracer that cannot harm what it watches: whatever the given one does, `run` is called once, at once, and what is awaited is its end and
- * nothing else. What the tracer throws is nobody's.
+ * nothing else. What the tracer throws is dropped.
  *
  * @param tracer none for one that does nothing
  */
@@ -43,7 +43,7 @@ export function harmless(tracer: LeaseTracer | undefined): LeaseTracer {
         return end;
       };
       quietly(() => {
-        // The tracer's own promise may fail where the span could not be ended; nobody waits for it.
+        // The tracer's own promise may fail where the span could not be ended; it is not awaited.
         Promise.resolve(tracer.span(name, attributes, once)).catch(() => undefined);
       });
       return once(() => undefined);

@@ -23,7 +23,7 @@ export interface Lease extends AsyncDisposable {
 
   /**
    * Aborts with a {@link LeaseRetiringError} once the cluster has shrunk and this node id is to be given up: end the work and `release()`.
-   * The lease is renewed and stays valid until then, or until whoever shrank the cluster runs out of patience and takes it away. It is learned
+   * The lease is renewed and stays valid until then, or until the drain timeout of `scale` is over and it is taken away. It is learned
    * beside a renewal, and stays so, even if the cluster grows again; a static id and one from ZooKeeper are never retired.
    */
   readonly retiring: AbortSignal;
@@ -52,11 +52,11 @@ export interface Lease extends AsyncDisposable {
 
 /** Why a tenure ended against its holder's will. */
 export type LossReason =
-  /** The store could not be reached in time; nobody else can have the id before `deadline`. */
+  /** The store could not be reached in time; no other task can have the id before `deadline`. */
   | 'unreachable'
-  /** The lease object is somebody else's now, or no longer names us. Somebody else may already be at work. */
+  /** The lease object is another task's now, or no longer names us. Another task may already be at work. */
   | 'taken'
-  /** The process was paused past its deadline. Somebody else may already be at work. */
+  /** The process was paused past its deadline. Another task may already be at work. */
   | 'paused';
 
 /** The lease is lost: whatever relies on the node id has to stop. */
@@ -77,7 +77,7 @@ export class LeaseLostError extends NodeLeaseError {
   }
 }
 
-/** The lease was given back by this very process: its node id may be somebody else's. */
+/** The lease was given back by this very process: its node id may be another task's. */
 export class LeaseReleasedError extends NodeLeaseError {
   readonly code = 'LEASE_RELEASED';
 
@@ -109,7 +109,7 @@ export type LeaseEvent =
   | { readonly type: 'setting-overruled'; readonly setting: string; readonly own: number; readonly stored: number }
   /** An object that cannot be used: absent after bootstrap, or unreadable. Reported once each. */
   | { readonly type: 'damaged'; readonly key: string; readonly problem: string }
-  /** Nothing is free, or what is free may not be had yet: `why` says why not. The next look is in `sleepMs`. */
+  /** Nothing is free, or what is free may not be had yet: `why` says why not. The next scan is in `sleepMs`. */
   | { readonly type: 'waiting'; readonly sleepMs: number; readonly why?: string }
   /** The store failed while acquiring; tried again in `sleepMs`. */
   | { readonly type: 'store-failed'; readonly error: unknown; readonly sleepMs: number }

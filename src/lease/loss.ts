@@ -4,7 +4,7 @@ import type { LeaseLostError } from './lease.js';
 const ORDERLY_SHARE = 0.8;
 
 /**
- * How long work may go on after its lease was lost, in milliseconds: none where somebody else may hold the id already.
+ * How long work may go on after its lease was lost, in milliseconds: none where another task may hold the id already.
  *
  * @param now the monotonic clock, which the error's deadline is told by
  */

@@ -15,27 +15,27 @@ interface Waited {
   readonly limitMs: number;
 }
 
-/** The least and the longest time between two looks at the holders that are waited for, in milliseconds. */
-const POLL_MS = { least: 100, most: 2_000 };
-/** A look at a large cluster takes a request for every thousand objects: so much more time is left between two of them, in milliseconds. */
+/** The shortest and the longest time between two scans of the holders that are waited for, in milliseconds. */
+const POLL_MS = { min: 100, max: 2_000 };
+/** A listing of a large cluster takes a request for every thousand objects: so much more time passes between two of them, in milliseconds. */
 const POLL_PER_OBJECT_MS = 0.2;
 /** Between two events that tell how far it has got, in milliseconds. */
 const PROGRESS_MS = 250;
-/** How long holders have unless somebody says otherwise, in milliseconds. */
+/** How long holders have unless the caller says otherwise, in milliseconds. */
 const DRAIN_TIMEOUT_MS = 600_000;
 
 /**
  * Retires the lease objects of ids that a cluster has no more, by tombstones that name the generation of the cluster. Nothing is deleted.
  *
- * - What nobody holds is retired at once, and an expired lease as well, with the next version: a renewal of its holder's that comes late is
+ * - What no task holds is retired at once, and an expired lease as well, with the next version: a renewal of its holder's that comes late is
  *   refused then.
  * - A live holder is waited for. It learns of the new size beside its renewals.
  * - When time is up the id is taken from it, as {@link evicted} does: with the next version, and with the duration for which it may still trust
- *   its lease, so that nobody else gets the id before that is over, even if the cluster grows again at once.
+ *   its lease, so that no other task gets the id before that is over, even if the cluster grows again at once.
  *
- * Whoever has read older settings may still take an id that is not retired yet; it holds it, and is waited for like the others. It is over
- * when a listing shows nothing but what is retired in this generation. A tombstone of an earlier one is replaced: in between, the cluster
- * may have had the id, and whoever read the settings then would take it.
+ * A task that has read older settings may still take an id that is not retired yet; it is waited for like the other holders. Retirement is
+ * over when a listing shows nothing beyond the size but what is retired in this generation. A tombstone of an earlier one is replaced: in between, the cluster
+ * may have had the id, and a task that read the settings then would take it.
  *
  * The settings are looked at with every listing, and once more between the look at a live holder's lease and the write that takes the id away: a
  * tenure that begins after the cluster has the id again is never ended. Should they change in that very moment, the generation in the tombstone is
@@ -139,7 +139,7 @@ export class Retirement {
     call: SessionCall,
   ): Promise<void> {
     const cluster = stored.config;
-    // A later generation is that of somebody who knows newer settings: an earlier mark would let those take the id who have not heard of them.
+    // A writer that knows newer settings wrote a later generation: with an earlier one, tasks that know older settings would take the id.
     if (state.kind === 'retired' && (state.generation ?? -1) >= cluster.generation) return this.#settle(id, object.etag, state);
     const expired = availability(state, object.age, cluster.graceMs).kind === 'free';
     const holder = state.kind === 'held' && !expired ? holderOf(id, state) : undefined;
@@ -156,7 +156,7 @@ export class Retirement {
     else this.#tried.delete(id);
   }
 
-  /** Whether the settings are what they were: who has taken them back in the meantime does not want anybody's id to be taken away. */
+  /** Whether the settings are as they were read: if they were taken back meanwhile, no id may be taken away. */
   async #isAsRead({ etag }: StoredCluster, call: SessionCall): Promise<boolean> {
     const isAsRead = (await readCluster(this.steps.options.session, call))?.etag === etag;
     if (!isAsRead) this.#outdated = true;
@@ -169,7 +169,7 @@ export class Retirement {
     this.#waited.delete(id);
     const tried = this.#tried.get(id);
     this.#tried.delete(id);
-    // Somebody else's tombstone has another version, or is of no other effect.
+    // Another writer's tombstone has another version, or is of no other effect.
     if (tried?.version !== version) return;
     this.#retired += 1;
     if (tried.from === undefined) return;
@@ -207,5 +207,5 @@ function holderOf(id: number, { taskId, version }: HeldLease): RetiringHolder {
 }
 
 function pollMs({ durationMs }: ClusterConfig, objects: number): number {
-  return Math.max(Math.min(Math.max(durationMs / 3, POLL_MS.least), POLL_MS.most), objects * POLL_PER_OBJECT_MS);
+  return Math.max(Math.min(Math.max(durationMs / 3, POLL_MS.min), POLL_MS.max), objects * POLL_PER_OBJECT_MS);
 }

@@ -1,5 +1,7 @@
 import pRetry from 'p-retry';
 import type { Clock, RandomSource } from '../clock.js';
+import { StoreError } from '../store/lease-store.js';
+import type { LeaseListener } from './lease.js';
 
 /** When and how long to try again. Milliseconds throughout. */
 export interface RetryPolicy {
@@ -16,11 +18,36 @@ export interface RetryPolicy {
   onFailure?(error: unknown, attempt: number, pauseMs: number): void;
 }
 
+/** The first and the longest pause while a store is away, in milliseconds. */
+export const STORE_RETRY = { baseMs: 100, capMs: 2_000 } as const;
+
+/** How long a store may be away before a command of an operator gives up, in milliseconds. */
+const STORE_AWAY_MS = 10_000;
+
+export interface StoreRetryOptions {
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly signal?: AbortSignal | undefined;
+  /** When to give up, on the monotonic clock. @default ten seconds after the call */
+  readonly until?: number | undefined;
+  /** Told of each failure that is followed by another attempt. */
+  readonly emit?: LeaseListener | undefined;
+}
+
+/** Retries a call while the store is away: one that changes nothing, or that does no harm when it is made twice. */
+export function whileStoreIsAway({ clock, random, signal, until, emit }: StoreRetryOptions): RetryPolicy {
+  return {
+    ...{ clock, random, ...STORE_RETRY, until: until ?? clock.monotonic() + STORE_AWAY_MS },
+    ...(signal && { signal }),
+    shouldRetry: (error) => error instanceof StoreError && error.transient,
+    onFailure: (error, _attempt, sleepMs) => emit?.({ type: 'store-failed', error, sleepMs }),
+  };
+}
+
 /**
  * Calls `attempt` until it succeeds, fails for good, or the time is up; then throws the last failure, or `signal.reason`.
  *
- * p-retry runs the loop, and its own pauses are switched off: they read the ambient clock, ours the injected one. It is called when
- * there is something to try again; the first attempts, nearly all of which succeed, should not pay for it.
+ * p-retry runs the loop after the first attempt failed. Its own pauses are switched off: they read the ambient clock, ours the injected one.
  */
 export async function retry<T>(attempt: () => Promise<T>, policy: RetryPolicy): Promise<T> {
   policy.signal?.throwIfAborted();

@@ -7,7 +7,7 @@ import { concurrently } from './concurrently.js';
 import { refuseCamunda } from './foreign-cluster.js';
 import { nativeCodec } from './lease-codec.js';
 import { nodeIdOf } from './lease-state.js';
-import { patiently } from './patiently.js';
+import { retry, whileStoreIsAway } from './retry.js';
 import type { DamagedLease, ScaleOptions } from './scaling.js';
 import type { SessionCall } from './store-session.js';
 
@@ -21,7 +21,7 @@ export interface ClusterListing {
 
 /** Requests under way at once. */
 const REQUESTS = 16;
-/** Between two attempts that the store or somebody else got in the way of, at the least, in milliseconds. */
+/** Between two attempts that the store or another task got in the way of, at least, in milliseconds. */
 export const PAUSE_MS = 100;
 /** A store that fails that many changes of the settings in a row, while it answers reads, is given up; and one that refuses that many in all. */
 const FAILURES = 5;
@@ -55,12 +55,12 @@ export class ScaleSteps {
   }
 
   read(): Promise<StoredCluster | undefined> {
-    return this.#patiently(() => readCluster(this.options.session, this.#call()));
+    return this.#retry(() => readCluster(this.options.session, this.#call()));
   }
 
   async list(): Promise<ClusterListing> {
     const { session } = this.options;
-    const { objects } = await this.#patiently(() => session.list(this.#call()));
+    const { objects } = await this.#retry(() => session.list(this.#call()));
     refuseCamunda(session, objects);
     const rows = new Map<number, ListedObject>();
     let clusterEtag: string | undefined;
@@ -75,12 +75,17 @@ export class ScaleSteps {
   /** Calls `step` for every id, some at a time, and again while the store is away: it has to begin by reading what there is. */
   async onEach(ids: readonly number[], step: (id: number, call: SessionCall) => Promise<void>): Promise<void> {
     const { clock, random, signal } = this.options;
-    await concurrently(ids, REQUESTS, (id, own) => patiently({ clock, random, signal: own }, () => step(id, { signal: own })), signal);
+    await concurrently(
+      ids,
+      REQUESTS,
+      (id, own) => retry(() => step(id, { signal: own }), whileStoreIsAway({ clock, random, signal: own })),
+      signal,
+    );
   }
 
   /**
    * Creates the objects of ids that were never held, where there are none: from `first` on, below `end`. Resolves to a listing that shows
-   * every one of them: an answer to a write of our own is not enough, where somebody else wrote at the same time.
+   * every one of them: an answer to a write of our own is not enough, where another task wrote at the same time.
    */
   async createMissing(first: number, end: number): Promise<ClusterListing> {
     const { session } = this.options;
@@ -95,7 +100,7 @@ export class ScaleSteps {
     }
   }
 
-  /** What was written. Undefined when somebody else has changed the settings, or the outcome is not known: then they are to be read anew (rule 5). */
+  /** What was written. Undefined when another task has changed the settings, or the outcome is not known: then they are to be read anew (rule 5). */
   async change(cluster: StoredCluster, change: Partial<ClusterConfig>): Promise<StoredCluster | undefined> {
     const { session, clock, random, signal } = this.options;
     const config = { ...cluster.config, ...change };
@@ -126,8 +131,8 @@ export class ScaleSteps {
     if (listing > 2) await clock.sleep(PAUSE_MS * listing * (1 + random.next()), signal);
   }
 
-  #patiently<T>(call: () => Promise<T>): Promise<T> {
-    return patiently(this.options, call);
+  #retry<T>(call: () => Promise<T>): Promise<T> {
+    return retry(call, whileStoreIsAway(this.options));
   }
 
   #call(): SessionCall {

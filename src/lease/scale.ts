@@ -8,14 +8,14 @@ import { Shrinkage } from './shrinkage.js';
 export type { DamagedLease, RetiringHolder, ScaleEvent, ScaleOptions, ScaleOutcome } from './scaling.js';
 
 /**
- * Gives a cluster another number of node ids, with running tasks on it. Nothing is deleted, no version begins anew, and the lease objects of ids that the cluster keeps are not written, but for what a wider width takes.
+ * Gives a cluster another number of node ids, with running tasks on it. Nothing is deleted, no version begins anew, and the lease objects of
+ * ids that the cluster keeps are written only where unique ids become wider.
  *
- * Everything is worked out from what is stored, anew whenever somebody else has changed the settings: interrupted anywhere, and called
- * again, it goes on. Whether it grows or shrinks is settled by its first look: several growths at once end with the greatest size, several
- * shrinkages with the smallest, and the others end with 'superseded' where they find theirs overruled.
+ * All follows from what is stored, which is read anew when another task has changed the settings: interrupted anywhere, and called again, it goes
+ * on. The first read decides whether it grows or shrinks: several growths at once end with the greatest size, several shrinkages with the
+ * smallest, and the others end with 'superseded'.
  *
- * Where bootstrap is not complete the missing lease objects below the present size are created as well. Shrinking records that it is
- * complete; a growth leaves that to those who take ids, as ever.
+ * Where bootstrap is not complete the missing lease objects below the present size are created as well. Shrinking records that it is complete.
  *
  * @throws {ConfigError} when the size is out of range; nothing has been done
  * @throws {StoreUnusableError} when a lease object is damaged and the width has to grow, when `cluster.json` cannot be understood, or when another
@@ -31,7 +31,7 @@ export async function scaleCluster(options: ScaleOptions): Promise<ScaleOutcome>
   const steps = new ScaleSteps(options);
   const cluster = await steps.read();
   if (cluster === undefined) {
-    // It tells whether somebody else's is there.
+    // It tells whether another program's cluster is there.
     await steps.list();
     return { kind: 'no-cluster' };
   }

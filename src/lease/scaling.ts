@@ -22,9 +22,9 @@ export type ScaleEvent =
   | { readonly type: 'waiting'; readonly idWidth: number; readonly holders: readonly NarrowHolder[] }
   /** None of them does any more. */
   | { readonly type: 'adopted'; readonly idWidth: number; readonly tookMs: number }
-  /** The settings tell of fewer node ids now: nobody who knows them takes one beyond, and the holders of those learn of it beside their renewals. */
+  /** The settings tell of fewer node ids now: no task that knows them takes one beyond, and the holders of those learn of it beside their renewals. */
   | { readonly type: 'shrunk'; readonly from: number; readonly to: number }
-  /** Of `total` lease objects beyond the size, so many are retired; told while that goes on, a few times a second at the most. */
+  /** Of `total` lease objects beyond the size, so many are retired; told while that goes on, a few times a second at most. */
   | { readonly type: 'retired'; readonly retired: number; readonly total: number }
   /**
    * These holders of ids beyond the size are waited for, until they release them or lose them; after `leftMs` at the longest, in milliseconds.
@@ -64,7 +64,7 @@ export type ScaleOutcome =
     }
   /** Not all holders use the width, which stays published. Nothing else was changed; called again, it goes on. */
   | { readonly kind: 'not-adopted'; readonly size: number; readonly idWidth: number; readonly holders: readonly NarrowHolder[] }
-  /** Somebody else has given the cluster another size meanwhile, which stands. Called again, it is changed once more. */
+  /** Another task has given the cluster another size meanwhile, which stands. Called again, it is changed once more. */
   | { readonly kind: 'superseded'; readonly size: number };
 
 /** How many node ids a cluster is to have, and what `scaleCluster` works with. */

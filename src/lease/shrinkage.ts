@@ -1,5 +1,7 @@
-import type { StoredCluster } from './cluster-store.js';
-import { reopen } from './reopening.js';
+import { readCluster, type StoredCluster } from './cluster-store.js';
+import { readingOf } from './inspect.js';
+import { nativeCodec } from './lease-codec.js';
+import { leaseKey, revived } from './lease-state.js';
 import { Retirement } from './retirement.js';
 import type { ScaleSteps } from './scale-steps.js';
 import type { ScaleOutcome } from './scaling.js';
@@ -7,13 +9,12 @@ import type { ScaleOutcome } from './scaling.js';
 /**
  * Takes node ids away from a cluster, the highest ones, with running tasks on it:
  *
- * 1. The size and its generation are changed together, by the first write: who may not do that has done nothing. From then on nobody who knows
- *    the settings takes one of these ids, and their holders learn of it.
- * 2. What stands beyond the size is retired (see {@link Retirement}).
+ * 1. The first write changes the size and its generation together: without the permission for it nothing is done. From then on no task that
+ *    knows the settings takes one of these ids, and their holders learn of it.
+ * 2. The lease objects beyond the size are retired (see {@link Retirement}).
  *
- * Where the cluster has the size already, only what is left to do is done, and ids that it has are acquirable again although tombstones say
- * otherwise (see {@link reopen}). Where bootstrap is not complete, the missing objects are created
- * first: what is absent could not be told from what was deleted once the cluster has forgotten how far it had got.
+ * Where the cluster has the size already, only the rest is done, and ids that it has become acquirable again although tombstones say otherwise
+ * (see {@link reopen}). Where bootstrap is not complete, the missing objects are created first: later an absent object counts as deleted.
  */
 export class Shrinkage {
   #reopened = 0;
@@ -31,7 +32,7 @@ export class Shrinkage {
       if (known === undefined) return { kind: 'no-cluster' };
       const cluster: StoredCluster = known;
       const { config } = cluster;
-      // Somebody else's word is newer than ours.
+      // The other task's word is newer.
       if (config.size < size || (begun && config.size > size)) return { kind: 'superseded', size: config.size };
       if (!config.bootstrapped) await this.steps.createMissing(0, config.size);
       if (config.size > size) {
@@ -59,4 +60,36 @@ export class Shrinkage {
     const common = { kind: 'scaled', from, to: options.size, idWidth, widened: false } as const;
     return { ...common, created, reopened: this.#reopened, retired, forced, damaged };
   }
+}
+
+/**
+ * Makes ids acquirable that are retired in the cluster's generation or a later one although the cluster has them: `cluster.json` was lost and
+ * created anew, or changed by a program that knows nothing of generations. No task would ever acquire them.
+ *
+ * An id that was retired in an earlier generation is acquirable as it is. A tombstone without a generation was written by hand and is left. When
+ * another task changes the settings meanwhile, the rest is left to that task.
+ *
+ * @returns how many lease objects were written
+ */
+async function reopen(steps: ScaleSteps, { config, etag }: StoredCluster): Promise<number> {
+  const { session } = steps.options;
+  const { rows } = await steps.list();
+  const ids = [...rows].filter(([id, { size }]) => id < config.size && size > 0 && size <= nativeCodec.tombstoneMaxBytes).map(([id]) => id);
+  const reopened = new Set<number>();
+  await steps.onEach(ids, async (id, call) => {
+    const object = await session.read(leaseKey(id), call);
+    if (object === undefined) return;
+    const reading = readingOf(object);
+    if (reading.kind !== 'lease' || reading.lease.kind !== 'retired') return;
+    // An attempt whose outcome was not known has not succeeded then.
+    reopened.delete(id);
+    const { generation } = reading.lease;
+    if (generation === undefined || generation < config.generation) return;
+    // A writer that knows newer settings wrote it: it stays.
+    if ((await readCluster(session, call))?.etag !== etag) return;
+    reopened.add(id);
+    const { status } = await session.write(leaseKey(id), nativeCodec.encode(revived(reading.lease, generation + 1)), object.etag, call);
+    if (status !== 'written') reopened.delete(id);
+  });
+  return reopened.size;
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.js';
 
-/** The longest time without a look at the clock, in milliseconds. */
+/** The longest sleep between two readings of the clock, in milliseconds. */
 const LONGEST_NAP_MS = 1_000;
 
 /**

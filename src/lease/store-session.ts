@@ -11,12 +11,12 @@ export interface SessionCall {
 }
 
 /**
- * What a listing of everything is given for each object that it is to show, and at the most, in milliseconds: on S3 it is a request for each
+ * What a listing of everything is given for each object that it is to show, and at most, in milliseconds: on S3 it is a request for each
  * thousand of them, one after the other, and a file store has to look at each. Several times what either takes.
  */
-const LISTING_MS = { perObject: 3, most: 60_000 } as const;
+const LISTING_MS = { perObject: 3, max: 60_000 } as const;
 
-/** What a listing is given, in milliseconds, by somebody who only looks on: no lease waits for it, so that nothing is lost by a patient try. */
+/** What a listing is given, in milliseconds, by a caller that only reads: no lease waits for it. */
 export const UNHURRIED_LISTING_MS = 30_000;
 
 /** How late the time may be that a store tells in whole seconds, in milliseconds: some servers make their `Date` header every second or two. */
@@ -36,7 +36,7 @@ export class StoreSession {
   readonly #time: StoreTime;
   #requestMs: number | undefined;
   #expectedObjects = 0;
-  /** What the next listing of everything is given at the least, in milliseconds: more than one had that ran out of time. */
+  /** What the next listing of everything is given at least, in milliseconds: more than one had that ran out of time. */
   #listingMs = 0;
 
   constructor(
@@ -72,7 +72,7 @@ export class StoreSession {
 
   /** How long a listing of everything may take unless a call says otherwise, however little a request may, in milliseconds. */
   get listTimeoutMs(): number {
-    return Math.max(this.timeoutMs, this.#listingMs, Math.min(LISTING_MS.most, LISTING_MS.perObject * this.#expectedObjects));
+    return Math.max(this.timeoutMs, this.#listingMs, Math.min(LISTING_MS.max, LISTING_MS.perObject * this.#expectedObjects));
   }
 
   /**
@@ -89,7 +89,7 @@ export class StoreSession {
       this.#time.learn(listing.storeTime, sentAt);
       return listing;
     } catch (error) {
-      if (this.clock.monotonic() - sentAt >= timeoutMs) this.#listingMs = Math.min(LISTING_MS.most, 2 * timeoutMs);
+      if (this.clock.monotonic() - sentAt >= timeoutMs) this.#listingMs = Math.min(LISTING_MS.max, 2 * timeoutMs);
       throw error;
     }
   }

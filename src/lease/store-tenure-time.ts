@@ -1,11 +1,10 @@
 import { anySignal } from '../base/abort.js';
 import type { Clock, RandomSource } from '../clock.js';
 import { StoreUnusableError } from '../errors.js';
-import { StoreError } from '../store/lease-store.js';
 import { CLUSTER_KEY, type ClusterConfig } from './cluster-config.js';
 import { readCluster } from './cluster-store.js';
 import type { AdoptedWidth } from './lease-state.js';
-import { retry } from './retry.js';
+import { retry, whileStoreIsAway } from './retry.js';
 import type { SessionCall, StoreSession } from './store-session.js';
 import type { TenureTime } from './tenure-time.js';
 import { TenureWidth, type WidthListener } from './tenure-width.js';
@@ -16,7 +15,7 @@ export interface StoreTenureTimeOptions {
   readonly random: RandomSource;
   /** Aborts when the tenure ends in either way. */
   readonly signal: AbortSignal;
-  /** The last millisecond, in store time, that somebody else's ids may be stamped with. */
+  /** The last millisecond, in store time, that other tasks' ids may be stamped with. */
   readonly stampedUntil: number;
   /** The width that the acquiring write told the others. */
   readonly idWidth: number;
@@ -26,10 +25,7 @@ export interface StoreTenureTimeOptions {
   readonly check: () => void;
 }
 
-/** First and longest pause while the store is away, in milliseconds. */
-const RETRY_MS = { first: 100, most: 2_000 };
-
-/** A tenure's share of store time, where the lease stands in a store (docs/design/protocol.md, "Unique ids"). */
+/** A tenure's share of store time, where the lease stands in a store. */
 export class StoreTenureTime implements TenureTime {
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -55,7 +51,7 @@ export class StoreTenureTime implements TenureTime {
     return this.#width.value;
   }
 
-  /** The width that nobody in this tenure makes narrower ids than any more, and how late those are stamped. */
+  /** The width that no narrower ids are made than any more in this tenure, and how late those are stamped. */
   get adopted(): AdoptedWidth {
     return this.#adopted;
   }
@@ -77,15 +73,11 @@ export class StoreTenureTime implements TenureTime {
     if (Number.isFinite(this.#lookedAt)) return;
     const ended = anySignal(this.signal, signal);
     try {
+      // As long as the lease lasts.
+      const policy = whileStoreIsAway({ clock, random, signal: ended.signal, until: Number.POSITIVE_INFINITY });
       await retry(() => this.look({ signal: ended.signal }), {
-        clock,
-        random,
-        // As long as the lease lasts.
-        until: Number.POSITIVE_INFINITY,
-        baseMs: RETRY_MS.first,
-        capMs: RETRY_MS.most,
-        signal: ended.signal,
-        shouldRetry: (error) => error instanceof StoreError && error.transient && !ended.signal.aborted,
+        ...policy,
+        shouldRetry: (error) => policy.shouldRetry(error) && !ended.signal.aborted,
       });
     } catch (error) {
       signal?.throwIfAborted();

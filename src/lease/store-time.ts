@@ -5,7 +5,7 @@ import type { Interval } from '../store/lease-store.js';
 export const DRIFT = 500e-6;
 
 /**
- * The time of somebody else's clock, as its answers tell: each bounds how far it is from the monotonic clock here, and several bounds narrow
+ * The time of another clock, as its answers tell: each bounds how far it is from the monotonic clock here, and several bounds narrow
  * each other. This host's wall clock takes no part.
  */
 export class StoreTime {

@@ -9,7 +9,7 @@ export class TenureWidth {
 
   /**
    * @param value the width that others have been told already
-   * @param onAdopted is called with every wider one as soon as nobody in this tenure makes narrower ids any more
+   * @param onAdopted is called with every wider one as soon as no narrower ids are made any more in this tenure
    */
   constructor(
     value: number,

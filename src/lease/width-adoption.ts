@@ -5,7 +5,7 @@ import type { ClusterConfig } from './cluster-config.js';
 import { concurrently } from './concurrently.js';
 import { nativeCodec } from './lease-codec.js';
 import { availability, evicted, type HeldLease, type LeaseState, leaseKey, stampedUntilOf } from './lease-state.js';
-import { patiently } from './patiently.js';
+import { retry, whileStoreIsAway } from './retry.js';
 import type { SessionCall, StoreSession } from './store-session.js';
 
 /** A live holder that has not told yet that it makes unique ids of the wider width. */
@@ -18,7 +18,7 @@ export interface NarrowHolder {
 
 /** What a {@link WidthAdoption} came to. */
 export type WidthAdopted =
-  /** Nobody makes narrower ids any more, and none is stamped later than `idFloor`, in store time. */
+  /** No narrower ids are made any more, and none is stamped later than `idFloor`, in store time. */
   | { readonly kind: 'adopted'; readonly idFloor: number }
   /** Time is up, and these still do. */
   | { readonly kind: 'not-adopted'; readonly holders: readonly NarrowHolder[] };
@@ -27,11 +27,11 @@ export interface WidthAdoptionOptions {
   readonly session: StoreSession;
   readonly clock: Clock;
   readonly random: RandomSource;
-  /** The cluster's settings, which tell everybody of the width already. */
+  /** The cluster's settings, which tell all tasks of the width already. */
   readonly cluster: ClusterConfig;
   /** The width that is waited for. */
   readonly idWidth: number;
-  /** When to stop waiting, on the monotonic clock; called when there is somebody to wait for. */
+  /** When to stop waiting, on the monotonic clock; called when there is a holder to wait for. */
   readonly until: () => number;
   readonly onWaiting: (holders: readonly NarrowHolder[]) => void;
   readonly signal?: AbortSignal | undefined;
@@ -39,8 +39,8 @@ export interface WidthAdoptionOptions {
 
 /** Requests under way at once. */
 const REQUESTS = 16;
-/** The least and the longest time between two looks at the holders that are waited for, in milliseconds. */
-const POLL_MS = { least: 100, most: 2_000 };
+/** The shortest and the longest time between two scans of the holders that are waited for, in milliseconds. */
+const POLL_MS = { min: 100, max: 2_000 };
 
 /**
  * Waits until every live holder has told in its lease that it makes wider ids, and finds out how late the narrower ones may be
@@ -49,13 +49,13 @@ const POLL_MS = { least: 100, most: 2_000 };
  * `cluster.json` has to show the width before this begins. Then one look at each lease is enough, unless it is held and narrow at that
  * look. An id that is free at that look may be held a moment later, even by a task that had read the settings long before: but its
  * acquiring write comes after the look, so after the width was published, and a tenure reads the settings *after* its acquiring write
- * before it makes its first id. Nobody who has lost a lease, or whose lease was taken away, can prolong it any more: its ids are stamped
- * before the `timestamp` in the object, which every later state of the object keeps or exceeds. Whoever has gone over to the width says how
- * late its narrower ids are stamped, and who released the id how late all of them are.
+ * before it makes its first id. A lease that was lost or taken away cannot be prolonged any more: its ids are stamped
+ * before the `timestamp` in the object, which every later state of the object keeps or exceeds. A holder that has gone over to the width says how
+ * late its narrower ids are stamped, and a holder that released the id how late all of them are.
  *
- * An expired lease that nobody has taken is the exception. A renewal that its holder sent in time, and that the network has held back, may
+ * An expired lease that no task has taken is the exception. A renewal that its holder sent in time, and that the network has held back, may
  * still be applied and revive it, with a later `timestamp` and without the width. So it is released by force, which costs nothing: it is free
- * to be taken by everybody (rule 4), and from then on that renewal is refused.
+ * for any task to take (rule 4), and from then on that renewal is refused.
  */
 export class WidthAdoption {
   #idFloor = 0;
@@ -64,30 +64,31 @@ export class WidthAdoption {
 
   /**
    * @param ids the node ids whose leases there are, all of them
-   * @throws {StoreUnusableError} when an object is damaged: nobody knows what its holder does
+   * @throws {StoreUnusableError} when an object is damaged: nothing tells what its holder does
    * @throws {StoreError}
    * @throws `signal.reason`
    */
   async wait(ids: readonly number[]): Promise<WidthAdopted> {
     const { clock, cluster, signal, onWaiting } = this.options;
-    const pollMs = Math.min(Math.max(cluster.durationMs / 3, POLL_MS.least), POLL_MS.most);
-    let holders = await this.#look(ids);
+    const pollMs = Math.min(Math.max(cluster.durationMs / 3, POLL_MS.min), POLL_MS.max);
+    let holders = await this.#scan(ids);
     if (holders.length === 0) return { kind: 'adopted', idFloor: this.#idFloor };
     onWaiting(holders);
     for (const until = this.options.until(); ; ) {
       const leftMs = until - clock.monotonic();
       if (leftMs <= 0) return { kind: 'not-adopted', holders };
       await clock.sleep(Math.min(pollMs, leftMs), signal);
-      holders = await this.#look(holders.map(({ id }) => id));
+      holders = await this.#scan(holders.map(({ id }) => id));
       if (holders.length === 0) return { kind: 'adopted', idFloor: this.#idFloor };
     }
   }
 
   /** Those of the ids that have to be looked at once more. */
-  async #look(ids: readonly number[]): Promise<NarrowHolder[]> {
+  async #scan(ids: readonly number[]): Promise<NarrowHolder[]> {
     const { clock, random, signal } = this.options;
-    const look = (id: number, own: AbortSignal) => patiently({ clock, random, signal: own }, () => this.#examine(id, { signal: own }));
-    const found = await concurrently(ids, REQUESTS, look, signal);
+    const examine = (id: number, own: AbortSignal) =>
+      retry(() => this.#examine(id, { signal: own }), whileStoreIsAway({ clock, random, signal: own }));
+    const found = await concurrently(ids, REQUESTS, examine, signal);
     return found.filter((holder) => holder !== undefined);
   }
 
@@ -105,7 +106,7 @@ export class WidthAdoption {
       state = nativeCodec.decode(object.body, object.metadata);
     } catch (error) {
       if (id < cluster.peak) throw this.#damaged(key, explain(error));
-      // Nobody can hold an id that does not exist yet; whoever once did cannot prolong it.
+      // No task can hold an id that does not exist yet; a former holder cannot prolong it.
       this.#note(this.#latestStamp(key, object, 0));
       return undefined;
     }

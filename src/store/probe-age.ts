@@ -6,13 +6,13 @@ import type { ProbeSession, WrittenObject } from './probe-session.js';
 const TOLERANCE_MS = 100;
 
 /** How often a listing is asked for that does not show what it should, and the pause between two of them, in milliseconds. */
-const LISTINGS = { most: 4, pauseMs: 1_000 } as const;
+const LISTINGS = { max: 4, pauseMs: 1_000 } as const;
 
 /** A listing has to show what was written before it was asked for, if not at once: what leases rest on is read. */
 export async function checkListing(session: ProbeSession, object: WrittenObject): Promise<ProbeCheck> {
   const look = async () => (await session.list()).objects.find(({ key }) => key === object.key);
   let row = await look();
-  for (let listing = 1; row === undefined && listing < LISTINGS.most; listing += 1) {
+  for (let listing = 1; row === undefined && listing < LISTINGS.max; listing += 1) {
     await session.clock.sleep(LISTINGS.pauseMs, session.signal);
     row = await look();
   }
@@ -23,7 +23,7 @@ export async function checkListing(session: ProbeSession, object: WrittenObject)
   return checked('listing', 'ok');
 }
 
-/** How long an object whose age is told too low is watched at the most until the age grows, and the pause between two looks, in milliseconds. */
+/** How long an object whose age is told too low is watched at most until the age grows, and the pause between two looks, in milliseconds. */
 const GROWTH = { withinMs: 6_000, pauseMs: 500 } as const;
 
 /**

@@ -97,7 +97,7 @@ function lossOf(writes: readonly ProbedWrite[], object: StoredObject | undefined
   return undefined;
 }
 
-/** All of them, to the end, even when one fails: nobody may still be writing when the result is looked at. */
+/** All of them, to the end, even when one fails: no write may be under way when the result is read. */
 async function atOnce<T>(writers: number, call: (writer: number) => Promise<T>): Promise<T[]> {
   const results = await Promise.allSettled(Array.from({ length: writers }, (_, writer) => call(writer)));
   return results.map((result) => {

@@ -25,8 +25,8 @@ const REQUEST_TIMEOUT_MS = 5_000;
 /** The same for a listing, which in a large cluster is many requests. */
 const LIST_TIMEOUT_MS = 30_000;
 /** How long a store may be away before a probe gives up, unless it is told otherwise, and the first and longest pause until then, in milliseconds. */
-const PATIENCE_MS = 10_000;
-const PAUSE_MS = { first: 100, most: 2_000 } as const;
+const STORE_AWAY_MS = 10_000;
+const PAUSE_MS = { first: 100, max: 2_000 } as const;
 /** How often a write that nothing speaks against may be refused before that is what the store does. */
 const ATTEMPTS = 3;
 /** How many scratch objects are removed at once. */
@@ -80,7 +80,7 @@ export class ProbeSession {
   }
 
   /**
-   * Creates an object to try something on. A create of unknown outcome, and one that was refused although nobody else knows the key, is followed by one
+   * Creates an object to try something on. A create of unknown outcome, and one that was refused although no other task knows the key, is followed by one
    * of another key.
    *
    * @returns the object, or the last refusal
@@ -88,7 +88,7 @@ export class ProbeSession {
    */
   establish(body: string): Promise<WrittenObject | Extract<ProbedWrite, { status: 'conflict' | 'rejected' }>> {
     let refused = 0;
-    return this.#patiently(async () => {
+    return this.#retry(async () => {
       for (;;) {
         const key = this.newKey();
         const before = this.clock.monotonic();
@@ -102,14 +102,14 @@ export class ProbeSession {
   }
 
   /**
-   * Replaces an object that nobody else knows, and finds out what came of that. What was refused is tried again: a store may refuse for a moment.
+   * Replaces an object that no other task knows, and finds out what came of that. What was refused is tried again: a store may refuse for a moment.
    *
    * @returns what the write came to, or the last refusal
    * @throws {@link StoreError} when the store gave no answer
    */
   replaceSurely(key: string, body: string, etag: string): Promise<Exclude<ProbedWrite, { status: 'unsure' }>> {
     let refused = 0;
-    return this.#patiently(async () => {
+    return this.#retry(async () => {
       for (;;) {
         const write = await this.replace(key, body, etag);
         if (write.status === 'unsure') throw write.error;
@@ -133,21 +133,21 @@ export class ProbeSession {
     return this.#write(key, (options) => this.store.replace(key, body, { probe: 'true' }, etag, options));
   }
 
-  /** Reads, with patience for a store that is busy. @throws {@link StoreError} when it gave no answer */
+  /** Reads, again while the store is busy. @throws {@link StoreError} when it gave no answer */
   read(key: string): Promise<StoredObject | undefined> {
-    return this.#patiently(() => this.#timed((options) => this.store.read(key, options)));
+    return this.#retry(() => this.#timed((options) => this.store.read(key, options)));
   }
 
   /** @throws {@link StoreError} when the store gave no answer */
   list(): Promise<Listing> {
-    return this.#patiently(() => this.#timed((options) => this.store.list(options), LIST_TIMEOUT_MS));
+    return this.#retry(() => this.#timed((options) => this.store.list(options), LIST_TIMEOUT_MS));
   }
 
   /** Removes every key that may have been written to. Resolves with those that are left, and why; never rejects. */
   async cleanUp(): Promise<{ readonly key: string; readonly error: unknown }[]> {
     const keys = [...this.#keys];
     const left: { key: string; error: unknown }[] = [];
-    // Not given up with the probe: whoever aborts it does not want the litter either.
+    // Not given up with the probe: its scratch objects go as well when it is aborted.
     const bounds = { clock: this.clock, timeoutMs: REQUEST_TIMEOUT_MS, what: `${this.store.url}: tidying up` };
     for (let next = 0; next < keys.length; next += REMOVALS) {
       const some = keys.slice(next, next + REMOVALS);
@@ -177,9 +177,9 @@ export class ProbeSession {
   }
 
   /** Calls `attempt` again while the store is away. A store that has never answered is not waited for: its address may be wrong. */
-  async #patiently<T>(attempt: () => Promise<T>): Promise<T> {
-    const { clock, signal, until = clock.monotonic() + PATIENCE_MS, onFailure } = this.options;
-    for (let pauseMs: number = PAUSE_MS.first; ; pauseMs = Math.min(2 * pauseMs, PAUSE_MS.most)) {
+  async #retry<T>(attempt: () => Promise<T>): Promise<T> {
+    const { clock, signal, until = clock.monotonic() + STORE_AWAY_MS, onFailure } = this.options;
+    for (let pauseMs: number = PAUSE_MS.first; ; pauseMs = Math.min(2 * pauseMs, PAUSE_MS.max)) {
       try {
         return await attempt();
       } catch (error) {
