@@ -30,8 +30,8 @@ export interface AcquireOptions {
   /** How long to wait for a free id, in milliseconds; 0 for not at all. @default no limit */
   readonly acquireTimeoutMs?: number;
   /**
-   * How often a store that tells of no changes, which is S3, is looked at while no id is free, in milliseconds, 100 … 86400000: so long a released
-   * id may go unnoticed. Each time is a request. Several that wait share the looks, and none waits much longer than a lease's duration. A store
+   * The first pause between two listings of a store that tells of no changes, which is S3, while no id is free, in milliseconds, 100 … 86400000.
+   * It grows to a third of the lease's duration: so long a released id may go unnoticed. A listing is a request for each 1,000 objects. A store
    * that is passed as an object has its own. @default 1200
    */
   readonly waitPollMs?: number;

@@ -94,12 +94,12 @@ const ROWS = {
     sentence: 'how long to wait for a free node id, 0s for not at all',
   },
   'wait-poll': {
-    kind: duration({ min: 100, minWhy: 'each look is a request', max: 86_400_000 }),
+    kind: duration({ min: 100, minWhy: 'each listing is a request', max: 86_400_000 }),
     default: '1.2s',
     commands: [...HOLDING, 'id'],
     option: 'waitPollMs',
     storeOnly: true,
-    sentence: 'how often to look at S3 while no node id is free, at first',
+    sentence: 'first pause between two listings of S3 while no node id is free; it grows to a third of the duration',
   },
   'settings-interval': {
     kind: duration({
