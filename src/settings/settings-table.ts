@@ -94,7 +94,7 @@ const ROWS = {
     sentence: 'how long to wait for a free node id, 0s for not at all',
   },
   'wait-poll': {
-    kind: duration({ min: 100, minWhy: 'each listing is a request', max: 86_400_000 }),
+    kind: duration({ min: 100, minWhy: 'each look is a request', max: 86_400_000 }),
     default: '1.2s',
     commands: [...HOLDING, 'id'],
     option: 'waitPollMs',
