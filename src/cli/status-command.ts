@@ -10,7 +10,7 @@ import { allocatedReport, type StatusReport, statusReport } from '../monitor/sta
 import type { Settings } from '../settings/settings.js';
 import { parseInteger } from '../settings/values.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
-import { allocatedSettings } from './allocated-settings.js';
+import { allocatedSettings } from './allocated-commands.js';
 import { allocatedTable } from './allocated-table.js';
 import { ExitCode, exitCodeOfStop } from './exit-codes.js';
 import { Frame } from './frame.js';

@@ -1,12 +1,27 @@
+import { connect } from 'node:net';
 import { explain, NodeLeaseError } from '../errors.js';
 import type { ZooKeeperSettings } from '../settings/settings.js';
 import { formatServer } from '../zookeeper/connect-string.js';
+import { isFault } from '../zookeeper/zookeeper-error.js';
 import type { Finding } from './diagnosis.js';
 import type { Io } from './io.js';
 import { formatSetting } from './text.js';
 import { connectTo } from './zookeeper-command.js';
 import { checkRights, type RightsReport } from './zookeeper-rights-check.js';
-import { checkServer, type ServerCheck } from './zookeeper-server-check.js';
+
+/** Whether one of the servers can be used, by itself. */
+export interface ServerCheck {
+  /** As it stands in the connect string: host and port. */
+  readonly server: string;
+  readonly ok: boolean;
+  /** From the first packet until there is a session, in milliseconds; null where there is none. */
+  readonly latencyMs: number | null;
+  /** Why it cannot be used; null where it can. */
+  readonly problem: string | null;
+}
+
+/** How long a connection, and then a session, may take, in milliseconds. */
+const LIMIT_MS = 2_500;
 
 /** What `doctor --json` prints of ZooKeeper: every field is always there, null where there is nothing to say. */
 export interface ZooKeeperDiagnosis {
@@ -124,4 +139,74 @@ function rightsFindings({ chroot, denied, failed, left, latencyMs }: RightsRepor
     findings.push({ id: 'zookeeper-clean-up', title: 'scratch znodes', status: 'warning', detail });
   }
   return findings;
+}
+
+/**
+ * Connects to one server, and has it give a session, which is ended again.
+ *
+ * @throws `signal.reason` when it aborts
+ */
+async function checkServer(
+  { servers: [server], text }: ZooKeeperSettings['connect'],
+  settings: ZooKeeperSettings,
+  io: Pick<Io, 'clock' | 'random'>,
+  signal?: AbortSignal,
+): Promise<ServerCheck> {
+  const unusable = (problem: string): ServerCheck => ({ server: text, ok: false, latencyMs: null, problem });
+  const begun = io.clock.monotonic();
+  const problem = server && (await reach(server, io, signal));
+  signal?.throwIfAborted();
+  if (problem !== undefined) return unusable(problem);
+  const zookeeper = await connectTo({ ...settings, connect: { servers: server ? [server] : [], chroot: '', text } }, io);
+  try {
+    await zookeeper.whenConnected({ timeoutMs: LIMIT_MS, signal });
+    return { server: text, ok: true, latencyMs: io.clock.monotonic() - begun, problem: null };
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (!(error instanceof NodeLeaseError)) throw error;
+    return unusable(
+      `takes connections, but gives no session${isFault(error, 'timeout') ? ': no quorum, or no ZooKeeper server' : ''} (${explain(error)})`,
+    );
+  } finally {
+    await zookeeper.close();
+  }
+}
+
+/** Why no connection is to be had; undefined where there is one. */
+async function reach(
+  { host, port }: { readonly host: string; readonly port: number },
+  { clock }: Pick<Io, 'clock'>,
+  signal: AbortSignal | undefined,
+): Promise<string | undefined> {
+  const done = new AbortController();
+  const socket = connect({ host, port });
+  const giveUp = signal === undefined ? done.signal : AbortSignal.any([signal, done.signal]);
+  try {
+    const connected = new Promise<string | undefined>((resolve) => {
+      socket.once('connect', () => resolve(undefined));
+      socket.on('error', (error) => resolve(connectProblem(error)));
+    });
+    const late = clock.sleep(LIMIT_MS, giveUp).then(
+      () => 'no answer: neither a connection nor a refusal',
+      () => 'interrupted',
+    );
+    return await Promise.race([connected, late]);
+  } finally {
+    done.abort();
+    socket.destroy();
+  }
+}
+
+function connectProblem(error: Error): string {
+  // A host of several addresses fails with a collection of its failures.
+  const [first = error] = error instanceof AggregateError ? error.errors.filter((each) => each instanceof Error) : [];
+  switch ('code' in first ? first.code : undefined) {
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return `unknown host (${explain(first)})`;
+    case 'ECONNREFUSED':
+      return `nobody listens there (${explain(first)})`;
+    default:
+      return `cannot be reached (${explain(first)})`;
+  }
 }

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import type { AllocatedDiagnosis } from '../../src/cli/allocated-diagnosis.js';
+import type { AllocatedDiagnosis } from '../../src/cli/allocated-commands.js';
 import { acquireFromZooKeeper } from '../../src/discovery/allocation/acquire-from-zookeeper.js';
 import { evictAllocated } from '../../src/discovery/allocation/evict-allocated.js';
 import { decodeAssignment } from '../../src/discovery/assignment.js';

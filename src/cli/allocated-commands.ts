@@ -1,11 +1,58 @@
 import { type AllocatedEviction, evictAllocated } from '../discovery/allocation/evict-allocated.js';
+import { groupPath } from '../discovery/tree-paths.js';
+import type { Settings, ZooKeeperSettings } from '../settings/settings.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
-import type { AllocatedSettings } from './allocated-settings.js';
+import type { Diagnosis } from './diagnosis.js';
 import { ExitCode } from './exit-codes.js';
 import type { Io } from './io.js';
 import { complain, say } from './store-command.js';
 import { formatSetting } from './text.js';
 import { onZooKeeper } from './zookeeper-command.js';
+import type { ZooKeeperDiagnosis } from './zookeeper-diagnosis.js';
+
+// `init`, `release` and `doctor` where node ids come from ZooKeeper alone.
+
+/** The settings of a command that is about node ids from ZooKeeper alone. */
+export type AllocatedSettings = Settings & { readonly zookeeper: ZooKeeperSettings };
+
+/** The settings, where node ids come from ZooKeeper alone; undefined where they are leased from a store. */
+export function allocatedSettings(settings: Settings): AllocatedSettings | undefined {
+  const { provider, zookeeper } = settings;
+  return provider === 'zookeeper' && zookeeper !== undefined ? { ...settings, zookeeper } : undefined;
+}
+
+/** What `doctor --json` prints where node ids come from ZooKeeper alone: the fields of {@link Diagnosis}, with nothing to say of a store. */
+export interface AllocatedDiagnosis extends Omit<Diagnosis, 'store'> {
+  readonly store: null;
+  readonly zookeeper: ZooKeeperDiagnosis;
+}
+
+/** The diagnosis of ZooKeeper as that of everything that the node ids rest on. */
+export function allocatedDiagnosis(zookeeper: ZooKeeperDiagnosis): AllocatedDiagnosis {
+  const nothing = { findings: [], latencyMs: null, clockOffsetMs: null, cluster: null, cost: null, damaged: [] };
+  return { store: null, ok: zookeeper.ok, ...nothing, zookeeper };
+}
+
+/** `nodelease init --provider zookeeper`: makes the first group of node ids, and what is above it. Resolves to the exit code. */
+export function initAllocatedCommand(settings: AllocatedSettings, io: Io): Promise<number> {
+  return onZooKeeper(settings, io, (zookeeper, signal) => initAllocated(zookeeper, settings.zookeeper.connect.text, io, signal));
+}
+
+/**
+ * Makes the first group, the chroot included, ahead of the first run: for whoever gives that no right to do so.
+ *
+ * @throws {ZooKeeperError} when there is no answer, or it may not be made
+ */
+async function initAllocated(zookeeper: ZooKeeper, where: string, io: Io, signal: AbortSignal): Promise<number> {
+  const path = groupPath(0);
+  await zookeeper.whenConnected({ signal });
+  if ((await zookeeper.children(path, { signal })) !== undefined) say(io, `${path} is there already at ${where}: nothing to do`);
+  else {
+    await zookeeper.ensurePath(path, { signal });
+    say(io, `made ${path} at ${where}: the first group of node ids`);
+  }
+  return ExitCode.ok;
+}
 
 /** What somebody who did not say `--force` is told. */
 export function whyForceAllocated(id: number): string {
@@ -21,7 +68,7 @@ export function releaseAllocatedCommand(id: number, settings: AllocatedSettings,
 }
 
 /**
- * Takes the node id away, and says what comes of it (rule 9).
+ * Takes the node id away, and says what comes of it.
  *
  * @throws {ZooKeeperError} when there is no answer, or the znode may not be changed
  */
