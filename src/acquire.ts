@@ -12,6 +12,7 @@ import type { LeaseStore } from './store/lease-store.js';
 import { parseStoreUrl } from './store/store-url.js';
 import { systemClock, systemRandom } from './system.js';
 import { defaultTaskId } from './task-id.js';
+import { installedTracer } from './telemetry/preloaded-sdk.js';
 import { parseAuth } from './zookeeper/access.js';
 import { parseConnectString } from './zookeeper/connect-string.js';
 
@@ -126,11 +127,11 @@ async function acquireWatched(options: AcquireOptions): Promise<ManagedLease> {
   const zookeeper = typeof given === 'string' ? { connect: given } : given;
   const taskId = options.taskId ?? (await ownTaskId(signal));
   if (zookeeper !== undefined) checkAnnounced(zookeeper, taskId);
-  const { OpenTelemetryTracer } = await import('./telemetry/open-telemetry-tracer.js');
+  const tracer = await installedTracer(systemClock);
   const node = await holdNode({
     ...rest,
     ...{ store, taskId, zookeeper, monitor, signal, killOnLoss: onLost === 'exit' },
-    ...{ clock: systemClock, random: systemRandom, tracer: new OpenTelemetryTracer({ clock: systemClock }) },
+    ...{ clock: systemClock, random: systemRandom, tracer },
     ...{ onLeaseEvent: onEvent, onDiscoveryEvent: zookeeper?.onEvent },
   });
   const onRelease = () => monitor?.stopping('the lease is being released');

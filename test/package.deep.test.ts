@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
@@ -26,16 +27,40 @@ describe('the package, installed into an empty folder', () => {
         ...['LICENSE', 'README.md', 'CHANGELOG.md', 'dist/index.d.ts'],
         // What the build copies or compiles apart from the rest.
         ...['dist/console/index.html', 'dist/console/console.css', 'dist/console/page/main.js'],
+        ...['dist/cli/nodelease.js', 'dist/cli/package.json', 'dist/cli/LICENSES'],
       ]),
     );
-    expect(packed?.files.filter(({ path }) => /^(test|src|bench)\/|\.test\.|tsbuildinfo/.test(path))).toEqual([]);
+    expect(packed?.files.filter(({ path }) => /^(test|src|bench)\/|\.test\.|\.map$|tsbuildinfo/.test(path))).toEqual([]);
     await writeFile(join(project, 'package.json'), '{"name":"consumer","private":true,"type":"module"}');
     await run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', join(folder, packed?.filename ?? '')], { cwd: project });
     folder = project;
+    // prom-client has it as a dependency. Moved there, it is not installed for anything else.
+    await mkdir(join(folder, 'node_modules/prom-client/node_modules'), { recursive: true });
+    await rename(join(folder, 'node_modules/@opentelemetry'), join(folder, 'node_modules/prom-client/node_modules/@opentelemetry'));
   }, 240_000);
 
   afterAll(async () => {
     await rm(resolve(folder, '..'), { recursive: true, force: true });
+  });
+
+  it('brings what the library needs, and not what is in the bundled command', async () => {
+    const { dependencies } = JSON.parse(await readFile(resolve('package.json'), 'utf8')) as { dependencies: Record<string, string> };
+    const installed = await readdir(join(folder, 'node_modules'));
+    for (const name of Object.keys(dependencies)) expect(installed).toContain(name.split('/')[0]);
+    expect(installed.filter((name) => ['@opentelemetry', 'commander', 'pino', 'pino-pretty', 'rolldown'].includes(name))).toEqual([]);
+  });
+
+  it('has the licenses of all packages that are in the bundled command', async () => {
+    const bundle = join(folder, 'node_modules/nodelease/dist/cli');
+    const files = (await readdir(bundle)).filter((name) => name.endsWith('.js'));
+    const texts = await Promise.all(files.map((name) => readFile(join(bundle, name), 'utf8')));
+    const bundled = texts.flatMap((text) =>
+      [...text.matchAll(/^\/\/ (?:.*\/)?node_modules\/((?:@[^/]+\/)?[^/]+)/gm)].map(([, name]) => name),
+    );
+    const licenses = await readFile(join(bundle, 'LICENSES'), 'utf8');
+    const licensed = [...licenses.matchAll(/^== (.*)$/gm)].flatMap(([, names = '']) => names.split(', ').map((name) => name.split(' ')[0]));
+    expect(new Set(bundled)).toEqual(new Set(licensed));
+    expect(licensed).toEqual(expect.arrayContaining(['@aws-sdk/client-s3', 'commander', 'hono', 'node-zookeeper-client', 'pino']));
   });
 
   it('has the command', async () => {
@@ -75,6 +100,23 @@ describe('the package, installed into an empty folder', () => {
     );
     const { stdout } = await run(process.execPath, ['program.mjs'], { cwd: folder });
     expect(stdout).toBe(`0 1 program true\n${Array(8).fill('function').join()}\n${Array(6).fill('function').join()}\nfunction\n`);
+  });
+
+  it('traces where the API of OpenTelemetry is installed', async () => {
+    const api = join(folder, 'node_modules/@opentelemetry');
+    await symlink(resolve('node_modules/@opentelemetry'), api);
+    await writeFile(
+      join(folder, 'traced.mjs'),
+      `import { acquire } from 'nodelease';
+       const lease = await acquire({ store: 'file:traced', nodes: 1 });
+       await lease.release();`,
+    );
+    const sdk = pathToFileURL(resolve('test/fixtures/programs/spans-to-file.mjs')).href;
+    const spansFile = join(folder, 'spans');
+    await run(process.execPath, ['--import', sdk, 'traced.mjs'], { cwd: folder, env: { ...process.env, SPANS_FILE: spansFile } });
+    await unlink(api);
+    const spans = (await readFile(spansFile, 'utf8')).trim().split('\n');
+    expect(spans.map((line) => (JSON.parse(line) as { name: string }).name)).toEqual(['nodelease.acquire', 'nodelease.release']);
   });
 
   it('has types that a strict consumer can compile against', async () => {

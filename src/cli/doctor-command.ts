@@ -5,7 +5,7 @@ import { type StoreSession, UNHURRIED_LISTING_MS } from '../lease/store-session.
 import type { Settings } from '../settings/settings.js';
 import type { LeaseStore } from '../store/lease-store.js';
 import { type ProbeOptions, type ProbeReport, probeStore, THOROUGH } from '../store/probe.js';
-import { type AllocatedDiagnosis, type AllocatedSettings, allocatedDiagnosis, allocatedSettings } from './allocated-commands.js';
+import { type AllocatedDiagnosis, allocatedDiagnosis, allocatedSettings } from './allocated-commands.js';
 import { type ClusterCheckup, checkUp } from './cluster-checkup.js';
 import { type Color, paintFor } from './color.js';
 import { type CostReport, type CostTerms, costFinding, costReport } from './cost-finding.js';

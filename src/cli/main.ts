@@ -36,28 +36,34 @@ const output = new StandardOutput(() => process.stdout, systemClock, {
   },
 });
 
-const exitCode = await runCommandLine(
-  process.argv.slice(2),
-  {
-    env: process.env,
-    hostname: hostname(),
-    processId: process.pid,
-    execArgv: process.execArgv,
-    clock: systemClock,
-    random: systemRandom,
-    signals: process,
-    keyboard: isatty(STANDARD_INPUT),
-    stdout: (text) => output.write(text),
-    taken: () => output.taken(),
-    stderr: (text) => process.stderr.write(text),
-    onWarning: (listener) => process.removeAllListeners('warning').on('warning', listener),
-    logFormat: !process.stderr.isTTY ? 'json' : process.env.NO_COLOR ? 'plain' : 'color',
-    screen,
-    program: [process.execPath, fileURLToPath(new URL('./nodelease.js', import.meta.url))],
-  },
-  packageFile.version,
-);
-// A pipe whose reader is slow takes the rest of a long answer later. After a signal, a reader that has stopped reading is not waited for.
-await (exitCode > 128 ? Promise.race([output.written(), systemClock.sleep(INTERRUPTED_TIMEOUT_MS)]) : output.written());
-// What ended the command for another reason says more.
-process.exit(output.hasFailed && (exitCode === ExitCode.ok || exitCode > 128) ? ExitCode.outputFailed : exitCode);
+async function main(): Promise<void> {
+  const exitCode = await runCommandLine(
+    process.argv.slice(2),
+    {
+      env: process.env,
+      hostname: hostname(),
+      processId: process.pid,
+      execArgv: process.execArgv,
+      clock: systemClock,
+      random: systemRandom,
+      signals: process,
+      keyboard: isatty(STANDARD_INPUT),
+      stdout: (text) => output.write(text),
+      taken: () => output.taken(),
+      stderr: (text) => process.stderr.write(text),
+      onWarning: (listener) => process.removeAllListeners('warning').on('warning', listener),
+      logFormat: !process.stderr.isTTY ? 'json' : process.env.NO_COLOR ? 'plain' : 'color',
+      screen,
+      program: [process.execPath, fileURLToPath(new URL('./nodelease.js', import.meta.url))],
+    },
+    packageFile.version,
+  );
+  // A pipe whose reader is slow takes the rest of a long answer later. After a signal, a reader that has stopped reading is not waited for.
+  await (exitCode > 128 ? Promise.race([output.written(), systemClock.sleep(INTERRUPTED_TIMEOUT_MS)]) : output.written());
+  // What ended the command for another reason says more.
+  process.exit(output.hasFailed && (exitCode === ExitCode.ok || exitCode > 128) ? ExitCode.outputFailed : exitCode);
+}
+
+// Stays so where nothing is left to wait for and no exit code has come.
+process.exitCode = ExitCode.internal;
+void main();

@@ -76,4 +76,4 @@ class NodeHttpThread {
 }
 
 if (parentPort === null) throw new Error('this module runs as a worker thread only');
-await new NodeHttpThread(parentPort, workerData as NodeHttpData).run();
+void new NodeHttpThread(parentPort, workerData as NodeHttpData).run();

@@ -22,4 +22,4 @@ done
 */
   .valueOf();
 
-import './main.js';
+require('./main.js');

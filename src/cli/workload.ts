@@ -64,8 +64,9 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
   let { log } = options;
   if (processId === 1) log.warn('node as process 1 collects no orphaned processes: start the nodelease script by its own name');
   const { nodeId, provider, store } = settings;
-  // Flags of V8 are to be set before there are two threads, and before the AWS SDK is loaded.
-  if (nodeId === undefined && provider === 'store' && store.kind === 's3') (await import('./lean-memory.js')).keepMemoryLean();
+  const isLean = nodeId === undefined && provider === 'store' && store.kind === 's3';
+  // A flag of V8 is set while there is one thread.
+  if (isLean && options.http) await keepMemoryLean();
   // First of all: requests are told why there is no node id yet, and a port that is taken costs none.
   const http = await options.http?.open(log);
   let tracer: OpenTelemetryTracer | undefined;
@@ -84,6 +85,8 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
       onDiscoveryEvent: settings.zookeeper && (await import('./discovery-log.js')).discoveryLog(log),
       limited: (what, limitMs, step) => withTimeout({ limitMs, clock, log, what }, step),
     });
+    // After the AWS SDK has been loaded: V8 refuses Node's own compiled modules once a flag has changed.
+    if (isLean && !options.http) await keepMemoryLean();
     return await runWith(node, workload, { ...options, log }, http?.url);
   } catch (error) {
     options.http?.monitor.failed(error);
@@ -94,6 +97,10 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
     // The process exits next, whatever an SDK still keeps for its next batch.
     if (tracer) await withTimeout({ limitMs: FLUSH_TIMEOUT_MS, clock, log, what: 'exporting the spans' }, tracer.flush());
   }
+}
+
+async function keepMemoryLean(): Promise<void> {
+  (await import('./lean-memory.js')).keepMemoryLean();
 }
 
 /** Tells what of the settings a user should know. */

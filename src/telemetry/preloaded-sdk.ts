@@ -18,10 +18,19 @@ export function mayHaveSdk({ execArgv, nodeOptions = '' }: StartOptions): boolea
 }
 
 /**
- * The tracer for a command: undefined where no SDK can be there, so that no time is lost on a library that would do nothing.
+ * The tracer for a command: undefined where no SDK can be there, so that no time is spent on a library that would do nothing.
  */
 export async function preloadedTracer(start: StartOptions, clock: Pick<Clock, 'now'>): Promise<OpenTelemetryTracer | undefined> {
-  if (!mayHaveSdk(start)) return undefined;
-  const { OpenTelemetryTracer: Tracer } = await import('./open-telemetry-tracer.js');
-  return new Tracer({ clock });
+  return mayHaveSdk(start) ? installedTracer(clock) : undefined;
+}
+
+/** The tracer for a program: undefined where `@opentelemetry/api`, an optional peer dependency, is not installed. */
+export async function installedTracer(clock: Pick<Clock, 'now'>): Promise<OpenTelemetryTracer | undefined> {
+  try {
+    const { OpenTelemetryTracer: Tracer } = await import('./open-telemetry-tracer.js');
+    return new Tracer({ clock });
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND') return undefined;
+    throw error;
+  }
 }

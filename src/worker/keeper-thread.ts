@@ -143,4 +143,4 @@ class KeeperThread {
 }
 
 if (parentPort === null) throw new Error('this module runs as a worker thread only');
-await new KeeperThread(parentPort, workerData as WorkerSettings).run();
+void new KeeperThread(parentPort, workerData as WorkerSettings).run();

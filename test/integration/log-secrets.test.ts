@@ -1,10 +1,22 @@
 import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { describe, expect, it } from 'vitest';
+import { build } from 'rolldown';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { packageRoot } from '../support/package-root.js';
 
-const logger = new URL('../../dist/cli/logger.js', import.meta.url).href;
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'nodelease-log-'));
+  const output = { file: join(folder, 'logger.mjs'), codeSplitting: false };
+  await build({ input: join(packageRoot, 'src/cli/logger.ts'), platform: 'node', output, logLevel: 'silent' });
+});
+afterAll(() => rm(folder, { recursive: true }));
+
 const program = `
-  const { loggerFor } = await import('${logger}');
+  const { loggerFor } = await import(process.argv[2]);
   const log = await loggerFor({ logLevel: 'info', logFormat: process.argv[1] }, { logFormat: 'json' });
   log.info({ token: 'hidden-1', zookeeper: { auth: 'hidden-2', session: { password: 'hidden-3' } }, kept: 'kept' }, 'connected');
   log.child({ authorization: 'Bearer hidden-token-4' }).warn('refused: digest:me:hidden-5 at http://me:hidden-6@host/');
@@ -14,7 +26,7 @@ const program = `
 
 // In a process of its own: a log goes to standard error, past everything else.
 async function logged(format: string): Promise<string> {
-  return (await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program, format])).stderr;
+  return (await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program, format, join(folder, 'logger.mjs')])).stderr;
 }
 
 describe('the log of a command', () => {

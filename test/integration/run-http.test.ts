@@ -172,17 +172,3 @@ describe('a run with HTTP', () => {
     for (const line of json.stderr().trimEnd().split('\n')) expect(JSON.parse(line)).toMatchObject({ name: 'nodelease' });
   });
 });
-
-describe('a run without HTTP', () => {
-  it('loads nothing of it, for it has to start fast', async () => {
-    const env = { NODE_OPTIONS: `--import ${new URL('../fixtures/programs/loaded-modules.mjs', import.meta.url).href}` };
-    const loaded = async (...options: string[]) => {
-      const task = runCli(['run', '--store', `file:${store}`, ...options, '--', 'true'], { env });
-      expect((await task.exit).code, task.stderr()).toBe(0);
-      return ['/hono/', '/prom-client/', '/dist/cli/node-http.js'].filter((part) => task.stderr().includes(part));
-    };
-    // What answers has a thread of its own.
-    expect(await loaded('--http', '127.0.0.1:0')).toEqual(['/prom-client/', '/dist/cli/node-http.js']);
-    expect(await loaded()).toEqual([]);
-  });
-});

@@ -1,16 +1,16 @@
-import {
-  type DeleteObjectCommand,
-  type DeleteObjectCommandOutput,
-  type GetObjectCommand,
-  type GetObjectCommandOutput,
-  type ListObjectsV2Command,
-  type ListObjectsV2CommandOutput,
-  type PutObjectCommand,
-  type PutObjectCommandOutput,
-  S3Client,
-  type S3ClientConfig,
+import type {
+  DeleteObjectCommand,
+  DeleteObjectCommandOutput,
+  GetObjectCommand,
+  GetObjectCommandOutput,
+  ListObjectsV2Command,
+  ListObjectsV2CommandOutput,
+  PutObjectCommand,
+  PutObjectCommandOutput,
+  S3ClientConfig,
 } from '@aws-sdk/client-s3';
 import { ConfigError } from '../../errors.js';
+import { S3Client } from './sdk.js';
 
 /** The requests that the store makes. */
 export type S3Command = GetObjectCommand | PutObjectCommand | ListObjectsV2Command | DeleteObjectCommand;

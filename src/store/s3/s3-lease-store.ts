@@ -1,4 +1,3 @@
-import { DeleteObjectCommand, GetObjectCommand, ListObjectsV2Command, PutObjectCommand } from '@aws-sdk/client-s3';
 import { orAborted, timeoutSignal } from '../../base/abort.js';
 import type { Clock } from '../../clock.js';
 import {
@@ -16,6 +15,7 @@ import { classifyReply, type FailedRequest, givenUp, teachesTime } from './class
 import { OBSERVER_PLACE, type ObservedReply, ReplyObserver } from './reply-observer.js';
 import { ageFromHeaders, ageFromListing, storeTime } from './reply-time.js';
 import type { S3Requests } from './s3-client.js';
+import { DeleteObjectCommand, GetObjectCommand, ListObjectsV2Command, PutObjectCommand } from './sdk.js';
 
 /** Settings of an {@link S3LeaseStore}. */
 export interface S3LeaseStoreOptions {

@@ -1,0 +1,75 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { defineConfig } from 'rolldown';
+
+// Bundles the command line with the packages that it uses: most of the time of a start goes into finding, reading and compiling modules.
+// CONTRIBUTING.md has the figures. CommonJS, since Node.js loads that faster; not minified, since stack traces are to be read.
+export default defineConfig({
+  input: {
+    main: 'src/cli/main.ts',
+    'node-http-thread': 'src/cli/node-http-thread.ts',
+    'keeper-thread': 'src/worker/keeper-thread.ts',
+  },
+  platform: 'node',
+  // The packages as ES modules, where they have them: only what is used of those gets into the bundle.
+  resolve: { conditionNames: ['module', 'node'], mainFields: ['module', 'main'] },
+  transform: { target: 'node20.9' },
+  plugins: [chosenSdk(), commonJs(), licenses()],
+  // What one command imports when it is needed, another may import at once.
+  checks: { ineffectiveDynamicImport: false },
+  output: {
+    ...{ dir: 'dist/cli', format: 'cjs', entryFileNames: '[name].js', chunkFileNames: '[name].js', cleanDir: true },
+    comments: { legal: true, annotation: false, jsdoc: false },
+    // Each group has the imports of its modules, too. What no group has gets into files of its own, loaded where it is asked for.
+    codeSplitting: {
+      groups: [
+        { name: 'base', priority: 3, test: /\/src\/(cli\/(command-line|standard-output)|system)\.ts$/ },
+        { name: 'run', priority: 2, test: /\/(run-command|workload|hold-node|acquire-lease|inspect|open-store|changes)\.ts$/ },
+        { name: 's3', priority: 1, test: /\/src\/(store\/s3\/.*|cli\/s3-sdk)\.ts$/ },
+      ],
+    },
+  },
+});
+
+/** Puts src/cli/s3-sdk.ts, which chooses between the SDK in the bundle and the installed one, between the S3 store and the SDK. */
+function chosenSdk() {
+  const choice = resolve('src/cli/s3-sdk.ts');
+  return {
+    name: 'chosen-sdk',
+    resolveId: (id, importer) => (id === './sdk.js' && importer.includes('/src/store/s3/') ? choice : null),
+  };
+}
+
+/** Tells Node.js that the bundle has no ES modules, as the package around it does. */
+function commonJs() {
+  return {
+    name: 'common-js',
+    generateBundle() {
+      this.emitFile({ type: 'asset', fileName: 'package.json', source: '{ "type": "commonjs" }\n' });
+    },
+  };
+}
+
+/** Writes LICENSES: under what the packages in the bundle are distributed, each text once. */
+function licenses() {
+  return {
+    name: 'licenses',
+    generateBundle(_, bundle) {
+      const modules = Object.values(bundle).flatMap(({ moduleIds = [] }) => moduleIds);
+      const folders = modules.flatMap((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? []);
+      const packagesOf = new Map();
+      for (const folder of [...new Set(folders)].sort()) {
+        const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+        const text = licenseText(folder) || `${license}; the package has no text of it.`;
+        packagesOf.set(text, [...(packagesOf.get(text) ?? []), `${name} ${version}`]);
+      }
+      const source = [...packagesOf].map(([text, names]) => `== ${names.join(', ')}\n\n${text}\n`).join('\n');
+      this.emitFile({ type: 'asset', fileName: 'LICENSES', source });
+    },
+  };
+}
+
+function licenseText(folder) {
+  const files = readdirSync(folder).filter((file) => /^(licen[cs]e|notice|copyright)/i.test(file));
+  return files.map((file) => readFileSync(join(folder, file), 'utf8').trim()).join('\n\n');
+}
