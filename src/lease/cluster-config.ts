@@ -43,7 +43,7 @@ export interface ClusterConfig {
 /** The key of the cluster's settings. */
 export const CLUSTER_KEY = 'cluster.json';
 
-/** Bits needed for the highest node id, the 8 reserved ones included; 8 at least. */
+/** Bits needed for the highest node id, the 8 reserved ones included; at least 8. */
 export function idWidthFor(size: number): number {
   return Math.max(8, Math.ceil(Math.log2(8 + size)));
 }

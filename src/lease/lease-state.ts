@@ -115,7 +115,7 @@ export function stampedUntilOf(state: LeaseState): number | undefined {
 }
 
 /**
- * The least grace for a duration, in milliseconds: a thousandth. A holder's clock that is slow and a store's that is fast count the
+ * The shortest grace for a duration, in milliseconds: a thousandth. A holder's clock that is slow and a store's that is fast count the
  * duration differently; bad quartz is off by some 200 ppm.
  */
 export function leastGraceMs(durationMs: number): number {
@@ -130,7 +130,7 @@ export type Availability =
   | { readonly kind: 'retired' };
 
 /**
- * Rule 4: a held lease may be taken only when its age, by the store's own clock and at least, exceeds the duration that
+ * Rule 4: a held lease may be taken only when the lower bound of its age, by the store's own clock, exceeds the duration that
  * stands in it plus the grace. No wall clock takes part.
  */
 export function availability(state: LeaseState, age: Interval, graceMs: number): Availability {

@@ -21,7 +21,7 @@ export interface ClusterListing {
 
 /** Requests under way at once. */
 const REQUESTS = 16;
-/** Between two attempts that the store or another task got in the way of, at least, in milliseconds. */
+/** The shortest pause before another attempt, where the store or another task got in the way, in milliseconds. */
 export const PAUSE_MS = 100;
 /** A store that fails that many changes of the settings in a row, while it answers reads, is given up; and one that refuses that many in all. */
 const FAILURES = 5;

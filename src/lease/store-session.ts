@@ -36,7 +36,7 @@ export class StoreSession {
   readonly #time: StoreTime;
   #requestMs: number | undefined;
   #expectedObjects = 0;
-  /** What the next listing of everything is given at least, in milliseconds: more than one had that ran out of time. */
+  /** The shortest time-out of the next complete listing, in milliseconds: longer than that of one that ran out of time. */
   #listingMs = 0;
 
   constructor(

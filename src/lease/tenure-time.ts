@@ -35,7 +35,7 @@ export interface TenureTime {
    */
   onWidth(listener: WidthListener): () => void;
 
-  /** Store time at least, in milliseconds since the Unix epoch; this host's wall clock takes no part. It may step either way. */
+  /** The lower bound of store time, in milliseconds since the Unix epoch; this host's wall clock takes no part. It may step either way. */
   now(): number;
 
   /** Stamps are later than this, in milliseconds since the Unix epoch. Certain only once {@link prepare} has resolved. */
