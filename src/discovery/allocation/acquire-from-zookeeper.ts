@@ -73,16 +73,17 @@ async function acquire(options: Options, tracer: LeaseTracer, note: NoteAttribut
   const emit = detached(options.onEvent);
   try {
     const { tenure, claim, earlierRequests } = await allocate(options, emit);
-    const lease = new SessionLease(tenure, { zookeeper, clock, random, emit, tracer });
-    await lease.announce(claim);
+    const holding = { zookeeper, clock, random, emit, tracer };
     if (signal?.aborted) {
-      await lease.release();
+      await new SessionLease(tenure, holding).release();
       throw signal.reason;
     }
-    const { id, version, deadline } = lease;
+    const { nodeId: id, version, deadline } = tenure;
     const requests = earlierRequests + tenure.session.requests;
     note({ 'nodelease.node_id': id, 'nodelease.version': version, 'nodelease.requests': requests });
-    emit({ type: 'acquired', id, version, from: 'vacant', tookMs: clock.monotonic() - begun, requests, deadline });
+    emit({ type: 'acquired', id, version, from: 'vacant', tookMs: clock.monotonic() - begun, requests, deadline: deadline.until });
+    const lease = new SessionLease(tenure, holding);
+    await lease.announce(claim);
     lease.addChore((ending) => keepGroups(tenure, maxGroups, { clock, random, ending }));
     return lease;
   } catch (error) {
