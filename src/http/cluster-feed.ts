@@ -69,19 +69,23 @@ export class ClusterFeed {
   }
 
   async *#messages(gone: AbortSignal): AsyncGenerator<Uint8Array, void> {
-    this.#join();
-    gone.addEventListener('abort', () => this.#leave());
-    await this.#firstScan(gone);
-    let sent: Sent | undefined;
-    for (;;) {
-      const news = this.#news;
-      const before = sent;
-      const { chunks, now } = this.#chunks(before);
-      sent = now;
-      yield* chunks;
-      if (now.revision !== before?.revision) yield* this.#furtherPages();
-      if (chunks.length === 0) yield HEARTBEAT;
-      await orAborted(news, gone);
+    const leave = this.#join();
+    gone.addEventListener('abort', leave);
+    try {
+      await this.#firstScan(gone);
+      let sent: Sent | undefined;
+      for (;;) {
+        const news = this.#news;
+        const before = sent;
+        const { chunks, now } = this.#chunks(before);
+        sent = now;
+        yield* chunks;
+        if (now.revision !== before?.revision) yield* this.#furtherPages();
+        if (chunks.length === 0) yield HEARTBEAT;
+        await orAborted(news, gone);
+      }
+    } finally {
+      leave();
     }
   }
 
@@ -130,9 +134,20 @@ export class ClusterFeed {
     gone.throwIfAborted();
   }
 
-  #join(): void {
+  /** One more client. Returns what ends its part; idempotent. */
+  #join(): () => void {
     this.#clients += 1;
-    if (this.#clients > 1) return;
+    if (this.#clients === 1) this.#begin();
+    let isHere = true;
+    return () => {
+      if (!isHere) return;
+      isHere = false;
+      this.#clients -= 1;
+      if (this.#clients === 0) this.#stop?.();
+    };
+  }
+
+  #begin(): void {
     const { view, instance } = this.options;
     const over = new AbortController();
     this.#renew();
@@ -145,11 +160,6 @@ export class ClusterFeed {
       unfollow();
       forget?.();
     };
-  }
-
-  #leave(): void {
-    this.#clients -= 1;
-    if (this.#clients === 0) this.#stop?.();
   }
 
   #tell(): void {
