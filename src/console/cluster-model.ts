@@ -9,7 +9,7 @@ export interface SeenNode {
   readonly receivedAt: number;
 }
 
-/** What is different since somebody last asked. */
+/** What is different since the last call. */
 export interface Changes {
   /** New events, oldest first; everything that there is after a new beginning. */
   readonly events: readonly WireEvent[];
@@ -39,7 +39,7 @@ export class ClusterModel {
   nodes: readonly SeenNode[] = [];
   /** The last 200, oldest first. */
   events: readonly WireEvent[] = [];
-  /** How long the last looks at the store took, in milliseconds, oldest first. */
+  /** How long the last listings of the store took, in milliseconds, oldest first. */
   latencies: readonly number[] = [];
   /** Since when what there is has not been renewed, on the page's monotonic clock; undefined while it is fresh. */
   staleSince: number | undefined;
@@ -196,7 +196,7 @@ export class ClusterModel {
     const isFresh = this.#connected && this.store.state !== 'failing';
     const now = this.clock.monotonic();
     if (isFresh) this.#freshAt = now;
-    // Nobody is told at once that nothing comes any more: what there is, is as old as the last thing that was heard while all was well.
+    // That nothing comes any more is noticed late: the data are as old as the last message while all was well.
     this.staleSince = isFresh ? undefined : (this.staleSince ?? (this.#connected ? this.#freshAt : this.heardAt) ?? now);
   }
 }

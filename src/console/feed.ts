@@ -11,7 +11,7 @@ export type FeedState =
   | { readonly kind: 'token'; readonly refused: boolean };
 
 export interface FeedOptions {
-  /** Asks for the stream, with this token where there is one. Rejects when nobody answers. */
+  /** Asks for the stream, with this token where there is one. Rejects when no server answers. */
   readonly open: (token: string | undefined, signal: AbortSignal) => Promise<Response>;
   readonly clock: PageClock;
   /** In [0, 1). */

@@ -7,7 +7,7 @@ export type Known = 'current' | 'behind' | 'unknown';
 export interface Knowledge {
   /** What the holder of each other node id knows of this one's version. */
   readonly others: ReadonlyMap<number, { readonly known: Known; readonly version: number | undefined }>;
-  /** What the holder of this one knows of the others that are held; empty when nobody holds it. */
+  /** What the holder of this one knows of the others that are held; empty without a holder. */
   readonly own: ReadonlyMap<number, { readonly known: Known; readonly version: number | undefined }>;
 }
 
@@ -32,7 +32,7 @@ export function tally(map: Knowledge['others']): Readonly<Record<Known, number>>
   return counts;
 }
 
-/** A version above the one that was seen is of a tenure that the page has not been told of yet: nobody lags behind. */
+/** A version above the one that was seen is of a tenure that the page does not know yet: its holder is not behind. */
 function compare(known: number | undefined, version: number): Known {
   if (known === undefined) return 'unknown';
   return known >= version ? 'current' : 'behind';

@@ -1,8 +1,8 @@
 import type { WireNode } from './wire.js';
 
 /**
- * How a node id is shown. `overdue`: its holder has not renewed it in time, nobody may take it yet. `expired`: it may be taken. `free`: whether
- * it was never held, given back, or has no object yet. `damaged`: it cannot be used until somebody repairs it.
+ * How a node id is shown. `overdue`: its holder has not renewed it in time, no task may take it yet. `expired`: it may be taken. `free`: whether
+ * it was never held, given back, or has no object yet. `damaged`: it cannot be used until it is repaired.
  */
 export type NodeState = 'held' | 'overdue' | 'expired' | 'free' | 'evicted' | 'retired' | 'damaged';
 
@@ -62,7 +62,7 @@ export function stateOf(node: WireNode, left: number | undefined): NodeState {
   }
 }
 
-/** The whole of a node id in one line, for those who hear the page. */
+/** The whole of a node id in one line, for screen readers. */
 export function describeNode({ id, version, taskId, problem }: WireNode, state: NodeState): string {
   const parts = [`Node id ${id}`, STATE_TITLES[state]];
   if (taskId !== null) parts.push(`${state === 'held' || state === 'overdue' ? 'by' : 'last by'} ${taskId}`);
@@ -75,7 +75,7 @@ export function describeNode({ id, version, taskId, problem }: WireNode, state: 
 export type NodeFilter = (node: WireNode, state: NodeState) => boolean;
 
 /**
- * Reads what somebody filters by: words with spaces between, all of which must fit. `7` is that id, `10-20` those from 10 to 20, `held` those in that
+ * Parses the text of the filter: words with spaces between, all of which must fit. `7` is that id, `10-20` those from 10 to 20, `held` those in that
  * state, `v3` those at version 3; anything else is a part of the holder's name, in whatever case.
  */
 export function parseFilter(text: string): NodeFilter | undefined {

@@ -5,15 +5,15 @@ import { HttpProblem } from './problem.js';
 
 /** Who may change anything. */
 export type WriteAccess =
-  /** Nobody. */
+  /** No client. */
   | { readonly kind: 'nobody' }
-  /** Whoever sends `Authorization: Bearer` with the right token. */
+  /** Clients that send `Authorization: Bearer` with the right token. */
   | { readonly kind: 'token'; readonly token: BearerToken }
-  /** Whoever reaches the server, except a page of another origin in somebody's browser. */
+  /** Every client that reaches the server, except a browser's page of another origin. */
   | { readonly kind: 'anybody' };
 
 /**
- * Who may change anything on a server that listens there: whoever has the token where there is one, otherwise whoever is on this machine.
+ * Which clients may change anything on a server that listens there: those with the token where there is one, otherwise those on this machine.
  *
  * @param label the setting that the address comes from, as its user knows it
  * @throws {ConfigError} when others can reach it, and neither a token nor being read-only protects it
@@ -33,7 +33,7 @@ export function writeAccess(
   );
 }
 
-/** @throws {HttpProblem} when whoever asks may not change anything */
+/** @throws {HttpProblem} when the client may not change anything */
 export async function checkWrite(access: WriteAccess, request: Request): Promise<void> {
   if (access.kind === 'nobody') throw new HttpProblem('forbidden', 'this server is read-only');
   // A page of another origin cannot send the token: browsers ask first, and are refused.
@@ -42,7 +42,7 @@ export async function checkWrite(access: WriteAccess, request: Request): Promise
 }
 
 /**
- * @param why what the token is needed for, as it is told to whoever sends none
+ * @param why what the token is needed for, for the message to a client without one
  * @throws {HttpProblem} `unauthorized` unless the right token is sent
  */
 export async function checkBearer(right: BearerToken, request: Request, why: string): Promise<void> {
@@ -52,7 +52,7 @@ export async function checkBearer(right: BearerToken, request: Request, why: str
 }
 
 /**
- * Refuses a request that did not mean this machine. A page in somebody's browser may have its own name resolved to a loopback address
+ * Refuses a request that did not mean this machine. A page in a browser may have its own name resolved to a loopback address
  * (DNS rebinding): it would be of the same origin then, but cannot hide the name.
  *
  * @param names the names and addresses that the server goes by beside those of loopback, in lower case

@@ -44,7 +44,7 @@ export class BearerTokenFile implements BearerToken {
 
   async admits(token: string): Promise<boolean> {
     const text = await read(this.path).catch(() => undefined);
-    // Somebody may be about to replace it: neither the old token, nor an empty one, may get through meanwhile.
+    // The file may just be being replaced: neither the old token nor an empty one may get through meanwhile.
     if (text === undefined || problemWith(text) !== undefined) {
       throw new HttpProblem('unavailable', 'the file with the token cannot be read, or holds none: nobody is let in', {
         'retry-after': '5',
@@ -66,7 +66,7 @@ function problemWith(text: string): string | undefined {
 }
 
 async function read(path: string): Promise<string> {
-  // Waiting for somebody at the other end of a pipe would take a thread, of which the whole process has four, with each request.
+  // Waiting for the other end of a pipe would take one of the process' four threads for files with each request.
   const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(LARGEST_FILE), 0, LARGEST_FILE, 0);

@@ -7,7 +7,7 @@ import { leasesPageOf, pagedReport, SharedMessages } from './shared-messages.js'
 /** What {@link clusterApi} tells of. */
 export interface ClusterApiOptions {
   readonly clock: Clock;
-  /** Asked for once, when somebody first wants it; again after it failed. It is closed by whoever made it. */
+  /** Called once, for the first request; again after it failed. The caller closes the view. */
   readonly cluster: () => Promise<ClusterView>;
   /** @default a console alone, without a node id of its own */
   readonly instance?: FeedInstance | undefined;
@@ -16,12 +16,12 @@ export interface ClusterApiOptions {
 /** Answers GET requests; what they are refused for is thrown. */
 export interface ClusterApi {
   /**
-   * `/api/leases`: the leases, as `nodelease status --json` shows them. While they cannot be looked at, as they were, with an `age` header that
+   * `/api/leases`: the leases, as `nodelease status --json` shows them. While they cannot be read, as they were, with an `age` header that
    * says how many seconds ago that was. `?from=ID&limit=N` gives a page of the node ids: from that one on, a hundred unless it says otherwise, a
-   * thousand at the most; the report's `page` says where the next one begins.
+   * thousand at most; the report's `page` says where the next one begins.
    *
    * @throws {ConfigError} when the page is none
-   * @throws {StoreError} or {ZooKeeperError} while they never could be looked at
+   * @throws {StoreError} or {ZooKeeperError} while they have never been read
    */
   leases(request: Request): Promise<Response>;
 

@@ -16,14 +16,14 @@ import { SharedQueries } from './shared-queries.js';
 export interface DiscoveryAppOptions {
   /** What is asked for names and instances, and writes them. */
   readonly directory: Pick<ServiceDirectory<unknown>, 'names' | 'instances' | 'instance' | 'write' | 'remove'>;
-  /** What chooses an instance of a service. It is closed by whoever made it. */
+  /** Chooses an instance of a service. The caller closes it. */
   readonly pool: Pick<ProviderPool, 'any'>;
   readonly clock: Clock;
-  /** Who may register and unregister. @default nobody */
+  /** Which clients may register and unregister. @default none */
   readonly writes?: WriteAccess | undefined;
   /**
    * The names, beside those of loopback, by which the server may be called; for one that listens on a loopback address, where a page in
-   * somebody's browser could reach it under a name of its own. @default any
+   * a browser could reach it under a name of its own. @default any
    */
   readonly hosts?: ReadonlySet<string> | undefined;
   /** Resolves when ZooKeeper can be asked, and rejects when it cannot in time. Every request but those to `v1/anyservice` waits for it first. @default at once */
@@ -40,7 +40,7 @@ export interface DiscoveryAppOptions {
  * Who offers which service, over HTTP, in the shape of Curator's discovery server, as an app that stands alone or is mounted in another one with
  * `route()`. `GET openapi.json` describes it.
  *
- * Instances that are registered here are persistent: they outlive this server, and stay until somebody unregisters them. Whoever may write may
+ * Instances that are registered here are persistent: they outlive this server, and stay until they are unregistered. A client that may write may
  * unregister any instance, DYNAMIC ones that are alive included: that of a Java process with Curator is gone then until the process loses its
  * session and registers again.
  *
@@ -51,7 +51,7 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
   const { directory, pool, clock, writes = { kind: 'nobody' }, hosts, timeoutMs = 2_000, listTimeoutMs = 10_000 } = options;
   const app = new Hono();
   const lists = new SharedQueries<readonly ServiceInstance[]>();
-  /** What a query may take; whoever does not wait for the answer any more gives it up. */
+  /** Limits of a query; it is given up with its request. */
   const asked = async ({ req }: Context): Promise<ServiceCall> => {
     const call = { timeoutMs, signal: req.raw.signal };
     await options.connected?.(call);
@@ -71,7 +71,7 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
   app.onError((failure, context) => {
     const { method, path, raw } = context.req;
     const response = problemResponse(problemOf(failure));
-    // Whoever does not wait for the answer any more has given it up: that is no failure.
+    // The client no longer waits for the answer: that is no failure.
     if (response.status >= 500 && !raw.signal.aborted) options.onFailure?.(`${method} ${path}`, failure);
     return response;
   });
@@ -120,7 +120,7 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
       return answer(instanceJson(any.instance), age);
     },
   });
-  // The path of Curator's first version, which its server still answers. No other method is refused there: it may be a path of somebody else's.
+  // The path of Curator's first version, which its server still answers. No other method is refused there: it may be a path of another app.
   app.get('/:name/:id', async (context) => answer(await one(context), { warning: '299 - "deprecated: see /v1/service/{name}/{id}"' }));
   return app;
 }

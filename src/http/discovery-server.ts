@@ -23,7 +23,7 @@ export type DiscoveryServerEvent =
   | { readonly type: 'request-failed'; readonly request: string; readonly error: unknown }
   /** An instance is left out everywhere; `problem` is the rest of the sentence "<path> …". */
   | { readonly type: 'unreadable'; readonly path: string; readonly problem: string }
-  /** A STATIC instance was unregistered, for nobody wrote it again in time. */
+  /** A STATIC instance was unregistered: it was not written again in time. */
   | { readonly type: 'purged'; readonly name: string; readonly id: string }
   /** The STATIC instances could not be looked through; it is tried again. */
   | { readonly type: 'purge-failed'; readonly error: unknown };
@@ -37,14 +37,14 @@ export interface DiscoveryServerOptions {
   readonly listen?: ListenAddress | undefined;
   /** The parent of all services, within the chroot. @default "/services" */
   readonly basePath?: string | undefined;
-  /** Whether nobody may register and unregister instances. @default false */
+  /** Whether no client may register and unregister instances. @default false */
   readonly readOnly?: boolean | undefined;
   /**
-   * A file with the token that whoever registers and unregisters must send. Read again for every such request. Needed to listen beyond
+   * A file with the token that clients must send to register and unregister. Read again for every such request. Needed to listen beyond
    * loopback, unless the server is read-only. @default none
    */
   readonly bearerTokenFile?: string | undefined;
-  /** For how long nobody may have written a STATIC instance before it is unregistered, in milliseconds. @default without limit */
+  /** Time without a write after which a STATIC instance is unregistered, in milliseconds. @default without limit */
   readonly staticTimeoutMs?: number | undefined;
   /** How `v1/anyservice` chooses. @default round robin */
   readonly strategy?: StrategyFactory | undefined;

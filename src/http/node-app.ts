@@ -17,22 +17,22 @@ export interface NodeAppOptions {
   /** What `/livez`, `/readyz`, `/lease` tell of. @default none of them is there, as for a console alone */
   readonly monitor?: WatchedNode | undefined;
   /**
-   * Whether those who work with the node id are others, who know of its end by asking `/lease` alone: then that is 503 as soon as the process is
+   * Whether other processes work with the node id, which learn of its end by asking `/lease`: then that is 503 as soon as the process is
    * being stopped, for the lease goes without waiting for them. @default false: it is 200 until the work has ended
    */
   readonly heldForOthers?: boolean | undefined;
   /** What `/metrics` tells. @default it is not there */
   readonly metrics?: MetricsText | undefined;
-  /** Where `/api/leases`, `/api/events` and the console get the cluster from: asked for once, when somebody first wants it. @default they are not there */
+  /** Where `/api/leases`, `/api/events` and the console get the cluster from: called for the first request. @default they are not there */
   readonly cluster?: (() => Promise<ClusterView>) | undefined;
-  /** What must be sent by whoever asks for anything but `/livez`, `/readyz` and the console's own page. @default nothing */
+  /** The token for everything but `/livez`, `/readyz` and the console's own page. @default none is needed */
   readonly token?: BearerToken | undefined;
   /**
    * The names, beside those of loopback, by which the server may be called; for one that listens on a loopback address, where a page in
-   * somebody's browser could reach it under a name of its own. @default any
+   * a browser could reach it under a name of its own. @default any
    */
   readonly hosts?: ReadonlySet<string> | undefined;
-  /** Bounds those who listen to `/api/events`. @default 128 of them */
+  /** Bounds the followers of `/api/events`. @default 128 of them */
   readonly streams?: OpenStreams | undefined;
   /**
    * Told of every request that failed for no fault of its own (a status of 500 and above), but not of a node that is not live, ready, or
@@ -41,7 +41,7 @@ export interface NodeAppOptions {
   readonly onFailure?: ((request: string, failure: unknown) => void) | undefined;
 }
 
-/** What is told to nobody without the token. */
+/** Paths that need the token. */
 const PROTECTED = ['/lease', '/metrics', '/api/*'];
 
 /** Whether a path is one of those that health checks ask for: they are answered at once and with little. */
@@ -61,7 +61,7 @@ export function nodeApp(options: NodeAppOptions): Hono {
   app.onError((failure, context) => {
     const { method, path, raw } = context.req;
     const response = problemResponse(problemOf(failure));
-    // Whoever does not wait for the answer any more has given it up: that is no failure.
+    // The client no longer waits for the answer: that is no failure.
     if (response.status >= 500 && !raw.signal.aborted) options.onFailure?.(`${method} ${path}`, failure);
     return response;
   });

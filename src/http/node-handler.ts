@@ -39,7 +39,7 @@ export interface NodeHandler {
  * const lease = await acquire({ store, monitor });
  * ```
  *
- * Not guaranteed: bounds on connections, requests, and time, which are the server's own; those who follow `/api/events` are bounded here.
+ * Not guaranteed: bounds on connections, requests, and time, which are the server's own; followers of `/api/events` are bounded here.
  *
  * @throws {ConfigError} when the base path is none
  */
@@ -73,9 +73,9 @@ export function nodeHandler({ basePath = '', clock = systemClock, ...options }: 
     },
     {
       hostname: 'localhost',
-      // Whoever only imports this library keeps the Request and Response that they had.
+      // Programs that only import this library keep their own Request and Response.
       overrideGlobalObjects: false,
-      // What somebody else answers must be left as it is.
+      // Other handlers' answers are left as they are.
       autoCleanupIncoming: false,
       errorHandler: () => problemResponse(new HttpProblem('bad-request', 'the request: expected a host and a path, got something else')),
     },
@@ -89,7 +89,7 @@ export function nodeHandler({ basePath = '', clock = systemClock, ...options }: 
   };
 }
 
-/** Sends whoever asks for a path without a slash at its end to the one with it; undefined where there is one. */
+/** Redirects a path without a slash at its end to the one with it; undefined where there is one. */
 function slashAfter(url: string): Response | undefined {
   const [, path = '', query = ''] = /^(?:[a-z]+:\/\/[^/?#]*)?([^?#]*)(\?[^#]*)?/i.exec(url) ?? [];
   if (path === '' || path.endsWith('/')) return undefined;

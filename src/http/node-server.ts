@@ -7,7 +7,7 @@ import { OpenStreams } from './open-streams.js';
 /** Settings of {@link startNodeServer}: what it answers from, and where. */
 export interface NodeServerOptions extends Omit<NodeAppOptions, 'hosts' | 'streams' | 'token'> {
   readonly listen: ListenAddress;
-  /** A file with the token that whoever asks must send, except for health and the console's own page. Read again for every request. @default none */
+  /** A file with the token that clients must send, except for health and the console's own page. Read again for every request. @default none */
   readonly bearerTokenFile?: string | undefined;
   /** What the settings are called in errors. @default "listen" and "bearerTokenFile" */
   readonly labels?: { readonly listen: string; readonly bearerTokenFile: string } | undefined;
@@ -21,7 +21,7 @@ export interface NodeServer extends HttpListener {
 
 /**
  * Starts the server of a node: `nodeApp` on a port of its own. Resolves once it listens, whether a node id is held or not. Closing it does
- * not close the `ClusterView`, which is whoever's made it.
+ * not close the `ClusterView`, which belongs to the caller.
  *
  * @throws {ConfigError} when it cannot listen there, or the token file holds none
  */

@@ -30,7 +30,7 @@ const STATUS: Readonly<Record<ProblemCode, number>> = {
 /** All of them. */
 export const PROBLEM_CODES = Object.keys(STATUS) as readonly ProblemCode[];
 
-/** A request that is answered with a refusal. The message is told to whoever asked. */
+/** A request that is answered with a refusal. The client gets the message. */
 export class HttpProblem extends Error {
   constructor(
     readonly error: ProblemCode,
@@ -43,7 +43,7 @@ export class HttpProblem extends Error {
 }
 
 /**
- * The refusal that a failure is answered with. Nothing of a fault in this program is told to whoever asked.
+ * The refusal that a failure is answered with. The client learns nothing of a fault in this program.
  *
  * Values that are wrong are the request's own: 400. ZooKeeper away: 503. ZooKeeper refusing, as for want of rights: 502.
  */

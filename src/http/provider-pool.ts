@@ -33,9 +33,9 @@ export interface ProviderPoolOptions {
    */
   readonly exists?: ((name: string, call: ServiceCall) => Promise<boolean>) | undefined;
   readonly clock: Clock;
-  /** How many services are followed at the most. @default 200 */
+  /** Maximum number of services that are followed. @default 200 */
   readonly most?: number | undefined;
-  /** For how long a service is followed that nobody asks for, in milliseconds. @default 600000 */
+  /** For how long a service is followed without requests for it, in milliseconds. @default 600000 */
   readonly idleMs?: number | undefined;
   /** How long the first question about a service may take, in milliseconds. @default 2000 */
   readonly readyWithinMs?: number | undefined;
@@ -43,14 +43,14 @@ export interface ProviderPoolOptions {
 
 interface Entry {
   readonly provider: PooledProvider;
-  /** Aborts once the service has been read, which is what those who ask meanwhile wait for. */
+  /** Aborts once the service has been read: the requests meanwhile wait for that. */
   readonly read: AbortController;
   usedAt: number;
 }
 
 /**
- * The services that somebody asks for, each followed from the first question on, so that the next ones need no request and are answered
- * while ZooKeeper is away, too. Those that nobody asks for any more, and those that are too many, are let go.
+ * The services that clients ask for. Each is followed from the first request on: the next ones need no request to ZooKeeper and are answered while
+ * it is away, too. Services without requests, and those beyond the maximum, are dropped.
  */
 export class ProviderPool {
   readonly #entries = new Map<string, Entry>();
@@ -124,7 +124,7 @@ export class ProviderPool {
     }
   }
 
-  /** Services without instances go first: whoever asks for names that do not exist must not push out those that do. */
+  /** Services without instances go first: requests for names that do not exist must not push out those that do. */
   #evict(except: string): void {
     const others = [...this.#entries].filter(([name]) => name !== except);
     const [name] = others.find(([, { provider }]) => provider.instances.length === 0) ?? others[0] ?? [];

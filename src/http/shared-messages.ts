@@ -6,7 +6,7 @@ import { parseInteger } from '../settings/values.js';
 export const PAGE_SIZE = 1_000;
 const DEFAULT_LIMIT = 100;
 
-/** Which node ids somebody asks for. */
+/** Which node ids are asked for. */
 export interface LeasesPage {
   readonly from: number;
   readonly limit: number;

@@ -1,15 +1,14 @@
 /**
- * Lets everybody who asks for the same at one time have the answer of one query, so that many who ask for something large do not ask for it
- * many times over.
+ * Answers all requests for the same thing at one time by one query: many requests for something large cost ZooKeeper one reading.
  *
- * An answer is never older than the question: who asks while a query is under way waits for the next one, together with all others who do.
+ * An answer is never older than its request: a request while a query is under way waits for the next one, together with the others that do.
  * So there is one query at a time for each key.
  */
 export class SharedQueries<T> {
   readonly #running = new Map<string, Promise<void>>();
   readonly #next = new Map<string, Promise<T>>();
 
-  /** Resolves, or rejects, as the query does that answers it: this one, or that of somebody else who asked for the same key. */
+  /** Resolves, or rejects, as the query does that answers it: this one, or that of another request for the same key. */
   ask(key: string, query: () => Promise<T>): Promise<T> {
     const running = this.#running.get(key);
     if (running === undefined) return this.#start(key, query);
@@ -30,7 +29,7 @@ export class SharedQueries<T> {
 
   #start(key: string, query: () => Promise<T>): Promise<T> {
     const answer = query();
-    // While somebody waits for the next one it stays, for whoever asks before that has begun.
+    // While requests wait for the next one it stays, for those that come before that has begun.
     const ended = () => void (this.#next.has(key) || this.#running.delete(key));
     this.#running.set(key, answer.then(ended, ended));
     return answer;

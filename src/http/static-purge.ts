@@ -12,7 +12,7 @@ export interface StaticPurgeOptions {
   readonly clock: Clock;
   /** The parent of all services. */
   readonly basePath: string;
-  /** For how long nobody may have written a STATIC instance before it is unregistered, in milliseconds. */
+  /** Time without a write after which a STATIC instance is unregistered, in milliseconds. */
   readonly timeoutMs: number;
   /** Told of every instance that was unregistered. Must not throw and must not block. */
   readonly onPurged?: ((name: string, id: string) => void) | undefined;
@@ -29,25 +29,25 @@ interface Seen {
   readonly written: bigint;
   /** For how long it has been seen to be the same, in milliseconds. */
   unchangedMs: number;
-  /** When it was looked at last, on the monotonic clock. */
+  /** When it was read last, on the monotonic clock. */
   lookedAt: number;
 }
 
 /** How many instances are read at a time: these readings are in no hurry. */
 const READS_AT_ONCE = 8;
-/** How many failures are remembered, and told, at the most: others' znodes must not fill the log. */
+/** Maximum number of failures that are remembered, and told: others' znodes must not fill the log. */
 const MAX_REPORTS = 1_000;
 const MOST_BETWEEN_MS = 60_000;
 const LEAST_BETWEEN_MS = 100;
-/** How long is waited at the most where nothing could be looked through, unless the usual time is longer. */
+/** The longest pause after a scan that failed as a whole, unless the usual one is longer. */
 const MOST_AFTER_FAILURE_MS = 5_000;
 
 /**
- * Unregisters the STATIC instances that nobody has written again in time: whoever registers one over HTTP has no session that could end with it.
+ * Unregisters the STATIC instances that are not written again in time: a registration over HTTP has no session that could end with its client.
  *
  * The time is this server's own, on its monotonic clock: it counts from when the server first saw what is written there now, whatever
- * anybody's wall clock says, so a server that has just started purges nothing for that long. Time in which the instance could not be looked at, as
- * while ZooKeeper was away or this process stood still, hardly counts, for nobody could have written it then either. So an instance stays a
+ * any wall clock says, so a server that has just started purges nothing for that long. Time in which the instance could not be read, as
+ * while ZooKeeper was away or this process stood still, hardly counts: it could not have been written then either. So an instance stays a
  * little longer than `timeoutMs`, never shorter; one that is written again in the very moment of its removal may go, until it is written the next time.
  */
 export class StaticPurge {
@@ -112,7 +112,7 @@ export class StaticPurge {
       });
     }
     for (const path of this.#failing.keys()) if (!looked.has(path)) this.#failing.delete(path);
-    // What could not be looked at may stand there still.
+    // What could not be read may be there still.
     const isUnknown = (path: string) => this.#failing.has(path) || this.#failing.has(path.slice(0, path.lastIndexOf('/')));
     for (const path of this.#seen.keys()) if (!found.has(path) && !isUnknown(path)) this.#seen.delete(path);
   }
@@ -129,7 +129,7 @@ export class StaticPurge {
     }
   }
 
-  /** Whether there is a STATIC instance, to be looked at again. */
+  /** Whether there is a STATIC instance, to be read again. */
   async #isWatched(path: string, name: string, id: string, signal: AbortSignal): Promise<boolean> {
     const { zookeeper, clock, timeoutMs, onPurged } = this.options;
     const { written, version } = (await this.#read(path, name, id, signal)) ?? {};

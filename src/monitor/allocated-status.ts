@@ -11,7 +11,7 @@ import type { ClusterScan, ClusterSource } from './cluster-source.js';
 import { type DiscoveryEntry, readDiscovery, type TreeReader } from './discovery-snapshot.js';
 import { allocatedHead } from './status-report.js';
 
-/** The node ids from ZooKeeper alone, as a look at the tree tells. */
+/** The node ids from ZooKeeper alone, as a scan of the tree finds them. */
 export interface AllocatedStatus {
   /** The groups of 256 ids whose znodes exist, in ascending order; undefined while there is no tree for them. */
   readonly groups: readonly number[] | undefined;
@@ -76,7 +76,7 @@ function widthIn(assignment: Assignment | undefined): number | undefined {
   return typeof idWidth === 'number' && Number.isInteger(idWidth) && idWidth > 0 && idWidth <= 16 ? idWidth : undefined;
 }
 
-/** How long a look waits for a connection, in milliseconds. */
+/** How long a scan waits for a connection, in milliseconds. */
 const CONNECTED_WITHIN_MS = 5_000;
 
 /** Looks again and again at the node ids that ZooKeeper gives out: at all of them each time. */
@@ -96,7 +96,7 @@ export class AllocatedReader implements ClusterSource {
     const begun = this.clock.monotonic();
     const status = await inspectAllocated(this.zookeeper, signal);
     this.latencyMs = this.clock.monotonic() - begun;
-    // Nobody would be told of what has gone since the look before.
+    // The ids that have gone since the scan before would be told to no listener.
     signal.throwIfAborted();
     const { nodes } = status;
     const present = new Set(nodes.map(({ id }) => id));
@@ -116,7 +116,7 @@ export class AllocatedReader implements ClusterSource {
   }
 }
 
-/** An id whose znode is gone: nobody holds it, and its version stays behind. */
+/** An id whose znode is gone: it has no holder, and keeps its version. */
 function withoutHolder(node: NodeStatus): NodeStatus {
   return { ...node, state: 'released', taskId: undefined, idWidth: undefined, problem: undefined };
 }

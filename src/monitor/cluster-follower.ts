@@ -136,7 +136,7 @@ export class ClusterFollower implements ClusterView {
   }
 
   async #scanTree(tree: ClusterTree, signal: AbortSignal): Promise<number> {
-    const pauseMs = await tree.look(() => this.#state.held(), signal);
+    const pauseMs = await tree.look(() => this.#state.nodes, signal);
     if (this.#state.onTree(tree.report, tree.status)) this.#tell();
     return pauseMs;
   }

@@ -6,7 +6,7 @@ import { ClusterReader, type ReadProgress } from './cluster-reader.js';
 import { type ListedCluster, type ListedState, listedTotals, totalsOf } from './listed-cluster.js';
 import { type PagedCluster, type PageReport, READ_AS_A_WHOLE } from './paged-cluster.js';
 
-/** Which node ids somebody wants to see. */
+/** Which node ids are to be shown. */
 export interface PageRequest {
   /** Every lease object is read, however many there are. */
   readonly everything: boolean;
@@ -14,7 +14,7 @@ export interface PageRequest {
   readonly paged: boolean;
   /** The lowest id. @default the lowest there is */
   readonly from?: number | undefined;
-  /** How many, at the most. */
+  /** Maximum number. */
   readonly limit: number;
   /** Only those in such a state; an expired one is neither. @default all */
   readonly only?: 'held' | 'free' | undefined;
@@ -26,8 +26,8 @@ export interface PageRequest {
 const WEIGHTS: Readonly<Record<ListedState, number>> = { absent: 0, expired: 1, held: 2, released: 3, vacant: 4 };
 
 /**
- * Looks at a page of a cluster, once or again and again: a look is one LIST, which gives the totals, and a GET for each lease object of the page;
- * further looks read only what was written meanwhile, see {@link ClusterReader}.
+ * Scans a page of a cluster, once or repeatedly: a scan is one LIST, which gives the totals, and a GET for each lease object of the page;
+ * further scans read only what was written meanwhile, see {@link ClusterReader}.
  */
 export class ClusterPager {
   readonly #reader: ClusterReader;

@@ -13,11 +13,11 @@ import type { ClusterScan, ClusterSource } from './cluster-source.js';
 import { type ListedCluster, listedCluster, problemOf } from './listed-cluster.js';
 import { reportHead } from './status-report.js';
 
-/** Objects that are read again in one look at the most. */
+/** Maximum number of objects that are read again in one scan. */
 const READS_A_LOOK = 100;
 /** Reads under way at once. */
 const READS = 16;
-/** Ids beyond the cluster's size that are looked at, at the most. */
+/** Maximum number of ids beyond the cluster's size that are read. */
 const MOST_DRAINING = 100;
 
 /** What is known of one lease object. */
@@ -36,7 +36,7 @@ interface Leases {
   readonly at: number;
 }
 
-/** How far the reading of lease objects in one look has come. */
+/** How far the reading of lease objects in one scan has come. */
 export interface ReadProgress {
   readonly done: number;
   readonly of: number;
@@ -44,20 +44,20 @@ export interface ReadProgress {
 
 /** What a {@link ClusterReader} is to read. */
 export interface ClusterReaderOptions {
-  /** The node ids that are of interest, in ascending order; what it throws, the look throws. @default all of them */
+  /** The node ids that are of interest, in ascending order; what it throws, the scan throws. @default all of them */
   readonly choose?: ((hints: ListedCluster) => readonly number[]) | undefined;
   /** Called for each lease object that was read. Must not throw. */
   readonly onProgress?: ((progress: ReadProgress) => void) | undefined;
 }
 
 /**
- * Looks at a cluster in a store again and again, as cheaply as that can be done: a look is one LIST, of as many pages as it takes, and one
+ * Scans a cluster in a store repeatedly, as cheaply as possible: a scan is one LIST, of as many pages as it takes, and one
  * GET for each object that was written since it was read.
  *
- * The first look reads all objects. Each further one reads at most a hundred of them: first those that may have changed hands, then those
+ * The first scan reads all objects. Each further one reads at most a hundred of them: first those that may have changed hands, then those
  * whose reading is the oldest. The others that were written count as renewed, at the age that the LIST tells, until their turn comes.
  *
- * Ids beyond the cluster's size that somebody seems to hold are read once, a hundred of them at the most.
+ * Ids beyond the cluster's size that seem to be held are read once, a hundred of them at most.
  */
 export class ClusterReader implements ClusterSource {
   latencyMs: number | null = null;
@@ -152,7 +152,7 @@ export class ClusterReader implements ClusterSource {
     return reading?.kind === 'lease' && reading.lease.kind === 'held';
   }
 
-  /** The ids whose objects are to be read in this look. */
+  /** The ids whose objects are to be read in this scan. */
   #toRead(ids: readonly number[], listing: Leases, bootstrapped: boolean): number[] {
     const unread: number[] = [];
     const urgent: number[] = [];
@@ -160,7 +160,7 @@ export class ClusterReader implements ClusterSource {
     for (const id of ids) {
       const row = listing.rows.get(id);
       const known = this.#known.get(id);
-      // Nobody has to be asked for what is not there yet.
+      // What is not there yet needs no request.
       if (known === undefined && row === undefined && !bootstrapped) this.#known.set(id, this.#absent());
       else if (known === undefined) unread.push(id);
       else if (known.etag !== row?.etag) (this.#mayHaveChangedHands(id, known, listing) ? urgent : changed).push(id);
@@ -169,7 +169,7 @@ export class ClusterReader implements ClusterSource {
     return [...unread, ...[...urgent.sort(byReading), ...changed.sort(byReading)].slice(0, READS_A_LOOK)];
   }
 
-  /** Whether a write was more than a renewal, as far as a LIST tells: nobody held the id, it has a tombstone's size now, or the lease had run out. */
+  /** Whether a write was more than a renewal, as far as a LIST tells: the id was not held, it has a tombstone's size now, or the lease had run out. */
   #mayHaveChangedHands(id: number, { reading }: Known, listing: Leases): boolean {
     const row = listing.rows.get(id);
     if (row === undefined || reading.kind !== 'lease' || reading.lease.kind !== 'held') return true;

@@ -3,28 +3,28 @@ import type { DiscoveryStatus } from './discovery-comparison.js';
 import type { ListedCluster } from './listed-cluster.js';
 import type { ReportHead } from './status-report.js';
 
-/** What one look at a cluster told. */
+/** The result of one scan of a cluster. */
 export interface ClusterScan {
   /** In ascending order of the ids; empty when there is no cluster yet. */
   readonly nodes: readonly NodeStatus[];
-  /** Those of the look before that are not there any more, as they are now. */
+  /** Those of the scan before that are not there any more, as they are now. */
   readonly gone: readonly NodeStatus[];
   /** How many node ids there are; undefined when there is no cluster yet, and where that is not bounded. */
   readonly size: number | undefined;
-  /** What the LIST of this look told; undefined when there is no cluster yet, and where there is no LIST. */
+  /** What the LIST of this scan told; undefined when there is no cluster yet, and where there is no LIST. */
   readonly hints?: ListedCluster | undefined;
   /** Ids beyond the size that are held still, in ascending order. @default none */
   readonly draining?: readonly NodeStatus[];
-  /** What keeps a node id of this look from being used. */
+  /** What keeps a node id of this scan from being used. */
   problemOf(node: NodeStatus): string | undefined;
   /** Everything but the nodes, as `nodelease status --json` shows it. */
   head(discovery: DiscoveryStatus | undefined): ReportHead;
 }
 
-/** Where a cluster is looked at. */
+/** Where a cluster is scanned. */
 export interface ClusterSource {
   /**
-   * Looks once. Not to be called again before that has ended.
+   * Scans once. Not to be called again before that has ended.
    *
    * @throws {StoreError}, {StoreUnusableError} or {ZooKeeperError} when it cannot be read
    * @throws `signal.reason`

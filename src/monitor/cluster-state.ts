@@ -33,9 +33,9 @@ export class ClusterState {
 
   constructor(private readonly clock: Pick<Clock, 'now' | 'monotonic'>) {}
 
-  /** The node ids that are held. */
-  held(): readonly NodeStatus[] {
-    return this.#scanned?.look.nodes.filter(({ state }) => state === 'held') ?? [];
+  /** The node ids, as the last scan found them. */
+  get nodes(): readonly NodeStatus[] {
+    return this.#scanned?.look.nodes ?? [];
   }
 
   /** Everything; without the cluster itself before the first scan has succeeded. */

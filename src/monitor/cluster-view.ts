@@ -23,7 +23,7 @@ export interface ClusterEvent {
   readonly at: number;
   /**
    * `acquired`: a free id. `taken-over`: one whose holder had not released it. `released`: by its holder. `evicted`: by force. `overdue`: its
-   * holder did not renew it in time; nobody may take it before the grace period is over. `retired`, `restored`: by scaling. `resized`: the
+   * holder did not renew it in time; no task may take it before the grace period is over. `retired`, `restored`: by scaling. `resized`: the
    * cluster has another number of ids. `damaged`: the lease object is absent or unreadable. `store-failed`, `store-ok`: the scans themselves.
    */
   readonly kind:

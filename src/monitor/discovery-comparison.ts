@@ -8,7 +8,7 @@ import type { ClusterStatus, NodeStatus } from '../lease/inspect.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import { type DiscoveryReport, discoveryReport } from './discovery-report.js';
-import { type DiscoveryEntry, readDiscovery } from './discovery-snapshot.js';
+import { readDiscovery } from './discovery-snapshot.js';
 
 /** How the discovery tree shows a node id that is held. */
 export type NodeDiscovery =
@@ -30,36 +30,38 @@ export interface DiscoveryStatus {
   readonly nodes: ReadonlyMap<number, NodeDiscovery>;
 }
 
-/** How long a look waits for ZooKeeper in all, in milliseconds. */
-const LIMIT_MS = 2_000;
-/** The same after a look that was in vain, so that those of a watch do not become rare. */
-const LIMIT_AFTER_FAILURE_MS = 500;
+/** How long a scan waits for ZooKeeper, in milliseconds: less after one without an answer, so that the next ones of a watch come in time. */
+const TIMEOUT_MS = { usual: 2_000, afterFailure: 500 };
 /** Reads under way at once. */
 const READS = 64;
+/** The shortest pause between two scans of the whole tree, in milliseconds. */
+const MIN_PAUSE_MS = 2_000;
+/** The pause in multiples of a scan's duration: the tree is one request for each znode. */
+const PAUSE_FACTOR = 4;
 
-/** Looks at how the discovery tree shows the node ids that are held, and never holds up anybody who is more interested in the leases. */
+/** Compares the node ids that are held with their znodes, without ever delaying what is told of the leases. */
 export class DiscoveryComparison {
-  #limitMs = LIMIT_MS;
+  #timeoutMs = TIMEOUT_MS.usual;
 
   constructor(
     private readonly zookeeper: ZooKeeper,
     private readonly clock: Clock,
   ) {}
 
-  /** Resolves within about two seconds; no answer is one, too. */
+  /** Resolves within about two seconds, also without an answer from ZooKeeper. */
   async look(status: ClusterStatus | undefined): Promise<DiscoveryStatus> {
-    const held = status?.nodes.filter(({ state }) => state === 'held') ?? [];
+    const held = heldOf(status?.nodes ?? []);
     try {
       const begun = this.clock.monotonic();
-      await this.zookeeper.whenConnected({ timeoutMs: this.#limitMs });
-      const leftMs = () => Math.max(1, this.#limitMs - (this.clock.monotonic() - begun));
+      await this.zookeeper.whenConnected({ timeoutMs: this.#timeoutMs });
+      const leftMs = () => Math.max(1, this.#timeoutMs - (this.clock.monotonic() - begun));
       const found = await concurrently(held, READS, async (node) => [node.id, await this.#find(node, leftMs())] as const);
-      this.#limitMs = LIMIT_MS;
+      this.#timeoutMs = TIMEOUT_MS.usual;
       return discoveryStatus(found);
     } catch (error) {
       if (!(error instanceof NodeLeaseError)) throw error;
-      this.#limitMs = LIMIT_AFTER_FAILURE_MS;
-      return unknownDiscovery(held, explain(error));
+      this.#timeoutMs = TIMEOUT_MS.afterFailure;
+      return unknownDiscovery(held, error);
     }
   }
 
@@ -67,13 +69,10 @@ export class DiscoveryComparison {
     await this.zookeeper.close();
   }
 
-  async #find({ id, version }: NodeStatus, timeoutMs: number): Promise<NodeDiscovery> {
+  async #find(node: NodeStatus, timeoutMs: number): Promise<NodeDiscovery> {
     try {
-      const znode = await this.zookeeper.read(entryPath({ kind: 'node' }, id), { timeoutMs });
-      if (znode === undefined) return { state: 'missing' };
-      const shown = decodeAssignment(znode.data)?.version;
-      if (shown === undefined) return { state: 'unreadable' };
-      return { state: shown === version ? 'ok' : 'other-version', version: shown };
+      const znode = await this.zookeeper.read(entryPath({ kind: 'node' }, node.id), { timeoutMs });
+      return znode === undefined ? { state: 'missing' } : compared(node, decodeAssignment(znode.data)?.version);
     } catch (error) {
       if (isFault(error, 'no-auth')) return { state: 'unreadable' };
       throw error;
@@ -81,40 +80,11 @@ export class DiscoveryComparison {
   }
 }
 
-/** How far the tree agrees with the node ids that are held, of which each was looked for. */
-export function discoveryStatus(found: readonly (readonly [id: number, node: NodeDiscovery])[]): DiscoveryStatus {
-  return { problem: disagreement(found.map(([, node]) => node)), nodes: new Map(found) };
-}
-
-/** The same when nobody could be asked. */
-export function unknownDiscovery(held: readonly { readonly id: number }[], problem: string): DiscoveryStatus {
-  return { problem, nodes: new Map(held.map(({ id }) => [id, { state: 'unknown' }])) };
-}
-
-/** What is wrong with the tree, as a clause; undefined when nothing is. */
-function disagreement(nodes: readonly NodeDiscovery[]): string | undefined {
-  const count = (state: NodeDiscovery['state']) => nodes.filter((node) => node.state === state).length;
-  const clauses = [
-    [count('missing'), 'missing'],
-    [count('other-version'), 'shown with another version'],
-    [count('unreadable'), 'unreadable'],
-  ] as const;
-  const told = clauses.filter(([number]) => number > 0).map(([number, what]) => `${number} ${what}`);
-  return told.length === 0 ? undefined : `of ${nodes.length} held node ids ${told.join(', ')}`;
-}
-
-/** How long a look waits for a connection, in milliseconds; less after one that waited in vain. */
-const CONNECTED_WITHIN_MS = { first: 2_000, again: 500 };
-/** From one look to the next, in milliseconds, at the least. */
-const LEAST_PAUSE_MS = 2_000;
-/** So many times as long as a look took nobody looks again: the tree is one request for each znode. */
-const REST = 4;
-
-/** The discovery tree as it was seen last. Looks at it never reject: that it cannot be read is something to show. */
+/** The whole discovery tree, as the last scan found it. Scans never reject: that the tree cannot be read is something to show. */
 export class ClusterTree {
   /** Null while it cannot be read. */
   report: DiscoveryReport | null = null;
-  /** How far it agrees with the node ids that are held; undefined before the first look has ended. */
+  /** How far it agrees with the node ids that are held; undefined before the first scan has ended. */
   status: DiscoveryStatus | undefined;
 
   constructor(
@@ -125,40 +95,65 @@ export class ClusterTree {
   ) {}
 
   /**
-   * Looks once. Resolves with the pause after it, in milliseconds.
+   * Scans once. Resolves with the pause after it, in milliseconds.
    *
-   * @param held the node ids that are held, as of now
+   * @param nodes the node ids at this moment
    * @throws `signal.reason`
    */
-  async look(held: () => readonly NodeStatus[], signal: AbortSignal): Promise<number> {
+  async look(nodes: () => readonly NodeStatus[], signal: AbortSignal): Promise<number> {
     const begun = this.clock.monotonic();
-    // As of before: a task that takes an id meanwhile may well be announced only after this look.
-    const before = held();
-    const timeoutMs = this.report === null && this.status !== undefined ? CONNECTED_WITHIN_MS.again : CONNECTED_WITHIN_MS.first;
+    // As of before: a task that takes an id meanwhile may be announced only after this scan.
+    const before = heldOf(nodes());
+    const isFailing = this.report === null && this.status !== undefined;
     try {
-      await this.zookeeper.whenConnected({ timeoutMs, signal });
+      await this.zookeeper.whenConnected({ timeoutMs: isFailing ? TIMEOUT_MS.afterFailure : TIMEOUT_MS.usual, signal });
       const snapshot = await orAborted(readDiscovery(this.zookeeper, DISCOVERY_PATH, signal), signal);
-      const after = held();
+      const held = before.length === 0 ? heldOf(nodes()) : before;
+      const entries = snapshot?.entries ?? [];
+      const shown = new Map(entries.flatMap((entry) => (entry.parsed.kind === 'node' ? [[entry.parsed.nodeId, entry] as const] : [])));
       this.report = discoveryReport(this.where, DISCOVERY_PATH, snapshot);
-      this.status = agreement(before.length === 0 ? after : before, snapshot?.entries ?? []);
+      this.status = discoveryStatus(
+        held.map((node) => {
+          const entry = shown.get(node.id);
+          return [node.id, entry === undefined ? { state: 'missing' } : compared(node, entry.assignment?.version)];
+        }),
+      );
     } catch (error) {
       signal.throwIfAborted();
       this.report = null;
-      this.status = unknownDiscovery(held(), explain(error));
+      this.status = unknownDiscovery(heldOf(nodes()), error);
     }
-    return Math.max(LEAST_PAUSE_MS, REST * (this.clock.monotonic() - begun));
+    return Math.max(MIN_PAUSE_MS, PAUSE_FACTOR * (this.clock.monotonic() - begun));
   }
 }
 
-/** Whether the tree shows the node ids that are held under the versions of their leases. */
-function agreement(held: readonly NodeStatus[], entries: readonly DiscoveryEntry[]): DiscoveryStatus {
-  const shown = new Map(entries.flatMap((entry) => (entry.parsed.kind === 'node' ? [[entry.parsed.nodeId, entry] as const] : [])));
-  return discoveryStatus(held.map((node) => [node.id, nodeDiscovery(node, shown.get(node.id))]));
+function heldOf(nodes: readonly NodeStatus[]): readonly NodeStatus[] {
+  return nodes.filter(({ state }) => state === 'held');
 }
 
-function nodeDiscovery({ version }: NodeStatus, entry: DiscoveryEntry | undefined): NodeDiscovery {
-  if (entry === undefined) return { state: 'missing' };
-  const shown = entry.assignment?.version;
+function compared({ version }: NodeStatus, shown: number | undefined): NodeDiscovery {
   if (shown === undefined) return { state: 'unreadable' };
   return { state: shown === version ? 'ok' : 'other-version', version: shown };
+}
+
+function discoveryStatus(found: readonly (readonly [id: number, node: NodeDiscovery])[]): DiscoveryStatus {
+  return { problem: disagreement(found.map(([, node]) => node)), nodes: new Map(found) };
+}
+
+function unknownDiscovery(held: readonly NodeStatus[], error: unknown): DiscoveryStatus {
+  return { problem: explain(error), nodes: new Map(held.map(({ id }) => [id, { state: 'unknown' }])) };
+}
+
+/** What is wrong with the tree, as a clause; undefined when nothing is. */
+function disagreement(nodes: readonly NodeDiscovery[]): string | undefined {
+  const count = (state: NodeDiscovery['state'], what: string) => {
+    const { length } = nodes.filter((node) => node.state === state);
+    return length > 0 ? [`${length} ${what}`] : [];
+  };
+  const told = [
+    ...count('missing', 'missing'),
+    ...count('other-version', 'shown with another version'),
+    ...count('unreadable', 'unreadable'),
+  ];
+  return told.length === 0 ? undefined : `of ${nodes.length} held node ids ${told.join(', ')}`;
 }

@@ -10,12 +10,12 @@ export type TreePath =
   | { readonly kind: 'node'; readonly nodeId: number; readonly clusterNodeId: number }
   | { readonly kind: 'service'; readonly service: string; readonly ref: string }
   | { readonly kind: 'endpoint'; readonly endpoint: string; readonly key: string; readonly ref: string }
-  /** What node ids from ZooKeeper alone need besides: nobody announces anything there. */
+  /** What node ids from ZooKeeper alone need besides: no node announces anything there. */
   | { readonly kind: 'internal' }
   /** Nothing that the tree has a place for; left alone. */
   | { readonly kind: 'foreign' };
 
-/** A path where somebody announces something. */
+/** A path where nodes announce something. */
 export type EntryPath = Extract<TreePath, { kind: 'node' | 'service' | 'endpoint' }>;
 
 const FOLDER: TreePath = { kind: 'folder' };
@@ -55,7 +55,7 @@ function nodePlace(groupName: string | undefined, indexName: string | undefined)
   const index = parseHexPair(indexName);
   if (index === undefined) return FOREIGN;
   const clusterNodeId = group * 256 + index;
-  // The reserved ones are not leased: whoever has one was given it by hand, and is nobody that nodelease knows of.
+  // The reserved ones are not leased: their holders were given them by hand, and are unknown to nodelease.
   return clusterNodeId < CLUSTER_NODE_ID_OFFSET ? FOREIGN : { kind: 'node', nodeId: nodeIdOf(clusterNodeId), clusterNodeId };
 }
 
@@ -66,7 +66,7 @@ export function nodeIdOfRef(ref: string): number | undefined {
 }
 
 /**
- * Reads the path that somebody asks about: within the chroot, with or without the `/discovery` that all of them begin with.
+ * Parses the path of a request: within the chroot, with or without the `/discovery` that all of them begin with.
  *
  * @throws {ConfigError} when it is not a path there
  */

@@ -59,7 +59,7 @@ export function discoveryReport(zookeeper: string, path: string, snapshot: Disco
       key,
       () => [],
     );
-  // Folders first: what nobody offers any more is listed, too.
+  // Folders first: services without any node are listed, too.
   for (const folder of snapshot?.emptyFolders ?? []) {
     const [, , branch, first, second] = folder.split('/');
     if (first === undefined) continue;

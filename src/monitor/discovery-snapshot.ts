@@ -21,7 +21,7 @@ export interface DiscoveryEntry {
   readonly problem: string | undefined;
 }
 
-/** The discovery tree, or a part of it, as a look at it tells. Its parts were read one after the other. */
+/** The discovery tree, or a part of it, as a scan finds it. Its parts were read one after the other. */
 export interface DiscoverySnapshot {
   /** By path. */
   readonly entries: readonly DiscoveryEntry[];
@@ -33,7 +33,7 @@ export interface DiscoverySnapshot {
   readonly denied: readonly string[];
 }
 
-/** What it takes to look at the tree. */
+/** What it takes to read the tree. */
 export type TreeReader = Pick<ZooKeeper, 'children' | 'read'>;
 
 /** Reads under way at once. */
@@ -59,7 +59,7 @@ export async function readDiscovery(
   const denied: string[] = [];
   let missing = false;
 
-  /** Looks at one path; the paths below it are its answer. */
+  /** Visits one path; the paths below it are its answer. */
   const visit = async (path: string): Promise<string[]> => {
     const parsed = parsePath(path);
     if (parsed.kind === 'foreign' || parsed.kind === 'internal') {

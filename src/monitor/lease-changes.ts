@@ -2,20 +2,20 @@ import type { NodeStatus } from '../lease/inspect.js';
 import type { ClusterEvent } from './cluster-view.js';
 import { expiresInMs } from './status-report.js';
 
-/** What became of a lease between two looks. */
+/** What became of a lease between two scans. */
 export type LeaseChange = {
   readonly id: number;
-  /** The highest version used so far, as of the second look. */
+  /** The highest version used so far, as of the second scan. */
   readonly version: number;
 } & (
   | {
-      /** A new tenure. `taken-over`: of an id whose holder may have let it expire, as far as the looks tell. */
+      /** A new tenure. `taken-over`: of an id whose holder may have let it expire, as far as the scans tell. */
       readonly kind: 'acquired' | 'taken-over';
       readonly taskId: string;
-      /** Who held it at the first look. */
+      /** Who held it at the first scan. */
       readonly previousTaskId: string | undefined;
     }
-  /** `released`: by its holder. `evicted`: taken away by hand. `overdue`: not renewed in time; nobody may take it before the grace period is over. */
+  /** `released`: by its holder. `evicted`: taken away by hand. `overdue`: not renewed in time; no task may take it before the grace period is over. */
   | { readonly kind: 'released' | 'evicted' | 'overdue'; readonly taskId: string | undefined }
   /** `retired`: by scaling. `restored`: acquirable again, after that or after it was damaged. */
   | { readonly kind: 'retired' | 'restored' }
@@ -24,16 +24,16 @@ export type LeaseChange = {
 
 type ProblemOf = (node: NodeStatus) => string | undefined;
 
-/** What is known of the two looks. */
+/** What is known of the two scans. */
 export interface BetweenLooks {
-  /** From the first look to the second, in milliseconds. @default unknown, so that anything may have expired meanwhile */
+  /** From the first scan to the second, in milliseconds. @default unknown, so that anything may have expired meanwhile */
   readonly sinceMs?: number;
   /** What kept, and keeps, a node id from being used. @default nothing did, and nothing does */
   readonly problemOf?: { readonly before: ProblemOf; readonly after: ProblemOf };
 }
 
 /**
- * What happened to the leases between two looks, in the order of the second one. Between two looks that are far apart more may
+ * What happened to the leases between two scans, in the order of the second one. Between two scans that are far apart more may
  * have happened than this tells.
  */
 export function leaseChanges(before: readonly NodeStatus[], after: readonly NodeStatus[], between: BetweenLooks = {}): LeaseChange[] {
@@ -42,7 +42,7 @@ export function leaseChanges(before: readonly NodeStatus[], after: readonly Node
 }
 
 /**
- * What happened to one lease between two looks; undefined when nothing did that is worth telling.
+ * What happened to one lease between two scans; undefined when nothing did that is worth telling.
  *
  * @param was undefined where there was no such id
  */
@@ -72,7 +72,7 @@ function isOverdue(node: NodeStatus | undefined): boolean {
   return left !== undefined && left <= 0;
 }
 
-/** Whether its holder may have let it expire by the second look. Otherwise it was given back in between, unseen. */
+/** Whether its holder may have let it expire by the second scan. Otherwise it was given back in between, unseen. */
 function mayHaveExpired(was: NodeStatus | undefined, sinceMs = Number.POSITIVE_INFINITY): boolean {
   if (was === undefined || !isHeld(was)) return false;
   return was.age === undefined || was.durationMs === undefined || was.age.max + sinceMs > was.durationMs;
@@ -125,7 +125,7 @@ export function eventFacts(change: LeaseChange): EventFacts {
   }
 }
 
-/** Who held an id that nobody holds now. */
+/** The last holder of an id without a holder. */
 function holderOf(previousTaskId: string | undefined): Pick<EventFacts, 'previousTaskId'> {
   return { previousTaskId: previousTaskId ?? null };
 }

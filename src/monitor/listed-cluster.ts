@@ -6,12 +6,12 @@ import { nodeIdOf } from '../lease/lease-state.js';
 import type { ListedObject } from '../store/lease-store.js';
 
 /**
- * What a LIST tells of a lease object, by its size and age alone. `expired`: older than duration and grace of the cluster. `released`: of a
+ * The state of a lease object as a LIST shows it, by size and age alone. `expired`: older than duration and grace of the cluster. `released`: of a
  * tombstone's size, which one that was taken away by force has, too.
  */
 export type ListedState = 'held' | 'expired' | 'released' | 'vacant' | 'absent';
 
-/** What one LIST tells of a cluster: hints, all of them (rule 4). */
+/** A cluster as one LIST shows it: nothing to act upon without reading the objects (rule 4). */
 export interface ListedCluster {
   readonly cluster: ClusterConfig;
   /** The rows of the lease objects, also of those beyond the cluster's size. */
@@ -20,7 +20,7 @@ export interface ListedCluster {
   readonly leases: readonly ListedState[];
   /** Ids beyond the cluster's size that seem to be held still, in ascending order. */
   readonly draining: readonly number[];
-  /** How many objects there are beyond the cluster's size that nobody seems to hold. */
+  /** Number of objects beyond the cluster's size that do not seem to be held. */
   readonly retired: number;
   /** What shows that another program keeps a cluster in the same objects; undefined where nothing does. */
   readonly foreign: string | undefined;
@@ -32,19 +32,19 @@ export interface LeaseTotals {
   readonly hints: boolean;
   readonly held: number;
   readonly expired: number;
-  /** Those that may be taken and are not `expired`. By hints also those that somebody was evicted from a moment ago. */
+  /** Those that may be taken and are not `expired`. By a LIST also those that were evicted a moment ago. */
   readonly free: number;
-  /** How many of the free ones nobody ever held. */
+  /** Number of the free ones that were never held. */
   readonly neverHeld: number;
-  /** Null by hints: these count as free. */
+  /** Null by a LIST: these count as free. */
   readonly evicted: number | null;
-  /** Those that cannot be used; by hints the absent ones only. */
+  /** Those that cannot be used; by a LIST the absent ones only. */
   readonly damaged: number;
   /** Objects of ids that were given up, beyond the cluster's size for the most part. */
   readonly retired: number;
 }
 
-/** Understands the rows of a LIST. */
+/** Classifies the rows of a LIST. */
 export function listedCluster(objects: readonly ListedObject[], cluster: ClusterConfig): ListedCluster {
   const rows = new Map<number, ListedObject>();
   for (const row of objects) {

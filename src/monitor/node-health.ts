@@ -34,7 +34,7 @@ export interface NodeHealth {
   } | null;
 }
 
-/** Who knows the health of a node: its `NodeMonitor`, or whoever stands for that in another thread. */
+/** What knows the health of a node: its `NodeMonitor`, or its mirror in another thread. */
 export interface WatchedNode {
   /** What the answer is right now. */
   health(): NodeHealth;
@@ -48,7 +48,7 @@ export interface NodeHealthJson extends Omit<NodeHealth, 'deadline'> {
   readonly validForMs: number | null;
 }
 
-/** The same facts for whoever has another clock: a deadline on the monotonic one of this process would tell them nothing. */
+/** The same facts for readers with another clock: a deadline on this process' monotonic one would tell them nothing. */
 export function nodeHealthJson({ deadline, ...facts }: NodeHealth, clock: Pick<Clock, 'monotonic'>): NodeHealthJson {
   return { ...facts, validForMs: deadline === null ? null : Math.max(0, Math.floor(deadline - clock.monotonic())) };
 }

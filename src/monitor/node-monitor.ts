@@ -58,7 +58,7 @@ export class NodeMonitor {
     onAbort(lease.signal, () => this.#enter('lost', explain(lease.signal.reason)));
   }
 
-  /** The work is being ended, and the node id given back afterwards: nobody should send anything here any more. */
+  /** The work is being ended, and the node id given back afterwards: no more work should be sent here. */
   stopping(reason = 'the work is being ended'): void {
     this.#enter('stopping', reason);
   }

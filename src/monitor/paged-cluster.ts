@@ -5,7 +5,7 @@ import { type LeaseTotals, totalsOf } from './listed-cluster.js';
 export interface PageReport {
   /** From which id on they were asked for. */
   readonly from: number;
-  /** How many were asked for at the most. */
+  /** Maximum number of node ids. */
   readonly limit: number;
   /** Where the next page begins; null where there is none, and where the page is a choice of the ids of which there is most to tell. */
   readonly next: number | null;
@@ -15,7 +15,7 @@ export interface PageReport {
 export interface PagedCluster extends ClusterStatus {
   /** Of all node ids, whatever the page shows. */
   readonly totals: LeaseTotals;
-  /** Ids beyond the cluster's size that are held still, a hundred at the most. */
+  /** Ids beyond the cluster's size that are held still, a hundred at most. */
   readonly draining: readonly NodeStatus[];
   /** Null where every lease object was read. */
   readonly page: PageReport | null;

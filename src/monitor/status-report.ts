@@ -21,7 +21,7 @@ export interface StatusReport {
   readonly discovery: DiscoveryStatusReport | null;
   /** Where ZooKeeper gives out the node ids; null where they are leased from a store. */
   readonly allocation: AllocationReport | null;
-  /** Ids beyond the cluster's size that are held still, in ascending order, a hundred at the most: their holders have been told to give them up. */
+  /** Ids beyond the cluster's size that are held still, in ascending order, a hundred at most: their holders have been told to give them up. */
   readonly draining: readonly DrainingReport[];
   /** How many of all node ids are in which state; null when there is no cluster yet, and where node ids come from ZooKeeper alone. */
   readonly totals: LeaseTotals | null;
@@ -32,7 +32,7 @@ export interface StatusReport {
 /** Everything of a {@link StatusReport} but the node ids, and what is counted from them. */
 export type ReportHead = Omit<StatusReport, 'nodes' | 'totals' | 'page'>;
 
-/** An id that the cluster has given up and somebody holds still. */
+/** An id that the cluster has given up and that is held still. */
 export type DrainingReport = Pick<NodeReport, 'id' | 'version' | 'taskId'>;
 
 /** What a {@link StatusReport} says of node ids from ZooKeeper alone. */
@@ -77,7 +77,7 @@ export interface NodeReport {
   readonly timestamp: number | null;
   /** What its holder knows of the others' versions. */
   readonly knownNodes: Readonly<Record<number, number>>;
-  /** How many bits a node id takes in the unique ids that its holder makes; null where nobody holds it, or the holder does not say. */
+  /** How many bits a node id takes in the unique ids that its holder makes; null without a holder, or where the holder does not say. */
   readonly idWidth: number | null;
   readonly problem: string | null;
 }
@@ -183,7 +183,7 @@ export function nodeReport(node: NodeStatus, problem: string | undefined): NodeR
 
 /**
  * How much longer the holder of a lease may trust it at most, in milliseconds, by the store's clock and the least age: the same
- * reckoning by which others decide that they may take it (rule 4). Undefined for an id that nobody holds.
+ * calculation by which contenders decide that they may take it (rule 4). Undefined for an id without a holder.
  */
 export function expiresInMs({ age, durationMs }: NodeStatus): number | undefined {
   return age === undefined || durationMs === undefined ? undefined : durationMs - age.min;

@@ -5,7 +5,7 @@ const ONE_BY_ONE = 3;
 /** From one thing that is said to the next, in milliseconds. */
 const PAUSE_MS = 1_500;
 
-/** Tells those who hear the page what happens, without ever talking all the time. */
+/** Tells screen readers what happens, with pauses. */
 export class Announcer {
   #waiting: string[] = [];
   #isTalking = false;

@@ -227,7 +227,7 @@ export class Console {
 }
 
 /**
- * Calls `draw` up to ten times a second, and not at all while nobody can see the page: browsers draw no frames of hidden ones. Whatever came in
+ * Calls `draw` up to ten times a second, and not at all while the page is hidden: browsers draw no frames of hidden ones. Whatever came in
  * between is drawn at once with the next frame. What `draw` throws goes to the browser's console, and it goes on.
  */
 async function beat(clock: PageClock, draw: () => void): Promise<never> {

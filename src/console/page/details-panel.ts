@@ -36,7 +36,7 @@ export class DetailsPanel {
     const { state } = this.model.look(this.#seen);
     const { ageMs: _age, expiresInMs: _expires, timestamp: _timestamp, ...lasting } = node;
     const drawn = JSON.stringify([lasting, state, this.#inDiscovery(node.id), [...(knowledge?.others ?? [])], [...(knowledge?.own ?? [])]]);
-    // Whoever reads or stands in it is not disturbed by every renewal.
+    // A renewal does not disturb a reader, nor the keyboard focus.
     if (drawn !== this.#drawn) this.#draw(node, state, knowledge);
     this.#drawn = drawn;
     this.tick();

@@ -44,7 +44,7 @@ export function setData(element: HTMLElement, name: string, value: string | unde
   else if (element.dataset[name] !== value) element.dataset[name] = value;
 }
 
-/** The small sign of a state: a shape of its own for each, since colours are not seen by everybody. Says nothing aloud. */
+/** The small sign of a state: a shape of its own for each, since not every reader sees colours. Hidden from screen readers. */
 export function mark(kind: string): HTMLElement {
   return make('i', { class: 'mark', attributes: { 'data-mark': kind, 'aria-hidden': 'true' } });
 }

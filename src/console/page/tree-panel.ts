@@ -23,7 +23,7 @@ export class TreePanel {
     private readonly onSelect: (id: number) => void,
   ) {}
 
-  /** Draws it anew where it is another one: whoever is in it with the keyboard stays where they are. */
+  /** Draws it anew where it is another one; the keyboard focus stays where it is. */
   show(): void {
     const { tree, cluster } = this.model;
     const shown = JSON.stringify([tree, cluster?.discovery === null || cluster?.discovery === undefined]);
