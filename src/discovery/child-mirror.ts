@@ -1,17 +1,17 @@
 import type { Watch, ZooKeeper } from '../zookeeper/zookeeper.js';
 
-/** Something that is looked after until it is closed. */
+/** Something that is open until it is closed. */
 export interface Closeable {
   close(): void;
 }
 
 export interface ChildMirrorOptions<T extends Closeable> {
   readonly zookeeper: ZooKeeper;
-  /** The znode whose children are looked after; it need not exist. */
+  /** The znode whose children are followed; it need not exist. */
   readonly path: string;
-  /** Begins to look after a child that has appeared; undefined for one that is none of ours. */
+  /** Opens what belongs to a child that has appeared; undefined for a child to be ignored. */
   readonly open: (name: string) => T | undefined;
-  /** Called whenever the children have been told, after those that appeared were opened and those that vanished closed. */
+  /** Called after each list of children, when new ones have been opened and vanished ones closed. */
   readonly onTold?: () => void;
 }
 

@@ -62,7 +62,7 @@ export interface DiscoveryOptions {
 }
 
 /** How long an announcement may take to be withdrawn by itself, in milliseconds. */
-const LEAVE_LIMIT_MS = 1_000;
+const LEAVE_TIMEOUT_MS = 1_000;
 
 /**
  * A node in the discovery tree for as long as it holds its lease: what it announces, what it knows of the others, and whether
@@ -213,7 +213,7 @@ export class Discovery {
     this.#left = true;
     if (!this.options.announcesNode) {
       // If it takes longer, it goes on for as long as the session lasts.
-      await Promise.all([this.tree.withdraw(LEAVE_LIMIT_MS), this.services.withdraw(LEAVE_LIMIT_MS)]);
+      await Promise.all([this.tree.withdraw(LEAVE_TIMEOUT_MS), this.services.withdraw(LEAVE_TIMEOUT_MS)]);
       return;
     }
     await this.close();

@@ -10,17 +10,17 @@ export interface FirstReadsOptions {
   readonly onWhole: () => void;
 }
 
-/** For how long a znode may go unread before the servers are asked whether they refuse it, in seconds with a connection. */
-export const PATIENCE_S = 5;
+/** After how many seconds with a connection the servers are asked whether they refuse to let a znode be read. */
+export const REFUSED_AFTER_S = 5;
 
-/** How many are asked for at a time: where the link is slow, it is to be left to the reads that are waited for. */
+/** How many are asked for at a time: few, so that a slow link is left to the reads themselves. */
 const ASKED_AT_ONCE = 8;
-const ANSWERS_WITHIN_MS = 5_000;
+const ANSWER_TIMEOUT_MS = 5_000;
 
 /**
- * Knows which znodes of a tree are watched but have not been read yet, so that it can be told when the whole of it has been seen. One
- * that the servers refuse to let be read, for want of permission for instance, is given up after 5 seconds with a connection; its watch may go
- * on. What is merely slow is never given up: a watch tells nothing of its turn among many, so the servers are asked.
+ * Knows which watched znodes of a tree have not been read yet, and tells when all have. A znode that the servers refuse to let be read, for lack
+ * of permission for instance, is given up after 5 seconds with a connection; its watch may go on. A slow read is never given up: a watch does not
+ * tell the two apart, so the servers are asked.
  */
 export class FirstReads {
   readonly #open = new Map<string, { seconds: number; readonly giveUp: () => boolean }>();
@@ -38,7 +38,7 @@ export class FirstReads {
   /**
    * Something is to be read.
    *
-   * @param giveUp called when the servers refuse that, every 5 seconds or so until it answers true: gone on without
+   * @param giveUp called when the servers refuse that, about every 5 seconds until it returns true: then the znode is not waited for any more
    */
   begin(path: string, giveUp: () => boolean): void {
     this.#open.set(path, { seconds: 0, giveUp });
@@ -69,7 +69,7 @@ export class FirstReads {
         const due: string[] = [];
         for (const [path, waiting] of this.#open) {
           waiting.seconds += 1;
-          if (waiting.seconds >= PATIENCE_S) due.push(path);
+          if (waiting.seconds >= REFUSED_AFTER_S) due.push(path);
         }
         await concurrently(due, ASKED_AT_ONCE, (path) => this.#askFor(path));
       }
@@ -86,8 +86,8 @@ export class FirstReads {
     if (waiting === undefined || signal.aborted) return;
     waiting.seconds = 0;
     try {
-      // The names take the same permission as the data, and are fewer: whoever is asked over a slow link has little to send.
-      await this.options.zookeeper.children(path, { timeoutMs: ANSWERS_WITHIN_MS, signal });
+      // Listing takes the same permission as reading the data, and has a smaller reply.
+      await this.options.zookeeper.children(path, { timeoutMs: ANSWER_TIMEOUT_MS, signal });
     } catch (error) {
       if (isFault(error, 'timeout', 'connection-loss', 'session-expired', 'aborted', 'closed')) return;
       // It may have been read meanwhile, or have gone.

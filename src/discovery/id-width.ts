@@ -15,9 +15,8 @@ export interface Observable<T> {
 /**
  * How many bits of a unique id the node ids take, by the groups that stand in the discovery tree: 8 to 16.
  *
- * It grows when a higher group appears, and never shrinks while it is watched. With the wider width gone from here, a node of the higher
- * group may still be making ids, and in one millisecond the narrow id of one node can be the wide id of another: in 8 bits the sequence
- * begins where in 9 bits the node id still goes on. A group that is gone also tells nothing about when the last of its ids was made.
+ * It grows when a higher group appears, and never shrinks while it is watched: a node of a group that has gone may still make ids, and the
+ * narrow id of one node can be the wide id of another.
  */
 export interface IdWidth extends Observable<number> {
   /**
@@ -31,8 +30,8 @@ export interface IdWidth extends Observable<number> {
 }
 
 /**
- * Watches the groups for the width of node ids. While ZooKeeper is away the width stays, so it may be too narrow for a node whose group
- * has appeared meanwhile: whoever makes such a group has to wait until everybody has published the wider width.
+ * Watches the groups for the width of node ids. While ZooKeeper is away the width stays, so it may be too narrow for a group that has
+ * appeared meanwhile: the creator of a group waits until every node has published the wider width.
  *
  * @param own this node's id, 0 … 65527: the width is never below what it needs; none for a mere observer
  * @throws {ConfigError} when `own` is out of range

@@ -5,7 +5,7 @@ import type { SessionState } from '../zookeeper/session-state.js';
 import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { type Assignment, decodeAssignment } from './assignment.js';
 import { ChildMirror, type Closeable } from './child-mirror.js';
-import { FirstReads, PATIENCE_S } from './first-reads.js';
+import { FirstReads, REFUSED_AFTER_S } from './first-reads.js';
 import { NODES_PATH, parseHexPair } from './tree-paths.js';
 
 /** Where a {@link NodeWatcher} looks, and whom it tells of what it cannot read. */
@@ -43,17 +43,16 @@ interface Member extends Closeable {
   told: NodeZnode;
 }
 
-/** Of a znode that is watched, but never told. */
-const UNREAD = `has not let itself be read for ${PATIENCE_S} s`;
-/** How many znodes are reported at the most: whoever fills the tree with others' znodes must not fill the log. */
+/** The problem of a znode whose watch tells nothing. */
+const UNREAD = `has not let itself be read for ${REFUSED_AFTER_S} s`;
+/** Maximum number of znodes that are reported: a tree full of others' znodes must not fill the log. */
 const MAX_REPORTS = 1_000;
 
 /**
- * The nodes that stand in the discovery tree, and who holds them. It follows the tree until it is closed: groups and members
- * that come, change, go and come again, also while there was no connection.
+ * The nodes in the discovery tree, and who holds them. It follows the tree until it is closed, across sessions too.
  *
- * The tree mirrors the leases and decides nothing. Not guaranteed: that each change is seen, only that the last one is; nor that
- * everything has been read again in the moment in which `stale` ends.
+ * The tree mirrors the leases and decides nothing. Not guaranteed: that each change is seen, only that the last one is; that everything has
+ * been read again when `stale` ends.
  */
 export class NodeWatcher {
   /**
@@ -64,7 +63,7 @@ export class NodeWatcher {
 
   readonly #nodes = new Map<number, Assignment>();
   readonly #unreadable = new Map<number, UnreadableNode>();
-  /** More than one znode for an id only where its hex digits are spelled in several ways. */
+  /** There are several znodes of one id only if its hex digits are written in upper and lower case. */
   readonly #members = new Map<number, Member[]>();
   readonly #reads: FirstReads;
   readonly #reported = new Set<string>();
@@ -181,7 +180,7 @@ export class NodeWatcher {
     const index = parseHexPair(name);
     if (index === undefined) return this.#report(path, 'is not the name of a node, two hex digits');
     const clusterNodeId = (group << 8) | index;
-    // Reserved for those who do not lease; whatever stands there is none of ours.
+    // Reserved for ids that are not leased.
     if (clusterNodeId < CLUSTER_NODE_ID_OFFSET) return undefined;
     const member: Member = { path, clusterNodeId, told: { status: 'unread' }, close: () => undefined };
     const spellings = this.#members.get(clusterNodeId);
@@ -207,7 +206,7 @@ export class NodeWatcher {
   }
 
   #forget(member: Member): void {
-    // What was seen last is kept when the watcher is closed, and given up when the znode has gone.
+    // Kept when the watcher is closed, and given up when the znode has gone.
     if (this.#closed) return;
     const { clusterNodeId, path } = member;
     const others = this.#members.get(clusterNodeId)?.filter((other) => other !== member) ?? [];
@@ -217,7 +216,7 @@ export class NodeWatcher {
     this.#reads.end(path);
   }
 
-  /** Brings what is offered of one id into line with what its znodes tell. */
+  /** Updates what is known of one id from its znodes. */
   #publish(clusterNodeId: number): void {
     let assignment: Assignment | undefined;
     let unreadable: UnreadableNode | undefined;
@@ -238,7 +237,7 @@ export class NodeWatcher {
     this.#tellSoon();
   }
 
-  /** Once for everything that the same packet of the server tells. */
+  /** Tells once of all changes in one packet of the server. */
   #tellSoon(): void {
     if (this.#telling || !this.#reads.whole) return;
     this.#telling = true;
@@ -266,7 +265,7 @@ export class NodeWatcher {
   }
 }
 
-/** What a znode tells of a cluster node id, or the very object that was known `before` where that has not changed. Never throws. */
+/** What a znode tells of a cluster node id; the same object as `before` if it has not changed. Never throws. */
 function readNodeZnode(clusterNodeId: number, znode: Znode | undefined, before: NodeZnode): NodeZnode {
   if (znode === undefined) return { status: 'absent' };
   const { data } = znode;
@@ -278,7 +277,7 @@ function readNodeZnode(clusterNodeId: number, znode: Znode | undefined, before: 
   return { status: 'unreadable', data, problem: `stands for node id ${nodeId}, but tells of ${assignment.nodeId}` };
 }
 
-/** Who has allocated the id by making this very znode writes the version, which is its transaction's number, a moment later. */
+/** A task that allocates an id by creating this znode writes its version, the number of that transaction, a moment later. */
 function claimOf({ data, stat }: Znode): Assignment | undefined {
   const version = Number(stat.createdZxid);
   const claim = decodeAssignment(data, version);

@@ -47,7 +47,7 @@ export interface ServiceDiscoveryOptions<P> {
 }
 
 /** How long everything may take to be unregistered at the end, in milliseconds. */
-const CLOSE_WITHIN_MS = 2_000;
+const CLOSE_TIMEOUT_MS = 2_000;
 
 /**
  * Registers instances of services in Curator's tree, keeps them registered, and finds others'.
@@ -243,7 +243,7 @@ export class ServiceDiscovery<P = unknown> {
 
   async #close(): Promise<void> {
     for (const cache of [...this.#caches]) cache.close();
-    await this.withdraw(CLOSE_WITHIN_MS);
+    await this.withdraw(CLOSE_TIMEOUT_MS);
     await this.#registrar.close();
   }
 

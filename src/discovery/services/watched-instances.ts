@@ -1,7 +1,7 @@
 import type { Clock } from '../../clock.js';
 import { pathProblem } from '../../zookeeper/znode-path.js';
 import type { Watch, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
-import { FirstReads, PATIENCE_S } from '../first-reads.js';
+import { FirstReads, REFUSED_AFTER_S } from '../first-reads.js';
 import { FollowedInstances, type FollowedInstancesOptions } from './instance-source.js';
 import type { ServiceInstance } from './service-instance.js';
 import { type OnUnreadable, UnreadableReports } from './unreadable-reports.js';
@@ -31,18 +31,17 @@ interface Member<P> {
   instance: ServiceInstance<P> | undefined;
 }
 
-/** Of a znode that is watched, but never told. */
-const UNREAD = `has not let itself be read for ${PATIENCE_S} s`;
+/** The problem of a znode whose watch tells nothing. */
+const UNREAD = `has not let itself be read for ${REFUSED_AFTER_S} s`;
 
 /**
- * The instances that stand as children of one znode, each as its data tell it, in the order of the children's names. They are followed
- * until the end: instances that come, change, go and come again, and the znode itself, which Curator's servers remove when it is empty.
+ * The instances that are children of one znode, in the order of the children's names. They are followed until the end, and so is the znode
+ * itself, which Curator's servers remove when it is empty.
  *
- * While there is no connection nothing vanishes. With the next one everything is read again: what has changed meanwhile changes here as it
- * is read, and `stale` ends when all of it has been, however long that takes. An instance that the servers refuse to let be read any more is left
- * out then; while a connection stands they tell nobody of such a change. An instance whose data cannot be understood any more is left out,
- * as a query would: its owner has said something else since. Not guaranteed: that each change is seen, only that the last one is; nor that a
- * connection which stands still is known to be lost before the client finds out, within two thirds of the session's time-out.
+ * Without a connection nothing vanishes. With the next one everything is read again, and `stale` ends when all of it has been, however long that
+ * takes. An instance that may not be read any more is left out then: while a connection stands the servers do not tell of such a change. One whose
+ * data cannot be understood any more is left out, as by a query. Not guaranteed: that each change is seen, only that the last one is; that a
+ * silent connection is known to be lost before the client finds out, within two thirds of the session's time-out.
  *
  * `ready` resolves once all instances have been read, however slowly. Those that the servers refuse to let be read hold it up for 5 seconds;
  * where that is the znode above them, there is nothing to go on with.
