@@ -5,8 +5,8 @@ import { Kind, shortened } from './services/shortened.js';
 /** How the payload of an instance is written: as a map, or as Spring Cloud Zookeeper writes and reads its own. */
 export type PayloadType = 'map' | 'spring';
 
-/** ZooKeeper's servers refuse a packet of 1 MB; nobody wants to read one of this size from every instance of a service. */
-const MOST_PAYLOAD_BYTES = 65_536;
+/** The servers refuse a packet of 1 MB; a reader reads one payload of every instance of a service. */
+const MAX_PAYLOAD_BYTES = 65_536;
 
 /** What is added to every payload. */
 const OWN_FIELDS: readonly string[] = ['nodeId', 'version'];
@@ -33,6 +33,6 @@ export function checkPayload(payload: unknown, type: PayloadType, label: string)
     if (type === 'spring') throw expected(' without @class, which is added to it');
     if (!MAP_CLASSES.includes(fields['@class'])) throw expected(' whose @class, if there is one, is java.util.TreeMap or another map');
   }
-  if (Buffer.byteLength(text) > MOST_PAYLOAD_BYTES) throw expected(` of at most ${MOST_PAYLOAD_BYTES} bytes`);
+  if (Buffer.byteLength(text) > MAX_PAYLOAD_BYTES) throw expected(` of at most ${MAX_PAYLOAD_BYTES} bytes`);
   return fields;
 }

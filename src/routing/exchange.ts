@@ -9,13 +9,15 @@ import type { RoutingSettings } from './routing-options.js';
  * attempt; `attempt-handlers.ts` puts that into the words of undici's two sorts of handlers.
  */
 export class Exchange<P = unknown> {
+  /** Whether the caller has given up. */
+  aborted = false;
+  /** Why, if it said so. */
+  reason: Error | undefined;
   readonly #secure: boolean;
   readonly #fits = ({ protocol }: InstanceTarget): boolean => !this.#secure || protocol === 'https:';
   readonly #tried = new Set<ServiceInstance<P>>();
   #attempts = 0;
   #current: Attempt | undefined;
-  #aborted = false;
-  #reason: Error | undefined;
   #announced = false;
   /** The caller has been told of a response, or of an upgrade: there is no going back. */
   #answered = false;
@@ -37,16 +39,6 @@ export class Exchange<P = unknown> {
     this.#secure = options.origin !== undefined && String(options.origin).startsWith('https:');
   }
 
-  /** Whether the caller has given up. */
-  get aborted(): boolean {
-    return this.#aborted;
-  }
-
-  /** Why, where it said so. */
-  get reason(): Error | undefined {
-    return this.#reason;
-  }
-
   /** Makes the first attempt. Returns what the dispatcher does. */
   start(): boolean {
     const picked = this.#pick();
@@ -60,8 +52,8 @@ export class Exchange<P = unknown> {
   /** The caller gives up. */
   abort(reason?: Error): void {
     if (this.#ended) return;
-    this.#aborted = true;
-    this.#reason = reason;
+    this.aborted = true;
+    this.reason = reason;
     if (this.#current?.sent) this.#current.cancel(reason);
     // Between two attempts there is nothing to cancel yet. The next one is when it begins.
     else this.#end(reason ?? new DOMException('The request was aborted.', 'AbortError'));
@@ -106,7 +98,7 @@ export class Exchange<P = unknown> {
   /** Whether the caller is to be told of an attempt's failure. */
   fails(attempt: Attempt, error: unknown): boolean {
     if (!this.wants(attempt)) return false;
-    if (!this.#aborted && isInstanceFault(error, attempt.sent, this.options.body)) {
+    if (!this.aborted && isInstanceFault(error, attempt.sent, this.options.body)) {
       this.#note(attempt);
       const repeatable = attempt.sent ? this.#mayRepeat() : isUntouched(this.options.body);
       if (!this.#answered && repeatable && this.#next()) return false;

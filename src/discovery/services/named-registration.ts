@@ -48,7 +48,8 @@ const LEAVE_EMPTY_MS = { min: 100, jitter: 200 };
  * and else left alone; if it is not wanted any more, it stays until somebody removes it.
  */
 export class NamedRegistration implements RegisteredZnode {
-  #blockedBy: string | undefined;
+  blockedBy: string | undefined;
+  pauseMs: number | undefined;
   /** How many claims there have been, and how many of them are fulfilled. */
   #claimed = 1;
   #fulfilled = 0;
@@ -57,7 +58,6 @@ export class NamedRegistration implements RegisteredZnode {
   readonly #data: OwnData;
   /** Until when the path is left to others, on the monotonic clock. */
   #emptyUntil: number | undefined;
-  #pauseMs: number | undefined;
   /** The other's znode that was reported, so that it is done once. */
   #reported: bigint | undefined;
 
@@ -66,14 +66,6 @@ export class NamedRegistration implements RegisteredZnode {
     private readonly context: RegistrationContext,
   ) {
     this.#data = new OwnData(context);
-  }
-
-  get blockedBy(): string | undefined {
-    return this.#blockedBy;
-  }
-
-  get pauseMs(): number | undefined {
-    return this.#pauseMs;
   }
 
   suits({ path, mode }: WantedZnode): boolean {
@@ -88,14 +80,14 @@ export class NamedRegistration implements RegisteredZnode {
     // A claim that is made from here on belongs to a later wanted znode, and outlives this step.
     const claim = this.#claimed;
     const znode = await this.#look(call);
-    this.#pauseMs = this.#pauseBefore(znode, ownerOf(wanted, call.sessionId));
-    if (this.#pauseMs !== undefined) return true;
+    this.pauseMs = this.#pauseBefore(znode, ownerOf(wanted, call.sessionId));
+    if (this.pauseMs !== undefined) return true;
     if (znode === undefined) return this.#make(wanted, claim, call);
     const { createdZxid, owner } = znode.stat;
     const isOwn = createdZxid === this.#own?.createdZxid;
     if (isOwn && owner === ownerOf(wanted, call.sessionId)) {
       this.#fulfil(claim);
-      this.#blockedBy = undefined;
+      this.blockedBy = undefined;
       const isRight = znode.data.toString('utf8') === wanted.data;
       if (isRight) this.#data.confirm(wanted.data);
       else await this.#data.overwrite(this.path, znode, wanted, call);
@@ -122,7 +114,7 @@ export class NamedRegistration implements RegisteredZnode {
   expects(znode: Znode | undefined, wanted: WantedZnode, sessionId: string | undefined): boolean {
     if (znode === undefined || sessionId === undefined) return false;
     const { createdZxid, owner } = znode.stat;
-    if (this.#blockedBy !== undefined && createdZxid === this.#reported) return true;
+    if (this.blockedBy !== undefined && createdZxid === this.#reported) return true;
     return createdZxid === this.#own?.createdZxid && owner === ownerOf(wanted, sessionId) && znode.data.toString('utf8') === wanted.data;
   }
 
@@ -171,7 +163,7 @@ export class NamedRegistration implements RegisteredZnode {
 
   /** How much longer the path is left to others, after a znode there has just been removed. */
   #pauseBefore(znode: Znode | undefined, owner: string | undefined): number | undefined {
-    const becameEmpty = znode === undefined && !this.#claims && (this.#blockedBy !== undefined || this.#wasRemoved(owner));
+    const becameEmpty = znode === undefined && !this.#claims && (this.blockedBy !== undefined || this.#wasRemoved(owner));
     if (!becameEmpty) {
       this.#emptyUntil = undefined;
       return undefined;
@@ -225,7 +217,7 @@ export class NamedRegistration implements RegisteredZnode {
     this.#made = { ...by, data, certain: true };
     this.#own = undefined;
     this.#fulfil(by.claim);
-    this.#blockedBy = undefined;
+    this.blockedBy = undefined;
     return true;
   }
 
@@ -233,7 +225,7 @@ export class NamedRegistration implements RegisteredZnode {
   #yield({ stat: { createdZxid, owner } }: Znode): void {
     this.#own = undefined;
     this.#made = undefined;
-    this.#blockedBy = `${this.path} is registered by somebody else${owner === undefined ? '' : `, in session ${owner}`}`;
+    this.blockedBy = `${this.path} is registered by somebody else${owner === undefined ? '' : `, in session ${owner}`}`;
     if (this.#reported === createdZxid) return;
     this.#reported = createdZxid;
     this.context.emit({ type: 'superseded', path: this.path, by: owner });

@@ -1,4 +1,4 @@
-const MOST = 80;
+const MAX_SHOWN = 80;
 
 /** A few words in the place of a value: an error shows them without the quotes that a text has. */
 export class Kind {
@@ -13,7 +13,7 @@ export class Kind {
 export function shortened(value: unknown): unknown {
   switch (typeof value) {
     case 'string':
-      return value.length > MOST ? `${value.slice(0, MOST)}…` : value;
+      return value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value;
     case 'number':
     case 'boolean':
     case 'undefined':
