@@ -52,7 +52,7 @@ export interface FollowedInstancesOptions {
 /** A source that follows ZooKeeper from one session to the next. A subclass says what is watched there and what has been found. */
 export abstract class FollowedInstances<P> implements InstanceSource<P> {
   readonly ready: Promise<void>;
-  /** Since when changes may go unnoticed, on the monotonic clock; undefined while they do not. */
+  /** @internal Since when changes may go unnoticed, on the monotonic clock; undefined while they do not. */
   protected staleSince: number | undefined;
   readonly #options: FollowedInstancesOptions;
   readonly #listeners = new Listeners<readonly ServiceInstance<P>[]>();
@@ -99,22 +99,23 @@ export abstract class FollowedInstances<P> implements InstanceSource<P> {
     this.#options.onClose?.();
   }
 
-  /** Opens all watches, with every connection anew: a new watch tells when it has read, one that stood only when something has changed. */
+  /** @internal Opens all watches, with every connection anew: a new watch tells when it has read, one that stood only when something has changed. */
   protected abstract watch(): void;
 
-  /** Closes all watches. */
+  /** @internal Closes all watches. */
   protected abstract stop(): void;
 
-  /** All instances, in their order; undefined while they have not all been read for the first time. */
+  /** @internal All instances, in their order; undefined while they have not all been read for the first time. */
   protected abstract collect(): readonly ServiceInstance<P>[] | undefined;
 
+  /** @internal Begins to follow ZooKeeper. */
   protected start(): void {
     const { zookeeper } = this.#options;
     this.#forgetSession = zookeeper.onState((state) => this.#onSession(state));
     this.#onSession(zookeeper.state);
   }
 
-  /** Tells of what has changed, once for everything that the same packet of the server tells. */
+  /** @internal Tells of what has changed, once for everything that the same packet of the server tells. */
   protected tellSoon(): void {
     if (this.#telling) return;
     this.#telling = true;
@@ -124,6 +125,7 @@ export abstract class FollowedInstances<P> implements InstanceSource<P> {
     });
   }
 
+  /** @internal Tells of what has changed, and that all has been read. */
   protected tell(): void {
     const [before, now] = [this.#instances, this.collect()];
     if (now === undefined) return;

@@ -1,13 +1,27 @@
+import type { Clock } from '../../clock.js';
+import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { decodeInstance } from './instance-codec.js';
 import type { PayloadCodec } from './payload-codec.js';
 import { checkBasePath, servicePath } from './service-path.js';
-import { WatchedInstances, type WatchedInstancesOptions } from './watched-instances.js';
+import type { OnUnreadable, UnreadableReports } from './unreadable-reports.js';
+import { WatchedInstances } from './watched-instances.js';
 
 /** Which service a {@link ServiceCache} follows, and where. */
-export interface ServiceCacheOptions<P> extends Omit<WatchedInstancesOptions<P>, 'path' | 'decode' | 'onRefused'> {
+export interface ServiceCacheOptions<P> {
+  readonly zookeeper: Pick<ZooKeeper, 'state' | 'onState' | 'watchChildren' | 'watchData' | 'children'>;
+  readonly clock: Clock;
   /** The znode below which the services stand, as in Curator. */
   readonly basePath: string;
+  /** The service. */
+  readonly name: string;
   readonly payload: PayloadCodec<P>;
+  /**
+   * Told once of each znode below the service that cannot be understood, with the rest of the sentence "<path> …", and of 1,000 at a time at
+   * the most. Must not throw and must not block.
+   */
+  readonly onUnreadable?: OnUnreadable | UnreadableReports | undefined;
+  /** Called at the end, once. */
+  readonly onClose?: (() => void) | undefined;
 }
 
 /**

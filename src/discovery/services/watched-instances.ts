@@ -68,6 +68,7 @@ export class WatchedInstances<P> extends FollowedInstances<P> {
     return this.staleSince === undefined ? 0 : this.#options.clock.monotonic() - this.staleSince;
   }
 
+  /** @internal */
   protected override watch(): void {
     const { zookeeper, clock, path, onRefused } = this.#options;
     this.#reads?.close();
@@ -87,12 +88,14 @@ export class WatchedInstances<P> extends FollowedInstances<P> {
     for (const member of this.#order) this.#watch(member, reads);
   }
 
+  /** @internal */
   protected override stop(): void {
     this.#reads?.close();
     this.#children?.close();
     for (const { watch } of this.#order) watch?.close();
   }
 
+  /** @internal */
   protected override collect(): readonly ServiceInstance<P>[] | undefined {
     return this.#whole ? this.#order.flatMap(({ instance }) => instance ?? []) : undefined;
   }
