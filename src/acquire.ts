@@ -13,8 +13,7 @@ import { parseStoreUrl } from './store/store-url.js';
 import { systemClock, systemRandom } from './system.js';
 import { defaultTaskId } from './task-id.js';
 import { installedTracer } from './telemetry/preloaded-sdk.js';
-import { parseAuth } from './zookeeper/access.js';
-import { parseConnectString } from './zookeeper/connect-string.js';
+import { parseAuth, parseConnectString } from './zookeeper/connect-string.js';
 
 /** How to acquire a node id. */
 export interface AcquireOptions {

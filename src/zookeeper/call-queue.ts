@@ -1,11 +1,10 @@
 import { onAbort } from '../base/abort.js';
 import type { Clock } from '../clock.js';
 import type { LibrarySession } from './library-session.js';
-import { RequestFailure } from './request-failure.js';
 import type { SessionKeeper } from './session-keeper.js';
 import type { SessionState } from './session-state.js';
 import type { CallOptions } from './zookeeper.js';
-import { ZooKeeperError, type ZooKeeperFault } from './zookeeper-error.js';
+import { RequestFailure, ZooKeeperError, type ZooKeeperFault } from './zookeeper-error.js';
 
 /** What is asked of the servers, for messages and for judging a failure. */
 export interface Call {

@@ -1,7 +1,14 @@
 // The ZooKeeper client: sessions that renew themselves, calls with deadlines, watches that stay.
 
-export { type DigestAuth, parseAuth } from './access.js';
-export { type ConnectString, DEFAULT_PORT, formatServer, parseConnectString, type ServerAddress } from './connect-string.js';
+export {
+  type ConnectString,
+  DEFAULT_PORT,
+  type DigestAuth,
+  formatServer,
+  parseAuth,
+  parseConnectString,
+  type ServerAddress,
+} from './connect-string.js';
 export type { SessionState } from './session-state.js';
 export { checkZnodeName } from './znode-path.js';
 export type { CallOptions, CreateMode, MultiOperation, Watch, Znode, ZnodeStat, ZooKeeper } from './zookeeper.js';

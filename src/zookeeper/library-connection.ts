@@ -4,9 +4,9 @@ import { formatServer, type ServerAddress } from './connect-string.js';
 import type { ConnectionManager, LibraryClient, LibraryError } from './library-internals.js';
 import { MessageGuard } from './message-guard.js';
 import { type NameResolver, sharedResolver } from './name-resolver.js';
-import { connectionLost, failureOf, RequestFailure, SESSION_MOVED } from './request-failure.js';
 import { type Candidate, ServerSearch } from './server-search.js';
 import { fallsSilent } from './silence.js';
+import { connectionLost, failureOf, RequestFailure, SESSION_MOVED } from './zookeeper-error.js';
 
 /** What a session tells of itself. Must not throw. */
 export interface SessionListener {
@@ -66,8 +66,6 @@ export type Done<T> = (error: LibraryError | null, result?: T, index?: number) =
  * cannot be stopped, do not notice a server that does not answer, or throw where nobody can catch it.
  */
 export class LibraryConnection {
-  /** The monotonic time just before the request was sent whose answer came last; undefined before the first connection. */
-  lastHeardAt: number | undefined;
   readonly #client: LibraryClient;
   readonly #manager: ConnectionManager;
   readonly #guard: MessageGuard;
@@ -116,14 +114,12 @@ export class LibraryConnection {
   request<T>(send: (done: Done<T>) => void): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (!this.#connected) return reject(new RequestFailure('connection-loss', false, 'there is no connection'));
-      const sentAt = this.options.clock.monotonic();
       this.#underWay.add(reject);
       // Sent as 32 bits, and counted up without end by the library.
       if (this.#manager.xid >= 0x7fff_ff00) this.#manager.xid = 1;
       try {
         send((error, result, index) => {
           if (!this.#underWay.delete(reject)) return;
-          this.lastHeardAt = sentAt;
           if (!error) return resolve(result as T);
           const code = this.#guard.code || ('code' in error && typeof error.code === 'number' ? error.code : 0);
           reject(failureOf(code, index));
@@ -255,7 +251,6 @@ export class LibraryConnection {
     this.#suspendedAt = undefined;
     this.#problems.clear();
     attempt.confirmedAt = clock.monotonic();
-    this.lastHeardAt = attempt.askedAt;
     const timeoutMs = this.#client.getSessionTimeout();
     const intervalMs = Math.min(LONGEST_SILENCE_MS, timeoutMs / 3);
     const { remoteAddress = '', remotePort = 0 } = this.#manager.socket ?? {};

@@ -1,9 +1,9 @@
 import { ACL, CreateMode, createClient, Exception, Id, Permission, type Stat } from 'node-zookeeper-client';
-import { authData, type DigestAuth } from './access.js';
+import { authData, type DigestAuth } from './connect-string.js';
 import { LibraryConnection, type LibraryConnectionOptions } from './library-connection.js';
 import { insidesOf, type LibraryClient, type LibraryError, type TransactionInternals } from './library-internals.js';
-import { RequestFailure } from './request-failure.js';
 import type { CreateMode as Mode, MultiOperation, Znode, ZnodeStat } from './zookeeper.js';
+import { RequestFailure } from './zookeeper-error.js';
 
 export interface LibrarySessionOptions extends Omit<LibraryConnectionOptions, 'client' | 'knownCodes' | 'ask'> {
   readonly auth: DigestAuth | undefined;
@@ -57,11 +57,6 @@ export class LibrarySession {
       knownCodes: KNOWN_CODES,
       ask: () => void this.exists('/', false).catch(() => undefined),
     });
-  }
-
-  /** The monotonic time just before the request was sent whose answer came last; undefined before the first connection. */
-  get lastHeardAt(): number | undefined {
-    return this.#connection.lastHeardAt;
   }
 
   /** What was wrong with each server when it was last tried; undefined while nothing is known. */

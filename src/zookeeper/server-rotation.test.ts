@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../test/support/virtual-clock.js';
-import { ServerRotation } from './server-rotation.js';
+import { ServerRotation } from './server-search.js';
 
 const SERVERS = ['a', 'b', 'c'].map((host) => ({ host, port: 2181 }));
 

@@ -1,8 +1,7 @@
 import { timeoutSignal } from '../base/abort.js';
 import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../clock.js';
-import type { DigestAuth } from './access.js';
-import type { ConnectString } from './connect-string.js';
+import type { ConnectString, DigestAuth } from './connect-string.js';
 import { LibrarySession } from './library-session.js';
 import { notify } from './listeners.js';
 import type { SessionState } from './session-state.js';

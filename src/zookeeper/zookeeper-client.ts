@@ -1,13 +1,11 @@
 import type { Clock, RandomSource } from '../clock.js';
 import { ConfigError } from '../errors.js';
-import { parseAuth } from './access.js';
 import { type Call, CallQueue } from './call-queue.js';
-import { type ConnectString, parseConnectString } from './connect-string.js';
+import { type ConnectString, parseAuth, parseConnectString } from './connect-string.js';
 import type { LibrarySession } from './library-session.js';
 import { SessionKeeper } from './session-keeper.js';
 import type { SessionState } from './session-state.js';
-import { WatchHub } from './watch-hub.js';
-import { childrenOf, dataOf } from './watched-reads.js';
+import { StandingWatches } from './standing-watches.js';
 import { parentOf, pathProblem, withinChroot } from './znode-path.js';
 import type { CallOptions, CreateMode, MultiOperation, Watch, Znode, ZnodeStat, ZooKeeper } from './zookeeper.js';
 import { isFault, ZooKeeperError } from './zookeeper-error.js';
@@ -57,7 +55,7 @@ export class ZooKeeperClient implements ZooKeeper {
   readonly #chroot: string;
   readonly #keeper: SessionKeeper;
   readonly #calls: CallQueue;
-  readonly #watches: WatchHub;
+  readonly #watches: StandingWatches;
   readonly #operationTimeoutMs: number;
 
   /** @see openZooKeeper */
@@ -79,7 +77,7 @@ export class ZooKeeperClient implements ZooKeeper {
     });
     this.#keeper = keeper;
     this.#calls = new CallQueue({ keeper, clock, timeoutMs: this.#operationTimeoutMs, description: this.description });
-    this.#watches = new WatchHub({ clock, random, isConnected: () => keeper.state.status === 'connected' });
+    this.#watches = new StandingWatches({ clock, random, isConnected: () => keeper.state.status === 'connected' });
     keeper.onState(({ status }) => {
       if (status === 'connected') this.#watches.onConnected();
       if (status === 'closed') this.#watches.close();
@@ -88,15 +86,6 @@ export class ZooKeeperClient implements ZooKeeper {
 
   get state(): SessionState {
     return this.#keeper.state;
-  }
-
-  /**
-   * The monotonic time just before the request was sent whose answer came last in this session, in milliseconds: the servers had heard of the
-   * session no earlier than then. Undefined while there has been no answer in it.
-   */
-  get lastHeardAt(): number | undefined {
-    const { status } = this.state;
-    return status === 'connected' || status === 'suspended' ? this.#keeper.session.lastHeardAt : undefined;
   }
 
   /** How many standing watches are open. */
@@ -150,28 +139,21 @@ export class ZooKeeperClient implements ZooKeeper {
   async multi(operations: readonly MultiOperation[], options: CallOptions = {}): Promise<void> {
     if (operations.length === 0) return;
     const paths = operations.map(({ path }) => path);
-    for (const path of paths) this.#check('multi', path);
-    const within = operations.map((operation) => ({ ...operation, path: withinChroot(this.#chroot, operation.path) }));
+    const within = operations.map((operation) => ({ ...operation, path: this.#check('multi', operation.path) }));
     const call = { operation: `multi of ${operations.length}`, paths, writes: true };
     await this.#calls.call(call, options, (session) => session.multi(within));
   }
 
   watchChildren(path: string, listener: (children: readonly string[] | undefined) => void): Watch {
-    this.#check('watchChildren', path);
+    const full = this.#check('watchChildren', path);
     const call = { operation: 'watchChildren', path, writes: false };
-    return this.#watches.watch(
-      childrenOf(withinChroot(this.#chroot, path), (send) => this.#calls.call(call, {}, send)),
-      listener,
-    );
+    return this.#watches.children(full, (send) => this.#calls.call(call, {}, send), listener);
   }
 
   watchData(path: string, listener: (znode: Znode | undefined) => void): Watch {
-    this.#check('watchData', path);
+    const full = this.#check('watchData', path);
     const call = { operation: 'watchData', path, writes: false };
-    return this.#watches.watch(
-      dataOf(withinChroot(this.#chroot, path), (send) => this.#calls.call(call, {}, send)),
-      listener,
-    );
+    return this.#watches.data(full, (send) => this.#calls.call(call, {}, send), listener);
   }
 
   close(): Promise<void> {

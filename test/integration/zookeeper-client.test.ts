@@ -336,17 +336,6 @@ describe('a client', () => {
     await expect(open().read('/a', { sessionId })).rejects.toMatchObject({ fault: 'session-expired' });
   });
 
-  it('says when the servers last heard of its session, counted from before the request was sent', async () => {
-    const client = open();
-    expect(client.lastHeardAt).toBeUndefined();
-    await client.whenConnected();
-    expect(client.lastHeardAt).toBeLessThanOrEqual(clock.monotonic());
-    const before = clock.monotonic();
-    await client.read('/a');
-    expect(client.lastHeardAt).toBeGreaterThanOrEqual(before);
-    expect(client.lastHeardAt).toBeLessThanOrEqual(clock.monotonic());
-  });
-
   it.each<[string, Partial<ZooKeeperOptions>, string]>([
     ['connect', { connect: 'zk1:x' }, '"x" is no port'],
     ['auth', { auth: 'digest:me' }, 'digest:USER:PASSWORD'],

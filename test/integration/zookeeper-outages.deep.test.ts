@@ -237,16 +237,6 @@ describe('a client', () => {
     await client.whenConnected();
     expect(await client.remove('/lost')).toBe(true);
   });
-
-  it('does not count what it has not heard', async () => {
-    const { client, proxy } = await openThroughProxy();
-    await client.read('/');
-    const heardAt = client.lastHeardAt;
-    proxy.stall('both');
-    await client.read('/', { timeoutMs: 100 }).catch(() => undefined);
-    await status(client, 'suspended');
-    expect(client.lastHeardAt).toBe(heardAt);
-  });
 });
 
 describe('a session', () => {

@@ -1,0 +1,82 @@
+import { expect, it } from 'vitest';
+import { seededRandom, settled, VirtualClock } from '../../test/support/virtual-clock.js';
+import type { LibrarySession } from './library-session.js';
+import { type Send, StandingWatches } from './standing-watches.js';
+import { ZooKeeperError } from './zookeeper-error.js';
+
+// Which watch reads when; what watches of real servers tell is tested on those.
+
+/** Watches whose reads end when they are let. */
+function scene() {
+  const clock = new VirtualClock();
+  const under: (() => void)[] = [];
+  const network = { isConnected: true, state: 'a', fails: false, mostAtOnce: 0 };
+  const watches = new StandingWatches({ clock, random: seededRandom(1), isConnected: () => network.isConnected });
+  const children = async () => {
+    await new Promise<void>((resolve) => under.push(resolve));
+    if (network.fails) throw new ZooKeeperError('late', { fault: 'timeout', outcome: 'not-applied' });
+    return [network.state];
+  };
+  const send: Send = (request) => request({ children } as unknown as LibrarySession);
+  const answer = async () => {
+    for (; under.length > 0; await settled()) {
+      network.mostAtOnce = Math.max(network.mostAtOnce, under.length);
+      for (const end of under.splice(0)) end();
+    }
+  };
+  return { clock, network, watches, send, under, answer };
+}
+
+it('read again after a reconnect, at most 64 at a time, and tell what is new', async () => {
+  const { network, watches, send, answer } = scene();
+  const told: string[] = [];
+  const all = Array.from({ length: 2_000 }, (_, i) => watches.children(`/${i}`, send, (names) => told.push(String(names))));
+  await answer();
+  await Promise.all(all.map(({ first }) => first));
+  expect([watches.size, told.length, network.mostAtOnce]).toEqual([2_000, 2_000, 64]);
+  watches.onConnected();
+  await answer();
+  expect(told).toHaveLength(2_000);
+  network.isConnected = false;
+  network.state = 'b';
+  watches.onChanged('/7');
+  await answer();
+  expect(told).toHaveLength(2_000);
+  network.isConnected = true;
+  watches.onConnected();
+  await answer();
+  expect(told.slice(2_000)).toEqual(Array.from({ length: 2_000 }, () => 'b'));
+});
+
+it('read once more where something changes during a read, and tell nothing once closed', async () => {
+  const { network, watches, send, under, answer } = scene();
+  const told: string[] = [];
+  const watch = watches.children('/a', send, (names) => told.push(String(names)));
+  watches.onChanged('/a');
+  for (const end of under.splice(0)) end();
+  await settled();
+  network.state = 'b';
+  expect(under).toHaveLength(1);
+  watch.close();
+  await answer();
+  expect([told, watches.size]).toEqual([['a'], 0]);
+});
+
+it('pause longer and longer between reads that fail, and leave no timer behind', async () => {
+  const { clock, network, watches, send, answer } = scene();
+  const told: string[] = [];
+  watches.children('/a', send, (names) => told.push(String(names)));
+  network.fails = true;
+  await answer();
+  expect([told, clock.sleepers]).toEqual([[], 1]);
+  network.fails = false;
+  await clock.advance(200);
+  await answer();
+  expect([told, clock.sleepers]).toEqual([['a'], 0]);
+  network.fails = true;
+  watches.onChanged('/a');
+  await answer();
+  watches.close();
+  await settled();
+  expect([clock.sleepers, watches.size]).toEqual([0, 0]);
+});
