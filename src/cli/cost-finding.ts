@@ -1,7 +1,7 @@
 import { ConfigError } from '../errors.js';
 import { CLUSTER_DEFAULTS, type ClusterConfig } from '../lease/cluster-config.js';
 import { monthlyCost, type RequestPrices, S3_STANDARD_PRICES } from '../lease/renewal-cost.js';
-import type { Finding } from './diagnosis.js';
+import type { Finding } from './finding.js';
 import { formatSetting } from './text.js';
 
 /** What the cost is calculated from. */

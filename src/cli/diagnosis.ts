@@ -4,19 +4,9 @@ import type { Interval } from '../store/lease-store.js';
 import type { ProbeReport, ProbeStatus } from '../store/probe-report.js';
 import type { ClusterCheckup } from './cluster-checkup.js';
 import type { CostReport } from './cost-finding.js';
+import type { Finding } from './finding.js';
 import { formatDuration, formatSetting } from './text.js';
 import type { ZooKeeperDiagnosis } from './zookeeper-diagnosis.js';
-
-/** One line of what `doctor` found. */
-export interface Finding {
-  readonly id: string;
-  /** What was examined. */
-  readonly title: string;
-  /** `fault`: no leases can, or should, be kept there. `warning`: an operator should look into it. */
-  readonly status: ProbeStatus;
-  /** May be empty. */
-  readonly detail: string;
-}
 
 /** What `doctor --json` prints. Every field is always there, null where there is nothing to say. */
 export interface Diagnosis {

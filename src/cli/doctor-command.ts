@@ -9,8 +9,9 @@ import { type AllocatedDiagnosis, allocatedDiagnosis, allocatedSettings } from '
 import { type ClusterCheckup, checkUp } from './cluster-checkup.js';
 import { type Color, paintFor } from './color.js';
 import { type CostReport, type CostTerms, costFinding, costReport } from './cost-finding.js';
-import { clusterFindings, type Diagnosis, diagnosis, type Finding, probeFindings, refusalFinding } from './diagnosis.js';
+import { clusterFindings, type Diagnosis, diagnosis, probeFindings, refusalFinding } from './diagnosis.js';
 import { ExitCode } from './exit-codes.js';
+import type { Finding } from './finding.js';
 import type { Io } from './io.js';
 import { complain, interruptible, onStore, reported, sayJson, sayLines } from './store-command.js';
 import { pluralize, printable } from './text.js';

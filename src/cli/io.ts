@@ -1,5 +1,4 @@
 import type { Clock, RandomSource } from '../clock.js';
-import type { LoggerOptions } from './logger.js';
 import type { SignalSource } from './signal-relay.js';
 
 /** The terminal that shows answers, as it is at the moment. */
@@ -29,7 +28,8 @@ export interface Io {
   readonly stderr: (text: string) => void;
   /** Gets the warnings of Node and the libraries, which would be printed otherwise. */
   readonly onWarning: (listener: (warning: Error) => void) => void;
-  readonly logFormat: LoggerOptions['format'];
+  /** Of the log on standard error. `plain` and `color`: for people, on a terminal. */
+  readonly logFormat: 'json' | 'plain' | 'color';
   /** The terminal; undefined where standard output is a pipe or a file. To be called again for every drawing: terminals are resized. */
   readonly screen: () => Screen | undefined;
   /** How to start this program once more: an executable file, and its first arguments. */

@@ -10,7 +10,7 @@ export type { Logger } from 'pino';
 export interface LoggerOptions {
   readonly level: LogLevel;
   /** `json`: one object a line. `plain` and `color`: for people, on a terminal. */
-  readonly format: 'json' | 'plain' | 'color';
+  readonly format: Io['logFormat'];
 }
 
 /** The fields whose values are secret, wherever they stand. */

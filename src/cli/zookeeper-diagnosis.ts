@@ -3,7 +3,7 @@ import { explain, NodeLeaseError } from '../errors.js';
 import type { ZooKeeperSettings } from '../settings/settings.js';
 import { formatServer } from '../zookeeper/connect-string.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
-import type { Finding } from './diagnosis.js';
+import type { Finding } from './finding.js';
 import type { Io } from './io.js';
 import { formatSetting } from './text.js';
 import { connectTo } from './zookeeper-command.js';

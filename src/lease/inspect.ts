@@ -65,7 +65,7 @@ async function inspectNode(
   knowledge: SharedKnowledge,
 ): Promise<NodeStatus> {
   const object = await session.read(leaseKey(id));
-  const reading = knowledge.shared(readingOf(object, codec));
+  const reading = readingOf(object, codec, knowledge);
   const judged = reading.kind === 'lease' ? { ...reading, lease: revived(reading.lease, cluster.generation) } : reading;
   return nodeStatus(id, judged, object?.age, cluster.graceMs);
 }
@@ -77,11 +77,17 @@ export type LeaseReading =
   /** It cannot be understood; `problem` says why. */
   | { readonly kind: 'unreadable'; readonly problem: string };
 
-/** Understands a lease object. Never throws. */
-export function readingOf(object: Pick<StoredObject, 'body' | 'metadata'> | undefined, codec: LeaseCodec = nativeCodec): LeaseReading {
+/** Understands a lease object; equal known nodes are kept once in `knowledge`. Never throws. */
+export function readingOf(
+  object: Pick<StoredObject, 'body' | 'metadata'> | undefined,
+  codec: LeaseCodec = nativeCodec,
+  knowledge?: SharedKnowledge,
+): LeaseReading {
   if (object === undefined) return { kind: 'absent' };
   try {
-    return { kind: 'lease', lease: codec.decode(object.body, object.metadata) };
+    const lease = codec.decode(object.body, object.metadata);
+    if (lease.kind !== 'held' || knowledge === undefined) return { kind: 'lease', lease };
+    return { kind: 'lease', lease: { ...lease, knownNodes: knowledge.shared(lease.knownNodes) } };
   } catch (error) {
     return { kind: 'unreadable', problem: explain(error) };
   }

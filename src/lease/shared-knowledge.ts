@@ -1,4 +1,3 @@
-import type { LeaseReading } from './inspect.js';
 import type { KnownNodes } from './lease-state.js';
 
 /** Fewer entries than this are not worth sharing. */
@@ -14,11 +13,9 @@ export class SharedKnowledge {
   /** By their text, those used last at the end. */
   readonly #known = new Map<string, KnownNodes>();
 
-  /** The reading, with the knowledge that an earlier one had where that is the same. */
-  shared(reading: LeaseReading): LeaseReading {
-    if (reading.kind !== 'lease' || reading.lease.kind !== 'held') return reading;
-    const { knownNodes } = reading.lease;
-    if (Object.keys(knownNodes).length < FEWEST) return reading;
+  /** The known nodes themselves, or the equal ones of an earlier call. */
+  shared(knownNodes: KnownNodes): KnownNodes {
+    if (Object.keys(knownNodes).length < FEWEST) return knownNodes;
     const text = JSON.stringify(knownNodes);
     const same = this.#known.get(text) ?? knownNodes;
     this.#known.delete(text);
@@ -27,6 +24,6 @@ export class SharedKnowledge {
       if (this.#known.size <= REMEMBERED) break;
       this.#known.delete(oldest);
     }
-    return { kind: 'lease', lease: { ...reading.lease, knownNodes: same } };
+    return same;
   }
 }

@@ -9,7 +9,7 @@ import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import type { ClusterScan, ClusterSource } from './cluster-source.js';
 import { type DiscoveryEntry, readDiscovery, type TreeReader } from './discovery-snapshot.js';
-import { allocatedHead } from './status-report.js';
+import { inOrder, nodeReport, type ReportHead, type StatusReport } from './status-report.js';
 
 /** The node ids from ZooKeeper alone, as a scan of the tree finds them. */
 export interface AllocatedStatus {
@@ -119,4 +119,15 @@ export class AllocatedReader implements ClusterSource {
 /** An id whose znode is gone: it has no holder, and keeps its version. */
 function withoutHolder(node: NodeStatus): NodeStatus {
   return { ...node, state: 'released', taskId: undefined, idWidth: undefined, problem: undefined };
+}
+
+/** The report on node ids from ZooKeeper alone. */
+export function allocatedReport(zookeeper: string, status: AllocatedStatus): StatusReport {
+  const nodes = status.nodes.map((node) => nodeReport(node, node.problem));
+  return { ...inOrder(allocatedHead(zookeeper, status), nodes), totals: null, page: null };
+}
+
+/** The same without the node ids. */
+export function allocatedHead(zookeeper: string, { groups = [], idWidth }: AllocatedStatus): ReportHead {
+  return { store: null, cluster: null, discovery: null, allocation: { zookeeper, groups, idWidth }, draining: [] };
 }

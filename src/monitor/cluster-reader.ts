@@ -180,7 +180,7 @@ export class ClusterReader implements ClusterSource {
 
   async #read(id: number, signal: AbortSignal): Promise<void> {
     const object = await this.session.read(leaseKey(id), { signal });
-    const reading = this.#knowledge.shared(readingOf(object));
+    const reading = readingOf(object, nativeCodec, this.#knowledge);
     this.#known.set(id, { reading, etag: object?.etag, age: object?.age, readAt: this.clock.monotonic() });
   }
 

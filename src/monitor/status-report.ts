@@ -1,6 +1,5 @@
 import type { ClusterConfig } from '../lease/cluster-config.js';
 import type { NodeStatus } from '../lease/inspect.js';
-import type { AllocatedStatus } from './allocated-status.js';
 import type { DiscoveryStatus, NodeDiscovery } from './discovery-comparison.js';
 import type { LeaseTotals } from './listed-cluster.js';
 import { problemOf } from './listed-cluster.js';
@@ -88,11 +87,11 @@ export interface NodeReport {
  */
 export function statusReport(store: string, status: PagedCluster | undefined, discoveryStatus: DiscoveryStatus | undefined): StatusReport {
   const head = reportHead(store, status, discoveryStatus);
-  if (status === undefined) return { ...told(head, []), totals: null, page: null };
+  if (status === undefined) return { ...inOrder(head, []), totals: null, page: null };
   const { cluster, nodes, totals, page } = status;
   const reports = nodes.map((node) => nodeReport(node, problemOf(node, cluster)));
-  if (cluster.size <= READ_AS_A_WHOLE) return { ...told(head, reports), totals, page };
-  return { ...told(head, withKnownVersions(reports, nodes, page !== null)), totals, page };
+  if (cluster.size <= READ_AS_A_WHOLE) return { ...inOrder(head, reports), totals, page };
+  return { ...inOrder(head, withKnownVersions(reports, nodes, page !== null)), totals, page };
 }
 
 /** With more node ids than this, what all know of all others would fill megabytes. */
@@ -134,20 +133,9 @@ export function reportHead(
   };
 }
 
-/** In the order in which it has always been told. */
-function told({ store, cluster, discovery, allocation, draining }: ReportHead, nodes: readonly NodeReport[]) {
+/** The fields of a report in the order of its JSON. */
+export function inOrder({ store, cluster, discovery, allocation, draining }: ReportHead, nodes: readonly NodeReport[]) {
   return { store, cluster, nodes, discovery, allocation, draining };
-}
-
-/** The report on node ids from ZooKeeper alone. */
-export function allocatedReport(zookeeper: string, status: AllocatedStatus): StatusReport {
-  const nodes = status.nodes.map((node) => nodeReport(node, node.problem));
-  return { ...told(allocatedHead(zookeeper, status), nodes), totals: null, page: null };
-}
-
-/** The same without the node ids. */
-export function allocatedHead(zookeeper: string, { groups = [], idWidth }: AllocatedStatus): ReportHead {
-  return { store: null, cluster: null, discovery: null, allocation: { zookeeper, groups, idWidth }, draining: [] };
 }
 
 function discoveryStatusReport({ problem, nodes }: DiscoveryStatus): DiscoveryStatusReport {
