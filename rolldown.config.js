@@ -7,8 +7,8 @@ import { defineConfig } from 'rolldown';
 export default defineConfig({
   input: {
     main: 'src/cli/main.ts',
-    'node-http-thread': 'src/cli/node-http-thread.ts',
-    'keeper-thread': 'src/worker/keeper-thread.ts',
+    'node-http-thread': 'src/cli/run/node-http-thread.ts',
+    'keeper-thread': 'src/runtime/worker/keeper-thread.ts',
   },
   platform: 'node',
   // The packages as ES modules, where they have them: only what is used of those gets into the bundle.
@@ -23,7 +23,7 @@ export default defineConfig({
     // Each group has the imports of its modules, too. What no group has gets into files of its own, loaded where it is asked for.
     codeSplitting: {
       groups: [
-        { name: 'base', priority: 3, test: /\/src\/(cli\/(command-line|standard-output)|system)\.ts$/ },
+        { name: 'base', priority: 3, test: /\/src\/(cli\/commands\/command-line|cli\/terminal\/standard-output|base\/system)\.ts$/ },
         { name: 'run', priority: 2, test: /\/(run-command|workload|hold-node|acquire-lease|inspect|open-store|changes)\.ts$/ },
         { name: 's3', priority: 1, test: /\/src\/(store\/s3\/.*|cli\/s3-sdk)\.ts$/ },
       ],

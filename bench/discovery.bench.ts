@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, inject, it } from 'vitest';
+import { systemClock, systemRandom } from '../src/base/system.js';
 import { NodeWatcher } from '../src/discovery/node-watcher.js';
 import { groupPath, NODES_PATH } from '../src/discovery/tree-paths.js';
 import { clusterNodeIdOf } from '../src/id/cluster-node-id.js';
-import { systemClock, systemRandom } from '../src/system.js';
 import { openZooKeeper, type ZooKeeperClient } from '../src/zookeeper/zookeeper-client.js';
 import { uniqueChroot } from '../test/support/zookeeper.js';
 import { type Compared, compare, inTurns, medianAndP99, medianAndSlowest, type Samples } from './comparison.js';

@@ -1,7 +1,7 @@
+import { systemClock, systemRandom } from '../src/base/system.js';
 import { Discovery } from '../src/discovery/discovery.js';
 import { DiscoveryTree } from '../src/discovery/discovery-tree.js';
-import { staticLease } from '../src/lease/static-lease.js';
-import { systemClock, systemRandom } from '../src/system.js';
+import { staticLease } from '../src/lease/hold/static-lease.js';
 import type { ZooKeeper } from '../src/zookeeper/zookeeper.js';
 import { openZooKeeper } from '../src/zookeeper/zookeeper-client.js';
 import { PlainClient } from './plain-client.js';

@@ -1,6 +1,6 @@
 import { it } from 'vitest';
-import { acquireLease } from '../src/lease/acquire-lease.js';
-import { nativeCodec } from '../src/lease/lease-codec.js';
+import { acquireLease } from '../src/lease/acquire/acquire-lease.js';
+import { nativeCodec } from '../src/lease/model/lease-codec.js';
 import { MemoryBucket } from '../src/store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../src/store/memory/memory-lease-store.js';
 import { seededRandom, VirtualClock } from '../test/support/virtual-clock.js';

@@ -3,11 +3,11 @@ import { Worker } from 'node:worker_threads';
 import * as undici6 from 'undici';
 import * as undici7 from 'undici-7';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { fixedInstances } from '../src/discovery/services/instance-source.js';
-import { newInstance } from '../src/discovery/services/new-instance.js';
-import { ServiceProvider } from '../src/discovery/services/service-provider.js';
-import { type FetchDispatcher, serviceDispatcher } from '../src/routing/index.js';
-import { systemClock, systemRandom } from '../src/system.js';
+import { systemClock, systemRandom } from '../src/base/system.js';
+import { fixedInstances } from '../src/services/instance-source.js';
+import { newInstance } from '../src/services/new-instance.js';
+import { type FetchDispatcher, serviceDispatcher } from '../src/services/routing/index.js';
+import { ServiceProvider } from '../src/services/service-provider.js';
 import { type Compared, compare, inTurns } from './comparison.js';
 import { median } from './report.js';
 

@@ -1,9 +1,9 @@
-import { encodeInstance } from '../src/discovery/services/instance-codec.js';
-import { newInstance } from '../src/discovery/services/new-instance.js';
-import { jsonPayload } from '../src/discovery/services/payload-codec.js';
-import type { ServiceInstance } from '../src/discovery/services/service-instance.js';
-import { instancePath } from '../src/discovery/services/service-path.js';
-import { systemClock, systemRandom } from '../src/system.js';
+import { systemClock, systemRandom } from '../src/base/system.js';
+import { encodeInstance } from '../src/services/instance-codec.js';
+import { newInstance } from '../src/services/new-instance.js';
+import { jsonPayload } from '../src/services/payload-codec.js';
+import type { ServiceInstance } from '../src/services/service-instance.js';
+import { instancePath } from '../src/services/service-path.js';
 import type { ZooKeeper } from '../src/zookeeper/zookeeper.js';
 
 /** Below which all services stand here. */

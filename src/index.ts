@@ -1,19 +1,21 @@
 // The public API, and nothing else.
 
-export { type AcquireOptions, acquire, type ZooKeeperOptions } from './acquire.js';
-export type { Clock, RandomSource } from './clock.js';
-export { type ConnectedServices, type ConnectServicesOptions, connectServices } from './connect-services.js';
-export type { AnnouncedEndpoint, Announcement, PayloadType } from './discovery/announcement.js';
+export type { Clock, RandomSource } from './base/clock.js';
 export {
   AcquireTimeoutError,
   ConfigError,
   NodeLeaseError,
   type NodeLeaseErrorCode,
   StoreUnusableError,
-} from './errors.js';
+} from './base/errors.js';
+export { systemClock, systemRandom } from './base/system.js';
+export type { AnnouncedEndpoint, Announcement, PayloadType } from './discovery/announcement.js';
 export { IdsExhaustedError } from './id/id-error.js';
 export { type UniqueIdsOptions, uniqueIds } from './id/lease-ids.js';
 export type { UniqueIdGenerator } from './id/unique-id-generator.js';
+export { ordinalOf, staticLease } from './lease/hold/static-lease.js';
+export type { TenureTime } from './lease/hold/tenure-time.js';
+export type { WidthListener } from './lease/hold/tenure-width.js';
 export {
   type Lease,
   type LeaseEvent,
@@ -22,12 +24,10 @@ export {
   LeaseReleasedError,
   LeaseRetiringError,
   type LossReason,
-} from './lease/lease.js';
-export { ordinalOf, staticLease } from './lease/static-lease.js';
-export type { TenureTime } from './lease/tenure-time.js';
-export type { WidthListener } from './lease/tenure-width.js';
-export type { LossPolicy, ManagedLease } from './managed-lease.js';
+} from './lease/model/lease.js';
 export type { NodeHealth, NodePhase } from './monitor/node-health.js';
 export { type MonitorEvent, NodeMonitor } from './monitor/node-monitor.js';
+export { type AcquireOptions, acquire, type ZooKeeperOptions } from './runtime/acquire.js';
+export { type ConnectedServices, type ConnectServicesOptions, connectServices } from './runtime/connect-services.js';
+export type { LossPolicy, ManagedLease } from './runtime/managed-lease.js';
 export { type LeaseStore, StoreError } from './store/lease-store.js';
-export { systemClock, systemRandom } from './system.js';

@@ -1,7 +1,7 @@
 // `npm run bench:storm`: what it costs and how long it takes when many tasks start at once. Exits with 1 where a promise is not kept.
 
 import { cpus } from 'node:os';
-import { explain } from '../../src/errors.js';
+import { explain } from '../../src/base/errors.js';
 import { useQuickAbort } from '../../test/simulation/quick-abort.js';
 import { createBucket } from '../../test/support/bucket.js';
 import { startMinio } from '../../test/support/minio.js';

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { S3Client } from '@aws-sdk/client-s3';
-import type { Clock } from '../../src/clock.js';
-import { initializeCluster } from '../../src/lease/initialize.js';
-import type { Lease } from '../../src/lease/lease.js';
-import { StoreSession } from '../../src/lease/store-session.js';
+import type { Clock } from '../../src/base/clock.js';
+import { systemClock, systemRandom } from '../../src/base/system.js';
+import type { Lease } from '../../src/lease/model/lease.js';
+import { initializeCluster } from '../../src/lease/operate/initialize.js';
+import { StoreSession } from '../../src/lease/session/store-session.js';
 import { createS3Client } from '../../src/store/s3/s3-client.js';
 import { S3LeaseStore } from '../../src/store/s3/s3-lease-store.js';
-import { systemClock, systemRandom } from '../../src/system.js';
 import type { Contestant } from './contestants.js';
 import { NO_REQUESTS, plus, type RequestCount } from './request-count.js';
 import type { Operation } from './s3-latency.js';

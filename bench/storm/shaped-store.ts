@@ -1,5 +1,5 @@
 import { orAborted } from '../../src/base/abort.js';
-import type { Clock, RandomSource } from '../../src/clock.js';
+import type { Clock, RandomSource } from '../../src/base/clock.js';
 import type { CallOptions, LeaseStore, Listing, ListingPage, StoredObject, WriteResult } from '../../src/store/lease-store.js';
 import type { MemoryBucket } from '../../src/store/memory/memory-bucket.js';
 import { NO_REQUESTS, type RequestCount } from './request-count.js';

@@ -1,4 +1,4 @@
-import type { Lease } from '../../src/lease/lease.js';
+import type { Lease } from '../../src/lease/model/lease.js';
 import { MemoryBucket } from '../../src/store/memory/memory-bucket.js';
 import { Dice } from '../../test/simulation/dice.js';
 import { CLUSTERS, setUp } from './clusters.js';

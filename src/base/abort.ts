@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.js';
+import type { Clock } from './clock.js';
 
 // How waiting ends early. `AbortSignal.any` is not used: on Node 20 what it makes stays in memory for as long as its sources live.
 

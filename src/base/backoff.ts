@@ -1,4 +1,4 @@
-import type { RandomSource } from '../clock.js';
+import type { RandomSource } from './clock.js';
 
 /** The pauses between attempts, in milliseconds: `first` after one failure, twice as long after each further one, `max` at the longest. */
 export interface Backoff {

@@ -1,5 +1,5 @@
 import { constants } from 'node:os';
-import { NodeLeaseError } from '../errors.js';
+import { NodeLeaseError } from '../base/errors.js';
 
 /** What the command line's own exit codes mean; any other one is the child's. */
 export const ExitCode = {

@@ -2,12 +2,12 @@ import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { isatty } from 'node:tty';
 import { fileURLToPath } from 'node:url';
-import { explain } from '../errors.js';
-import { systemClock, systemRandom } from '../system.js';
-import { runCommandLine } from './command-line.js';
+import { explain } from '../base/errors.js';
+import { systemClock, systemRandom } from '../base/system.js';
+import { runCommandLine } from './commands/command-line.js';
 import { ExitCode } from './exit-codes.js';
-import type { Screen } from './io.js';
-import { StandardOutput } from './standard-output.js';
+import type { Screen } from './terminal/io.js';
+import { StandardOutput } from './terminal/standard-output.js';
 
 // The only file that touches the process' arguments, environment and exit.
 

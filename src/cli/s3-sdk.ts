@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
+import { mayHaveSdk } from '../runtime/preloaded-sdk.js';
 import * as bundled from '../store/s3/sdk.js';
-import { mayHaveSdk } from '../telemetry/preloaded-sdk.js';
 
 // Takes the place of `store/s3/sdk.ts` in the bundle (rolldown.config.js). A preloaded OpenTelemetry SDK instruments the installed package, and
 // not the copy of it in the bundle: then the installed one is loaded.

@@ -1,6 +1,6 @@
-import { ConfigError } from '../errors.js';
-import { MAP_CLASSES, payloadJson } from './services/payload-json.js';
-import { Kind, shortened } from './services/shortened.js';
+import { ConfigError } from '../base/errors.js';
+import { MAP_CLASSES, payloadJson } from '../services/payload-json.js';
+import { Kind, shortened } from '../services/shortened.js';
 
 /** How the payload of an instance is written: as a map, or as Spring Cloud Zookeeper writes and reads its own. */
 export type PayloadType = 'map' | 'spring';

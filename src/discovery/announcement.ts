@@ -1,15 +1,15 @@
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
-import type { Clock, RandomSource } from '../clock.js';
-import { ConfigError } from '../errors.js';
-import type { Lease } from '../lease/lease.js';
+import type { Clock, RandomSource } from '../base/clock.js';
+import { ConfigError } from '../base/errors.js';
+import type { Lease } from '../lease/model/lease.js';
+import { encodeInstance } from '../services/instance-codec.js';
+import { newInstance } from '../services/new-instance.js';
+import { jsonPayload } from '../services/payload-codec.js';
+import type { ServiceInstance } from '../services/service-instance.js';
+import { checkBasePath, DEFAULT_BASE_PATH } from '../services/service-path.js';
+import { shortened } from '../services/shortened.js';
+import { springInstancePayload } from '../services/spring-payload.js';
 import { checkPayload, type PayloadType } from './announcement-payload.js';
-import { encodeInstance } from './services/instance-codec.js';
-import { newInstance } from './services/new-instance.js';
-import { jsonPayload } from './services/payload-codec.js';
-import type { ServiceInstance } from './services/service-instance.js';
-import { checkBasePath, DEFAULT_BASE_PATH } from './services/service-path.js';
-import { shortened } from './services/shortened.js';
-import { springInstancePayload } from './services/spring-payload.js';
 import { entryPath, type TreeEntry } from './tree-paths.js';
 
 export type { PayloadType };

@@ -1,3 +1,5 @@
+import { parseExactJson } from '../base/exact-json.js';
+
 /** What stands in every znode of the discovery tree, as JSON: who holds which node id under which version. */
 export interface Assignment {
   readonly taskId: string;
@@ -35,22 +37,4 @@ export function decodeAssignment(data: Buffer, otherwise?: number): Assignment |
 
 function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
-}
-
-/** Texts, in which digits are no numbers, and numbers. */
-const TEXTS_AND_NUMBERS = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g;
-
-/**
- * What `JSON.parse` makes of it, but with the text of its digits for an integer beyond ±(2^53 − 1): a number would be another one.
- *
- * @throws {SyntaxError} when it is no JSON
- */
-export function parseExactJson(json: string): unknown {
-  const value: unknown = JSON.parse(json);
-  if (!/\d{16}/.test(json)) return value;
-  return JSON.parse(
-    json.replace(TEXTS_AND_NUMBERS, (token) =>
-      /^-?\d+$/.test(token) && !Number.isSafeInteger(Number(token)) ? JSON.stringify(token) : token,
-    ),
-  );
 }

@@ -1,8 +1,8 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../test/support/virtual-clock.js';
+import type { ReconcileState } from '../zookeeper/reconcile-loop.js';
 import { CombinedState, DegradedReasons } from './combined-state.js';
-import type { ReconcileState } from './reconcile-loop.js';
 
 function part(): {
   state: ReconcileState;

@@ -1,7 +1,7 @@
 import { withTimeout } from '../base/abort.js';
-import type { Clock } from '../clock.js';
+import type { Clock } from '../base/clock.js';
 import { Listeners } from '../zookeeper/listeners.js';
-import type { ReconcileState } from './reconcile-loop.js';
+import type { ReconcileState } from '../zookeeper/reconcile-loop.js';
 
 /** Something that is kept right in ZooKeeper. */
 export interface KeptRight {

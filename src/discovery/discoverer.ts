@@ -1,6 +1,6 @@
-import type { Clock, RandomSource } from '../clock.js';
-import type { ClusterStatus } from '../lease/inspect.js';
-import type { Lease } from '../lease/lease.js';
+import type { Clock, RandomSource } from '../base/clock.js';
+import type { Lease } from '../lease/model/lease.js';
+import type { ClusterStatus } from '../lease/operate/inspect.js';
 import type { ConnectString } from '../zookeeper/connect-string.js';
 import { openZooKeeper, type ZooKeeperClient } from '../zookeeper/zookeeper-client.js';
 import { type Announcement, announcedFields } from './announcement.js';

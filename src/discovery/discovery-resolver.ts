@@ -1,13 +1,13 @@
-import type { Clock, RandomSource } from '../clock.js';
+import type { Clock, RandomSource } from '../base/clock.js';
+import type { DecodedInstance } from '../services/instance-codec.js';
+import type { InstanceSource } from '../services/instance-source.js';
+import { type ProviderChoices, ServiceProvider } from '../services/service-provider.js';
+import type { OnUnreadable } from '../services/unreadable-reports.js';
+import { WatchedInstances } from '../services/watched-instances.js';
 import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { type Assignment, decodeAssignment } from './assignment.js';
 import { JoinedInstances } from './joined-instances.js';
-import type { DecodedInstance } from './services/instance-codec.js';
-import type { InstanceSource } from './services/instance-source.js';
-import { type ProviderChoices, ServiceProvider } from './services/service-provider.js';
-import type { OnUnreadable } from './services/unreadable-reports.js';
-import { WatchedInstances } from './services/watched-instances.js';
 import { endpointKeysPath, endpointPath } from './tree-paths.js';
 
 /** What a {@link DiscoveryResolver} reads, and where it reports what it cannot read. */

@@ -1,10 +1,16 @@
-import type { Clock, RandomSource } from '../clock.js';
-import type { Lease } from '../lease/lease.js';
+import type { Clock, RandomSource } from '../base/clock.js';
+import type { Lease } from '../lease/model/lease.js';
+import { catchUp, isNotApplied } from '../services/registered-znode.js';
+import {
+  type ReconcileCall,
+  type Reconciled,
+  type ReconcileEvent,
+  ReconcileLoop,
+  type ReconcileState,
+} from '../zookeeper/reconcile-loop.js';
 import type { Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { type Assignment, decodeAssignment, encodeAssignment } from './assignment.js';
-import { type ReconcileCall, type Reconciled, type ReconcileEvent, ReconcileLoop, type ReconcileState } from './reconcile-loop.js';
-import { catchUp, isNotApplied } from './services/registered-znode.js';
 import { entryPath, type TreeEntry } from './tree-paths.js';
 
 /** How far the tree shows what was announced. */

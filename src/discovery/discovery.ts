@@ -1,8 +1,12 @@
 import { onAbort } from '../base/abort.js';
-import type { Clock, RandomSource } from '../clock.js';
-import { ConfigError } from '../errors.js';
-import type { ClusterStatus } from '../lease/inspect.js';
-import type { Lease, LeaseEvent } from '../lease/lease.js';
+import type { Clock, RandomSource } from '../base/clock.js';
+import { ConfigError } from '../base/errors.js';
+import type { Lease, LeaseEvent } from '../lease/model/lease.js';
+import type { ClusterStatus } from '../lease/operate/inspect.js';
+import { jsonPayload } from '../services/payload-codec.js';
+import type { RegistrationEvent } from '../services/registered-znode.js';
+import { ServiceDiscovery } from '../services/service-discovery.js';
+import type { ServiceInstance } from '../services/service-instance.js';
 import { notify } from '../zookeeper/listeners.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
@@ -12,10 +16,6 @@ import { DiscoveryTree, type TreeEvent, type TreeState } from './discovery-tree.
 import { type IdWidth, watchIdWidth } from './id-width.js';
 import { NodeWatcher } from './node-watcher.js';
 import { awaitReadiness, type Readiness, type ReadinessEvent } from './readiness.js';
-import { jsonPayload } from './services/payload-codec.js';
-import type { RegistrationEvent } from './services/registered-znode.js';
-import { ServiceDiscovery } from './services/service-discovery.js';
-import type { ServiceInstance } from './services/service-instance.js';
 
 /** How a tenure began, as the `acquired` event tells it; `static` for an id that is not leased. */
 export type TenureOrigin = Extract<LeaseEvent, { type: 'acquired' }>['from'] | 'static';

@@ -1,3 +1,4 @@
+export type { ReconcileEvent, ReconcileState } from '../zookeeper/reconcile-loop.js';
 export { type AnnouncedEndpoint, type Announcement, checkAnnouncement, type PayloadType } from './announcement.js';
 export { type Assignment, decodeAssignment, encodeAssignment } from './assignment.js';
 export { type DiscoveredLease, Discoverer, type DiscovererOptions } from './discoverer.js';
@@ -12,5 +13,4 @@ export { DiscoveryTree, type DiscoveryTreeOptions, type TreeEvent, type TreeStat
 export { type IdWidth, type Observable, watchIdWidth } from './id-width.js';
 export { type NodesListener, NodeWatcher, type NodeWatcherOptions, type UnreadableNode } from './node-watcher.js';
 export type { Readiness, ReadinessEvent } from './readiness.js';
-export type { ReconcileEvent, ReconcileState } from './reconcile-loop.js';
 export { entryPath, type TreeEntry } from './tree-paths.js';

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { instanceOf, TestSource } from '../../test/support/service-instances.js';
 import { settled, VirtualClock } from '../../test/support/virtual-clock.js';
 import { WatchedTree } from '../../test/support/watched-tree.js';
+import type { ServiceInstance } from '../services/service-instance.js';
 import { JoinedInstances } from './joined-instances.js';
-import type { ServiceInstance } from './services/service-instance.js';
 
 const PATH = '/endpoints/pay';
 

@@ -1,7 +1,7 @@
+import { FollowedInstances, type FollowedInstancesOptions, type InstanceSource } from '../services/instance-source.js';
+import type { ServiceInstance } from '../services/service-instance.js';
 import { pathProblem } from '../zookeeper/znode-path.js';
 import type { Watch, ZooKeeper } from '../zookeeper/zookeeper.js';
-import { FollowedInstances, type FollowedInstancesOptions, type InstanceSource } from './services/instance-source.js';
-import type { ServiceInstance } from './services/service-instance.js';
 
 export interface JoinedInstancesOptions<P> extends FollowedInstancesOptions {
   readonly zookeeper: Pick<ZooKeeper, 'state' | 'onState' | 'watchChildren'>;

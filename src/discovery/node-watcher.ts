@@ -1,11 +1,11 @@
-import type { Clock } from '../clock.js';
+import type { Clock } from '../base/clock.js';
 import { CLUSTER_NODE_ID_OFFSET, nodeIdOf } from '../id/cluster-node-id.js';
+import { FirstReads, REFUSED_AFTER_S } from '../zookeeper/first-reads.js';
 import { Listeners } from '../zookeeper/listeners.js';
 import type { SessionState } from '../zookeeper/session-state.js';
 import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { type Assignment, decodeAssignment } from './assignment.js';
 import { ChildMirror, type Closeable } from './child-mirror.js';
-import { FirstReads, REFUSED_AFTER_S } from './first-reads.js';
 import { NODES_PATH, parseHexPair } from './tree-paths.js';
 
 /** Where a {@link NodeWatcher} looks, and whom it tells of what it cannot read. */

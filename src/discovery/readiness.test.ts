@@ -1,11 +1,11 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { seededRandom, settled, VirtualClock } from '../../test/support/virtual-clock.js';
-import { acquireLease } from '../lease/acquire-lease.js';
-import { evictHolder } from '../lease/evict.js';
-import { inspectCluster } from '../lease/inspect.js';
-import type { Lease, LeaseEvent } from '../lease/lease.js';
-import { StoreSession } from '../lease/store-session.js';
+import { acquireLease } from '../lease/acquire/acquire-lease.js';
+import type { Lease, LeaseEvent } from '../lease/model/lease.js';
+import { evictHolder } from '../lease/operate/evict.js';
+import { inspectCluster } from '../lease/operate/inspect.js';
+import { StoreSession } from '../lease/session/store-session.js';
 import { StoreError } from '../store/lease-store.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../store/memory/memory-lease-store.js';

@@ -1,9 +1,9 @@
 import { anySignal, orAborted } from '../base/abort.js';
-import type { Clock, RandomSource } from '../clock.js';
-import { NodeLeaseError, StoreUnusableError } from '../errors.js';
-import type { ClusterStatus } from '../lease/inspect.js';
-import type { Lease } from '../lease/lease.js';
-import { sleepUntil } from '../lease/sleep-until.js';
+import type { Clock, RandomSource } from '../base/clock.js';
+import { NodeLeaseError, StoreUnusableError } from '../base/errors.js';
+import { sleepUntil } from '../base/sleep-until.js';
+import type { Lease } from '../lease/model/lease.js';
+import type { ClusterStatus } from '../lease/operate/inspect.js';
 
 /** What the wait for readiness found out. `tookMs` is the time that it took, in milliseconds. */
 export type Readiness =

@@ -1,9 +1,10 @@
-import { ConfigError } from '../errors.js';
+import { ConfigError } from '../base/errors.js';
 import { clusterNodeIdOf, groupOf, indexOf } from '../id/cluster-node-id.js';
+import { DISCOVERY_PATH } from '../services/service-path.js';
 import { checkZnodeName } from '../zookeeper/znode-path.js';
 
-/** Everything that is announced stands below this znode, within the chroot. */
-export const DISCOVERY_PATH = '/discovery';
+export { DISCOVERY_PATH };
+
 /** The assignment: one group znode for each 256 cluster node ids, the ids below it. */
 export const NODES_PATH = `${DISCOVERY_PATH}/nodes`;
 /** How far unique ids have been stamped, where node ids come from ZooKeeper alone: one persistent znode for each, in groups as the nodes. */

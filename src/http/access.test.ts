@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ConfigError } from '../errors.js';
+import { ConfigError } from '../base/errors.js';
 import { checkHost, checkWrite, writeAccess } from './access.js';
 
 const token = { admits: async (given: string) => given === 'the-right-token' };

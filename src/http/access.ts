@@ -1,6 +1,6 @@
-import { ConfigError } from '../errors.js';
+import { ConfigError } from '../base/errors.js';
+import { formatListenAddress, isLoopback, type ListenAddress } from '../settings/listen-address.js';
 import type { BearerToken } from './bearer-token.js';
-import { formatListenAddress, isLoopback, type ListenAddress } from './listen-address.js';
 import { HttpProblem } from './problem.js';
 
 /** Who may change anything. */

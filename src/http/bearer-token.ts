@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { ConfigError, explain } from '../errors.js';
+import { ConfigError, explain } from '../base/errors.js';
 import { HttpProblem } from './problem.js';
 
 /** Tells whether a token is the right one. */

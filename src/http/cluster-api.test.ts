@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { settled, VirtualClock } from '../../test/support/virtual-clock.js';
-import { ConfigError } from '../errors.js';
+import { ConfigError } from '../base/errors.js';
 import type { ClusterEvent, ClusterSnapshot, ClusterView, CurrentCluster } from '../monitor/cluster-view.js';
 import type { MonitorEvent } from '../monitor/node-monitor.js';
 import type { StatusReport } from '../monitor/status-report.js';

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.js';
+import type { Clock } from '../base/clock.js';
 import type { ClusterView } from '../monitor/cluster-view.js';
 import { ClusterFeed, type FeedInstance } from './cluster-feed.js';
 import { PLAIN } from './problem.js';

@@ -1,5 +1,5 @@
 import { orAborted } from '../base/abort.js';
-import type { Clock } from '../clock.js';
+import type { Clock } from '../base/clock.js';
 import type { ClusterView, CurrentCluster } from '../monitor/cluster-view.js';
 import type { WatchedNode } from '../monitor/node-health.js';
 import type { SharedMessages } from './shared-messages.js';

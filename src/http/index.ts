@@ -14,24 +14,37 @@ export type {
   ReportHead,
   StatusReport,
 } from '../monitor/status-report.js';
-export { type WriteAccess, writeAccess } from './access.js';
-export { type BearerToken, BearerTokenFile } from './bearer-token.js';
-export { type DiscoveryAppOptions, discoveryApp } from './discovery-app.js';
-export { DISCOVERY_OPENAPI } from './discovery-openapi.js';
-export { type DiscoveryServer, type DiscoveryServerEvent, type DiscoveryServerOptions, startDiscoveryServer } from './discovery-server.js';
-export { type HttpListener, type ListenOptions, listen } from './listen.js';
 export {
   DEFAULT_LISTEN_ADDRESS,
   formatListenAddress,
   isLoopback,
   type ListenAddress,
   parseListenAddress,
-} from './listen-address.js';
+} from '../settings/listen-address.js';
+export { type WriteAccess, writeAccess } from './access.js';
+export { type BearerToken, BearerTokenFile } from './bearer-token.js';
+export { type DiscoveryAppOptions, discoveryApp } from './curator/discovery-app.js';
+export { DISCOVERY_OPENAPI } from './curator/discovery-openapi.js';
+export {
+  type DiscoveryServer,
+  type DiscoveryServerEvent,
+  type DiscoveryServerOptions,
+  startDiscoveryServer,
+} from './curator/discovery-server.js';
+export type {
+  JsonContent,
+  JsonSchema,
+  JsonType,
+  OpenApiDocument,
+  OpenApiOperation,
+  OpenApiParameter,
+  OpenApiResponse,
+} from './curator/openapi.js';
+export { type AnyInstance, type PooledProvider, ProviderPool, type ProviderPoolOptions } from './curator/provider-pool.js';
+export { type HttpListener, type ListenOptions, listen } from './listen.js';
 export type { MetricsText } from './node-app.js';
 export { type NodeAppOptions, nodeApp } from './node-app.js';
 export { type NodeHandler, type NodeHandlerOptions, nodeHandler } from './node-handler.js';
 export { NodeMetrics, type NodeMetricsOptions } from './node-metrics.js';
 export { type NodeServer, type NodeServerOptions, startNodeServer } from './node-server.js';
 export { OpenStreams } from './open-streams.js';
-export type { JsonContent, JsonSchema, JsonType, OpenApiDocument, OpenApiOperation, OpenApiParameter, OpenApiResponse } from './openapi.js';
-export { type AnyInstance, type PooledProvider, ProviderPool, type ProviderPoolOptions } from './provider-pool.js';

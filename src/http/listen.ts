@@ -2,10 +2,10 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import { withTimeout } from '../base/abort.js';
-import type { Clock } from '../clock.js';
-import { ConfigError } from '../errors.js';
+import type { Clock } from '../base/clock.js';
+import { ConfigError } from '../base/errors.js';
+import { formatListenAddress, type ListenAddress } from '../settings/listen-address.js';
 import { HTTP_LIMITS } from './http-limits.js';
-import { formatListenAddress, type ListenAddress } from './listen-address.js';
 import { HttpProblem, problemResponse } from './problem.js';
 import { RequestLimiter } from './request-limiter.js';
 

@@ -1,5 +1,5 @@
 import { Hono } from 'hono';
-import type { Clock } from '../clock.js';
+import type { Clock } from '../base/clock.js';
 import type { ClusterView } from '../monitor/cluster-view.js';
 import type { NodeHealth, WatchedNode } from '../monitor/node-health.js';
 import { nodeHealthJson } from '../monitor/node-health.js';

@@ -1,8 +1,8 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import type { Clock } from '../clock.js';
+import type { Clock } from '../base/clock.js';
 import type { DiscoveryEvent } from '../discovery/discovery.js';
 import { issuedIds } from '../id/lease-ids.js';
-import type { LeaseEvent, LossReason } from '../lease/lease.js';
+import type { LeaseEvent, LossReason } from '../lease/model/lease.js';
 import type { MonitorEvent, NodeMonitor } from '../monitor/node-monitor.js';
 
 interface NodeCountersOptions {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Gauge, type Registry } from 'prom-client';
-import type { Clock } from '../clock.js';
+import type { Clock } from '../base/clock.js';
 import type { NodeHealth, NodePhase } from '../monitor/node-health.js';
 import type { NodeMonitor } from '../monitor/node-monitor.js';
 

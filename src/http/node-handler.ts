@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { Hono } from 'hono';
-import { ConfigError } from '../errors.js';
-import { systemClock } from '../system.js';
+import { ConfigError } from '../base/errors.js';
+import { systemClock } from '../base/system.js';
 import { type NodeAppOptions, nodeApp, nothingThere } from './node-app.js';
 import { HttpProblem, PLAIN, problemResponse } from './problem.js';
 

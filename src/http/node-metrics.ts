@@ -1,5 +1,5 @@
 import { collectDefaultMetrics, Registry } from 'prom-client';
-import type { Clock } from '../clock.js';
+import type { Clock } from '../base/clock.js';
 import type { MonitorEvent, NodeMonitor } from '../monitor/node-monitor.js';
 import type { MetricsText } from './node-app.js';
 import { NodeCounters } from './node-counters.js';

@@ -1,6 +1,6 @@
+import { isLoopback, type ListenAddress } from '../settings/listen-address.js';
 import { BearerTokenFile } from './bearer-token.js';
 import { type HttpListener, listen } from './listen.js';
-import { isLoopback, type ListenAddress } from './listen-address.js';
 import { isHealthPath, type NodeAppOptions, nodeApp } from './node-app.js';
 import { OpenStreams } from './open-streams.js';
 

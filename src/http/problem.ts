@@ -1,4 +1,4 @@
-import { ConfigError, explain, NodeLeaseError } from '../errors.js';
+import { ConfigError, explain, NodeLeaseError } from '../base/errors.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 
 /** What kind of refusal an answer is; its `error` field. */

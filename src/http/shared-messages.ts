@@ -1,4 +1,4 @@
-import { MAX_NODE_IDS } from '../lease/lease-state.js';
+import { MAX_NODE_IDS } from '../lease/model/lease-state.js';
 import type { StatusReport } from '../monitor/status-report.js';
 import { parseInteger } from '../settings/values.js';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { ConfigError } from '../errors.js';
-import { idWidthFor } from '../lease/cluster-config.js';
-import { MAX_NODE_IDS } from '../lease/lease-state.js';
+import { ConfigError } from '../base/errors.js';
+import { idWidthFor } from '../lease/model/cluster-config.js';
+import { MAX_NODE_IDS } from '../lease/model/lease-state.js';
 import { clusterNodeIdOf, groupOf, indexOf, nodeIdOf, widthOfGroup } from './cluster-node-id.js';
 
 describe('a cluster node id', () => {

@@ -1,4 +1,4 @@
-import { ConfigError } from '../errors.js';
+import { ConfigError } from '../base/errors.js';
 
 /** Cluster node ids 0 … 7 are reserved for whoever is given an id by hand; leased node ids begin above them. */
 export const CLUSTER_NODE_ID_OFFSET = 8;

@@ -1,4 +1,4 @@
-import { NodeLeaseError } from '../errors.js';
+import { NodeLeaseError } from '../base/errors.js';
 
 /**
  * There is no id for now: all that may be issued up to this moment have been. It passes by itself; `nextAsync()` waits for it.

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ConfigError } from '../errors.js';
+import { ConfigError } from '../base/errors.js';
 import { formatId, type IdFormat, parseId } from './id-format.js';
 import { cluster16, decodeId, idLayout, snowflake } from './id-layout.js';
 

@@ -1,4 +1,4 @@
-import { ConfigError } from '../errors.js';
+import { ConfigError } from '../base/errors.js';
 
 /** How an id is written: `decimal` without leading zeros, `base32` as 13 of Crockford's digits, `hex` as 16; the last two sort as the ids do. */
 export type IdFormat = 'decimal' | 'base32' | 'hex';

@@ -1,4 +1,4 @@
-import { ConfigError } from '../errors.js';
+import { ConfigError } from '../base/errors.js';
 import { CLUSTER_NODE_ID_OFFSET, groupOf, indexOf } from './cluster-node-id.js';
 import { parseId } from './id-format.js';
 

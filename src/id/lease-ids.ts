@@ -1,6 +1,6 @@
-import { ConfigError } from '../errors.js';
-import type { Lease } from '../lease/lease.js';
-import type { TenureTime } from '../lease/tenure-time.js';
+import { ConfigError } from '../base/errors.js';
+import type { TenureTime } from '../lease/hold/tenure-time.js';
+import type { Lease } from '../lease/model/lease.js';
 import { CLUSTER_NODE_ID_OFFSET, clusterNodeIdOf } from './cluster-node-id.js';
 import { checkedLayout, cluster16, type IdLayout } from './id-layout.js';
 import { UniqueIdGenerator } from './unique-id-generator.js';

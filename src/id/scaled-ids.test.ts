@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { scaleScene } from '../../test/support/scale-scene.js';
 import { seededRandom } from '../../test/support/virtual-clock.js';
-import { acquireLease } from '../lease/acquire-lease.js';
-import type { Lease } from '../lease/lease.js';
+import { acquireLease } from '../lease/acquire/acquire-lease.js';
+import type { Lease } from '../lease/model/lease.js';
 import { uniqueIds } from './lease-ids.js';
 import type { UniqueIdGenerator } from './unique-id-generator.js';
 

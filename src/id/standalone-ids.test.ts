@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../test/support/virtual-clock.js';
-import { ConfigError } from '../errors.js';
+import { ConfigError } from '../base/errors.js';
 import { IdsExhaustedError } from './id-error.js';
 import { cluster16, snowflake } from './id-layout.js';
 import { standaloneIds } from './standalone-ids.js';

@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.js';
-import { ConfigError } from '../errors.js';
+import type { Clock } from '../base/clock.js';
+import { ConfigError } from '../base/errors.js';
 import { clusterNodeIdOf } from './cluster-node-id.js';
 import type { IdLayout } from './id-layout.js';
 import { UniqueIdGenerator } from './unique-id-generator.js';

@@ -1,7 +1,7 @@
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../test/support/virtual-clock.js';
-import { ConfigError } from '../errors.js';
+import { ConfigError } from '../base/errors.js';
 import { IdsExhaustedError } from './id-error.js';
 import { cluster16, type IdLayout, idLayout, snowflake } from './id-layout.js';
 import type { IdTime } from './id-time.js';

@@ -1,7 +1,7 @@
 import { types } from 'node:util';
 import { anySignal, onAbort } from '../base/abort.js';
-import type { Clock } from '../clock.js';
-import { ConfigError } from '../errors.js';
+import type { Clock } from '../base/clock.js';
+import { ConfigError } from '../base/errors.js';
 import { IdsExhaustedError } from './id-error.js';
 import { formatId, type IdFormat } from './id-format.js';
 import { checkedLayout, type DecodedId, decodeId, type IdLayout, idsPerMs } from './id-layout.js';

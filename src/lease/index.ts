@@ -1,10 +1,13 @@
 // The engine by itself, with clock, chance and store as parameters: `nodelease/engine`.
 
-export { type AcquireLeaseOptions, acquireLease } from './acquire-lease.js';
-export type { ClusterConfig, WantedSettings } from './cluster-config.js';
-export type { StoredCluster } from './cluster-store.js';
-export type { EnsureClusterOptions } from './ensure-cluster.js';
-export { type Eviction, evictHolder } from './evict.js';
+export { type AcquireLeaseOptions, acquireLease } from './acquire/acquire-lease.js';
+export type { EnsureClusterOptions } from './acquire/ensure-cluster.js';
+export type { NarrowHolder } from './acquire/width-adoption.js';
+export type { ClusterConfig, WantedSettings } from './model/cluster-config.js';
+export { type EncodedLease, type LeaseCodec, LeaseUnreadableError, nativeCodec } from './model/lease-codec.js';
+export type { HeldLease, KnownNodes, LeaseState, ReleasedLease, RetiredLease } from './model/lease-state.js';
+export type { LeaseAttributes, LeaseSpanName, LeaseTracer, NoteAttributes } from './model/lease-tracer.js';
+export { type Eviction, evictHolder } from './operate/evict.js';
 export {
   type InitializeOptions,
   type InitializeReport,
@@ -12,11 +15,8 @@ export {
   type Repair,
   type RepairOptions,
   repairCluster,
-} from './initialize.js';
-export { type ClusterStatus, inspectCluster, type NodeStatus } from './inspect.js';
-export { type EncodedLease, type LeaseCodec, LeaseUnreadableError, nativeCodec } from './lease-codec.js';
-export type { HeldLease, KnownNodes, LeaseState, ReleasedLease, RetiredLease } from './lease-state.js';
-export type { LeaseAttributes, LeaseSpanName, LeaseTracer, NoteAttributes } from './lease-tracer.js';
+} from './operate/initialize.js';
+export { type ClusterStatus, inspectCluster, type NodeStatus } from './operate/inspect.js';
 export {
   type DamagedLease,
   type RetiringHolder,
@@ -24,6 +24,6 @@ export {
   type ScaleOptions,
   type ScaleOutcome,
   scaleCluster,
-} from './scale.js';
-export { type SessionCall, StoreSession } from './store-session.js';
-export type { NarrowHolder } from './width-adoption.js';
+} from './operate/scale.js';
+export type { StoredCluster } from './session/cluster-store.js';
+export { type SessionCall, StoreSession } from './session/store-session.js';

@@ -11,7 +11,7 @@ import {
   sum,
   taken,
 } from '../../test/support/waiting-scene.js';
-import { AcquireTimeoutError } from '../errors.js';
+import { AcquireTimeoutError } from '../base/errors.js';
 
 afterEach(endScenes);
 

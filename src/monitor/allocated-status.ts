@@ -1,10 +1,10 @@
-import type { Clock } from '../clock.js';
+import type { Clock } from '../base/clock.js';
 import { readTenure } from '../discovery/allocation/evict-allocated.js';
 import { readWidest } from '../discovery/allocation/width-barrier.js';
 import type { Assignment } from '../discovery/assignment.js';
 import { NODES_PATH, parseHexPair } from '../discovery/tree-paths.js';
 import { widthOfGroup } from '../id/cluster-node-id.js';
-import type { NodeStatus } from '../lease/inspect.js';
+import type { NodeStatus } from '../lease/operate/inspect.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import type { ClusterScan, ClusterSource } from './cluster-source.js';

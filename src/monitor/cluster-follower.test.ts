@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { seededRandom, settled, VirtualClock } from '../../test/support/virtual-clock.js';
-import { evictHolder } from '../lease/evict.js';
-import { initializeCluster } from '../lease/initialize.js';
-import { inspectCluster } from '../lease/inspect.js';
-import { nativeCodec } from '../lease/lease-codec.js';
-import { type HeldLease, type LeaseState, released, retired } from '../lease/lease-state.js';
-import { StoreSession } from '../lease/store-session.js';
+import { nativeCodec } from '../lease/model/lease-codec.js';
+import { type HeldLease, type LeaseState, released, retired } from '../lease/model/lease-state.js';
+import { evictHolder } from '../lease/operate/evict.js';
+import { initializeCluster } from '../lease/operate/initialize.js';
+import { inspectCluster } from '../lease/operate/inspect.js';
+import { StoreSession } from '../lease/session/store-session.js';
 import { StoreError } from '../store/lease-store.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { type MemoryCall, MemoryLeaseStore } from '../store/memory/memory-lease-store.js';

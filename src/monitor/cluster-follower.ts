@@ -1,7 +1,7 @@
 import { withTimeout } from '../base/abort.js';
-import type { Clock, RandomSource } from '../clock.js';
-import { explain } from '../errors.js';
-import type { StoreSession } from '../lease/store-session.js';
+import type { Clock, RandomSource } from '../base/clock.js';
+import { explain } from '../base/errors.js';
+import type { StoreSession } from '../lease/session/store-session.js';
 import { notify } from '../zookeeper/listeners.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { AllocatedReader } from './allocated-status.js';

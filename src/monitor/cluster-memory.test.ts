@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { settledHeap } from '../../bench/settled-heap.js';
 import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
-import { initializeCluster } from '../lease/initialize.js';
-import { inspectCluster } from '../lease/inspect.js';
-import { nativeCodec } from '../lease/lease-codec.js';
-import { acquired, leaseKey } from '../lease/lease-state.js';
-import { StoreSession } from '../lease/store-session.js';
+import { nativeCodec } from '../lease/model/lease-codec.js';
+import { acquired, leaseKey } from '../lease/model/lease-state.js';
+import { initializeCluster } from '../lease/operate/initialize.js';
+import { inspectCluster } from '../lease/operate/inspect.js';
+import { StoreSession } from '../lease/session/store-session.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
 import { ClusterPager } from './cluster-page.js';

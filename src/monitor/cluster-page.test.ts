@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../test/support/virtual-clock.js';
-import { ConfigError } from '../errors.js';
-import { encodeCluster, newCluster } from '../lease/cluster-config.js';
-import { nativeCodec } from '../lease/lease-codec.js';
-import { acquired, type LeaseState, leaseKey, released, retired } from '../lease/lease-state.js';
-import { StoreSession } from '../lease/store-session.js';
+import { ConfigError } from '../base/errors.js';
+import { encodeCluster, newCluster } from '../lease/model/cluster-config.js';
+import { nativeCodec } from '../lease/model/lease-codec.js';
+import { acquired, type LeaseState, leaseKey, released, retired } from '../lease/model/lease-state.js';
+import { StoreSession } from '../lease/session/store-session.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { type MemoryIntercept, MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
 import { ClusterPager, type PageRequest } from './cluster-page.js';

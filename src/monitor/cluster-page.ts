@@ -1,7 +1,7 @@
-import type { Clock } from '../clock.js';
-import { ConfigError } from '../errors.js';
-import type { ClusterStatus, NodeStatus } from '../lease/inspect.js';
-import type { StoreSession } from '../lease/store-session.js';
+import type { Clock } from '../base/clock.js';
+import { ConfigError } from '../base/errors.js';
+import type { ClusterStatus, NodeStatus } from '../lease/operate/inspect.js';
+import type { StoreSession } from '../lease/session/store-session.js';
 import { ClusterReader, type ReadProgress } from './cluster-reader.js';
 import { type ListedCluster, type ListedState, listedTotals, totalsOf } from './listed-cluster.js';
 import { type PagedCluster, type PageReport, READ_AS_A_WHOLE } from './paged-cluster.js';

@@ -1,4 +1,4 @@
-import type { NodeStatus } from '../lease/inspect.js';
+import type { NodeStatus } from '../lease/operate/inspect.js';
 import type { DiscoveryStatus } from './discovery-comparison.js';
 import type { ListedCluster } from './listed-cluster.js';
 import type { ReportHead } from './status-report.js';

@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.js';
-import type { NodeStatus } from '../lease/inspect.js';
+import type { Clock } from '../base/clock.js';
+import type { NodeStatus } from '../lease/operate/inspect.js';
 import type { ClusterScan, ClusterSource } from './cluster-source.js';
 import type { ClusterEvent, CurrentCluster, StoreHealth } from './cluster-view.js';
 import type { DiscoveryStatus } from './discovery-comparison.js';

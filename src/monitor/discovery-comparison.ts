@@ -1,10 +1,10 @@
 import { orAborted } from '../base/abort.js';
-import type { Clock } from '../clock.js';
+import type { Clock } from '../base/clock.js';
+import { concurrently } from '../base/concurrently.js';
+import { explain, NodeLeaseError } from '../base/errors.js';
 import { decodeAssignment } from '../discovery/assignment.js';
 import { DISCOVERY_PATH, entryPath } from '../discovery/tree-paths.js';
-import { explain, NodeLeaseError } from '../errors.js';
-import { concurrently } from '../lease/concurrently.js';
-import type { ClusterStatus, NodeStatus } from '../lease/inspect.js';
+import type { ClusterStatus, NodeStatus } from '../lease/operate/inspect.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import { type DiscoveryReport, discoveryReport } from './discovery-report.js';

@@ -1,5 +1,5 @@
+import { ConfigError } from '../base/errors.js';
 import { DISCOVERY_PATH, ENDPOINTS_PATH, NODES_PATH, parseHexPair, SERVICES_PATH, STAMPS_PATH } from '../discovery/tree-paths.js';
-import { ConfigError } from '../errors.js';
 import { CLUSTER_NODE_ID_OFFSET, nodeIdOf } from '../id/cluster-node-id.js';
 import { pathProblem } from '../zookeeper/znode-path.js';
 

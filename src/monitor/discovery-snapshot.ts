@@ -1,6 +1,6 @@
+import { concurrently } from '../base/concurrently.js';
 import { type Assignment, decodeAssignment } from '../discovery/assignment.js';
 import { DISCOVERY_PATH, NODES_PATH } from '../discovery/tree-paths.js';
-import { concurrently } from '../lease/concurrently.js';
 import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import { type EntryPath, nodeIdOfRef, parsePath } from './discovery-path.js';

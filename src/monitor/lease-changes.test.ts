@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { NodeStatus } from '../lease/inspect.js';
+import type { NodeStatus } from '../lease/operate/inspect.js';
 import { leaseChanges } from './lease-changes.js';
 
 const vacant: NodeStatus = {

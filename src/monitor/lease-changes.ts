@@ -1,4 +1,4 @@
-import type { NodeStatus } from '../lease/inspect.js';
+import type { NodeStatus } from '../lease/operate/inspect.js';
 import type { ClusterEvent } from './cluster-view.js';
 import { expiresInMs } from './status-report.js';
 

@@ -1,8 +1,8 @@
-import type { ClusterConfig } from '../lease/cluster-config.js';
-import { camundaCluster } from '../lease/foreign-cluster.js';
-import type { ClusterStatus, NodeStatus } from '../lease/inspect.js';
-import { nativeCodec } from '../lease/lease-codec.js';
-import { nodeIdOf } from '../lease/lease-state.js';
+import type { ClusterConfig } from '../lease/model/cluster-config.js';
+import { camundaCluster } from '../lease/model/foreign-cluster.js';
+import { nativeCodec } from '../lease/model/lease-codec.js';
+import { nodeIdOf } from '../lease/model/lease-state.js';
+import type { ClusterStatus, NodeStatus } from '../lease/operate/inspect.js';
 import type { ListedObject } from '../store/lease-store.js';
 
 /**

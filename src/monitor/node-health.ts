@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.js';
+import type { Clock } from '../base/clock.js';
 
 /**
  * How far a process has got with its node id. `acquiring`: none yet. `held`. `stopping`: held, or about to be, while the work is

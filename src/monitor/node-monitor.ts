@@ -1,7 +1,7 @@
 import { onAbort } from '../base/abort.js';
+import { explain } from '../base/errors.js';
 import type { Discovery, DiscoveryEvent } from '../discovery/discovery.js';
-import { explain } from '../errors.js';
-import type { Lease, LeaseEvent } from '../lease/lease.js';
+import type { Lease, LeaseEvent } from '../lease/model/lease.js';
 import { notify } from '../zookeeper/listeners.js';
 import type { NodeHealth, NodePhase } from './node-health.js';
 

@@ -1,4 +1,4 @@
-import type { ClusterStatus, NodeStatus } from '../lease/inspect.js';
+import type { ClusterStatus, NodeStatus } from '../lease/operate/inspect.js';
 import { type LeaseTotals, totalsOf } from './listed-cluster.js';
 
 /** Where a page stands in a large cluster. */

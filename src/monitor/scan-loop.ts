@@ -1,5 +1,5 @@
 import { orAborted } from '../base/abort.js';
-import type { Clock } from '../clock.js';
+import type { Clock } from '../base/clock.js';
 
 /** For how long the result of a scan counts as fresh, in milliseconds; longer where the pause after it is. */
 const FRESH_MS = 2_000;

@@ -1,5 +1,5 @@
-import type { ClusterConfig } from '../lease/cluster-config.js';
-import type { NodeStatus } from '../lease/inspect.js';
+import type { ClusterConfig } from '../lease/model/cluster-config.js';
+import type { NodeStatus } from '../lease/operate/inspect.js';
 import type { DiscoveryStatus, NodeDiscovery } from './discovery-comparison.js';
 import type { LeaseTotals } from './listed-cluster.js';
 import { problemOf } from './listed-cluster.js';

@@ -1,7 +1,7 @@
 import type { Announcement } from '../discovery/announcement.js';
 import type { Discoverer, DiscovererOptions } from '../discovery/discoverer.js';
 import type { Discovery, DiscoveryEvent, TenureOrigin } from '../discovery/discovery.js';
-import type { Lease, LeaseListener } from '../lease/lease.js';
+import type { Lease, LeaseListener } from '../lease/model/lease.js';
 import type { NodeMonitor } from '../monitor/node-monitor.js';
 import { type LeaseOptions, type LeaseSource, leaseFrom } from './lease-source.js';
 

@@ -1,9 +1,9 @@
-import type { Clock, RandomSource } from '../clock.js';
+import type { Clock, RandomSource } from '../base/clock.js';
+import { ConfigError } from '../base/errors.js';
 import type { Discoverer } from '../discovery/discoverer.js';
-import { ConfigError } from '../errors.js';
-import type { ClusterStatus } from '../lease/inspect.js';
-import type { Lease, LeaseListener } from '../lease/lease.js';
-import type { LeaseTracer } from '../lease/lease-tracer.js';
+import type { Lease, LeaseListener } from '../lease/model/lease.js';
+import type { LeaseTracer } from '../lease/model/lease-tracer.js';
+import type { ClusterStatus } from '../lease/operate/inspect.js';
 import type { Settings } from '../settings/settings.js';
 import type { LeaseStore } from '../store/lease-store.js';
 import type { StoreUrl } from '../store/store-url.js';
@@ -52,7 +52,7 @@ export interface LeaseSource {
 export async function leaseFrom(options: LeaseOptions, onEvent: LeaseListener, discoverer: Discoverer | undefined): Promise<LeaseSource> {
   const { nodeId, provider, keeper, taskId, signal } = options;
   if (nodeId !== undefined) {
-    const { staticLease } = await import('../lease/static-lease.js');
+    const { staticLease } = await import('../lease/hold/static-lease.js');
     signal?.throwIfAborted();
     return { lease: staticLease({ id: nodeId, taskId }), announcesNode: true, close: nothing };
   }
@@ -67,7 +67,7 @@ async function fromStore(options: LeaseOptions, onEvent: LeaseListener): Promise
   const store = isOwn ? await openedStore({ ...options, store: given }, options) : given;
   const close = async () => (isOwn ? store.close() : undefined);
   try {
-    const { acquireLease } = await import('../lease/acquire-lease.js');
+    const { acquireLease } = await import('../lease/acquire/acquire-lease.js');
     const lease = await acquireLease({ ...options, store, onEvent });
     return { lease, leases: () => inspect(store, options), announcesNode: true, close };
   } catch (error) {
@@ -85,7 +85,7 @@ async function fromWorker(options: LeaseOptions, onEvent: LeaseListener): Promis
   }
   const { taskId, endpoint, region, nodes, durationMs, graceMs, acquireTimeoutMs, waitPollMs, settingsIntervalMs } = options;
   const wanted = { taskId, endpoint, region, nodes, durationMs, graceMs, acquireTimeoutMs, waitPollMs, settingsIntervalMs };
-  const { acquireInWorker } = await import('../worker/worker-lease.js');
+  const { acquireInWorker } = await import('./worker/worker-lease.js');
   const lease = await acquireInWorker({ settings: { ...wanted, storeUrl, killOnLoss }, clock, emit: onEvent, signal, tracer });
   // A connection of this thread's own, opened when the leases are first read.
   let second: Promise<LeaseStore> | undefined;
@@ -104,8 +104,8 @@ async function fromZooKeeper(options: LeaseOptions, onEvent: LeaseListener, { zo
 }
 
 async function inspect(store: LeaseStore, { clock }: LeaseOptions): Promise<ClusterStatus | undefined> {
-  const { inspectCluster } = await import('../lease/inspect.js');
-  const { StoreSession } = await import('../lease/store-session.js');
+  const { inspectCluster } = await import('../lease/operate/inspect.js');
+  const { StoreSession } = await import('../lease/session/store-session.js');
   return inspectCluster(new StoreSession(store, clock, REQUEST_TIMEOUT_MS));
 }
 

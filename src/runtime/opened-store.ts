@@ -1,4 +1,4 @@
-import type { Clock, RandomSource } from '../clock.js';
+import type { Clock, RandomSource } from '../base/clock.js';
 import type { LeaseStore } from '../store/lease-store.js';
 import type { StoreUrl } from '../store/store-url.js';
 

@@ -1,4 +1,4 @@
-import { ConfigError } from '../errors.js';
+import { ConfigError } from '../base/errors.js';
 import { type HostPort, parseHostPort, parseInteger } from './values.js';
 
 /** What a health check asks: a URL, which has to answer with 2xx, or a port, which has to accept a connection. */

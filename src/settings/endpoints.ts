@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { ConfigError } from '../errors.js';
+import { ConfigError } from '../base/errors.js';
 import { checkZnodeName } from '../zookeeper/znode-path.js';
 import { findAll, type Given, type SettingSources } from './sources.js';
 

@@ -1,4 +1,4 @@
-import { ConfigError } from '../errors.js';
+import { ConfigError } from '../base/errors.js';
 import { SETTINGS } from './settings-table.js';
 
 /** Where options stand: those of `acquire()` itself, or those of its option `zookeeper`. */

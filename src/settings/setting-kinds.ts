@@ -1,4 +1,4 @@
-import { ConfigError } from '../errors.js';
+import { ConfigError } from '../base/errors.js';
 import { durationText, parseDuration, parseInteger } from './values.js';
 
 /** What the values of a setting are. */

@@ -1,12 +1,12 @@
-import { checkBasePath, DEFAULT_BASE_PATH } from '../discovery/services/service-path.js';
-import { parseUriSpec } from '../discovery/services/uri-spec.js';
-import { ConfigError } from '../errors.js';
-import { parseListenAddress } from '../http/listen-address.js';
-import { DURATION_MS, MAX_NODE_IDS, MOST_GRACE_MS } from '../lease/lease-state.js';
+import { ConfigError } from '../base/errors.js';
+import { DURATION_MS, MAX_NODE_IDS, MOST_GRACE_MS } from '../lease/model/lease-state.js';
+import { checkBasePath, DEFAULT_BASE_PATH } from '../services/service-path.js';
+import { parseUriSpec } from '../services/uri-spec.js';
 import { parseStoreUrl } from '../store/store-url.js';
 import { type ConnectString, parseAuth, parseConnectString } from '../zookeeper/connect-string.js';
 import { checkZnodeName } from '../zookeeper/znode-path.js';
 import { parseCheckTarget } from './check-target.js';
+import { parseListenAddress } from './listen-address.js';
 import { checked, choice, duration, integer, onOff, parsed, type SettingKind, text } from './setting-kinds.js';
 
 /** One setting: an option of commands, the environment variable of the same name, and often an option of the library. */

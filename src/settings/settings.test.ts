@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { ConfigError } from '../errors.js';
-import { CLUSTER_DEFAULTS } from '../lease/cluster-config.js';
+import { ConfigError } from '../base/errors.js';
+import { CLUSTER_DEFAULTS } from '../lease/model/cluster-config.js';
 import { readSettings } from './settings.js';
 import { defaultOf, environmentName, SETTINGS, type SettingName } from './settings-table.js';
 import { announcingProblem } from './zookeeper-settings.js';

@@ -1,10 +1,10 @@
-import { ConfigError } from '../errors.js';
-import type { ListenAddress } from '../http/listen-address.js';
-import { CLUSTER_DEFAULTS } from '../lease/cluster-config.js';
-import { leastGraceMs, MAX_NODE_IDS } from '../lease/lease-state.js';
-import { ordinalOf } from '../lease/static-lease.js';
+import { ConfigError } from '../base/errors.js';
+import { ordinalOf } from '../lease/hold/static-lease.js';
+import { CLUSTER_DEFAULTS } from '../lease/model/cluster-config.js';
+import { leastGraceMs, MAX_NODE_IDS } from '../lease/model/lease-state.js';
 import type { StoreUrl } from '../store/store-url.js';
 import { readEndpoints } from './endpoints.js';
+import type { ListenAddress } from './listen-address.js';
 import type { SettingValue } from './settings-table.js';
 import { find, firstFlag, type Given, present, read, readOrDefault, type SettingSources } from './sources.js';
 import { parseInteger } from './values.js';

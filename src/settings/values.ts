@@ -1,4 +1,4 @@
-import { ConfigError } from '../errors.js';
+import { ConfigError } from '../base/errors.js';
 
 /** A bound in milliseconds, and the words for it. */
 export type Bound = readonly [ms: number, words: string];

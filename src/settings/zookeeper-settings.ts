@@ -1,7 +1,7 @@
+import { ConfigError } from '../base/errors.js';
 import { checkPayload, type PayloadType } from '../discovery/announcement-payload.js';
-import { newInstance } from '../discovery/services/new-instance.js';
-import { shortened } from '../discovery/services/shortened.js';
-import { ConfigError } from '../errors.js';
+import { newInstance } from '../services/new-instance.js';
+import { shortened } from '../services/shortened.js';
 import type { ConnectString } from '../zookeeper/connect-string.js';
 import type { CheckSettings } from './check-target.js';
 import { type EndpointName, parseEndpointName } from './endpoints.js';

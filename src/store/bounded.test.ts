@@ -4,7 +4,7 @@ import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js'
 import { bounded } from './bounded.js';
 import { StoreError } from './lease-store.js';
 import { MemoryLeaseStore } from './memory/memory-lease-store.js';
-import { probeStore } from './probe.js';
+import { probeStore } from './probe/probe.js';
 
 it('takes a driver that throws instead of rejecting for one that failed, and leaves no timer and no listener', async () => {
   const clock = new VirtualClock();

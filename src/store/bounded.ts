@@ -1,5 +1,5 @@
 import { onAbort } from '../base/abort.js';
-import type { Clock } from '../clock.js';
+import type { Clock } from '../base/clock.js';
 import { type CallOptions, StoreError } from './lease-store.js';
 
 /** How long one call of a store may take, and what to say when it takes longer. */

@@ -1,4 +1,4 @@
-import { NodeLeaseError } from '../errors.js';
+import { NodeLeaseError } from '../base/errors.js';
 
 /** A closed range in milliseconds: the true value lies in it. */
 export interface Interval {

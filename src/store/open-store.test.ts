@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { ConfigError } from '../errors.js';
-import { systemClock, systemRandom } from '../system.js';
+import { ConfigError } from '../base/errors.js';
+import { systemClock, systemRandom } from '../base/system.js';
 import { openStore } from './open-store.js';
 
 const base = { clock: systemClock, random: systemRandom, requestTimeoutMs: 1_000 };

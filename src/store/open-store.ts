@@ -1,5 +1,5 @@
-import type { Clock, RandomSource } from '../clock.js';
-import { ConfigError } from '../errors.js';
+import type { Clock, RandomSource } from '../base/clock.js';
+import { ConfigError } from '../base/errors.js';
 import type { LeaseStore } from './lease-store.js';
 import { parseStoreUrl, type StoreUrl } from './store-url.js';
 

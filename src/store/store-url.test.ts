@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ConfigError } from '../errors.js';
+import { ConfigError } from '../base/errors.js';
 import { parseStoreUrl } from './store-url.js';
 
 describe('a store URL', () => {

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { ConfigError } from '../errors.js';
+import { ConfigError } from '../base/errors.js';
 
 /** A bucket of an S3 service, and the part of it below `prefix`. */
 export interface S3StoreUrl {

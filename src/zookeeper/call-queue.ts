@@ -1,5 +1,5 @@
 import { onAbort } from '../base/abort.js';
-import type { Clock } from '../clock.js';
+import type { Clock } from '../base/clock.js';
 import type { LibrarySession } from './library-session.js';
 import type { SessionKeeper } from './session-keeper.js';
 import type { SessionState } from './session-state.js';

@@ -1,5 +1,5 @@
 import { isIPv4, isIPv6 } from 'node:net';
-import { ConfigError } from '../errors.js';
+import { ConfigError } from '../base/errors.js';
 import { isReserved, pathProblem } from './znode-path.js';
 
 /** One server. */

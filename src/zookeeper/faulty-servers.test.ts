@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { systemClock as clock, systemRandom as random } from '../system.js';
+import { systemClock as clock, systemRandom as random } from '../base/system.js';
 import type { SessionState } from './session-state.js';
 import { openZooKeeper, type ZooKeeperClient, type ZooKeeperOptions } from './zookeeper-client.js';
 

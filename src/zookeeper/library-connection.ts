@@ -1,5 +1,5 @@
 import { aborted } from '../base/abort.js';
-import type { Clock, RandomSource } from '../clock.js';
+import type { Clock, RandomSource } from '../base/clock.js';
 import { formatServer, type ServerAddress } from './connect-string.js';
 import type { ConnectionManager, LibraryClient, LibraryError } from './library-internals.js';
 import { MessageGuard } from './message-guard.js';

@@ -1,7 +1,7 @@
 import { lookup as lookUp } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { withTimeout } from '../base/abort.js';
-import type { Clock } from '../clock.js';
+import type { Clock } from '../base/clock.js';
 
 /** The addresses of a host, the preferred one first; rejects where there are none, or nobody knows. */
 export type Lookup = (host: string) => Promise<readonly string[]>;

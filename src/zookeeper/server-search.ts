@@ -1,4 +1,4 @@
-import type { Clock, RandomSource } from '../clock.js';
+import type { Clock, RandomSource } from '../base/clock.js';
 import type { ServerAddress } from './connect-string.js';
 import type { NameResolver } from './name-resolver.js';
 

@@ -1,6 +1,6 @@
 import { timeoutSignal } from '../base/abort.js';
 import { backoffMs } from '../base/backoff.js';
-import type { Clock, RandomSource } from '../clock.js';
+import type { Clock, RandomSource } from '../base/clock.js';
 import type { ConnectString, DigestAuth } from './connect-string.js';
 import { LibrarySession } from './library-session.js';
 import { notify } from './listeners.js';

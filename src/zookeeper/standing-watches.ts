@@ -1,5 +1,5 @@
 import { backoffMs } from '../base/backoff.js';
-import type { Clock, RandomSource } from '../clock.js';
+import type { Clock, RandomSource } from '../base/clock.js';
 import type { LibrarySession } from './library-session.js';
 import { notify } from './listeners.js';
 import type { Watch, Znode } from './zookeeper.js';

@@ -1,4 +1,4 @@
-import { ConfigError } from '../errors.js';
+import { ConfigError } from '../base/errors.js';
 
 /** What `checkZnodeName` asks for, as the rest of the sentence "expected …". */
 const NAME = 'a name without "/" and control characters, other than "." and ".."';

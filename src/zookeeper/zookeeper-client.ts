@@ -1,5 +1,5 @@
-import type { Clock, RandomSource } from '../clock.js';
-import { ConfigError } from '../errors.js';
+import type { Clock, RandomSource } from '../base/clock.js';
+import { ConfigError } from '../base/errors.js';
 import { type Call, CallQueue } from './call-queue.js';
 import { type ConnectString, parseAuth, parseConnectString } from './connect-string.js';
 import type { LibrarySession } from './library-session.js';

@@ -1,4 +1,4 @@
-import { NodeLeaseError } from '../errors.js';
+import { NodeLeaseError } from '../base/errors.js';
 
 /** Why a call failed. */
 export type ZooKeeperFault =

@@ -1,4 +1,4 @@
-import type { RandomSource } from '../../src/clock.js';
+import type { RandomSource } from '../../src/base/clock.js';
 import type { FaultProxy } from '../support/fault-proxy.js';
 import type { ActorKind } from './act.js';
 import type { Task } from './slot.js';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RandomSource } from '../../src/clock.js';
+import type { RandomSource } from '../../src/base/clock.js';
 import { faketimeEnvironment, removeTraces } from '../support/faketime.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { harnessFile } from '../support/package-root.js';

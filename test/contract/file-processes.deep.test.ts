@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock, systemRandom } from '../../src/base/system.js';
 import { FileLeaseStore } from '../../src/store/file/file-lease-store.js';
-import { systemClock, systemRandom } from '../../src/system.js';
 
 // Real processes on one folder. Every operation of one of them, in every order, is in src/store/file/interleavings.test.ts.
 

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto';
 import { open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
+import { systemClock as clock, systemRandom as random } from '../../dist/base/system.js';
 import { FileLeaseStore } from '../../dist/store/file/file-lease-store.js';
-import { systemClock as clock, systemRandom as random } from '../../dist/system.js';
 
 const [, , task, directory, name, times, kind] = process.argv;
 

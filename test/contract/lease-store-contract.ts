@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { systemClock } from '../../src/base/system.js';
 import type { Interval, LeaseStore, StoredObject, WriteResult } from '../../src/store/lease-store.js';
-import { systemClock } from '../../src/system.js';
 
 /** What the suite has to know about a driver. */
 export interface LeaseStoreContractOptions {

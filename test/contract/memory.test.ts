@@ -1,5 +1,5 @@
+import { systemClock } from '../../src/base/system.js';
 import { MemoryLeaseStore } from '../../src/store/memory/memory-lease-store.js';
-import { systemClock } from '../../src/system.js';
 import { leaseStoreContract } from './lease-store-contract.js';
 
 leaseStoreContract('memory', {

@@ -1,6 +1,6 @@
-import type { Clock } from '../../src/clock.js';
+import type { Clock } from '../../src/base/clock.js';
 import { clusterNodeIdOf, type IdLayout, type IdTime, UniqueIdGenerator, type UniqueIdsOptions } from '../../src/id/index.js';
-import type { Lease } from '../../src/lease/lease.js';
+import type { Lease } from '../../src/lease/model/lease.js';
 
 /** What a generator can be made to do wrong, each as somebody might well build it. */
 export const PLANTS = {

@@ -1,11 +1,11 @@
 import { S3Client } from '@aws-sdk/client-s3';
 import { afterEach, beforeEach, expect, inject, it, vi } from 'vitest';
-import type { Clock } from '../../src/clock.js';
-import { acquireLease } from '../../src/lease/acquire-lease.js';
-import type { Lease } from '../../src/lease/lease.js';
+import type { Clock } from '../../src/base/clock.js';
+import { systemClock, systemRandom } from '../../src/base/system.js';
+import { acquireLease } from '../../src/lease/acquire/acquire-lease.js';
+import type { Lease } from '../../src/lease/model/lease.js';
 import { createS3Client } from '../../src/store/s3/s3-client.js';
 import { S3LeaseStore } from '../../src/store/s3/s3-lease-store.js';
-import { systemClock, systemRandom } from '../../src/system.js';
 import { awsEnvironment, createBucket } from '../support/bucket.js';
 
 // All that start at once get an id of their own from a real server, for few requests each.

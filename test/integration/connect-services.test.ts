@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { afterEach, expect, inject, it } from 'vitest';
 import { ConfigError, type ConnectedServices, type ConnectServicesOptions, connectServices } from '../../src/index.js';
-import { serviceDispatcher } from '../../src/routing/index.js';
+import { serviceDispatcher } from '../../src/services/routing/index.js';
 import { uniqueChroot } from '../support/zookeeper.js';
 
 const opened: { close(): unknown }[] = [];

@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, inject, test, vi } from 'vitest';
-import type { ServiceInstanceInit } from '../../src/discovery/services/new-instance.js';
-import type { PayloadCodec } from '../../src/discovery/services/payload-codec.js';
-import { ServiceDiscovery, type ServiceEvent } from '../../src/discovery/services/service-discovery.js';
-import type { ServiceInstance } from '../../src/discovery/services/service-instance.js';
-import { parseUriSpec } from '../../src/discovery/services/uri-spec.js';
-import { systemClock, systemRandom } from '../../src/system.js';
+import { systemClock, systemRandom } from '../../src/base/system.js';
+import type { ServiceInstanceInit } from '../../src/services/new-instance.js';
+import type { PayloadCodec } from '../../src/services/payload-codec.js';
+import { ServiceDiscovery, type ServiceEvent } from '../../src/services/service-discovery.js';
+import type { ServiceInstance } from '../../src/services/service-instance.js';
+import { parseUriSpec } from '../../src/services/uri-spec.js';
 import type { ZooKeeper } from '../../src/zookeeper/zookeeper.js';
 import { type CuratorPeer, type CuratorPeerOptions, type JavaInit, type JavaInstance, startCuratorPeer } from '../support/curator-peer.js';
 import { stopJavaPeers } from '../support/java-peer.js';
@@ -343,9 +343,9 @@ function expectTimedOut(ms: number): void {
 function registrant({ id, sessionTimeoutMs }: { id: string; sessionTimeoutMs: number }) {
   const built = (file: string) => JSON.stringify(pathToFileURL(join(packageRoot, 'dist', file)).href);
   const script = `
-    import { newInstance } from ${built('discovery/services/new-instance.js')};
-    import { ServiceDiscovery } from ${built('discovery/services/service-discovery.js')};
-    import { systemClock as clock, systemRandom as random } from ${built('system.js')};
+    import { newInstance } from ${built('services/new-instance.js')};
+    import { ServiceDiscovery } from ${built('services/service-discovery.js')};
+    import { systemClock as clock, systemRandom as random } from ${built('base/system.js')};
     import { openZooKeeper } from ${built('zookeeper/zookeeper-client.js')};
     const zookeeper = openZooKeeper({ connect: ${JSON.stringify(connect)}, clock, random, sessionTimeoutMs: ${sessionTimeoutMs} });
     const discovery = new ServiceDiscovery({ zookeeper, clock, random, basePath: ${JSON.stringify(basePath)} });

@@ -1,7 +1,7 @@
-import { newInstance, type ServiceInstanceInit } from '../../src/discovery/services/new-instance.js';
-import type { ServiceInstance } from '../../src/discovery/services/service-instance.js';
-import { buildUri } from '../../src/discovery/services/uri-spec.js';
-import { systemClock, systemRandom } from '../../src/system.js';
+import { systemClock, systemRandom } from '../../src/base/system.js';
+import { newInstance, type ServiceInstanceInit } from '../../src/services/new-instance.js';
+import type { ServiceInstance } from '../../src/services/service-instance.js';
+import { buildUri } from '../../src/services/uri-spec.js';
 import type { JavaInstance } from '../support/curator-peer.js';
 
 /** An instance of ours; what is not given is of no matter. */

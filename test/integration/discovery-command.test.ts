@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import type { ChangeReport, ConnectionReport } from '../../src/cli/discovery-watch.js';
+import type { ChangeReport, ConnectionReport } from '../../src/cli/discovery/discovery-watch.js';
 import type { DiscoveryReport } from '../../src/monitor/discovery-report.js';
 import type { ZooKeeperClient } from '../../src/zookeeper/zookeeper-client.js';
 import { FaultProxy } from '../support/fault-proxy.js';

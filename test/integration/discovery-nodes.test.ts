@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import library from 'node-zookeeper-client';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import { systemClock, systemRandom } from '../../src/base/system.js';
 import { encodeAssignment } from '../../src/discovery/assignment.js';
 import { watchIdWidth } from '../../src/discovery/id-width.js';
 import { NodeWatcher } from '../../src/discovery/node-watcher.js';
-import { systemClock, systemRandom } from '../../src/system.js';
 import type { ZooKeeper } from '../../src/zookeeper/zookeeper.js';
 import { openZooKeeper } from '../../src/zookeeper/zookeeper-client.js';
 import { FaultProxy } from '../support/fault-proxy.js';

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import { systemClock, systemRandom } from '../../src/base/system.js';
 import { DiscoveryResolver } from '../../src/discovery/discovery-resolver.js';
 import { DiscoveryTree } from '../../src/discovery/discovery-tree.js';
 import { entryPath } from '../../src/discovery/tree-paths.js';
-import { staticLease } from '../../src/lease/static-lease.js';
-import { systemClock, systemRandom } from '../../src/system.js';
+import { staticLease } from '../../src/lease/hold/static-lease.js';
 import type { ZooKeeperClient } from '../../src/zookeeper/zookeeper-client.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { uniqueChroot } from '../support/zookeeper.js';

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import { systemClock, systemRandom } from '../../src/base/system.js';
 import { encodeAssignment } from '../../src/discovery/assignment.js';
 import { NodeWatcher } from '../../src/discovery/node-watcher.js';
 import { entryPath, groupPath } from '../../src/discovery/tree-paths.js';
-import { systemClock, systemRandom } from '../../src/system.js';
 import type { ZooKeeper } from '../../src/zookeeper/zookeeper.js';
 import { openZooKeeper } from '../../src/zookeeper/zookeeper-client.js';
 import { isFault } from '../../src/zookeeper/zookeeper-error.js';

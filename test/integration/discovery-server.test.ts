@@ -6,13 +6,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
+import { systemClock, systemRandom } from '../../src/base/system.js';
 import {
   type DiscoveryServer,
   type DiscoveryServerEvent,
   type DiscoveryServerOptions,
   startDiscoveryServer,
-} from '../../src/http/discovery-server.js';
-import { systemClock, systemRandom } from '../../src/system.js';
+} from '../../src/http/curator/discovery-server.js';
 import type { ZooKeeperClient } from '../../src/zookeeper/zookeeper-client.js';
 import { uniqueChroot } from '../support/zookeeper.js';
 import { startZooKeeperProcess } from '../support/zookeeper-process.js';

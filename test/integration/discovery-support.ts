@@ -1,6 +1,6 @@
 import { createClient } from 'node-zookeeper-client';
+import { systemClock, systemRandom } from '../../src/base/system.js';
 import { encodeAssignment } from '../../src/discovery/assignment.js';
-import { systemClock, systemRandom } from '../../src/system.js';
 import { openZooKeeper, type ZooKeeperClient } from '../../src/zookeeper/zookeeper-client.js';
 
 const clients: ZooKeeperClient[] = [];

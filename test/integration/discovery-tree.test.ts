@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import { systemClock, systemRandom } from '../../src/base/system.js';
 import { DiscoveryTree, type TreeEvent } from '../../src/discovery/discovery-tree.js';
 import { entryPath } from '../../src/discovery/tree-paths.js';
-import { systemClock, systemRandom } from '../../src/system.js';
 import type { ZooKeeper } from '../../src/zookeeper/zookeeper.js';
 import { openZooKeeper } from '../../src/zookeeper/zookeeper-client.js';
 import { FaultProxy } from '../support/fault-proxy.js';

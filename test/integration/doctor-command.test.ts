@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import type { Diagnosis } from '../../src/cli/diagnosis.js';
+import type { Diagnosis } from '../../src/cli/doctor/diagnosis.js';
 import { fleetStore, startTask } from '../support/fleet.js';
 import { killAll, runCli } from '../support/processes.js';
 import { S3StandIn } from '../support/s3-stand-in.js';

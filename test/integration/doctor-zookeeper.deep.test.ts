@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import type { Diagnosis } from '../../src/cli/diagnosis.js';
+import type { Diagnosis } from '../../src/cli/doctor/diagnosis.js';
 import type { ZooKeeperClient } from '../../src/zookeeper/zookeeper-client.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { killAll, runCli } from '../support/processes.js';

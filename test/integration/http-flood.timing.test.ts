@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/base/system.js';
 import { type HttpListener, type ListenOptions, listen } from '../../src/http/listen.js';
-import { systemClock } from '../../src/system.js';
 
 let listener: HttpListener;
 

@@ -4,8 +4,8 @@ import { Agent, type IncomingMessage, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/base/system.js';
 import { type HttpListener, type ListenOptions, listen } from '../../src/http/listen.js';
-import { systemClock } from '../../src/system.js';
 
 /** What the program has before anything listens. */
 const GLOBALS = [globalThis.Request, globalThis.Response];

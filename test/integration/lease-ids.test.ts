@@ -2,13 +2,13 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, inject, it } from 'vitest';
-import { acquire } from '../../src/acquire.js';
-import { ConfigError } from '../../src/errors.js';
+import { ConfigError } from '../../src/base/errors.js';
+import { systemClock } from '../../src/base/system.js';
 import { IdsExhaustedError } from '../../src/id/id-error.js';
 import { uniqueIds } from '../../src/id/lease-ids.js';
-import { LeaseReleasedError } from '../../src/lease/lease.js';
-import { staticLease } from '../../src/lease/static-lease.js';
-import { systemClock } from '../../src/system.js';
+import { staticLease } from '../../src/lease/hold/static-lease.js';
+import { LeaseReleasedError } from '../../src/lease/model/lease.js';
+import { acquire } from '../../src/runtime/acquire.js';
 import { type FleetStore, fleetStore } from '../support/fleet.js';
 import { packageRoot } from '../support/package-root.js';
 import { ProcessHandle } from '../support/process-handle.js';
@@ -196,9 +196,9 @@ describe('a wider width, where a worker thread keeps the lease', () => {
 
 describe('the generator of a lease that a worker thread keeps', () => {
   // The thread is started from its compiled form.
-  const acquireInWorker: typeof import('../../src/worker/worker-lease.js').acquireInWorker = async (options) => {
-    const file = join(packageRoot, 'dist/worker/worker-lease.js');
-    return ((await import(file)) as typeof import('../../src/worker/worker-lease.js')).acquireInWorker(options);
+  const acquireInWorker: typeof import('../../src/runtime/worker/worker-lease.js').acquireInWorker = async (options) => {
+    const file = join(packageRoot, 'dist/runtime/worker/worker-lease.js');
+    return ((await import(file)) as typeof import('../../src/runtime/worker/worker-lease.js')).acquireInWorker(options);
   };
   const acquireThere = () =>
     acquireInWorker({

@@ -11,7 +11,7 @@ let folder: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'nodelease-log-'));
   const output = { file: join(folder, 'logger.mjs'), codeSplitting: false };
-  await build({ input: join(packageRoot, 'src/cli/logger.ts'), platform: 'node', output, logLevel: 'silent' });
+  await build({ input: join(packageRoot, 'src/cli/log/logger.ts'), platform: 'node', output, logLevel: 'silent' });
 });
 afterAll(() => rm(folder, { recursive: true }));
 

@@ -1,13 +1,13 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { acquireLease } from '../../src/lease/acquire-lease.js';
-import { initializeCluster } from '../../src/lease/initialize.js';
-import type { LeaseEvent } from '../../src/lease/lease.js';
-import { StoreSession } from '../../src/lease/store-session.js';
+import { systemClock } from '../../src/base/system.js';
+import { acquireLease } from '../../src/lease/acquire/acquire-lease.js';
+import type { LeaseEvent } from '../../src/lease/model/lease.js';
+import { initializeCluster } from '../../src/lease/operate/initialize.js';
+import { StoreSession } from '../../src/lease/session/store-session.js';
 import { openS3Store } from '../../src/store/s3/open-s3-store.js';
 import type { S3LeaseStore } from '../../src/store/s3/s3-lease-store.js';
-import { systemClock } from '../../src/system.js';
 import { S3StandIn } from '../support/s3-stand-in.js';
 import { seededRandom, VirtualClock } from '../support/virtual-clock.js';
 

@@ -5,9 +5,9 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { Hono } from 'hono';
 import { afterEach, describe, expect, it } from 'vitest';
-import { ConfigError } from '../../src/errors.js';
+import { ConfigError } from '../../src/base/errors.js';
 import { NodeMonitor, nodeHandler } from '../../src/http/index.js';
-import { staticLease } from '../../src/lease/static-lease.js';
+import { staticLease } from '../../src/lease/hold/static-lease.js';
 import { packageRoot } from '../support/package-root.js';
 
 type Use = (request: unknown, response: unknown, next?: () => void) => void;

@@ -1,12 +1,12 @@
 import { readdirSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import type { AllocatedDiagnosis } from '../../src/cli/allocated-commands.js';
+import { systemClock, systemRandom } from '../../src/base/system.js';
+import type { AllocatedDiagnosis } from '../../src/cli/commands/allocated-commands.js';
 import { acquireFromZooKeeper } from '../../src/discovery/allocation/acquire-from-zookeeper.js';
 import { evictAllocated } from '../../src/discovery/allocation/evict-allocated.js';
 import { decodeAssignment } from '../../src/discovery/assignment.js';
-import type { Lease } from '../../src/lease/lease.js';
+import type { Lease } from '../../src/lease/model/lease.js';
 import type { StatusReport } from '../../src/monitor/status-report.js';
-import { systemClock, systemRandom } from '../../src/system.js';
 import type { ZnodeStat } from '../../src/zookeeper/zookeeper.js';
 import type { ZooKeeperClient } from '../../src/zookeeper/zookeeper-client.js';
 import { ZooKeeperError } from '../../src/zookeeper/zookeeper-error.js';

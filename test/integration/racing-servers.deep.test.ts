@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type ProbeReport, probeStore } from '../../src/store/probe.js';
+import { systemClock, systemRandom } from '../../src/base/system.js';
+import { type ProbeReport, probeStore } from '../../src/store/probe/probe.js';
 import { openS3Store } from '../../src/store/s3/open-s3-store.js';
-import { systemClock, systemRandom } from '../../src/system.js';
 import { awsEnvironment, createBucket } from '../support/bucket.js';
 import type { S3Server } from '../support/minio.js';
 import { killAll, runCli } from '../support/processes.js';

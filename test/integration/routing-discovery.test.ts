@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, inject, it } from 'vitest';
-import { ServiceDiscovery } from '../../src/discovery/services/service-discovery.js';
-import { serviceDispatcher } from '../../src/routing/index.js';
-import { systemClock, systemRandom } from '../../src/system.js';
+import { systemClock, systemRandom } from '../../src/base/system.js';
+import { serviceDispatcher } from '../../src/services/routing/index.js';
+import { ServiceDiscovery } from '../../src/services/service-discovery.js';
 import { expireSession, uniqueChroot } from '../support/zookeeper.js';
 import { client, closeClients } from './discovery-support.js';
 import { Backends } from './routing-support.js';

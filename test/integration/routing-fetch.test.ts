@@ -1,4 +1,4 @@
-import { serviceDispatcher } from '../../src/routing/index.js';
+import { serviceDispatcher } from '../../src/services/routing/index.js';
 import { describeRouting } from './routing-suite.js';
 
 // No undici is imported here, so that the one inside Node is what fetch uses.

@@ -1,7 +1,7 @@
 import http, { type RequestOptions } from 'node:http';
 import { connect, type LookupFunction } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type ServiceRequestOptions, serviceLookup, serviceRequestOptions } from '../../src/routing/index.js';
+import { type ServiceRequestOptions, serviceLookup, serviceRequestOptions } from '../../src/services/routing/index.js';
 import { Backends, RecordingProvider } from './routing-support.js';
 
 let backends: Backends;

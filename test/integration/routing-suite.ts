@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { RoutingOptions } from '../../src/routing/index.js';
+import type { RoutingOptions } from '../../src/services/routing/index.js';
 import { type Backend, Backends, RecordingProvider } from './routing-support.js';
 
 const POLL = { timeout: 20_000 };

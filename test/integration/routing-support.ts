@@ -2,11 +2,11 @@ import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, createServer as createTcpServer, type Socket, type Server as TcpServer } from 'node:net';
-import { fixedInstances } from '../../src/discovery/services/instance-source.js';
-import { newInstance } from '../../src/discovery/services/new-instance.js';
-import type { ServiceInstance } from '../../src/discovery/services/service-instance.js';
-import { ServiceProvider } from '../../src/discovery/services/service-provider.js';
-import { systemClock, systemRandom } from '../../src/system.js';
+import { systemClock, systemRandom } from '../../src/base/system.js';
+import { fixedInstances } from '../../src/services/instance-source.js';
+import { newInstance } from '../../src/services/new-instance.js';
+import type { ServiceInstance } from '../../src/services/service-instance.js';
+import { ServiceProvider } from '../../src/services/service-provider.js';
 
 /** One instance of the service `orders`: a real server. */
 export interface Backend {

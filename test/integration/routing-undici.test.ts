@@ -8,9 +8,9 @@ import { Readable } from 'node:stream';
 import * as undici6 from 'undici';
 import * as undici7 from 'undici-7';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { newInstance } from '../../src/discovery/services/new-instance.js';
-import { type RoutingOptions, serviceDispatcher, serviceInterceptor } from '../../src/routing/index.js';
-import { systemClock, systemRandom } from '../../src/system.js';
+import { systemClock, systemRandom } from '../../src/base/system.js';
+import { newInstance } from '../../src/services/new-instance.js';
+import { type RoutingOptions, serviceDispatcher, serviceInterceptor } from '../../src/services/routing/index.js';
 import { codeOf } from './routing-suite.js';
 import { type Backend, Backends, instanceAt, RecordingProvider } from './routing-support.js';
 

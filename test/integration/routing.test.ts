@@ -1,6 +1,6 @@
 import * as undici6 from 'undici';
 import * as undici7 from 'undici-7';
-import { type FetchDispatcher, serviceDispatcher } from '../../src/routing/index.js';
+import { type FetchDispatcher, serviceDispatcher } from '../../src/services/routing/index.js';
 import { describeRouting, type OpenClient, type SendInit } from './routing-suite.js';
 
 describeRouting('request of undici 6', {

@@ -4,9 +4,9 @@ import { readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import { GUARD_MARGIN_MS, type Guard, startGuard } from '../../src/cli/guard.js';
-import type { Clock } from '../../src/clock.js';
-import { systemClock } from '../../src/system.js';
+import type { Clock } from '../../src/base/clock.js';
+import { systemClock } from '../../src/base/system.js';
+import { GUARD_MARGIN_MS, type Guard, startGuard } from '../../src/cli/run/guard.js';
 import { cliFile, killAll, runCli, runProcess, type TestProcess } from '../support/processes.js';
 import { argumentsOf, childrenOf, isAlive, newFolder, removeFolders, untilDead } from './run-support.js';
 

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
+import { systemClock, systemRandom } from '../../src/base/system.js';
 import { MemoryLeaseStore } from '../../src/store/memory/memory-lease-store.js';
-import { type ProbeCheckId, type ProbeReport, probeStore } from '../../src/store/probe.js';
+import { type ProbeCheckId, type ProbeReport, probeStore } from '../../src/store/probe/probe.js';
 import { openS3Store } from '../../src/store/s3/open-s3-store.js';
 import type { S3LeaseStore } from '../../src/store/s3/s3-lease-store.js';
-import { systemClock, systemRandom } from '../../src/system.js';
 import { createBucket } from '../support/bucket.js';
 import { S3StandIn } from '../support/s3-stand-in.js';
 

@@ -1,10 +1,10 @@
 import { createServer } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { explain } from '../../src/errors.js';
+import { explain } from '../../src/base/errors.js';
+import { systemClock } from '../../src/base/system.js';
 import { StoreError } from '../../src/store/lease-store.js';
 import { openS3Store } from '../../src/store/s3/open-s3-store.js';
 import type { S3LeaseStore } from '../../src/store/s3/s3-lease-store.js';
-import { systemClock } from '../../src/system.js';
 import { S3StandIn } from '../support/s3-stand-in.js';
 
 // The real SDK against a server whose every reply is chosen here: what each of them means for a lease.

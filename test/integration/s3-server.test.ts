@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
-import { explain } from '../../src/errors.js';
+import { explain } from '../../src/base/errors.js';
+import { systemClock, systemRandom } from '../../src/base/system.js';
 import type { LeaseStore } from '../../src/store/lease-store.js';
 import { openStore } from '../../src/store/open-store.js';
-import { probeStore } from '../../src/store/probe.js';
-import { systemClock, systemRandom } from '../../src/system.js';
+import { probeStore } from '../../src/store/probe/probe.js';
 import { awsEnvironment, createBucket, type TestBucket } from '../support/bucket.js';
 
 // A real S3 server, reached as a user would: by URL, with the credentials of the environment.

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest';
-import { acquire } from '../../src/acquire.js';
 import { IdsExhaustedError } from '../../src/id/id-error.js';
 import { uniqueIds } from '../../src/id/lease-ids.js';
-import type { Lease } from '../../src/lease/lease.js';
-import { nativeCodec } from '../../src/lease/lease-codec.js';
+import type { Lease } from '../../src/lease/model/lease.js';
+import { nativeCodec } from '../../src/lease/model/lease-codec.js';
+import { acquire } from '../../src/runtime/acquire.js';
 import { awsEnvironment } from '../support/bucket.js';
 import { type FleetStore, fleetStore } from '../support/fleet.js';
 import { killAll, runCli } from '../support/processes.js';

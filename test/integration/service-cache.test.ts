@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { type AddressInfo, createConnection, createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import { encodeInstance } from '../../src/discovery/services/instance-codec.js';
-import { jsonPayload } from '../../src/discovery/services/payload-codec.js';
-import { ServiceCache, type ServiceCacheOptions } from '../../src/discovery/services/service-cache.js';
-import { ServiceDirectory } from '../../src/discovery/services/service-directory.js';
-import type { ServiceInstance } from '../../src/discovery/services/service-instance.js';
-import { systemClock } from '../../src/system.js';
+import { systemClock } from '../../src/base/system.js';
+import { encodeInstance } from '../../src/services/instance-codec.js';
+import { jsonPayload } from '../../src/services/payload-codec.js';
+import { ServiceCache, type ServiceCacheOptions } from '../../src/services/service-cache.js';
+import { ServiceDirectory } from '../../src/services/service-directory.js';
+import type { ServiceInstance } from '../../src/services/service-instance.js';
 import type { ZooKeeperClient } from '../../src/zookeeper/zookeeper-client.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { instanceOf } from '../support/service-instances.js';

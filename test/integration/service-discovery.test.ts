@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import type { ServiceInstance } from '../../src/discovery/services/service-instance.js';
+import type { ServiceInstance } from '../../src/services/service-instance.js';
 import type { ZooKeeperClient } from '../../src/zookeeper/zookeeper-client.js';
 import { ZooKeeperError } from '../../src/zookeeper/zookeeper-error.js';
 import { uniqueChroot } from '../support/zookeeper.js';

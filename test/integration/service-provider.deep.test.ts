@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { encodeInstance } from '../../src/discovery/services/instance-codec.js';
-import { jsonPayload } from '../../src/discovery/services/payload-codec.js';
-import { ServiceCache } from '../../src/discovery/services/service-cache.js';
-import { ServiceDirectory } from '../../src/discovery/services/service-directory.js';
-import type { ServiceInstance } from '../../src/discovery/services/service-instance.js';
-import { ServiceProvider } from '../../src/discovery/services/service-provider.js';
-import { systemClock, systemRandom } from '../../src/system.js';
+import { systemClock, systemRandom } from '../../src/base/system.js';
+import { encodeInstance } from '../../src/services/instance-codec.js';
+import { jsonPayload } from '../../src/services/payload-codec.js';
+import { ServiceCache } from '../../src/services/service-cache.js';
+import { ServiceDirectory } from '../../src/services/service-directory.js';
+import type { ServiceInstance } from '../../src/services/service-instance.js';
+import { ServiceProvider } from '../../src/services/service-provider.js';
 import { openZooKeeper, type ZooKeeperClient } from '../../src/zookeeper/zookeeper-client.js';
 import { instanceOf } from '../support/service-instances.js';
 import { startZooKeeperProcess, type ZooKeeperProcess } from '../support/zookeeper-process.js';

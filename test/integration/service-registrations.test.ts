@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import { jsonPayload } from '../../src/discovery/services/payload-codec.js';
-import { ServiceDirectory } from '../../src/discovery/services/service-directory.js';
-import type { ServiceInstance } from '../../src/discovery/services/service-instance.js';
-import { systemClock } from '../../src/system.js';
+import { systemClock } from '../../src/base/system.js';
+import { jsonPayload } from '../../src/services/payload-codec.js';
+import { ServiceDirectory } from '../../src/services/service-directory.js';
+import type { ServiceInstance } from '../../src/services/service-instance.js';
 import type { SessionState } from '../../src/zookeeper/session-state.js';
 import type { ZooKeeperClient } from '../../src/zookeeper/zookeeper-client.js';
 import { ZooKeeperError } from '../../src/zookeeper/zookeeper-error.js';

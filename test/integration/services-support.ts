@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inject } from 'vitest';
-import { newInstance, type ServiceInstanceInit } from '../../src/discovery/services/new-instance.js';
-import { ServiceDiscovery, type ServiceDiscoveryOptions, type ServiceEvent } from '../../src/discovery/services/service-discovery.js';
-import type { ServiceInstance } from '../../src/discovery/services/service-instance.js';
-import { systemClock, systemRandom } from '../../src/system.js';
+import { systemClock, systemRandom } from '../../src/base/system.js';
+import { newInstance, type ServiceInstanceInit } from '../../src/services/new-instance.js';
+import { ServiceDiscovery, type ServiceDiscoveryOptions, type ServiceEvent } from '../../src/services/service-discovery.js';
+import type { ServiceInstance } from '../../src/services/service-instance.js';
 import type { ZooKeeperClient } from '../../src/zookeeper/zookeeper-client.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { expireSession } from '../support/zookeeper.js';

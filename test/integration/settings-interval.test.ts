@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { encodeCluster, newCluster } from '../../src/lease/cluster-config.js';
+import { encodeCluster, newCluster } from '../../src/lease/model/cluster-config.js';
 import { packageRoot } from '../support/package-root.js';
 import { killAll, runCli, runProcess } from '../support/processes.js';
 import { S3StandIn } from '../support/s3-stand-in.js';

@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
-import { decodeInstance, encodeInstance } from '../../src/discovery/services/instance-codec.js';
-import type { ServiceInstanceInit } from '../../src/discovery/services/new-instance.js';
-import { ServiceDirectory } from '../../src/discovery/services/service-directory.js';
-import { ServiceDiscovery } from '../../src/discovery/services/service-discovery.js';
-import { type SpringInstance, springPayload } from '../../src/discovery/services/spring-payload.js';
-import { systemClock, systemRandom } from '../../src/system.js';
+import { systemClock, systemRandom } from '../../src/base/system.js';
+import { decodeInstance, encodeInstance } from '../../src/services/instance-codec.js';
+import type { ServiceInstanceInit } from '../../src/services/new-instance.js';
+import { ServiceDirectory } from '../../src/services/service-directory.js';
+import { ServiceDiscovery } from '../../src/services/service-discovery.js';
+import { type SpringInstance, springPayload } from '../../src/services/spring-payload.js';
 import { stopJavaPeers } from '../support/java-peer.js';
 import { killAll, runCli } from '../support/processes.js';
 import { type SpringPeer, startSpringPeer } from '../support/spring-peer.js';

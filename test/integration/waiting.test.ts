@@ -1,12 +1,12 @@
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
-import { acquireLease } from '../../src/lease/acquire-lease.js';
-import type { Lease } from '../../src/lease/lease.js';
+import { systemClock, systemRandom } from '../../src/base/system.js';
+import { acquireLease } from '../../src/lease/acquire/acquire-lease.js';
+import type { Lease } from '../../src/lease/model/lease.js';
 import type { LeaseStore } from '../../src/store/lease-store.js';
 import { openS3Store } from '../../src/store/s3/open-s3-store.js';
-import { systemClock, systemRandom } from '../../src/system.js';
 import { awsEnvironment, createBucket } from '../support/bucket.js';
 
-// What it costs to wait, and how soon an id is taken, is in src/lease/wait-for-free-id.test.ts, in virtual time. Here: a real server.
+// What it costs to wait, and how soon an id is taken, is in src/lease/acquire/wait-for-free-id.test.ts, in virtual time. Here: a real server.
 
 const s3 = inject('s3');
 const DURATION_MS = 15_000;

@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { encodeCluster } from '../../src/lease/cluster-config.js';
-import { readCluster } from '../../src/lease/cluster-store.js';
-import { scaleCluster } from '../../src/lease/scale.js';
-import { StoreSession } from '../../src/lease/store-session.js';
+import { systemClock, systemRandom } from '../../src/base/system.js';
+import { encodeCluster } from '../../src/lease/model/cluster-config.js';
+import { scaleCluster } from '../../src/lease/operate/scale.js';
+import { readCluster } from '../../src/lease/session/cluster-store.js';
+import { StoreSession } from '../../src/lease/session/store-session.js';
 import { openStore } from '../../src/store/open-store.js';
-import { systemClock, systemRandom } from '../../src/system.js';
 import { packageRoot } from '../support/package-root.js';
 import { killAll, runProcess } from '../support/processes.js';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import { systemClock as clock, systemRandom as random } from '../../src/system.js';
+import { systemClock as clock, systemRandom as random } from '../../src/base/system.js';
 import type { MultiOperation } from '../../src/zookeeper/zookeeper.js';
 import { openZooKeeper, type ZooKeeperClient, type ZooKeeperOptions } from '../../src/zookeeper/zookeeper-client.js';
 import { packageRoot } from '../support/package-root.js';

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { systemClock as clock, systemRandom as random } from '../../src/system.js';
+import { systemClock as clock, systemRandom as random } from '../../src/base/system.js';
 import { openZooKeeper, type ZooKeeperClient } from '../../src/zookeeper/zookeeper-client.js';
 import { uniqueChroot } from '../support/zookeeper.js';
 import { startEnsemble, type ZooKeeperEnsemble } from '../support/zookeeper-ensemble.js';

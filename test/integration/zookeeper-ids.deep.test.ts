@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, inject, it } from 'vitest';
-import type { Clock } from '../../src/clock.js';
+import type { Clock } from '../../src/base/clock.js';
+import { systemClock, systemRandom } from '../../src/base/system.js';
 import { acquireFromZooKeeper } from '../../src/discovery/allocation/acquire-from-zookeeper.js';
 import { evictAllocated } from '../../src/discovery/allocation/evict-allocated.js';
 import { groupPath, hexPair } from '../../src/discovery/tree-paths.js';
 import { type UniqueIdGenerator, uniqueIds } from '../../src/id/index.js';
-import type { Lease, LeaseEvent } from '../../src/lease/lease.js';
-import type { TenureTime } from '../../src/lease/tenure-time.js';
-import { systemClock, systemRandom } from '../../src/system.js';
+import type { TenureTime } from '../../src/lease/hold/tenure-time.js';
+import type { Lease, LeaseEvent } from '../../src/lease/model/lease.js';
 import { openZooKeeper, type ZooKeeperClient } from '../../src/zookeeper/index.js';
 import { ProcessHandle } from '../support/process-handle.js';
 import { killAll, runProcess } from '../support/processes.js';

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock as clock, systemRandom as random } from '../../src/system.js';
+import { systemClock as clock, systemRandom as random } from '../../src/base/system.js';
 import { LibrarySession } from '../../src/zookeeper/library-session.js';
 import { type Lookup, NameResolver } from '../../src/zookeeper/name-resolver.js';
 import type { SessionState } from '../../src/zookeeper/session-state.js';

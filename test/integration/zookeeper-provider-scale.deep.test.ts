@@ -1,8 +1,8 @@
 import { afterEach, expect, inject, it } from 'vitest';
+import { systemClock, systemRandom } from '../../src/base/system.js';
 import { acquireFromZooKeeper } from '../../src/discovery/allocation/acquire-from-zookeeper.js';
 import { watchIdWidth } from '../../src/discovery/id-width.js';
-import type { Lease, LeaseEvent } from '../../src/lease/lease.js';
-import { systemClock, systemRandom } from '../../src/system.js';
+import type { Lease, LeaseEvent } from '../../src/lease/model/lease.js';
 import { openZooKeeper, type ZooKeeperClient } from '../../src/zookeeper/index.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { uniqueChroot } from '../support/zookeeper.js';

@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, inject, it } from 'vitest';
+import { systemClock, systemRandom } from '../../src/base/system.js';
 import { type AcquireFromZooKeeperOptions, acquireFromZooKeeper } from '../../src/discovery/allocation/acquire-from-zookeeper.js';
 import { BoundSession } from '../../src/discovery/allocation/bound-session.js';
 import { tendGroups } from '../../src/discovery/allocation/id-groups.js';
 import { decodeAssignment } from '../../src/discovery/assignment.js';
 import { groupPath, hexPair } from '../../src/discovery/tree-paths.js';
-import type { Lease, LeaseEvent } from '../../src/lease/lease.js';
-import { systemClock, systemRandom } from '../../src/system.js';
+import type { Lease, LeaseEvent } from '../../src/lease/model/lease.js';
 import { DEFAULT_SESSION_TIMEOUT_MS, openZooKeeper, type ZooKeeperClient } from '../../src/zookeeper/index.js';
 import { FaultProxy } from '../support/fault-proxy.js';
 import { freePorts } from '../support/free-ports.js';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import { systemClock as clock, systemRandom as random } from '../../src/system.js';
+import { systemClock as clock, systemRandom as random } from '../../src/base/system.js';
 import type { Watch } from '../../src/zookeeper/zookeeper.js';
 import { openZooKeeper, type ZooKeeperClient } from '../../src/zookeeper/zookeeper-client.js';
 import { FaultProxy } from '../support/fault-proxy.js';

@@ -4,7 +4,7 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
-import { explain } from '../../src/errors.js';
+import { explain } from '../../src/base/errors.js';
 import { COMPARED_FAULTS, type ComparedFaults } from './compared-faults.js';
 import type { Cell } from './comparison-cell.js';
 import { comparisonTable, firstSeeds } from './comparison-table.js';

@@ -1,7 +1,7 @@
-import { SignalRelay } from '../../src/cli/signal-relay.js';
-import { supervise } from '../../src/cli/supervisor.js';
-import { StoreUnusableError } from '../../src/errors.js';
-import type { Lease, LeaseEvent } from '../../src/lease/lease.js';
+import { StoreUnusableError } from '../../src/base/errors.js';
+import { SignalRelay } from '../../src/cli/run/signal-relay.js';
+import { supervise } from '../../src/cli/run/supervisor.js';
+import type { Lease, LeaseEvent } from '../../src/lease/model/lease.js';
 import { EPOCH_MS, type HostConditions } from './conditions.js';
 import type { Dice } from './dice.js';
 import type { Engine } from './engine.js';

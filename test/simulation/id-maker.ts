@@ -2,7 +2,7 @@ import { IdsExhaustedError } from '../../src/id/id-error.js';
 import { cluster16, type IdLayout, idsPerMs } from '../../src/id/id-layout.js';
 import { uniqueIds } from '../../src/id/lease-ids.js';
 import type { UniqueIdGenerator } from '../../src/id/unique-id-generator.js';
-import { type Lease, LeaseLostError, LeaseReleasedError } from '../../src/lease/lease.js';
+import { type Lease, LeaseLostError, LeaseReleasedError } from '../../src/lease/model/lease.js';
 import { StoreError } from '../../src/store/lease-store.js';
 import type { Dice } from './dice.js';
 import type { SimulatedProcess } from './simulated-process.js';

@@ -1,7 +1,7 @@
-import { CLUSTER_KEY } from '../../src/lease/cluster-config.js';
-import type { Lease, LeaseLostError } from '../../src/lease/lease.js';
-import { leaseKey, nodeIdOf } from '../../src/lease/lease-state.js';
-import { leaseTiming } from '../../src/lease/lease-timing.js';
+import { CLUSTER_KEY } from '../../src/lease/model/cluster-config.js';
+import type { Lease, LeaseLostError } from '../../src/lease/model/lease.js';
+import { leaseKey, nodeIdOf } from '../../src/lease/model/lease-state.js';
+import { leaseTiming } from '../../src/lease/model/lease-timing.js';
 import type { StoredObject, WriteResult } from '../../src/store/lease-store.js';
 import { livenessBoundMs, type NetworkFault } from './conditions.js';
 import { IdObserver } from './id-observer.js';

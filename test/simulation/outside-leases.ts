@@ -1,5 +1,5 @@
-import { nativeCodec } from '../../src/lease/lease-codec.js';
-import { leaseKey } from '../../src/lease/lease-state.js';
+import { nativeCodec } from '../../src/lease/model/lease-codec.js';
+import { leaseKey } from '../../src/lease/model/lease-state.js';
 import type { Interval, ListedObject, StoredObject } from '../../src/store/lease-store.js';
 
 /** How long the leases last, in milliseconds: nobody else ever gets these ids. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { AcquireLeaseOptions } from '../../src/lease/acquire-lease.js';
-import type { Lease, LeaseEvent } from '../../src/lease/lease.js';
+import type { AcquireLeaseOptions } from '../../src/lease/acquire/acquire-lease.js';
+import type { Lease, LeaseEvent } from '../../src/lease/model/lease.js';
 import { type MemoryIntercept, MemoryLeaseStore } from '../../src/store/memory/memory-lease-store.js';
 import { VirtualClock } from '../support/virtual-clock.js';
 import { Dice } from './dice.js';

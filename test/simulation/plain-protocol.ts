@@ -1,7 +1,7 @@
-import type { AcquireLeaseOptions } from '../../src/lease/acquire-lease.js';
-import { CLUSTER_DEFAULTS } from '../../src/lease/cluster-config.js';
-import type { Lease } from '../../src/lease/lease.js';
-import { leaseKey } from '../../src/lease/lease-state.js';
+import type { AcquireLeaseOptions } from '../../src/lease/acquire/acquire-lease.js';
+import { CLUSTER_DEFAULTS } from '../../src/lease/model/cluster-config.js';
+import type { Lease } from '../../src/lease/model/lease.js';
+import { leaseKey } from '../../src/lease/model/lease-state.js';
 import { StoreError } from '../../src/store/lease-store.js';
 import type { Engine } from './engine.js';
 import { PlainLease, type PlainTenure } from './plain-lease.js';

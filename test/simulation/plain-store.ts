@@ -1,5 +1,5 @@
-import type { Clock, RandomSource } from '../../src/clock.js';
-import { StoreSession } from '../../src/lease/store-session.js';
+import type { Clock, RandomSource } from '../../src/base/clock.js';
+import { StoreSession } from '../../src/lease/session/store-session.js';
 import { type LeaseStore, type StoredObject, StoreError, type WriteResult } from '../../src/store/lease-store.js';
 import type { PlainObject } from './plain-object.js';
 

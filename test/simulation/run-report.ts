@@ -1,5 +1,5 @@
-import { renderTable } from '../../src/cli/table.js';
-import { formatSetting } from '../../src/cli/text.js';
+import { renderTable } from '../../src/cli/terminal/table.js';
+import { formatSetting } from '../../src/cli/terminal/text.js';
 import { FAULT_KINDS } from './conditions.js';
 import { digest } from './history-digest.js';
 import type { ShrunkViolation } from './seed-messages.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ScaleOutcome } from '../../src/lease/scaling.js';
+import type { ScaleOutcome } from '../../src/lease/operate/scaling.js';
 import { drawConditions } from './conditions.js';
 import { Machine } from './machine.js';
 import { NEVER_HELD, type ObservedObject } from './observed-object.js';

@@ -1,5 +1,5 @@
-import { leaseKey } from '../../src/lease/lease-state.js';
-import type { ScaleOutcome } from '../../src/lease/scaling.js';
+import { leaseKey } from '../../src/lease/model/lease-state.js';
+import type { ScaleOutcome } from '../../src/lease/operate/scaling.js';
 import type { ObservedObject } from './observed-object.js';
 import type { SimulatedProcess } from './simulated-process.js';
 import type { World } from './world.js';

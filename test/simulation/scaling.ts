@@ -1,6 +1,6 @@
-import { StoreUnusableError } from '../../src/errors.js';
-import { scaleCluster } from '../../src/lease/scale.js';
-import { StoreSession } from '../../src/lease/store-session.js';
+import { StoreUnusableError } from '../../src/base/errors.js';
+import { scaleCluster } from '../../src/lease/operate/scale.js';
+import { StoreSession } from '../../src/lease/session/store-session.js';
 import { StoreError } from '../../src/store/lease-store.js';
 import { EPOCH_MS, type PlannedFault } from './conditions.js';
 import { Machine } from './machine.js';

@@ -1,4 +1,4 @@
-import type { ForwardedSignal, SignalSource } from '../../src/cli/signal-relay.js';
+import type { ForwardedSignal, SignalSource } from '../../src/cli/run/signal-relay.js';
 
 /** The signals that arrive at one simulated process. */
 export class SimulatedSignals implements SignalSource {

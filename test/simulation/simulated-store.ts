@@ -1,4 +1,4 @@
-import { CLUSTER_KEY } from '../../src/lease/cluster-config.js';
+import { CLUSTER_KEY } from '../../src/lease/model/cluster-config.js';
 import {
   type CallOptions,
   type LeaseStore,

@@ -1,5 +1,5 @@
-import { evictHolder } from '../../src/lease/evict.js';
-import { StoreSession } from '../../src/lease/store-session.js';
+import { evictHolder } from '../../src/lease/operate/evict.js';
+import { StoreSession } from '../../src/lease/session/store-session.js';
 import { drawConditions, EPOCH_MS, type FaultKind, type PlannedFault, type SimulationSize } from './conditions.js';
 import { type Engine, shippedEngine } from './engine.js';
 import { Host } from './host.js';

@@ -1,6 +1,6 @@
-import type { Clock } from '../../src/clock.js';
-import { encodeCluster, newCluster } from '../../src/lease/cluster-config.js';
-import { leaseKey } from '../../src/lease/lease-state.js';
+import type { Clock } from '../../src/base/clock.js';
+import { encodeCluster, newCluster } from '../../src/lease/model/cluster-config.js';
+import { leaseKey } from '../../src/lease/model/lease-state.js';
 import type { Interval, Listing, StoredObject, WriteResult } from '../../src/store/lease-store.js';
 import { MemoryBucket } from '../../src/store/memory/memory-bucket.js';
 import { type Conditions, EPOCH_MS, type FaultKind } from './conditions.js';

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { JsonSchema, JsonType } from '../../src/http/openapi.js';
+import type { JsonSchema, JsonType } from '../../src/http/curator/openapi.js';
 
 /** What {@link violations} understands: a keyword that is not among these would be checked by nobody. */
 const KEYWORDS: ReadonlySet<string> = new Set([

@@ -1,9 +1,9 @@
-import { type ClusterConfig, decodeCluster } from '../../src/lease/cluster-config.js';
-import { initializeCluster } from '../../src/lease/initialize.js';
-import { nativeCodec } from '../../src/lease/lease-codec.js';
-import type { HeldLease, LeaseState } from '../../src/lease/lease-state.js';
-import { type ScaleEvent, type ScaleOptions, type ScaleOutcome, scaleCluster } from '../../src/lease/scale.js';
-import { StoreSession } from '../../src/lease/store-session.js';
+import { type ClusterConfig, decodeCluster } from '../../src/lease/model/cluster-config.js';
+import { nativeCodec } from '../../src/lease/model/lease-codec.js';
+import type { HeldLease, LeaseState } from '../../src/lease/model/lease-state.js';
+import { initializeCluster } from '../../src/lease/operate/initialize.js';
+import { type ScaleEvent, type ScaleOptions, type ScaleOutcome, scaleCluster } from '../../src/lease/operate/scale.js';
+import { StoreSession } from '../../src/lease/session/store-session.js';
 import { StoreError } from '../../src/store/lease-store.js';
 import { MemoryBucket } from '../../src/store/memory/memory-bucket.js';
 import { type MemoryCall, type MemoryIntercept, MemoryLeaseStore } from '../../src/store/memory/memory-lease-store.js';

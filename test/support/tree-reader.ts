@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { systemClock, systemRandom } from '../../src/base/system.js';
 import { type Assignment, decodeAssignment } from '../../src/discovery/assignment.js';
-import { systemClock, systemRandom } from '../../src/system.js';
 import type { ZooKeeper } from '../../src/zookeeper/zookeeper.js';
 import { openZooKeeper } from '../../src/zookeeper/zookeeper-client.js';
 

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
-import { acquireLease } from '../../src/lease/acquire-lease.js';
-import type { Lease, LeaseEvent } from '../../src/lease/lease.js';
+import { acquireLease } from '../../src/lease/acquire/acquire-lease.js';
+import type { Lease, LeaseEvent } from '../../src/lease/model/lease.js';
 import { type LeaseStore, StoreError } from '../../src/store/lease-store.js';
 import { MemoryBucket } from '../../src/store/memory/memory-bucket.js';
 import { type MemoryCall, MemoryLeaseStore } from '../../src/store/memory/memory-lease-store.js';

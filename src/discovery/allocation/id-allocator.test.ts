@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { ScriptedZooKeeper } from '../../../test/support/scripted-zookeeper.js';
 import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
-import type { Lease, LeaseEvent } from '../../lease/lease.js';
+import type { Lease, LeaseEvent } from '../../lease/model/lease.js';
 import { acquireFromZooKeeper } from './acquire-from-zookeeper.js';
 
 it('gives 300 tasks that start at once an id each, fills the first group before it opens the next, and takes few requests', async () => {

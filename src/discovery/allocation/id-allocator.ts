@@ -1,9 +1,9 @@
 import { anySignal } from '../../base/abort.js';
-import type { Clock, RandomSource } from '../../clock.js';
-import { AcquireTimeoutError } from '../../errors.js';
+import type { Clock, RandomSource } from '../../base/clock.js';
+import { AcquireTimeoutError } from '../../base/errors.js';
 import { CLUSTER_NODE_ID_OFFSET, groupOf, nodeIdOf, widthOfGroup } from '../../id/cluster-node-id.js';
-import type { LeaseListener } from '../../lease/lease.js';
-import { retry } from '../../lease/retry.js';
+import type { LeaseListener } from '../../lease/model/lease.js';
+import { retry } from '../../lease/session/retry.js';
 import type { MultiOperation, Watch, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { groupPath, NODES_PATH } from '../tree-paths.js';

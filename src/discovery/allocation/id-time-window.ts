@@ -1,9 +1,9 @@
-import type { Clock } from '../../clock.js';
-import { explain } from '../../errors.js';
+import type { Clock } from '../../base/clock.js';
+import { explain } from '../../base/errors.js';
 import { clusterNodeIdOf, groupOf, indexOf } from '../../id/cluster-node-id.js';
-import type { LeaseListener } from '../../lease/lease.js';
-import { END_OF_TIME } from '../../lease/lease-state.js';
-import { StoreTime } from '../../lease/store-time.js';
+import type { LeaseListener } from '../../lease/model/lease.js';
+import { END_OF_TIME } from '../../lease/model/lease-state.js';
+import { StoreTime } from '../../lease/session/store-time.js';
 import type { MultiOperation, Znode } from '../../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { hexPair, stampGroupPath } from '../tree-paths.js';

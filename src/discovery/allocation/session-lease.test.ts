@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Fault, fails, pathOf, ScriptedZooKeeper, SESSION_MS } from '../../../test/support/scripted-zookeeper.js';
 import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
-import type { LeaseEvent } from '../../lease/lease.js';
+import type { LeaseEvent } from '../../lease/model/lease.js';
 import type { SessionState } from '../../zookeeper/session-state.js';
 import { acquireFromZooKeeper } from './acquire-from-zookeeper.js';
 

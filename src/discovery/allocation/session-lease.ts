@@ -1,10 +1,10 @@
-import type { Clock, RandomSource } from '../../clock.js';
-import { explain } from '../../errors.js';
-import { type Lease, type LeaseListener, LeaseLostError, LeaseReleasedError, type LossReason } from '../../lease/lease.js';
-import { type LeaseTiming, leaseTiming } from '../../lease/lease-timing.js';
-import type { LeaseAttributes, LeaseTracer } from '../../lease/lease-tracer.js';
-import { retry } from '../../lease/retry.js';
-import { sleepUntil } from '../../lease/sleep-until.js';
+import type { Clock, RandomSource } from '../../base/clock.js';
+import { explain } from '../../base/errors.js';
+import { sleepUntil } from '../../base/sleep-until.js';
+import { type Lease, type LeaseListener, LeaseLostError, LeaseReleasedError, type LossReason } from '../../lease/model/lease.js';
+import { type LeaseTiming, leaseTiming } from '../../lease/model/lease-timing.js';
+import type { LeaseAttributes, LeaseTracer } from '../../lease/model/lease-tracer.js';
+import { retry } from '../../lease/session/retry.js';
 import type { SessionState } from '../../zookeeper/session-state.js';
 import type { Watch, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';

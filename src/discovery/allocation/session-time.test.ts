@@ -3,8 +3,8 @@ import { fails, LEADER_EPOCH, pathOf, ScriptedZooKeeper, SESSION_MS } from '../.
 import { seededRandom, settled, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { uniqueIds } from '../../id/lease-ids.js';
 import type { UniqueIdGenerator } from '../../id/unique-id-generator.js';
-import type { Lease, LeaseEvent } from '../../lease/lease.js';
-import type { TenureTime } from '../../lease/tenure-time.js';
+import type { TenureTime } from '../../lease/hold/tenure-time.js';
+import type { Lease, LeaseEvent } from '../../lease/model/lease.js';
 import { acquireFromZooKeeper } from './acquire-from-zookeeper.js';
 
 // The stamps of unique ids, in virtual time: bounds, writes of unknown outcome, damage. What servers really do is tested on real ones.

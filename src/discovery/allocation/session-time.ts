@@ -1,10 +1,10 @@
 import { anySignal, orAborted } from '../../base/abort.js';
-import type { Clock, RandomSource } from '../../clock.js';
+import type { Clock, RandomSource } from '../../base/clock.js';
 import { widthOfGroup } from '../../id/cluster-node-id.js';
-import type { LeaseListener } from '../../lease/lease.js';
-import { retry } from '../../lease/retry.js';
-import type { TenureTime } from '../../lease/tenure-time.js';
-import { TenureWidth, type WidthListener } from '../../lease/tenure-width.js';
+import type { TenureTime } from '../../lease/hold/tenure-time.js';
+import { TenureWidth, type WidthListener } from '../../lease/hold/tenure-width.js';
+import type { LeaseListener } from '../../lease/model/lease.js';
+import { retry } from '../../lease/session/retry.js';
 import { parentOf } from '../../zookeeper/znode-path.js';
 import type { MultiOperation, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';

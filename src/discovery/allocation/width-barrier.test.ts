@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { LEADER_EPOCH, pathOf, ScriptedZooKeeper, SESSION_MS } from '../../../test/support/scripted-zookeeper.js';
 import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
-import type { Lease, LeaseEvent } from '../../lease/lease.js';
+import type { Lease, LeaseEvent } from '../../lease/model/lease.js';
 import { acquireFromZooKeeper } from './acquire-from-zookeeper.js';
 import { BoundSession } from './bound-session.js';
 import { barrierGroupOf, raiseWidest, readWidest } from './width-barrier.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
-import { systemClock, systemRandom } from '../../system.js';
+import { systemClock, systemRandom } from '../../base/system.js';
 import { openBootClock } from './boot-clock.js';
 
 const files: Readonly<Record<string, string>> = {

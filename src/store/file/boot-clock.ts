@@ -1,6 +1,6 @@
 import { readFileSync, readlinkSync } from 'node:fs';
 import { uptime as osUptime } from 'node:os';
-import type { Clock, RandomSource } from '../../clock.js';
+import type { Clock, RandomSource } from '../../base/clock.js';
 
 /** A clock that all processes of one running kernel share, and that no change of the wall clock moves. */
 export interface BootClock {

@@ -1,6 +1,6 @@
 import { link, lstat, mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import type { RandomSource } from '../../clock.js';
+import type { RandomSource } from '../../base/clock.js';
 import { StoreError } from '../lease-store.js';
 import { makeFolder, syncFolder, syncParents, writeDurably } from './durable.js';
 import { codeOf, exists, unless } from './file-fault.js';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../../test/support/virtual-clock.js';
-import { systemRandom } from '../../system.js';
+import { systemRandom } from '../../base/system.js';
 import type { WriteResult } from '../lease-store.js';
 import type { BootClock } from './boot-clock.js';
 import { FileLeaseStore } from './file-lease-store.js';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
 import { orAborted } from '../../base/abort.js';
-import type { Clock, RandomSource } from '../../clock.js';
+import type { Clock, RandomSource } from '../../base/clock.js';
 import {
   type CallOptions,
   type Interval,

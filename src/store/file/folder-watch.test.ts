@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { settled, VirtualClock } from '../../../test/support/virtual-clock.js';
-import { systemRandom } from '../../system.js';
+import { systemRandom } from '../../base/system.js';
 import { FileLeaseStore } from './file-lease-store.js';
 
 let directory: string;

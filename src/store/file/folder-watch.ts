@@ -1,7 +1,7 @@
 import { type FSWatcher, watch } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import type { Clock } from '../../clock.js';
+import type { Clock } from '../../base/clock.js';
 import { Changes, type Heed } from '../changes.js';
 import { unless } from './file-fault.js';
 

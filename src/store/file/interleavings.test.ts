@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { seededRandom } from '../../../test/support/virtual-clock.js';
-import { systemClock, systemRandom } from '../../system.js';
+import { systemClock, systemRandom } from '../../base/system.js';
 import { type LeaseStore, StoreError, type WriteResult } from '../lease-store.js';
 import { FileLeaseStore } from './file-lease-store.js';
 

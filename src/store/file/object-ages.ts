@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.js';
+import type { Clock } from '../../base/clock.js';
 import type { Interval } from '../lease-store.js';
 import type { BootClock } from './boot-clock.js';
 import type { Stamp } from './seat-record.js';

@@ -1,6 +1,6 @@
 import { readdir, rename, rmdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { RandomSource } from '../../clock.js';
+import type { RandomSource } from '../../base/clock.js';
 import { generationOf, SEAT_NAME } from './seat-record.js';
 
 /** All that a seat may hold. */

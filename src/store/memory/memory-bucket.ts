@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Clock } from '../../clock.js';
+import type { Clock } from '../../base/clock.js';
 import { Changes } from '../changes.js';
 import type { Interval, ListedObject, Listing, ListingPage, StoredObject, WriteResult } from '../lease-store.js';
 

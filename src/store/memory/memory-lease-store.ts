@@ -1,5 +1,5 @@
 import { orAborted } from '../../base/abort.js';
-import type { Clock } from '../../clock.js';
+import type { Clock } from '../../base/clock.js';
 import {
   type CallOptions,
   type LeaseStore,

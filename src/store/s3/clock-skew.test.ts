@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { S3StandIn } from '../../../test/support/s3-stand-in.js';
-import { systemClock } from '../../system.js';
+import { systemClock } from '../../base/system.js';
 import { openS3Store } from './open-s3-store.js';
 import type { S3LeaseStore } from './s3-lease-store.js';
 

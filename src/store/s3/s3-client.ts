@@ -9,7 +9,7 @@ import type {
   PutObjectCommandOutput,
   S3ClientConfig,
 } from '@aws-sdk/client-s3';
-import { ConfigError } from '../../errors.js';
+import { ConfigError } from '../../base/errors.js';
 import { S3Client } from './sdk.js';
 
 /** The requests that the store makes. */

@@ -1,5 +1,5 @@
 import { orAborted, timeoutSignal } from '../../base/abort.js';
-import type { Clock } from '../../clock.js';
+import type { Clock } from '../../base/clock.js';
 import {
   type CallOptions,
   type Interval,

@@ -1,0 +1,17 @@
+/** Texts, in which digits are no numbers, and numbers. */
+const TEXTS_AND_NUMBERS = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g;
+
+/**
+ * What `JSON.parse` makes of it, but with the text of its digits for an integer beyond ±(2^53 − 1): a number would be another one.
+ *
+ * @throws {SyntaxError} when it is no JSON
+ */
+export function parseExactJson(json: string): unknown {
+  const value: unknown = JSON.parse(json);
+  if (!/\d{16}/.test(json)) return value;
+  return JSON.parse(
+    json.replace(TEXTS_AND_NUMBERS, (token) =>
+      /^-?\d+$/.test(token) && !Number.isSafeInteger(Number(token)) ? JSON.stringify(token) : token,
+    ),
+  );
+}

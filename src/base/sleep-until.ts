@@ -1,0 +1,17 @@
+import type { Clock } from './clock.js';
+
+/** The longest sleep between two readings of the clock, in milliseconds. */
+const LONGEST_NAP_MS = 1_000;
+
+/**
+ * Sleeps until a time of the monotonic clock. Looks at it again every second: timers stand still while the machine is suspended, and
+ * what is waited for here, a deadline above all, does not.
+ *
+ * @throws `signal.reason` as soon as `signal` aborts
+ */
+export async function sleepUntil(clock: Clock, time: number, signal?: AbortSignal): Promise<void> {
+  signal?.throwIfAborted();
+  for (let left = time - clock.monotonic(); left > 0; left = time - clock.monotonic()) {
+    await clock.sleep(Math.min(left, LONGEST_NAP_MS), signal);
+  }
+}

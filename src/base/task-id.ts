@@ -1,0 +1,85 @@
+import { timeoutSignal } from './abort.js';
+import type { Clock, RandomSource } from './clock.js';
+import { explain } from './errors.js';
+
+/** What a task id can be made from. */
+export interface TaskIdSources {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly hostname: string;
+  readonly random: RandomSource;
+  readonly clock: Clock;
+  /** Told, in one line, when the metadata endpoint cannot be used. */
+  readonly warn?: (message: string) => void;
+  readonly signal?: AbortSignal;
+}
+
+const METADATA_TIMEOUT_MS = 2_000;
+const METADATA_MAX_BYTES = 1_000_000;
+const LONGEST = 128;
+
+/**
+ * The name of this run where the user gives none: on Amazon ECS the id of the task, elsewhere the host name and a random part.
+ * When the metadata endpoint of ECS does not answer, that is warned of and the latter taken.
+ *
+ * Source: the task metadata endpoint version 4, `${ECS_CONTAINER_METADATA_URI_V4}/task`, field `TaskARN`.
+ *
+ * @throws `signal.reason` when `signal` aborts first
+ */
+export async function defaultTaskId(sources: TaskIdSources): Promise<string> {
+  const metadata = sources.env.ECS_CONTAINER_METADATA_URI_V4;
+  if (metadata) {
+    try {
+      return taskIdOfArn(await taskArn(`${metadata}/task`, sources));
+    } catch (error) {
+      sources.signal?.throwIfAborted();
+      sources.warn?.(`the ECS task metadata at ${metadata} cannot be used, the task id is made from the host name: ${explain(error)}`);
+    }
+  }
+  const suffix = `-${sources.random.hex(8)}`;
+  const host = sources.hostname.replace(/[^\x21-\x7e]/g, '').slice(0, LONGEST - suffix.length);
+  return `${host || 'host'}${suffix}`;
+}
+
+/** The part after the last slash: `arn:aws:ecs:<region>:<account>:task/<cluster>/<id>`. */
+function taskIdOfArn(arn: string): string {
+  const id = arn.slice(arn.lastIndexOf('/') + 1);
+  if (!/^[\x21-\x7e]{1,128}$/.test(id)) throw new Error(`TaskARN ${JSON.stringify(arn)} names no task`);
+  return id;
+}
+
+async function taskArn(url: string, { clock, signal }: TaskIdSources): Promise<string> {
+  const late = () => new Error(`no answer within ${METADATA_TIMEOUT_MS} ms`);
+  const call = timeoutSignal(clock, METADATA_TIMEOUT_MS, late, signal);
+  try {
+    const task: unknown = JSON.parse(await get(url, call.signal));
+    const arn = typeof task === 'object' && task !== null && 'TaskARN' in task ? task.TaskARN : undefined;
+    if (typeof arn !== 'string') throw new Error('the answer has no TaskARN');
+    return arn;
+  } catch (error) {
+    throw call.signal.aborted ? call.signal.reason : error;
+  } finally {
+    call.release();
+  }
+}
+
+// node:http, loaded only here: fetch costs 20 ms at every start.
+async function get(url: string, signal: AbortSignal): Promise<string> {
+  const http = await import('node:http');
+  return new Promise<string>((resolve, reject) => {
+    const request = http.get(url, { signal, agent: false }, (response) => {
+      const chunks: Buffer[] = [];
+      let bytes = 0;
+      response.on('error', reject);
+      response.on('data', (chunk: Buffer) => {
+        bytes += chunk.length;
+        if (bytes > METADATA_MAX_BYTES) request.destroy(new Error(`an answer of more than ${METADATA_MAX_BYTES} bytes`));
+        else chunks.push(chunk);
+      });
+      response.on('end', () => {
+        if (response.statusCode === 200) resolve(Buffer.concat(chunks).toString('utf8'));
+        else reject(new Error(`HTTP status ${response.statusCode}`));
+      });
+    });
+    request.on('error', reject);
+  });
+}

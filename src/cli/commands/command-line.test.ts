@@ -1,0 +1,227 @@
+import { describe, expect, it } from 'vitest';
+import { capturedIo } from '../../../test/support/captured-io.js';
+import { runCommandLine } from './command-line.js';
+
+async function run(args: string[], env: Record<string, string> = {}) {
+  const io = capturedIo();
+  const code = await runCommandLine(args, { ...io, env }, '1.2.3');
+  return { code, stdout: io.answer(), stderr: io.complaints() };
+}
+
+describe('the command line', () => {
+  it.each<[string, string[], RegExp]>([
+    ['nothing at all', [], /no command given: see nodelease --help/],
+    ['an unknown command', ['walk'], /unknown command 'walk'/],
+    ['an unknown option', ['run', '--wait', '--', 'true'], /unknown option '--wait'/],
+    ['an unknown option before the command', ['--wait', 'run', '--', 'true'], /unknown option '--wait'/],
+    ['an option without its value', ['run', '--nodes'], /option '--nodes <n>' argument missing/],
+    ['no command after --', ['run', '--store', 'memory:', '--'], /no command given: expected one after --/],
+    ['no --', ['run', '--store', 'memory:'], /no command given: expected one after --/],
+    ['a command without --', ['run', 'true'], /too many arguments/],
+    ['--nodes 0', ['run', '--nodes', '0', '--', 'true'], /--nodes: expected a whole number from 1 to 65528, got "0"/],
+    ['--duration 10ms', ['run', '--duration', '10ms', '--', 'true'], /--duration: expected at least 1s .*, got "10ms"/],
+    ['a malformed store URL', ['run', '--store', 's3:/bucket', '--', 'true'], /--store: expected .*, got "s3:\/bucket"/],
+    ['id -n 0', ['id', '-n', '0'], /-n: expected a whole number from 1 to 1000000000, got "0"/],
+    ['id --node-id 3', ['id', '--node-id', '3'], /unknown option '--node-id'/],
+    ['discovery alone', ['discovery'], /no command given: see nodelease discovery --help/],
+    ['an unknown command of discovery', ['discovery', 'lss'], /unknown command 'lss'.*Did you mean ls/],
+    ['discovery without ZooKeeper', ['discovery', 'ls'], /no ZooKeeper given: expected --zookeeper HOST:PORT/],
+    [
+      'status with half of the settings of ZooKeeper',
+      ['status', '--zookeeper-auth', 'digest:a:b'],
+      /--zookeeper-auth: expected --zookeeper beside it/,
+    ],
+    ...['run', 'status', 'doctor', 'release', 'init', 'id'].map((name): [string, string[], RegExp] => [
+      `${name} with the provider zookeeper and no servers`,
+      [name, ...(name === 'release' ? ['3', '--force'] : []), '--provider', 'zookeeper', ...(name === 'run' ? ['--', 'true'] : [])],
+      /--provider: expected --zookeeper beside it, with the servers that give out the node ids, got "zookeeper"/,
+    ]),
+    ...['--nodes=3', '--duration=20s', '--grace=2s', '--store=memory:'].map((flag): [string, string[], RegExp] => [
+      `init with the provider zookeeper and ${flag}`,
+      ['init', '--provider', 'zookeeper', '--zookeeper', 'zk:1', flag],
+      new RegExp(`${flag.split('=')[0]}: expected no --provider zookeeper beside it`),
+    ]),
+    [
+      'init with the provider zookeeper and --repair',
+      ['init', '--provider', 'zookeeper', '--zookeeper', 'zk:1', '--repair'],
+      /--repair is about lease objects in a store: there are none with the provider zookeeper/,
+    ],
+    ...(
+      [
+        ['0', /number of node ids: expected a whole number from 1 to 65528, got "0"/],
+        ['abc', /number of node ids: expected a whole number from 1 to 65528, got "abc"/],
+        ['65529', /number of node ids: expected .*, got "65529"/],
+        ['-5', /number of node ids: expected .*, got "-5"/],
+        ['5 --wait-timeout 1', /--wait-timeout: expected a time such as .*, got "1"/],
+        ['5 --wait-timeout 25h', /--wait-timeout: expected at most 24h, got "25h"/],
+        ['5 6', /too many arguments/],
+        ['5 --nodes 6', /unknown option '--nodes'/],
+        ['5 --drain-timeout 1', /--drain-timeout: expected a time such as .*, got "1"/],
+        ['5 --drain-timeout 25h', /--drain-timeout: expected at most 24h, got "25h"/],
+        ['5 --zookeeper zk:0', /--zookeeper: expected .*, got "zk:0"/],
+        ['5 --provider zookeeper --zookeeper zk:1', /with the provider zookeeper node ids grow in number by themselves/],
+      ] as const
+    ).map(([line, expected]): [string, string[], RegExp] => [`scale ${line}`, ['scale', ...line.split(' ')], expected]),
+    ['scale without a number', ['scale'], /missing required argument 'n'/],
+    [
+      'release without the provider zookeeper for an id of ZooKeeper',
+      ['release', '3', '--force', '--zookeeper', 'zk:1'],
+      /--zookeeper: expected --provider zookeeper beside it \(nodelease release looks at the store otherwise\), got "zk:1"/,
+    ],
+    [
+      'release with the provider zookeeper and without --force',
+      ['release', '3', '--provider', 'zookeeper', '--zookeeper', 'zk:1'],
+      /others get it when the holder's session has ended\..* Add --force to do it/,
+    ],
+    [
+      'status with an endpoint to announce',
+      ['status', '--endpoint', 'pay'],
+      /--endpoint: expected an http or https URL .*only nodelease run announces/,
+    ],
+    [
+      'a payload that is not JSON',
+      ['run', '--zookeeper', 'zk', '--service', 'a', '--payload', '{', '--', 'true'],
+      /--payload: expected a JSON object/,
+    ],
+    [
+      'one endpoint of several that cannot be',
+      ['run', '--zookeeper', 'zk', '--endpoint', 'a', '--endpoint', 'b/c', '--', 'true'],
+      /--endpoint: expected NAME\[:KEY\] .* a name .*, got "b\/c"/,
+    ],
+    ['a token file without HTTP', ['run', '--bearer-token-file', 'x', '--', 'true'], /--bearer-token-file: expected --http beside it/],
+    ['an address that is none', ['run', '--http', '7070', '--', 'true'], /--http: expected HOST:PORT .*, got "7070"/],
+    ['an address that is none, for serve', ['serve', '--http', '7070'], /--http: expected HOST:PORT .*, got "7070"/],
+    ['a log format that is none', ['run', '--log-format', 'xml', '--', 'true'], /--log-format: expected json or pretty, got "xml"/],
+    ['a variable without a name', ['run', '--env', '=x', '--', 'true'], /--env: expected NAME=TEMPLATE with a name of letters/],
+    ['{url} without HTTP', ['run', '--env', 'A={url}', '--', 'true'], /--env: expected --http beside it.*, got "A=…"/],
+    ['a command for serve', ['serve', 'true'], /too many arguments/],
+    ['a wait file in no folder', ['serve', '--wait-file', '/no/such/file'], /--wait-file: expected .*ENOENT/],
+    ['a wait file that is a folder', ['serve', '--wait-file', '/tmp'], /--wait-file: expected .*something else is there/],
+    ['health of no URL', ['health', '--url', 'x'], /--url: expected the URL of a running instance.*, got "x"/],
+    ['health of a URL with a query', ['health', '--url', 'http://a/?b'], /--url: expected the URL of a running instance/],
+    [
+      'health of a URL with credentials',
+      ['health', '--url', 'http://a:b@c'],
+      /--url: expected .*\(without credentials\), got "http:\/\/…"/,
+    ],
+    ['health without patience', ['health', '--timeout', '0s'], /--timeout: expected at least 1ms, got "0s"/],
+    ...['resolve', 'services', 'serve'].map((name): [string, string[], RegExp] => [
+      `discovery ${name} without ZooKeeper`,
+      ['discovery', name, ...(name === 'resolve' ? ['orders'] : [])],
+      /no ZooKeeper given: expected --zookeeper HOST:PORT/,
+    ]),
+    ['doctor with a price in words', ['doctor', '--put-price', 'cheap'], /--put-price: expected dollars per 1,000 requests.*, got "cheap"/],
+    ['doctor with a price below zero', ['doctor', '--get-price=-1'], /--get-price: expected dollars per 1,000 requests.*, got "-1"/],
+    [
+      'doctor with a price where there is no store',
+      ['doctor', '--provider', 'zookeeper', '--zookeeper', '127.0.0.1:1', '--put-price', '1'],
+      /--put-price and --get-price are about requests to a store/,
+    ],
+    ['doctor with a malformed connect string', ['doctor', '--zookeeper', 'zk:0'], /--zookeeper: expected .*, got "zk:0"/],
+  ])('answers %s with one line and exit code 64', async (_, args, line) => {
+    const { code, stdout, stderr } = await run(args);
+    expect(stderr).toMatch(new RegExp(`^nodelease: .*${line.source}.*\n$`));
+    expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
+  });
+
+  it('answers a bad variable with one line and exit code 64', async () => {
+    expect(await run(['run', '--', 'true'], { NODELEASE_GRACE: 'long' })).toEqual({
+      code: 64,
+      stdout: '',
+      stderr: 'nodelease: NODELEASE_GRACE: expected a time such as 500ms, 15s, 2m or 1h, got "long"\n',
+    });
+  });
+
+  it('leaves the endpoints that the surroundings want announced to the command that announces', async () => {
+    const { code, stderr } = await run(['status', '--store', 'memory:'], { NODELEASE_ENDPOINTS: 'pay:,', NODELEASE_PAYLOAD: '{' });
+    expect(stderr).not.toMatch(/NODELEASE_ENDPOINTS|NODELEASE_PAYLOAD/);
+    expect(code).not.toBe(64);
+  });
+
+  it('reads them for the command that announces', async () => {
+    const env = { NODELEASE_ENDPOINTS: 'pay:', NODELEASE_ZOOKEEPER: '127.0.0.1:1' };
+    const { code, stderr } = await run(['run', '--store', 'memory:', '--', 'true'], env);
+    expect(stderr).toMatch(/^nodelease: NODELEASE_ENDPOINTS: expected NAME\[:KEY\] .*, got "pay:"\n$/);
+    expect(code).toBe(64);
+  });
+
+  it('gives its help and its version on standard output', async () => {
+    expect(await run(['--version'])).toEqual({ code: 0, stdout: '1.2.3\n', stderr: '' });
+    const help = await run(['run', '--help']);
+    expect(help).toMatchObject({ code: 0, stderr: '' });
+    for (const name of ['--store', 'NODELEASE_STORE', '--task-id', 'NODELEASE_TASK_ID']) expect(help.stdout).toContain(name);
+    for (const name of ['http(s)://HOST:PORT', 'NAME:KEY', 'NODELEASE_ENDPOINTS', '[NODELEASE_ENDPOINT]'])
+      expect(help.stdout).toContain(name);
+  });
+
+  it('knows before it acquires anything that a command cannot be started', async () => {
+    expect(await run(['run', '--', 'no-such-command'])).toEqual({
+      code: 127,
+      stdout: '',
+      stderr: 'nodelease: no-such-command: command not found\n',
+    });
+    expect(await run(['run', '--', '/'])).toEqual({ code: 126, stdout: '', stderr: 'nodelease: /: not executable\n' });
+  });
+});
+
+describe('credentials in the wrong place', () => {
+  const commands: readonly (readonly [command: string, args: readonly string[]])[] = [
+    ['run', ['run']],
+    ['serve', ['serve']],
+    ['init', ['init']],
+    ['status', ['status']],
+    ['scale', ['scale', '3']],
+    ['release', ['release', '0', '--force']],
+    ['doctor', ['doctor']],
+    ['console', ['console']],
+    ['id', ['id']],
+    ['discovery ls', ['discovery', 'ls']],
+    ['discovery watch', ['discovery', 'watch']],
+    ['discovery resolve', ['discovery', 'resolve', 'orders']],
+    ['discovery services', ['discovery', 'services']],
+    ['discovery serve', ['discovery', 'serve']],
+  ];
+  const given: readonly (readonly [flag: string, value: string])[] = [
+    ['--store', 's3://KEY:HIDDEN@bucket'],
+    ['--store', 's3://KEY:HID/HIDDEN@bucket/prefix'],
+    ['--store', 's3://KEY:HIDDEN@HIDDEN@bucket'],
+    ['--store', '"s3://KEY:HIDDEN@bucket"'],
+    ['--store', ' s3://KEY:HIDDEN@bucket'],
+    ['--store', 'KEY:HIDDEN@bucket'],
+    ['--zookeeper', 'user:HIDDEN@host'],
+    ['--zookeeper', 'user:HIDDEN@host:2181/chroot'],
+    ['--zookeeper', 'user:HID/HIDDEN@host:2181'],
+    ['--zookeeper', 'zk1:2181,user:HIDDEN@zk2:2181'],
+    ['--zookeeper', 'zk://user:HIDDEN@host'],
+    ['--zookeeper', 'digest:user:HIDDEN'],
+    ['--zookeeper-auth', 'digest:HIDDEN'],
+    ['--zookeeper-auth', 'user:HIDDEN'],
+    ['--endpoint', 'user:HIDDEN@host.test'],
+    ['--endpoint', 's3://user:HIDDEN@host'],
+    ['--stor', 's3://KEY:HIDDEN@bucket'],
+    ['--check', 'ftp://user:HIDDEN@host'],
+    ['--env', 'DB=postgres://user:HIDDEN@host/{}'],
+  ];
+
+  const variables = ['--store', '--zookeeper', '--zookeeper-auth', '--endpoint'];
+
+  it.each(commands)('are not shown by %s, whether they come as options, as variables or as arguments', async (_, args) => {
+    const end = args[0] === 'run' ? ['--', 'true'] : [];
+    for (const [flag, value] of given) {
+      const env = {
+        ...(flag === '--endpoint' && { NODELEASE_STORE: 's3://bucket', AWS_REGION: 'us-east-1' }),
+        ...(['--zookeeper-auth', '--check'].includes(flag) && { NODELEASE_ZOOKEEPER: 'zk:1' }),
+      };
+      const name = `NODELEASE${flag.slice(1).replaceAll('-', '_').toUpperCase()}`;
+      const answers = [
+        await run([...args, `${flag}=${value}`, ...end], env),
+        await run([...args, value, ...end], { NODELEASE_STORE: 'x' }),
+      ];
+      if (variables.includes(flag)) answers.push(await run([...args, ...end], { ...env, [name]: value }));
+      for (const answer of answers) {
+        expect({ flag, value, ...answer }).toMatchObject({ code: 64, stdout: '' });
+        expect(answer.stderr).not.toContain('HIDDEN');
+      }
+    }
+  });
+});

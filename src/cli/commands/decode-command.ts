@@ -1,0 +1,56 @@
+import { ConfigError } from '../../base/errors.js';
+import { hexPair } from '../../discovery/tree-paths.js';
+import { formatId, parseId } from '../../id/id-format.js';
+import { cluster16, decodeId, type IdLayout } from '../../id/id-layout.js';
+import { ExitCode } from '../exit-codes.js';
+import type { Io } from '../terminal/io.js';
+import { fixedLayout } from './id-options.js';
+import { say, sayJson } from './store-command.js';
+
+/** The options of `decode`, as they stand on the command line. */
+export interface DecodeOptions {
+  readonly width?: string;
+  readonly layout?: string;
+  readonly epoch?: string;
+  readonly json?: boolean;
+}
+
+/**
+ * `nodelease decode ID --width W`: takes a unique id apart. Needs no store. Returns the exit code.
+ *
+ * @throws {ConfigError} when it is no id, or the layout none
+ */
+export function decodeCommand(text: string, options: DecodeOptions, io: Pick<Io, 'stdout'>): number {
+  const layout = layoutOf(options);
+  const id = parseId(text);
+  const { timeMs, node, group, index, nodeId, sequence } = decodeId(id, layout);
+  const time = new Date(timeMs).toISOString();
+  if (options.json) {
+    // A number of JSON does not hold the 64 bits of an id in JavaScript.
+    sayJson(io, { id: formatId(id, 'decimal'), time, timeMs, node, group, index, nodeId: nodeId ?? null, sequence });
+    return ExitCode.ok;
+  }
+  const rows: [string, string][] = [
+    ['time', `${time} (${timeMs} ms)`],
+    ['node id', nodeId === undefined ? `none: ${node} is a number that is not leased` : String(nodeId)],
+    ['group', hexPair(group)],
+    ['index', hexPair(index)],
+    ['sequence', String(sequence)],
+  ];
+  for (const [name, value] of rows) say(io, `${name.padEnd(9)} ${value}`);
+  return ExitCode.ok;
+}
+
+function layoutOf({ layout = 'cluster16', width, epoch }: DecodeOptions): IdLayout {
+  if (layout === 'snowflake' && width !== undefined)
+    throw new ConfigError('--width', width, 'no --layout snowflake beside it, which has 10 bits for the node');
+  const fixed = fixedLayout(layout, epoch);
+  if (fixed !== undefined) return fixed;
+  // A wrong one would give a wrong node without a word.
+  if (width === undefined)
+    throw new ConfigError('--width', 'none', 'the bits that a node id had when the id was made, 8 to 16 (nodelease status tells them)');
+  if (!/^\d{1,15}$/.test(width)) throw new ConfigError('--width', width, 'a whole number of bits');
+  const bits = Number(width);
+  if (bits < 8 || bits > 16) throw new ConfigError('--width', width, 'a whole number of bits from 8 to 16');
+  return cluster16(bits);
+}

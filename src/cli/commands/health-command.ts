@@ -1,0 +1,98 @@
+import type { Clock } from '../../base/clock.js';
+import { ConfigError, explain } from '../../base/errors.js';
+import { DEFAULT_LISTEN_ADDRESS, parseListenAddress, reachableUrl } from '../../settings/listen-address.js';
+import { parseDuration } from '../../settings/values.js';
+import { ExitCode } from '../exit-codes.js';
+import { type HttpReply, httpGet } from '../run/health-probe.js';
+import type { Io } from '../terminal/io.js';
+import { callWithTimeout } from '../terminal/with-timeout.js';
+import { say, sayJson } from './store-command.js';
+
+/** The options of `health`, as they stand on the command line. */
+export interface HealthOptions {
+  readonly url?: string;
+  readonly live?: boolean;
+  readonly json?: boolean;
+  readonly timeout?: string;
+}
+
+/** The answer of an instance, or a failure. */
+interface Verdict {
+  readonly ok: boolean;
+  /** One line for people. */
+  readonly text: string;
+  /** The fields of the answer. */
+  readonly facts: Readonly<Record<string, unknown>>;
+}
+
+const DEFAULT_TIMEOUT_MS = 2_000;
+const URL_FORM = 'the URL of a running instance, http://HOST:PORT';
+
+/**
+ * `nodelease health`: asks a running instance whether it is ready, or with `live` whether it is alive. Resolves to 0 when it is, else to 1, with
+ * one line on standard output: what the health checks of containers expect. It runs every few seconds, and so loads as little as possible.
+ *
+ * @throws {ConfigError} when an option is wrong
+ */
+export async function healthCommand(options: HealthOptions, io: Io): Promise<number> {
+  const { live = false, json = false, timeout } = options;
+  const base = urlOf(options.url, io.env);
+  const timeoutMs =
+    timeout === undefined
+      ? DEFAULT_TIMEOUT_MS
+      : parseDuration(timeout, '--timeout', { least: [1, 'at least 1ms'], most: [60_000, 'at most 60s'] });
+  const url = `${base}/${live ? 'livez' : 'readyz'}`;
+  const { ok, text, facts } = await ask(url, timeoutMs, io.clock);
+  if (json) sayJson(io, { ok, url, problem: ok ? null : text, ...facts });
+  else say(io, text);
+  return ok ? ExitCode.ok : ExitCode.nothing;
+}
+
+/** The URL of the instance: the option, else the variable that `run` gives its command, else where `run` in the same environment listens. */
+function urlOf(option: string | undefined, env: Io['env']): string {
+  const given = option ?? (env.NODELEASE_URL || undefined);
+  if (given !== undefined) return checkUrl(given, option === undefined ? 'NODELEASE_URL' : '--url');
+  const { NODELEASE_HTTP: listening } = env;
+  if (!listening) return reachableUrl(DEFAULT_LISTEN_ADDRESS);
+  const address = parseListenAddress(listening, 'NODELEASE_HTTP');
+  if (address.port === 0) throw new ConfigError('NODELEASE_HTTP', listening, '--url beside it (nobody can tell which port was free)');
+  return reachableUrl(address);
+}
+
+function checkUrl(text: string, label: string): string {
+  if (!URL.canParse(text)) throw new ConfigError(label, text, URL_FORM);
+  const { protocol, username, password, search, hash, origin, pathname } = new URL(text);
+  if (username !== '' || password !== '') throw new ConfigError(label, `${protocol}//…`, `${URL_FORM} (without credentials)`);
+  if (protocol !== 'http:' || search !== '' || hash !== '') throw new ConfigError(label, text, URL_FORM);
+  return `${origin}${pathname.replace(/\/+$/, '')}`;
+}
+
+async function ask(url: string, timeoutMs: number, clock: Clock): Promise<Verdict> {
+  try {
+    const get = (signal: AbortSignal) => httpGet(new URL(url), { signal, userAgent: 'nodelease health' });
+    return verdict(await callWithTimeout({ clock, timeoutMs }, get));
+  } catch (error) {
+    return { ok: false, text: `${url}: ${explain(error)}`, facts: {} };
+  }
+}
+
+function verdict({ status, body }: HttpReply): Verdict {
+  const facts = objectIn(body);
+  const { status: told, state, nodeId, version, reason } = facts;
+  if ((told !== 'ok' && told !== 'unavailable') || typeof state !== 'string') {
+    return { ok: false, text: `status ${status}, and not the answer of a nodelease instance`, facts: {} };
+  }
+  const node = typeof nodeId === 'number' ? `, node id ${nodeId} at version ${version}` : '';
+  const why = typeof reason === 'string' ? `: ${reason}` : '';
+  const ok = status === 200 && told === 'ok';
+  return { ok, text: `${ok ? 'ok' : 'not ok'}, ${state}${node}${why}`, facts };
+}
+
+function objectIn(body: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(body);
+    return typeof value === 'object' && value !== null ? { ...value } : {};
+  } catch {
+    return {};
+  }
+}

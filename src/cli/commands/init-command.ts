@@ -1,0 +1,143 @@
+import { orAborted } from '../../base/abort.js';
+import type { LeaseEvent } from '../../lease/model/lease.js';
+import { type InitializeReport, initializeCluster, type Repair, repairCluster } from '../../lease/operate/initialize.js';
+import type { StoreSession } from '../../lease/session/store-session.js';
+import { ClusterReader } from '../../monitor/cluster-reader.js';
+import { type Damage, damageOf } from '../../monitor/listed-cluster.js';
+import type { Settings } from '../../settings/settings.js';
+import { parseInteger } from '../../settings/values.js';
+import { ExitCode } from '../exit-codes.js';
+import type { Io } from '../terminal/io.js';
+import { ProgressLine } from '../terminal/progress-line.js';
+import { formatDuration, formatSetting, pluralize } from '../terminal/text.js';
+import { allocatedSettings, initAllocatedCommand } from './allocated-commands.js';
+import { complain, interruptible, onStore, say } from './store-command.js';
+
+/** How `init` works. */
+export interface InitOptions {
+  /** Restores damaged lease objects, instead of creating missing ones. */
+  readonly repair: boolean;
+  /** A version that no tenure of a damaged node id has exceeded, for node ids whose versions are unknown. */
+  readonly aboveVersion?: number | undefined;
+}
+
+/**
+ * `nodelease init`: creates the cluster's settings and all lease objects, or restores damaged ones. Resolves to the exit code. With the provider
+ * zookeeper there are no lease objects to restore: the caller has refused `--repair`.
+ */
+export function initCommand(options: InitOptions, settings: Settings, io: Io): Promise<number> {
+  const allocated = allocatedSettings(settings);
+  if (allocated !== undefined) return initAllocatedCommand(allocated, io);
+  return onStore(settings, io, (session) =>
+    options.repair ? repair(session, options.aboveVersion, io) : initialize(session, settings, io),
+  );
+}
+
+/** How many damaged node ids are named; the others are counted. */
+const NAMED = 100;
+
+/**
+ * Creates what is missing, and shows the progress of long work. A remote store that has not passed a probe is probed first, for longer where it has
+ * failed one.
+ *
+ * @throws {StoreUnusableError} when the probe finds a fault
+ * @throws {StoreError} when the store gives no answer
+ * @throws {Interrupted} when a signal arrives: objects that were written stay, and the next call goes on from there
+ */
+export async function initialize(
+  session: StoreSession,
+  wanted: Pick<Settings, 'nodes' | 'durationMs' | 'graceMs'>,
+  io: Io,
+): Promise<number> {
+  const { clock, random } = io;
+  const onEvent = (event: LeaseEvent) => warnOfOverruled(event, io);
+  const report = await withProgress('writing lease objects', io, (onProgress, signal) =>
+    initializeCluster({ session, clock, random, wanted, signal, onProgress, thorough: true }, onEvent),
+  );
+  const { size, peak } = report.cluster.config;
+  for (const line of outcome(session.store.url, report)) say(io, line);
+  // Objects that were all created by this very call are known to be sound.
+  if (report.created.length === size) return ExitCode.ok;
+  const found = await withProgress('reading lease objects', io, (onProgress, signal) => findDamage(session, io, onProgress, signal));
+  // Node ids that the cluster has given up had an object as well, and need it when the cluster grows again.
+  const lost = report.damaged.filter((id) => id >= size);
+  const damage = [...found, ...lost.map((id) => ({ id, problem: 'lease object is absent although the cluster had this node id' }))];
+  for (const { id, problem } of damage.slice(0, NAMED)) complain(io, `node id ${id}: ${problem}`);
+  if (damage.length === 0) return ExitCode.ok;
+  if (damage.length > NAMED) complain(io, `and ${damage.length - NAMED} more`);
+  complain(io, `${damage.length} of ${peak} node ids cannot be used: nodelease init --repair restores them`);
+  return ExitCode.storeUnusable;
+}
+
+type OnProgress = ProgressLine['update'];
+
+/** Shows the progress of `work`, and lets a signal end it. */
+async function withProgress<T>(what: string, io: Io, work: (onProgress: OnProgress, signal: AbortSignal) => Promise<T>): Promise<T> {
+  const line = new ProgressLine(io, { what });
+  try {
+    // Not all requests under way heed the signal.
+    return await interruptible(io, (signal) =>
+      orAborted(
+        work((progress) => line.update(progress), signal),
+        signal,
+      ),
+    );
+  } finally {
+    line.end();
+  }
+}
+
+async function findDamage(session: StoreSession, io: Io, onProgress: OnProgress, signal: AbortSignal): Promise<readonly Damage[]> {
+  const { nodes, hints } = await new ClusterReader(session, io.clock, { onProgress }).look(signal);
+  return hints === undefined ? [] : damageOf({ cluster: hints.cluster, nodes });
+}
+
+function outcome(url: string, { cluster: { config }, clusterCreated, created }: InitializeReport): string[] {
+  const written = `${pluralize(created.length, 'lease object')} written`;
+  const settings = `duration ${formatSetting(config.durationMs)}, grace ${formatSetting(config.graceMs)}`;
+  if (clusterCreated) return [`created a cluster of ${config.size} node ids at ${url} (${settings})`, written];
+  const existing = `the cluster at ${url} has ${config.size} node ids (${settings})`;
+  return created.length > 0 ? [existing, written] : [`${existing}: nothing to do`];
+}
+
+function warnOfOverruled(event: LeaseEvent, io: Io): void {
+  if (event.type !== 'setting-overruled') return;
+  const show = (value: number) => (event.setting === 'nodes' ? String(value) : formatSetting(value));
+  complain(
+    io,
+    `warning: --${event.setting} ${show(event.own)} is overruled: the cluster exists, and its stored ${show(event.stored)} counts`,
+  );
+}
+
+/**
+ * Restores damaged lease objects.
+ *
+ * @param aboveVersion see {@link InitOptions}
+ * @throws {StoreUnusableError} when there is no cluster
+ * @throws {StoreError} when the store gives no answer
+ */
+export async function repair(session: StoreSession, aboveVersion: number | undefined, io: Io): Promise<number> {
+  const onWait = (ms: number) => complain(io, `watching damaged lease objects for ${formatDuration(ms)}: somebody may hold them`);
+  const repairs = await repairCluster({ session, clock: io.clock, aboveVersion, onWait });
+  if (repairs.length === 0) say(io, `no lease object at ${session.store.url} is damaged: nothing to do`);
+  for (const done of repairs) sayRepair(done, io);
+  return repairs.every(({ version }) => version !== undefined) ? ExitCode.ok : ExitCode.storeUnusable;
+}
+
+const WHY_KEPT: Readonly<Record<NonNullable<Repair['kept']>, string>> = {
+  recent:
+    'it was written within the last duration and grace, so that somebody may hold it: stop whoever writes there, and try again after that time',
+  unknown: 'nothing is known of its versions: add --above-version N, where N is at least the highest version that was ever used',
+  changed: 'it changed meanwhile: try again',
+};
+
+function sayRepair({ id, problem, version, kept = 'changed' }: Repair, io: Io): void {
+  const what = problem.startsWith('lease object') ? problem : `lease object ${problem}`;
+  if (version !== undefined) say(io, `node id ${id}: ${what}: restored at version ${version}`);
+  else complain(io, `node id ${id}: ${what}: not restored, ${WHY_KEPT[kept]}`);
+}
+
+/** Reads `--above-version`. @throws {ConfigError} when it is not a version */
+export function parseAboveVersion(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : parseInteger(text, '--above-version', 0, 999_999_999_999_999);
+}

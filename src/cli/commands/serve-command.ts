@@ -1,0 +1,159 @@
+import { aborted } from '../../base/abort.js';
+import { explain } from '../../base/errors.js';
+import { LeaseLostError, LeaseRetiringError } from '../../lease/model/lease.js';
+import { graceAfterLoss } from '../../lease/model/loss.js';
+import { nodeHealthJson } from '../../monitor/node-health.js';
+import { NodeMonitor } from '../../monitor/node-monitor.js';
+import { DEFAULT_LISTEN_ADDRESS } from '../../settings/listen-address.js';
+import type { RetirePolicy, Settings } from '../../settings/settings.js';
+import { ExitCode, exitCodeOfSignal } from '../exit-codes.js';
+import { type Logger, loggerFor } from '../log/logger.js';
+import { openNodeHttp } from '../run/node-http.js';
+import { onRetirement, whyStopping } from '../run/retirement.js';
+import { Interrupted, SignalRelay } from '../run/signal-relay.js';
+import { WaitFile } from '../run/wait-file.js';
+import { runWorkload, type WorkEnd, type Workload, type WorkloadNode } from '../run/workload.js';
+import type { Io } from '../terminal/io.js';
+import { withTimeout } from '../terminal/with-timeout.js';
+import { reportCommandFailure } from './command-failure.js';
+import { say } from './store-command.js';
+
+/** The options of `serve` that are no settings. */
+export interface ServeOptions {
+  /** A file to be there while the node id is held, and may be used. */
+  readonly waitFile?: string;
+}
+
+/**
+ * `nodelease serve`: holds a node id for the other containers of its task, and tells them of it over HTTP. The URL is the answer, on one line of
+ * standard output. Resolves to 0 when SIGINT or SIGTERM has ended it, with the node id given back, and to 76 as soon as the lease is lost, or the
+ * node id is being retired and `--on-retire stop` was given: then the id is left to expire, for its users have not been asked to end yet.
+ *
+ * Not guaranteed: that the users of the node id have ended before. What orders the ends (ECS by `dependsOn`, Kubernetes by native sidecars)
+ * has to end this one last; and a loss reaches them by what takes the task down, or by their asking.
+ *
+ * @throws {ConfigError} when a setting turns out to be unusable, for the caller to report
+ */
+export async function serveCommand({ waitFile: path }: ServeOptions, settings: Settings, io: Io): Promise<number> {
+  const signals = new SignalRelay(io.signals);
+  const log = await loggerFor(settings, io);
+  io.onWarning((warning) => log.warn(explain(warning)));
+  const monitor = new NodeMonitor();
+  const { http: at = DEFAULT_LISTEN_ADDRESS } = settings;
+  try {
+    const file = path === undefined ? undefined : await WaitFile.open(path, io.random, (problem) => log.error(problem));
+    const open = async (child: Logger) => {
+      const http = await openNodeHttp({ at, settings, io, log: child, monitor, heldForOthers: true });
+      try {
+        // Not before: while the port is another process', the file may be, too.
+        await file?.removeLeftOver();
+      } catch (error) {
+        await http.close();
+        throw error;
+      }
+      say(io, http.url);
+      return http;
+    };
+    const sidecar = new Sidecar(io, signals, { monitor, waitFile: file, onRetire: settings.onRetire ?? 'drain' });
+    const ended = runWorkload({ settings, io, signals, log, http: { monitor, open } }, sidecar);
+    return await Promise.race([ended, sidecar.overdue()]);
+  } catch (error) {
+    if (error instanceof Interrupted) return exitCodeFor(error, log);
+    return reportCommandFailure(error, log);
+  } finally {
+    signals.close();
+  }
+}
+
+/** How long tidying up may hold up the exit when another task may hold the node id already, in milliseconds: enough where everything answers. */
+const LOST_LIMIT_MS = 150;
+/** How long removing the wait file may hold up the end, in milliseconds. */
+const REMOVE_LIMIT_MS = 500;
+
+/** What a {@link Sidecar} tells others by, and what it does when its node id is being retired. */
+interface SidecarOptions {
+  readonly monitor: NodeMonitor;
+  readonly waitFile: WaitFile | undefined;
+  readonly onRetire: RetirePolicy;
+}
+
+/** What others do with the node id, as far as this process knows of it: until it is told to end, or the lease is lost. */
+class Sidecar implements Workload {
+  #fileGone: Promise<void> | undefined;
+  readonly #loss = new AbortController();
+
+  constructor(
+    private readonly io: Pick<Io, 'clock'>,
+    private readonly signals: SignalRelay,
+    private readonly options: SidecarOptions,
+  ) {}
+
+  /**
+   * Resolves to the exit code when the lease has been lost and tidying up takes too long (rule 7): only the exit stops the users of the node
+   * id. It must not wait for what may be out of reach for the very reason for which the lease was lost, nor for HTTP clients.
+   */
+  async overdue(): Promise<number> {
+    const { clock } = this.io;
+    const error = await aborted(this.#loss.signal);
+    const graceMs = error instanceof LeaseLostError ? graceAfterLoss(error, clock.monotonic()) : 0;
+    // Where there is a grace, no other task can have the node id before it is over.
+    await clock.sleep(graceMs || LOST_LIMIT_MS);
+    // Bounded itself, and begun at the loss: without it, a file that tells of the node id would stay for good.
+    await this.#fileGone;
+    return ExitCode.leaseLost;
+  }
+
+  async run({ lease, log, routing, url }: WorkloadNode): Promise<WorkEnd> {
+    const { signals } = this;
+    const { monitor, waitFile, onRetire } = this.options;
+    // Also after a signal: the users of the node id may still be ending.
+    void aborted(lease.signal).then((error) => this.#loss.abort(error));
+    const forget = waitFile && this.#keepWritten(waitFile, url);
+    routing?.begin();
+    const retired = new AbortController();
+    const forgetRetirement = onRetirement(lease, () => {
+      if (onRetire === 'stop') return retired.abort(lease.retiring.reason);
+      log.info('the node id stays held until whoever uses it has ended and this is told to end, and gets no new work: it is being retired');
+    });
+    const end = await Promise.race([aborted(lease.signal), aborted(signals.interrupted), aborted(retired.signal)]);
+    forgetRetirement();
+    monitor.stopping(whyStopping(lease));
+    forget?.();
+    // Before anything else is given back: no program should begin with a node id that is about to go.
+    const limit = { limitMs: REMOVE_LIMIT_MS, clock: this.io.clock, log, what: 'removing the wait file' };
+    this.#fileGone = waitFile && withTimeout(limit, waitFile.remove());
+    await this.#fileGone;
+    await routing?.withdraw();
+    if (end instanceof Interrupted && lease.isValid()) return { exitCode: exitCodeFor(end, log), workEnded: true };
+    if (end instanceof LeaseRetiringError)
+      log.warn('ending: the node id is being retired, and left to expire while those who use it are ended');
+    // The users of the node id have not been asked to end yet: it is left to expire.
+    return { exitCode: ExitCode.leaseLost, workEnded: false };
+  }
+
+  /** The file is there while the node id may be used. What it says is what does not change: for how long it holds is for `/lease` to tell. */
+  #keepWritten(waitFile: WaitFile, url: string | undefined): () => void {
+    const { monitor } = this.options;
+    let isThere = false;
+    const update = () => {
+      const health = monitor.health();
+      const { ready } = health;
+      if (ready === isThere) return;
+      isThere = ready;
+      const { validForMs: _, ...facts } = nodeHealthJson(health, this.io.clock);
+      const change = ready ? waitFile.write(`${JSON.stringify({ ...facts, url })}\n`) : waitFile.remove();
+      // One that failed is tried again at the next event, such as a renewal.
+      void change.then((isDone) => {
+        if (!isDone && isThere === ready) isThere = !ready;
+      });
+    };
+    update();
+    return monitor.onEvent(update);
+  }
+}
+
+/** A sidecar that is asked to end, in order, has done what was asked for. */
+function exitCodeFor({ signal }: Interrupted, log: Pick<Logger, 'info'>): number {
+  log.info({ signal }, `${signal}: ending`);
+  return signal === 'SIGINT' || signal === 'SIGTERM' ? ExitCode.ok : exitCodeOfSignal(signal);
+}

@@ -1,0 +1,93 @@
+import { inspect } from 'node:util';
+import { aborted } from '../../base/abort.js';
+import { ConfigError, explain } from '../../base/errors.js';
+import { StoreSession } from '../../lease/session/store-session.js';
+import { openedStore, REQUEST_TIMEOUT_MS } from '../../runtime/opened-store.js';
+import type { Settings } from '../../settings/settings.js';
+import { ExitCode, exitCodeOf, exitCodeOfSignal } from '../exit-codes.js';
+import { Interrupted, SignalRelay } from '../run/signal-relay.js';
+import type { Io } from '../terminal/io.js';
+import { jsonLine, printable } from '../terminal/text.js';
+
+/**
+ * Opens the store, lets `act` work on it, and closes it. Resolves to the exit code, as {@link reported} does.
+ *
+ * @throws {ConfigError} when a setting is unusable, for the caller to report
+ */
+export function onStore(settings: Settings, io: Io, act: (session: StoreSession) => Promise<number>): Promise<number> {
+  return reported(settings, io, async () => {
+    const store = await openedStore(settings, io);
+    try {
+      return await act(new StoreSession(store, io.clock, REQUEST_TIMEOUT_MS));
+    } finally {
+      await store.close();
+    }
+  });
+}
+
+/**
+ * Reports warnings and failures of `act` on standard error, each in one line. Resolves to the exit code, also when a signal has interrupted it.
+ *
+ * @throws {ConfigError} when a setting is unusable, for the caller to report
+ */
+export async function reported(settings: Pick<Settings, 'logLevel'>, io: Io, act: () => Promise<number>): Promise<number> {
+  io.onWarning((warning) => complain(io, `warning: ${explain(warning)}`));
+  try {
+    return await act();
+  } catch (error) {
+    if (error instanceof ConfigError) throw error;
+    if (error instanceof Interrupted) return exitCodeOfSignal(error.signal);
+    return reportFailure(error, settings, io);
+  }
+}
+
+/**
+ * Takes the signals of the process while `work` runs: one that asks for an end aborts the signal that `work` gets.
+ *
+ * @throws {Interrupted} when `work` has failed after that
+ */
+export async function interruptible<T>({ signals }: Pick<Io, 'signals'>, work: (interrupted: AbortSignal) => Promise<T>): Promise<T> {
+  const relay = new SignalRelay(signals);
+  try {
+    return await work(relay.interrupted);
+  } catch (error) {
+    // A request that is given up because of a signal fails in its own words.
+    relay.interrupted.throwIfAborted();
+    throw error;
+  } finally {
+    relay.close();
+  }
+}
+
+/** Resolves to the interruption once a signal of {@link interruptible} aborts. */
+export function interruption(signal: AbortSignal): Promise<Interrupted> {
+  return aborted(signal) as Promise<Interrupted>;
+}
+
+/** Reports a failure in one line. Returns its exit code. A stack trace follows at the log level debug, and for a fault in nodelease itself. */
+export function reportFailure(error: unknown, { logLevel }: Pick<Settings, 'logLevel'>, io: Pick<Io, 'stderr'>): number {
+  const code = exitCodeOf(error);
+  complain(io, explain(error));
+  if (logLevel === 'debug' || logLevel === 'trace' || code === ExitCode.internal) io.stderr(`${inspect(error)}\n`);
+  return code;
+}
+
+/** Writes one line to standard error. */
+export function complain(io: Pick<Io, 'stderr'>, text: string): void {
+  io.stderr(`nodelease: ${printable(text)}\n`);
+}
+
+/** Writes one line of the answer. */
+export function say(io: Pick<Io, 'stdout'>, text: string): void {
+  io.stdout(`${printable(text)}\n`);
+}
+
+/** Writes the answer, or a part of it, as one line of JSON. */
+export function sayJson(io: Pick<Io, 'stdout'>, value: unknown): void {
+  io.stdout(jsonLine(value));
+}
+
+/** Writes lines of the answer that are safe to show, as those of a table. */
+export function sayLines(io: Pick<Io, 'stdout'>, lines: readonly string[]): void {
+  io.stdout(lines.map((line) => `${line}\n`).join(''));
+}

@@ -1,0 +1,50 @@
+import type { ZooKeeperSettings } from '../../settings/settings.js';
+import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
+import type { Io } from '../terminal/io.js';
+import type { ZooKeeperCommandSettings } from './command-group.js';
+import { interruptible, reported } from './store-command.js';
+
+/** How long the first connection, and each request, may take, in milliseconds. */
+const REQUEST_TIMEOUT_MS = 5_000;
+
+/**
+ * Begins to connect to ZooKeeper, lets `act` work with it, and ends the session. Resolves to the exit code; a failure has been reported by then, in
+ * one line on standard error. A signal of the process aborts the signal that `act` gets.
+ *
+ * @throws {ConfigError} when a setting is unusable, for the caller to report
+ */
+export function onZooKeeper(
+  settings: ZooKeeperCommandSettings,
+  io: Io,
+  act: (zookeeper: ZooKeeper, signal: AbortSignal) => Promise<number>,
+): Promise<number> {
+  const work = async (signal: AbortSignal) => {
+    const zookeeper = await connectTo(settings.zookeeper, io);
+    try {
+      return await act(zookeeper, signal);
+    } finally {
+      await zookeeper.close();
+    }
+  };
+  return reported(settings, io, () => interruptible(io, work));
+}
+
+/**
+ * Begins to connect to ZooKeeper, in the background. Its code is loaded when it is needed, and not before.
+ *
+ * @throws {ConfigError} when a setting turns out to be unusable
+ */
+export async function connectTo(
+  { connect, auth, sessionTimeoutMs }: Pick<ZooKeeperSettings, 'connect' | 'auth' | 'sessionTimeoutMs'>,
+  { clock, random }: Pick<Io, 'clock' | 'random'>,
+): Promise<ZooKeeper> {
+  const { openZooKeeper } = await import('../../zookeeper/zookeeper-client.js');
+  return openZooKeeper({
+    connect,
+    sessionTimeoutMs,
+    operationTimeoutMs: REQUEST_TIMEOUT_MS,
+    clock,
+    random,
+    ...(auth !== undefined && { auth }),
+  });
+}

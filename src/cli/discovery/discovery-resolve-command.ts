@@ -1,0 +1,122 @@
+import { ConfigError } from '../../base/errors.js';
+import { DiscoveryResolver } from '../../discovery/discovery-resolver.js';
+import { endpointPath } from '../../discovery/tree-paths.js';
+import type { InstanceSource } from '../../services/instance-source.js';
+import { checkServiceName } from '../../services/new-instance.js';
+import { NoInstanceError } from '../../services/no-instance-error.js';
+import { jsonPayload } from '../../services/payload-codec.js';
+import { ServiceCache } from '../../services/service-cache.js';
+import type { ServiceInstance } from '../../services/service-instance.js';
+import { servicePath } from '../../services/service-path.js';
+import { ServiceProvider } from '../../services/service-provider.js';
+import { parseStrategy } from '../../services/strategies/parse-strategy.js';
+import type { OnUnreadable } from '../../services/unreadable-reports.js';
+import { instanceUrl } from '../../services/uri-spec.js';
+import { parseEndpointName } from '../../settings/endpoints.js';
+import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
+import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
+import type { ZooKeeperCommandSettings } from '../commands/command-group.js';
+import { complain, say, sayJson } from '../commands/store-command.js';
+import { onZooKeeper } from '../commands/zookeeper-command.js';
+import { ExitCode } from '../exit-codes.js';
+import type { Io } from '../terminal/io.js';
+import { callWithTimeout } from '../terminal/with-timeout.js';
+
+/** The options of `discovery resolve`, as they stand on the command line. */
+export interface ResolveOptions {
+  /** The service, or `NAME[:KEY]` of an endpoint. */
+  readonly name: string;
+  /** `service` or `endpoint`. */
+  readonly kind: string;
+  readonly strategy: string;
+  readonly json: boolean;
+}
+
+/** Where instances come from. */
+interface Origin {
+  /** The parent znode of the instances. */
+  readonly path: string;
+  readonly open: (zookeeper: ZooKeeper, onUnreadable: OnUnreadable) => InstanceSource;
+}
+
+/** How long the instances may take to be read, in milliseconds: longer than znodes that may not be read delay the others. */
+const READ_TIMEOUT_MS = 15_000;
+
+/**
+ * `nodelease discovery resolve NAME`: prints the URL of one instance, as the strategy picks it. Other programs take it as an argument, so it is an
+ * http or https URL without user information. Resolves to the exit code: 1 where no instance can be used, with the reason on standard error.
+ *
+ * @throws {ConfigError} when the name, the kind or the strategy is invalid
+ */
+export async function resolveDiscoveryCommand(options: ResolveOptions, settings: ZooKeeperCommandSettings, io: Io): Promise<number> {
+  const origin = originOf(options, settings.zookeeper.basePath, io);
+  const strategy = parseStrategy(options.strategy);
+  return onZooKeeper(settings, io, async (zookeeper, signal) => {
+    await zookeeper.whenConnected({ signal });
+    // A refused watch is tried again and again; a request fails with the reason.
+    await zookeeper.children(origin.path, { signal });
+    let trouble: string | undefined;
+    const source = origin.open(zookeeper, (path, problem) => {
+      trouble = `${path} ${problem}`;
+      complain(io, `warning: ${trouble}: ignored`);
+    });
+    try {
+      await read(source, io, signal, () => trouble ?? ('problem' in zookeeper.state ? zookeeper.state.problem : undefined));
+      const { clock, random } = io;
+      const accept = (instance: ServiceInstance) => requestableUrl(instance) !== undefined;
+      const provider = new ServiceProvider({ source, clock, random, strategy, accept });
+      const instance = provider.need();
+      const url = String(requestableUrl(instance));
+      if (options.json) sayJson(io, { ...instance, url });
+      else say(io, url);
+      return ExitCode.ok;
+    } catch (error) {
+      if (!(error instanceof NoInstanceError)) throw error;
+      const refused = source.instances.some(
+        (each) => each.enabled && instanceUrl(each) !== undefined && requestableUrl(each) === undefined,
+      );
+      complain(io, `${error.message}${refused ? ': only http and https URLs without user information are printed' : ''}`);
+      return ExitCode.nothing;
+    } finally {
+      source.close();
+    }
+  });
+}
+
+/** The URL of an instance; undefined where a program could take it for more than a URL to request: any client may have written it. */
+function requestableUrl(instance: ServiceInstance): string | undefined {
+  const url = instanceUrl(instance);
+  // Programs differ about the end of a host: nothing that one of them could take for user information, or for several arguments.
+  const isPlain = url !== undefined && /^https?:\/\/[^/?#@]+(?:[/?#]|$)/i.test(url) && !/[\\\s\p{Cc}\p{Cf}]/u.test(url);
+  return isPlain && URL.canParse(url) ? url : undefined;
+}
+
+/** @throws {ConfigError} when the name or the kind is invalid */
+function originOf({ name, kind }: ResolveOptions, basePath: string, io: Io): Origin {
+  const { clock, random } = io;
+  if (kind === 'service') {
+    checkServiceName(name, 'name');
+    return {
+      path: servicePath(basePath, name),
+      open: (zookeeper, onUnreadable) => new ServiceCache({ zookeeper, clock, basePath, name, payload: jsonPayload, onUnreadable }),
+    };
+  }
+  if (kind !== 'endpoint') throw new ConfigError('--kind', kind, 'service or endpoint');
+  const { endpoint, key } = parseEndpointName({ text: name, label: 'name', flag: true });
+  return {
+    path: endpointPath(endpoint, key),
+    open: (zookeeper, onUnreadable) => new DiscoveryResolver({ zookeeper, clock, random, onUnreadable }).instances(endpoint, key),
+  };
+}
+
+/** Waits until the instances have been read for the first time. */
+async function read(source: InstanceSource, { clock }: Io, signal: AbortSignal, trouble: () => string | undefined): Promise<void> {
+  try {
+    await callWithTimeout({ clock, timeoutMs: READ_TIMEOUT_MS, signal }, () => source.ready);
+  } catch {
+    signal.throwIfAborted();
+    const why = trouble();
+    const message = `the instances of ${source.name} could not be read within ${READ_TIMEOUT_MS} ms${why === undefined ? '' : `: ${why}`}`;
+    throw new ZooKeeperError(message, { fault: 'timeout', outcome: 'unknown' });
+  }
+}

@@ -1,0 +1,116 @@
+import { ConfigError, explain } from '../../base/errors.js';
+import type { DiscoveryServer, DiscoveryServerEvent } from '../../http/curator/discovery-server.js';
+import { problemOf } from '../../http/problem.js';
+import { parseStrategy } from '../../services/strategies/parse-strategy.js';
+import { DEFAULT_LISTEN_ADDRESS } from '../../settings/listen-address.js';
+import { parseDuration } from '../../settings/values.js';
+import type { SessionState } from '../../zookeeper/session-state.js';
+import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
+import type { ZooKeeperCommandSettings } from '../commands/command-group.js';
+import { interruption, say } from '../commands/store-command.js';
+import { onZooKeeper } from '../commands/zookeeper-command.js';
+import { exitCodeOfStop } from '../exit-codes.js';
+import { type Logger, loggerFor } from '../log/logger.js';
+import type { Io } from '../terminal/io.js';
+
+/** The options of `discovery serve` that are no settings, as they stand on the command line. */
+export interface DiscoveryServeOptions {
+  readonly readOnly?: boolean;
+  readonly bearerTokenFile?: string;
+  readonly staticTimeout?: string;
+  readonly strategy?: string;
+}
+
+/**
+ * `nodelease discovery serve`: answers over HTTP who offers which service, until a signal ends it: 0 for SIGINT and SIGTERM. The address is the
+ * answer, on one line of standard output; events are logged. It starts without ZooKeeper, too, and answers 503 until there is a connection.
+ *
+ * @throws {ConfigError} when an option is wrong, or it cannot listen where it should
+ */
+export function discoveryServeCommand(options: DiscoveryServeOptions, settings: ZooKeeperCommandSettings, io: Io): Promise<number> {
+  // Before a connection is opened.
+  const checked = checkOptions(options);
+  return onZooKeeper(settings, io, (zookeeper, signal) => serve(zookeeper, checked, settings, io, signal));
+}
+
+function checkOptions({ readOnly, bearerTokenFile, staticTimeout, strategy }: DiscoveryServeOptions) {
+  if (staticTimeout !== undefined && readOnly)
+    throw new ConfigError('--static-timeout', staticTimeout, 'no --read-only beside it (a read-only server unregisters nothing)');
+  const bounds = {
+    least: [1_000, 'at least 1s (whoever registers an instance must have the time to do it again)'],
+    most: [2_592_000_000, 'at most 720h'],
+  } as const;
+  return {
+    ...{ readOnly, bearerTokenFile },
+    strategy: strategy === undefined ? undefined : parseStrategy(strategy, '--strategy'),
+    staticTimeoutMs: staticTimeout === undefined ? undefined : parseDuration(staticTimeout, '--static-timeout', bounds),
+  };
+}
+
+async function serve(
+  zookeeper: ZooKeeper,
+  options: ReturnType<typeof checkOptions>,
+  settings: ZooKeeperCommandSettings,
+  { clock, random, ...io }: Io,
+  signal: AbortSignal,
+): Promise<number> {
+  const { startDiscoveryServer } = await import('../../http/curator/discovery-server.js');
+  const log = await loggerFor(settings, io);
+  const { basePath } = settings.zookeeper;
+  const server = await startDiscoveryServer({
+    ...{ ...options, zookeeper, clock, random, basePath },
+    listen: settings.http ?? DEFAULT_LISTEN_ADDRESS,
+    onEvent: discoveryServeLog(log),
+    labels: { listen: '--http', bearerTokenFile: '--bearer-token-file' },
+  });
+  const forget = zookeeper.onState(zookeeperLog(log, zookeeper.description));
+  try {
+    say(io, server.url);
+    const { url, writes } = server;
+    log.info({ url, writes }, `serving ${basePath} of ${zookeeper.description} at ${url}, ${ACCESS[writes]}`);
+    const ended = await interruption(signal);
+    log.info({ signal: ended.signal }, `${ended.signal}: ending`);
+    return exitCodeOfStop(ended.signal);
+  } finally {
+    forget();
+    await server.close();
+  }
+}
+
+const ACCESS: Readonly<Record<DiscoveryServer['writes'], string>> = {
+  nobody: 'read-only',
+  token: 'changes with the token only',
+  anybody: 'changes by whoever is on this machine',
+};
+
+/** A listener that logs one line an event. {@link zookeeperLog} logs a lost connection, so that not every request does. */
+export function discoveryServeLog(log: Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>): (event: DiscoveryServerEvent) => void {
+  return (event) => {
+    switch (event.type) {
+      case 'request-failed': {
+        const { error } = problemOf(event.error);
+        const level = error === 'internal' ? 'error' : error === 'unavailable' ? 'debug' : 'warn';
+        return log[level]({ ...(level === 'error' && { err: event.error }) }, `${event.request}: ${explain(event.error)}`);
+      }
+      case 'unreadable':
+        return log.warn({ path: event.path }, `${event.path} ${event.problem}: ignored`);
+      case 'purged':
+        return log.info({ service: event.name, id: event.id }, `${event.name}/${event.id} was not written again in time: unregistered`);
+      case 'purge-failed':
+        return log.debug(`the STATIC instances could not be looked through: ${explain(event.error)}`);
+    }
+  };
+}
+
+/** A listener that logs each loss of the connection to ZooKeeper once, and each connection. */
+export function zookeeperLog(log: Pick<Logger, 'info' | 'warn'>, description: string): (state: SessionState) => void {
+  let away = false;
+  return (state) => {
+    const because = 'problem' in state && state.problem !== undefined ? `: ${state.problem}` : '';
+    if (state.status === 'connected') log.info({ zookeeper: 'ok' }, `connected to ${description}`);
+    else if (state.status === 'expired') log.warn({ zookeeper: 'expired' }, `session ${state.sessionId} has expired`);
+    else if (!away && (state.status === 'suspended' || because !== ''))
+      log.warn({ zookeeper: 'away' }, `no connection to ${description}${because}`);
+    away = state.status !== 'connected' && (away || state.status !== 'connecting' || because !== '');
+  };
+}

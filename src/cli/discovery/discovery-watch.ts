@@ -1,0 +1,179 @@
+import { DISCOVERY_PATH, NODES_PATH } from '../../discovery/tree-paths.js';
+import type { EntryPath } from '../../monitor/discovery-path.js';
+import { type DiscoveryOptions, type EntryReport, entryReport } from '../../monitor/discovery-report.js';
+import { type DiscoveryEntry, readDiscovery } from '../../monitor/discovery-snapshot.js';
+import type { SessionState } from '../../zookeeper/session-state.js';
+import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
+import type { ZooKeeperCommandSettings } from '../commands/command-group.js';
+import { complain, interruption, sayJson, sayLines } from '../commands/store-command.js';
+import { onZooKeeper } from '../commands/zookeeper-command.js';
+import { exitCodeOfStop } from '../exit-codes.js';
+import { Interrupted } from '../run/signal-relay.js';
+import { type Color, paintFor } from '../terminal/color.js';
+import type { Io } from '../terminal/io.js';
+import { formatAddress, pluralize, printable } from '../terminal/text.js';
+import { type DiscoveryChange, DiscoveryFollower } from './discovery-follower.js';
+
+/** A change of an announcement as one line of JSON. Every field is always there, null where there is nothing to say. */
+export interface ChangeReport extends EntryReport {
+  /** When it was seen, by this host's clock, ISO 8601. */
+  readonly time: string;
+  readonly change: DiscoveryChange['kind'];
+  readonly kind: EntryPath['kind'];
+  /** Null unless it is a node. */
+  readonly clusterNodeId: number | null;
+  /** The following three are null unless it is an endpoint. */
+  readonly endpoint: string | null;
+  readonly key: string | null;
+  readonly ref: string | null;
+  readonly previous: EntryReport | null;
+}
+
+/** A change of the connection as one line of JSON. */
+export interface ConnectionReport {
+  readonly time: string;
+  /** `watching`: all that was there has been told. `expired`: the session has ended; what follows is told in a new one. */
+  readonly change: 'watching' | 'lost' | 'expired' | 'restored';
+  readonly kind: 'connection';
+  readonly sessionId: string | null;
+  readonly problem: string | null;
+}
+
+const COLORS: Readonly<Record<DiscoveryChange['kind'] | ConnectionReport['change'], Color | undefined>> = {
+  present: undefined,
+  joined: 'green',
+  changed: 'cyan',
+  left: 'yellow',
+  watching: 'dim',
+  lost: 'red',
+  expired: 'red',
+  restored: 'green',
+};
+
+/**
+ * `nodelease discovery watch`: shows what is announced and then every change, one on a line, until a signal ends it: 0 for SIGINT and SIGTERM. It
+ * survives a lost connection: once that is restored, it tells all that has changed meanwhile. Resolves to the exit code.
+ */
+export function watchDiscoveryCommand(options: DiscoveryOptions, settings: ZooKeeperCommandSettings, io: Io): Promise<number> {
+  return onZooKeeper(settings, io, async (zookeeper, signal) => {
+    try {
+      return await watchDiscovery(zookeeper, options, io, signal);
+    } catch (error) {
+      const reason: unknown = signal.reason;
+      if (reason instanceof Interrupted) return exitCodeOfStop(reason.signal);
+      throw error;
+    }
+  });
+}
+
+async function watchDiscovery(zookeeper: ZooKeeper, options: DiscoveryOptions, io: Io, signal: AbortSignal): Promise<number> {
+  const lines = new WatchLines(zookeeper.description, options, io);
+  await zookeeper.whenConnected({ signal });
+  const forget = zookeeper.onState((state) => lines.session(state));
+  const { entries = [], denied = [] } = (await readDiscovery(zookeeper, DISCOVERY_PATH, signal)) ?? {};
+  for (const path of denied) complain(io, `${path}: no-auth: these credentials may not read the data`);
+  for (const entry of entries) lines.change({ kind: 'present', entry, previous: undefined });
+  lines.watching(zookeeper.state, entries.length);
+  const follower = new DiscoveryFollower(zookeeper, entries, (change) => lines.change(change));
+  const ended = await interruption(signal);
+  follower.close();
+  forget();
+  return exitCodeOfStop(ended.signal);
+}
+
+/** Shows changes, one on a line. */
+class WatchLines {
+  #lost = false;
+
+  constructor(
+    private readonly description: string,
+    private readonly options: DiscoveryOptions,
+    private readonly io: Io,
+  ) {}
+
+  change(change: DiscoveryChange): void {
+    if (this.options.json) sayJson(this.io, changeReport(this.#time(), change));
+    else this.#line(change.kind, changeText(change));
+  }
+
+  watching(state: SessionState, count: number): void {
+    const text = `${count === 0 ? 'nobody announces anything' : pluralize(count, 'announcement')} at ${this.description}: watching`;
+    this.#connection('watching', state, text);
+  }
+
+  session(state: SessionState): void {
+    const because = 'problem' in state && state.problem !== undefined ? `: ${state.problem}` : '';
+    if (state.status === 'suspended') this.#connection('lost', state, `connection to ${this.description} lost${because}`);
+    else if (state.status === 'expired') this.#connection('expired', state, `session ${state.sessionId} has expired`);
+    else if (state.status === 'connected' && this.#lost)
+      this.#connection('restored', state, `connection to ${this.description} restored, session ${state.sessionId}`);
+    this.#lost = state.status === 'suspended' || state.status === 'expired' || (this.#lost && state.status === 'connecting');
+  }
+
+  #connection(change: ConnectionReport['change'], state: SessionState, text: string): void {
+    const report: ConnectionReport = {
+      ...{ time: this.#time(), change, kind: 'connection' },
+      sessionId: 'sessionId' in state ? state.sessionId : null,
+      problem: 'problem' in state ? (state.problem ?? null) : null,
+    };
+    if (this.options.json) sayJson(this.io, report);
+    else this.#line(change, text);
+  }
+
+  #line(kind: keyof typeof COLORS, text: string): void {
+    sayLines(this.io, [`${this.#time()}  ${paintFor(this.io.screen())(printable(text), COLORS[kind])}`]);
+  }
+
+  #time(): string {
+    return new Date(this.io.clock.now()).toISOString();
+  }
+}
+
+/** A change for programs. */
+export function changeReport(time: string, { kind: change, entry, previous }: DiscoveryChange): ChangeReport {
+  const { parsed } = entry;
+  const { endpoint, key, ref } = parsed.kind === 'endpoint' ? parsed : { endpoint: null, key: null, ref: null };
+  return {
+    ...{ time, change, kind: parsed.kind },
+    clusterNodeId: parsed.kind === 'node' ? parsed.clusterNodeId : null,
+    ...{ endpoint, key, ref },
+    ...entryReport(entry),
+    previous: previous === undefined ? null : entryReport(previous),
+  };
+}
+
+/** A change for people, without its time: `node 0 (00/08) joined: version 1, task a`. */
+export function changeText({ kind, entry, previous }: DiscoveryChange): string {
+  const now = facts(entry);
+  const before = kind === 'changed' && previous !== undefined ? facts(previous) : now;
+  const texts = now.flatMap(([name, value], index) => {
+    const was = before[index]?.[1] ?? '';
+    if (was === value) return value === '' ? [] : [`${name} ${value}`.trim()];
+    return [`${name} ${was || 'none'} → ${value || 'none'}`];
+  });
+  if (kind === 'changed' && !texts.some((text) => text.includes(' → '))) texts.push('other fields of its data are new');
+  if (entry.problem !== undefined) texts.push(entry.problem);
+  return `${subject(entry)} ${kind === 'present' ? 'is there' : kind}: ${texts.join(', ')}`;
+}
+
+function subject({ path, parsed }: DiscoveryEntry): string {
+  switch (parsed.kind) {
+    case 'node':
+      return `node ${parsed.nodeId} (${path.slice(NODES_PATH.length + 1)})`;
+    case 'service':
+      return `service ${parsed.service} of ${/^\d+$/.test(parsed.ref) ? 'node ' : ''}${parsed.ref}`;
+    case 'endpoint':
+      return `endpoint ${parsed.endpoint} key ${parsed.key} of ${parsed.ref}`;
+  }
+}
+
+function facts(entry: DiscoveryEntry): (readonly [name: string, value: string])[] {
+  const report = entryReport(entry);
+  return [
+    ['version', report.version === null ? '' : String(report.version)],
+    ['task', report.taskId ?? ''],
+    ['service', entry.parsed.kind === 'service' ? '' : (report.service ?? '')],
+    ['address', formatAddress(report)],
+    ['session', report.sessionId ?? ''],
+  ];
+}

@@ -1,0 +1,77 @@
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { VirtualClock } from '../../../test/support/virtual-clock.js';
+import type { TreeState } from '../../discovery/discovery-tree.js';
+import type { CheckSettings } from '../../settings/check-target.js';
+import { RoutingEntries } from './routing-entries.js';
+
+/** Nobody listens there. */
+const CHECK: CheckSettings = { target: { kind: 'tcp', host: '127.0.0.1', port: 1 }, intervalMs: 1_000, threshold: 1 };
+
+function scene({ check, gone = true }: { check?: CheckSettings; gone?: boolean } = {}) {
+  const clock = new VirtualClock();
+  const acts: string[] = [];
+  const discovery = {
+    state: { status: 'synced' } as TreeState,
+    announceService: () => void acts.push('announces'),
+    withdrawService: async (timeoutMs: number) => {
+      acts.push(`withdraws within ${timeoutMs}`);
+      return gone;
+    },
+  };
+  const log = {
+    info: (...line: unknown[]) => void acts.push(`info ${line.at(-1)}`),
+    warn: (...line: unknown[]) => void acts.push(`warn ${line.at(-1)}`),
+  };
+  return { clock, acts, discovery, entries: new RoutingEntries({ discovery, check, clock, log }) };
+}
+
+describe('what sends work to a command', () => {
+  it('is taken out once, and the log tells that it is out', async () => {
+    const { acts, entries } = scene();
+    entries.begin();
+    await Promise.all([entries.withdraw(), entries.withdraw()]);
+    expect(acts).toEqual(['withdraws within 1000', 'info discovery: the service is taken out']);
+  });
+
+  it('is not waited for where it takes too long, which the log tells', async () => {
+    const { acts, entries } = scene({ gone: false });
+    await entries.withdraw();
+    expect(acts.at(-1)).toMatch(/^warn discovery: the service is not known to be out yet/);
+  });
+
+  it('is nothing to tell of where it never was there, nor where the session has been ended with the lease', async () => {
+    const never = scene({ check: CHECK });
+    await never.entries.withdraw();
+    const ended = scene({ gone: false });
+    ended.discovery.state = { status: 'closed' };
+    await ended.entries.withdraw();
+    expect([...never.acts, ...ended.acts]).toEqual(['withdraws within 1000', 'withdraws within 1000']);
+  });
+
+  it('is asked for from the beginning on, and not any more once it has been taken out', async () => {
+    let asked = 0;
+    const server = createServer((socket) => {
+      asked += 1;
+      socket.destroy();
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    try {
+      const { port } = server.address() as AddressInfo;
+      const target = { kind: 'tcp', host: '127.0.0.1', port } as const;
+      const { clock, acts, entries } = scene({ check: { ...CHECK, target } });
+      entries.begin();
+      await expect.poll(() => acts).toEqual([expect.stringMatching(/^info .* answers: the service is announced$/), 'announces']);
+      // What has been announced is told of when it is out.
+      await entries.withdraw();
+      expect(acts.slice(2)).toEqual(['withdraws within 1000', 'info discovery: the service is taken out']);
+      entries.begin();
+      const before = asked;
+      await clock.advance(10_000);
+      expect([asked, acts.length, clock.sleepers]).toEqual([before, 4, 0]);
+    } finally {
+      server.close();
+    }
+  });
+});

@@ -1,0 +1,74 @@
+import type { Clock } from '../../base/clock.js';
+import { explain } from '../../base/errors.js';
+import type { Discovery } from '../../discovery/discovery.js';
+import type { CheckSettings } from '../../settings/check-target.js';
+import type { Logger } from '../log/logger.js';
+import { HealthCheck, type HealthVerdict } from '../run/health-check.js';
+import { describeTarget, healthProbe } from '../run/health-probe.js';
+
+export interface RoutingEntriesOptions {
+  readonly discovery: Pick<Discovery, 'state' | 'announceService' | 'withdrawService'>;
+  /** How to check the command. Without it the entries are announced already. */
+  readonly check: CheckSettings | undefined;
+  readonly clock: Clock;
+  readonly log: Pick<Logger, 'info' | 'warn'>;
+}
+
+/** How long a signal to the command waits for the end of its entries, in milliseconds. */
+const WITHDRAW_TIMEOUT_MS = 1_000;
+
+/**
+ * The service entries of a command in ZooKeeper, which bring it work. They exist while the command passes its health check, and are gone before
+ * it gets a signal to end. The node id's own znode is no part of them.
+ */
+export class RoutingEntries {
+  readonly #check: HealthCheck | undefined;
+  #announced: boolean;
+  #withdrawing: Promise<void> | undefined;
+
+  constructor(private readonly options: RoutingEntriesOptions) {
+    const { check, clock } = options;
+    this.#announced = check === undefined;
+    if (check === undefined) return;
+    const { target, intervalMs, threshold } = check;
+    this.#check = new HealthCheck({
+      ...{ probe: healthProbe(target, { clock }), clock, intervalMs, threshold },
+      onChange: (verdict) => this.#follow(verdict, describeTarget(target)),
+      onWaiting: (problem) => options.log.info(`not announced until ${describeTarget(target)} answers: ${explain(problem)}`),
+    });
+  }
+
+  /** The command has started: begins to check it. Has no effect after {@link withdraw}. */
+  begin(): void {
+    this.#check?.start();
+  }
+
+  /** Removes the entries for good. Resolves when they are gone, or after a second; never rejects. Idempotent. */
+  withdraw(): Promise<void> {
+    this.#withdrawing ??= this.#withdraw();
+    return this.#withdrawing;
+  }
+
+  async #withdraw(): Promise<void> {
+    void this.#check?.stop();
+    const { discovery, log } = this.options;
+    const gone = await discovery.withdrawService(WITHDRAW_TIMEOUT_MS);
+    // Without the lease, the session has ended: there is nothing to log.
+    if (!this.#announced || discovery.state.status === 'closed') return;
+    if (gone) log.info('discovery: the service is taken out');
+    else log.warn('discovery: the service is not known to be out yet: going on without waiting for it');
+  }
+
+  #follow(verdict: HealthVerdict, target: string): void {
+    const { discovery, log } = this.options;
+    if (verdict.healthy) {
+      log.info({ healthy: true }, `${target} answers: the service is announced`);
+      this.#announced = true;
+      discovery.announceService();
+      return;
+    }
+    const { failures, problem } = verdict;
+    log.warn({ healthy: false }, `${target} failed ${failures} times in a row: the service is taken out: ${explain(problem)}`);
+    void discovery.withdrawService(0);
+  }
+}

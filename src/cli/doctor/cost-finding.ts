@@ -1,0 +1,94 @@
+import { ConfigError } from '../../base/errors.js';
+import { CLUSTER_DEFAULTS, type ClusterConfig } from '../../lease/model/cluster-config.js';
+import { monthlyCost, type RequestPrices, S3_STANDARD_PRICES } from '../../lease/session/renewal-cost.js';
+import { formatSetting } from '../terminal/text.js';
+import type { Finding } from './finding.js';
+
+/** What the cost is calculated from. */
+export interface CostTerms {
+  /** For a cluster that does not exist yet, as is the duration. @default those of a new cluster */
+  readonly nodes?: number | undefined;
+  readonly durationMs?: number | undefined;
+  /** How often a holder reads the cluster's settings. @default at each renewal */
+  readonly settingsIntervalMs?: number | undefined;
+  /** @default those of S3 Standard in us-east-1 */
+  readonly prices?: RequestPrices | undefined;
+  /** The server, where that is not S3 itself. */
+  readonly endpoint?: string | undefined;
+}
+
+/** What it costs to hold all node ids of a cluster, in `doctor --json`. */
+export interface CostReport {
+  readonly nodes: number;
+  readonly durationMs: number;
+  /** How often a holder reads the cluster's settings; null for at each renewal. */
+  readonly settingsIntervalMs: number | null;
+  /** In a month of 30 days, for all node ids together. */
+  readonly putsPerMonth: number;
+  readonly getsPerMonth: number;
+  readonly dollarsPerMonth: number;
+  /** Dollars per 1,000 requests. */
+  readonly putPrice: number;
+  readonly getPrice: number;
+}
+
+const MAX_DOLLARS = 1_000;
+
+/**
+ * The prices of requests that the command line names, with the list price for one that it does not; undefined where it names none.
+ *
+ * @throws {ConfigError} naming the option
+ */
+export function parsePrices(put: string | undefined, get: string | undefined): RequestPrices | undefined {
+  if (put === undefined && get === undefined) return undefined;
+  return { put: parsePrice(put, '--put-price') ?? S3_STANDARD_PRICES.put, get: parsePrice(get, '--get-price') ?? S3_STANDARD_PRICES.get };
+}
+
+function parsePrice(text: string | undefined, label: string): number | undefined {
+  if (text === undefined) return undefined;
+  const dollars = /^\d{1,9}(\.\d{1,12})?$/.test(text) ? Number(text) : Number.NaN;
+  if (!(dollars <= MAX_DOLLARS)) throw new ConfigError(label, text, `dollars per 1,000 requests, such as 0.005, up to ${MAX_DOLLARS}`);
+  return dollars;
+}
+
+/** What it costs to hold all node ids of a cluster, or of a new one where there is none. */
+export function costReport(cluster: Pick<ClusterConfig, 'size' | 'durationMs'> | undefined, terms: CostTerms = {}): CostReport {
+  const { settingsIntervalMs, prices = S3_STANDARD_PRICES } = terms;
+  const nodes = cluster?.size ?? terms.nodes ?? CLUSTER_DEFAULTS.nodes;
+  const durationMs = cluster?.durationMs ?? terms.durationMs ?? CLUSTER_DEFAULTS.durationMs;
+  const { put, get, dollars } = monthlyCost({ nodes, durationMs, settingsIntervalMs, prices });
+  return {
+    ...{ nodes, durationMs, settingsIntervalMs: settingsIntervalMs ?? null },
+    ...{ putsPerMonth: put, getsPerMonth: get, dollarsPerMonth: Math.round(dollars * 1e6) / 1e6 },
+    ...{ putPrice: prices.put, getPrice: prices.get },
+  };
+}
+
+/** @param paid whether the store is one that lets itself be paid for requests, as S3 does */
+export function costFinding(report: CostReport, paid: boolean): Finding {
+  const { nodes, durationMs, settingsIntervalMs, putsPerMonth, getsPerMonth, dollarsPerMonth, putPrice, getPrice } = report;
+  const held = nodes === 1 ? '1 node id, when it is held' : `${nodes.toLocaleString('en-US')} node ids, when all are held`;
+  const looks = settingsIntervalMs === null ? '' : `, the settings read every ${formatSetting(settingsIntervalMs)}`;
+  const isList = putPrice === S3_STANDARD_PRICES.put && getPrice === S3_STANDARD_PRICES.get;
+  const prices = `$${plain(putPrice)} per 1,000 PUT and $${plain(getPrice)} per 1,000 GET${isList ? ' (S3 Standard, us-east-1)' : ''}`;
+  const each = nodes === 1 ? '' : `, ${dollarsText(dollarsPerMonth / nodes)} for each of them`;
+  return {
+    id: 'cost',
+    title: 'cost',
+    status: 'ok',
+    detail:
+      `${held}, with a duration of ${formatSetting(durationMs)}${looks}: ` +
+      `${putsPerMonth.toLocaleString('en-US')} writes (PUT) and ${getsPerMonth.toLocaleString('en-US')} reads (GET) a month to renew them, ` +
+      `${paid ? '' : 'on S3 '}${dollarsText(dollarsPerMonth)}${each}, at ${prices}`,
+  };
+}
+
+function dollarsText(dollars: number): string {
+  if (dollars > 0 && dollars < 0.005) return 'less than a cent';
+  return `$${dollars.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
+}
+
+/** Without an exponent, however small. */
+function plain(value: number): string {
+  return value.toLocaleString('en-US', { maximumFractionDigits: 12, useGrouping: false });
+}

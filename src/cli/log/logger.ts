@@ -1,0 +1,65 @@
+import { writeSync } from 'node:fs';
+import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino';
+import { REDACTED, withoutSecrets } from '../../base/redaction.js';
+import type { LogLevel, Settings } from '../../settings/settings.js';
+import type { Io } from '../terminal/io.js';
+
+export type { Logger } from 'pino';
+
+/** What a logger needs to know. */
+export interface LoggerOptions {
+  readonly level: LogLevel;
+  /** `json`: one object a line. `plain` and `color`: for people, on a terminal. */
+  readonly format: Io['logFormat'];
+}
+
+/** The fields whose values are secret, wherever they stand. */
+const SECRET_FIELDS = ['authorization', 'token', 'secret', 'password', 'credentials', 'zookeeper-auth', 'zookeeperAuth', 'auth'];
+
+/** The paths of secret fields in what is logged: at its top, and two levels below. */
+export const SECRET_PATHS: readonly string[] = SECRET_FIELDS.flatMap((name) => [`["${name}"]`, `*["${name}"]`, `*.*["${name}"]`]);
+
+const STANDARD_ERROR = 2;
+
+/** The logger of a command, as its settings and its standard error want it: see {@link createLogger}. */
+export function loggerFor({ logLevel, logFormat }: Pick<Settings, 'logLevel' | 'logFormat'>, io: Pick<Io, 'logFormat'>): Promise<Logger> {
+  const pretty = io.logFormat === 'json' ? 'plain' : io.logFormat;
+  return createLogger({ level: logLevel, format: logFormat === undefined ? io.logFormat : logFormat === 'json' ? 'json' : pretty });
+}
+
+/**
+ * A logger that writes to standard error, each line before the call returns, so that nothing is lost at the exit.
+ * A standard error that is closed or does not take the line in time loses the line, and nothing else.
+ * Secrets are left out: fields by their names, credentials in texts by their form.
+ */
+export async function createLogger({ level, format }: LoggerOptions): Promise<Logger> {
+  const destination: DestinationStream = format === 'json' ? { write: writeLine } : await prettyDestination(format === 'color');
+  return pino(
+    { name: 'nodelease', level, timestamp: stdTimeFunctions.isoTime, redact: { paths: [...SECRET_PATHS], censor: REDACTED } },
+    destination,
+  );
+}
+
+async function prettyDestination(colorize: boolean): Promise<DestinationStream> {
+  const { prettyFactory } = await import('pino-pretty');
+  const pretty = prettyFactory({ colorize, translateTime: 'SYS:HH:MM:ss.l', ignore: 'pid,hostname,name,event', singleLine: true });
+  return { write: (line) => writeLine(pretty(line)) };
+}
+
+const ATTEMPTS = 10;
+const PAUSE_MS = 5;
+
+// Not pino's own destination: that one waits without limit for a reader that has stopped reading from a non-blocking pipe, and raises
+// the error of one that went away. Neither is a reason for the supervisor, and with it the child, to hang or to end.
+function writeLine(line: string): void {
+  let rest = Buffer.from(withoutSecrets(line));
+  for (let attempt = 0; attempt < ATTEMPTS && rest.length > 0; ) {
+    try {
+      rest = rest.subarray(writeSync(STANDARD_ERROR, rest));
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) return;
+      attempt += 1;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE_MS);
+    }
+  }
+}

@@ -1,0 +1,132 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { shrinkSettings } from '../../../test/support/shrunk-cluster.js';
+import { seededRandom, settled, VirtualClock } from '../../../test/support/virtual-clock.js';
+import { acquireLease } from '../../lease/acquire/acquire-lease.js';
+import { staticLease } from '../../lease/hold/static-lease.js';
+import { NodeMonitor } from '../../monitor/node-monitor.js';
+import { StoreError } from '../../store/lease-store.js';
+import { MemoryBucket } from '../../store/memory/memory-bucket.js';
+import { MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
+import { HealthMirror, HealthPublisher } from './health-mirror.js';
+
+const DURATION = 15_000;
+
+describe('the health mirror', () => {
+  let clock: VirtualClock;
+  let monitor: NodeMonitor;
+  let publisher: HealthPublisher;
+  let mirror: HealthMirror;
+  let told: number;
+
+  beforeEach(() => {
+    clock = new VirtualClock();
+    monitor = new NodeMonitor();
+    publisher = new HealthPublisher(monitor);
+    mirror = new HealthMirror(publisher.connect(), clock);
+    told = 0;
+    mirror.onEvent(() => {
+      told += 1;
+    });
+  });
+
+  afterEach(() => {
+    publisher.close();
+    mirror.close();
+  });
+
+  const acquire = async () => {
+    const lease = await acquireLease({
+      ...{ clock, random: seededRandom(1), store: new MemoryLeaseStore({ clock }) },
+      ...{ taskId: 'task', nodes: 1, durationMs: DURATION, graceMs: 1_000 },
+      onEvent: monitor.onLeaseEvent,
+    });
+    monitor.hold(lease);
+    return lease;
+  };
+
+  it('is told as it is at any moment, also of what has not been received yet', async () => {
+    expect(mirror.health()).toEqual(monitor.health());
+    const lease = await acquire();
+    expect(mirror.health()).toEqual(monitor.health());
+    expect(mirror.health()).toMatchObject({ state: 'held', ready: true, nodeId: 0, deadline: lease.deadline });
+    monitor.stopping();
+    expect(mirror.health()).toMatchObject({ state: 'stopping', ready: false });
+    await lease.release();
+    expect(mirror.health()).toMatchObject({ state: 'released', live: true });
+  });
+
+  it('is told at once that the node id is being retired', async () => {
+    const bucket = new MemoryBucket(clock, 1);
+    const wanted = { clock, random: seededRandom(1), store: new MemoryLeaseStore({ clock }, bucket), nodes: 2, durationMs: DURATION };
+    await acquireLease({ ...wanted, taskId: 'first' });
+    monitor.hold(await acquireLease({ ...wanted, taskId: 'task', onEvent: monitor.onLeaseEvent }));
+    await clock.advance(500);
+    expect(mirror.health()).toMatchObject({ nodeId: 1, ready: true, retiring: false });
+    shrinkSettings(bucket, 1);
+    await clock.advance(DURATION);
+    expect(mirror.health()).toEqual(monitor.health());
+    expect(mirror.health()).toMatchObject({ state: 'held', ready: false, retiring: true });
+    clock.freeze(DURATION);
+    expect(mirror.health()).toMatchObject({ state: 'lost', ready: false, retiring: false });
+  });
+
+  it('says why there is none yet', async () => {
+    const error = new StoreError('no answer', { fault: 'unreachable', outcome: 'unknown' });
+    monitor.onLeaseEvent({ type: 'store-failed', error, sleepMs: 1 });
+    await settled();
+    expect(mirror.health().reason).toBe('the store failed: no answer');
+  });
+
+  it('says that nothing is held as soon as the release begins', async () => {
+    const lease = await acquire();
+    monitor.stopping();
+    const released = lease.release();
+    expect(mirror.health()).toMatchObject({ state: 'released', live: true, deadline: null });
+    await released;
+  });
+
+  it('is lost in the first answer after its deadline, whether the other thread says so or not', async () => {
+    const lease = await acquire();
+    mirror.health();
+    clock.freeze(lease.deadline - clock.monotonic() - 1);
+    expect(mirror.health()).toMatchObject({ state: 'held', ready: true });
+    clock.freeze(1);
+    expect(mirror.health()).toMatchObject({ state: 'lost', live: false, ready: false, deadline: null, nodeId: 0 });
+    expect(mirror.health().reason).toMatch(/^the lease is over: no renewal came through/);
+  });
+
+  it('is held on as soon as it is renewed, before any message comes', async () => {
+    const lease = await acquire();
+    const before = mirror.health().deadline ?? 0;
+    await clock.advance(DURATION / 2);
+    expect(lease.deadline).toBeGreaterThan(before);
+    expect(mirror.health()).toEqual(monitor.health());
+    clock.freeze(before - clock.monotonic() + 1);
+    expect(mirror.health()).toMatchObject({ state: 'held', deadline: lease.deadline });
+  });
+
+  it('has no deadline where its node id is fixed', () => {
+    monitor.hold(staticLease({ id: 5, taskId: 'task' }));
+    clock.freeze(1e9);
+    expect(mirror.health()).toMatchObject({ state: 'held', ready: true, nodeId: 5, deadline: null });
+  });
+
+  it('tells those who follow it of everything that happens, a renewal among it', async () => {
+    await acquire();
+    await settled();
+    const before = told;
+    expect(before).toBeGreaterThan(0);
+    await clock.advance(DURATION / 2);
+    await settled();
+    expect(told).toBeGreaterThan(before);
+  });
+
+  it('is told as a whole to a thread that takes the place of another one', async () => {
+    await acquire();
+    const second = new HealthMirror(publisher.connect(), clock);
+    expect(second.health()).toEqual(monitor.health());
+    monitor.failed(new Error('over'));
+    expect(second.health()).toEqual(monitor.health());
+    second.close();
+  });
+});

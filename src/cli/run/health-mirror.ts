@@ -1,0 +1,128 @@
+import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
+import { onAbort } from '../../base/abort.js';
+import type { Clock } from '../../base/clock.js';
+import type { NodeHealth, WatchedNode } from '../../monitor/node-health.js';
+import type { MonitorEvent, NodeMonitor } from '../../monitor/node-monitor.js';
+import { notify } from '../../zookeeper/listeners.js';
+
+/** What a thread needs to mirror a node's health; it can be sent there, with the port as one of those that move. */
+export interface MirrorSource {
+  /** Each message is a `NodeHealth`; one is there already. */
+  readonly port: MessagePort;
+  /** The lease's deadline, as the thread that renews it writes it: in whole microseconds on the monotonic clock, which all threads share. */
+  readonly deadline: SharedArrayBuffer;
+}
+
+const MICROS = 1_000;
+const OVER = 'the lease is over: no renewal came through before its deadline';
+
+/**
+ * Tells another thread of the health of this one's node, for a {@link HealthMirror} to answer from. It costs a message at each event and never
+ * waits: what the other thread does cannot delay a renewal.
+ */
+export class HealthPublisher {
+  readonly #deadline = new BigInt64Array(new SharedArrayBuffer(BigInt64Array.BYTES_PER_ELEMENT));
+  readonly #forget: () => void;
+  #port: MessagePort | undefined;
+  #isPending = false;
+  #forgetRelease: (() => void) | undefined;
+
+  constructor(private readonly monitor: NodeMonitor) {
+    this.#forget = monitor.onEvent((event) => this.#onEvent(event));
+  }
+
+  /** For one thread at a time: the one that was connected before hears nothing any more. */
+  connect(): MirrorSource {
+    this.#port?.close();
+    const { port1, port2 } = new MessageChannel();
+    this.#port = port1;
+    port1.unref();
+    this.#tell();
+    return { port: port2, deadline: this.#deadline.buffer };
+  }
+
+  /** Tells nothing any more. */
+  close(): void {
+    this.#forget();
+    this.#forgetRelease?.();
+    this.#port?.close();
+    this.#port = undefined;
+  }
+
+  #onEvent(event: MonitorEvent): void {
+    const { lease } = this.monitor;
+    // Not in a message: one that goes out late must not make a lease that was renewed look as if it were over. Rounded down, never up.
+    if (lease !== undefined && Number.isFinite(lease.deadline)) {
+      Atomics.store(this.#deadline, 0, BigInt(Math.floor(lease.deadline * MICROS)));
+    }
+    const ending = lease?.tenureTime?.signal;
+    // The release begins without an event: from then on nothing is held, however long it takes.
+    if (ending?.aborted === false) this.#forgetRelease ??= onAbort(ending, () => this.#tell());
+    if (event.type === 'phase') this.#tell();
+    else this.#tellSoon();
+  }
+
+  /** When all of what belongs to the event has happened. */
+  #tellSoon(): void {
+    if (this.#isPending) return;
+    this.#isPending = true;
+    queueMicrotask(() => {
+      this.#isPending = false;
+      this.#tell();
+    });
+  }
+
+  #tell(): void {
+    this.#port?.postMessage(this.monitor.health());
+  }
+}
+
+/**
+ * The health of another thread's node: what that thread told last, read when it is asked for. Past the deadline the lease is lost, whether the
+ * other thread is there to say so or not.
+ */
+export class HealthMirror implements WatchedNode {
+  readonly #listeners = new Set<() => void>();
+  readonly #deadline: BigInt64Array;
+  #told: NodeHealth;
+
+  /** @throws Error when the other thread has told nothing yet */
+  constructor(
+    private readonly source: MirrorSource,
+    private readonly clock: Pick<Clock, 'monotonic'>,
+  ) {
+    this.#deadline = new BigInt64Array(source.deadline);
+    const first: { readonly message: NodeHealth } | undefined = receiveMessageOnPort(source.port);
+    if (first === undefined) throw new Error('nothing is known of the node');
+    this.#told = first.message;
+    source.port.on('message', (health: NodeHealth) => this.#receive(health));
+  }
+
+  health(): NodeHealth {
+    // What has been told counts, also where this thread has not had the time to receive it.
+    for (let next = receiveMessageOnPort(this.source.port); next !== undefined; next = receiveMessageOnPort(this.source.port)) {
+      this.#receive(next.message);
+    }
+    const told = this.#told;
+    // None is held, or one without a deadline.
+    if (told.deadline === null) return told;
+    const deadline = Number(Atomics.load(this.#deadline, 0)) / MICROS;
+    if (this.clock.monotonic() < deadline) return { ...told, deadline };
+    return { ...told, state: 'lost', live: false, ready: false, reason: OVER, retiring: false, deadline: null };
+  }
+
+  onEvent(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Hears nothing any more. */
+  close(): void {
+    this.source.port.close();
+  }
+
+  #receive(health: NodeHealth): void {
+    this.#told = health;
+    for (const listener of this.#listeners) notify(listener, undefined);
+  }
+}

@@ -1,0 +1,79 @@
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { explain } from '../../base/errors.js';
+import { systemClock as clock, systemRandom as random } from '../../base/system.js';
+import { type NodeServer, startNodeServer } from '../../http/node-server.js';
+import { problemOf } from '../../http/problem.js';
+import { toWire } from '../../runtime/worker/messages.js';
+import { BoundedLog } from '../log/bounded-log.js';
+import { AskedMetrics } from './asked-metrics.js';
+import { HealthMirror } from './health-mirror.js';
+import type { FromNodeHttp, NodeHttpData, ToNodeHttp } from './node-http-messages.js';
+import { OwnClusterView } from './own-cluster-view.js';
+
+/**
+ * What a command answers over HTTP, in a thread of its own: no number of requests delays the thread that renews the lease. What
+ * it tells of the lease is mirrored; what it tells of the cluster comes by connections of its own.
+ */
+class NodeHttpThread {
+  readonly #log: BoundedLog;
+  readonly #metrics: AskedMetrics;
+  readonly #node: HealthMirror;
+  readonly #cluster: OwnClusterView | undefined;
+  #server: NodeServer | undefined;
+
+  constructor(
+    private readonly port: MessagePort,
+    private readonly data: NodeHttpData,
+  ) {
+    this.#log = new BoundedLog(clock, (line) => this.#post(line));
+    process.removeAllListeners('warning').on('warning', (warning) => this.#log.write('warn', explain(warning)));
+    this.#metrics = new AskedMetrics({ clock, ask: (id, until) => this.#post({ type: 'metrics', id, until }) });
+    this.#node = new HealthMirror(data.mirror, clock);
+    const log = { warn: (message: string) => this.#log.write('warn', message) };
+    this.#cluster = data.cluster && new OwnClusterView(data.cluster, { clock, random }, log);
+    port.on('message', (message: ToNodeHttp) => this.#receive(message));
+  }
+
+  async run(): Promise<void> {
+    const { listen, bearerTokenFile, heldForOthers } = this.data;
+    const cluster = this.#cluster;
+    try {
+      this.#server = await startNodeServer({
+        ...{ listen, bearerTokenFile, heldForOthers, clock, monitor: this.#node, metrics: this.#metrics },
+        cluster: cluster && (() => cluster.open()),
+        onFailure: (request, failure) => this.#failed(request, failure),
+        labels: { listen: '--http', bearerTokenFile: '--bearer-token-file' },
+      });
+      const { address, url, protected: isProtected } = this.#server;
+      this.#post({ type: 'listening', address, url, protected: isProtected });
+    } catch (error) {
+      this.#post({ type: 'refused', error: toWire(error) });
+    }
+  }
+
+  #receive(message: ToNodeHttp): void {
+    if (message.type === 'metrics') this.#metrics.answered(message.id, message.contentType, message.text);
+    else void this.#close();
+  }
+
+  #failed(request: string, failure: unknown): void {
+    const text = `${request}: ${explain(failure)}`;
+    if (problemOf(failure).error === 'internal') this.#log.write('error', text, failure instanceof Error ? failure.stack : undefined);
+    // A store that is away is logged once, where it is needed, and not for every request.
+    else if (this.data.debug) this.#log.write('debug', text);
+  }
+
+  async #close(): Promise<void> {
+    await this.#server?.close();
+    await this.#cluster?.close();
+    this.#node.close();
+    this.#post({ type: 'closed' });
+  }
+
+  #post(message: FromNodeHttp): void {
+    this.port.postMessage(message);
+  }
+}
+
+if (parentPort === null) throw new Error('this module runs as a worker thread only');
+void new NodeHttpThread(parentPort, workerData as NodeHttpData).run();

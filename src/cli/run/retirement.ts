@@ -1,0 +1,18 @@
+import { onAbort } from '../../base/abort.js';
+import { explain } from '../../base/errors.js';
+import type { Lease } from '../../lease/model/lease.js';
+
+/**
+ * Calls `act` once the node id is being retired, and at once where it is already, unless the returned function is called before. Not called for a
+ * lease that has been lost: there is nothing left to be given up.
+ */
+export function onRetirement({ retiring, signal }: Pick<Lease, 'retiring' | 'signal'>, act: () => void): () => void {
+  return onAbort(retiring, () => {
+    if (!signal.aborted) act();
+  });
+}
+
+/** Why the work for a node id is being ended, as far as it is not what is usual; undefined where it is. */
+export function whyStopping({ retiring }: Pick<Lease, 'retiring'>): string | undefined {
+  return retiring.aborted ? `the work is being ended: ${explain(retiring.reason)}` : undefined;
+}

@@ -1,0 +1,157 @@
+import { constants } from 'node:fs';
+import { lstat, open, rename, rm } from 'node:fs/promises';
+import type { RandomSource } from '../../base/clock.js';
+import { ConfigError, explain } from '../../base/errors.js';
+
+const OPTION = '--wait-file';
+/** More than any wait file has, in bytes. */
+const LARGEST = 65_536;
+
+/**
+ * A file that is there while a node id is held, for programs that wait for one: written all at once, never seen half-written.
+ *
+ * Not guaranteed: that it goes when this process is killed. What it says was true when it was written; a program that has to be sure now asks `/lease`.
+ */
+export class WaitFile {
+  /** One change after the other, in their order. */
+  #last: Promise<unknown> = Promise.resolve();
+  /** What this process has written last. */
+  #written: string | undefined;
+
+  private constructor(
+    private readonly path: string,
+    private readonly random: RandomSource,
+    private readonly onFailure: (problem: string) => void,
+  ) {}
+
+  /**
+   * Makes sure that the file can be written.
+   *
+   * @param onFailure is told, in one line, what keeps the file from being written or removed later
+   * @throws {ConfigError} when nothing can be written there, or something else than a wait file is there, which is left alone
+   */
+  static async open(path: string, random: RandomSource, onFailure: (problem: string) => void): Promise<WaitFile> {
+    if (path === '') throw unusable(path, 'it is empty');
+    const file = new WaitFile(path, random, onFailure);
+    await file.#checkLeftOver();
+    // Tried now: programs that wait for the file later are told nothing.
+    const attempt = file.#draft('').then((draft) => rm(draft));
+    await attempt.catch((error: unknown) => {
+      throw unusable(path, explain(error));
+    });
+    return file;
+  }
+
+  /**
+   * Removes a file that an earlier process has left. Call it when no other process can be at work here: the file of a process that still runs looks
+   * the same.
+   *
+   * @throws {ConfigError} when it cannot be removed, or something else has come there, which is left alone
+   */
+  async removeLeftOver(): Promise<void> {
+    await this.#checkLeftOver();
+    await rm(this.path, { force: true }).catch((error: unknown) => {
+      throw unusable(this.path, explain(error));
+    });
+  }
+
+  /** Resolves to true when the file says this, and to false when it cannot. Never rejects. */
+  write(text: string): Promise<boolean> {
+    return this.#next('written', async () => {
+      const draft = await this.#draft(text);
+      try {
+        await rename(draft, this.path);
+      } catch (error) {
+        await discard(draft);
+        throw error;
+      }
+      this.#written = text;
+    });
+  }
+
+  /** Resolves to true when what this process wrote is gone, or another process' stands in its place, and to false when it cannot. Never rejects. */
+  remove(): Promise<boolean> {
+    return this.#next('removed', async () => {
+      const own = this.#written;
+      if (own !== undefined && (await textIn(this.path, Buffer.byteLength(own))) === own) await rm(this.path, { force: true });
+    });
+  }
+
+  /** A file that is named here by mistake may be its owner's only copy. */
+  async #checkLeftOver(): Promise<void> {
+    const isOurs = await isLeftOver(this.path).catch((error: unknown) => {
+      throw unusable(this.path, explain(error));
+    });
+    if (!isOurs) throw unusable(this.path, 'something else is there, and left alone');
+  }
+
+  /** A file beside it that says this. */
+  async #draft(text: string): Promise<string> {
+    const draft = `${this.path}.${this.random.hex(4)}`;
+    try {
+      // Through one handle: another user of the folder can put something else at the path at any time.
+      await using file = await open(draft, 'wx');
+      await file.writeFile(text);
+      // Whatever the umask: programs that wait may run as other users.
+      await file.chmod(0o644);
+      return draft;
+    } catch (error) {
+      await discard(draft);
+      throw error;
+    }
+  }
+
+  #next(done: string, act: () => Promise<void>): Promise<boolean> {
+    const isDone = this.#last.then(act).then(
+      () => true,
+      (error: unknown) => {
+        this.onFailure(`${this.path} could not be ${done}: ${explain(error)}`);
+        return false;
+      },
+    );
+    this.#last = isDone;
+    return isDone;
+  }
+}
+
+function unusable(path: string, why: string): ConfigError {
+  return new ConfigError(OPTION, path, `the path of a file in a folder that this user may write to (${why})`);
+}
+
+/** Whether there is nothing but what a process of ours may have left: an object that names a node id, something empty, or a link. */
+async function isLeftOver(path: string): Promise<boolean> {
+  const there = await lstat(path).catch(unlessAbsent);
+  // A link is only unlinked: what it leads to stays.
+  if (there === undefined || there.isSymbolicLink()) return true;
+  const text = await textIn(path, LARGEST);
+  return text === '' || (text !== undefined && namesNodeId(text));
+}
+
+function namesNodeId(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && 'nodeId' in value;
+  } catch {
+    return false;
+  }
+}
+
+/** What a file says; undefined where there is none, or one that is larger than `most` bytes, or something else than a file. */
+async function textIn(path: string, most: number): Promise<string | undefined> {
+  // Neither a link is followed nor is a pipe waited for.
+  await using file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(unlessAbsentOrLink);
+  const there = await file?.stat();
+  return there?.isFile() && there.size <= most ? file?.readFile('utf8') : undefined;
+}
+
+function unlessAbsent(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error;
+}
+
+function unlessAbsentOrLink(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ELOOP') unlessAbsent(error);
+}
+
+async function discard(draft: string): Promise<void> {
+  await rm(draft, { force: true }).catch(() => undefined);
+}

@@ -1,0 +1,149 @@
+import { defaultTaskId } from '../../base/task-id.js';
+import type { NodeMonitor } from '../../monitor/node-monitor.js';
+import { type HeldNode, holdNode } from '../../runtime/hold-node.js';
+import type { OpenTelemetryTracer } from '../../runtime/open-telemetry-tracer.js';
+import { preloadedTracer } from '../../runtime/preloaded-sdk.js';
+import type { Settings } from '../../settings/settings.js';
+import { announcingProblem } from '../../settings/zookeeper-settings.js';
+import type { RoutingEntries } from '../discovery/routing-entries.js';
+import { leaseLog } from '../log/lease-log.js';
+import type { Logger } from '../log/logger.js';
+import type { Io } from '../terminal/io.js';
+import { withTimeout } from '../terminal/with-timeout.js';
+import type { NodeHttp } from './node-http.js';
+import { onRetirement } from './retirement.js';
+import type { SignalRelay } from './signal-relay.js';
+
+/** What a workload gets. */
+export interface WorkloadNode {
+  readonly lease: HeldNode['lease'];
+  /** Names the task in every line. */
+  readonly log: Logger;
+  /** What sends work here; undefined where that is not announced. Begun, and in the end withdrawn, by the workload; withdrawn in any case afterwards. */
+  readonly routing: RoutingEntries | undefined;
+  /** The URL by which programs on this host reach the HTTP server; undefined where there is none. */
+  readonly url: string | undefined;
+}
+
+/** How a workload has ended. */
+export interface WorkEnd {
+  readonly exitCode: number;
+  /** True when no work that relies on the node id is left, so that it may be released (rule 8). */
+  readonly workEnded: boolean;
+}
+
+/** What a command holds a node id for. */
+export interface Workload {
+  /** The lease has been renewed: told before all other listeners, on the engine's own time. Must neither throw nor block. */
+  renewed?(deadline: number): void;
+  /** Does the work. The node id is given back when this has settled; where it rejects, work is taken to be left. */
+  run(node: WorkloadNode): Promise<WorkEnd>;
+}
+
+export interface WorkloadOptions {
+  readonly settings: Settings;
+  readonly io: Io;
+  readonly signals: SignalRelay;
+  readonly log: Logger;
+  /** What answers over HTTP, from before a node id is acquired; undefined for nothing. */
+  readonly http?: { readonly monitor: NodeMonitor; readonly open: (log: Logger) => Promise<NodeHttp> } | undefined;
+}
+
+/** How long the export of the last spans may hold up the exit, in milliseconds. */
+const FLUSH_TIMEOUT_MS = 500;
+
+/**
+ * Runs a workload with a node id: listens where there is HTTP, holds a node, runs the workload, ends the node. Resolves to the workload's exit
+ * code.
+ *
+ * @throws whatever kept it from a node id: {ConfigError}, {StoreError}, `Interrupted`, …
+ */
+export async function runWorkload(options: WorkloadOptions, workload: Workload): Promise<number> {
+  const { settings, io, signals } = options;
+  const { env, execArgv, clock, processId } = io;
+  let { log } = options;
+  if (processId === 1) log.warn('node as process 1 collects no orphaned processes: start the nodelease script by its own name');
+  const { nodeId, provider, store } = settings;
+  const isLean = nodeId === undefined && provider === 'store' && store.kind === 's3';
+  // A flag of V8 is set while there is one thread.
+  if (isLean && options.http) await keepMemoryLean();
+  // First of all: requests are told why there is no node id yet, and a port that is taken costs none.
+  const http = await options.http?.open(log);
+  let tracer: OpenTelemetryTracer | undefined;
+  try {
+    const signal = signals.interrupted;
+    const taskId = settings.taskId ?? (await defaultTaskId({ ...io, signal, warn: (message) => log.warn(message) }));
+    log = log.child({ taskId });
+    tellOf(settings, log);
+    if (nodeId === undefined) tracer = await preloadedTracer({ execArgv, nodeOptions: env.NODE_OPTIONS }, clock);
+    const node = await holdNode({
+      ...settings,
+      ...{ taskId, clock, random: io.random, signal, tracer, monitor: options.http?.monitor },
+      announcesService: settings.zookeeper?.check === undefined,
+      onRenewed: (deadline) => workload.renewed?.(deadline),
+      onLeaseEvent: leaseLog(log),
+      onDiscoveryEvent: settings.zookeeper && (await import('../log/discovery-log.js')).discoveryLog(log),
+      limited: (what, limitMs, step) => withTimeout({ limitMs, clock, log, what }, step),
+    });
+    // After the AWS SDK has been loaded: V8 refuses Node's own compiled modules once a flag has changed.
+    if (isLean && !options.http) await keepMemoryLean();
+    return await runWith(node, workload, { ...options, log }, http?.url);
+  } catch (error) {
+    options.http?.monitor.failed(error);
+    throw error;
+  } finally {
+    // Until here it says that the work is being ended.
+    await http?.close();
+    // The process exits next, whatever an SDK still keeps for its next batch.
+    if (tracer) await withTimeout({ limitMs: FLUSH_TIMEOUT_MS, clock, log, what: 'exporting the spans' }, tracer.flush());
+  }
+}
+
+async function keepMemoryLean(): Promise<void> {
+  (await import('./lean-memory.js')).keepMemoryLean();
+}
+
+/** Tells what of the settings a user should know. */
+function tellOf({ nodeId, provider, store, zookeeper }: Settings, log: Logger): void {
+  const problem = zookeeper && announcingProblem(zookeeper);
+  if (problem !== undefined) log.warn(`discovery: ${problem}`);
+  if (nodeId !== undefined) log.info({ nodeId }, `node id ${nodeId} is fixed: no lease, no store`);
+  else if (provider === 'store' && store.kind === 'memory') {
+    log.warn('memory: is private to this process: no other task will see this lease. It is for trials only');
+  }
+}
+
+/** Runs the workload while the node is held, and ends the node; its id is released only where the work has ended. */
+async function runWith(node: HeldNode, workload: Workload, options: WorkloadOptions, url: string | undefined): Promise<number> {
+  const { log, http, signals } = options;
+  const { lease } = node;
+  let routing: RoutingEntries | undefined;
+  let forgetRetirement = () => {};
+  // False while work that relies on the node id may be left.
+  let workEnded = true;
+  try {
+    signals.interrupted.throwIfAborted();
+    routing = await routingOf(node, options);
+    // No new work for a node id that is to go; its znode says who holds it, for as long as it is held.
+    forgetRetirement = onRetirement(lease, () => void routing?.withdraw());
+    workEnded = false;
+    const end = await workload.run({ lease, log, routing, url });
+    workEnded = end.workEnded;
+    return end.exitCode;
+  } finally {
+    forgetRetirement();
+    http?.monitor.stopping();
+    // Whatever has happened: the command is not asked any more.
+    void routing?.withdraw();
+    // A lost lease has nothing left to release.
+    await node.end({ workEnded, release: workEnded && lease.isValid() });
+  }
+}
+
+/** What sends work here; undefined where that is not announced. */
+async function routingOf({ discovery }: HeldNode, { settings, io, log }: WorkloadOptions): Promise<RoutingEntries | undefined> {
+  const { check, service, endpoints } = settings.zookeeper ?? {};
+  if (discovery === undefined || (service === undefined && endpoints === undefined)) return undefined;
+  const { RoutingEntries } = await import('../discovery/routing-entries.js');
+  return new RoutingEntries({ discovery, check, clock: io.clock, log });
+}

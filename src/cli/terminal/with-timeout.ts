@@ -1,0 +1,47 @@
+import { orAborted, timeoutSignal } from '../../base/abort.js';
+import type { Clock } from '../../base/clock.js';
+import { explain } from '../../base/errors.js';
+import type { Logger } from '../log/logger.js';
+
+export interface WithTimeoutOptions {
+  readonly limitMs: number;
+  readonly clock: Clock;
+  readonly log: Pick<Logger, 'warn'>;
+  /** Names the work in the log. */
+  readonly what: string;
+}
+
+/** Waits for work that tidies up. A failure is a warning, and so is an end of the waiting after `limitMs`. Never rejects. */
+export async function withTimeout({ limitMs, clock, log, what }: WithTimeoutOptions, work: Promise<unknown>): Promise<void> {
+  const late = new Error(`${what} took more than ${limitMs} ms: not waiting for it`);
+  try {
+    await callWithTimeout({ clock, timeoutMs: limitMs, late }, () => work);
+  } catch (error) {
+    log.warn(error === late ? late.message : `${what} failed: ${explain(error)}`);
+  }
+}
+
+/** How long {@link callWithTimeout} waits. */
+export interface CallTimeout {
+  readonly clock: Pick<Clock, 'sleep'>;
+  readonly timeoutMs: number;
+  /** Ends the waiting earlier. */
+  readonly signal?: AbortSignal | undefined;
+  /** What it rejects with after that time. @default no answer within so many milliseconds */
+  readonly late?: Error;
+}
+
+/**
+ * Calls `work` with a signal that aborts after a time, or with the caller's signal. Does not wait for work that ignores it.
+ *
+ * @throws what `work` rejects with, `late`, or `signal.reason`
+ */
+export async function callWithTimeout<T>(timeout: CallTimeout, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const { clock, timeoutMs, signal, late = new Error(`no answer within ${timeoutMs} ms`) } = timeout;
+  const limit = timeoutSignal(clock, timeoutMs, () => late, signal);
+  try {
+    return await orAborted(work(limit.signal), limit.signal);
+  } finally {
+    limit.release();
+  }
+}

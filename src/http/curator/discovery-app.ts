@@ -1,0 +1,148 @@
+import { type Context, Hono } from 'hono';
+import type { Clock } from '../../base/clock.js';
+import { ConfigError } from '../../base/errors.js';
+import type { ServiceCall, ServiceDirectory } from '../../services/service-directory.js';
+import type { ServiceInstance } from '../../services/service-instance.js';
+import { shortened } from '../../services/shortened.js';
+import { checkHost, checkWrite, type WriteAccess } from '../access.js';
+import { HttpProblem, PLAIN, problemOf, problemResponse } from '../problem.js';
+import { route } from '../route.js';
+import { SharedQueries } from '../shared-queries.js';
+import { DISCOVERY_OPENAPI } from './discovery-openapi.js';
+import { type InstanceJson, instanceJson, instanceOf, readJson } from './instance-json.js';
+import type { ProviderPool } from './provider-pool.js';
+
+/** What a {@link discoveryApp} answers from. */
+export interface DiscoveryAppOptions {
+  /** What is asked for names and instances, and writes them. */
+  readonly directory: Pick<ServiceDirectory<unknown>, 'names' | 'instances' | 'instance' | 'write' | 'remove'>;
+  /** Chooses an instance of a service. The caller closes it. */
+  readonly pool: Pick<ProviderPool, 'any'>;
+  readonly clock: Clock;
+  /** Which clients may register and unregister. @default none */
+  readonly writes?: WriteAccess | undefined;
+  /**
+   * The names, beside those of loopback, by which the server may be called; for one that listens on a loopback address, where a page in
+   * a browser could reach it under a name of its own. @default any
+   */
+  readonly hosts?: ReadonlySet<string> | undefined;
+  /** Resolves when ZooKeeper can be asked, and rejects when it cannot in time. Every request but those to `v1/anyservice` waits for it first. @default at once */
+  readonly connected?: ((call: ServiceCall) => Promise<unknown>) | undefined;
+  /** How long ZooKeeper may take to be connected, and for a request that is about one znode, in milliseconds. @default 2000 */
+  readonly timeoutMs?: number | undefined;
+  /** How long it may take for all instances of a service, which are a request each, in milliseconds. @default 10000 */
+  readonly listTimeoutMs?: number | undefined;
+  /** Told of every request that failed for no fault of its own (a status of 500 and above). Must not throw and must not block. */
+  readonly onFailure?: ((request: string, failure: unknown) => void) | undefined;
+}
+
+/**
+ * Who offers which service, over HTTP, in the shape of Curator's discovery server, as an app that stands alone or is mounted in another one with
+ * `route()`. `GET openapi.json` describes it.
+ *
+ * Instances that are registered here are persistent: they outlive this server, and stay until they are unregistered. A client that may write may
+ * unregister any instance, DYNAMIC ones that are alive included: that of a Java process with Curator is gone then until the process loses its
+ * session and registers again.
+ *
+ * While ZooKeeper is away everything but `v1/anyservice` is answered with 503, within about `timeoutMs` once the connection is known to be
+ * lost; that goes on from what it has seen last, and says in an `age` header, in seconds, for how long it has not heard of changes.
+ */
+export function discoveryApp(options: DiscoveryAppOptions): Hono {
+  const { directory, pool, clock, writes = { kind: 'nobody' }, hosts, timeoutMs = 2_000, listTimeoutMs = 10_000 } = options;
+  const app = new Hono();
+  const lists = new SharedQueries<readonly ServiceInstance[]>();
+  /** Limits of a query; it is given up with its request. */
+  const asked = async ({ req }: Context): Promise<ServiceCall> => {
+    const call = { timeoutMs, signal: req.raw.signal };
+    await options.connected?.(call);
+    return call;
+  };
+  const written = async (): Promise<ServiceCall> => {
+    await options.connected?.({ timeoutMs });
+    return { timeoutMs };
+  };
+
+  const one = async (context: Context): Promise<InstanceJson> => {
+    const instance = await directory.instance(nameOf(context), idOf(context), await asked(context));
+    if (instance === undefined) throw new HttpProblem('not-found', `${nameOf(context)} has no instance ${idOf(context)}`);
+    return instanceJson(instance);
+  };
+
+  app.onError((failure, context) => {
+    const { method, path, raw } = context.req;
+    const response = problemResponse(problemOf(failure));
+    // The client no longer waits for the answer: that is no failure.
+    if (response.status >= 500 && !raw.signal.aborted) options.onFailure?.(`${method} ${path}`, failure);
+    return response;
+  });
+  app.notFound(({ req }) => problemResponse(new HttpProblem('not-found', `there is nothing at ${req.path}: see openapi.json`)));
+  app.use(async ({ req }, next) => {
+    if (hosts) checkHost(req.raw, hosts);
+    checkPath(req.raw);
+    await next();
+  });
+
+  route(app, '/openapi.json', { GET: () => answer(DISCOVERY_OPENAPI) });
+  route(app, '/v1/service', {
+    GET: async (context) => answer((await directory.names(await asked(context))).map((name) => ({ name }))),
+  });
+  route(app, '/v1/service/:name', {
+    GET: async (context) => {
+      const name = nameOf(context);
+      await asked(context);
+      const instances = await lists.ask(name, () => directory.instances(name, { timeoutMs: listTimeoutMs }));
+      return answer(instances.map(instanceJson));
+    },
+  });
+  route(app, '/v1/service/:name/:id', {
+    GET: async (context) => answer(await one(context)),
+    PUT: async (context) => {
+      await checkWrite(writes, context.req.raw);
+      const place = { name: nameOf(context), id: idOf(context), now: Math.trunc(clock.now()) };
+      const instance = instanceOf(await readJson(context.req.raw), place);
+      await directory.write(instance, await written());
+      return new Response(null, { status: 201, headers: PLAIN });
+    },
+    DELETE: async (context) => {
+      await checkWrite(writes, context.req.raw);
+      await directory.remove(nameOf(context), idOf(context), await written());
+      return new Response(null, { status: 200, headers: PLAIN });
+    },
+  });
+  route(app, '/v1/anyservice/:name', {
+    GET: async (context) => {
+      const name = nameOf(context);
+      const any = await pool.any(name, context.req.raw.signal);
+      if (any.status === 'unknown')
+        throw new HttpProblem('unavailable', `${name} has not been read yet: ZooKeeper did not answer in time`, { 'retry-after': '1' });
+      const age: Record<string, string> = any.staleMs === undefined ? {} : { age: String(Math.ceil(any.staleMs / 1_000)) };
+      if (any.status === 'none') throw new HttpProblem('not-found', `${name} has no instance that is enabled`, age);
+      return answer(instanceJson(any.instance), age);
+    },
+  });
+  // The path of Curator's first version, which its server still answers. No other method is refused there: it may be a path of another app.
+  app.get('/:name/:id', async (context) => answer(await one(context), { warning: '299 - "deprecated: see /v1/service/{name}/{id}"' }));
+  return app;
+}
+
+function answer(json: unknown, headers: Readonly<Record<string, string>> = {}): Response {
+  return Response.json(json, { headers: { ...PLAIN, ...headers } });
+}
+
+/** What is encoded wrongly would be taken for a name as it stands. */
+function checkPath({ url }: Request): void {
+  const { pathname } = new URL(url);
+  try {
+    decodeURIComponent(pathname);
+  } catch {
+    throw new ConfigError('path', shortened(pathname), 'percent-encoded UTF-8');
+  }
+}
+
+function nameOf(context: Context): string {
+  return context.req.param('name') ?? '';
+}
+
+function idOf(context: Context): string {
+  return context.req.param('id') ?? '';
+}

@@ -1,0 +1,133 @@
+import type { Clock, RandomSource } from '../../base/clock.js';
+import { ConfigError } from '../../base/errors.js';
+import { jsonPayload } from '../../services/payload-codec.js';
+import { ServiceCache } from '../../services/service-cache.js';
+import { type ServiceCall, ServiceDirectory } from '../../services/service-directory.js';
+import { checkBasePath, DEFAULT_BASE_PATH, servicePath } from '../../services/service-path.js';
+import { ServiceProvider } from '../../services/service-provider.js';
+import type { StrategyFactory } from '../../services/strategies/provider-strategy.js';
+import { UnreadableReports } from '../../services/unreadable-reports.js';
+import { DEFAULT_LISTEN_ADDRESS, formatListenAddress, isLoopback, type ListenAddress } from '../../settings/listen-address.js';
+import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
+import { isFault } from '../../zookeeper/zookeeper-error.js';
+import { type WriteAccess, writeAccess } from '../access.js';
+import { BearerTokenFile } from '../bearer-token.js';
+import { listen } from '../listen.js';
+import { discoveryApp } from './discovery-app.js';
+import { type PooledProvider, ProviderPool } from './provider-pool.js';
+import { StaticPurge } from './static-purge.js';
+
+/** What a discovery server tells of. */
+export type DiscoveryServerEvent =
+  /** A request failed for no fault of its own: it was answered with a status of 500 or above. */
+  | { readonly type: 'request-failed'; readonly request: string; readonly error: unknown }
+  /** An instance is left out everywhere; `problem` is the rest of the sentence "<path> …". */
+  | { readonly type: 'unreadable'; readonly path: string; readonly problem: string }
+  /** A STATIC instance was unregistered: it was not written again in time. */
+  | { readonly type: 'purged'; readonly name: string; readonly id: string }
+  /** The STATIC instances could not be looked through; it is tried again. */
+  | { readonly type: 'purge-failed'; readonly error: unknown };
+
+/** Settings of {@link startDiscoveryServer}. */
+export interface DiscoveryServerOptions {
+  readonly zookeeper: ZooKeeper;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  /** @default 127.0.0.1, port 7070 */
+  readonly listen?: ListenAddress | undefined;
+  /** The parent of all services, within the chroot. @default "/services" */
+  readonly basePath?: string | undefined;
+  /** Whether no client may register and unregister instances. @default false */
+  readonly readOnly?: boolean | undefined;
+  /**
+   * A file with the token that clients must send to register and unregister. Read again for every such request. Needed to listen beyond
+   * loopback, unless the server is read-only. @default none
+   */
+  readonly bearerTokenFile?: string | undefined;
+  /** Time without a write after which a STATIC instance is unregistered, in milliseconds. @default without limit */
+  readonly staticTimeoutMs?: number | undefined;
+  /** How `v1/anyservice` chooses. @default round robin */
+  readonly strategy?: StrategyFactory | undefined;
+  /** Must not throw and must not block. */
+  readonly onEvent?: ((event: DiscoveryServerEvent) => void) | undefined;
+  /** What the settings are called in errors. @default "listen" and "bearerTokenFile" */
+  readonly labels?: { readonly listen: string; readonly bearerTokenFile: string } | undefined;
+}
+
+/** A discovery server that answers. */
+export interface DiscoveryServer {
+  /** `http://…`, without a slash at the end. */
+  readonly url: string;
+  /** What it does not need to be told: who may change anything. */
+  readonly writes: WriteAccess['kind'];
+  /** Ends within a second or so. The session with ZooKeeper stays, and so does what was registered. Never rejects; idempotent. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts a discovery server: `discoveryApp` on a port of its own. Resolves once it listens, whether ZooKeeper is there or not.
+ *
+ * @throws {ConfigError} when it cannot listen there, others could change anything without a token, or the token file holds none
+ */
+export async function startDiscoveryServer(options: DiscoveryServerOptions): Promise<DiscoveryServer> {
+  const { zookeeper, clock, random, strategy, onEvent, staticTimeoutMs, labels = LABELS } = options;
+  const { listen: at = DEFAULT_LISTEN_ADDRESS, basePath = DEFAULT_BASE_PATH, bearerTokenFile } = options;
+  checkBasePath(basePath);
+  const token = bearerTokenFile === undefined ? undefined : await BearerTokenFile.open(bearerTokenFile, labels.bearerTokenFile);
+  const writes = writeAccess(at, { readOnly: options.readOnly, token }, labels.listen);
+
+  // Queries and caches meet the same znodes: each is told of once.
+  const onUnreadable = new UnreadableReports((path, problem) => onEvent?.({ type: 'unreadable', path, problem }));
+  const directory = new ServiceDirectory({ zookeeper, clock, basePath, payload: jsonPayload, onUnreadable });
+  const pool = new ProviderPool({
+    clock,
+    exists: (name, call) => exists(zookeeper, servicePath(basePath, name), call),
+    open: (name) => {
+      const source = new ServiceCache({ zookeeper, clock, basePath, name, payload: jsonPayload, onUnreadable });
+      return new ServiceProvider({ source, clock, random, strategy }) satisfies PooledProvider;
+    },
+  });
+  const app = discoveryApp({
+    directory,
+    pool,
+    clock,
+    writes,
+    connected: (call) => zookeeper.whenConnected(call),
+    ...(isLoopback(at.host) && { hosts: new Set([at.host.toLowerCase()]) }),
+    onFailure: (request, error) => onEvent?.({ type: 'request-failed', request, error }),
+  });
+  const listener = await listen({ fetch: (request) => app.fetch(request), at, label: labels.listen, clock });
+  if (writes.kind === 'anybody' && !isLoopback(listener.address.host)) {
+    await listener.close();
+    throw new ConfigError(labels.listen, formatListenAddress(at), 'a name that means loopback (this one has another address)');
+  }
+  const purge =
+    staticTimeoutMs === undefined || writes.kind === 'nobody'
+      ? undefined
+      : new StaticPurge({
+          zookeeper,
+          clock,
+          basePath,
+          timeoutMs: staticTimeoutMs,
+          onPurged: (name, id) => onEvent?.({ type: 'purged', name, id }),
+          onFailure: (error) => onEvent?.({ type: 'purge-failed', error }),
+        });
+  let closing: Promise<void> | undefined;
+  const close = async () => {
+    await Promise.all([listener.close(), purge?.close()]);
+    pool.close();
+  };
+  return { url: listener.url, writes: writes.kind, close: () => (closing ??= close()) };
+}
+
+/** Without a watch. One that may not be read is there. */
+async function exists(zookeeper: ZooKeeper, path: string, call: ServiceCall): Promise<boolean> {
+  try {
+    return (await zookeeper.read(path, call)) !== undefined;
+  } catch (error) {
+    if (isFault(error, 'no-auth')) return true;
+    throw error;
+  }
+}
+
+const LABELS = { listen: 'listen', bearerTokenFile: 'bearerTokenFile' };

@@ -1,0 +1,137 @@
+import { ConfigError } from '../../base/errors.js';
+import { checkInstance } from '../../services/new-instance.js';
+import { checkPayloadClass } from '../../services/payload-json.js';
+import type { ServiceInstance, ServiceType, UriSpec } from '../../services/service-instance.js';
+import { shortened } from '../../services/shortened.js';
+import { HttpProblem } from '../problem.js';
+
+/** An instance as Curator's discovery server tells of it. Its clients fail where address or payload is missing, and expect no port that is null. */
+export interface InstanceJson {
+  readonly name: string;
+  readonly id: string;
+  readonly address: string | null;
+  readonly port?: number;
+  readonly sslPort?: number;
+  readonly payload: unknown;
+  readonly registrationTimeUTC: number;
+  readonly serviceType: ServiceType;
+  /** Not among Curator's fields: only where there is one, so that what is read can be written back. */
+  readonly uriSpec?: UriSpec;
+  /** Not among Curator's fields: only when it is false. */
+  readonly enabled?: false;
+}
+
+/** An instance in the shape of Curator's discovery server. */
+export function instanceJson(instance: ServiceInstance): InstanceJson {
+  const { name, id, address, port, sslPort, payload, registrationTimeUTC, serviceType, uriSpec, enabled } = instance;
+  return {
+    name,
+    id,
+    address: address ?? null,
+    ...(port !== undefined && { port }),
+    ...(sslPort !== undefined && { sslPort }),
+    payload: payload ?? null,
+    registrationTimeUTC,
+    serviceType,
+    ...(uriSpec !== undefined && { uriSpec }),
+    ...(!enabled && { enabled: false as const }),
+  };
+}
+
+/** What a request says of an instance beside its body. */
+export interface InstancePlace {
+  readonly name: string;
+  readonly id: string;
+  /** When it comes, in milliseconds since the Unix epoch. */
+  readonly now: number;
+}
+
+/**
+ * The instance that a request wants to be registered; unknown fields are ignored, as Curator's server does, and null is as good as absent.
+ * Of its payload only the class is checked here, the rest when it is written.
+ *
+ * @param json the body, parsed
+ * @throws {ConfigError} naming the field, the value and what was expected
+ */
+export function instanceOf(json: unknown, { name, id, now }: InstancePlace): ServiceInstance {
+  if (typeof json !== 'object' || json === null || Array.isArray(json)) throw new ConfigError('the body', shortened(json), 'a JSON object');
+  const fields = new Map<string, unknown>(Object.entries(json).filter(([, value]) => value !== null && value !== undefined));
+  if (fields.get('name') !== name) throw wrong('name', fields, `${JSON.stringify(name)}, as in the path`);
+  if (fields.get('id') !== id) throw wrong('id', fields, `${JSON.stringify(id)}, as in the path`);
+  const serviceType = fields.get('serviceType');
+  if (serviceType !== 'STATIC' && serviceType !== 'PERMANENT') {
+    const why = 'a dynamic one goes with the session of whoever registers it, and HTTP has none';
+    throw wrong('serviceType', fields, `"STATIC" or "PERMANENT" (${why})`);
+  }
+  const instance = {
+    name,
+    id,
+    address: fields.get('address'),
+    port: fields.get('port'),
+    sslPort: fields.get('sslPort'),
+    payload: fields.get('payload'),
+    registrationTimeUTC: fields.get('registrationTimeUTC') ?? now,
+    serviceType,
+    uriSpec: fields.get('uriSpec'),
+    enabled: fields.get('enabled') ?? true,
+  } as ServiceInstance;
+  checkInstance(instance);
+  checkPayloadClass(instance.payload);
+  return instance;
+}
+
+function wrong(field: string, fields: ReadonlyMap<string, unknown>, expected: string): ConfigError {
+  return new ConfigError(`instance.${field}`, shortened(fields.get(field)), expected);
+}
+
+/** The largest body, in bytes: ZooKeeper's own bound for a znode. */
+export const LARGEST_BODY = 1_048_576;
+
+/**
+ * The JSON that a request carries. Of a body that is too large no more is kept than what is allowed.
+ *
+ * @throws {HttpProblem} `unsupported-media-type`, `too-large`
+ * @throws {ConfigError} when it is no JSON
+ */
+export async function readJson(request: Request): Promise<unknown> {
+  const type = request.headers.get('content-type');
+  if (!/^application\/json\s*(;|$)/i.test(type ?? ''))
+    throw new HttpProblem(
+      'unsupported-media-type',
+      `content-type: expected application/json, got ${type === null ? 'none' : JSON.stringify(type)}`,
+    );
+  if (Number(request.headers.get('content-length') ?? 0) > LARGEST_BODY) throw tooLarge();
+  const text = decode(await readBytes(request));
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new ConfigError('the body', shortened(text), 'JSON');
+  }
+}
+
+function decode(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new ConfigError('the body', `${bytes.length} bytes of something else`, 'UTF-8');
+  }
+}
+
+async function readBytes({ body }: Request): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  const reader = body?.getReader();
+  for (let next = await reader?.read(); next !== undefined && !next.done; next = await reader?.read()) {
+    length += next.value.length;
+    if (length > LARGEST_BODY) {
+      await reader?.cancel();
+      throw tooLarge();
+    }
+    chunks.push(next.value);
+  }
+  return Buffer.concat(chunks);
+}
+
+function tooLarge(): HttpProblem {
+  return new HttpProblem('too-large', `the body: expected at most ${LARGEST_BODY} bytes`);
+}

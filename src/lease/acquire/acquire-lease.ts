@@ -1,0 +1,149 @@
+import type { Clock, RandomSource } from '../../base/clock.js';
+import { StoreUnusableError } from '../../base/errors.js';
+import { type LeaseStore, StoreError } from '../../store/lease-store.js';
+import { Keeper } from '../hold/keeper.js';
+import { CLUSTER_KEY, checkWanted, type WantedSettings } from '../model/cluster-config.js';
+import type { Lease, LeaseListener } from '../model/lease.js';
+import { nativeCodec } from '../model/lease-codec.js';
+import { leaseTiming } from '../model/lease-timing.js';
+import { harmless, type LeaseTracer, type NoteAttributes } from '../model/lease-tracer.js';
+import { checkTaskId, detached } from '../session/caller.js';
+import { readCluster, reportOverruled, type StoredCluster } from '../session/cluster-store.js';
+import { retry, whileStoreIsAway } from '../session/retry.js';
+import { StoreSession } from '../session/store-session.js';
+import { Acquirer, type Beginning } from './acquirer.js';
+import { completeBootstrap } from './bootstrap.js';
+import { ensureCluster } from './ensure-cluster.js';
+import { fetchNextPage, newListing } from './partial-listing.js';
+
+/** What the engine needs to acquire a node id. */
+export interface AcquireLeaseOptions extends WantedSettings {
+  readonly store: LeaseStore;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  /** Names this run of this process; 1 … 128 printable ASCII characters without spaces. */
+  readonly taskId: string;
+  /** How long to wait for a free id, in milliseconds, 0 for not at all. @default no limit */
+  readonly acquireTimeoutMs?: number | undefined;
+  /**
+   * How often the cluster's settings are read while the lease is held, in milliseconds, to the nearest renewal: so late the holder learns that
+   * wider unique ids are asked for, or that its node id is to go. @default beside each renewal
+   */
+  readonly settingsIntervalMs?: number | undefined;
+  /** Gives up waiting. Has no effect once the lease is held. */
+  readonly signal?: AbortSignal | undefined;
+  readonly onEvent?: LeaseListener | undefined;
+  /** Sees how long acquiring, each renewal and the release take. One that throws does no harm. @default none */
+  readonly tracer?: LeaseTracer | undefined;
+}
+
+/** How long the store may stay silent before the first answer, in milliseconds: a wrong address should be known soon. */
+const FIRST_CONTACT_MS = 8_000;
+/** How long a single request may take while acquiring, in milliseconds. */
+const ACQUIRE_REQUEST_MS = 4_000;
+
+/**
+ * Acquires a node id and keeps it (docs/design/protocol.md).
+ *
+ * Creates the cluster's settings when there are none, after making sure that the store keeps its conditions. Waits, if need be, for
+ * an id to be released or to expire. The lease that it resolves to renews itself until it is released or lost.
+ *
+ * @throws {ConfigError} when a setting is out of range
+ * @throws {StoreUnusableError} when the store cannot be reached, denies access, or ignores conditions
+ * @throws {AcquireTimeoutError} when no id became free in time
+ * @throws `signal.reason` when `signal` aborts first
+ */
+export async function acquireLease(options: AcquireLeaseOptions): Promise<Lease> {
+  const { store, clock, taskId } = options;
+  checkWanted(options);
+  checkTaskId(taskId);
+  const begun = clock.monotonic();
+  const tracer = harmless(options.tracer);
+  const facts = { 'nodelease.task_id': taskId, 'nodelease.store': store.url };
+  return tracer.span('nodelease.acquire', facts, (note) => acquire(options, { begun, tracer, note }));
+}
+
+async function acquire(
+  options: AcquireLeaseOptions,
+  { begun, tracer, note }: { readonly begun: number; readonly tracer: LeaseTracer; readonly note: NoteAttributes },
+): Promise<Lease> {
+  const { store, clock, random, taskId, signal } = options;
+  const emit = detached(options.onEvent);
+  const session = new StoreSession(store, clock, ACQUIRE_REQUEST_MS);
+  try {
+    const until = options.acquireTimeoutMs === undefined ? Number.POSITIVE_INFINITY : begun + options.acquireTimeoutMs;
+    const beginning = await firstContact(options, { session, until, emit });
+    const { cluster } = beginning;
+    reportOverruled(options, cluster.config, emit);
+    const codec = nativeCodec;
+    const acquisition = await new Acquirer({
+      session,
+      clock,
+      random,
+      codec,
+      taskId,
+      emit,
+      readCluster: () => mustRead(session),
+      until,
+      ...(signal && { signal }),
+    }).acquire(beginning);
+    const timing = leaseTiming(acquisition.held.durationMs);
+    session.timeoutMs = Math.min(session.timeoutMs, timing.requestTimeoutMs);
+    const { settingsIntervalMs } = options;
+    const keeper = new Keeper(acquisition, { session, clock, random, codec, timing, settingsIntervalMs, emit, tracer });
+    if (signal?.aborted) {
+      await keeper.release();
+      throw signal.reason;
+    }
+    const { id, version, deadline } = keeper;
+    const { from } = acquisition;
+    note({ 'nodelease.node_id': id, 'nodelease.version': version, 'nodelease.from': from, 'nodelease.requests': session.requests });
+    emit({ type: 'acquired', id, version, from, tookMs: clock.monotonic() - begun, requests: session.requests, deadline });
+    if (!cluster.config.bootstrapped) keeper.addChore((ending) => completeBootstrap({ session, clock, random, codec, emit }, ending));
+    return keeper;
+  } catch (error) {
+    if (error instanceof StoreError && !signal?.aborted) throw new StoreUnusableError('the store cannot be used', { cause: error });
+    if (error instanceof StoreError && signal?.aborted) throw signal.reason;
+    throw error;
+  }
+}
+
+interface Contact {
+  readonly session: StoreSession;
+  /** On the monotonic clock. */
+  readonly until: number;
+  readonly emit: LeaseListener;
+}
+
+/** What the store shows first, and the cluster's settings; or the news that the store cannot be reached, soon. */
+function firstContact(options: AcquireLeaseOptions, contact: Contact): Promise<Beginning> {
+  const { session } = contact;
+  const { clock, random, signal } = options;
+  session.expectObjects(options.nodes ?? 1);
+  let failed = false;
+  const attempt = async () => {
+    // The cluster may be larger than this task knows, so that its listing takes longer: the settings tell.
+    if (failed) await readCluster(session, signal && { signal });
+    failed = true;
+    return begin(options, contact);
+  };
+  return retry(attempt, { ...whileStoreIsAway({ clock, random, signal, until: clock.monotonic() + FIRST_CONTACT_MS }), capMs: 1_000 });
+}
+
+/** A LIST comes first: it tells whether there are settings to be read, and which ids may be free. */
+async function begin(options: AcquireLeaseOptions, { session, until, emit }: Contact): Promise<Beginning> {
+  const { clock, random, nodes = 1, signal } = options;
+  const listing = newListing(session, nodes, random);
+  const sentAt = clock.monotonic();
+  await fetchNextPage(session, listing, { ...(signal && { signal }) });
+  const absent = listing.complete && listing.objects.every(({ key }) => key !== CLUSTER_KEY);
+  const shown = absent ? listing.objects : undefined;
+  const { cluster, raced } = await ensureCluster({ session, clock, random, wanted: options, signal, listing: shown, until, emit });
+  return { cluster, first: { listing, sentAt }, raced };
+}
+
+async function mustRead(session: StoreSession): Promise<StoredCluster> {
+  const cluster = await readCluster(session);
+  if (cluster === undefined) throw new StoreUnusableError(`${session.store.url}: cluster.json is gone`);
+  return cluster;
+}

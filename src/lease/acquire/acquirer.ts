@@ -1,0 +1,163 @@
+import { AcquireTimeoutError, explain } from '../../base/errors.js';
+import type { Tenure } from '../hold/keeper.js';
+import type { ClusterConfig } from '../model/cluster-config.js';
+import { ForeignLeaseError } from '../model/lease-codec.js';
+import { availability, type LeaseState, revived } from '../model/lease-state.js';
+import type { StoredCluster } from '../session/cluster-store.js';
+import { retry, whileStoreIsAway } from '../session/retry.js';
+import { type CandidateScan, CandidateScanner, type FirstListing } from './candidate-scan.js';
+import { type Candidate, CandidateChoice } from './candidates.js';
+import { type Claim, Claimant, type ClaimantOptions } from './claim.js';
+import { type FruitlessScan, type ScanPlan, WaitForFreeId } from './wait-for-free-id.js';
+
+/** A node id taken, and from what. */
+export interface Acquisition extends Tenure {
+  readonly from: 'vacant' | 'released' | 'expired';
+}
+
+export interface AcquirerOptions extends ClaimantOptions {
+  /** Reads the cluster's settings anew. */
+  readonly readCluster: () => Promise<StoredCluster>;
+}
+
+/** What is known of a cluster when an id is wanted. */
+export interface Beginning {
+  readonly cluster: StoredCluster;
+  readonly first: FirstListing;
+  /** Whether another task created the cluster's settings at the same time. */
+  readonly raced: boolean;
+}
+
+type Attempt =
+  | { readonly kind: 'acquired'; readonly acquisition: Acquisition }
+  /**
+   * `lost`: another task was faster. `not-free`: the LIST had raised false hopes. Not to be tried again before `notBefore` unless the LIST
+   * changes.
+   */
+  | { readonly kind: 'lost' | 'not-free'; readonly notBefore?: number };
+
+/** A task that loses a race when time is up tries that many more listings: an id may well be free. */
+const LATE_ROUNDS = 8;
+
+/** Finds a free node id and takes it (docs/design/protocol.md, "Acquiring and waiting"). One use each. */
+export class Acquirer {
+  readonly #choice: CandidateChoice;
+  readonly #scanner: CandidateScanner;
+  readonly #claimant: Claimant;
+  #lateRounds = 0;
+
+  constructor(private readonly options: AcquirerOptions) {
+    this.#choice = new CandidateChoice(options.random);
+    this.#scanner = new CandidateScanner({ ...options, choice: this.#choice });
+    this.#claimant = new Claimant(options);
+  }
+
+  /**
+   * @throws {AcquireTimeoutError} when nothing became free in time
+   * @throws {StoreUnusableError} when the store turns out to ignore conditions
+   * @throws {StoreError}
+   * @throws `signal.reason`
+   */
+  async acquire({ cluster, first, raced }: Beginning): Promise<Acquisition> {
+    const wait = new WaitForFreeId(this.options);
+    let waited = false;
+    let changedHands = false;
+    if (raced) {
+      this.#choice.presumeContention();
+      this.#claimant.noteRefusal('If-None-Match');
+    }
+    try {
+      for (let scan = await this.#scanner.first(cluster, first); ; ) {
+        this.options.signal?.throwIfAborted();
+        const taken = await this.#tryInTurn(scan);
+        if (taken !== undefined && taken !== 'lost') return taken;
+        let plan: ScanPlan = { pages: 'all' };
+        if (taken === 'lost') {
+          changedHands = true;
+          await this.#pauseAfterLoss(scan.cluster.config);
+        } else if (scan.asPlanned && !scan.doubtful) {
+          const next = await wait.next(this.#fruitless(scan, changedHands));
+          if (next !== 'too-late') plan = next;
+          else if (scan.listing.complete) throw new AcquireTimeoutError(this.#timeoutText(scan.cluster.config));
+          waited = true;
+          changedHands = false;
+        }
+        scan = await this.#scanner.again(scan.cluster, plan, waited);
+      }
+    } finally {
+      wait.end();
+    }
+  }
+
+  #fruitless(scan: CandidateScan, changedHands: boolean): FruitlessScan {
+    const { scannedAt, listing } = scan;
+    const { durationMs } = scan.cluster.config;
+    return { durationMs, scannedAt, complete: listing.complete, changedHands, ...this.#scanner.firstExpiry(scan) };
+  }
+
+  /** Tries one id after the other; 'lost' means that the listing is out of date. */
+  async #tryInTurn({ candidates, cluster, listing }: CandidateScan): Promise<Acquisition | 'lost' | undefined> {
+    const rest = [...candidates];
+    const lossesBefore = this.#choice.losses;
+    // To ask for one object is cheaper than to list many pages anew.
+    let spare = listing.pages - 1;
+    while (rest.length > 0) {
+      this.options.signal?.throwIfAborted();
+      const candidate = this.#choice.next(rest);
+      const attempt = await this.#try(candidate, cluster);
+      if (attempt.kind === 'acquired') return attempt.acquisition;
+      if (attempt.notBefore !== undefined) this.#scanner.dismiss(candidate, attempt.notBefore);
+      if (attempt.kind === 'not-free' || this.#choice.lost()) continue;
+      if (spare === 0) return 'lost';
+      spare -= 1;
+    }
+    return this.#choice.losses > lossesBefore ? 'lost' : undefined;
+  }
+
+  /**
+   * Waits a moment after a lost race, so that the next listing shows what the winners have taken.
+   *
+   * @throws {AcquireTimeoutError} when time has been up for a while
+   */
+  async #pauseAfterLoss(config: ClusterConfig): Promise<void> {
+    const { session, clock, signal, until } = this.options;
+    if (clock.monotonic() >= until) this.#lateRounds += 1;
+    if (this.#lateRounds > LATE_ROUNDS) throw new AcquireTimeoutError(this.#timeoutText(config));
+    const sleepMs = Math.min(this.#choice.pauseAfterLossMs(session.requestMs ?? 0), until - clock.monotonic());
+    if (sleepMs > 0) await clock.sleep(sleepMs, signal);
+  }
+
+  async #try(candidate: Candidate, cluster: StoredCluster): Promise<Attempt> {
+    const { id, key, row } = candidate;
+    if (row === undefined) return this.#take({ id, previous: { kind: 'vacant' }, etag: undefined }, 'vacant', cluster);
+    const { session, codec, clock, signal } = this.options;
+    const object = await retry(() => session.read(key, signal && { signal }), whileStoreIsAway(this.options));
+    const readAt = clock.monotonic();
+    if (object === undefined) return { kind: 'lost' };
+    let state: LeaseState;
+    try {
+      state = revived(codec.decode(object.body, object.metadata), cluster.config.generation);
+    } catch (error) {
+      const advice = error instanceof ForeignLeaseError ? '' : ', `nodelease init --repair --above-version N` replaces it';
+      this.#scanner.reportDamage(key, `${explain(error)}; left as it is${advice}`);
+      return { kind: 'not-free', notBefore: Number.POSITIVE_INFINITY };
+    }
+    const chance = availability(state, object.age, cluster.config.graceMs);
+    if (chance.kind === 'retired') return { kind: 'not-free', notBefore: Number.POSITIVE_INFINITY };
+    if (chance.kind === 'free') return this.#take({ id, previous: state, etag: object.etag }, chance.from, cluster);
+    const notBefore = readAt + session.untilTold(chance.waitMs, object.storeTime);
+    // Taken since the listing: a lost race, and the rest of the listing is no fresher.
+    return { kind: object.etag === row.etag ? 'not-free' : 'lost', notBefore };
+  }
+
+  async #take(claim: Claim, from: Acquisition['from'], cluster: StoredCluster): Promise<Attempt> {
+    const tenure = await this.#claimant.take(claim, cluster);
+    return tenure === undefined ? { kind: 'lost' } : { kind: 'acquired', acquisition: { ...tenure, from } };
+  }
+
+  #timeoutText(config: ClusterConfig): string {
+    const { damaged } = this.#scanner;
+    const unusable = damaged.length === 0 ? '' : `; damaged and not usable: ${damaged.join(', ')}`;
+    return `${this.options.session.store.url}: none of the ${config.size} node ids became free in time; \`nodelease status\` shows who holds them${unusable}`;
+  }
+}

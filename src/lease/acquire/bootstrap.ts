@@ -1,0 +1,84 @@
+import type { Clock, RandomSource } from '../../base/clock.js';
+import { StoreError } from '../../store/lease-store.js';
+import type { LeaseListener } from '../model/lease.js';
+import type { LeaseCodec } from '../model/lease-codec.js';
+import { leaseKey } from '../model/lease-state.js';
+import { markCluster, readCluster, type StoredCluster } from '../session/cluster-store.js';
+import { type SessionCall, type StoreSession, UNHURRIED_LISTING_MS } from '../session/store-session.js';
+import { classify } from './candidates.js';
+
+export interface BootstrapOptions {
+  readonly session: StoreSession;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly codec: LeaseCodec;
+  readonly emit: LeaseListener;
+}
+
+/** So many objects that exist already mean that another task is creating them. */
+const YIELD_AFTER = 3;
+
+/** First and longest pause between two listings of what is missing, in milliseconds. */
+const PAUSE_MS = { first: 500, max: 10_000 };
+
+/**
+ * Creates the lease objects that are missing and records that none is, while the caller's lease is held. No task waits for it: a starter
+ * creates the object of the id that it takes, and has the first second for that.
+ *
+ * Resolves when the cluster is bootstrapped or `ending` aborts; never rejects.
+ */
+export async function completeBootstrap(options: BootstrapOptions, ending: AbortSignal): Promise<void> {
+  const { clock, random, emit } = options;
+  for (let pauseMs = PAUSE_MS.first; !ending.aborted; pauseMs = Math.min(pauseMs * 2, PAUSE_MS.max)) {
+    try {
+      await clock.sleep(pauseMs * (1 + random.next()), ending);
+      const step = await bootstrapStep(options, ending);
+      if (step === 'completed') emit({ type: 'bootstrapped' });
+      if (step !== 'incomplete') return;
+    } catch (error) {
+      // A store that is away is tried again; one that refuses is for the lease's own renewals to report.
+      if (ending.aborted || !(error instanceof StoreError)) return;
+    }
+  }
+}
+
+async function bootstrapStep(options: BootstrapOptions, ending: AbortSignal): Promise<'completed' | 'known' | 'incomplete'> {
+  const { session, random, codec } = options;
+  const call = { signal: ending };
+  const cluster = await readCluster(session, call);
+  if (cluster === undefined || cluster.config.bootstrapped) return 'known';
+  const { absent } = classify(await session.list(call), cluster.config, codec);
+  if (absent.length === 0) return (await markCluster(session, cluster, 'bootstrapped', call)) === undefined ? 'incomplete' : 'completed';
+  let existing = 0;
+  for (const id of shuffled(absent, random)) {
+    if (ending.aborted || existing === YIELD_AFTER) return 'incomplete';
+    if ((await createVacant(session, codec, id, call)) === 'exists') existing += 1;
+  }
+  // The task that marks the cluster has seen every object in a listing, not just an answer to its own writes.
+  return bootstrapStep(options, ending);
+}
+
+/** Creates the object of an id that was never held. */
+export async function createVacant(
+  session: StoreSession,
+  codec: LeaseCodec,
+  id: number,
+  call: SessionCall = {},
+): Promise<'created' | 'exists'> {
+  const result = await session.write(leaseKey(id), codec.encode({ kind: 'vacant' }), undefined, call);
+  return result.status === 'written' ? 'created' : 'exists';
+}
+
+/** Ids without an object, by a fresh listing. */
+export async function absentIds(session: StoreSession, codec: LeaseCodec, cluster: StoredCluster): Promise<readonly number[]> {
+  return classify(await session.list({ timeoutMs: Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs) }), cluster.config, codec).absent;
+}
+
+function shuffled(ids: readonly number[], random: RandomSource): number[] {
+  const order = [...ids];
+  for (let i = order.length - 1; i > 0; i -= 1) {
+    const j = Math.floor(random.next() * (i + 1));
+    [order[i], order[j]] = [order[j] as number, order[i] as number];
+  }
+  return order;
+}

@@ -1,0 +1,143 @@
+import type { RandomSource } from '../../base/clock.js';
+import type { ListedObject } from '../../store/lease-store.js';
+import type { ClusterConfig } from '../model/cluster-config.js';
+import type { LeaseCodec } from '../model/lease-codec.js';
+import { leaseKey, nodeIdOf } from '../model/lease-state.js';
+
+/** A node id that may be free, as far as a LIST tells. */
+export interface Candidate {
+  readonly id: number;
+  readonly key: string;
+  /** The row of the listing; undefined when the object is absent. */
+  readonly row: ListedObject | undefined;
+}
+
+/** What one LIST tells about a cluster: hints, all of them (rule 4). */
+export interface ClassifiedListing {
+  /** In ascending order of the ids. */
+  readonly candidates: readonly Candidate[];
+  /** Ids without an object, among those that the listing would show. */
+  readonly absent: readonly number[];
+  /** How many ids have been held at some time, or are. */
+  readonly used: number;
+  /** The lease that can be found expired first, of those that seem held, and how long after the listing, in milliseconds. */
+  readonly firstExpiry: { readonly key: string; readonly inMs: number } | undefined;
+}
+
+/** A listing, or a part of one. */
+export interface ListedPart {
+  readonly objects: readonly ListedObject[];
+  /** False for a part of a listing. @default true */
+  readonly complete?: boolean;
+  /** Whether an object of that key would be among the objects, if there were one. @default always */
+  covers?(key: string): boolean;
+}
+
+/** Tells the ids that may be free from the others, by size and age alone. */
+export function classify(listing: ListedPart, cluster: ClusterConfig, codec: LeaseCodec): ClassifiedListing {
+  const needMs = cluster.durationMs + cluster.graceMs;
+  const seen = new Set<number>();
+  const candidates: Candidate[] = [];
+  let used = 0;
+  let firstExpiry: ClassifiedListing['firstExpiry'];
+  for (const row of listing.objects) {
+    const id = nodeIdOf(row.key);
+    if (id === undefined || id >= cluster.size) continue;
+    seen.add(id);
+    if (row.size > 0) used += 1;
+    if (row.size > codec.tombstoneMaxBytes && row.age.max <= needMs) {
+      // Rule 4 wants the lower bound of the age to exceed it.
+      const inMs = needMs - row.age.min + 1;
+      if (inMs < (firstExpiry?.inMs ?? Number.POSITIVE_INFINITY)) firstExpiry = { key: row.key, inMs };
+      continue;
+    }
+    candidates.push({ id, key: row.key, row });
+  }
+  const absent = absentIds(listing, cluster, seen);
+  for (const id of absent) candidates.push({ id, key: leaseKey(id), row: undefined });
+  return { candidates: candidates.sort((a, b) => a.id - b.id), absent, used, firstExpiry };
+}
+
+function absentIds(listing: ListedPart, { size, bootstrapped }: ClusterConfig, seen: ReadonlySet<number>): readonly number[] {
+  // After bootstrap an absent object is damage. Only a complete listing shows that.
+  if (seen.size === size || (listing.complete === false && bootstrapped)) return [];
+  const absent: number[] = [];
+  for (let id = 0; id < size; id += 1) {
+    if (!seen.has(id) && listing.covers?.(leaseKey(id)) !== false) absent.push(id);
+  }
+  return absent;
+}
+
+/**
+ * A fleet this large starts many tasks at once: so many ids that were used before, and so many that are free; or so many free ids that no task
+ * has used yet. A starter that sees this presumes other starters.
+ */
+const LARGE_FLEET = { used: 32, free: 32, unused: 512 } as const;
+
+/** The longest pause after a lost race, as a number of requests: after the first one, and after any further one. Chance shortens it. */
+const PAUSE_REQUESTS = { first: 8, max: 16 } as const;
+
+/** The longest pause on a slow store, in milliseconds: a longer one costs a start more than it saves in requests. */
+const MAX_PAUSE_MS = 2_500;
+
+/** How many ids a listing, or a part of one, shows. */
+export interface IdCounts {
+  /** Ids that may be free. */
+  readonly free: number;
+  /** Ids that have been held at some time, or are. */
+  readonly used: number;
+}
+
+/**
+ * Chooses the candidate to try next: the lowest one, and once other starters are known, a random one, so that all find an id in few
+ * requests.
+ */
+export class CandidateChoice {
+  #contended = false;
+  #losses = 0;
+  /** How often a listing was given up for being out of date. */
+  #rounds = 0;
+
+  constructor(private readonly random: RandomSource) {}
+
+  /** How many races were lost so far. */
+  get losses(): number {
+    return this.#losses;
+  }
+
+  /** Notes that other tasks start at the same time. */
+  presumeContention(): void {
+    this.#contended = true;
+  }
+
+  /** Whether a part of a listing shows enough to choose from, so that the rest need not be listed. */
+  suffices({ free, used }: IdCounts): boolean {
+    return free >= LARGE_FLEET.free || (free > 0 && (this.#contended || used >= LARGE_FLEET.used));
+  }
+
+  /** Notes what a listing shows. */
+  see({ free, used }: IdCounts): void {
+    if (free >= LARGE_FLEET.unused || (used >= LARGE_FLEET.used && free >= LARGE_FLEET.free)) this.#contended = true;
+  }
+
+  /** Takes the next one to try out of `rest`, which is not empty. */
+  next(rest: Candidate[]): Candidate {
+    const index = this.#contended ? Math.floor(this.random.next() * rest.length) : 0;
+    return rest.splice(index, 1)[0] as Candidate;
+  }
+
+  /** Notes a lost race. True where the same listing is to be used once more: the very first loss only tells that there are other starters. */
+  lost(): boolean {
+    const news = !this.#contended;
+    this.#contended = true;
+    this.#losses += 1;
+    return news;
+  }
+
+  /** How long to wait before the next listing, so that it shows what the winners have taken, in milliseconds. */
+  pauseAfterLossMs(requestMs: number): number {
+    this.#rounds += 1;
+    const requests = Math.min(PAUSE_REQUESTS.max, PAUSE_REQUESTS.first * 2 ** Math.min(this.#rounds - 1, 30));
+    return this.random.next() * Math.min(requests * requestMs, MAX_PAUSE_MS);
+  }
+}

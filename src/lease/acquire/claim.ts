@@ -1,0 +1,158 @@
+import type { Clock, RandomSource } from '../../base/clock.js';
+import { StoreUnusableError } from '../../base/errors.js';
+import { StoreError, type WriteResult } from '../../store/lease-store.js';
+import type { Tenure } from '../hold/keeper.js';
+import type { ClusterConfig } from '../model/cluster-config.js';
+import type { LeaseListener } from '../model/lease.js';
+import type { EncodedLease, LeaseCodec } from '../model/lease-codec.js';
+import { acquired, type HeldLease, type LeaseState, leaseKey, stampedUntilOf } from '../model/lease-state.js';
+import { leaseTiming } from '../model/lease-timing.js';
+import type { StoredCluster } from '../session/cluster-store.js';
+import { retry, STORE_RETRY, whileStoreIsAway } from '../session/retry.js';
+import type { StoreSession } from '../session/store-session.js';
+
+export interface ClaimantOptions {
+  readonly session: StoreSession;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly codec: LeaseCodec;
+  readonly taskId: string;
+  readonly emit: LeaseListener;
+  readonly signal?: AbortSignal;
+  /** When to stop trying, on the monotonic clock. */
+  readonly until: number;
+}
+
+/** An id that may be taken, as it was read. */
+export interface Claim {
+  readonly id: number;
+  readonly previous: LeaseState;
+  /** Undefined where there is no object. */
+  readonly etag: string | undefined;
+}
+
+/** Takes ids: the acquiring write, what it came to, and whether the store can be believed. */
+export class Claimant {
+  /** True once this store has refused a write whose condition did not hold. */
+  readonly #refusalSeen = { 'If-None-Match': false, 'If-Match': false };
+  #failedWrites = 0;
+
+  constructor(private readonly options: ClaimantOptions) {}
+
+  /**
+   * Creates the object where there is none, else replaces what was read. Undefined when another task was faster, or the outcome
+   * was learned too late to be of use; then the lease that may stand there is left to expire, and its version is spent.
+   *
+   * Not interrupted by the signal while a write of ours may stand: the caller is to give back what it gets.
+   *
+   * @throws {StoreUnusableError} when the store ignores conditions
+   * @throws {StoreError} when the store refuses, or is away and time is up
+   */
+  async take({ id, previous, etag }: Claim, cluster: StoredCluster): Promise<Tenure | undefined> {
+    const { session, clock, random, codec, taskId } = this.options;
+    const { durationMs, idWidth } = cluster.config;
+    const stampedUntil = this.#stampedUntil(previous, cluster.config);
+    const held = acquired(previous, { taskId, nonce: random.hex(12), durationMs, storeNow: session.storeNow().min, stampedUntil, idWidth });
+    const object = codec.encode(held);
+    const sentAt = clock.monotonic();
+    const stopAt = sentAt + durationMs - leaseTiming(durationMs).stopMarginMs;
+    const applied = await this.#write(leaseKey(id), object, etag, held, stopAt);
+    if (applied === undefined || clock.monotonic() >= stopAt) return undefined;
+    if (session.store.remote && !(await this.#provesConditions(leaseKey(id), object, etag, cluster, stopAt))) return undefined;
+    return { id, held, etag: applied, sentAt, stampedUntil };
+  }
+
+  /** Takes note that the store has refused a write whose condition did not hold: it need not be put to that test again. */
+  noteRefusal(header: 'If-None-Match' | 'If-Match'): void {
+    this.#refusalSeen[header] = true;
+  }
+
+  /** The last millisecond that may stand in other tasks' ids which could be this node id's. */
+  #stampedUntil(previous: LeaseState, { durationMs, idFloor }: ClusterConfig): number {
+    const { session } = this.options;
+    const now = session.latest(session.storeNow());
+    // An earlier tenure that did not say how far it went: no further than a duration from its last write, which is in the past.
+    const known = stampedUntilOf(previous) ?? (Number.isFinite(now) ? now + durationMs : 0);
+    // Other node ids may have made ids with fewer bits for theirs, up to the floor.
+    return Math.max(known, idFloor);
+  }
+
+  /** Writes, and where the outcome stays unknown reads it back (rule 5). The etag, or undefined when the write was not applied. */
+  async #write(key: string, object: EncodedLease, etag: string | undefined, held: HeldLease, stopAt: number): Promise<string | undefined> {
+    try {
+      const result = await this.options.session.write(key, object, etag);
+      this.#note(result, etag);
+      return result.status === 'written' ? result.etag : undefined;
+    } catch (error) {
+      if (!(error instanceof StoreError && error.transient)) throw error;
+      const applied = error.outcome === 'unknown' ? await this.#readBack(key, held, stopAt) : undefined;
+      if (applied === undefined) await this.#pauseAfter(error);
+      return applied;
+    }
+  }
+
+  /** The etag of our own write, where it stands and is seen to in time. */
+  async #readBack(key: string, held: HeldLease, stopAt: number): Promise<string | undefined> {
+    const { session, codec } = this.options;
+    try {
+      const seen = await this.#toTheEnd(() => session.read(key), stopAt);
+      const state = seen && codec.decode(seen.body, seen.metadata);
+      return state?.kind === 'held' && state.nonce === held.nonce ? seen?.etag : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** A store that lists but does not write is given time: the way on from here is another LIST. */
+  async #pauseAfter(error: StoreError): Promise<void> {
+    const { clock, random, emit, signal, until } = this.options;
+    if (clock.monotonic() >= until) throw error;
+    this.#failedWrites += 1;
+    const ceiling = Math.min(STORE_RETRY.capMs, STORE_RETRY.baseMs * 2 ** Math.min(this.#failedWrites - 1, 30));
+    const sleepMs = ceiling * (1 - random.next() / 2);
+    emit({ type: 'store-failed', error, sleepMs });
+    await clock.sleep(sleepMs, signal);
+  }
+
+  /**
+   * The conditions that this tenure rests on, put to the test: the acquiring write, sent once more, must be refused now, and so
+   * must a replace with another object's etag. A store that takes either ignores conditions, and would give the same id to
+   * everybody. Nothing is spoilt by asking, for the body is the one that stands there; what has been seen refused is not asked again.
+   */
+  async #provesConditions(
+    key: string,
+    object: EncodedLease,
+    etag: string | undefined,
+    cluster: StoredCluster,
+    stopAt: number,
+  ): Promise<boolean> {
+    const { session } = this.options;
+    for (const condition of etag === undefined ? [undefined, cluster.etag] : [etag]) {
+      const header = condition === undefined ? 'If-None-Match' : 'If-Match';
+      if (this.#refusalSeen[header]) continue;
+      let result: WriteResult;
+      try {
+        result = await this.#toTheEnd(() => session.write(key, object, condition), stopAt);
+      } catch (error) {
+        if (error instanceof StoreError && error.transient) return false;
+        throw error;
+      }
+      this.#note(result, condition);
+      if (result.status === 'conflict') continue;
+      const { url } = session.store;
+      throw new StoreUnusableError(`${url}: the store ignores conditional writes (${header}): it would give one node id to several tasks`);
+    }
+    return true;
+  }
+
+  #note(result: WriteResult, etag: string | undefined): void {
+    if (result.status === 'conflict') this.#refusalSeen[etag === undefined ? 'If-None-Match' : 'If-Match'] = true;
+  }
+
+  /** Makes a call again while the store is away, until the lease is of no more use; once the caller has given up, no more than once. */
+  #toTheEnd<T>(call: () => Promise<T>, stopAt: number): Promise<T> {
+    const { clock, random, emit, signal, until } = this.options;
+    const policy = whileStoreIsAway({ clock, random, emit, until: Math.min(stopAt, until) });
+    return retry(call, { ...policy, shouldRetry: (error) => policy.shouldRetry(error) && !signal?.aborted });
+  }
+}

@@ -1,0 +1,193 @@
+import type { Clock, RandomSource } from '../../base/clock.js';
+import { AcquireTimeoutError, StoreUnusableError } from '../../base/errors.js';
+import { type ListedObject, StoreError } from '../../store/lease-store.js';
+import { probeStore, THOROUGH } from '../../store/probe/probe.js';
+import type { WantedSettings } from '../model/cluster-config.js';
+import { refuseForeign } from '../model/foreign-cluster.js';
+import type { LeaseListener } from '../model/lease.js';
+import {
+  createCluster,
+  markCluster,
+  readCluster,
+  recordProbeFailure,
+  type StoredCluster,
+  takeOverProbe,
+} from '../session/cluster-store.js';
+import { retry, whileStoreIsAway } from '../session/retry.js';
+import { type StoreSession, UNHURRIED_LISTING_MS } from '../session/store-session.js';
+
+/** What a cluster that does not exist yet is made with. */
+export interface EnsureClusterOptions {
+  readonly session: StoreSession;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  /** For a cluster that does not exist yet. */
+  readonly wanted: WantedSettings;
+  readonly signal?: AbortSignal | undefined;
+  /** All that the store lists, where there are no settings: then nothing is read before they are created. */
+  readonly listing?: readonly ListedObject[] | undefined;
+  /**
+   * Until when to leave the probe to another task, some seconds all the same, and to retry what fails while the store is away, on the monotonic
+   * clock. @default as long as that task needs, and ten seconds for a request
+   */
+  readonly until?: number;
+  /** Whether to watch ages grow as well, and to probe far longer where an earlier probe has failed. @default false */
+  readonly thorough?: boolean;
+  /** Told of failures of the store that are followed by another attempt. */
+  readonly emit?: LeaseListener;
+}
+
+/** The cluster's settings, and what was learned on the way. */
+export interface EnsuredCluster {
+  readonly cluster: StoredCluster;
+  /** Whether it was created here. */
+  readonly created: boolean;
+  /** Whether another task created it at the same time: then the store has refused a create-if-absent, and there are other starters. */
+  readonly raced: boolean;
+}
+
+/** How long to leave the probe to another task, in milliseconds: at least, and at most where the store is slow. */
+const PROBE_WAIT_MS = { min: 3_000, max: 20_000 } as const;
+/** How long a probe takes, and how long to wait until the next look after that, in requests one after the other. */
+const PROBE_REQUESTS = 66;
+const LATE_REQUESTS = 8;
+/** How long a request is taken to last, whatever was observed: for the first looks, and for the wait as a whole. Milliseconds. */
+const REQUEST_MS = { min: 10, max: 45, slowest: 2_000 } as const;
+/** The longest pause between two looks, in milliseconds. */
+const MAX_LATE_MS = 5_000;
+/** How many times as long the wait may become when another task takes the probe over. */
+const MAX_TIMES = 1.5;
+
+/**
+ * The cluster's settings, created where there are none. A remote store is used only once it has passed the probe, which is recorded
+ * in the settings: the task that creates them probes, the others wait for the record, and probe themselves when it does not come. A probe that
+ * failed is recorded there as well.
+ *
+ * @throws {StoreUnusableError} when the store fails the probe, or has failed one, or holds another program's cluster
+ * @throws {AcquireTimeoutError} when no task has probed the store in time
+ * @throws {StoreError}
+ * @throws `signal.reason`
+ */
+export async function ensureCluster(options: EnsureClusterOptions): Promise<EnsuredCluster> {
+  const { session, clock, wanted, signal } = options;
+  const call = signal && { signal };
+  let { listing } = options;
+  let raced = false;
+  let observedMs = session.requestMs ?? 0;
+  for (;;) {
+    signal?.throwIfAborted();
+    if (listing !== undefined) {
+      await refuseForeign(session, listing, call);
+      const sentAt = clock.monotonic();
+      const cluster = await createCluster(session, wanted);
+      if (cluster !== undefined) return { cluster: session.store.remote ? await probed(options, cluster) : cluster, created: true, raced };
+      raced = true;
+      observedMs = Math.max(observedMs, clock.monotonic() - sentAt);
+    }
+    // The task that was faster probes now: nothing is worth reading before that has ended.
+    let cluster = raced && session.store.remote ? await probedByAnother(options, { observedMs, raced }) : await readCluster(session, call);
+    if (cluster?.config.proofFailed !== undefined) {
+      if (options.thorough !== true) throw refusedBefore(session, cluster.config.proofFailed);
+      cluster = await probed(options, cluster);
+    }
+    if (cluster !== undefined && !cluster.config.proven && session.store.remote)
+      cluster = await probedByAnother(options, { observedMs, raced });
+    if (cluster !== undefined) return { cluster, created: false, raced };
+    // Another program may keep very many objects there.
+    const timeoutMs = Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs);
+    listing = (await retry(() => session.list({ ...call, timeoutMs }), whileStoreIsAway(options))).objects;
+  }
+}
+
+/**
+ * Waits for the record of another task's probe, and probes where it does not come: one of the waiting tasks does, and the others leave it to
+ * that one, for longer. Undefined where there are no settings after all.
+ */
+async function probedByAnother(
+  options: EnsureClusterOptions,
+  { observedMs, raced }: { observedMs: number; raced: boolean },
+): Promise<StoredCluster | undefined> {
+  const { session, clock, random, signal, until = Number.POSITIVE_INFINITY } = options;
+  const requestMs = Math.min(Math.max(observedMs, REQUEST_MS.min), REQUEST_MS.max);
+  // A store that is slow is slow for the probing task as well.
+  const slowMs = () => Math.min(Math.max(observedMs, session.requestMs ?? 0), REQUEST_MS.slowest);
+  const waitMs = () => Math.min(Math.max(PROBE_WAIT_MS.min, 3 * PROBE_REQUESTS * slowMs()), PROBE_WAIT_MS.max);
+  let times = raced ? 1 + random.next() / 2 : 1;
+  let since = clock.monotonic();
+  // A task that does not want to wait for an id waits for the probe all the same.
+  const endAt = Math.max(until, since + PROBE_WAIT_MS.min);
+  let sleepMs = PROBE_REQUESTS * requestMs;
+  let known: StoredCluster | undefined;
+  for (let lateMs = LATE_REQUESTS * requestMs; ; lateMs = Math.min(2 * lateMs, MAX_LATE_MS)) {
+    await clock.sleep(Math.min(sleepMs * (1 + random.next() / 8), Math.max(0, endAt - clock.monotonic())), signal);
+    const sentAt = clock.monotonic();
+    const cluster = await retry(() => readCluster(session, signal && { signal }), whileStoreIsAway(options));
+    if (cluster === undefined || cluster.config.proven) return cluster;
+    if (cluster.config.proofFailed !== undefined) throw refusedBefore(session, cluster.config.proofFailed);
+    const tookMs = clock.monotonic() - sentAt;
+    const takenOver = known !== undefined && known.config.proofsTakenOver !== cluster.config.proofsTakenOver;
+    known = cluster;
+    if (takenOver) times = Math.min(2 * times, MAX_TIMES);
+    const isOver = !takenOver && clock.monotonic() >= since + times * waitMs();
+    const own = isOver ? await retry(() => takeOver(options, cluster), whileStoreIsAway(options)) : undefined;
+    if (own !== undefined) return probed(options, own);
+    if (clock.monotonic() >= endAt)
+      throw new AcquireTimeoutError(`${session.store.url}: no task has shown in time that the store keeps its conditions`);
+    if (takenOver || isOver) since = clock.monotonic();
+    sleepMs = Math.min(Math.max(lateMs, LATE_REQUESTS * tookMs), Math.max(0, since + times * waitMs() - clock.monotonic()));
+  }
+}
+
+/** The settings with the probe taken over by this task; undefined where another task has just taken it over. */
+async function takeOver({ session, signal }: EnsureClusterOptions, cluster: StoredCluster): Promise<StoredCluster | undefined> {
+  try {
+    const own = await takeOverProbe(session, cluster, signal && { signal });
+    if (own !== undefined) return own;
+    const now = await readCluster(session, signal && { signal });
+    // Nothing has changed, and yet the write was refused: such a store has to be probed.
+    return now?.etag === cluster.etag ? now : undefined;
+  } catch (error) {
+    // The probe will name what the store refuses.
+    if (error instanceof StoreError && !error.transient) return cluster;
+    throw error;
+  }
+}
+
+/** Probes the store and records the result. */
+async function probed(options: EnsureClusterOptions, cluster: StoredCluster): Promise<StoredCluster> {
+  const { session, clock, random, signal, until, thorough, emit } = options;
+  const { store } = session;
+  const call = signal && { signal };
+  const report = await probeStore(store, {
+    clock,
+    random,
+    ...(cluster.config.proofFailed !== undefined && THOROUGH),
+    // Starters do not watch ages grow: where the store's clock stands still nothing ever expires, which is safe.
+    ...(!thorough && { watchAgeMs: 0 }),
+    ...(signal && { signal }),
+    ...(until !== undefined && { until }),
+    ...(emit && { onFailure: (error, sleepMs) => emit({ type: 'store-failed', error, sleepMs }) }),
+  });
+  if (!report.ok) {
+    const faults = report.checks.filter((check) => check.status === 'fault').map((check) => check.detail);
+    const reason = faults.join('; ');
+    // A failure that cannot be recorded is found again by the next probe.
+    await retry(() => recordProbeFailure(session, reason, call), whileStoreIsAway(options)).catch(() => undefined);
+    throw new StoreUnusableError(`${store.url}: the store cannot be trusted with leases: ${reason}`);
+  }
+  for (let known: StoredCluster | undefined = cluster; known !== undefined; ) {
+    const seen: StoredCluster = known;
+    const marked = await retry(() => markCluster(session, seen, 'proven', call), whileStoreIsAway(options));
+    if (marked !== undefined) return marked;
+    known = await retry(() => readCluster(session, call), whileStoreIsAway(options));
+    // Another task has probed as well, and found a fault.
+    if (known?.config.proofFailed !== undefined && !thorough) throw refusedBefore(session, known.config.proofFailed);
+  }
+  throw new StoreUnusableError(`${store.url}: cluster.json is gone`);
+}
+
+function refusedBefore({ store }: StoreSession, reason: string): StoreUnusableError {
+  return new StoreUnusableError(
+    `${store.url}: the store cannot be trusted with leases, as an earlier probe has found: ${reason} (a far longer probe may clear it: nodelease doctor --accept)`,
+  );
+}

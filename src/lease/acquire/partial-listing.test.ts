@@ -1,0 +1,105 @@
+import { describe, expect, it } from 'vitest';
+import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
+import type { LeaseStore, ListedObject, ListingPage } from '../../store/lease-store.js';
+import { MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
+import { leaseKey } from '../model/lease-state.js';
+import { StoreSession } from '../session/store-session.js';
+import { fetchNextPage, newListing, PartialListing } from './partial-listing.js';
+
+const PAGE = 7;
+const STORE_TIME = { min: 5, max: 6 };
+
+function row(key: string): ListedObject {
+  return { key, etag: key, size: 0, age: { min: 0, max: 0 } };
+}
+
+/** A session with a store of these keys that lists seven at once. */
+function sessionOf(keys: readonly string[], page?: (after: string | undefined) => ListingPage) {
+  const clock = new VirtualClock();
+  const sorted = [...keys].sort();
+  const lists = { count: 0 };
+  const store: LeaseStore = Object.assign(new MemoryLeaseStore({ clock }), {
+    list: async () => ({ objects: sorted.map(row), storeTime: STORE_TIME }),
+    listPage: async (after: string | undefined): Promise<ListingPage> => {
+      lists.count += 1;
+      if (page !== undefined) return page(after);
+      const rest = sorted.filter((key) => after === undefined || key > after);
+      return { objects: rest.slice(0, PAGE).map(row), storeTime: STORE_TIME, more: rest.length > PAGE };
+    },
+  });
+  return { session: new StoreSession(store, clock, 1_000), lists, sorted };
+}
+
+const KEYS = [...Array.from({ length: 40 }, (_, id) => leaseKey(id)), 'cluster.json', 'notes.json'];
+
+describe('a listing that is fetched page by page', () => {
+  it.each([undefined, '0.json', '23.json', '39.json', '9.json', 'cluster.json', 'notes.json', 'zzz'])(
+    'shows every object exactly once, wherever it begins (after %s)',
+    async (start) => {
+      const { session, sorted, lists } = sessionOf(KEYS);
+      const listing = new PartialListing(start);
+      while (!listing.complete) await fetchNextPage(session, listing, {});
+      expect(listing.objects.map(({ key }) => key).sort()).toEqual(sorted);
+      expect(lists.count).toBeLessThanOrEqual(Math.ceil(sorted.length / PAGE) + 2);
+      expect(listing.pages).toBe(lists.count);
+    },
+  );
+
+  it.each([undefined, '23.json', 'cluster.json'])(
+    'tells where its pages began: each of them alone, they show everything (after %s)',
+    async (start) => {
+      const { session, sorted } = sessionOf(KEYS);
+      const listing = new PartialListing(start);
+      while (!listing.complete) await fetchNextPage(session, listing, {});
+      expect(listing.pageStarts).toHaveLength(listing.pages);
+      const pages = listing.pageStarts.map((after) => new PartialListing(after));
+      for (const page of pages) await fetchNextPage(session, page, {});
+      expect([...new Set(pages.flatMap(({ objects }) => objects.map(({ key }) => key)))].sort()).toEqual(sorted);
+    },
+  );
+
+  it('covers what it has looked at, on the way round as well, and nothing else', async () => {
+    const { session, sorted } = sessionOf(KEYS);
+    const listing = new PartialListing('30.json');
+    expect(sorted.filter((key) => listing.covers(key))).toEqual([]);
+    while (!listing.complete) {
+      await fetchNextPage(session, listing, {});
+      const shown = listing.objects.map(({ key }) => key);
+      expect(sorted.filter((key) => listing.covers(key))).toEqual([...shown].sort());
+    }
+    expect(listing.covers('anything')).toBe(true);
+  });
+
+  it('takes the whole listing of a store that does not list in the order of its keys, or shows an empty page in between', async () => {
+    const pages: readonly ListingPage[] = [
+      { objects: [row('1.json'), row('5.json')], storeTime: STORE_TIME, more: true },
+      { objects: [], storeTime: STORE_TIME, more: true },
+    ];
+    for (const page of pages) {
+      const { session, sorted } = sessionOf(KEYS, () => page);
+      const listing = new PartialListing('3.json');
+      await fetchNextPage(session, listing, {});
+      expect(listing.objects.map(({ key }) => key)).toEqual(sorted);
+      expect(listing.complete).toBe(true);
+    }
+  });
+
+  it('tells the time from its first page to its last one', () => {
+    const listing = new PartialListing(undefined);
+    listing.add({ objects: [row('0.json')], storeTime: { min: 10, max: 11 }, more: true });
+    listing.add({ objects: [row('1.json')], storeTime: { min: 50, max: 51 }, more: false });
+    expect(listing.storeTime).toEqual({ min: 10, max: 51 });
+  });
+
+  it('begins anywhere in a large cluster, and at the first object of one that a page shows', () => {
+    const { session } = sessionOf(KEYS);
+    const starts = Array.from({ length: 50 }, (_, seed) => newListing(session, 9_000, seededRandom(seed)).after);
+    expect(new Set(starts).size).toBeGreaterThan(40);
+    expect(newListing(session, 1_000, seededRandom(1)).after).toBeUndefined();
+  });
+
+  it('begins at the first object where the store shows all at once', () => {
+    const session = new StoreSession(new MemoryLeaseStore({ clock: new VirtualClock() }), new VirtualClock(), 1_000);
+    for (let seed = 0; seed < 10; seed += 1) expect(newListing(session, 9_000, seededRandom(seed)).after).toBeUndefined();
+  });
+});

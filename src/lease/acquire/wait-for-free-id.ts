@@ -1,0 +1,202 @@
+import type { Clock, RandomSource } from '../../base/clock.js';
+import type { ObjectChange } from '../../store/lease-store.js';
+import { CLUSTER_KEY } from '../model/cluster-config.js';
+import type { LeaseListener } from '../model/lease.js';
+import type { LeaseCodec } from '../model/lease-codec.js';
+import { nodeIdOf } from '../model/lease-state.js';
+import type { StoreSession } from '../session/store-session.js';
+
+/** Each scan that shows no change makes the next pause longer by this factor: 1.2, 1.8, 2.7, 4.05 s, and then the longest pause. */
+const GROWTH = 1.5;
+/**
+ * The longest pause, as a share of the duration. It costs three requests a task and duration, and a released id is noticed within it. It is
+ * shorter than the time from a renewal that failed to the expiry, so that a scan always comes in between and foresees the expiry.
+ */
+const MAX_PAUSE = 1 / 3;
+/** Chance makes each pause this much shorter or longer, so that tasks that began together do not scan together. */
+const SPREAD = 0.2;
+/** Chance delays the scan for a foreseen expiry by a tenth of the duration, and by this at most, in milliseconds: most tasks then find it taken. */
+const MAX_EXPIRY_JITTER_MS = 1_000;
+/** The same for an id whose release the store told of, in milliseconds. */
+const NEWS_JITTER_MS = 200;
+/** The shortest time from one scan to the next, in milliseconds, whatever the store tells. */
+const MIN_PAUSE_MS = 200;
+
+/** A scan that found no free id. Times are those of the monotonic clock. */
+export interface FruitlessScan {
+  readonly durationMs: number;
+  readonly scannedAt: number;
+  /** Whether it showed all leases. */
+  readonly complete: boolean;
+  /** Whether an id was free, and another task has taken it. */
+  readonly changedHands: boolean;
+  /** When the first of the leases that it showed can be found expired; infinity for none. */
+  readonly expiryAt: number;
+  /** The key after which a page has to begin to show that lease; undefined where every page shows it. */
+  readonly expiryAfter: string | undefined;
+}
+
+/** What the next scan is to show. */
+export interface ScanPlan {
+  /** `one`: a page. `all`: page after page, until there is a candidate to try. */
+  readonly pages: 'one' | 'all';
+  /** The key after which the page begins. @default that of a random page */
+  readonly after?: string | undefined;
+}
+
+export interface WaitOptions {
+  readonly session: StoreSession;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly codec: LeaseCodec;
+  readonly emit: LeaseListener;
+  readonly signal?: AbortSignal;
+  /** When to stop, on the monotonic clock. */
+  readonly until: number;
+}
+
+/**
+ * Waits between two scans of a task that found no free id.
+ *
+ * The next scan comes after a pause that grows, or earlier when a lease that was seen can be found expired. A scan is one page of the listing;
+ * once a duration it is all pages. A store that tells of changes wakes the task when an id may have become free. Nothing is written, and tasks
+ * know nothing of each other.
+ */
+export class WaitForFreeId {
+  readonly #watch: ChangeWatch | undefined;
+  /** The pause after the last scan, before chance changed it, in milliseconds; 0 before the first. */
+  #pauseMs = 0;
+  #allScannedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(private readonly options: WaitOptions) {
+    if (options.session.store.changed !== undefined) this.#watch = new ChangeWatch(options);
+  }
+
+  /**
+   * Resolves when the next scan is due, with what it is to show; at once with `too-late` when there is no time left.
+   *
+   * @throws `signal.reason`
+   */
+  async next(scan: FruitlessScan): Promise<ScanPlan | 'too-late'> {
+    const { session, clock, random, emit, signal, until } = this.options;
+    signal?.throwIfAborted();
+    if (clock.monotonic() >= until) return 'too-late';
+    const { durationMs, scannedAt, expiryAfter } = scan;
+    if (scan.complete) this.#allScannedAt = scannedAt;
+    // The watch does not tell what changed before it began: another scan shows that.
+    if (this.#watch?.begin() === 'first') return { pages: 'all' };
+
+    const maxPauseMs = durationMs * MAX_PAUSE;
+    const isFirst = this.#pauseMs === 0 || scan.changedHands;
+    this.#pauseMs = Math.min(isFirst ? session.store.pollMs : this.#pauseMs * GROWTH, maxPauseMs);
+    const spread = 1 + SPREAD * (2 * random.next() - 1);
+    const newsJitterMs = random.next() * NEWS_JITTER_MS;
+    const expiryAt = scan.expiryAt + random.next() * Math.min(MAX_EXPIRY_JITTER_MS, durationMs / 10);
+    const allAt = this.#allScannedAt + durationMs;
+    const dueAt = () => {
+      const pauseMs = this.#watch?.tellsWhat ? maxPauseMs : this.#pauseMs;
+      const newsAt = (this.#watch?.newsAt ?? Number.POSITIVE_INFINITY) + newsJitterMs;
+      return Math.max(Math.min(scannedAt + pauseMs * spread, expiryAt, allAt, newsAt), scannedAt + MIN_PAUSE_MS);
+    };
+    const leftMs = () => Math.min(dueAt(), until) - clock.monotonic();
+    emit({ type: 'waiting', sleepMs: Math.max(0, leftMs()) });
+    for (let ms = leftMs(); ms > 0; ms = leftMs()) await this.#sleep(ms);
+    this.#watch?.forget();
+
+    const now = clock.monotonic();
+    // The last one of all has to show everything.
+    if (now >= allAt || now >= until) return { pages: 'all' };
+    return { pages: 'one', after: now >= expiryAt ? expiryAfter : undefined };
+  }
+
+  /** Ends the watch. Idempotent. */
+  end(): void {
+    this.#watch?.end();
+  }
+
+  /** Sleeps for `ms`, or until the store tells something. */
+  async #sleep(ms: number): Promise<void> {
+    const { clock, signal } = this.options;
+    if (this.#watch === undefined) return clock.sleep(ms, signal);
+    const woken = new AbortController();
+    const onAbort = () => woken.abort(signal?.reason);
+    signal?.addEventListener('abort', onAbort, { once: true });
+    this.#watch.onNews = () => woken.abort();
+    try {
+      await clock.sleep(ms, woken.signal);
+    } catch (error) {
+      if (!woken.signal.aborted) throw error;
+      signal?.throwIfAborted();
+    } finally {
+      this.#watch.onNews = () => undefined;
+      signal?.removeEventListener('abort', onAbort);
+    }
+  }
+}
+
+/** Notes what a store tells of its objects. These are hints: nothing is taken by them, and the wait has an end without them. */
+class ChangeWatch {
+  /** Called with every piece of news. */
+  onNews: () => void = () => undefined;
+  /** When the store first told of an id that may be free now, on the monotonic clock; infinity for none since the last scan. */
+  newsAt = Number.POSITIVE_INFINITY;
+  readonly #free = new Set<string>();
+  #ending: AbortController | undefined;
+  #begun = false;
+  #failed = false;
+
+  constructor(private readonly options: Pick<WaitOptions, 'session' | 'clock' | 'codec'>) {}
+
+  /** False where the store cannot watch, or told that something has changed but not what: its word does not replace polling. */
+  get tellsWhat(): boolean {
+    return !this.#failed;
+  }
+
+  /** Begins to watch unless that goes on already. Tells whether it has never watched before. */
+  begin(): 'first' | 'again' {
+    const times = this.#begun ? 'again' : 'first';
+    this.#begun = true;
+    if (this.#ending !== undefined) return times;
+    const ending = new AbortController();
+    this.#ending = ending;
+    const { store } = this.options.session;
+    // A watch ends only when it fails, or when the store does not say what has changed. Another one begins after the next scan.
+    const over = () => {
+      if (this.#ending !== ending) return;
+      this.#ending = undefined;
+      this.#failed = true;
+      this.onNews();
+    };
+    const watching = async () => store.changed?.(ending.signal, (change) => this.#note(change));
+    watching().then(over, over);
+    return times;
+  }
+
+  /** Forgets the news: a scan begins, which shows all that they told of. */
+  forget(): void {
+    this.#free.clear();
+    this.newsAt = Number.POSITIVE_INFINITY;
+    if (this.#ending !== undefined) this.#failed = false;
+  }
+
+  end(): void {
+    const ending = this.#ending;
+    this.#ending = undefined;
+    ending?.abort(new Error('the wait has ended'));
+  }
+
+  /** Always false, so that the watch goes on: no change is missed between two watches. */
+  #note({ key, size }: ObjectChange): false {
+    const id = nodeIdOf(key);
+    if (id === undefined && key !== CLUSTER_KEY) return false;
+    const isHeld = id !== undefined && size !== undefined && size > this.options.codec.tombstoneMaxBytes;
+    if (isHeld) this.#free.delete(key);
+    else this.#free.add(key);
+    if (this.#free.size === 0) this.newsAt = Number.POSITIVE_INFINITY;
+    else if (!isHeld) {
+      this.newsAt = Math.min(this.newsAt, this.options.clock.monotonic());
+      this.onNews();
+    }
+    return false;
+  }
+}

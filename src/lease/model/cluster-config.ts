@@ -1,0 +1,131 @@
+import { ConfigError } from '../../base/errors.js';
+import { LeaseUnreadableError, parseObject, readInteger, readTime } from './lease-codec.js';
+import { DURATION_MS, leastGraceMs, MAX_NODE_IDS, MOST_GRACE_MS } from './lease-state.js';
+
+/** The settings that every contender must share, kept in `cluster.json` (docs/design/protocol.md, "Lease objects"). */
+export interface ClusterConfig {
+  /** How many node ids there are: 0 … size - 1. */
+  readonly size: number;
+  /** How long a lease lasts without renewal, in milliseconds. */
+  readonly durationMs: number;
+  /** How much longer a contender waits beyond the duration, in milliseconds: room for the skew between the store's own servers. */
+  readonly graceMs: number;
+  /** Bits that a node id takes in a unique id, 8 … 16: at least what `size` needs, more while the cluster grows. Never narrowed. */
+  readonly idWidth: number;
+  /**
+   * The last millisecond in store time that a unique id with fewer bits for the node id may be stamped with, as of the last time that the
+   * width had grown and more node ids were made; 0 where that never happened. Tenures that begin later stamp later.
+   */
+  readonly idFloor: number;
+  /** True once every lease object has been seen to exist. From then on an absent one is damage. */
+  readonly bootstrapped: boolean;
+  /**
+   * How often the number of node ids has changed. A tombstone of a retired id carries the one that it was retired in: when the cluster has the
+   * id again, in a later one, it is as good as released. Left out of the object while 0.
+   */
+  readonly generation: number;
+  /**
+   * The greatest number of node ids that the cluster ever had, at least `size`. An id below it had an object once, so that an absent one is
+   * damage once the cluster is bootstrapped, even where the cluster has shrunk. Left out of the object where it is `size`.
+   */
+  readonly peak: number;
+  /** False until the store has passed the probe: a task that finds it so probes before using the store. Left out of the object once true. */
+  readonly proven: boolean;
+  /**
+   * How often a task has taken the probe of the store over from one that did not finish it. Left out of the object while 0, and once the
+   * store is proven.
+   */
+  readonly proofsTakenOver?: number;
+  /** Why a probe found that the store cannot be trusted: no later start uses it until a far longer probe has passed. Left out unless so. */
+  readonly proofFailed?: string;
+}
+
+/** The key of the cluster's settings. */
+export const CLUSTER_KEY = 'cluster.json';
+
+/** Bits needed for the highest node id, the 8 reserved ones included; at least 8. */
+export function idWidthFor(size: number): number {
+  return Math.max(8, Math.ceil(Math.log2(8 + size)));
+}
+
+/** A task's own settings; what is undefined is left to the cluster. */
+export interface WantedSettings {
+  readonly nodes?: number | undefined;
+  readonly durationMs?: number | undefined;
+  readonly graceMs?: number | undefined;
+}
+
+/** Used for a new cluster where no option says otherwise. The grace is longer where {@link leastGraceMs} is. */
+export const CLUSTER_DEFAULTS = { nodes: 16, durationMs: 15_000, graceMs: 1_000 } as const;
+
+/**
+ * The settings of a cluster that is about to be created.
+ *
+ * @throws {ConfigError} when a value is out of range
+ */
+export function newCluster(wanted: WantedSettings): ClusterConfig {
+  const { nodes = CLUSTER_DEFAULTS.nodes, durationMs = CLUSTER_DEFAULTS.durationMs } = wanted;
+  check('nodes', nodes, 1, MAX_NODE_IDS, 'whole number');
+  check('durationMs', durationMs, DURATION_MS.least, DURATION_MS.most, 'whole number of milliseconds');
+  const minGraceMs = leastGraceMs(durationMs);
+  const { graceMs = Math.max(CLUSTER_DEFAULTS.graceMs, minGraceMs) } = wanted;
+  check('graceMs', graceMs, minGraceMs, MOST_GRACE_MS, 'whole number of milliseconds (a thousandth of the duration, since clocks drift)');
+  return {
+    size: nodes,
+    durationMs,
+    graceMs,
+    idWidth: idWidthFor(nodes),
+    idFloor: 0,
+    bootstrapped: false,
+    generation: 0,
+    peak: nodes,
+    proven: true,
+  };
+}
+
+/** @throws {ConfigError} for settings that no cluster could have, even where an existing cluster would overrule them */
+export function checkWanted(wanted: WantedSettings): void {
+  newCluster(wanted);
+}
+
+function check(name: string, value: number, min: number, max: number, what: string): void {
+  if (!Number.isSafeInteger(value) || value < min || value > max) throw new ConfigError(name, value, `a ${what} from ${min} to ${max}`);
+}
+
+/** The body of `cluster.json`; fields of `previous`, the body that it replaces, that we do not know are kept. */
+export function encodeCluster(config: ClusterConfig, previous?: string): string {
+  const known = {
+    ...config,
+    idFloor: config.idFloor || undefined,
+    generation: config.generation || undefined,
+    peak: config.peak > config.size ? config.peak : undefined,
+    proven: config.proven ? undefined : false,
+    proofsTakenOver: config.proven ? undefined : config.proofsTakenOver || undefined,
+    proofFailed: config.proven ? undefined : config.proofFailed || undefined,
+  };
+  return JSON.stringify(previous === undefined ? known : { ...parseObject(previous), ...known });
+}
+
+/** @throws {LeaseUnreadableError} when the object is not a cluster's settings */
+export function decodeCluster(body: string): ClusterConfig {
+  const fields = parseObject(body);
+  const size = readInteger(fields, 'size', 1, MAX_NODE_IDS);
+  const durationMs = readInteger(fields, 'durationMs', DURATION_MS.least, DURATION_MS.most);
+  const idWidth = fields.idWidth === undefined ? 0 : readInteger(fields, 'idWidth', 8, 16);
+  const peak = fields.peak === undefined ? 0 : readInteger(fields, 'peak', 1, MAX_NODE_IDS);
+  if (typeof fields.bootstrapped !== 'boolean') throw new LeaseUnreadableError('has no usable "bootstrapped": expected true or false');
+  return {
+    size,
+    durationMs,
+    graceMs: readInteger(fields, 'graceMs', leastGraceMs(durationMs), MOST_GRACE_MS),
+    // Written by hand, it may be too narrow for the ids that there are.
+    idWidth: Math.max(idWidthFor(size), idWidth),
+    idFloor: fields.idFloor === undefined ? 0 : readTime(fields, 'idFloor'),
+    bootstrapped: fields.bootstrapped,
+    generation: fields.generation === undefined ? 0 : readInteger(fields, 'generation', 0),
+    peak: Math.max(size, peak),
+    proven: fields.proven !== false,
+    ...(typeof fields.proofFailed === 'string' && { proofFailed: fields.proofFailed }),
+    ...(fields.proofsTakenOver !== undefined && { proofsTakenOver: readInteger(fields, 'proofsTakenOver', 0) }),
+  };
+}

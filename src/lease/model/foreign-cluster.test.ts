@@ -1,0 +1,86 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
+import { MemoryBucket } from '../../store/memory/memory-bucket.js';
+import { MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
+import { acquireLease } from '../acquire/acquire-lease.js';
+import { initializeCluster, repairCluster } from '../operate/initialize.js';
+import { scaleCluster } from '../operate/scale.js';
+import { StoreSession } from '../session/store-session.js';
+
+const HELD =
+  '{"taskId":"task-A","timestamp":1795350753690,"nodeInstance":{"id":0,"version":1},"knownVersionMappings":{"mappingsByNodeId":{"0":1}}}';
+
+let clock: VirtualClock;
+let bucket: MemoryBucket;
+let store: MemoryLeaseStore;
+let session: StoreSession;
+
+beforeEach(() => {
+  clock = new VirtualClock();
+  bucket = new MemoryBucket(clock, 1);
+  store = new MemoryLeaseStore({ clock }, bucket);
+  session = new StoreSession(store, clock, 1_000);
+});
+
+/** What Camunda 8 keeps in a bucket: three node ids, the first one held. */
+function camunda(marker = true): void {
+  bucket.create('0.json', HELD, { taskid: 'task-A', version: '1', acquirable: 'true' });
+  for (const id of [1, 2]) bucket.create(`${id}.json`, '', {});
+  if (marker) bucket.create('node-ids-initialized', '', {});
+}
+
+const everything = () => bucket.list().objects.map(({ key, etag }) => [key, etag]);
+const acquire = () => acquireLease({ store, clock, random: seededRandom(1), taskId: 'task', acquireTimeoutMs: 0 });
+const initialize = () => initializeCluster({ session, clock, random: seededRandom(1), wanted: { nodes: 3 } });
+const scale = () => scaleCluster({ session, clock, random: seededRandom(1), size: 5 });
+
+const FOUND = /this is a Camunda cluster of 3 node ids \(it has the object node-ids-initialized\): nodelease leaves it as it is/;
+
+describe('a cluster of Camunda 8', () => {
+  it('is not adopted: nothing is written, and what it is is named', async () => {
+    camunda();
+    const before = everything();
+    await expect(acquire()).rejects.toMatchObject({ code: 'STORE_UNUSABLE', message: expect.stringMatching(FOUND) });
+    await expect(initialize()).rejects.toThrow(FOUND);
+    await expect(repairCluster({ session, clock, aboveVersion: 9 })).rejects.toThrow(FOUND);
+    await expect(scale()).rejects.toThrow(FOUND);
+    expect(everything()).toEqual(before);
+  });
+
+  it('is told by its leases as well, where an early version has not left a marker', async () => {
+    camunda(false);
+    const before = everything();
+    await expect(acquire()).rejects.toThrow(/0\.json is a lease of Camunda 8: nodelease leaves it as it is/);
+    await expect(initialize()).rejects.toThrow(/0\.json is a lease of Camunda 8/);
+    expect(everything()).toEqual(before);
+  });
+
+  it('is neither repaired nor scaled where it came beside a cluster of ours, and its ids are taken by nobody', async () => {
+    await initialize();
+    for (const [id, body] of [HELD, '', ''].entries()) {
+      const metadata = { version: '1', taskid: body === '' ? '' : 'task-A', acquirable: String(id < 2) };
+      bucket.replace(`${id}.json`, body, metadata, bucket.read(`${id}.json`)?.etag ?? '');
+    }
+    await clock.advance(60_000);
+    const before = everything();
+    await expect(acquire()).rejects.toThrow(/; damaged and not usable: \d\.json, \d\.json, \d\.json$/);
+    await expect(repairCluster({ session, clock, aboveVersion: 9 })).rejects.toThrow(
+      /0\.json is a lease of Camunda 8: nothing is repaired/,
+    );
+    bucket.create('node-ids-initialized', '', {});
+    await expect(repairCluster({ session, clock, aboveVersion: 9 })).rejects.toThrow(FOUND);
+    await expect(scale()).rejects.toThrow(FOUND);
+    bucket.remove('node-ids-initialized');
+    expect(everything()).toEqual(before);
+  });
+});
+
+it('leases of ours are no other program’s: whoever has lost cluster.json makes it anew', async () => {
+  await initialize();
+  const lease = await acquire();
+  bucket.remove('cluster.json');
+  await initialize();
+  await clock.advance(10_000);
+  expect(lease.isValid()).toBe(true);
+  await lease.release();
+});

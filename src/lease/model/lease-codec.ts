@@ -1,0 +1,179 @@
+import { NodeLeaseError } from '../../base/errors.js';
+import { DURATION_MS, END_OF_TIME, type HeldLease, type KnownNodes, type LeaseState } from './lease-state.js';
+
+/** A lease object as it is stored. */
+export interface EncodedLease {
+  readonly body: string;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+/** Turns lease states into objects and back: the seam for other formats of the same protocol. */
+export interface LeaseCodec {
+  /** The object of a lease in this state. */
+  encode(state: LeaseState): EncodedLease;
+
+  /** @throws {LeaseUnreadableError} when the object is not one that this codec can understand. */
+  decode(body: string, metadata: Readonly<Record<string, string>>): LeaseState;
+
+  /** No tombstone is larger and no held lease as small: what lets a LIST tell them apart. Bytes. */
+  readonly tombstoneMaxBytes: number;
+}
+
+/** A lease object holds something that no nodelease wrote. It is left as it is, and its id is not used. */
+export class LeaseUnreadableError extends NodeLeaseError {
+  readonly code = 'LEASE_UNREADABLE';
+
+  constructor(
+    /** What is wrong, as the rest of the sentence "the object …". */
+    readonly problem: string,
+    cause?: unknown,
+  ) {
+    super(`lease object ${problem}`, cause === undefined ? undefined : { cause });
+  }
+}
+
+/** A lease object belongs to another program's cluster: it is never overwritten, whatever its state. */
+export class ForeignLeaseError extends LeaseUnreadableError {}
+
+/**
+ * The native format (docs/design/protocol.md, "Lease objects"): JSON, required fields first, optional ones behind; the same facts in
+ * the metadata so that a HEAD shows them. Unknown fields are ignored.
+ */
+export const nativeCodec: LeaseCodec = {
+  tombstoneMaxBytes: 135,
+
+  encode(state) {
+    switch (state.kind) {
+      case 'vacant':
+        return { body: '', metadata: {} };
+      case 'held':
+        return { body: encodeHeld(state), metadata: { taskid: state.taskId, ...facts(state) } };
+      case 'released': {
+        const { version, timestamp, durationMs, stampedUntil } = state;
+        const body = { released: true, version, timestamp, ...(durationMs > 0 ? { durationMs } : { stampedUntil }) };
+        return { body: JSON.stringify(body), metadata: facts(state) };
+      }
+      case 'retired': {
+        const { version, timestamp, durationMs, stampedUntil, generation } = state;
+        const body = { retired: true, version, timestamp, ...(durationMs > 0 ? { durationMs } : { stampedUntil }), generation };
+        return { body: JSON.stringify(body), metadata: facts(state) };
+      }
+    }
+  },
+
+  decode(body, metadata) {
+    // Camunda 8 says in the metadata whether anybody may take the id, since 8.9.0.
+    if (metadata.acquirable !== undefined) throw new ForeignLeaseError('is a lease of Camunda 8');
+    if (body === '') return decodeEmpty(metadata);
+    const fields = parseObject(body);
+    if (fields.nodeInstance !== undefined) throw new ForeignLeaseError('is a lease of Camunda 8');
+    const isTombstone = fields.taskId === undefined || fields.taskId === null;
+    const isRetired = isTombstone && fields.retired === true;
+    const version = readInteger(fields, 'version', isRetired ? 0 : 1);
+    if (isTombstone) {
+      const tombstone = {
+        version,
+        timestamp: fields.timestamp === undefined ? 0 : readTime(fields, 'timestamp'),
+        durationMs: fields.durationMs === undefined ? 0 : readInteger(fields, 'durationMs', 0, DURATION_MS.most),
+        stampedUntil: fields.stampedUntil === undefined ? undefined : readTime(fields, 'stampedUntil'),
+      };
+      if (!isRetired) return { kind: 'released', ...tombstone };
+      return {
+        kind: 'retired',
+        ...tombstone,
+        generation: fields.generation === undefined ? undefined : readInteger(fields, 'generation', 0),
+      };
+    }
+    return {
+      kind: 'held',
+      taskId: readString(fields, 'taskId'),
+      version,
+      timestamp: readTime(fields, 'timestamp'),
+      durationMs: readInteger(fields, 'durationMs', 1, DURATION_MS.most),
+      knownNodes: readKnownNodes(fields.knownNodesMapping),
+      nonce: fields.nonce === undefined ? '' : readString(fields, 'nonce'),
+      renewal: fields.renewal === undefined ? 0 : readInteger(fields, 'renewal', 0),
+      acquiredAt: fields.acquiredAt === undefined ? 0 : readTime(fields, 'acquiredAt'),
+      idWidth: fields.idWidth === undefined ? 0 : readInteger(fields, 'idWidth', 0),
+      narrowIdsUntil: fields.narrowIdsUntil === undefined ? undefined : readTime(fields, 'narrowIdsUntil'),
+    };
+  },
+};
+
+function facts(state: { version: number; timestamp: number }): Record<string, string> {
+  return { version: String(state.version), expiry: String(state.timestamp) };
+}
+
+function encodeHeld(held: HeldLease): string {
+  return JSON.stringify({
+    taskId: held.taskId,
+    version: held.version,
+    timestamp: held.timestamp,
+    durationMs: held.durationMs,
+    knownNodesMapping: held.knownNodes,
+    acquiredAt: held.acquiredAt,
+    idWidth: held.idWidth || undefined,
+    narrowIdsUntil: held.narrowIdsUntil,
+    nonce: held.nonce,
+    renewal: held.renewal,
+  });
+}
+
+/** Never held, or released by a writer that clears the body and keeps the version in the metadata. */
+function decodeEmpty(metadata: Readonly<Record<string, string>>): LeaseState {
+  if (metadata.version === undefined) return { kind: 'vacant' };
+  const fields = { version: toNumber(metadata.version), expiry: toNumber(metadata.expiry ?? '0') };
+  const version = readInteger(fields, 'version', 0);
+  if (version === 0) return { kind: 'vacant' };
+  return { kind: 'released', version, timestamp: readTime(fields, 'expiry'), durationMs: 0, stampedUntil: undefined };
+}
+
+function toNumber(text: string): number {
+  return /^\d+$/.test(text) ? Number(text) : Number.NaN;
+}
+
+/** How much of what is no JSON is shown, in characters. */
+const SHOWN = 100;
+
+/** A JSON object's fields; for the codecs of this folder. */
+export function parseObject(body: string): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(body);
+  } catch {
+    throw new LeaseUnreadableError(`is not JSON: ${JSON.stringify(body.slice(0, SHOWN))}`);
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new LeaseUnreadableError('is not a JSON object');
+  return value as Record<string, unknown>;
+}
+
+/** No counter of nodelease comes near: a higher one is a mistake or malice. */
+export const MOST_COUNT = 2 ** 52;
+
+/** A whole number from `min` to `max`; for the codecs of this folder. */
+export function readInteger(fields: Record<string, unknown>, name: string, min: number, max = MOST_COUNT): number {
+  const value = fields[name];
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max) return value;
+  throw new LeaseUnreadableError(`has no usable "${name}": expected a whole number from ${min} to ${max}, got ${JSON.stringify(value)}`);
+}
+
+/** Milliseconds since the Unix epoch; for the codecs of this folder. */
+export function readTime(fields: Record<string, unknown>, name: string): number {
+  return readInteger(fields, name, 0, END_OF_TIME - 1);
+}
+
+function readString(fields: Record<string, unknown>, name: string): string {
+  const value = fields[name];
+  if (typeof value === 'string' && value !== '') return value;
+  throw new LeaseUnreadableError(`has no usable "${name}": expected a non-empty string, got ${JSON.stringify(value)}`);
+}
+
+/** What others know is advice: entries that make no sense are left out rather than making the lease unreadable. */
+function readKnownNodes(value: unknown): KnownNodes {
+  if (typeof value !== 'object' || value === null) return {};
+  return Object.fromEntries(
+    Object.entries(value).filter(
+      ([id, version]) => /^\d+$/.test(id) && Number.isSafeInteger(version) && version >= 0 && version <= MOST_COUNT,
+    ),
+  );
+}

@@ -1,0 +1,136 @@
+import { NodeLeaseError } from '../../base/errors.js';
+import type { TenureTime } from '../hold/tenure-time.js';
+
+/**
+ * A node id that this process holds. Dispose of it (`await using`) or call `release()` when the work has ended;
+ * stop the work when `signal` aborts.
+ */
+export interface Lease extends AsyncDisposable {
+  /** The node id, 0 … size - 1. */
+  readonly id: number;
+
+  /** The fencing token: greater at every new tenure of this id, never used twice. Send it along with every write it should protect. */
+  readonly version: number;
+
+  /** Names this run of this process. */
+  readonly taskId: string;
+
+  /**
+   * Aborts with a {@link LeaseLostError} once the lease is lost, and not on `release()`.
+   * It needs the event loop to run: before an act that must not happen twice, ask `isValid()`.
+   */
+  readonly signal: AbortSignal;
+
+  /**
+   * Aborts with a {@link LeaseRetiringError} once the cluster has shrunk and this node id is to be given up: end the work and `release()`.
+   * The lease is renewed and stays valid until then, or until the drain timeout of `scale` is over and it is taken away. It is learned
+   * beside a renewal, and stays so, even if the cluster grows again; a static id and one from ZooKeeper are never retired.
+   */
+  readonly retiring: AbortSignal;
+
+  /**
+   * When the tenure ends unless it is renewed, in milliseconds on the engine's monotonic clock
+   * (`systemClock.monotonic()`); infinity for a static id.
+   */
+  readonly deadline: number;
+
+  /** True while this process can prove that it holds the id. Compares clocks when asked, so it is right even after a pause. */
+  isValid(): boolean;
+
+  /** What unique ids are stamped with, see `uniqueIds`; undefined for a static id, which has no tenure. */
+  readonly tenureTime: TenureTime | undefined;
+
+  /** What this node knows of the others' versions; written with the next renewal. */
+  setKnownNodes(versions: Readonly<Record<number, number>>): void;
+
+  /**
+   * Gives the id back, by a tombstone that keeps the version. Call it when the work has ended, not before. Never throws for
+   * want of the store: a release that fails is left to expire. Later calls share the first one's end.
+   */
+  release(): Promise<void>;
+}
+
+/** Why a tenure ended against its holder's will. */
+export type LossReason =
+  /** The store could not be reached in time; no other task can have the id before `deadline`. */
+  | 'unreachable'
+  /** The lease object is another task's now, or no longer names us. Another task may already be at work. */
+  | 'taken'
+  /** The process was paused past its deadline. Another task may already be at work. */
+  | 'paused';
+
+/** The lease is lost: whatever relies on the node id has to stop. */
+export class LeaseLostError extends NodeLeaseError {
+  readonly code = 'LEASE_LOST';
+
+  constructor(
+    readonly nodeId: number,
+    readonly version: number,
+    readonly reason: LossReason,
+    /** By when every piece of work must have ended, in milliseconds on the monotonic clock; the moment of loss unless `reason` is `unreachable`. */
+    readonly deadline: number,
+    /** What happened, as the rest of the sentence "the lease is lost: …". */
+    readonly detail: string,
+    cause?: unknown,
+  ) {
+    super(`lease of node id ${nodeId} (version ${version}) is lost: ${detail}`, cause === undefined ? undefined : { cause });
+  }
+}
+
+/** The lease was given back by this very process: its node id may be another task's. */
+export class LeaseReleasedError extends NodeLeaseError {
+  readonly code = 'LEASE_RELEASED';
+
+  constructor(
+    readonly nodeId: number,
+    readonly version: number,
+  ) {
+    super(`lease of node id ${nodeId} (version ${version}) has been released`);
+  }
+}
+
+/** The cluster has fewer node ids now, and this one is none of them: its holder is asked to end. No failure, and the lease is valid still. */
+export class LeaseRetiringError extends NodeLeaseError {
+  readonly code = 'LEASE_RETIRING';
+
+  constructor(
+    readonly nodeId: number,
+    readonly version: number,
+    /** How many node ids the cluster has now. */
+    readonly size: number,
+  ) {
+    super(`node id ${nodeId} (version ${version}) is being retired: the cluster has ${size} node ${size === 1 ? 'id' : 'ids'} now`);
+  }
+}
+
+/** What happens to a lease, for logs, metrics and watchdogs. Listeners must not throw and must not block. */
+export type LeaseEvent =
+  /** This task's own settings differ from those in `cluster.json`, which win. */
+  | { readonly type: 'setting-overruled'; readonly setting: string; readonly own: number; readonly stored: number }
+  /** An object that cannot be used: absent after bootstrap, or unreadable. Reported once each. */
+  | { readonly type: 'damaged'; readonly key: string; readonly problem: string }
+  /** Nothing is free, or what is free may not be had yet: `why` says why not. The next scan is in `sleepMs`. */
+  | { readonly type: 'waiting'; readonly sleepMs: number; readonly why?: string }
+  /** The store failed while acquiring; tried again in `sleepMs`. */
+  | { readonly type: 'store-failed'; readonly error: unknown; readonly sleepMs: number }
+  | {
+      readonly type: 'acquired';
+      readonly id: number;
+      readonly version: number;
+      readonly from: 'vacant' | 'released' | 'expired';
+      readonly tookMs: number;
+      /** Requests made to the store for it. */
+      readonly requests: number;
+      readonly deadline: number;
+    }
+  | { readonly type: 'bootstrapped' }
+  | { readonly type: 'renewed'; readonly deadline: number; readonly tookMs: number }
+  | { readonly type: 'renewal-failed'; readonly error: unknown; readonly attempt: number }
+  /** The cluster has `size` node ids now, and this one is none of them; told once. */
+  | { readonly type: 'retiring'; readonly size: number }
+  | { readonly type: 'lost'; readonly error: LeaseLostError }
+  | { readonly type: 'released' }
+  | { readonly type: 'release-failed'; readonly error: unknown };
+
+/** Receives {@link LeaseEvent}s in the order in which they happen. */
+export type LeaseListener = (event: LeaseEvent) => void;

@@ -1,0 +1,53 @@
+import { ConfigError } from '../../base/errors.js';
+import { nativeCodec } from '../model/lease-codec.js';
+import { availability, evicted, leaseKey, MAX_NODE_IDS, type ReleasedLease, revived } from '../model/lease-state.js';
+import { readCluster, type StoredCluster } from '../session/cluster-store.js';
+import type { StoreSession } from '../session/store-session.js';
+
+/** What an operator's force-release came to. */
+export type Eviction =
+  | { readonly kind: 'evicted'; readonly taskId: string; readonly version: number }
+  /** No task held the id: nothing was written. */
+  | { readonly kind: 'not-held'; readonly state: 'vacant' | 'released' | 'retired' | 'absent' };
+
+/** A holder renews a few times a duration; more conflicts in a row than this mean something else. */
+const ATTEMPTS = 10;
+
+/**
+ * Takes a node id away from its holder (rule 9): a tombstone with the version bumped, so the holder's next renewal is refused and it
+ * stops. Until then, at the longest until its deadline, the old holder may go on: fencing tokens are what protects the data.
+ *
+ * @param known the cluster's settings, where they have just been read
+ * @throws {ConfigError} when there is no such id
+ * @throws {LeaseUnreadableError} when the object is damaged
+ * @throws {StoreError}
+ */
+export async function evictHolder(session: StoreSession, nodeId: number, known?: StoredCluster): Promise<Eviction> {
+  const cluster = known ?? (await readCluster(session));
+  // One that the cluster has given up may be held still.
+  const { size = MAX_NODE_IDS, peak = size, generation = 0 } = cluster?.config ?? {};
+  if (nodeId >= peak) throw new ConfigError('node id', nodeId, `a node id from 0 to ${peak - 1}`);
+  const key = leaseKey(nodeId);
+  let written: { state: ReleasedLease; taskId: string } | undefined;
+  for (let attempt = 1; ; attempt += 1) {
+    const object = await session.read(key);
+    if (object === undefined) return { kind: 'not-held', state: 'absent' };
+    const stored = nativeCodec.decode(object.body, object.metadata);
+    const state = nodeId < size ? revived(stored, generation) : stored;
+    // A tombstone that we wrote without hearing back (rule 5).
+    if (written !== undefined && state.kind === 'released' && state.version === written.state.version) {
+      return { kind: 'evicted', taskId: written.taskId, version: state.version };
+    }
+    if (state.kind !== 'held') return { kind: 'not-held', state: state.kind };
+    const expired = cluster !== undefined && availability(state, object.age, cluster.config.graceMs).kind === 'free';
+    written = { state: evicted(state, expired), taskId: state.taskId };
+    try {
+      const result = await session.write(key, nativeCodec.encode(written.state), object.etag);
+      if (result.status === 'written') return { kind: 'evicted', taskId: state.taskId, version: written.state.version };
+    } catch (error) {
+      if (attempt === ATTEMPTS) throw error;
+      continue;
+    }
+    if (attempt === ATTEMPTS) throw new Error(`${session.store.url}: ${key} changes too often to be released: tried ${ATTEMPTS} times`);
+  }
+}

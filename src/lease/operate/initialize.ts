@@ -1,0 +1,224 @@
+import type { Clock } from '../../base/clock.js';
+import { concurrently } from '../../base/concurrently.js';
+import { explain, StoreUnusableError } from '../../base/errors.js';
+import type { Interval } from '../../store/lease-store.js';
+import { absentIds, createVacant } from '../acquire/bootstrap.js';
+import { type EnsureClusterOptions, ensureCluster } from '../acquire/ensure-cluster.js';
+import type { ClusterConfig } from '../model/cluster-config.js';
+import { refuseCamunda } from '../model/foreign-cluster.js';
+import type { LeaseListener } from '../model/lease.js';
+import { ForeignLeaseError, MOST_COUNT, nativeCodec } from '../model/lease-codec.js';
+import { END_OF_TIME, type KnownNodes, type LeaseState, leaseKey, type ReleasedLease, retired, versionOf } from '../model/lease-state.js';
+import { markCluster, readCluster, reportOverruled, type StoredCluster } from '../session/cluster-store.js';
+import { retry, whileStoreIsAway } from '../session/retry.js';
+import type { StoreSession } from '../session/store-session.js';
+
+/** What {@link initializeCluster} did. */
+export interface InitializeReport {
+  readonly cluster: StoredCluster;
+  /** False when there was a `cluster.json` already. */
+  readonly clusterCreated: boolean;
+  /** Ids whose objects this call created. */
+  readonly created: readonly number[];
+  /** Ids that are absent although the cluster was bootstrapped; left alone, see {@link repairCluster}. */
+  readonly damaged: readonly number[];
+}
+
+/** What {@link initializeCluster} works with. */
+export interface InitializeOptions extends EnsureClusterOptions {
+  /** Called for each lease object, with how many there are by then and how many there are to be. Must not throw. */
+  readonly onProgress?: ((progress: { readonly done: number; readonly of: number }) => void) | undefined;
+}
+
+/** Requests under way at once. */
+const WRITES = 16;
+
+/**
+ * Creates the cluster's settings, after the probe, and every lease object that is missing. Safe beside running tasks and other calls of it;
+ * interrupted and called again, it goes on where it was.
+ *
+ * @throws {ConfigError} when a setting is out of range
+ * @throws {StoreUnusableError} when the store fails the probe
+ * @throws {StoreError} also for a request that was given up when `signal` aborted
+ * @throws `signal.reason`
+ */
+export async function initializeCluster(options: InitializeOptions, emit: LeaseListener = () => undefined): Promise<InitializeReport> {
+  const { session, wanted, signal, onProgress } = options;
+  const { cluster, created: clusterCreated } = await ensureCluster(options);
+  reportOverruled(wanted, cluster.config, emit);
+  if (cluster.config.bootstrapped) {
+    // What the cluster has given up had an object as well, and needs it when it grows again.
+    const once = { ...cluster, config: { ...cluster.config, size: cluster.config.peak } };
+    return {
+      cluster,
+      clusterCreated,
+      created: [],
+      damaged: await retry(() => absentIds(session, nativeCodec, once), whileStoreIsAway(options)),
+    };
+  }
+  const absent = await retry(() => absentIds(session, nativeCodec, cluster), whileStoreIsAway(options));
+  const of = cluster.config.size;
+  let done = of - absent.length;
+  const create = async (id: number, own: AbortSignal) => {
+    // Among thousands of writes one may well go wrong. Made twice it does no harm: whatever stands there stays.
+    const outcome = await retry(
+      () => createVacant(session, nativeCodec, id, { signal: own }),
+      whileStoreIsAway({ ...options, signal: own }),
+    );
+    done += 1;
+    onProgress?.({ done, of });
+    return { id, outcome };
+  };
+  const outcomes = await concurrently(absent, WRITES, create, signal);
+  return {
+    cluster: await markWhenComplete(options, cluster),
+    clusterCreated,
+    created: outcomes.filter(({ outcome }) => outcome === 'created').map(({ id }) => id),
+    damaged: [],
+  };
+}
+
+/** Another task may change the settings meanwhile; then their newer word is read and the mark set on top. Resolves to what stands there. */
+async function markWhenComplete(options: InitializeOptions, cluster: StoredCluster): Promise<StoredCluster> {
+  const { session } = options;
+  for (let known = cluster; ; known = await retry(() => existingCluster(session), whileStoreIsAway(options))) {
+    const seen = known;
+    if ((await retry(() => absentIds(session, nativeCodec, seen), whileStoreIsAway(options))).length > 0) return seen;
+    const marked = await retry(() => markCluster(session, seen, 'bootstrapped'), whileStoreIsAway(options));
+    if (marked !== undefined) return marked;
+  }
+}
+
+async function existingCluster(session: StoreSession): Promise<StoredCluster> {
+  const cluster = await readCluster(session);
+  if (cluster === undefined) throw new StoreUnusableError(`${session.store.url}: there is no cluster; \`nodelease init\` creates one`);
+  return cluster;
+}
+
+/** One lease object that {@link repairCluster} restored, or could not. */
+export interface Repair {
+  readonly id: number;
+  readonly problem: string;
+  /** The version of the tombstone that was written; the next tenure gets the one above. Undefined when nothing was written. */
+  readonly version: number | undefined;
+  /**
+   * Why nothing was written: a task may hold what was written within the last duration and grace (`recent`), nothing is known of its
+   * versions (`unknown`), or another task wrote at the same time (`changed`).
+   */
+  readonly kept?: 'recent' | 'unknown' | 'changed';
+}
+
+/** What {@link repairCluster} works with. */
+export interface RepairOptions {
+  readonly session: StoreSession;
+  readonly clock: Clock;
+  /** A version that no tenure of a damaged node id has exceeded, for ids of which nothing else is known. */
+  readonly aboveVersion?: number | undefined;
+  /** Called before it watches damaged objects for that long, in milliseconds, to see that they are not written. */
+  readonly onWait?: ((ms: number) => void) | undefined;
+}
+
+/**
+ * Restores lease objects that are absent after bootstrap, or unreadable, by tombstones above every version that was seen: in the
+ * damaged object's metadata, and in what the other nodes know. Where nothing is known of an id, only `aboveVersion` can help. What the
+ * cluster had before it shrank is restored as well, and stays retired. An object that may have been written within the last duration and
+ * grace is watched for that long first, for a task may hold it.
+ *
+ * @throws {StoreUnusableError} when there is no cluster, or an object belongs to another program's; nothing has been written
+ * @throws {StoreError}
+ */
+export async function repairCluster({ session, clock, aboveVersion, onWait }: RepairOptions): Promise<readonly Repair[]> {
+  refuseCamunda(session, (await session.list()).objects);
+  const { config } = await existingCluster(session);
+  const ids = Array.from({ length: config.peak }, (_, id) => id);
+  // Noted one by one: what all know of all would take memory by the square of their number.
+  const seen = new Map<number, number>();
+  const objects = await concurrently(ids, WRITES, async (id) => {
+    const { state, ...found } = await examine(session, id, config.bootstrapped);
+    if (state?.kind === 'held') noteHighest(state.knownNodes, seen);
+    return found;
+  });
+  const damaged = objects
+    .filter(({ problem }) => problem !== undefined)
+    .map((found) => {
+      const versions = [plausible(seen.get(found.id)), plausible(found.metadataVersion), aboveVersion];
+      return { ...found, versions: versions.filter((version) => version !== undefined) };
+    });
+  const untouchedMs = config.durationMs + config.graceMs;
+  const isRecent = ({ age }: Pick<Examined, 'age'>) => age !== undefined && age.min <= untouchedMs;
+  const missing = damaged
+    .filter((found) => isRecent(found) && found.versions.length > 0)
+    .map(({ age }) => untouchedMs - (age?.min ?? 0) + 1);
+  if (missing.length > 0) {
+    const waitMs = Math.max(...missing) + session.store.timeStepMs;
+    onWait?.(waitMs);
+    await clock.sleep(waitMs);
+  }
+  return concurrently(damaged, WRITES, async ({ id, etag, age, problem = '', versions, metadataExpiry = 0 }) => {
+    if (versions.length === 0) return { id, problem, version: undefined, kept: 'unknown' };
+    if (isRecent({ age })) {
+      const now = await examine(session, id, config.bootstrapped);
+      if (now.etag !== etag || isRecent(now)) return { id, problem, version: undefined, kept: 'recent' };
+    }
+    return restore(session, config, { id, etag, problem, expiry: metadataExpiry }, Math.max(...versions) + 1);
+  });
+}
+
+interface Examined {
+  readonly id: number;
+  readonly etag: string | undefined;
+  /** Milliseconds since it was written, by the store's clock; undefined where it is absent. */
+  readonly age: Interval | undefined;
+  readonly state: LeaseState | undefined;
+  readonly problem: string | undefined;
+  readonly metadataVersion: number | undefined;
+  /** The `timestamp` that its metadata tell of. */
+  readonly metadataExpiry: number | undefined;
+}
+
+async function examine(session: StoreSession, id: number, bootstrapped: boolean): Promise<Examined> {
+  const object = await session.read(leaseKey(id));
+  if (object === undefined) {
+    const problem = bootstrapped ? 'is absent' : undefined;
+    return { id, etag: undefined, age: undefined, state: undefined, problem, metadataVersion: undefined, metadataExpiry: undefined };
+  }
+  const { etag, age, metadata } = object;
+  const found = { id, etag, age, metadataVersion: positive(metadata.version), metadataExpiry: positive(metadata.expiry, END_OF_TIME - 1) };
+  try {
+    return { ...found, state: nativeCodec.decode(object.body, metadata), problem: undefined };
+  } catch (error) {
+    if (error instanceof ForeignLeaseError)
+      throw new StoreUnusableError(`${session.store.url}: ${leaseKey(id)} ${error.problem}: nothing is repaired`);
+    return { ...found, state: undefined, problem: explain(error) };
+  }
+}
+
+function positive(text: string | undefined, max = MOST_COUNT): number | undefined {
+  const value = Number(text);
+  return Number.isSafeInteger(value) && value > 0 && value <= max ? value : undefined;
+}
+
+function noteHighest(known: KnownNodes, highest: Map<number, number>): void {
+  for (const [id, version] of Object.entries(known)) highest.set(Number(id), Math.max(version, highest.get(Number(id)) ?? 0));
+}
+
+/** A version that leaves room for further ones. */
+function plausible(version: number | undefined): number | undefined {
+  return version !== undefined && version <= MOST_COUNT / 2 ? version : undefined;
+}
+
+/** The holder of a damaged object may still be at work: like an eviction, the tombstone keeps others off for a lease's duration. */
+async function restore(
+  session: StoreSession,
+  cluster: ClusterConfig,
+  { id, etag, problem, expiry }: { id: number; etag: string | undefined; problem: string; expiry: number },
+  version: number,
+): Promise<Repair> {
+  // Where it stands is not known, but what its holder stamped ids with is: a duration from its last write at most, which is in the past.
+  const now = session.latest(session.storeNow());
+  const timestamp = Number.isFinite(now) ? Math.max(now + cluster.durationMs, cluster.idFloor + 1, expiry) : expiry;
+  const tombstone: ReleasedLease = { kind: 'released', version, timestamp, durationMs: cluster.durationMs, stampedUntil: undefined };
+  const state = id < cluster.size ? tombstone : retired(tombstone, cluster.generation);
+  const result = await session.write(leaseKey(id), nativeCodec.encode(state), etag);
+  return result.status === 'written' ? { id, problem, version: versionOf(state) } : { id, problem, version: undefined, kept: 'changed' };
+}

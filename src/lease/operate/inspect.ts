@@ -1,0 +1,123 @@
+import { concurrently } from '../../base/concurrently.js';
+import { explain } from '../../base/errors.js';
+import type { Interval, StoredObject } from '../../store/lease-store.js';
+import { SharedKnowledge } from '../acquire/shared-knowledge.js';
+import type { ClusterConfig } from '../model/cluster-config.js';
+import { type LeaseCodec, nativeCodec } from '../model/lease-codec.js';
+import { availability, type KnownNodes, type LeaseState, leaseKey, revived, timestampOf, versionOf } from '../model/lease-state.js';
+import { readCluster } from '../session/cluster-store.js';
+import type { StoreSession } from '../session/store-session.js';
+
+/** One node id, as a look at its lease object tells. */
+export interface NodeStatus {
+  readonly id: number;
+  /**
+   * `held`: not expired. `expired`: held by a task that no longer renews; may be taken. `evicted`: released by force or repaired, and
+   * kept off the others while the old holder may still trust its lease. `absent`: no object; before the cluster is
+   * bootstrapped this is a vacancy, afterwards damage. `unreadable`: damage, see `problem`.
+   */
+  readonly state: 'vacant' | 'held' | 'expired' | 'released' | 'evicted' | 'retired' | 'absent' | 'unreadable';
+  /** The highest version used so far; 0 for none. */
+  readonly version: number;
+  readonly taskId: string | undefined;
+  /** Milliseconds since the last write, by the store's clock. */
+  readonly age: Interval | undefined;
+  /** What stands in a held lease or an eviction, in milliseconds. */
+  readonly durationMs: number | undefined;
+  /** Store time, milliseconds since the Unix epoch. */
+  readonly timestamp: number | undefined;
+  readonly knownNodes: KnownNodes;
+  /** How many bits a node id takes in the unique ids that its holder makes, 8 … 16; undefined where no task holds it, or the holder does not say. */
+  readonly idWidth: number | undefined;
+  readonly problem: string | undefined;
+}
+
+/** A cluster and all of its node ids, in ascending order. */
+export interface ClusterStatus {
+  readonly cluster: ClusterConfig;
+  readonly nodes: readonly NodeStatus[];
+}
+
+/** Reads under way at once. */
+const READS = 16;
+
+/**
+ * Reads every lease object. Takes no part in the protocol and changes nothing.
+ *
+ * @returns undefined when there is no cluster yet
+ * @throws {StoreUnusableError} when `cluster.json` cannot be understood
+ * @throws {StoreError}
+ */
+export async function inspectCluster(session: StoreSession): Promise<ClusterStatus | undefined> {
+  const cluster = await readCluster(session);
+  if (cluster === undefined) return undefined;
+  const ids = Array.from({ length: cluster.config.size }, (_, id) => id);
+  const knowledge = new SharedKnowledge();
+  const nodes = await concurrently(ids, READS, (id) => inspectNode(session, nativeCodec, id, cluster.config, knowledge));
+  return { cluster: cluster.config, nodes };
+}
+
+async function inspectNode(
+  session: StoreSession,
+  codec: LeaseCodec,
+  id: number,
+  cluster: ClusterConfig,
+  knowledge: SharedKnowledge,
+): Promise<NodeStatus> {
+  const object = await session.read(leaseKey(id));
+  const reading = readingOf(object, codec, knowledge);
+  const judged = reading.kind === 'lease' ? { ...reading, lease: revived(reading.lease, cluster.generation) } : reading;
+  return nodeStatus(id, judged, object?.age, cluster.graceMs);
+}
+
+/** What a lease object says; the same for as long as it is not written. */
+export type LeaseReading =
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'lease'; readonly lease: LeaseState }
+  /** It cannot be understood; `problem` says why. */
+  | { readonly kind: 'unreadable'; readonly problem: string };
+
+/** Understands a lease object; equal known nodes are kept once in `knowledge`. Never throws. */
+export function readingOf(
+  object: Pick<StoredObject, 'body' | 'metadata'> | undefined,
+  codec: LeaseCodec = nativeCodec,
+  knowledge?: SharedKnowledge,
+): LeaseReading {
+  if (object === undefined) return { kind: 'absent' };
+  try {
+    const lease = codec.decode(object.body, object.metadata);
+    if (lease.kind !== 'held' || knowledge === undefined) return { kind: 'lease', lease };
+    return { kind: 'lease', lease: { ...lease, knownNodes: knowledge.shared(lease.knownNodes) } };
+  } catch (error) {
+    return { kind: 'unreadable', problem: explain(error) };
+  }
+}
+
+/**
+ * How a node id is doing that was read before, at the age that its lease object has now.
+ *
+ * @param reading of an id that the cluster has, as `revived` judges it
+ * @param age undefined where there is no object
+ */
+export function nodeStatus(id: number, reading: LeaseReading, age: Interval | undefined, graceMs: number): NodeStatus {
+  const none = {
+    id,
+    version: 0,
+    taskId: undefined,
+    age: undefined,
+    durationMs: undefined,
+    timestamp: undefined,
+    knownNodes: {},
+    idWidth: undefined,
+    problem: undefined,
+  };
+  if (reading.kind === 'absent' || age === undefined) return { ...none, state: 'absent' };
+  if (reading.kind === 'unreadable') return { ...none, state: 'unreadable', age, problem: reading.problem };
+  const { lease } = reading;
+  const facts = { ...none, age, version: versionOf(lease), timestamp: timestampOf(lease) || undefined };
+  const free = availability(lease, age, graceMs).kind === 'free';
+  if (lease.kind === 'released' && !free) return { ...facts, state: 'evicted', durationMs: lease.durationMs };
+  if (lease.kind !== 'held') return { ...facts, state: lease.kind };
+  const { taskId, durationMs, knownNodes } = lease;
+  return { ...facts, state: free ? 'expired' : 'held', taskId, durationMs, knownNodes, idWidth: lease.idWidth || undefined };
+}

@@ -1,0 +1,211 @@
+import type { ListedObject, StoredObject } from '../../store/lease-store.js';
+import type { ClusterConfig } from '../model/cluster-config.js';
+import { nativeCodec } from '../model/lease-codec.js';
+import { availability, evicted, type HeldLease, type LeaseState, leaseKey, type RetiredLease, retired } from '../model/lease-state.js';
+import { readCluster, type StoredCluster } from '../session/cluster-store.js';
+import type { SessionCall } from '../session/store-session.js';
+import { readingOf } from './inspect.js';
+import { PAUSE_MS, type ScaleSteps } from './scale-steps.js';
+import type { RetiringHolder } from './scaling.js';
+
+/** A holder that is waited for. */
+interface Waited {
+  readonly holder: RetiringHolder;
+  /** The age from which on its lease can be expired, in milliseconds. */
+  readonly limitMs: number;
+}
+
+/** The shortest and the longest time between two scans of the holders that are waited for, in milliseconds. */
+const POLL_MS = { min: 100, max: 2_000 };
+/** A listing of a large cluster takes a request for every thousand objects: so much more time passes between two of them, in milliseconds. */
+const POLL_PER_OBJECT_MS = 0.2;
+/** Between two events that tell how far it has got, in milliseconds. */
+const PROGRESS_MS = 250;
+/** How long holders have unless the caller says otherwise, in milliseconds. */
+const DRAIN_TIMEOUT_MS = 600_000;
+
+/**
+ * Retires the lease objects of ids that a cluster has no more, by tombstones that name the generation of the cluster. Nothing is deleted.
+ *
+ * - What no task holds is retired at once, and an expired lease as well, with the next version: a renewal of its holder's that comes late is
+ *   refused then.
+ * - A live holder is waited for. It learns of the new size beside its renewals.
+ * - When time is up the id is taken from it, as {@link evicted} does: with the next version, and with the duration for which it may still trust
+ *   its lease, so that no other task gets the id before that is over, even if the cluster grows again at once.
+ *
+ * A task that has read older settings may still take an id that is not retired yet; it is waited for like the other holders. Retirement is
+ * over when a listing shows nothing beyond the size but what is retired in this generation. A tombstone of an earlier one is replaced: in between, the cluster
+ * may have had the id, and a task that read the settings then would take it.
+ *
+ * The settings are looked at with every listing, and once more between the look at a live holder's lease and the write that takes the id away: a
+ * tenure that begins after the cluster has the id again is never ended. Should they change in that very moment, the generation in the tombstone is
+ * older than theirs, and it is as good as a released one.
+ */
+export class Retirement {
+  #retired = 0;
+  #generation: number | undefined;
+  #until: number | undefined;
+  /** True once the settings have been seen to be others: nothing more is written before they are read anew. */
+  #outdated = false;
+  #told = { at: Number.NEGATIVE_INFINITY, settled: 0, holders: '' };
+  readonly #forced = new Map<number, RetiringHolder>();
+  /** Objects that need no further look, as long as they have this etag. */
+  readonly #settled = new Map<number, string>();
+  /** Those among them that are left as they are. */
+  readonly #unreadable = new Set<number>();
+  readonly #waited = new Map<number, Waited>();
+  /** Tombstones of ours whose outcome may not be known. */
+  readonly #tried = new Map<number, { version: number; from: RetiringHolder | undefined }>();
+
+  constructor(private readonly steps: ScaleSteps) {}
+
+  /** How many lease objects were retired by these means. */
+  get retired(): number {
+    return this.#retired;
+  }
+
+  /** From whom an id was taken, in ascending order of the ids. */
+  get forced(): readonly RetiringHolder[] {
+    return [...this.#forced.values()].sort((a, b) => a.id - b.id);
+  }
+
+  /** Resolves to 'changed' as soon as other settings are seen than these; then they are to be read, and this is to be called again. */
+  async run(cluster: StoredCluster): Promise<'done' | 'changed'> {
+    const { clock, signal, drainTimeoutMs = DRAIN_TIMEOUT_MS } = this.steps.options;
+    this.#begin(cluster.config);
+    this.#until ??= clock.monotonic() + drainTimeoutMs;
+    for (let listing = 1; ; listing += 1) {
+      const forcing = this.#waited.size > 0 && clock.monotonic() >= this.#until;
+      const { rows, clusterEtag } = await this.steps.list();
+      if (clusterEtag !== cluster.etag) return 'changed';
+      this.#reportAbsent(rows, cluster.config);
+      const beyond = [...rows].filter(([id]) => id >= cluster.config.size);
+      const due = beyond.filter(([id, row]) => this.#isDue(id, row, forcing)).map(([id]) => id);
+      if (due.length === 0 && this.#waited.size === 0) return 'done';
+      await this.steps.onEach(due, async (id, call) => {
+        await this.#examine(id, cluster, forcing, call);
+        this.#tellProgress(beyond.length, PROGRESS_MS);
+      });
+      this.#tellProgress(beyond.length, 0);
+      if (this.#waited.size === 0) {
+        await this.steps.pauseAfterListing(listing);
+        continue;
+      }
+      listing = 0;
+      const leftMs = this.#until - clock.monotonic();
+      if (leftMs > 0) this.#tellDraining(leftMs);
+      if (leftMs > 0) await clock.sleep(Math.min(pollMs(cluster.config, rows.size), leftMs), signal);
+      else if (forcing) await clock.sleep(PAUSE_MS, signal);
+    }
+  }
+
+  /** What is retired in another generation is not so in this one. */
+  #begin({ generation }: ClusterConfig): void {
+    this.#outdated = false;
+    if (this.#generation === generation) return;
+    this.#generation = generation;
+    this.#settled.clear();
+    this.#unreadable.clear();
+    this.#tried.clear();
+  }
+
+  #reportAbsent(rows: ReadonlyMap<number, ListedObject>, { size, peak }: ClusterConfig): void {
+    for (let id = size; id < peak; id += 1) if (!rows.has(id)) this.#leave(id, 'is absent, and existed once');
+    for (const id of this.#waited.keys()) if (!rows.has(id)) this.#waited.delete(id);
+  }
+
+  /** Whether the object has to be read. That a live holder's has been written, by its renewal, is no reason. */
+  #isDue(id: number, row: ListedObject, forcing: boolean): boolean {
+    if (this.#settled.get(id) === row.etag) return false;
+    const waited = this.#waited.get(id);
+    return waited === undefined || forcing || row.size <= nativeCodec.tombstoneMaxBytes || row.age.max > waited.limitMs;
+  }
+
+  async #examine(id: number, cluster: StoredCluster, forcing: boolean, call: SessionCall): Promise<void> {
+    const object = await this.steps.options.session.read(leaseKey(id), call);
+    if (object === undefined) return this.#leave(id, 'is absent, and existed once');
+    const reading = readingOf(object);
+    if (reading.kind === 'unreadable') {
+      this.#leave(id, reading.problem);
+      this.#settled.set(id, object.etag);
+      this.#unreadable.add(id);
+    }
+    if (reading.kind === 'lease') await this.#retire(id, { object, state: reading.lease, cluster, forcing }, call);
+  }
+
+  async #retire(
+    id: number,
+    { object, state, cluster: stored, forcing }: { object: StoredObject; state: LeaseState; cluster: StoredCluster; forcing: boolean },
+    call: SessionCall,
+  ): Promise<void> {
+    const cluster = stored.config;
+    // A writer that knows newer settings wrote a later generation: with an earlier one, tasks that know older settings would take the id.
+    if (state.kind === 'retired' && (state.generation ?? -1) >= cluster.generation) return this.#settle(id, object.etag, state);
+    const expired = availability(state, object.age, cluster.graceMs).kind === 'free';
+    const holder = state.kind === 'held' && !expired ? holderOf(id, state) : undefined;
+    if (state.kind === 'held' && holder !== undefined && !(forcing && (await this.#isAsRead(stored, call)))) {
+      this.#waited.set(id, { holder, limitMs: state.durationMs + cluster.graceMs });
+      return;
+    }
+    if (this.#outdated) return;
+    const tombstone = retired(state.kind === 'held' ? evicted(state, expired) : state, cluster.generation);
+    this.#tried.set(id, { version: tombstone.version, from: holder });
+    const result = await this.steps.options.session.write(leaseKey(id), nativeCodec.encode(tombstone), object.etag, call);
+    // Refused, it is looked at again after another look at the settings.
+    if (result.status === 'written') this.#settle(id, result.etag, tombstone);
+    else this.#tried.delete(id);
+  }
+
+  /** Whether the settings are as they were read: if they were taken back meanwhile, no id may be taken away. */
+  async #isAsRead({ etag }: StoredCluster, call: SessionCall): Promise<boolean> {
+    const isAsRead = (await readCluster(this.steps.options.session, call))?.etag === etag;
+    if (!isAsRead) this.#outdated = true;
+    return isAsRead;
+  }
+
+  #settle(id: number, etag: string, { version }: RetiredLease): void {
+    this.#settled.set(id, etag);
+    this.#unreadable.delete(id);
+    this.#waited.delete(id);
+    const tried = this.#tried.get(id);
+    this.#tried.delete(id);
+    // Another writer's tombstone has another version, or is of no other effect.
+    if (tried?.version !== version) return;
+    this.#retired += 1;
+    if (tried.from === undefined) return;
+    this.#forced.set(id, tried.from);
+    this.steps.options.onEvent?.({ type: 'forced', holder: tried.from });
+  }
+
+  #leave(id: number, problem: string): void {
+    this.#waited.delete(id);
+    this.#settled.delete(id);
+    this.#unreadable.delete(id);
+    this.steps.reportDamage(id, problem);
+  }
+
+  #tellProgress(total: number, leastMs: number): void {
+    const { clock, onEvent } = this.steps.options;
+    const settled = this.#settled.size - this.#unreadable.size;
+    const now = clock.monotonic();
+    if (settled === this.#told.settled || now - this.#told.at < leastMs) return;
+    this.#told = { ...this.#told, at: now, settled };
+    onEvent?.({ type: 'retired', retired: settled, total });
+  }
+
+  #tellDraining(leftMs: number): void {
+    const holders = [...this.#waited.values()].map(({ holder }) => holder).sort((a, b) => a.id - b.id);
+    const who = holders.map(({ id, version }) => `${id} ${version}`).join();
+    if (who === this.#told.holders) return;
+    this.#told = { ...this.#told, holders: who };
+    this.steps.options.onEvent?.({ type: 'draining', holders, leftMs });
+  }
+}
+
+function holderOf(id: number, { taskId, version }: HeldLease): RetiringHolder {
+  return { id, taskId, version };
+}
+
+function pollMs({ durationMs }: ClusterConfig, objects: number): number {
+  return Math.max(Math.min(Math.max(durationMs / 3, POLL_MS.min), POLL_MS.max), objects * POLL_PER_OBJECT_MS);
+}

@@ -1,0 +1,117 @@
+import { StoreUnusableError } from '../../base/errors.js';
+import { CLUSTER_KEY, type ClusterConfig, decodeCluster, encodeCluster, newCluster, type WantedSettings } from '../model/cluster-config.js';
+import type { LeaseListener } from '../model/lease.js';
+import { LeaseUnreadableError } from '../model/lease-codec.js';
+import type { SessionCall, StoreSession } from './store-session.js';
+
+/** A cluster's settings as they are stored. */
+export interface StoredCluster {
+  readonly config: ClusterConfig;
+  readonly body: string;
+  readonly etag: string;
+}
+
+/**
+ * The cluster's settings, or undefined when there is no cluster yet.
+ *
+ * @throws {StoreUnusableError} when `cluster.json` is not what it should be: without it no task knows how long a lease lasts
+ * @throws {StoreError}
+ */
+export async function readCluster(session: StoreSession, call: SessionCall = {}): Promise<StoredCluster | undefined> {
+  const object = await session.read(CLUSTER_KEY, call);
+  if (object === undefined) return undefined;
+  try {
+    const config = decodeCluster(object.body);
+    session.expectObjects(config.peak);
+    return { config, body: object.body, etag: object.etag };
+  } catch (error) {
+    const problem = error instanceof LeaseUnreadableError ? error.problem : String(error);
+    const advice =
+      'put the former object back, or, once no task is running, remove it and call `nodelease init` with the same --nodes, --duration and --grace, ' +
+      'then `nodelease scale N` with as many node ids';
+    throw new StoreUnusableError(`${session.store.url}: ${CLUSTER_KEY} cannot be used, it ${problem}: ${advice}`);
+  }
+}
+
+/**
+ * Creates `cluster.json` unless another task was first. Resolves to what stands there now, or to undefined where it was another task.
+ *
+ * @throws {ConfigError} when a setting is out of range
+ * @throws {StoreError}
+ */
+export async function createCluster(session: StoreSession, wanted: WantedSettings): Promise<StoredCluster | undefined> {
+  const config = { ...newCluster(wanted), proven: !session.store.remote };
+  return writeCluster(session, config, encodeCluster(config), undefined);
+}
+
+/**
+ * Records that every lease object has been seen to exist, or that the store has passed the probe, whatever an earlier one found. Resolves to what
+ * stands there now, or to undefined when another task changed the settings meanwhile.
+ *
+ * @throws {StoreError}
+ */
+export async function markCluster(
+  session: StoreSession,
+  cluster: StoredCluster,
+  mark: 'bootstrapped' | 'proven',
+  call: SessionCall = {},
+): Promise<StoredCluster | undefined> {
+  if (cluster.config[mark]) return cluster;
+  const config = { ...cluster.config, [mark]: true };
+  return writeCluster(session, config, encodeCluster(config, cluster.body), cluster.etag, call);
+}
+
+/**
+ * Takes the probe of the store over from a task that has not finished it. Resolves to what stands there now, or to undefined where another task
+ * changed the settings meanwhile: one of many tasks succeeds.
+ *
+ * @throws {StoreError}
+ */
+export async function takeOverProbe(
+  session: StoreSession,
+  cluster: StoredCluster,
+  call: SessionCall = {},
+): Promise<StoredCluster | undefined> {
+  const config = { ...cluster.config, proofsTakenOver: (cluster.config.proofsTakenOver ?? 0) + 1 };
+  return writeCluster(session, config, encodeCluster(config, cluster.body), cluster.etag, call);
+}
+
+/** How often it is tried to record a failed probe: a store that cannot be trusted may not keep this either. */
+const ATTEMPTS = 5;
+
+/**
+ * Records in the settings, whatever they say by now, why the store cannot be trusted: a probe that passed was lucky.
+ *
+ * @throws {StoreError}
+ */
+export async function recordProbeFailure(session: StoreSession, reason: string, call: SessionCall = {}): Promise<void> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const cluster = await readCluster(session, call);
+    if (cluster === undefined || cluster.config.proofFailed !== undefined) return;
+    const config = { ...cluster.config, proven: false, proofFailed: reason };
+    await writeCluster(session, config, encodeCluster(config, cluster.body), cluster.etag, call);
+  }
+}
+
+async function writeCluster(
+  session: StoreSession,
+  config: ClusterConfig,
+  body: string,
+  etag: string | undefined,
+  call: SessionCall = {},
+): Promise<StoredCluster | undefined> {
+  const result = await session.write(CLUSTER_KEY, { body, metadata: {} }, etag, call);
+  return result.status === 'written' ? { config, body, etag: result.etag } : undefined;
+}
+
+/** Tells of every setting of our own that the cluster overrules. */
+export function reportOverruled(wanted: WantedSettings, stored: ClusterConfig, emit: LeaseListener): void {
+  const pairs: [string, number | undefined, number][] = [
+    ['nodes', wanted.nodes, stored.size],
+    ['duration', wanted.durationMs, stored.durationMs],
+    ['grace', wanted.graceMs, stored.graceMs],
+  ];
+  for (const [setting, own, value] of pairs) {
+    if (own !== undefined && own !== value) emit({ type: 'setting-overruled', setting, own, stored: value });
+  }
+}

@@ -1,0 +1,69 @@
+import { leaseTiming } from '../model/lease-timing.js';
+
+/** What requests cost, in dollars per 1,000. */
+export interface RequestPrices {
+  /** Of PUT and LIST. */
+  readonly put: number;
+  readonly get: number;
+}
+
+/** S3 Standard, us-east-1. */
+export const S3_STANDARD_PRICES: RequestPrices = { put: 0.005, get: 0.0004 };
+
+/** A number of requests. */
+export interface Requests {
+  readonly put: number;
+  readonly get: number;
+  readonly list: number;
+}
+
+/** A month of 30 days, in milliseconds. */
+export const MONTH_MS = 30 * 86_400_000;
+
+/** How a lease is kept. */
+export interface Renewing {
+  readonly durationMs: number;
+  /** How often the cluster's settings are read beside renewals, in milliseconds. @default beside each of them */
+  readonly settingsIntervalMs?: number | undefined;
+}
+
+/**
+ * What one held node id costs in requests within `ms` milliseconds, as long as every renewal comes through at once: a PUT for each renewal
+ * (rule 6), and a GET of the cluster's settings beside the renewals that are nearest to the interval. The release is one more PUT.
+ */
+export function renewalRequests({ durationMs, settingsIntervalMs = 0 }: Renewing, ms: number): Requests {
+  const { renewEveryMs } = leaseTiming(durationMs);
+  const renewals = ms / renewEveryMs;
+  const renewalsPerLook = Math.max(1, Math.ceil(settingsIntervalMs / renewEveryMs - 0.5));
+  return { put: renewals, get: renewals / renewalsPerLook, list: 0 };
+}
+
+/** How many node ids are held, and how. */
+export interface HeldNodes extends Renewing {
+  readonly nodes: number;
+  /** @default those of S3 Standard in us-east-1 */
+  readonly prices?: RequestPrices | undefined;
+}
+
+/** What it costs to hold node ids for a month. */
+export interface MonthlyCost {
+  /** Whole ones, for all of the node ids together. */
+  readonly put: number;
+  readonly get: number;
+  readonly dollars: number;
+}
+
+/**
+ * What it costs to hold that many node ids for a month of 30 days, as far as renewing them goes. Whatever else asks the store, such as tasks
+ * that start or wait, is not in it.
+ */
+export function monthlyCost({ nodes, prices, ...renewing }: HeldNodes): MonthlyCost {
+  const { put, get } = renewalRequests(renewing, MONTH_MS);
+  const requests = { put: Math.round(nodes * put), get: Math.round(nodes * get), list: 0 };
+  return { put: requests.put, get: requests.get, dollars: dollarsFor(requests, prices) };
+}
+
+/** What requests cost, in dollars. */
+export function dollarsFor({ put, get, list }: Requests, prices: RequestPrices = S3_STANDARD_PRICES): number {
+  return ((put + list) * prices.put + get * prices.get) / 1_000;
+}

@@ -1,0 +1,118 @@
+import { describe, expect, it } from 'vitest';
+import { type MonitorEvent, NodeMonitor } from '../monitor/node-monitor.js';
+import { type AcquireOptions, acquire } from './acquire.js';
+
+describe('acquire', () => {
+  it.each<[string, object]>([
+    ['options', { nods: 3 }],
+    ['options', { duration: '15s' }],
+    ['keeper', { keeper: 'bogus' }],
+    ['onLost', { onLost: 'bogus' }],
+    ['acquireTimeoutMs', { acquireTimeoutMs: '0s' }],
+    ['waitPollMs', { waitPollMs: 99 }],
+    ['waitPollMs', { waitPollMs: 86_400_001 }],
+    ['waitPollMs', { waitPollMs: '1s' }],
+    ['settingsIntervalMs', { settingsIntervalMs: 0 }],
+    ['settingsIntervalMs', { settingsIntervalMs: 3_600_001 }],
+    ['settingsIntervalMs', { settingsIntervalMs: '1m' }],
+    ['durationMs', { durationMs: 10 }],
+    ['monitor', { monitor: {} }],
+    ['nodes', { nodes: 0 }],
+    ['store', { store: 'ftp://x' }],
+    ['store', { store: 'memory:', keeper: 'worker' }],
+  ])('names the option that is wrong: %s in %j', async (setting, options) => {
+    await expect(acquire({ store: 'memory:', ...options } as AcquireOptions)).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting });
+  });
+
+  const zookeeper = { connect: '127.0.0.1:1', service: 'orders', address: 'host', port: 80, required: true };
+  it.each<[string, object]>([
+    ['zookeeper', { zookeeper: null }],
+    ['zookeeper', { zookeeper: { ...zookeeper, adress: 'host' } }],
+    ['zookeeper.service', { zookeeper: { ...zookeeper, service: 'a/b' } }],
+    ['zookeeper.address', { zookeeper: { ...zookeeper, address: 'http://host' } }],
+    ['zookeeper.port', { zookeeper: { ...zookeeper, port: 0 } }],
+    ['zookeeper.sslPort', { zookeeper: { ...zookeeper, sslPort: 70_000 } }],
+    ['zookeeper.basePath', { zookeeper: { ...zookeeper, basePath: '/discovery' } }],
+    ['zookeeper.payload', { zookeeper: { ...zookeeper, payload: { a: 'x'.repeat(900_000) } } }],
+    ['zookeeper.payload', { zookeeper: { ...zookeeper, payload: { '@class': 'com.acme.Order' } } }],
+    ['zookeeper.payload.a', { zookeeper: { ...zookeeper, payload: { a: 1n } } }],
+    ['zookeeper.payloadType', { zookeeper: { ...zookeeper, payloadType: 'xml' } }],
+    ['zookeeper.endpoints', { zookeeper: { ...zookeeper, endpoints: 'pay' } }],
+    ['zookeeper.endpoints[0]', { zookeeper: { ...zookeeper, endpoints: ['pay'] } }],
+    ['zookeeper.endpoints[0]', { zookeeper: { ...zookeeper, endpoints: [{ name: 'pay' }] } }],
+    ['zookeeper.endpoints[0].key', { zookeeper: { ...zookeeper, endpoints: [{ endpoint: 'pay', key: '' }] } }],
+    ['taskId', { zookeeper, taskId: 'a/b' }],
+  ])('names what cannot be announced as it was given, and asks neither store nor ZooKeeper: %s', async (setting, options) => {
+    const asked: string[] = [];
+    const store = new Proxy({}, { get: (_, name) => void asked.push(String(name)) });
+    const acquired = acquire({ store, ...options } as AcquireOptions);
+    await expect(acquired).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting });
+    expect(asked).toEqual([]);
+  });
+
+  it('gives a lease on a store that lives in this process, and gives it back', async () => {
+    const lease = await acquire({ store: 'memory:', nodes: 2, taskId: 'me' });
+    expect([lease.id, lease.version, lease.taskId, lease.isValid()]).toEqual([0, 1, 'me', true]);
+    await lease.release();
+    expect([lease.isValid(), lease.signal.aborted]).toEqual([false, false]);
+  });
+});
+
+describe('acquire with a monitor', () => {
+  /** What it has told since, without renewals. */
+  function watched() {
+    const monitor = new NodeMonitor();
+    const told: string[] = [];
+    monitor.onEvent((event: MonitorEvent) => {
+      if (event.type === 'phase') told.push(event.phase);
+      else if (event.event.type !== 'renewed') told.push(`${event.type}: ${event.event.type}`);
+    });
+    return { monitor, told };
+  }
+
+  it('has it told of the node id from its acquisition to its release, and stopping as soon as the release is asked for', async () => {
+    const { monitor, told } = watched();
+    const events: string[] = [];
+    const lease = await acquire({ store: 'memory:', nodes: 2, taskId: 'me', monitor, onEvent: ({ type }) => events.push(type) });
+    expect(monitor.health()).toMatchObject({ state: 'held', ready: true, nodeId: lease.id, version: 1, taskId: 'me', discovery: null });
+    const releasing = lease.release();
+    expect(monitor.health()).toMatchObject({ live: true, ready: false });
+    await releasing;
+    expect(monitor.health()).toMatchObject({ state: 'released', live: true, ready: false });
+    expect(told.filter((news) => news !== 'lease: bootstrapped')).toEqual([
+      'lease: acquired',
+      'held',
+      'stopping',
+      'lease: released',
+      'released',
+    ]);
+    expect(events).toContain('released');
+  });
+
+  it('has it told that nothing was acquired, whatever the reason', async () => {
+    const bad = watched();
+    const invalid = acquire({ store: 'memory:', taskId: 'a b', monitor: bad.monitor });
+    await expect(invalid).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting: 'taskId' });
+    expect(bad.monitor.health()).toMatchObject({ state: 'failed', live: false, ready: false });
+    const unknown = watched();
+    await expect(acquire({ store: 'ftp://x', monitor: unknown.monitor })).rejects.toMatchObject({ setting: 'store' });
+    expect(unknown.told).toEqual(['failed']);
+    const late = watched();
+    await using first = await acquire({ store: 'memory:', nodes: 1, taskId: 'first' });
+    expect(first.isValid()).toBe(true);
+    const signal = AbortSignal.abort(new Error('shut down'));
+    await expect(acquire({ store: 'memory:', nodes: 1, taskId: 'late', signal, monitor: late.monitor })).rejects.toThrow('shut down');
+    expect(late.monitor.health()).toMatchObject({ state: 'failed', reason: 'shut down' });
+    expect(late.told).toEqual(['failed']);
+  });
+
+  it('refuses one that has told of another node id: its end would be taken for that of this one', async () => {
+    const { monitor } = watched();
+    const lease = await acquire({ store: 'memory:', nodes: 2, taskId: 'me', monitor });
+    const again = { store: 'memory:', nodes: 2, taskId: 'me', monitor } as const;
+    await expect(acquire(again)).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting: 'monitor', value: 'one that is held' });
+    expect(monitor.health().state).toBe('held');
+    await lease.release();
+    await expect(acquire(again)).rejects.toMatchObject({ setting: 'monitor', value: 'one that is released' });
+  });
+});

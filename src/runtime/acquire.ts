@@ -1,0 +1,202 @@
+import { hostname } from 'node:os';
+import { ConfigError } from '../base/errors.js';
+import { systemClock, systemRandom } from '../base/system.js';
+import { defaultTaskId } from '../base/task-id.js';
+import { type Announcement, checkAnnouncement } from '../discovery/announcement.js';
+import type { DiscoveryEvent } from '../discovery/discovery.js';
+import { checkWanted } from '../lease/model/cluster-config.js';
+import type { LeaseListener } from '../lease/model/lease.js';
+import { NodeMonitor } from '../monitor/node-monitor.js';
+import { checkOptions } from '../settings/library-options.js';
+import type { LeaseStore } from '../store/lease-store.js';
+import { parseStoreUrl } from '../store/store-url.js';
+import { parseAuth, parseConnectString } from '../zookeeper/connect-string.js';
+import { holdNode } from './hold-node.js';
+import { type LossPolicy, type ManagedLease, manage } from './managed-lease.js';
+import { installedTracer } from './preloaded-sdk.js';
+
+/** How to acquire a node id. */
+export interface AcquireOptions {
+  /** `s3://bucket/prefix`, `file:DIR`, `memory:`, or a store of your own. @default 'file:.nodelease' */
+  readonly store?: string | LeaseStore;
+  /** How many node ids a cluster that does not exist yet gets, 1 … 65528; an existing one keeps its own. @default 16 */
+  readonly nodes?: number;
+  /** How long a lease lasts without renewal, in milliseconds, 1000 … 86400000; for a new cluster. @default 15000 */
+  readonly durationMs?: number;
+  /** How much longer others wait before they take an expired lease, in milliseconds, a thousandth of the duration … 3600000; for a new cluster. @default 1000, or more for a long duration */
+  readonly graceMs?: number;
+  /** Names this run of this process: 1 … 128 printable ASCII characters without spaces. @default the ECS task's id, else host name and a random part */
+  readonly taskId?: string;
+  /** How long to wait for a free id, in milliseconds; 0 for not at all. @default no limit */
+  readonly acquireTimeoutMs?: number;
+  /**
+   * The first pause between two listings of a store that tells of no changes, which is S3, while no id is free, in milliseconds, 100 … 86400000.
+   * It grows to a third of the lease's duration: so long a released id may go unnoticed. A listing is a request for each 1,000 objects. A store
+   * that is passed as an object has its own. @default 1200
+   */
+  readonly waitPollMs?: number;
+  /**
+   * How often the cluster's settings are read beside renewals, in milliseconds, 1 … 3600000, to the nearest renewal: so late the lease
+   * learns that wider unique ids are asked for, or that its node id is to go (`retiring`). Each time is a request. @default beside each renewal
+   */
+  readonly settingsIntervalMs?: number;
+  /** URL of an S3-compatible server. @default AWS */
+  readonly endpoint?: string;
+  /** Region of the bucket. @default what the AWS environment says */
+  readonly region?: string;
+  /**
+   * Where the lease is renewed: `inline` in this thread, `worker` in a thread of its own, which goes on when this one blocks.
+   * `worker` needs a store given by its URL, other than `memory:`. @default 'inline'
+   */
+  readonly keeper?: 'inline' | 'worker';
+  /**
+   * What happens when the lease is lost. `exit`: the handle's `signal` aborts, and the process exits with code 76: at once where
+   * somebody else may hold the id, else shortly before the deadline. `signal`: only the handle's `signal` aborts, and stopping in time is up to you.
+   * A function is called with the error instead. @default 'exit'
+   */
+  readonly onLost?: LossPolicy;
+  /**
+   * Mirrors the node id into ZooKeeper's discovery tree for as long as it is held: a connect string such as `zk1:2181,zk2:2181/app`, or
+   * more. @default no discovery
+   */
+  readonly zookeeper?: string | ZooKeeperOptions;
+  /**
+   * Where the node id comes from: a lease in the store, or ZooKeeper alone, for as long as the session with it lasts; `zookeeper` needs
+   * the option of that name, and uses nothing of the store. @default 'store'
+   */
+  readonly provider?: 'store' | 'zookeeper';
+  /** Receives what happens to the lease. */
+  readonly onEvent?: LeaseListener;
+  /**
+   * Watches this node id from now on, for health checks and metrics: a new one for every `acquire`, handed to `nodeHandler` and `NodeMetrics`
+   * before. It says `stopping` as soon as `release()` is called, so call that, or tell it yourself, when no more work should come.
+   */
+  readonly monitor?: NodeMonitor;
+  /** Gives up waiting. Has no effect once the lease is held. */
+  readonly signal?: AbortSignal;
+}
+
+/** How to reach ZooKeeper, and what to announce there. */
+export interface ZooKeeperOptions extends Announcement {
+  /** Servers and chroot: `zk1:2181,zk2:2181/app`. */
+  readonly connect: string;
+  /** Credentials: `digest:user:password`. The node's own znodes can be changed by that user alone then. @default none, and znodes open to all */
+  readonly auth?: string;
+  /** How long a session outlives its connection, in milliseconds, 1000 … 600000; the servers may grant another. @default 10000 */
+  readonly sessionTimeoutMs?: number;
+  /** Whether `acquire` fails where ZooKeeper cannot be reached, instead of going on without it until it can. @default false */
+  readonly required?: boolean;
+  /** How long a node that took over an expired lease waits until all others know of it, in milliseconds. @default 60000 */
+  readonly readyTimeoutMs?: number;
+  /** Receives what happens to the announcement. One that throws has its error surface as an uncaught one. */
+  readonly onEvent?: (event: DiscoveryEvent) => void;
+}
+
+/**
+ * Acquires a node id and keeps it until it is released or lost.
+ *
+ * ```ts
+ * await using lease = await acquire({ store: 's3://bucket/my-service', nodes: 20 });
+ * console.log(lease.id, lease.version);
+ * ```
+ *
+ * An OpenTelemetry SDK that the process has registered gets the spans `nodelease.acquire`, `nodelease.renew` and `nodelease.release`.
+ *
+ * Not guaranteed: that code which does not look at `signal` or `isValid()` stops in time on `onLost: 'signal'`.
+ *
+ * @throws {ConfigError} when an option is out of range
+ * @throws {StoreUnusableError} when the store cannot be reached, denies access, or ignores conditions
+ * @throws {ZooKeeperError} when ZooKeeper is required, or gives out the node ids, and cannot be reached
+ * @throws {AcquireTimeoutError} when no id became free in time
+ * @throws `signal.reason` when `signal` aborts first
+ */
+export async function acquire(options: AcquireOptions = {}): Promise<ManagedLease> {
+  checkMonitor(options.monitor);
+  try {
+    return await acquireWatched(options);
+  } catch (error) {
+    options.monitor?.failed(error);
+    throw error;
+  }
+}
+
+async function acquireWatched(options: AcquireOptions): Promise<ManagedLease> {
+  checkAcquireOptions(options);
+  const { store = 'file:.nodelease', zookeeper: given, onLost = 'exit', monitor, signal, onEvent, ...rest } = options;
+  const zookeeper = typeof given === 'string' ? { connect: given } : given;
+  const taskId = options.taskId ?? (await ownTaskId(signal));
+  if (zookeeper !== undefined) checkAnnounced(zookeeper, taskId);
+  const tracer = await installedTracer(systemClock);
+  const node = await holdNode({
+    ...rest,
+    ...{ store, taskId, zookeeper, monitor, signal, killOnLoss: onLost === 'exit' },
+    ...{ clock: systemClock, random: systemRandom, tracer },
+    ...{ onLeaseEvent: onEvent, onDiscoveryEvent: zookeeper?.onEvent },
+  });
+  const onRelease = () => monitor?.stopping('the lease is being released');
+  return manage(node, { clock: systemClock, onLost, exit: (code) => process.exit(code), onRelease });
+}
+
+function checkMonitor(monitor: NodeMonitor | undefined): void {
+  if (monitor === undefined) return;
+  if (!(monitor instanceof NodeMonitor)) throw new ConfigError('monitor', monitor, 'a NodeMonitor');
+  const { state } = monitor.health();
+  // What it tells is one tenure's: its first end stays the end.
+  if (state !== 'acquiring') throw new ConfigError('monitor', `one that is ${state}`, 'a NodeMonitor of its own for every acquire()');
+}
+
+/** What the settings' table does not have. */
+const OTHER_OPTIONS = ['keeper', 'onLost', 'zookeeper', 'onEvent', 'monitor', 'signal'] satisfies (keyof AcquireOptions)[];
+const OTHER_ZOOKEEPER_OPTIONS = ['sslPort', 'endpoints', 'onEvent'] satisfies (keyof ZooKeeperOptions)[];
+
+/** What the compiler sees to in TypeScript: a misspelt `onLost` must not pass for the default, or the default for it. */
+function checkAcquireOptions(options: AcquireOptions): void {
+  checkWanted(options);
+  checkOptions(options, '', OTHER_OPTIONS);
+  const { keeper = 'inline', onLost = 'exit', provider = 'store', store, zookeeper } = options;
+  if (keeper !== 'inline' && keeper !== 'worker') throw new ConfigError('keeper', keeper, "'inline' or 'worker'");
+  if (onLost !== 'exit' && onLost !== 'signal' && typeof onLost !== 'function') {
+    throw new ConfigError('onLost', onLost, "'exit', 'signal' or a function");
+  }
+  if (typeof store === 'string') parseStoreUrl(store, 'store');
+  if (provider === 'zookeeper') {
+    if (zookeeper === undefined) throw new ConfigError('provider', provider, 'the option zookeeper beside it');
+    if (store !== undefined) throw new ConfigError('provider', provider, 'no store beside it: the node ids come from ZooKeeper alone');
+    if (keeper === 'worker') throw new ConfigError('keeper', keeper, "'inline' beside provider 'zookeeper'");
+  }
+  if (typeof zookeeper === 'string') parseConnectString(zookeeper, 'zookeeper');
+  else if (zookeeper !== undefined) checkZooKeeperOptions(zookeeper);
+}
+
+function checkZooKeeperOptions(zookeeper: ZooKeeperOptions): void {
+  if (typeof zookeeper !== 'object' || zookeeper === null) {
+    throw new ConfigError('zookeeper', zookeeper, 'servers such as zk1:2181,zk2:2181/app, or an object with them as connect');
+  }
+  checkOptions(zookeeper, 'zookeeper.', OTHER_ZOOKEEPER_OPTIONS);
+  const { connect, auth } = zookeeper;
+  if (typeof connect !== 'string') throw new ConfigError('zookeeper.connect', connect, 'servers such as zk1:2181,zk2:2181/app');
+  parseConnectString(connect, 'zookeeper.connect');
+  if (auth !== undefined) parseAuth(auth, 'zookeeper.auth');
+}
+
+/** What is announced, in the names of the options. */
+function checkAnnounced(zookeeper: ZooKeeperOptions, taskId: string): void {
+  try {
+    checkAnnouncement(zookeeper, taskId);
+  } catch (error) {
+    if (!(error instanceof ConfigError) || error.setting === 'taskId') throw error;
+    throw new ConfigError(`zookeeper.${error.setting}`, error.value, error.expected);
+  }
+}
+
+function ownTaskId(signal: AbortSignal | undefined): Promise<string> {
+  const warn = (message: string) => process.emitWarning(message, { code: 'NODELEASE_TASK_ID' });
+  return defaultTaskId({
+    env: process.env,
+    hostname: hostname(),
+    clock: systemClock,
+    random: systemRandom,
+    warn,
+    ...(signal && { signal }),
+  });
+}

@@ -1,0 +1,70 @@
+import { onAbort } from '../base/abort.js';
+import type { Clock } from '../base/clock.js';
+import { sleepUntil } from '../base/sleep-until.js';
+import type { Discovery } from '../discovery/discovery.js';
+import type { Lease, LeaseLostError } from '../lease/model/lease.js';
+import { graceAfterLoss } from '../lease/model/loss.js';
+import type { HeldNode } from './hold-node.js';
+
+/** The exit code of a process that lost its lease. */
+export const EXIT_LEASE_LOST = 76;
+
+/** What becomes of the process when its lease is lost. */
+export type LossPolicy = 'exit' | 'signal' | ((error: LeaseLostError) => void);
+
+export interface ManagedLeaseOptions {
+  readonly clock: Clock;
+  readonly onLost: LossPolicy;
+  /** Ends the process with that code. */
+  readonly exit: (code: number) => void;
+  /** Is told when the release begins. */
+  readonly onRelease: () => void;
+}
+
+/** A lease that looks after its surroundings. */
+export interface ManagedLease extends Lease {
+  /** The node in the discovery tree; undefined without ZooKeeper. */
+  readonly discovery: Discovery | undefined;
+}
+
+/** The lease of a held node, as the library hands it over: its loss is acted upon, and its release ends what was opened for it. */
+export function manage(node: HeldNode, { clock, onLost, exit, onRelease }: ManagedLeaseOptions): ManagedLease {
+  const { lease, discovery } = node;
+  let ending: Promise<void> | undefined;
+  const release = () => {
+    if (ending === undefined) {
+      onRelease();
+      ending = node.end({ workEnded: true });
+    }
+    return ending;
+  };
+  const actOnLoss = () => {
+    const error = lease.signal.reason as LeaseLostError;
+    if (typeof onLost === 'function') onLost(error);
+    else if (onLost === 'exit') void exitInTime(error, clock, exit);
+  };
+  onAbort(lease.signal, actOnLoss);
+  return {
+    id: lease.id,
+    version: lease.version,
+    taskId: lease.taskId,
+    discovery,
+    signal: lease.signal,
+    retiring: lease.retiring,
+    get deadline() {
+      return lease.deadline;
+    },
+    tenureTime: lease.tenureTime,
+    isValid: () => lease.isValid(),
+    setKnownNodes: (versions) => lease.setKnownNodes(versions),
+    release,
+    [Symbol.asyncDispose]: release,
+  };
+}
+
+/** Listeners of the signal get what time there is before the deadline; where another task may hold the id already, none. */
+async function exitInTime(error: LeaseLostError, clock: Clock, exit: (code: number) => void): Promise<void> {
+  const now = clock.monotonic();
+  await sleepUntil(clock, now + graceAfterLoss(error, now));
+  exit(EXIT_LEASE_LOST);
+}

@@ -1,0 +1,91 @@
+import { type Span, SpanKind, SpanStatusCode, type Tracer, type TracerProvider, trace } from '@opentelemetry/api';
+import type { Clock } from '../base/clock.js';
+import { explain } from '../base/errors.js';
+import type { LeaseAttributes, LeaseSpanName, LeaseTracer, NoteAttributes } from '../lease/model/lease-tracer.js';
+
+/** The attribute whose value is a URL that may hold a password. */
+const STORE = 'nodelease.store';
+
+export interface OpenTelemetryTracerOptions {
+  /** Tells when a span began that is reported after its end. */
+  readonly clock: Pick<Clock, 'now'>;
+  /** @default that of the SDK which the process has registered; spans go nowhere where there is none */
+  readonly tracer?: Tracer | undefined;
+}
+
+/**
+ * Tells OpenTelemetry of acquiring, renewing and releasing. The spans are active while the store is asked, so that those of an instrumented
+ * client, such as the AWS SDK's, become their children. A renewal is the root of a trace of its own: it belongs to no request of yours, even
+ * where the lease was acquired within one.
+ *
+ * Attributes: `nodelease.node_id`, `nodelease.version`, `nodelease.task_id`, `nodelease.store` (its URL without user, password and query),
+ * and for an acquisition `nodelease.from` and `nodelease.requests`. A failure is recorded as an exception, and the span's status.
+ */
+export class OpenTelemetryTracer implements LeaseTracer {
+  readonly #tracer: Tracer;
+  readonly #clock: Pick<Clock, 'now'>;
+
+  constructor({ clock, tracer = trace.getTracer('nodelease') }: OpenTelemetryTracerOptions) {
+    this.#tracer = tracer;
+    this.#clock = clock;
+  }
+
+  span<T>(name: LeaseSpanName, attributes: LeaseAttributes, run: (note: NoteAttributes) => Promise<T>): Promise<T> {
+    const options = { kind: SpanKind.INTERNAL, attributes: presentable(attributes), root: name === 'nodelease.renew' };
+    return this.#tracer.startActiveSpan(name, options, async (span) => {
+      try {
+        return await run((later) => span.setAttributes(presentable(later)));
+      } catch (error) {
+        fail(span, error);
+        throw error;
+      } finally {
+        span.end();
+      }
+    });
+  }
+
+  past(name: LeaseSpanName, attributes: LeaseAttributes, tookMs: number, failure?: unknown): void {
+    const endTime = this.#clock.now();
+    const options = { attributes: presentable(attributes), startTime: endTime - tookMs, root: name === 'nodelease.renew' };
+    const span = this.#tracer.startSpan(name, options);
+    if (failure !== undefined) fail(span, failure);
+    span.end(endTime);
+  }
+
+  /**
+   * Has the SDK export what has ended so far, as is to be done before the process exits. Resolves when it has, and at once where there is no
+   * SDK. Not guaranteed: that this is soon.
+   *
+   * @throws whatever the exporter fails with
+   */
+  async flush(): Promise<void> {
+    const sdk = sdkBehind(trace.getTracerProvider());
+    if (canFlush(sdk)) await sdk.forceFlush();
+  }
+}
+
+/** The one that was registered, for which the API's own stands in. */
+function sdkBehind(provider: TracerProvider & { readonly getDelegate?: unknown }): object {
+  return typeof provider.getDelegate === 'function' ? provider.getDelegate() : provider;
+}
+
+/** SDKs have it, the API knows nothing of it. */
+function canFlush(provider: object): provider is { forceFlush(): Promise<void> } {
+  return 'forceFlush' in provider && typeof provider.forceFlush === 'function';
+}
+
+function fail(span: Span, error: unknown): void {
+  span.recordException(error instanceof Error ? error : explain(error));
+  span.setStatus({ code: SpanStatusCode.ERROR, message: explain(error) });
+}
+
+function presentable(attributes: LeaseAttributes): LeaseAttributes {
+  const store = attributes[STORE];
+  return typeof store === 'string' ? { ...attributes, [STORE]: withoutSecrets(store) } : attributes;
+}
+
+/** A store that a program passes as an object may have a password in its URL. */
+function withoutSecrets(url: string): string {
+  const rest = url.replace(/[?#].*$/s, '');
+  return rest.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/]*@/is, '$1');
+}

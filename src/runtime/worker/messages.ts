@@ -1,0 +1,95 @@
+import { AcquireTimeoutError, ConfigError, explain, StoreUnusableError } from '../../base/errors.js';
+import { type LeaseEvent, LeaseLostError, LeaseReleasedError } from '../../lease/model/lease.js';
+import { LeaseUnreadableError } from '../../lease/model/lease-codec.js';
+import { StoreError } from '../../store/lease-store.js';
+
+/** What the thread is started with; everything in it can be cloned. */
+export interface WorkerSettings {
+  readonly storeUrl: string;
+  readonly endpoint: string | undefined;
+  readonly region: string | undefined;
+  readonly taskId: string;
+  readonly nodes: number | undefined;
+  readonly durationMs: number | undefined;
+  readonly graceMs: number | undefined;
+  readonly acquireTimeoutMs: number | undefined;
+  readonly waitPollMs?: number | undefined;
+  readonly settingsIntervalMs?: number | undefined;
+  /** Whether the thread ends the process when the main thread does not act on a loss in time. */
+  readonly killOnLoss: boolean;
+  /** See `SharedTenure`. */
+  readonly tenure: SharedArrayBuffer;
+}
+
+/** From the main thread to the keeper's. */
+export type ToWorker =
+  | { readonly type: 'abort' }
+  | { readonly type: 'known-nodes'; readonly versions: Readonly<Record<number, number>> }
+  /** Unique ids are to be made; answered by `prepared` or `unprepared`. */
+  | { readonly type: 'prepare' }
+  /** No id will be made with fewer bits for the node id than that. */
+  | { readonly type: 'adopted'; readonly idWidth: number }
+  | { readonly type: 'release' };
+
+/** From the keeper's thread to the main one. */
+export type FromWorker =
+  | { readonly type: 'acquired'; readonly id: number; readonly version: number; readonly idWidth: number }
+  | { readonly type: 'failed'; readonly error: WireError }
+  | { readonly type: 'event'; readonly event: WireEvent }
+  | { readonly type: 'prepared'; readonly idWidth: number }
+  | { readonly type: 'unprepared'; readonly error: WireError }
+  /** Ids are to have so many bits for the node id; answered by `adopted`. */
+  | { readonly type: 'width'; readonly idWidth: number }
+  | { readonly type: 'lost'; readonly error: WireError }
+  | { readonly type: 'released' };
+
+/** An error's facts: a structured clone would keep neither its class nor its fields. */
+export interface WireError {
+  /** Its class, by the place in {@link ERRORS}. */
+  readonly kind: number;
+  /** What its class makes it from. */
+  readonly args: readonly unknown[];
+}
+
+/** A class of errors that crosses, and what one is made from again. */
+interface Crossing {
+  readonly type: new (...args: readonly unknown[]) => Error;
+  readonly argsOf: (error: Error) => readonly unknown[];
+}
+
+function crossing<Made extends Error>(type: new (...args: never[]) => Made, argsOf: (error: Made) => readonly unknown[]): Crossing {
+  return { type, argsOf } as unknown as Crossing;
+}
+
+/** The first that fits counts. Causes become part of the text. */
+const ERRORS: readonly Crossing[] = [
+  crossing(ConfigError, ({ setting, value, expected }) => [setting, value, expected]),
+  crossing(LeaseLostError, ({ nodeId, version, reason, deadline, detail }) => [nodeId, version, reason, deadline, detail]),
+  crossing(LeaseReleasedError, ({ nodeId, version }) => [nodeId, version]),
+  crossing(LeaseUnreadableError, ({ problem }) => [problem]),
+  crossing(StoreError, (error) => [explain(error), { fault: error.fault, outcome: error.outcome }]),
+  crossing(StoreUnusableError, (error) => [explain(error)]),
+  crossing(AcquireTimeoutError, (error) => [explain(error)]),
+  crossing(Error, (error) => [explain(error)]),
+];
+
+/** What of an error can cross to another thread. */
+export function toWire(thrown: unknown): WireError {
+  const error = thrown instanceof Error ? thrown : new Error(explain(thrown));
+  const kind = ERRORS.findIndex(({ type }) => error instanceof type);
+  return { kind, args: (ERRORS[kind] as Crossing).argsOf(error) };
+}
+
+/** The error that {@link toWire} was given, of the same class with the same fields. */
+export function fromWire({ kind, args }: WireError): Error {
+  const { type } = ERRORS[kind] as Crossing;
+  return new type(...args);
+}
+
+/** An event that crosses as it is; `lost` has a message of its own. */
+export type WireEvent = Exclude<LeaseEvent, { type: 'lost' }>;
+
+/** The event, with the text only of an error in it. */
+export function cloneable(event: WireEvent): WireEvent {
+  return 'error' in event ? { ...event, error: new Error(explain(event.error)) } : event;
+}

@@ -1,0 +1,231 @@
+import { Worker } from 'node:worker_threads';
+import type { Clock } from '../../base/clock.js';
+import type { TenureTime } from '../../lease/hold/tenure-time.js';
+import {
+  type Lease,
+  type LeaseEvent,
+  type LeaseListener,
+  LeaseLostError,
+  LeaseReleasedError,
+  LeaseRetiringError,
+} from '../../lease/model/lease.js';
+import { harmless, type LeaseAttributes, type LeaseTracer, type NoteAttributes } from '../../lease/model/lease-tracer.js';
+import { type FromWorker, fromWire, type ToWorker, type WorkerSettings } from './messages.js';
+import { SharedTenure } from './shared-tenure.js';
+import { WorkerTenureTime } from './worker-tenure-time.js';
+
+/** Where a lease that a worker thread keeps comes from. */
+interface WorkerLeaseParts {
+  readonly acquired: Extract<FromWorker, { type: 'acquired' }>;
+  readonly taskId: string;
+  readonly thread: Worker;
+  readonly clock: Clock;
+  readonly emit: LeaseListener;
+  readonly shared: SharedTenure;
+  /** Does no harm. */
+  readonly tracer: LeaseTracer;
+  /** What spans say of the lease. */
+  readonly facts: LeaseAttributes;
+}
+
+/** A lease that a worker thread keeps: validity and the bounds of its ids are read from shared memory, everything else goes by messages. */
+class WorkerLease implements Lease {
+  readonly id: number;
+  readonly version: number;
+  readonly taskId: string;
+  readonly #lost = new AbortController();
+  readonly #retiring = new AbortController();
+  readonly #time: WorkerTenureTime;
+  #state: 'held' | 'lost' | 'released' = 'held';
+  #releasing: Promise<void> | undefined;
+  #ended: () => void = () => undefined;
+  #threadGone = false;
+
+  constructor(private readonly parts: WorkerLeaseParts) {
+    const { acquired, taskId, clock, shared } = parts;
+    this.id = acquired.id;
+    this.version = acquired.version;
+    this.taskId = taskId;
+    this.#time = new WorkerTenureTime({
+      ...{ clock, shared, idWidth: acquired.idWidth },
+      check: () => this.#check(),
+      askToPrepare: () => this.#send({ type: 'prepare' }),
+      tellAdopted: (idWidth) => this.#send({ type: 'adopted', idWidth }),
+    });
+  }
+
+  get signal(): AbortSignal {
+    return this.#lost.signal;
+  }
+
+  get retiring(): AbortSignal {
+    return this.#retiring.signal;
+  }
+
+  get deadline(): number {
+    return this.parts.shared.deadline;
+  }
+
+  isValid(): boolean {
+    return this.#state === 'held' && this.parts.clock.monotonic() < this.deadline;
+  }
+
+  get tenureTime(): TenureTime {
+    return this.#time;
+  }
+
+  setKnownNodes(versions: Readonly<Record<number, number>>): void {
+    this.#send({ type: 'known-nodes', versions: { ...versions } });
+  }
+
+  release(): Promise<void> {
+    const { tracer, facts } = this.parts;
+    this.#releasing ??= tracer.span('nodelease.release', facts, () => this.#release());
+    return this.#releasing;
+  }
+
+  #release(): Promise<void> {
+    return new Promise<void>((resolve) => {
+      if (this.#threadGone) return resolve();
+      this.#ended = resolve;
+      if (this.#state === 'held') {
+        // Before the thread hears of it: what it gives back must not be used any more.
+        this.#state = 'released';
+        this.#time.end(new LeaseReleasedError(this.id, this.version));
+      }
+      this.#send({ type: 'release' });
+    });
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.release();
+  }
+
+  receive(message: FromWorker): void {
+    if (message.type === 'event') this.#tell(message.event);
+    else if (message.type === 'lost') this.#lose(fromWire(message.error) as LeaseLostError);
+    else if (message.type === 'width') void this.#time.widen(message.idWidth);
+    else if (message.type === 'prepared') void this.#time.prepared(message.idWidth);
+    else if (message.type === 'unprepared') this.#time.unprepared(fromWire(message.error));
+    else if (message.type === 'released') this.#ended();
+  }
+
+  /** The thread is gone: the lease is not renewed any more. */
+  threadEnded(cause?: unknown): void {
+    this.#threadGone = true;
+    this.#ended();
+    const deadline = this.deadline;
+    if (this.#state !== 'held') return;
+    this.#lose(new LeaseLostError(this.id, this.version, 'unreachable', deadline, 'the thread that renews it has ended', cause));
+  }
+
+  #lose(error: LeaseLostError): void {
+    if (this.#state !== 'held') return;
+    this.#state = 'lost';
+    // Nothing is left to renew: the thread is no reason for the process to stay.
+    this.parts.thread.unref();
+    this.#time.end(error);
+    this.#lost.abort(error);
+    const { emit, tracer, facts } = this.parts;
+    emit({ type: 'lost', error });
+    tracer.past('nodelease.renew', facts, 0, error);
+  }
+
+  #tell(event: LeaseEvent): void {
+    const { emit, tracer, facts } = this.parts;
+    if (event.type === 'retiring') this.#retiring.abort(new LeaseRetiringError(this.id, this.version, event.size));
+    emit(event);
+    // The renewal itself is another thread's: its span is told when it is over.
+    if (event.type === 'renewed') tracer.past('nodelease.renew', facts, event.tookMs);
+  }
+
+  /**
+   * @throws {LeaseLostError} also where the thread has not been heard yet: it is the one that ends the tenure, or learns at the last moment
+   *   that it goes on
+   * @throws {LeaseReleasedError}
+   */
+  #check(): void {
+    if (this.#lost.signal.aborted) throw this.#lost.signal.reason;
+    if (this.#state === 'released') throw new LeaseReleasedError(this.id, this.version);
+    const now = this.parts.clock.monotonic();
+    const { deadline } = this;
+    if (now < deadline) return;
+    const detail =
+      deadline > 0
+        ? `its deadline passed ${Math.round(now - deadline)} ms ago: no renewal came through in time`
+        : 'the thread that renews it has given it up';
+    throw new LeaseLostError(this.id, this.version, 'paused', now, detail);
+  }
+
+  #send(message: ToWorker): void {
+    this.parts.thread.postMessage(message);
+  }
+}
+
+/** What a lease in a worker thread needs. */
+export interface WorkerLeaseOptions {
+  readonly settings: Omit<WorkerSettings, 'tenure'>;
+  readonly clock: Clock;
+  readonly emit: LeaseListener;
+  readonly signal?: AbortSignal | undefined;
+  /** Sees how long acquiring, each renewal and the release take; what the thread itself asks of the store is not within their spans. @default none */
+  readonly tracer?: LeaseTracer | undefined;
+}
+
+/**
+ * Acquires a node id in a worker thread and keeps it there, so that a blocked main thread does not lose it.
+ *
+ * @throws what `acquireLease` throws
+ */
+export async function acquireInWorker(options: WorkerLeaseOptions): Promise<Lease> {
+  options.signal?.throwIfAborted();
+  const { taskId, storeUrl } = options.settings;
+  const tracer = harmless(options.tracer);
+  const facts = { 'nodelease.task_id': taskId, 'nodelease.store': storeUrl };
+  return tracer.span('nodelease.acquire', facts, (note) => startThread(options, tracer, note));
+}
+
+async function startThread(
+  { settings, clock, emit, signal }: WorkerLeaseOptions,
+  tracer: LeaseTracer,
+  note: NoteAttributes,
+): Promise<Lease> {
+  const shared = new SharedTenure();
+  const thread = new Worker(new URL('./keeper-thread.js', import.meta.url), {
+    workerData: { ...settings, tenure: shared.memory } satisfies WorkerSettings,
+  });
+  let lease: WorkerLease | undefined;
+  let onAbort: (() => void) | undefined;
+  try {
+    return await new Promise<Lease>((resolve, reject) => {
+      onAbort = () => thread.postMessage({ type: 'abort' } satisfies ToWorker);
+      signal?.addEventListener('abort', onAbort, { once: true });
+      thread.on('message', (message: FromWorker) => {
+        if (message.type === 'acquired') {
+          const facts = { 'nodelease.node_id': message.id, 'nodelease.version': message.version };
+          note(facts);
+          const { taskId, storeUrl } = settings;
+          const all = { ...facts, 'nodelease.task_id': taskId, 'nodelease.store': storeUrl };
+          lease = new WorkerLease({ acquired: message, taskId, thread, clock, emit, shared, tracer, facts: all });
+          resolve(lease);
+        } else if (message.type === 'failed') {
+          reject(signal?.aborted ? signal.reason : fromWire(message.error));
+        } else if (lease === undefined && message.type === 'event') {
+          emit(message.event);
+        } else {
+          lease?.receive(message);
+        }
+      });
+      thread.on('error', (error) => {
+        reject(error);
+        lease?.threadEnded(error);
+      });
+      thread.on('exit', () => {
+        reject(new Error('the thread that acquires the lease has ended'));
+        lease?.threadEnded();
+      });
+    });
+  } finally {
+    if (onAbort !== undefined) signal?.removeEventListener('abort', onAbort);
+  }
+}

@@ -1,0 +1,145 @@
+import { isIP } from 'node:net';
+import type { Clock, RandomSource } from '../base/clock.js';
+import { ConfigError } from '../base/errors.js';
+import { checkZnodeName } from '../zookeeper/znode-path.js';
+import type { ServiceInstance, ServiceType, UriSpec } from './service-instance.js';
+import { shortened } from './shortened.js';
+import { parseUriSpec } from './uri-spec.js';
+
+/** What is to be told of an instance; the rest has defaults. */
+export interface ServiceInstanceInit<P = unknown> {
+  /** The service: a znode's name of at most 255 bytes. */
+  readonly name: string;
+  /** Host name or IP address, without scheme, port and brackets, as others reach it. */
+  readonly address: string;
+  /** A znode's name of at most 255 bytes. @default a random UUID */
+  readonly id?: string | undefined;
+  /** 1 … 65535. @default none */
+  readonly port?: number | undefined;
+  /** The port for TLS, 1 … 65535. @default none */
+  readonly sslPort?: number | undefined;
+  /** What the service says of itself beside. @default nothing */
+  readonly payload?: P | undefined;
+  /** @default DYNAMIC */
+  readonly serviceType?: ServiceType | undefined;
+  /** How its URL is made, taken apart or as a text: `{scheme}://{address}:{port}/orders`. @default none */
+  readonly uriSpec?: UriSpec | string | undefined;
+  /** False for one that is not to be sent any work yet. @default true */
+  readonly enabled?: boolean | undefined;
+  /** Milliseconds since the Unix epoch. @default now */
+  readonly registrationTimeUTC?: number | undefined;
+}
+
+/** In the order of Curator's enumeration. */
+export const SERVICE_TYPES: readonly ServiceType[] = ['DYNAMIC', 'STATIC', 'PERMANENT', 'DYNAMIC_SEQUENTIAL'];
+
+/** All names of a service's instances must fit into one answer of a server, 1 MB: that is room for some 4,000 of the longest. */
+const MAX_NAME_BYTES = 255;
+const MAX_ADDRESS_LENGTH = 253;
+const MAX_PORT = 65_535;
+
+/** The fields that an instance needs to be registered. Nothing is written; the payload is checked when it is. */
+export function newInstance<P = unknown>(
+  init: ServiceInstanceInit<P>,
+  { clock, random }: { readonly clock: Pick<Clock, 'now'>; readonly random: Pick<RandomSource, 'hex'> },
+): ServiceInstance<P> {
+  const instance: ServiceInstance<P> = {
+    name: init.name,
+    id: init.id ?? randomUuid(random),
+    address: init.address,
+    port: init.port,
+    sslPort: init.sslPort,
+    payload: init.payload,
+    registrationTimeUTC: init.registrationTimeUTC ?? Math.max(0, Math.trunc(clock.now())),
+    serviceType: init.serviceType ?? 'DYNAMIC',
+    uriSpec: typeof init.uriSpec === 'string' ? parseUriSpec(init.uriSpec, 'instance.uriSpec') : init.uriSpec,
+    enabled: init.enabled ?? true,
+  };
+  checkInstance(instance);
+  return instance;
+}
+
+/**
+ * Checks everything but the payload: what ZooKeeper refuses, what Curator's readers cannot read, and what nobody can connect to.
+ *
+ * @throws {ConfigError} that names the first field that is wrong, its value, and what was expected
+ */
+export function checkInstance(instance: ServiceInstance): void {
+  checkServiceName(instance.name, 'instance.name');
+  checkInstanceId(instance.id, 'instance.id');
+  checkAddress(instance.address);
+  checkPort(instance.port, 'instance.port');
+  checkPort(instance.sslPort, 'instance.sslPort');
+  const { registrationTimeUTC, serviceType, uriSpec, enabled } = instance;
+  if (!Number.isSafeInteger(registrationTimeUTC) || registrationTimeUTC < 0) {
+    throw new ConfigError('instance.registrationTimeUTC', shortened(registrationTimeUTC), 'whole milliseconds since the Unix epoch');
+  }
+  if (!SERVICE_TYPES.includes(serviceType)) {
+    throw new ConfigError('instance.serviceType', shortened(serviceType), `one of ${SERVICE_TYPES.join(', ')}`);
+  }
+  if (typeof enabled !== 'boolean') throw new ConfigError('instance.enabled', shortened(enabled), 'true or false');
+  if (uriSpec !== undefined) checkUriSpec(uriSpec);
+}
+
+/**
+ * @param label where the name comes from, as its user knows it
+ * @throws {ConfigError} when no service can have this name
+ */
+export function checkServiceName(name: string, label = 'service name'): void {
+  checkName(name, label);
+}
+
+/**
+ * @param label where the id comes from, as its user knows it
+ * @throws {ConfigError} when no instance can have this id
+ */
+export function checkInstanceId(id: string, label = 'instance id'): void {
+  checkName(id, label);
+}
+
+function checkName(name: unknown, label: string): void {
+  if (typeof name !== 'string' || name === '') throw new ConfigError(label, shortened(name), 'a name');
+  const bytes = Buffer.byteLength(name);
+  if (bytes > MAX_NAME_BYTES) throw new ConfigError(label, shortened(name), `at most ${MAX_NAME_BYTES} bytes, not ${bytes}`);
+  checkZnodeName(name, label);
+}
+
+function checkAddress(address: unknown): void {
+  if (typeof address !== 'string' || !isHost(address)) {
+    const expected = 'a host name or an IP address, without scheme, port and brackets';
+    throw new ConfigError('instance.address', shortened(address), expected);
+  }
+  if (address === '0.0.0.0' || address === '::') {
+    throw new ConfigError('instance.address', address, 'an address that others can connect to (this one means all of a host’s own)');
+  }
+}
+
+/** Labels with "_" are no host names by the book, but those of Docker's networks have it. A zone ("%eth0") means nothing elsewhere. */
+function isHost(text: string): boolean {
+  if (isIP(text) !== 0) return !text.includes('%');
+  if (text.length > MAX_ADDRESS_LENGTH || !/^[\p{L}\p{N}_](?:[\p{L}\p{M}\p{N}_-]|\.(?!\.|$))*\.?$/u.test(text)) return false;
+  // What ends with a number is taken for an IPv4 address by everybody who parses URLs.
+  return !/(?:^|\.)\d+\.?$/.test(text);
+}
+
+function checkPort(port: unknown, label: string): void {
+  if (port === undefined || (Number.isInteger(port) && (port as number) >= 1 && (port as number) <= MAX_PORT)) return;
+  throw new ConfigError(label, shortened(port), `a whole number from 1 to ${MAX_PORT}, or none`);
+}
+
+function checkUriSpec(uriSpec: UriSpec): void {
+  const parts: unknown = uriSpec?.parts;
+  const isRight =
+    Array.isArray(parts) &&
+    parts.every((part: Partial<UriSpec['parts'][number]> | null) => typeof part?.value === 'string' && typeof part.variable === 'boolean');
+  if (!isRight) throw new ConfigError('instance.uriSpec', shortened(uriSpec), 'its parts, each with a value and whether it is a variable');
+}
+
+/** RFC 9562, version 4. */
+function randomUuid(random: Pick<RandomSource, 'hex'>): string {
+  const bytes = Buffer.from(random.hex(16), 'hex');
+  bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x40, 6);
+  bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8);
+  const hex = bytes.toString('hex');
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
+}

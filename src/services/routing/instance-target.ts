@@ -1,0 +1,141 @@
+import { NoInstanceError, type NoInstanceFacts } from '../no-instance-error.js';
+import type { ServiceInstance } from '../service-instance.js';
+import { isInService } from '../spring-payload.js';
+import { instanceUrl } from '../uri-spec.js';
+
+/** What routing needs of a provider, such as `ServiceProvider`. */
+export interface InstancePicker<P = unknown> {
+  /** The service, for people, and the host name in the URLs that are meant for it where nothing else is said. */
+  readonly name: string;
+
+  /** All known instances, also those that are never picked; read when many picked ones have no usable target. @default not known */
+  readonly instances?: readonly ServiceInstance<P>[];
+
+  /** One instance to send work to, none of `except`; undefined where there is none. At once, without input or output. */
+  pick(except?: ReadonlySet<ServiceInstance<P>>): ServiceInstance<P> | undefined;
+
+  /**
+   * The same for whoever cannot go on without.
+   *
+   * @throws NoInstanceError when there is none, with what is known of them
+   */
+  need?(except?: ReadonlySet<ServiceInstance<P>>): ServiceInstance<P>;
+
+  /** The instance has failed somebody. */
+  noteError(instance: ServiceInstance<P>): void;
+}
+
+/** Where the requests to an instance go. */
+export interface InstanceTarget {
+  /** Scheme, host and port, as in `https://10.0.0.5:8443`. */
+  readonly origin: string;
+  readonly protocol: 'http:' | 'https:';
+  /** A host name or an IP address, without the brackets of IPv6. */
+  readonly hostname: string;
+  readonly port: number;
+  /** What comes before the path of every request: empty, or `/api` where the instance's uriSpec says so. Never ends with a slash. */
+  readonly basePath: string;
+}
+
+/** An instance that was picked, and where it is. */
+export interface PickedTarget<P> {
+  readonly instance: ServiceInstance<P>;
+  readonly target: InstanceTarget;
+}
+
+/** After how many picked instances without a usable target all instances are checked. */
+const MAX_PASSED_OVER = 64;
+
+const EMPTY_PORT = /^[^/]*\/\/[^/?#]*:(?:[/?#]|$)/;
+
+// Instances are values: what was made of one stays right.
+const targets = new WeakMap<ServiceInstance, InstanceTarget | 'none'>();
+
+/**
+ * Where an instance is, by its uriSpec, or else its TLS port, or else its port.
+ *
+ * @returns undefined where it does not say, or where that is no http(s) URL
+ */
+export function targetOf(instance: ServiceInstance): InstanceTarget | undefined {
+  let target = targets.get(instance);
+  if (target === undefined) {
+    target = parseTarget(instanceUrl(instance), instance) ?? 'none';
+    targets.set(instance, target);
+  }
+  return target === 'none' ? undefined : target;
+}
+
+/**
+ * Picks an instance that something can be sent to.
+ *
+ * @param tried those that are not to be picked; grows by the ones that were passed over
+ * @param fits what else the target must be
+ */
+export function pickTarget<P>(
+  picker: InstancePicker<P>,
+  tried: Set<ServiceInstance<P>>,
+  fits: (target: InstanceTarget) => boolean = () => true,
+): PickedTarget<P> | undefined {
+  for (let passedOver = 0; ; passedOver += 1) {
+    const instance = tried.size ? picker.pick(tried) : picker.pick();
+    // A picker that does not heed `tried` must not make this go on.
+    if (instance === undefined || tried.has(instance)) return undefined;
+    const target = targetOf(instance);
+    if (target !== undefined && fits(target)) return { instance, target };
+    if (passedOver > MAX_PASSED_OVER) return undefined;
+    tried.add(instance);
+    // The next one is the picker's choice among the others, if there are any.
+    if (passedOver === MAX_PASSED_OVER) for (const useless of picker.instances ?? []) if (!isUsable(useless, fits)) tried.add(useless);
+  }
+}
+
+/** Why nothing was picked. `tried` and `fits` are those of {@link pickTarget}. */
+export function noInstance<P>(
+  picker: InstancePicker<P>,
+  tried: ReadonlySet<ServiceInstance<P>>,
+  fits: (target: InstanceTarget) => boolean = () => true,
+): NoInstanceError {
+  try {
+    picker.need?.(tried);
+  } catch (error) {
+    if (error instanceof NoInstanceError) return new NoInstanceError(error.service, error.facts && withUseless(error.facts, picker, fits));
+  }
+  return new NoInstanceError(picker.name);
+}
+
+/** The picker does not know that nothing can be sent to some of its instances. */
+function withUseless<P>(
+  facts: NoInstanceFacts,
+  { instances = [] }: InstancePicker<P>,
+  fits: (target: InstanceTarget) => boolean,
+): NoInstanceFacts {
+  const useless = instances.filter((instance) => instance.enabled && isInService(instance) && !isUsable(instance, fits)).length;
+  const unacceptable = Math.max(facts.unacceptable, useless);
+  return { ...facts, unacceptable, down: Math.min(facts.down, Math.max(0, facts.known - facts.disabled - unacceptable)) };
+}
+
+function isUsable(instance: ServiceInstance, fits: (target: InstanceTarget) => boolean): boolean {
+  const target = targetOf(instance);
+  return target !== undefined && fits(target);
+}
+
+function parseTarget(text: string | undefined, instance: ServiceInstance): InstanceTarget | undefined {
+  if (text === undefined || !URL.canParse(text)) return undefined;
+  const { protocol, hostname, port: written, pathname } = new URL(text);
+  if (protocol !== 'http:' && protocol !== 'https:') return undefined;
+  const port = written !== '' ? Number(written) : defaultPort(text, protocol, instance);
+  if (port === undefined) return undefined;
+  return {
+    origin: `${protocol}//${hostname}:${port}`,
+    protocol,
+    hostname: hostname.startsWith('[') ? hostname.slice(1, -1) : hostname,
+    port,
+    basePath: pathname.replace(/\/+$/, ''),
+  };
+}
+
+function defaultPort(text: string, protocol: 'http:' | 'https:', { port, sslPort }: ServiceInstance): number | undefined {
+  // The usual uriSpec, with `{port}`, leaves it empty for an instance that has none but for TLS.
+  if (EMPTY_PORT.test(text)) return protocol === 'https:' ? sslPort : port;
+  return protocol === 'https:' ? 443 : 80;
+}

@@ -1,0 +1,102 @@
+import { ConfigError } from '../../base/errors.js';
+
+/** Which URLs are meant for the service: those with one of these host names, whatever their port, or `any`. */
+export type ServiceHosts = readonly string[] | 'any';
+
+/** How requests are sent to the instances of a service. */
+export interface RoutingOptions {
+  /**
+   * The host names, without ports, of the URLs that are meant for the service; `any` for all URLs. Requests to other hosts, redirects too, go
+   * where they say. The port of the URL does not matter. Its scheme does: behind `https://` nothing is sent without TLS; behind `http://` the
+   * instance decides.
+   *
+   * @default the name of the service, as in `http://orders/…`
+   */
+  readonly hosts?: ServiceHosts | undefined;
+
+  /** To how many instances a request is sent at most, the first one included, 1 … 16. @default 3 */
+  readonly maxAttempts?: number | undefined;
+
+  /**
+   * The status codes, 500 … 599, that are the instance's failure: they are noted, and another instance is asked where the request may be
+   * repeated. The caller gets the answer of the last one.
+   *
+   * @default [502, 503, 504]
+   */
+  readonly retryStatuses?: readonly number[] | undefined;
+
+  /**
+   * How long an instance may take to begin its answer, in milliseconds, 1 or more, for requests that do not say so themselves.
+   *
+   * @default that of the dispatcher: 300 s
+   */
+  readonly headersTimeoutMs?: number | undefined;
+}
+
+/** The same, checked. */
+export interface RoutingSettings {
+  readonly isMeant: (origin: string | URL | undefined) => boolean;
+  readonly maxAttempts: number;
+  readonly retryStatuses: ReadonlySet<number>;
+  readonly headersTimeoutMs: number | undefined;
+}
+
+/** @throws ConfigError for an option that is out of its range */
+export function checkRoutingOptions(name: string, options: RoutingOptions): RoutingSettings {
+  const { maxAttempts = 3, retryStatuses = [502, 503, 504], headersTimeoutMs } = options;
+  if (!Number.isInteger(maxAttempts) || maxAttempts < 1 || maxAttempts > 16)
+    throw new ConfigError('maxAttempts', maxAttempts, 'an integer, 1 … 16');
+  for (const status of retryStatuses) {
+    if (!Number.isInteger(status) || status < 500 || status > 599)
+      throw new ConfigError('retryStatuses', status, 'status codes, 500 … 599');
+  }
+  if (headersTimeoutMs !== undefined && !(Number.isFinite(headersTimeoutMs) && headersTimeoutMs >= 1)) {
+    throw new ConfigError('headersTimeoutMs', headersTimeoutMs, 'milliseconds, 1 or more');
+  }
+  return {
+    isMeant: originMatcher(hostMatcher(name, options.hosts)),
+    maxAttempts,
+    retryStatuses: new Set(retryStatuses),
+    headersTimeoutMs,
+  };
+}
+
+/**
+ * Tells the requests that are meant for a service from all others.
+ *
+ * @param hosts host names; undefined for the service's own name
+ * @throws ConfigError when one of them cannot be the host of a URL
+ */
+export function hostMatcher(name: string, hosts: ServiceHosts | undefined): (hostname: string) => boolean {
+  if (hosts === 'any') return () => true;
+  const accepted = new Set((hosts ?? [name]).map((host) => canonicalHost(host, hosts === undefined)));
+  return (hostname) => accepted.has(hostname);
+}
+
+/** The same for the origin of a request: no origin at all is meant for the service. */
+export function originMatcher(matches: (hostname: string) => boolean): (origin: string | URL | undefined) => boolean {
+  // Nearly always the same one again.
+  let last: string | undefined;
+  let lastMatches = false;
+  return (origin) => {
+    if (origin === undefined) return true;
+    if (typeof origin !== 'string') return matches(origin.hostname);
+    if (origin !== last) {
+      lastMatches = URL.canParse(origin) && matches(new URL(origin).hostname);
+      last = origin;
+    }
+    return lastMatches;
+  };
+}
+
+/** A host name as a URL has it: in lower case, in ASCII. */
+export function canonicalHost(host: string, isName = false): string {
+  const text = `http://${host}/`;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  // A URL does not tell its default port.
+  if (url === undefined || /:\d*$/.test(host) || url.href !== `http://${url.hostname}/`) {
+    const why = isName ? ', since the name of the service cannot be the host of a URL' : '';
+    throw new ConfigError('hosts', host, `a host name without a port${why}`);
+  }
+  return url.hostname;
+}

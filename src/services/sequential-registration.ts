@@ -1,0 +1,168 @@
+import { concurrently } from '../base/concurrently.js';
+import type { ReconcileCall } from '../zookeeper/reconcile-loop.js';
+import { parentOf } from '../zookeeper/znode-path.js';
+import type { Znode } from '../zookeeper/zookeeper.js';
+import { isFault } from '../zookeeper/zookeeper-error.js';
+import { catchUp, isNotApplied, OwnData, type RegisteredZnode, type RegistrationContext, type WantedZnode } from './registered-znode.js';
+
+/** Our znode. Its transaction is learned by reading it. After the parent was removed, the servers may assign a number again. */
+interface Own {
+  readonly path: string;
+  readonly sessionId: string;
+  readonly createdZxid: bigint | undefined;
+}
+
+/** How many znodes are read at a time when ours is searched for. */
+const READS_AT_ONCE = 64;
+/** Maximum number of unanswered creations that are remembered. */
+const MAX_LOST = 16;
+/** The number that the servers append: ten digits, or a sign and nine or ten digits after an overflow. */
+const NUMBER = /^(?:\d{10}|-\d{9,10})$/;
+
+/** A registration whose znode the servers number. No other registrant can be in its way. */
+export class SequentialRegistration implements RegisteredZnode {
+  readonly blockedBy = undefined;
+  readonly pauseMs = undefined;
+  #own: Own | undefined;
+  /** The data of znodes that may have been created in a session, or may still be: the replies were lost. */
+  #lost: { readonly sessionId: string; readonly data: Set<string> } | undefined;
+  readonly #data: OwnData;
+
+  constructor(
+    /** The path without the number. */
+    private readonly prefix: string,
+    private readonly context: RegistrationContext,
+  ) {
+    this.#data = new OwnData(context);
+  }
+
+  get path(): string | undefined {
+    return this.#own?.path;
+  }
+
+  suits({ path, mode }: WantedZnode): boolean {
+    return path === this.prefix && mode === 'ephemeral-sequential';
+  }
+
+  claim(): void {
+    // There is nobody to take it from.
+  }
+
+  async establish(wanted: WantedZnode, call: ReconcileCall): Promise<boolean> {
+    const { zookeeper, emit } = this.context;
+    await this.#find(call);
+    const own = this.#own;
+    if (own === undefined) return this.#make(wanted, call);
+    const znode = await this.#read(own, call);
+    if (znode === undefined) {
+      this.#own = undefined;
+      await this.#make(wanted, call);
+      if (own.sessionId === call.sessionId) emit({ type: 'restored', path: own.path, problem: 'was removed: it has another number now' });
+      return false;
+    }
+    if (own.sessionId !== call.sessionId) {
+      // The znode of an earlier session stays until the servers end that session: the instance would be found twice.
+      if (await zookeeper.remove(own.path, undefined, call)) this.#own = undefined;
+      return false;
+    }
+    const text = znode.data.toString('utf8');
+    if (text === wanted.data) {
+      this.#data.confirm(text);
+      return true;
+    }
+    await this.#data.overwrite(own.path, znode, wanted, call);
+    return false;
+  }
+
+  async clear(call: ReconcileCall): Promise<boolean> {
+    await this.#find(call);
+    const own = this.#own;
+    if (own === undefined) return true;
+    if ((await this.#read(own, call)) !== undefined) await this.context.zookeeper.remove(own.path, undefined, call);
+    this.#own = undefined;
+    return true;
+  }
+
+  expects(znode: Znode | undefined, wanted: WantedZnode, sessionId: string | undefined): boolean {
+    const own = this.#own;
+    return (
+      own !== undefined &&
+      own.createdZxid !== undefined &&
+      own.createdZxid === znode?.stat.createdZxid &&
+      own.sessionId === sessionId &&
+      znode.data.toString('utf8') === wanted.data
+    );
+  }
+
+  /** Our znode; undefined when it has gone, or another has its number. */
+  async #read(own: Own, call: ReconcileCall): Promise<Znode | undefined> {
+    const znode = await this.context.zookeeper.read(own.path, call);
+    if (znode === undefined) return undefined;
+    const { createdZxid, owner } = znode.stat;
+    if (own.createdZxid !== undefined) return createdZxid === own.createdZxid ? znode : undefined;
+    if (owner !== own.sessionId) return undefined;
+    this.#own = { ...own, createdZxid };
+    return znode;
+  }
+
+  async #make({ data, mode }: WantedZnode, call: ReconcileCall): Promise<boolean> {
+    const { zookeeper, guard } = this.context;
+    const { sessionId } = call;
+    guard.check(this.prefix);
+    this.#data.attempt(data);
+    try {
+      const path = await zookeeper.createWithParents(this.prefix, data, mode, call);
+      this.#own = { path, sessionId, createdZxid: undefined };
+    } catch (error) {
+      // Created again at once, it might exist twice, under two numbers.
+      if (!isNotApplied(error)) this.#lose(data, sessionId);
+      throw error;
+    }
+    return false;
+  }
+
+  #lose(data: string, sessionId: string): void {
+    if (this.#lost?.sessionId !== sessionId) this.#lost = { sessionId, data: new Set() };
+    const [oldest] = this.#lost.data;
+    if (this.#lost.data.size >= MAX_LOST && oldest !== undefined) this.#lost.data.delete(oldest);
+    this.#lost.data.add(data);
+  }
+
+  /**
+   * Searches all znodes of the name for those whose creation was not answered: one becomes ours, the others are removed. Those of an earlier
+   * session went with it. In this session the search is repeated each time: a request over a broken connection may still arrive.
+   */
+  async #find(call: ReconcileCall): Promise<void> {
+    const lost = this.#lost;
+    if (lost === undefined) return;
+    if (lost.sessionId !== call.sessionId) {
+      this.#lost = undefined;
+      return;
+    }
+    const { zookeeper } = this.context;
+    const parent = parentOf(this.prefix) ?? '/';
+    const name = this.prefix.slice(this.prefix.lastIndexOf('/') + 1);
+    await catchUp(zookeeper, parent, call);
+    const names = (await zookeeper.children(parent, call)) ?? [];
+    const numbered = names.filter((each) => each.startsWith(name) && NUMBER.test(each.slice(name.length)));
+    await concurrently(numbered, READS_AT_ONCE, async (each) => {
+      const path = `${parent === '/' ? '' : parent}/${each}`;
+      const znode = path === this.#own?.path ? undefined : await this.#readable(path, call);
+      if (znode?.stat.owner !== lost.sessionId) return;
+      const isLost = lost.data.has(znode.data.toString('utf8'));
+      if (isLost && this.#own === undefined) this.#own = { path, sessionId: lost.sessionId, createdZxid: znode.stat.createdZxid };
+      // An overwritten one may also be another registrant's of this session, who would create it again.
+      else if (isLost || znode.stat.version > 0) await zookeeper.remove(path, znode.stat.version, call);
+    });
+  }
+
+  /** Undefined for a znode that may not be read: it is not ours. */
+  async #readable(path: string, call: ReconcileCall): Promise<Znode | undefined> {
+    try {
+      return await this.context.zookeeper.read(path, call);
+    } catch (error) {
+      if (isFault(error, 'no-auth')) return undefined;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,191 @@
+import type { Clock } from '../base/clock.js';
+import { concurrently } from '../base/concurrently.js';
+import { explain } from '../base/errors.js';
+import type { CallOptions, CreateMode, MultiOperation, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
+import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import { decodeInstance, encodeInstance } from './instance-codec.js';
+import type { PayloadCodec } from './payload-codec.js';
+import type { ServiceInstance, ServiceType } from './service-instance.js';
+import { checkBasePath, DEFAULT_BASE_PATH, instancePath, servicePath } from './service-path.js';
+import { type OnUnreadable, UnreadableReports } from './unreadable-reports.js';
+
+/** What a query, or a single write, may be given: its deadline, as a whole, and a signal that gives it up. */
+export type ServiceCall = Pick<CallOptions, 'timeoutMs' | 'signal'>;
+
+/** Where a {@link ServiceDirectory} looks, and how it reads what it finds. */
+export interface ServiceDirectoryOptions<P> {
+  readonly zookeeper: ZooKeeper;
+  readonly clock: Clock;
+  /** The parent of all services, within the chroot. @default "/services" */
+  readonly basePath?: string | undefined;
+  readonly payload: PayloadCodec<P>;
+  /** Told once of each instance that is left out, again when its problem is another; of 1,000 at the most. Must not throw and must not block. */
+  readonly onUnreadable?: OnUnreadable | UnreadableReports | undefined;
+}
+
+/** How many instances are read at a time. */
+const READS_AT_ONCE = 64;
+/** How often a write is tried against others' changes. */
+const ROUNDS = 8;
+/** How long a query may take that says nothing else, in milliseconds. */
+const QUERY_TIMEOUT_MS = 5_000;
+
+/**
+ * Queries of Curator's tree, and single writes to it. It keeps nothing but what it has reported.
+ *
+ * Every method rejects with a {@link ZooKeeperError} when ZooKeeper does not answer in time. An instance that cannot be understood, or that
+ * this session may not read, is left out and reported.
+ */
+export class ServiceDirectory<P> {
+  /** The parent of all services. */
+  readonly basePath: string;
+  readonly #reports: UnreadableReports;
+
+  /** @throws {ConfigError} when the base path is not an absolute path */
+  constructor(private readonly options: ServiceDirectoryOptions<P>) {
+    const { basePath = DEFAULT_BASE_PATH, onUnreadable } = options;
+    checkBasePath(basePath);
+    this.basePath = basePath;
+    this.#reports = UnreadableReports.of(onUnreadable);
+  }
+
+  /** The names of all services, in the order of their characters. One whose last instance has left may be among them for a while. */
+  async names(call: ServiceCall = {}): Promise<readonly string[]> {
+    const names = await this.options.zookeeper.children(this.basePath, call);
+    return [...(names ?? [])].sort();
+  }
+
+  /**
+   * The instances of a service, disabled ones included, in the order of their znodes' names; none of a service that does not exist.
+   * Each is read by itself. Not guaranteed: that all of them existed at one moment.
+   *
+   * @param call `timeoutMs` is that of the whole query. @default 5000
+   * @throws {ConfigError} when the name cannot be a znode's
+   * @throws {ZooKeeperError} among others `no-auth` where this session may not list the service's instances
+   */
+  async instances(name: string, call: ServiceCall = {}): Promise<readonly ServiceInstance<P>[]> {
+    const remaining = this.#deadline(call);
+    const ids = await this.options.zookeeper.children(servicePath(this.basePath, name), remaining());
+    let failure: unknown;
+    const found = await concurrently([...(ids ?? [])].sort(), READS_AT_ONCE, async (id) => {
+      // The first failure is that of the query: the rest is not asked for.
+      if (failure !== undefined) return undefined;
+      try {
+        return await this.#read(name, id, remaining());
+      } catch (error) {
+        failure = error;
+        return undefined;
+      }
+    });
+    if (failure !== undefined) throw failure;
+    return found.filter((instance) => instance !== undefined);
+  }
+
+  /**
+   * One instance; undefined when there is none, or it cannot be understood.
+   *
+   * @param id the znode's name: of a `DYNAMIC_SEQUENTIAL` instance with the servers' number
+   * @throws {ConfigError} when the name or the id cannot be a znode's
+   */
+  instance(name: string, id: string, call: ServiceCall = {}): Promise<ServiceInstance<P> | undefined> {
+    return this.#read(name, id, call);
+  }
+
+  /**
+   * Creates an instance's znode, in place of any that stands there, in one transaction. A `DYNAMIC` one goes with this session, and is not
+   * restored as a registration would be. Each write of a `DYNAMIC_SEQUENTIAL` one creates another.
+   *
+   * @returns the path of its znode
+   * @throws {ConfigError} when not every reader understands the instance; nothing has been written then
+   * @throws {ZooKeeperError} with the outcome `unknown` it may have been written
+   */
+  async write(instance: ServiceInstance<P>, call: ServiceCall = {}): Promise<string> {
+    const { zookeeper, payload } = this.options;
+    const remaining = this.#deadline(call);
+    const data = encodeInstance(instance, payload);
+    const path = instancePath(this.basePath, instance.name, instance.id);
+    const mode = createModeOf(instance.serviceType);
+    const { sessionId } = await zookeeper.whenConnected(remaining());
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const bound = { ...remaining(), sessionId };
+      const standing = mode === 'ephemeral-sequential' ? undefined : await zookeeper.read(path, bound);
+      try {
+        if (standing === undefined) return await zookeeper.createWithParents(path, data, mode, bound);
+        await zookeeper.multi(replacing(path, standing.stat.version, data, mode), bound);
+        return path;
+      } catch (error) {
+        if (!isFault(error, 'node-exists', 'no-node', 'bad-version')) throw error;
+      }
+    }
+    throw new ZooKeeperError(`${path} is being changed by others all the time`, { fault: 'refused', outcome: 'not-applied', path });
+  }
+
+  /**
+   * Removes an instance's znode, whoever registered it. A registration that is kept up creates it again.
+   *
+   * @param id the znode's name: of a `DYNAMIC_SEQUENTIAL` instance with the servers' number
+   * @returns false when there was none
+   * @throws {ConfigError} when the name or the id cannot be a znode's
+   */
+  async remove(name: string, id: string, call: ServiceCall = {}): Promise<boolean> {
+    return this.options.zookeeper.remove(instancePath(this.basePath, name, id), undefined, call);
+  }
+
+  async #read(name: string, id: string, call: ServiceCall): Promise<ServiceInstance<P> | undefined> {
+    const path = instancePath(this.basePath, name, id);
+    let znode: Znode | undefined;
+    try {
+      znode = await this.options.zookeeper.read(path, call);
+    } catch (error) {
+      if (!isFault(error, 'no-auth')) throw error;
+      this.#reports.report(path, `cannot be read: ${explain(error)}`);
+      return undefined;
+    }
+    if (znode === undefined) {
+      this.#reports.clear(path);
+      return undefined;
+    }
+    const decoded = decodeInstance<P>({ name, id, data: znode.data }, this.options.payload);
+    if (decoded.status === 'readable') this.#reports.clear(path);
+    else this.#reports.report(path, decoded.problem);
+    return decoded.status === 'readable' ? decoded.instance : undefined;
+  }
+
+  /** The options of several requests that are one call, and so have one deadline. */
+  #deadline({ timeoutMs = QUERY_TIMEOUT_MS, signal }: ServiceCall): () => ServiceCall {
+    const { clock } = this.options;
+    const deadline = clock.monotonic() + timeoutMs;
+    return () => ({ signal, timeoutMs: Math.max(0, deadline - clock.monotonic()) });
+  }
+}
+
+/** The mode of the znode of an instance of a type. */
+export function createModeOf(type: ServiceType): CreateMode {
+  switch (type) {
+    case 'DYNAMIC':
+      return 'ephemeral';
+    case 'DYNAMIC_SEQUENTIAL':
+      return 'ephemeral-sequential';
+    default:
+      return 'persistent';
+  }
+}
+
+/**
+ * Replaces the znode at a path by a new one, in one transaction, so that no reader sees none. Changing its data would keep its mode and its
+ * session. The new one never has the version of the old one: a write or removal by the old version does not hit the new one.
+ *
+ * @param version of the data that may be replaced
+ */
+export function replacing(path: string, version: number, data: string, mode: CreateMode): MultiOperation[] {
+  return [
+    { type: 'remove', path, version },
+    { type: 'create', path, data, mode },
+    ...(replacementVersion(version) === 0 ? [] : [{ type: 'set' as const, path, data, version: 0 }]),
+  ];
+}
+
+/** The version of the data of a znode that replaced another. */
+export function replacementVersion(version: number): number {
+  return version === 0 ? 1 : 0;
+}

@@ -1,0 +1,261 @@
+import type { Clock, RandomSource } from '../base/clock.js';
+import { ConfigError } from '../base/errors.js';
+import type { Lease } from '../lease/model/lease.js';
+import { notify } from '../zookeeper/listeners.js';
+import type { ReconcileEvent, ReconcileState } from '../zookeeper/reconcile-loop.js';
+import type { ZooKeeper } from '../zookeeper/zookeeper.js';
+import { encodeInstance } from './instance-codec.js';
+import { newInstance, type ServiceInstanceInit } from './new-instance.js';
+import { jsonPayload, type PayloadCodec } from './payload-codec.js';
+import type { RegistrationEvent, WantedZnode } from './registered-znode.js';
+import { Registrar } from './registrar.js';
+import { ServiceCache } from './service-cache.js';
+import { createModeOf, type ServiceCall, ServiceDirectory } from './service-directory.js';
+import type { ServiceInstance } from './service-instance.js';
+import { instancePath } from './service-path.js';
+import { type ProviderChoices, ServiceProvider } from './service-provider.js';
+import { UnreadableReports } from './unreadable-reports.js';
+
+/** What happens to service discovery, for logs. */
+export type ServiceEvent =
+  | ReconcileEvent
+  | RegistrationEvent
+  /** An instance that is left out; reported once while its problem is the same. */
+  | {
+      readonly type: 'unreadable';
+      readonly path: string;
+      /** The rest of the sentence "<path> …". */
+      readonly problem: string;
+    };
+
+/** What a {@link ServiceDiscovery} works with, and where its services stand. */
+export interface ServiceDiscoveryOptions<P> {
+  /** Stays open when the discovery is closed: its session may be used for other things too. */
+  readonly zookeeper: ZooKeeper;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  /** The parent of all services, within the chroot; to be agreed on with all others. @default "/services" */
+  readonly basePath?: string | undefined;
+  /** What instances say of themselves. @default any JSON, as it is */
+  readonly payload?: PayloadCodec<P> | undefined;
+  /**
+   * While this lease is not valid nothing is written, only removed. Persistent instances, which would outlive it, are refused. @default none
+   */
+  readonly lease?: Pick<Lease, 'isValid'> | undefined;
+  /** Must not block. One that throws has its error surface as an uncaught one, and does no harm here. */
+  readonly onEvent?: ((event: ServiceEvent) => void) | undefined;
+}
+
+/** How long everything may take to be unregistered at the end, in milliseconds. */
+const CLOSE_TIMEOUT_MS = 2_000;
+
+/**
+ * Registers instances of services in Curator's tree, keeps them registered, and finds others'.
+ *
+ * Registrations are kept in memory and restored in every new session, and within a moment when somebody removes or overwrites a znode; a path
+ * whose znode has gone is left to others for 100 to 300 ms, since Curator replaces a znode by removing and creating. No method needs a connection
+ * when it is called: what was asked for without one is done on its return.
+ *
+ * The last registrant of an id has it. `register` replaces whatever stands there, in one transaction, so a restarted process does not wait
+ * for the end of its former session. A registrant that was replaced leaves the other alone, reports `superseded`, is `degraded` meanwhile, and
+ * registers again when the other has gone. Not guaranteed: which of two has the id when both return at the same moment; anything against a
+ * registrant of another kind that removes and writes again and again. A znode that is replaced between a read and its removal may be
+ * removed in place of the one that was read; its registrant creates it again. A persistent instance may stay that is unregistered after somebody
+ * changed its data and before its registrant first read it.
+ *
+ * @typeParam P the payload
+ */
+export class ServiceDiscovery<P = unknown> {
+  readonly #payload: PayloadCodec<P>;
+  readonly #directory: ServiceDirectory<P>;
+  readonly #instances = new Map<string, ServiceInstance<P>>();
+  readonly #caches = new Set<ServiceCache<P>>();
+  readonly #registrar: Registrar;
+  #closing: Promise<void> | undefined;
+
+  /** @throws {ConfigError} when the base path is not an absolute path */
+  constructor(private readonly options: ServiceDiscoveryOptions<P>) {
+    const { zookeeper, clock, random, lease, basePath } = options;
+    this.#payload = options.payload ?? (jsonPayload as PayloadCodec<P>);
+    this.#directory = new ServiceDirectory<P>({ zookeeper, clock, basePath, payload: this.#payload, onUnreadable: this.#reports });
+    this.#registrar = new Registrar({ zookeeper, clock, random, lease, emit: this.#emit });
+  }
+
+  /** The parent of all services. */
+  get basePath(): string {
+    return this.#directory.basePath;
+  }
+
+  /** Whether everything that is registered stands in the tree. */
+  get state(): ReconcileState {
+    return this.#registrar.state;
+  }
+
+  /** Calls `listener` with every new state, until the returned function is called. Not with the present one. Listeners must not throw. */
+  onState(listener: (state: ReconcileState) => void): () => void {
+    return this.#registrar.onState(listener);
+  }
+
+  /** What is registered here, whether it stands in the tree or not. */
+  get registered(): readonly ServiceInstance<P>[] {
+    return [...this.#instances.values()];
+  }
+
+  /**
+   * An instance to be registered, with defaults for what is not told: a random id, the present time, `DYNAMIC`, enabled. Registers nothing.
+   *
+   * @throws {ConfigError} that names the first field that is wrong
+   */
+  newInstance(init: ServiceInstanceInit<P>): ServiceInstance<P> {
+    return newInstance(init, this.options);
+  }
+
+  /**
+   * Registers an instance, in place of any other with its name and id, and keeps it registered. Resolves when it stands in the tree. After a
+   * rejection with anything but a {@link ConfigError} it is still registered, and written as soon as possible, until `unregister`.
+   *
+   * @param call how long to wait; it bounds nothing else. @default 5000 ms
+   * @throws {ConfigError} when not every reader understands the instance, or it is persistent and tied to a lease; nothing is written then
+   * @throws {ZooKeeperError} `timeout` when it does not stand there in time, saying why; `aborted` when it is unregistered before; `closed`
+   * @throws `signal.reason` when `signal` aborts; if it had before, nothing is done
+   */
+  async register(instance: ServiceInstance<P>, call: ServiceCall = {}): Promise<void> {
+    const wanted = this.#wantedFor(instance);
+    if (this.options.lease !== undefined && wanted.mode === 'persistent') {
+      const others = 'DYNAMIC or DYNAMIC_SEQUENTIAL, which go with the session: a persistent one would outlive the lease';
+      throw new ConfigError('instance.serviceType', instance.serviceType, others);
+    }
+    this.#registrar.throwIfClosed();
+    call.signal?.throwIfAborted();
+    this.#instances.set(wanted.path, instance);
+    await this.#registrar.add(wanted).settled(call);
+  }
+
+  /**
+   * Changes an instance that is registered here. Resolves when that stands in the tree. One that another registrant has replaced stays replaced,
+   * and has the change when it returns.
+   *
+   * @param call how long to wait; it bounds nothing else. @default 5000 ms
+   * @throws {ConfigError} when it is not registered here, has another type now, or not every reader understands it; nothing is changed then
+   * @throws as {@link register}
+   */
+  async update(instance: ServiceInstance<P>, call: ServiceCall = {}): Promise<void> {
+    const wanted = this.#wantedFor(instance);
+    this.#registrar.throwIfClosed();
+    call.signal?.throwIfAborted();
+    const before = this.#instances.get(wanted.path);
+    const registration = this.#registrar.get(wanted.path);
+    if (before === undefined || registration === undefined) {
+      throw new ConfigError('instance', wanted.path, 'one that is registered here, to be updated');
+    }
+    if (before.serviceType !== instance.serviceType) {
+      throw new ConfigError('instance.serviceType', instance.serviceType, `${before.serviceType}, as it was registered`);
+    }
+    this.#instances.set(wanted.path, instance);
+    registration.want(wanted, false);
+    await registration.settled(call);
+  }
+
+  /**
+   * Takes an instance back. Resolves when nothing of it is left in the tree, at once when it is not registered here. Another registrant's znode
+   * in its place stays. After a rejection it is still removed as soon as possible, unless this is closed before.
+   *
+   * @param call how long to wait; it bounds nothing else. @default 5000 ms
+   * @throws {ZooKeeperError} `timeout`; `aborted` when it is registered again before; `closed`
+   * @throws `signal.reason` when `signal` aborts; if it had before, nothing is done
+   */
+  async unregister({ name, id }: Pick<ServiceInstance<P>, 'name' | 'id'>, call: ServiceCall = {}): Promise<void> {
+    const path = instancePath(this.basePath, name, id);
+    call.signal?.throwIfAborted();
+    const registration = this.#registrar.get(path);
+    this.#instances.delete(path);
+    if (registration === undefined) return;
+    registration.drop();
+    await registration.settled(call);
+  }
+
+  /** @see ServiceDirectory.names */
+  queryForNames(call?: ServiceCall): Promise<readonly string[]> {
+    return this.#directory.names(call);
+  }
+
+  /** @see ServiceDirectory.instances */
+  queryForInstances(name: string, call?: ServiceCall): Promise<readonly ServiceInstance<P>[]> {
+    return this.#directory.instances(name, call);
+  }
+
+  /** @see ServiceDirectory.instance */
+  queryForInstance(name: string, id: string, call?: ServiceCall): Promise<ServiceInstance<P> | undefined> {
+    return this.#directory.instance(name, id, call);
+  }
+
+  /**
+   * Follows the instances of a service, until the cache or this is closed.
+   *
+   * @throws {ConfigError} when the name cannot be a znode's
+   */
+  cache(name: string): ServiceCache<P> {
+    this.#registrar.throwIfClosed();
+    const { zookeeper, clock } = this.options;
+    const cache = new ServiceCache<P>({
+      ...{ zookeeper, clock, basePath: this.basePath, name, payload: this.#payload },
+      onUnreadable: this.#reports,
+      onClose: () => this.#caches.delete(cache),
+    });
+    this.#caches.add(cache);
+    return cache;
+  }
+
+  /**
+   * Picks from the instances of a service, which it follows until the provider or this is closed.
+   *
+   * @throws {ConfigError} when the name cannot be a znode's
+   */
+  provider(name: string, choices: ProviderChoices<P> = {}): ServiceProvider<P> {
+    const { clock, random } = this.options;
+    const source = this.cache(name);
+    try {
+      return new ServiceProvider<P>({ ...choices, source, clock, random });
+    } catch (error) {
+      source.close();
+      throw error;
+    }
+  }
+
+  /**
+   * Takes everything back for good. It is removed from the tree, now or when the connection returns, until this is closed.
+   *
+   * @returns whether everything is known to be gone after `timeoutMs` at the latest
+   */
+  async withdraw(timeoutMs: number): Promise<boolean> {
+    this.#instances.clear();
+    return this.#registrar.withdraw(timeoutMs);
+  }
+
+  /**
+   * Unregisters everything, persistent instances too, and closes all caches and providers. Never rejects, and takes at most 2 seconds. What could
+   * not be removed by then stays, dynamic instances until the session ends.
+   */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    for (const cache of [...this.#caches]) cache.close();
+    await this.withdraw(CLOSE_TIMEOUT_MS);
+    await this.#registrar.close();
+  }
+
+  #wantedFor(instance: ServiceInstance<P>): WantedZnode {
+    const data = encodeInstance(instance, this.#payload);
+    return { path: instancePath(this.basePath, instance.name, instance.id), data, mode: createModeOf(instance.serviceType) };
+  }
+
+  readonly #emit = (event: ServiceEvent): void => {
+    if (this.options.onEvent !== undefined) notify(this.options.onEvent, event);
+  };
+
+  /** Shared by queries, caches and providers, so that each znode is reported once. */
+  readonly #reports = new UnreadableReports((path, problem) => this.#emit({ type: 'unreadable', path, problem }));
+}

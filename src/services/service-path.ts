@@ -1,0 +1,46 @@
+import { ConfigError } from '../base/errors.js';
+import { checkZnodeName, isReserved, pathProblem } from '../zookeeper/znode-path.js';
+
+/** The root of the discovery tree, within the chroot: no services are registered there. */
+export const DISCOVERY_PATH = '/discovery';
+
+/** Where services are registered unless somebody says otherwise: Spring Cloud's root. Curator itself has no default. */
+export const DEFAULT_BASE_PATH = '/services';
+
+/**
+ * Checks that services can be registered below a path.
+ *
+ * @param label the setting that it comes from, as its user knows it
+ * @throws {ConfigError} when it is not an absolute path within the chroot, or belongs to the discovery tree or the servers
+ */
+export function checkBasePath(basePath: string, label = 'basePath'): void {
+  const problem = typeof basePath === 'string' ? (pathProblem(basePath) ?? ownerProblem(basePath)) : 'it is no text';
+  if (problem !== undefined) throw new ConfigError(label, basePath, `an absolute path such as ${DEFAULT_BASE_PATH} (${problem})`);
+}
+
+/** Where others' znodes would pass for services, or services for theirs. */
+function ownerProblem(path: string): string | undefined {
+  if (isReserved(path)) return '/zookeeper belongs to the servers';
+  const isTree = path === DISCOVERY_PATH || path.startsWith(`${DISCOVERY_PATH}/`);
+  return isTree ? `${DISCOVERY_PATH} is the tree of the nodes and endpoints` : undefined;
+}
+
+/**
+ * The znode whose children are the instances of a service: `<base>/<name>`.
+ *
+ * @throws {ConfigError} when the name cannot be a znode's
+ */
+export function servicePath(basePath: string, name: string): string {
+  checkZnodeName(name, 'service');
+  return `${basePath === '/' ? '' : basePath}/${name}`;
+}
+
+/**
+ * The znode of an instance: `<base>/<name>/<id>`. Of a `DYNAMIC_SEQUENTIAL` one only what stands before the servers' number, unless `id` has it.
+ *
+ * @throws {ConfigError} when the name or the id cannot be a znode's
+ */
+export function instancePath(basePath: string, name: string, id: string): string {
+  checkZnodeName(id, 'instance id');
+  return `${servicePath(basePath, name)}/${id}`;
+}

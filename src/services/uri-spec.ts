@@ -1,0 +1,101 @@
+import { isIPv6 } from 'node:net';
+import { ConfigError } from '../base/errors.js';
+import type { ServiceInstance, UriPart, UriSpec } from './service-instance.js';
+import { shortened } from './shortened.js';
+
+/** What takes the place of variables, beside an instance's own fields and before them. */
+export type UriVariables = Readonly<Record<string, string | number | boolean | undefined>>;
+
+/**
+ * Takes a URL with variables apart: `{scheme}://{address}:{port}/orders`. As in Curator, the spaces around a variable's name do not count,
+ * `{}` is nothing, and `{[}` and `{]}` stand for the braces themselves.
+ *
+ * @param label the setting that it comes from, as its user knows it
+ * @throws {ConfigError} when the braces do not match
+ */
+export function parseUriSpec(text: string, label = 'uriSpec'): UriSpec {
+  const parts: UriPart[] = [];
+  let variable = false;
+  for (const [token] of text.matchAll(/[{}]|[^{}]+/g)) {
+    if (token !== '{' && token !== '}') parts.push({ value: variable ? trimmed(token) : token, variable });
+    else if (variable === (token === '{')) throw unbalanced(label, text);
+    else variable = token === '{';
+  }
+  if (variable) throw unbalanced(label, text);
+  return { parts };
+}
+
+function unbalanced(label: string, text: string): ConfigError {
+  return new ConfigError(label, shortened(text), 'each "{" to be closed by a "}" before the next one, as in {scheme}://{address}:{port}');
+}
+
+/** Java's idea of white space at the ends of a text: control characters too, but no others of Unicode's spaces. */
+function trimmed(text: string): string {
+  let start = 0;
+  let end = text.length;
+  while (start < end && text.charCodeAt(start) <= 0x20) start += 1;
+  while (end > start && text.charCodeAt(end - 1) <= 0x20) end -= 1;
+  return text.slice(start, end);
+}
+
+/**
+ * The text that Curator makes of it. The variables are `scheme` (`https` whenever there is an sslPort, though `port` stays the plain one),
+ * `name`, `id`, `address`, `port`, `ssl-port`, `registration-time-utc` and `service-type` (in lower case). What the instance does not tell, and
+ * what nobody knows, is nothing: the text need not be a URL.
+ *
+ * @param variables others, by their names; they go before the instance's own
+ */
+export function buildUri(spec: UriSpec, instance: ServiceInstance, variables: UriVariables = {}): string {
+  return spec.parts.map((part) => (part.variable ? substitute(part.value, instance, variables) : part.value)).join('');
+}
+
+/**
+ * The URL of an instance: what its uriSpec says, else `https` with its sslPort, else `http` with its port. An IPv6 address gets its brackets,
+ * which Curator leaves to the uriSpec; `{port}` of an instance without a port is its sslPort, where Curator has nothing.
+ *
+ * @returns undefined when the instance tells no address, or no port where there is no uriSpec
+ */
+export function instanceUrl(instance: ServiceInstance, variables: UriVariables = {}): string | undefined {
+  const { address, port, sslPort, uriSpec } = instance;
+  if (uriSpec !== undefined) {
+    // The usual one, with `{port}`, would leave the port of an instance empty that has none but for TLS.
+    const url = buildUri(bracketed(uriSpec, address), instance, { ...(port === undefined && { port: sslPort }), ...variables });
+    // One of no parts, which Curator can write, says as much as none.
+    if (url !== '') return url;
+  }
+  if (address === undefined || address === '') return undefined;
+  const host = isIPv6(address) ? `[${address}]` : address;
+  if (sslPort !== undefined) return `https://${host}:${sslPort}`;
+  return port === undefined ? undefined : `http://${host}:${port}`;
+}
+
+/** The same with brackets around an IPv6 address, unless they stand there already. */
+export function bracketed(spec: UriSpec, address: string | undefined): UriSpec {
+  if (address === undefined || !isIPv6(address)) return spec;
+  const parts = spec.parts.flatMap((part, index): UriPart[] => {
+    const isAddress = part.variable && part.value === 'address';
+    if (!isAddress || spec.parts[index - 1]?.value.endsWith('[')) return [part];
+    return [{ value: '[', variable: false }, part, { value: ']', variable: false }];
+  });
+  return { parts };
+}
+
+function substitute(variable: string, instance: ServiceInstance, variables: UriVariables): string {
+  const given = Object.hasOwn(variables, variable) ? variables[variable] : undefined;
+  const own = Object.hasOwn(FIELDS, variable) ? FIELDS[variable]?.(instance) : undefined;
+  return String(given ?? own ?? '');
+}
+
+/** The variables that an instance has itself. */
+const FIELDS: Readonly<Partial<Record<string, (instance: ServiceInstance) => string | number | undefined>>> = {
+  '[': () => '{',
+  ']': () => '}',
+  scheme: ({ sslPort }) => (sslPort === undefined ? 'http' : 'https'),
+  name: ({ name }) => name,
+  id: ({ id }) => id,
+  address: ({ address }) => address,
+  port: ({ port }) => port,
+  'ssl-port': ({ sslPort }) => sslPort,
+  'registration-time-utc': ({ registrationTimeUTC }) => registrationTimeUTC,
+  'service-type': ({ serviceType }) => serviceType.toLowerCase(),
+};

@@ -1,0 +1,130 @@
+import { describe, expect, it } from 'vitest';
+import { instanceOf } from '../../test/support/service-instances.js';
+import { settled, VirtualClock } from '../../test/support/virtual-clock.js';
+import { WatchedTree } from '../../test/support/watched-tree.js';
+import { WatchedInstances } from './watched-instances.js';
+
+const PATH = '/services/orders';
+
+function watched() {
+  const tree = new WatchedTree();
+  const clock = new VirtualClock();
+  const reports: string[] = [];
+  const seen = { ready: false, refused: 0, closed: 0 };
+  const source = new WatchedInstances({
+    ...{ zookeeper: tree, clock, name: 'orders', path: PATH },
+    decode: (id) => ({ status: 'readable', instance: instanceOf(id) }),
+    onUnreadable: (path, problem) => reports.push(`${path} ${problem}`),
+    onRefused: () => {
+      seen.refused += 1;
+    },
+    onClose: () => {
+      seen.closed += 1;
+    },
+  });
+  void source.ready.then(() => {
+    seen.ready = true;
+  });
+  const tellData = (ids: readonly string[]) => {
+    for (const id of ids) tree.tell(`${PATH}/${id}`, Buffer.from(id));
+  };
+  const ids = () => source.instances.map(({ id }) => id);
+  return { tree, clock, reports, seen, source, tellData, ids };
+}
+
+const IDS = Array.from({ length: 400 }, (_, index) => `i${1_000 + index}`);
+
+describe('instances that are read over a slow link', () => {
+  it('are waited for, all of them, and none is reported', async () => {
+    const { tree, clock, reports, seen, source, tellData, ids } = watched();
+    await clock.advance(20_000);
+    tree.tell(PATH, IDS);
+    for (let first = 0; first < IDS.length; first += 10) {
+      expect([seen.ready, ids()]).toEqual([false, []]);
+      tellData(IDS.slice(first, first + 10));
+      await clock.advance(2_000);
+    }
+    expect([seen.ready, ids(), reports, source.stale]).toEqual([true, IDS, [], undefined]);
+  });
+
+  it('stay as they were seen last after a reconnect, until they have been read again', async () => {
+    const { tree, clock, reports, source, tellData, ids } = watched();
+    tree.tell(PATH, IDS);
+    tellData(IDS);
+    await settled();
+    const told: number[] = [];
+    source.onChange((instances) => told.push(instances.length));
+    tree.lose();
+    tree.connect();
+    // Not a single answer for a minute, and then one every two seconds.
+    await clock.advance(60_000);
+    tree.tell(PATH, IDS);
+    for (const id of IDS.slice(0, 30)) {
+      tellData([id]);
+      await clock.advance(2_000);
+    }
+    expect([ids(), told, reports]).toEqual([IDS, [], []]);
+    expect(source.stale).toEqual({ since: 0 });
+    tellData(IDS.slice(30));
+    expect(source.stale).toBeUndefined();
+  });
+
+  it('are gone without where the servers say that they refuse them', async () => {
+    const { tree, clock, reports, source, tellData, ids } = watched();
+    tree.tell(PATH, ['a', 'b', 'c']);
+    tellData(['a', 'b', 'c']);
+    tree.lose();
+    tree.connect();
+    tree.refused.add(`${PATH}/b`);
+    tree.tell(PATH, ['a', 'b', 'c']);
+    tellData(['a', 'c']);
+    await clock.advance(4_900);
+    expect([ids(), source.stale]).toEqual([['a', 'b', 'c'], { since: 0 }]);
+    await clock.advance(1_100);
+    expect([ids(), source.stale]).toEqual([['a', 'c'], undefined]);
+    expect(reports).toEqual([`${PATH}/b has not let itself be read for 5 s`]);
+    // Its watch goes on.
+    tellData(['b']);
+    await settled();
+    expect(ids()).toEqual(['a', 'b', 'c']);
+  });
+
+  it('hide nothing that was seen where the service itself is refused, and say so', async () => {
+    const { tree, clock, reports, seen, source, tellData, ids } = watched();
+    tree.tell(PATH, ['a']);
+    tellData(['a']);
+    tree.lose();
+    tree.connect();
+    tree.refused.add(PATH);
+    tellData(['a']);
+    await clock.advance(30_000);
+    expect([ids(), source.stale, reports]).toEqual([['a'], { since: 0 }, [`${PATH} has not let itself be read for 5 s`]]);
+    expect(seen.refused).toBeGreaterThan(0);
+  });
+});
+
+describe('the end of a source', () => {
+  it('is the end of all that it listens to, and of all who listen to it', async () => {
+    const { tree, clock, seen, source, tellData } = watched();
+    tree.tell(PATH, ['a', 'b']);
+    tellData(['a']);
+    expect([tree.watched.length, tree.sessionListeners]).toEqual([3, 1]);
+    const told: string[] = [];
+    source.onChange(() => {
+      told.push('first');
+      source.close();
+    });
+    source.onChange(() => told.push('second'));
+    // The first one who is told of it ends it.
+    tellData(['b']);
+    await settled();
+    expect(told).toEqual(['first']);
+    source.close();
+    expect([tree.watched, tree.sessionListeners, clock.sleepers, seen.closed]).toEqual([[], 0, 0, 1]);
+    source.onChange(() => told.push('late'));
+    tree.lose();
+    tree.connect();
+    await clock.advance(10_000);
+    expect([told, tree.watched]).toEqual([['first'], []]);
+  });
+});

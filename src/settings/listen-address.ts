@@ -1,0 +1,52 @@
+import { isIP, isIPv4 } from 'node:net';
+import { ConfigError } from '../base/errors.js';
+
+/** Where a server listens. */
+export interface ListenAddress {
+  /** A host name or an IP address; an IPv6 address without brackets. */
+  readonly host: string;
+  /** 0 for any port that is free. */
+  readonly port: number;
+}
+
+/** Where the discovery server listens unless it is told otherwise: for this machine only. */
+export const DEFAULT_LISTEN_ADDRESS: ListenAddress = { host: '127.0.0.1', port: 7070 };
+
+const EXPECTED = 'HOST:PORT with a port from 0 (any that is free) to 65535, such as 127.0.0.1:8080 or [::1]:8080';
+
+/**
+ * Takes `HOST:PORT` apart. An IPv6 address stands in brackets.
+ *
+ * @param label the setting that it comes from, as its user knows it
+ * @throws {ConfigError} when it is none
+ */
+export function parseListenAddress(text: string, label: string): ListenAddress {
+  const [, bracketed, plain, digits = ''] = /^(?:\[([0-9a-fA-F:.]{2,45})\]|([A-Za-z0-9._-]{1,253})):(\d{1,5})$/.exec(text) ?? [];
+  const host = bracketed ?? plain;
+  const port = Number(digits);
+  const bad = host === undefined || port > 65_535 || (bracketed !== undefined && isIP(bracketed) !== 6);
+  // Digits and dots alone are meant as an IP address, and must not be looked up as a name.
+  if (bad || (/^[\d.]+$/.test(host) && !isIPv4(host))) throw new ConfigError(label, text, EXPECTED);
+  return { host, port };
+}
+
+/** `HOST:PORT` again, with an IPv6 address in brackets. */
+export function formatListenAddress({ host, port }: ListenAddress): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+/** Whether only this machine can reach a host: a loopback address, or the name `localhost`. Other names are not looked up, and count as not. */
+export function isLoopback(host: string): boolean {
+  const name = host.toLowerCase();
+  return name === 'localhost' || name === '::1' || (isIPv4(name) && name.startsWith('127.'));
+}
+
+const LOOPBACK_OF: ReadonlyMap<string, string> = new Map([
+  ['0.0.0.0', '127.0.0.1'],
+  ['::', '::1'],
+]);
+
+/** The URL, without a slash at the end, by which programs on the same host reach a server: by loopback where it listens on all addresses. */
+export function reachableUrl({ host, port }: ListenAddress): string {
+  return `http://${formatListenAddress({ host: LOOPBACK_OF.get(host) ?? host, port })}`;
+}

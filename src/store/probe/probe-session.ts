@@ -1,0 +1,222 @@
+import { setMaxListeners } from 'node:events';
+import type { Clock, RandomSource } from '../../base/clock.js';
+import { bounded } from '../bounded.js';
+import {
+  type CallOptions,
+  type Interval,
+  type LeaseStore,
+  type Listing,
+  type StoredObject,
+  StoreError,
+  type WriteResult,
+} from '../lease-store.js';
+
+/** What a conditional write of a probe came to. */
+export type ProbedWrite =
+  | { readonly status: 'written'; readonly etag: string }
+  | { readonly status: 'conflict' }
+  /** The store asked for patience, failed or gave no answer: whether the write was applied is for a read to say. */
+  | { readonly status: 'unsure'; readonly error: StoreError }
+  /** The store does not take such a request at all. */
+  | { readonly status: 'rejected'; readonly error: StoreError };
+
+/** How long one request may take, in milliseconds. A probe has to end, also where the driver underneath is stuck. */
+const REQUEST_TIMEOUT_MS = 5_000;
+/** The same for a listing, which in a large cluster is many requests. */
+const LIST_TIMEOUT_MS = 30_000;
+/** How long a store may be away before a probe gives up, unless it is told otherwise, and the first and longest pause until then, in milliseconds. */
+const STORE_AWAY_MS = 10_000;
+const PAUSE_MS = { first: 100, max: 2_000 } as const;
+/** How often a write that nothing speaks against may be refused before that is what the store does. */
+const ATTEMPTS = 3;
+/** How many scratch objects are removed at once. */
+const REMOVALS = 8;
+
+/** An object that a probe wrote, and when. */
+export interface WrittenObject {
+  readonly key: string;
+  readonly body: string;
+  readonly etag: string;
+  /** Just before the write was sent and just after its reply, in milliseconds on the monotonic clock. */
+  readonly wroteBetween: readonly [number, number];
+}
+
+/** What a probe is made with. */
+export interface ProbeSessionOptions {
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly signal?: AbortSignal;
+  /** Until when a store that is away is asked again, in milliseconds on the monotonic clock. @default ten seconds for each request */
+  readonly until?: number;
+  /** Told of each failure that is followed by another attempt. */
+  readonly onFailure?: (error: StoreError, pauseMs: number) => void;
+}
+
+/** The requests of one probe: on scratch keys only, with their latency, and what they say of the store's clock. */
+export class ProbeSession {
+  /** Milliseconds that each request took which ran alone. */
+  readonly latenciesMs: number[] = [];
+  requests = 0;
+  /** The store's clock minus `clock.now()`, in milliseconds: what all replies together leave possible. */
+  clockOffsetMs: Interval = { min: Number.NEGATIVE_INFINITY, max: Number.POSITIVE_INFINITY };
+  readonly clock: Clock;
+  readonly signal: AbortSignal | undefined;
+  readonly #keys = new Set<string>();
+  #answered = false;
+
+  constructor(
+    readonly store: LeaseStore,
+    private readonly options: ProbeSessionOptions,
+  ) {
+    this.clock = options.clock;
+    this.signal = options.signal;
+    // All writers of a race listen to it at once, in which Node sees a leak.
+    if (this.signal instanceof EventTarget) setMaxListeners(0, this.signal);
+  }
+
+  /** A key that was never used. */
+  newKey(): string {
+    return `probe-${this.options.random.hex(8)}.json`;
+  }
+
+  /**
+   * Creates an object to try something on. A create of unknown outcome, and one that was refused although no other task knows the key, is followed by one
+   * of another key.
+   *
+   * @returns the object, or the last refusal
+   * @throws {@link StoreError} when the store gave no answer
+   */
+  establish(body: string): Promise<WrittenObject | Extract<ProbedWrite, { status: 'conflict' | 'rejected' }>> {
+    let refused = 0;
+    return this.#retry(async () => {
+      for (;;) {
+        const key = this.newKey();
+        const before = this.clock.monotonic();
+        const write = await this.create(key, body);
+        if (write.status === 'written') return { key, body, etag: write.etag, wroteBetween: [before, this.clock.monotonic()] };
+        if (write.status === 'unsure') throw write.error;
+        refused += 1;
+        if (write.status === 'rejected' || refused === ATTEMPTS) return write;
+      }
+    });
+  }
+
+  /**
+   * Replaces an object that no other task knows, and finds out what came of that. What was refused is tried again: a store may refuse for a moment.
+   *
+   * @returns what the write came to, or the last refusal
+   * @throws {@link StoreError} when the store gave no answer
+   */
+  replaceSurely(key: string, body: string, etag: string): Promise<Exclude<ProbedWrite, { status: 'unsure' }>> {
+    let refused = 0;
+    return this.#retry(async () => {
+      for (;;) {
+        const write = await this.replace(key, body, etag);
+        if (write.status === 'unsure') throw write.error;
+        if (write.status !== 'conflict') return write;
+        // An attempt before, of which nothing was heard, may have been applied.
+        const object = await this.read(key);
+        if (object?.body === body) return { status: 'written', etag: object.etag };
+        refused += 1;
+        if (refused === ATTEMPTS) return write;
+      }
+    });
+  }
+
+  /** @throws {@link StoreError} when the store cannot be reached, is missing or denies access */
+  create(key: string, body: string): Promise<ProbedWrite> {
+    return this.#write(key, (options) => this.store.create(key, body, { probe: 'true' }, options));
+  }
+
+  /** @throws {@link StoreError} as {@link create} does */
+  replace(key: string, body: string, etag: string): Promise<ProbedWrite> {
+    return this.#write(key, (options) => this.store.replace(key, body, { probe: 'true' }, etag, options));
+  }
+
+  /** Reads, again while the store is busy. @throws {@link StoreError} when it gave no answer */
+  read(key: string): Promise<StoredObject | undefined> {
+    return this.#retry(() => this.#timed((options) => this.store.read(key, options)));
+  }
+
+  /** @throws {@link StoreError} when the store gave no answer */
+  list(): Promise<Listing> {
+    return this.#retry(() => this.#timed((options) => this.store.list(options), LIST_TIMEOUT_MS));
+  }
+
+  /** Removes every key that may have been written to. Resolves with those that are left, and why; never rejects. */
+  async cleanUp(): Promise<{ readonly key: string; readonly error: unknown }[]> {
+    const keys = [...this.#keys];
+    const left: { key: string; error: unknown }[] = [];
+    // Not given up with the probe: its scratch objects go as well when it is aborted.
+    const bounds = { clock: this.clock, timeoutMs: REQUEST_TIMEOUT_MS, what: `${this.store.url}: tidying up` };
+    for (let next = 0; next < keys.length; next += REMOVALS) {
+      const some = keys.slice(next, next + REMOVALS);
+      const results = await Promise.allSettled(some.map((key) => bounded(bounds, (options) => this.store.discardProbe(key, options))));
+      const failed = results.flatMap((result, index) =>
+        result.status === 'rejected' ? [{ key: some[index] ?? '', error: result.reason }] : [],
+      );
+      left.push(...failed);
+      // A store that removes nothing would not remove the others either.
+      if (failed.length === some.length) return [...left, ...keys.slice(next + REMOVALS).map((key) => ({ key, error: failed[0]?.error }))];
+    }
+    return left;
+  }
+
+  async #write(key: string, run: (options: CallOptions) => Promise<WriteResult>): Promise<ProbedWrite> {
+    try {
+      const result = await this.#timed(run);
+      this.#keys.add(key);
+      return result;
+    } catch (error) {
+      if (!(error instanceof StoreError && error.outcome === 'not-applied')) this.#keys.add(key);
+      if (!(error instanceof StoreError) || this.signal?.aborted) throw error;
+      if (error.transient) return { status: 'unsure', error };
+      if (error.fault === 'rejected' || error.fault === 'unsupported') return { status: 'rejected', error };
+      throw error;
+    }
+  }
+
+  /** Calls `attempt` again while the store is away. A store that has never answered is not waited for: its address may be wrong. */
+  async #retry<T>(attempt: () => Promise<T>): Promise<T> {
+    const { clock, signal, until = clock.monotonic() + STORE_AWAY_MS, onFailure } = this.options;
+    for (let pauseMs: number = PAUSE_MS.first; ; pauseMs = Math.min(2 * pauseMs, PAUSE_MS.max)) {
+      try {
+        return await attempt();
+      } catch (error) {
+        const mayPass = error instanceof StoreError && error.transient && (this.#answered || error.fault === 'unavailable');
+        if (!mayPass || signal?.aborted || clock.monotonic() + pauseMs > until) throw error;
+        onFailure?.(error, pauseMs);
+        await clock.sleep(pauseMs, signal);
+      }
+    }
+  }
+
+  #inFlight = 0;
+
+  async #timed<T>(run: (options: CallOptions) => Promise<T>, timeoutMs = REQUEST_TIMEOUT_MS): Promise<T> {
+    this.requests++;
+    this.#inFlight++;
+    const alone = this.#inFlight === 1;
+    const startedAt = this.clock.monotonic();
+    const nowBefore = this.clock.now();
+    try {
+      const bounds = { clock: this.clock, timeoutMs, signal: this.signal, what: `${this.store.url}: probing` };
+      const result = await bounded(bounds, run);
+      this.#answered = true;
+      if (alone && this.#inFlight === 1) this.latenciesMs.push(this.clock.monotonic() - startedAt);
+      this.#learnTime(result, nowBefore);
+      return result;
+    } finally {
+      this.#inFlight--;
+    }
+  }
+
+  #learnTime(reply: unknown, nowBefore: number): void {
+    if (typeof reply !== 'object' || reply === null || !('storeTime' in reply)) return;
+    const told = reply.storeTime as Interval;
+    const heard = { min: told.min - this.clock.now(), max: told.max - nowBefore };
+    const both = { min: Math.max(heard.min, this.clockOffsetMs.min), max: Math.min(heard.max, this.clockOffsetMs.max) };
+    // Replies that exclude each other: one of the clocks was set meanwhile, and the later word counts.
+    this.clockOffsetMs = both.min <= both.max ? both : heard;
+  }
+}

@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest';
+import { systemClock, systemRandom } from '../../base/system.js';
+import type { LeaseStore } from '../lease-store.js';
+import { MemoryLeaseStore } from '../memory/memory-lease-store.js';
+import { probeStore } from './probe.js';
+
+const quickly = { clock: systemClock, random: systemRandom, watchAgeMs: 0 };
+
+describe('the probe of a store that is not S3', () => {
+  it('finds no fault in one that keeps its promises, and leaves nothing behind', async () => {
+    const store = new MemoryLeaseStore({ clock: systemClock });
+    const report = await probeStore(store, quickly);
+    expect(report.checks.filter(({ status }) => status !== 'ok')).toEqual([]);
+    expect(report.ok).toBe(true);
+    expect((await store.list()).objects).toEqual([]);
+  });
+
+  it('names a broken condition in the words of stores, not of S3', async () => {
+    const report = await probeStore(careless(new MemoryLeaseStore({ clock: systemClock })), quickly);
+    expect(report.ok).toBe(false);
+    const faults = report.checks.filter(({ status }) => status === 'fault').map(({ id, detail }) => `${id}: ${detail}`);
+    expect(faults).toEqual([
+      'replace-bogus: ignores replace-if-unchanged: a replace with a wrong etag was accepted',
+      'replace-stale: ignores replace-if-unchanged: a replace with a stale etag was accepted',
+      'races: replace-if-unchanged is not atomic: 12 of 12 races were lost, the first one since 8 of 8 concurrent writes were accepted',
+    ]);
+  });
+
+  it('lets as many writers race as it is told to', async () => {
+    let replaces = 0;
+    const inner = new MemoryLeaseStore({ clock: systemClock });
+    const store = careless(inner, () => {
+      replaces++;
+    });
+    const report = await probeStore(store, { ...quickly, writers: 3 });
+    expect(report.checks.find(({ id }) => id === 'races')?.detail).toContain('3 of 3');
+    expect(replaces).toBeGreaterThan(3);
+  });
+});
+
+/** A store that replaces whatever there is. */
+function careless(inner: LeaseStore, onReplace = () => {}): LeaseStore {
+  return {
+    url: 'file:leases',
+    remote: false,
+    pollMs: inner.pollMs,
+    timeStepMs: inner.timeStepMs,
+    read: (key, options) => inner.read(key, options),
+    list: (options) => inner.list(options),
+    create: (key, body, metadata, options) => inner.create(key, body, metadata, options),
+    replace: async (key, body, metadata, etag, options) => {
+      onReplace();
+      for (;;) {
+        const current = await inner.read(key);
+        const result = await inner.replace(key, body, metadata, current?.etag ?? etag, options);
+        if (result.status === 'written' || current === undefined) return result;
+      }
+    },
+    discardProbe: (key, options) => inner.discardProbe(key, options),
+    close: () => inner.close(),
+  };
+}

@@ -1,0 +1,90 @@
+import { explain } from '../../base/errors.js';
+import { type LeaseStore, StoreError } from '../lease-store.js';
+import { checkAge, checkListing } from './probe-age.js';
+import { checkCreate, checkCreateOnce, checkReplace, checkReplaceAbsent } from './probe-conditions.js';
+import { checkRaces } from './probe-race.js';
+import { checked, type ProbeCheck, type ProbeReport } from './probe-report.js';
+import { ProbeSession, type ProbeSessionOptions } from './probe-session.js';
+
+export type { ProbeCheck, ProbeCheckId, ProbeReport, ProbeStatus } from './probe-report.js';
+
+/** Settings of {@link probeStore}. */
+export interface ProbeOptions extends ProbeSessionOptions {
+  /** How many writers race for one object. @default 8 */
+  readonly writers?: number;
+  /** How many races of creates there are, and as many of replaces: the more, the surer a store is found out whose conditions hold nearly always. @default 12 */
+  readonly rounds?: number;
+  /** How long an object is watched growing old, in milliseconds: the least that such a probe takes. 0 leaves this out. @default 2100 */
+  readonly watchAgeMs?: number;
+}
+
+/** The races of a far longer probe. With four writers each is lost as often as with eight, by half the requests. */
+export const THOROUGH = { rounds: 100, writers: 4 } as const;
+
+/**
+ * Proves that a store does conditional writes, also when several writers come at once, and that it tells the age of its objects:
+ * what every safety rule rests on. Works on scratch objects `probe-….json` and removes them.
+ *
+ * A probe can prove a fault, and make its absence likely; a store that fails only now and then may pass.
+ *
+ * @throws {@link StoreError} when the store cannot be reached, does not exist, denies access, or is too busy to be judged
+ */
+export async function probeStore(store: LeaseStore, options: ProbeOptions): Promise<ProbeReport> {
+  const { signal, writers = 8, rounds = 12, watchAgeMs = 2_100 } = options;
+  const session = new ProbeSession(store, options);
+  const terms = store.url.startsWith('s3:')
+    ? { absent: 'If-None-Match', match: 'If-Match' }
+    : { absent: 'create-if-absent', match: 'replace-if-unchanged' };
+  const checks: ProbeCheck[] = [];
+  try {
+    const created = await checkCreate(session, terms);
+    checks.push(created.check);
+    // Without a first object there is nothing to try the rest on.
+    if (created.object !== undefined) {
+      const { object } = created;
+      checks.push(await checkCreateOnce(session, terms));
+      checks.push(...(await checkReplace(session, terms)));
+      checks.push(await checkReplaceAbsent(session, object.etag, terms));
+      checks.push(await checkRaces(session, object, { writers, rounds }, terms));
+      checks.push(await checkListing(session, object));
+      checks.push(await checkAge(session, object, watchAgeMs));
+    }
+  } catch (error) {
+    if (!nobodyThere(error, signal)) await session.cleanUp();
+    throw error;
+  }
+  checks.push(cleanUpCheck(await session.cleanUp()));
+  return {
+    ok: checks.every((check) => check.status !== 'fault'),
+    checks,
+    latencyMs: median(session.latenciesMs),
+    requests: session.requests,
+    clockOffsetMs: session.clockOffsetMs,
+  };
+}
+
+/** How many scratch objects that are left are named. */
+const NAMED = 20;
+
+/** True when an attempt to remove anything would only wait for the same failure. */
+function nobodyThere(error: unknown, signal: AbortSignal | undefined): boolean {
+  if (!(error instanceof StoreError)) return false;
+  return error.fault === 'missing' || (error.fault === 'unreachable' && signal?.aborted !== true);
+}
+
+function cleanUpCheck(left: readonly { key: string; error: unknown }[]): ProbeCheck {
+  const [first] = left;
+  if (first === undefined) return checked('clean-up', 'ok');
+  const more = left.length > NAMED ? `, and ${left.length - NAMED} more probe-*` : '';
+  const keys =
+    left
+      .slice(0, NAMED)
+      .map(({ key }) => key)
+      .join(', ') + more;
+  return checked('clean-up', 'warning', `${left.length} scratch objects are left, remove them by hand (${keys}): ${explain(first.error)}`);
+}
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? 0;
+}

@@ -1,0 +1,97 @@
+import type { Clock } from '../base/clock.js';
+import { concurrently } from '../base/concurrently.js';
+import type { ZooKeeper } from './zookeeper.js';
+import { isFault } from './zookeeper-error.js';
+
+export interface FirstReadsOptions {
+  readonly zookeeper: Pick<ZooKeeper, 'state' | 'children'>;
+  readonly clock: Clock;
+  /** Called once, when for the first time nothing is left to be read. */
+  readonly onWhole: () => void;
+}
+
+/** After how many seconds with a connection the servers are asked whether they refuse to let a znode be read. */
+export const REFUSED_AFTER_S = 5;
+
+/** How many are asked for at a time: few, so that a slow link is left to the reads themselves. */
+const ASKED_AT_ONCE = 8;
+const ANSWER_TIMEOUT_MS = 5_000;
+
+/**
+ * Knows which watched znodes of a tree have not been read yet, and tells when all have. A znode that the servers refuse to let be read, for lack
+ * of permission for instance, is given up after 5 seconds with a connection; its watch may go on. A slow read is never given up: a watch does not
+ * tell the two apart, so the servers are asked.
+ */
+export class FirstReads {
+  readonly #open = new Map<string, { seconds: number; readonly giveUp: () => boolean }>();
+  readonly #closing = new AbortController();
+  #counting = false;
+  #whole = false;
+
+  constructor(private readonly options: FirstReadsOptions) {}
+
+  /** True from when everything had been read for the first time. */
+  get whole(): boolean {
+    return this.#whole;
+  }
+
+  /**
+   * Something is to be read.
+   *
+   * @param giveUp called when the servers refuse that, about every 5 seconds until it returns true: then the znode is not waited for any more
+   */
+  begin(path: string, giveUp: () => boolean): void {
+    this.#open.set(path, { seconds: 0, giveUp });
+    void this.#count();
+  }
+
+  /** It has been read, or need not be any more. */
+  end(path: string): void {
+    this.#open.delete(path);
+    if (this.#whole || this.#open.size > 0 || this.#closing.signal.aborted) return;
+    this.#whole = true;
+    this.options.onWhole();
+  }
+
+  /** Counts nothing any more; `whole` stays as it is. */
+  close(): void {
+    this.#closing.abort();
+  }
+
+  async #count(): Promise<void> {
+    const { zookeeper, clock } = this.options;
+    if (this.#counting) return;
+    this.#counting = true;
+    try {
+      while (this.#open.size > 0) {
+        await clock.sleep(1_000, this.#closing.signal);
+        if (zookeeper.state.status !== 'connected') continue;
+        const due: string[] = [];
+        for (const [path, waiting] of this.#open) {
+          waiting.seconds += 1;
+          if (waiting.seconds >= REFUSED_AFTER_S) due.push(path);
+        }
+        await concurrently(due, ASKED_AT_ONCE, (path) => this.#askFor(path));
+      }
+    } catch (error) {
+      if (!this.#closing.signal.aborted) throw error;
+    } finally {
+      this.#counting = false;
+    }
+  }
+
+  async #askFor(path: string): Promise<void> {
+    const { signal } = this.#closing;
+    const waiting = this.#open.get(path);
+    if (waiting === undefined || signal.aborted) return;
+    waiting.seconds = 0;
+    try {
+      // Listing takes the same permission as reading the data, and has a smaller reply.
+      await this.options.zookeeper.children(path, { timeoutMs: ANSWER_TIMEOUT_MS, signal });
+    } catch (error) {
+      if (isFault(error, 'timeout', 'connection-loss', 'session-expired', 'aborted', 'closed')) return;
+      // It may have been read meanwhile, or have gone.
+      if (this.#open.get(path) === waiting && !signal.aborted && waiting.giveUp()) this.end(path);
+    }
+  }
+}
