@@ -4,7 +4,7 @@ import { decodeCluster, encodeCluster, idWidthFor } from './cluster-config.js';
 import { ForeignLeaseError, nativeCodec } from './lease-codec.js';
 import type { LeaseState } from './lease-state.js';
 
-const golden = (name: string) => readFileSync(new URL(`../../test/fixtures/leases/${name}.json`, import.meta.url), 'utf8');
+const golden = (name: string) => readFileSync(new URL(`../../../test/fixtures/leases/${name}.json`, import.meta.url), 'utf8');
 
 const held: LeaseState = {
   kind: 'held',
