@@ -392,7 +392,7 @@ describe('close()', () => {
     const dist = (file: string) => pathToFileURL(join(packageRoot, 'dist', file)).href;
     const program = `
       import { openZooKeeper } from '${dist('zookeeper/index.js')}';
-      import { systemClock as clock, systemRandom as random } from '${dist('system.js')}';
+      import { systemClock as clock, systemRandom as random } from '${dist('base/system.js')}';
       const open = (connect) => openZooKeeper({ connect, clock, random });
       const used = open('${connect}');
       await used.ensurePath('/');

@@ -1,6 +1,6 @@
 /** A change of one compiled file: `from` stands in it exactly once. */
 export interface Edit {
-  /** Below the compiled tree: `src/lease/keeper.js`. */
+  /** Below the compiled tree: `src/lease/hold/keeper.js`. */
   readonly file: string;
   readonly from: string;
   readonly to: string;
@@ -14,14 +14,14 @@ export interface Plant {
   readonly edits: readonly Edit[];
 }
 
-const claim = 'src/lease/claim.js';
-const keeper = 'src/lease/keeper.js';
-const acquirer = 'src/lease/acquirer.js';
-const leaseState = 'src/lease/lease-state.js';
-const candidates = 'src/lease/candidates.js';
-const partialListing = 'src/lease/partial-listing.js';
-const retirement = 'src/lease/retirement.js';
-const tenureTime = 'src/lease/store-tenure-time.js';
+const claim = 'src/lease/acquire/claim.js';
+const keeper = 'src/lease/hold/keeper.js';
+const acquirer = 'src/lease/acquire/acquirer.js';
+const leaseState = 'src/lease/model/lease-state.js';
+const candidates = 'src/lease/acquire/candidates.js';
+const partialListing = 'src/lease/acquire/partial-listing.js';
+const retirement = 'src/lease/operate/retirement.js';
+const tenureTime = 'src/lease/hold/store-tenure-time.js';
 
 /** Every mistake that the simulator is known to find, by the name that `--plant` takes. */
 export const PLANTS: readonly Plant[] = [
@@ -30,7 +30,7 @@ export const PLANTS: readonly Plant[] = [
     breaks: 'a release writes an empty body, whose etag comes back with every release (rule 2)',
     edits: [
       {
-        file: 'src/lease/lease-codec.js',
+        file: 'src/lease/model/lease-codec.js',
         from: '{ stampedUntil }) };\n                return { body: JSON.stringify(body), metadata: facts(state) };',
         to: "{ stampedUntil }) };\n                return { body: durationMs > 0 ? JSON.stringify(body) : '', metadata: facts(state) };",
       },
@@ -155,7 +155,7 @@ export const PLANTS: readonly Plant[] = [
         to: "const own = this.options.wanted;\n        const chance = availability(state.kind === 'held' ? { ...state, durationMs: own.durationMs } : state, object.age, own.graceMs);",
       },
       {
-        file: 'src/lease/acquire-lease.js',
+        file: 'src/lease/acquire/acquire-lease.js',
         from: 'readCluster: () => mustRead(session),',
         to: 'readCluster: () => mustRead(session), wanted: options,',
       },
@@ -203,7 +203,7 @@ export const PLANTS: readonly Plant[] = [
     breaks: 'the supervisor does not act on the loss of the lease, and leaves the command to its guard (rule 7)',
     edits: [
       {
-        file: 'src/cli/supervisor.js',
+        file: 'src/cli/run/supervisor.js',
         from: 'loss.lost.then((error) => () => afterTheLease(error, child, options)),',
         to: '',
       },
@@ -303,7 +303,7 @@ export const PLANTS: readonly Plant[] = [
     breaks: 'a cluster grows at once, as if nobody made narrow unique ids',
     edits: [
       {
-        file: 'src/lease/growth.js',
+        file: 'src/lease/operate/growth.js',
         from: 'if (idWidthFor(config.peak) < idWidth) {',
         to: 'if (config.idWidth < idWidth) {',
       },

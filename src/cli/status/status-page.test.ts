@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { capturedIo } from '../../test/support/captured-io.js';
-import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
-import { ConfigError } from '../base/errors.js';
-import { encodeCluster, newCluster } from '../lease/model/cluster-config.js';
-import { nativeCodec } from '../lease/model/lease-codec.js';
-import { acquired, leaseKey, retired } from '../lease/model/lease-state.js';
-import { initializeCluster } from '../lease/operate/initialize.js';
-import { StoreSession } from '../lease/session/store-session.js';
-import type { StatusReport } from '../monitor/status-report.js';
-import { MemoryBucket } from '../store/memory/memory-bucket.js';
-import { type MemoryIntercept, MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
-import { parseFrom, parseLimit, type StatusOptions, showStatus } from './status/status-command.js';
+import { capturedIo } from '../../../test/support/captured-io.js';
+import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
+import { ConfigError } from '../../base/errors.js';
+import { encodeCluster, newCluster } from '../../lease/model/cluster-config.js';
+import { nativeCodec } from '../../lease/model/lease-codec.js';
+import { acquired, leaseKey, retired } from '../../lease/model/lease-state.js';
+import { initializeCluster } from '../../lease/operate/initialize.js';
+import { StoreSession } from '../../lease/session/store-session.js';
+import type { StatusReport } from '../../monitor/status-report.js';
+import { MemoryBucket } from '../../store/memory/memory-bucket.js';
+import { type MemoryIntercept, MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
+import { parseFrom, parseLimit, type StatusOptions, showStatus } from './status-command.js';
 
 const once: StatusOptions = { json: false, watch: false, all: false };
 const terminal = { columns: 80, rows: 24, color: false };

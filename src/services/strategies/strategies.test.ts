@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { chiSquare, chiSquareLimit, instanceOf, instancesOf } from '../../../../test/support/service-instances.js';
-import { seededRandom, VirtualClock } from '../../../../test/support/virtual-clock.js';
-import type { ServiceInstance } from '../../../services/service-instance.js';
-import { leastRecentlyFailed } from '../../../services/strategies/least-recently-failed.js';
-import { parseStrategy, STRATEGY_NAMES } from '../../../services/strategies/parse-strategy.js';
-import type { StrategyFactory } from '../../../services/strategies/provider-strategy.js';
-import { random } from '../../../services/strategies/random.js';
-import { roundRobin } from '../../../services/strategies/round-robin.js';
-import { sticky } from '../../../services/strategies/sticky.js';
-import { weighted } from '../../../services/strategies/weighted.js';
+import { chiSquare, chiSquareLimit, instanceOf, instancesOf } from '../../../test/support/service-instances.js';
+import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
+import type { ServiceInstance } from '../service-instance.js';
+import { leastRecentlyFailed } from './least-recently-failed.js';
+import { parseStrategy, STRATEGY_NAMES } from './parse-strategy.js';
+import type { StrategyFactory } from './provider-strategy.js';
+import { random } from './random.js';
+import { roundRobin } from './round-robin.js';
+import { sticky } from './sticky.js';
+import { weighted } from './weighted.js';
 
 const DRAWS = 100_000;
 

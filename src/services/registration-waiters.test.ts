@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { VirtualClock } from '../../../test/support/virtual-clock.js';
-import { RegistrationWaiters } from '../../services/registration.js';
+import { VirtualClock } from '../../test/support/virtual-clock.js';
+import { RegistrationWaiters } from './registration.js';
 
 const PATH = '/services/orders/one';
 

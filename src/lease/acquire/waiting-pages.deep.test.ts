@@ -10,8 +10,8 @@ import {
   waitingScene as scene,
   sum,
   taken,
-} from '../../test/support/waiting-scene.js';
-import { AcquireTimeoutError } from '../base/errors.js';
+} from '../../../test/support/waiting-scene.js';
+import { AcquireTimeoutError } from '../../base/errors.js';
 
 afterEach(endScenes);
 

@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
-import type { DispatchHandler, DispatchOptions } from '../services/routing/dispatch.js';
-import { globalDispatch } from '../services/routing/service-dispatcher.js';
+import type { DispatchHandler, DispatchOptions } from './dispatch.js';
+import { globalDispatch } from './service-dispatcher.js';
 
 const LEGACY_SLOT = Symbol.for('undici.globalDispatcher.1');
 const SLOT = Symbol.for('undici.globalDispatcher.2');

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { REDACTED, withoutSecrets } from '../base/redaction.js';
-import { SECRET_PATHS } from './log/logger.js';
+import { REDACTED, withoutSecrets } from '../../base/redaction.js';
+import { SECRET_PATHS } from './logger.js';
 
 describe('what is logged', () => {
   it.each([

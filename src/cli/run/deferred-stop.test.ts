@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { settled } from '../../test/support/virtual-clock.js';
-import { deferStop, type ForwardedSignal } from './run/signal-relay.js';
+import { settled } from '../../../test/support/virtual-clock.js';
+import { deferStop, type ForwardedSignal } from './signal-relay.js';
 
 function scene() {
   const delivered: ForwardedSignal[] = [];
