@@ -7,7 +7,7 @@ const dist = new URL('../../dist/', import.meta.url);
 const program = `
   import { createRequire } from 'node:module';
   const { openStore } = await import('${new URL('store/open-store.js', dist)}');
-  const { systemClock: clock, systemRandom: random } = await import('${new URL('system.js', dist)}');
+  const { systemClock: clock, systemRandom: random } = await import('${new URL('base/system.js', dist)}');
   const store = await openStore(process.argv[1], { clock, random, requestTimeoutMs: 1000 });
   await store.close();
   console.log(Object.keys(createRequire(import.meta.url).cache).some((file) => file.includes('@aws-sdk')));
