@@ -46,7 +46,7 @@ export interface HttpListener {
 }
 
 /**
- * Listens for HTTP, within Node's own time-outs and {@link HTTP_LIMITS}. Node itself answers what is no proper request. Resolves once it listens.
+ * Listens for HTTP, within Node's own time-outs and the numbers of http-limits.ts. Node itself answers what is no proper request. Resolves once it listens.
  *
  * @throws {ConfigError} naming the setting when it cannot listen there: the port is taken, the address is not this machine's
  */

@@ -163,6 +163,11 @@ export const EPOCH_MS = 1_790_000_000_000;
 const FIRST_START_MS = 60_000;
 /** How much longer a seed with a first start is watched, in milliseconds: it has as much time for faults as any other, but for 20 s. */
 const FIRST_START_EXTRA_MS = FIRST_START_MS - 20_000;
+/**
+ * How long a task may scan a listing of several pages, in milliseconds for each page: it loses races for what it finds, and begins anew. A request
+ * takes 300 ms at most, and a scan of all pages finds the last free ids of a crowded cluster.
+ */
+const SCANS_PAGE_MS = 4 * 300;
 /** How far the servers of a store may be apart where somebody has to prove it first, in milliseconds. */
 const PROVABLE_SKEW_MS = 500;
 
@@ -200,15 +205,18 @@ export function drawConditions(seed: number, size: SimulationSize = {}, only?: R
   const skewMs = on('store-skew', 0.5) ? Math.max(0, graceMs - 5e-4 * durationMs) : 0;
   // A probe refuses a store whose servers are further apart than that, so that nobody would ever begin there.
   const initialised = drawnInitialised || skewMs > PROVABLE_SKEW_MS;
-  const endAt = spanMs + (initialised ? 0 : FIRST_START_EXTRA_MS);
-  const quietAt = endAt - livenessBoundMs(durationMs, graceMs) - (initialised ? 0 : FIRST_START_MS);
+  const scaling = dice.fork(5).next();
+  const scales = (scaling < 0.35 || hostCount >= MANY_HOSTS) && (only === undefined || only.has('scale'));
+  const widens = scales && scaling < 0.1 && initialised && ids <= MOST_GROWING_IDS;
+  const pageObjects = drawPage(dice.fork(9), widens ? GROWN_FROM : ids);
+  // A cluster may grow to as many ids as there are hosts.
+  const scanningMs = pageObjects === undefined ? 0 : Math.ceil(Math.max(ids, hostCount) / pageObjects) * SCANS_PAGE_MS;
+  const endAt = spanMs + scanningMs + (initialised ? 0 : FIRST_START_EXTRA_MS);
+  const quietAt = endAt - livenessBoundMs(durationMs, graceMs) - scanningMs - (initialised ? 0 : FIRST_START_MS);
   const offsets = on('clock-offset', 0.7);
   const differ = on('settings-differ', 0.3) && initialised;
   const sameTaskId = on('same-task-id', 0.4);
   const burst = dice.chance(0.5);
-  const scaling = dice.fork(5).next();
-  const scales = (scaling < 0.35 || hostCount >= MANY_HOSTS) && (only === undefined || only.has('scale'));
-  const widens = scales && scaling < 0.1 && initialised && ids <= MOST_GROWING_IDS;
   const standing: [FaultKind, boolean][] = [
     ['clock-offset', offsets],
     ['clock-drift', drifting],
@@ -244,7 +252,7 @@ export function drawConditions(seed: number, size: SimulationSize = {}, only?: R
     durationMs,
     graceMs,
     pollMs,
-    pageObjects: drawPage(dice.fork(9), widens ? GROWN_FROM : ids),
+    pageObjects,
     initialised,
     widens,
     sameTaskId,

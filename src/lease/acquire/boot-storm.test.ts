@@ -3,11 +3,11 @@ import { inPages } from '../../../test/support/in-pages.js';
 import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { MemoryBucket } from '../../store/memory/memory-bucket.js';
 import { type MemoryCall, type MemoryIntercept, MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
-import { acquireLease } from './acquire-lease.js';
 import { encodeCluster, newCluster } from '../model/cluster-config.js';
 import type { Lease } from '../model/lease.js';
 import { nativeCodec } from '../model/lease-codec.js';
 import { type LeaseState, leaseKey } from '../model/lease-state.js';
+import { acquireLease } from './acquire-lease.js';
 
 // What it costs to get a node id, and that this does not grow with the number of those who start at the same time.
 

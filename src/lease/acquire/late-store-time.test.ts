@@ -2,12 +2,12 @@ import { expect, it } from 'vitest';
 import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { MemoryBucket } from '../../store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
-import { acquireLease } from './acquire-lease.js';
 import { decodeCluster } from '../model/cluster-config.js';
 import { nativeCodec } from '../model/lease-codec.js';
 import { initializeCluster, repairCluster } from '../operate/initialize.js';
 import { scaleCluster } from '../operate/scale.js';
 import { StoreSession } from '../session/store-session.js';
+import { acquireLease } from './acquire-lease.js';
 
 // A store that tells whole seconds may tell them two seconds late, as some S3 servers do. Where a tenure did not say how late its ids are
 // stamped, its holder may have renewed just now, and may stamp a whole duration ahead.

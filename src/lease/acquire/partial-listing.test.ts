@@ -4,7 +4,7 @@ import type { LeaseStore, ListedObject, ListingPage } from '../../store/lease-st
 import { MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
 import { leaseKey } from '../model/lease-state.js';
 import { StoreSession } from '../session/store-session.js';
-import { fetchNextPage, newListing, PartialListing } from './partial-listing.js';
+import { fetchNextPage, newListing, PartialListing, pageCount, pageStart } from './partial-listing.js';
 
 const PAGE = 7;
 const STORE_TIME = { min: 5, max: 6 };
@@ -91,11 +91,17 @@ describe('a listing that is fetched page by page', () => {
     expect(listing.storeTime).toEqual({ min: 10, max: 51 });
   });
 
-  it('begins anywhere in a large cluster, and at the first object of one that a page shows', () => {
+  it('begins at any page of a large cluster, and at the first object of one that a page shows', () => {
     const { session } = sessionOf(KEYS);
-    const starts = Array.from({ length: 50 }, (_, seed) => newListing(session, 9_000, seededRandom(seed)).after);
-    expect(new Set(starts).size).toBeGreaterThan(40);
+    const starts = Array.from({ length: 100 }, (_, seed) => newListing(session, 9_000, seededRandom(seed)).after);
+    expect(new Set(starts).size).toBe(9);
     expect(newListing(session, 1_000, seededRandom(1)).after).toBeUndefined();
+  });
+
+  it.each([1, 10, 999, 1_000, 1_001, 2_000, 4_321, 65_528])('begins at every thousandth key in the order of the keys, of %i', (size) => {
+    const keys = Array.from({ length: size }, (_, id) => leaseKey(id)).sort();
+    const expected = Array.from({ length: pageCount(size) }, (_, page) => (page === 0 ? undefined : keys[page * 1_000 - 1]));
+    expect(expected.map((_, page) => pageStart(size, page))).toEqual(expected);
   });
 
   it('begins at the first object where the store shows all at once', () => {

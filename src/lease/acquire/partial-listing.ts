@@ -135,10 +135,47 @@ function isInOrder({ objects }: ListingPage, after: string | undefined): boolean
 }
 
 /**
- * A listing of a cluster of about that size, of which nothing is fetched yet. In a large cluster it begins at a random key: any part will do to
- * begin with, and tasks that start together should not all begin with the same one.
+ * A listing of a cluster of about that size, of which nothing is fetched yet. It begins at a random page: any part will do to begin with, and
+ * tasks that start together should not all begin with the same one.
  */
 export function newListing({ store }: StoreSession, size: number, random: RandomSource): PartialListing {
-  const id = Math.floor(random.next() * size);
-  return new PartialListing(store.listPage === undefined || size <= PAGE_OBJECTS ? undefined : leaseKey(id));
+  const pages = store.listPage === undefined ? 1 : pageCount(size);
+  return new PartialListing(pageStart(size, Math.floor(random.next() * pages)));
+}
+
+/**
+ * The key after which the nth page of a cluster's leases begins, if every object is there: keys are in the order of their characters.
+ * Undefined for the first page.
+ */
+export function pageStart(size: number, page: number): string | undefined {
+  return page === 0 ? undefined : leaseKey(nthInOrder(size, page * PAGE_OBJECTS - 1));
+}
+
+/** How many pages the listing of a cluster's leases has; the settings and the like come after them. */
+export function pageCount(size: number): number {
+  return Math.ceil(size / PAGE_OBJECTS);
+}
+
+/** The nth of the numbers 0 … size - 1 in the order of their digits: 0, 1, 10, 100, 101, … 11, … */
+function nthInOrder(size: number, n: number): number {
+  if (n === 0) return 0;
+  let number = 1;
+  for (let left = n - 1; left > 0; ) {
+    const below = countFrom(number, size);
+    if (below <= left) {
+      left -= below;
+      number += 1;
+    } else {
+      left -= 1;
+      number *= 10;
+    }
+  }
+  return number;
+}
+
+/** How many numbers below `size` begin with the digits of `prefix`. */
+function countFrom(prefix: number, size: number): number {
+  let count = 0;
+  for (let [from, to] = [prefix, prefix + 1]; from < size; from *= 10, to *= 10) count += Math.min(to, size) - from;
+  return count;
 }

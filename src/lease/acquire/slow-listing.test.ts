@@ -2,12 +2,12 @@ import { expect, it } from 'vitest';
 import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { type MemoryIntercept, MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
 import { probeStore } from '../../store/probe/probe.js';
-import { acquireLease } from './acquire-lease.js';
 import { decodeCluster } from '../model/cluster-config.js';
 import type { LeaseEvent } from '../model/lease.js';
 import { initializeCluster } from '../operate/initialize.js';
 import { scaleCluster } from '../operate/scale.js';
 import { StoreSession } from '../session/store-session.js';
+import { acquireLease } from './acquire-lease.js';
 
 // What every object of a large cluster takes to list may be seconds, while a request takes milliseconds.
 

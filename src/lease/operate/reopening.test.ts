@@ -4,10 +4,10 @@ import { seededRandom } from '../../../test/support/virtual-clock.js';
 import { StoreError } from '../../store/lease-store.js';
 import { acquireLease } from '../acquire/acquire-lease.js';
 import type { RetiredLease } from '../model/lease-state.js';
+import { StoreSession } from '../session/store-session.js';
 import { initializeCluster, repairCluster } from './initialize.js';
 import { inspectCluster } from './inspect.js';
 import { scaleCluster } from './scale.js';
-import { StoreSession } from '../session/store-session.js';
 
 type Scene = Awaited<ReturnType<typeof scaleScene>>;
 const sessionOf = ({ store, clock }: Scene) => new StoreSession(store, clock, 1_000);

@@ -28,7 +28,7 @@ const LIST_TIMEOUT_MS = 30_000;
 const STORE_AWAY_MS = 10_000;
 const PAUSE_MS = { first: 100, max: 2_000 } as const;
 /** How often a write that nothing speaks against may be refused before that is what the store does. */
-const ATTEMPTS = 3;
+const ATTEMPTS = 8;
 /** How many scratch objects are removed at once. */
 const REMOVALS = 8;
 
