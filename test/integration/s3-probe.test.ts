@@ -149,7 +149,7 @@ describe('the probe of a store that is not to be trusted', () => {
     ],
     [
       'every first create, as if it were there',
-      Array(3).fill({ status: 412, code: 'PreconditionFailed' }),
+      Array(8).fill({ status: 412, code: 'PreconditionFailed' }),
       'create',
       'misunderstands If-None-Match',
     ],
