@@ -2,7 +2,6 @@
 
 export { type AcquireLeaseOptions, acquireLease } from './acquire/acquire-lease.js';
 export type { EnsureClusterOptions } from './acquire/ensure-cluster.js';
-export type { NarrowHolder } from './acquire/width-adoption.js';
 export type { ClusterConfig, WantedSettings } from './model/cluster-config.js';
 export { type EncodedLease, type LeaseCodec, LeaseUnreadableError, nativeCodec } from './model/lease-codec.js';
 export type { HeldLease, KnownNodes, LeaseState, ReleasedLease, RetiredLease } from './model/lease-state.js';
@@ -17,13 +16,7 @@ export {
   repairCluster,
 } from './operate/initialize.js';
 export { type ClusterStatus, inspectCluster, type NodeStatus } from './operate/inspect.js';
-export {
-  type DamagedLease,
-  type RetiringHolder,
-  type ScaleEvent,
-  type ScaleOptions,
-  type ScaleOutcome,
-  scaleCluster,
-} from './operate/scale.js';
+export { scaleCluster } from './operate/scale.js';
+export type { DamagedLease, NarrowHolder, RetiringHolder, ScaleEvent, ScaleOptions, ScaleOutcome } from './operate/scaling.js';
 export type { StoredCluster } from './session/cluster-store.js';
 export { type SessionCall, StoreSession } from './session/store-session.js';

@@ -1,11 +1,10 @@
 import type { Clock } from '../base/clock.js';
 import { concurrently } from '../base/concurrently.js';
-import { SharedKnowledge } from '../lease/acquire/shared-knowledge.js';
 import { CLUSTER_KEY, type ClusterConfig } from '../lease/model/cluster-config.js';
 import { refuseForeign } from '../lease/model/foreign-cluster.js';
 import { nativeCodec } from '../lease/model/lease-codec.js';
 import { leaseKey, revived } from '../lease/model/lease-state.js';
-import { type LeaseReading, type NodeStatus, nodeStatus, readingOf } from '../lease/operate/inspect.js';
+import { type LeaseReading, type NodeStatus, nodeStatus, readingOf, SharedKnowledge } from '../lease/operate/inspect.js';
 import { readCluster } from '../lease/session/cluster-store.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../lease/session/store-session.js';
 import type { Interval, ListedObject } from '../store/lease-store.js';
@@ -180,7 +179,7 @@ export class ClusterReader implements ClusterSource {
 
   async #read(id: number, signal: AbortSignal): Promise<void> {
     const object = await this.session.read(leaseKey(id), { signal });
-    const reading = readingOf(object, nativeCodec, this.#knowledge);
+    const reading = readingOf(object, this.#knowledge);
     this.#known.set(id, { reading, etag: object?.etag, age: object?.age, readAt: this.clock.monotonic() });
   }
 

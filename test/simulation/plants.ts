@@ -68,7 +68,7 @@ export const PLANTS: readonly Plant[] = [
       // Ages say nothing any more: every object has to be read.
       {
         file: candidates,
-        from: 'if (row.size > codec.tombstoneMaxBytes && row.age.max <= needMs)',
+        from: 'if (row.size > nativeCodec.tombstoneMaxBytes && row.age.max <= needMs)',
         to: 'if (false)',
       },
     ],
@@ -112,7 +112,7 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: keeper,
-        from: 'const result = await session.write(key, codec.encode(released(last, this.#time.stampedUntil)), this.#etag);',
+        from: 'const result = await session.write(key, nativeCodec.encode(released(last, this.#time.stampedUntil)), this.#etag);',
         to: "await session.store.discardProbe(key);\n                const result = { status: 'written' };",
       },
     ],
@@ -161,7 +161,7 @@ export const PLANTS: readonly Plant[] = [
       },
       {
         file: candidates,
-        from: 'if (row.size > codec.tombstoneMaxBytes && row.age.max <= needMs)',
+        from: 'if (row.size > nativeCodec.tombstoneMaxBytes && row.age.max <= needMs)',
         to: 'if (false)',
       },
     ],
@@ -376,8 +376,8 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: partialListing,
-        from: 'else if (more && last !== undefined)\n            this.#until = last;',
-        to: 'else if (more && last !== undefined)\n            this.#complete = true;',
+        from: 'this.#after = last;',
+        to: 'this.#complete = true;',
       },
     ],
   },

@@ -2,7 +2,8 @@ import { type ClusterConfig, decodeCluster } from '../../src/lease/model/cluster
 import { nativeCodec } from '../../src/lease/model/lease-codec.js';
 import type { HeldLease, LeaseState } from '../../src/lease/model/lease-state.js';
 import { initializeCluster } from '../../src/lease/operate/initialize.js';
-import { type ScaleEvent, type ScaleOptions, type ScaleOutcome, scaleCluster } from '../../src/lease/operate/scale.js';
+import { scaleCluster } from '../../src/lease/operate/scale.js';
+import type { ScaleEvent, ScaleOptions, ScaleOutcome } from '../../src/lease/operate/scaling.js';
 import { StoreSession } from '../../src/lease/session/store-session.js';
 import { StoreError } from '../../src/store/lease-store.js';
 import { MemoryBucket } from '../../src/store/memory/memory-bucket.js';

@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.js';
-import type { RetiringHolder, ScaleEvent, ScaleOutcome } from '../../lease/operate/scale.js';
+import type { RetiringHolder, ScaleEvent, ScaleOutcome } from '../../lease/operate/scaling.js';
 import { ExitCode } from '../exit-codes.js';
 import { holdersText } from '../status/narrow-holders.js';
 import type { Io } from '../terminal/io.js';

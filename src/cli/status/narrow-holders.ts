@@ -1,5 +1,5 @@
-import type { NarrowHolder } from '../../lease/acquire/width-adoption.js';
 import type { NodeStatus } from '../../lease/operate/inspect.js';
+import type { NarrowHolder } from '../../lease/operate/scaling.js';
 import { pluralize } from '../terminal/text.js';
 
 /** How many are named; the others are counted. */

@@ -4,7 +4,6 @@ import { type LeaseStore, StoreError } from '../../store/lease-store.js';
 import { Keeper } from '../hold/keeper.js';
 import { CLUSTER_KEY, checkWanted, type WantedSettings } from '../model/cluster-config.js';
 import type { Lease, LeaseListener } from '../model/lease.js';
-import { nativeCodec } from '../model/lease-codec.js';
 import { leaseTiming } from '../model/lease-timing.js';
 import { harmless, type LeaseTracer, type NoteAttributes } from '../model/lease-tracer.js';
 import { checkTaskId, detached } from '../session/caller.js';
@@ -13,8 +12,8 @@ import { retry, whileStoreIsAway } from '../session/retry.js';
 import { StoreSession } from '../session/store-session.js';
 import { Acquirer, type Beginning } from './acquirer.js';
 import { completeBootstrap } from './bootstrap.js';
+import { firstListing } from './candidate-scan.js';
 import { ensureCluster } from './ensure-cluster.js';
-import { fetchNextPage, newListing } from './partial-listing.js';
 
 /** What the engine needs to acquire a node id. */
 export interface AcquireLeaseOptions extends WantedSettings {
@@ -75,22 +74,15 @@ async function acquire(
     const beginning = await firstContact(options, { session, until, emit });
     const { cluster } = beginning;
     reportOverruled(options, cluster.config, emit);
-    const codec = nativeCodec;
     const acquisition = await new Acquirer({
-      session,
-      clock,
-      random,
-      codec,
-      taskId,
-      emit,
+      ...{ session, clock, random, taskId, emit, until },
       readCluster: () => mustRead(session),
-      until,
       ...(signal && { signal }),
     }).acquire(beginning);
     const timing = leaseTiming(acquisition.held.durationMs);
     session.timeoutMs = Math.min(session.timeoutMs, timing.requestTimeoutMs);
     const { settingsIntervalMs } = options;
-    const keeper = new Keeper(acquisition, { session, clock, random, codec, timing, settingsIntervalMs, emit, tracer });
+    const keeper = new Keeper(acquisition, { session, clock, random, timing, settingsIntervalMs, emit, tracer });
     if (signal?.aborted) {
       await keeper.release();
       throw signal.reason;
@@ -99,7 +91,7 @@ async function acquire(
     const { from } = acquisition;
     note({ 'nodelease.node_id': id, 'nodelease.version': version, 'nodelease.from': from, 'nodelease.requests': session.requests });
     emit({ type: 'acquired', id, version, from, tookMs: clock.monotonic() - begun, requests: session.requests, deadline });
-    if (!cluster.config.bootstrapped) keeper.addChore((ending) => completeBootstrap({ session, clock, random, codec, emit }, ending));
+    if (!cluster.config.bootstrapped) keeper.addChore((ending) => completeBootstrap({ session, clock, random, emit }, ending));
     return keeper;
   } catch (error) {
     if (error instanceof StoreError && !signal?.aborted) throw new StoreUnusableError('the store cannot be used', { cause: error });
@@ -133,13 +125,12 @@ function firstContact(options: AcquireLeaseOptions, contact: Contact): Promise<B
 /** A LIST comes first: it tells whether there are settings to be read, and which ids may be free. */
 async function begin(options: AcquireLeaseOptions, { session, until, emit }: Contact): Promise<Beginning> {
   const { clock, random, nodes = 1, signal } = options;
-  const listing = newListing(session, nodes, random);
-  const sentAt = clock.monotonic();
-  await fetchNextPage(session, listing, { ...(signal && { signal }) });
+  const listing = firstListing(session, nodes, random);
+  await listing.fetchNext(session, { ...(signal && { signal }) });
   const absent = listing.complete && listing.objects.every(({ key }) => key !== CLUSTER_KEY);
   const shown = absent ? listing.objects : undefined;
   const { cluster, raced } = await ensureCluster({ session, clock, random, wanted: options, signal, listing: shown, until, emit });
-  return { cluster, first: { listing, sentAt }, raced };
+  return { cluster, listing, raced };
 }
 
 async function mustRead(session: StoreSession): Promise<StoredCluster> {

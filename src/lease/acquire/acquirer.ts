@@ -1,21 +1,22 @@
 import { AcquireTimeoutError, explain } from '../../base/errors.js';
 import type { Tenure } from '../hold/keeper.js';
 import type { ClusterConfig } from '../model/cluster-config.js';
-import { ForeignLeaseError } from '../model/lease-codec.js';
+import { ForeignLeaseError, nativeCodec } from '../model/lease-codec.js';
 import { availability, type LeaseState, revived } from '../model/lease-state.js';
 import type { StoredCluster } from '../session/cluster-store.js';
 import { retry, whileStoreIsAway } from '../session/retry.js';
-import { type CandidateScan, CandidateScanner, type FirstListing } from './candidate-scan.js';
+import { type CandidateScan, CandidateScanner } from './candidate-scan.js';
 import { type Candidate, CandidateChoice } from './candidates.js';
-import { type Claim, Claimant, type ClaimantOptions } from './claim.js';
-import { type FruitlessScan, type ScanPlan, WaitForFreeId } from './wait-for-free-id.js';
+import { type AcquireContext, type Claim, Claimant } from './claim.js';
+import type { PartialListing } from './partial-listing.js';
+import { type ScanPlan, WaitForFreeId } from './wait-for-free-id.js';
 
 /** A node id taken, and from what. */
 export interface Acquisition extends Tenure {
   readonly from: 'vacant' | 'released' | 'expired';
 }
 
-export interface AcquirerOptions extends ClaimantOptions {
+export interface AcquirerOptions extends AcquireContext {
   /** Reads the cluster's settings anew. */
   readonly readCluster: () => Promise<StoredCluster>;
 }
@@ -23,7 +24,8 @@ export interface AcquirerOptions extends ClaimantOptions {
 /** What is known of a cluster when an id is wanted. */
 export interface Beginning {
   readonly cluster: StoredCluster;
-  readonly first: FirstListing;
+  /** Begun before the settings were read. */
+  readonly listing: PartialListing;
   /** Whether another task created the cluster's settings at the same time. */
   readonly raced: boolean;
 }
@@ -31,12 +33,12 @@ export interface Beginning {
 type Attempt =
   | { readonly kind: 'acquired'; readonly acquisition: Acquisition }
   /**
-   * `lost`: another task was faster. `not-free`: the LIST had raised false hopes. Not to be tried again before `notBefore` unless the LIST
-   * changes.
+   * `lost`: another task was faster. `not-free`: it only looked free. Not to be tried again before `notBefore`, on the monotonic clock, unless
+   * its row changes.
    */
   | { readonly kind: 'lost' | 'not-free'; readonly notBefore?: number };
 
-/** A task that loses a race when time is up tries that many more listings: an id may well be free. */
+/** Number of further scans for a task that loses a race when its time is up: an id may well be free. */
 const LATE_ROUNDS = 8;
 
 /** Finds a free node id and takes it (docs/design/protocol.md, "Acquiring and waiting"). One use each. */
@@ -58,7 +60,7 @@ export class Acquirer {
    * @throws {StoreError}
    * @throws `signal.reason`
    */
-  async acquire({ cluster, first, raced }: Beginning): Promise<Acquisition> {
+  async acquire({ cluster, listing, raced }: Beginning): Promise<Acquisition> {
     const wait = new WaitForFreeId(this.options);
     let waited = false;
     let changedHands = false;
@@ -67,7 +69,7 @@ export class Acquirer {
       this.#claimant.noteRefusal('If-None-Match');
     }
     try {
-      for (let scan = await this.#scanner.first(cluster, first); ; ) {
+      for (let scan = await this.#scanner.first(cluster, listing); ; ) {
         this.options.signal?.throwIfAborted();
         const taken = await this.#tryInTurn(scan);
         if (taken !== undefined && taken !== 'lost') return taken;
@@ -75,10 +77,13 @@ export class Acquirer {
         if (taken === 'lost') {
           changedHands = true;
           await this.#pauseAfterLoss(scan.cluster.config);
-        } else if (scan.asPlanned && !scan.doubtful) {
-          const next = await wait.next(this.#fruitless(scan, changedHands));
+        } else if (scan.isConclusive) {
+          const { complete } = scan.listing;
+          const { durationMs } = scan.cluster.config;
+          const expiry = this.#scanner.firstExpiry(scan);
+          const next = await wait.next({ durationMs, scannedAt: scan.scannedAt, complete, changedHands, ...expiry });
           if (next !== 'too-late') plan = next;
-          else if (scan.listing.complete) throw new AcquireTimeoutError(this.#timeoutText(scan.cluster.config));
+          else if (complete) throw new AcquireTimeoutError(this.#timeoutText(scan.cluster.config));
           waited = true;
           changedHands = false;
         }
@@ -87,12 +92,6 @@ export class Acquirer {
     } finally {
       wait.end();
     }
-  }
-
-  #fruitless(scan: CandidateScan, changedHands: boolean): FruitlessScan {
-    const { scannedAt, listing } = scan;
-    const { durationMs } = scan.cluster.config;
-    return { durationMs, scannedAt, complete: listing.complete, changedHands, ...this.#scanner.firstExpiry(scan) };
   }
 
   /** Tries one id after the other; 'lost' means that the listing is out of date. */
@@ -130,13 +129,13 @@ export class Acquirer {
   async #try(candidate: Candidate, cluster: StoredCluster): Promise<Attempt> {
     const { id, key, row } = candidate;
     if (row === undefined) return this.#take({ id, previous: { kind: 'vacant' }, etag: undefined }, 'vacant', cluster);
-    const { session, codec, clock, signal } = this.options;
+    const { session, clock, signal } = this.options;
     const object = await retry(() => session.read(key, signal && { signal }), whileStoreIsAway(this.options));
     const readAt = clock.monotonic();
     if (object === undefined) return { kind: 'lost' };
     let state: LeaseState;
     try {
-      state = revived(codec.decode(object.body, object.metadata), cluster.config.generation);
+      state = revived(nativeCodec.decode(object.body, object.metadata), cluster.config.generation);
     } catch (error) {
       const advice = error instanceof ForeignLeaseError ? '' : ', `nodelease init --repair --above-version N` replaces it';
       this.#scanner.reportDamage(key, `${explain(error)}; left as it is${advice}`);

@@ -1,21 +1,20 @@
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { StoreError } from '../../store/lease-store.js';
 import type { LeaseListener } from '../model/lease.js';
-import type { LeaseCodec } from '../model/lease-codec.js';
+import { nativeCodec } from '../model/lease-codec.js';
 import { leaseKey } from '../model/lease-state.js';
-import { markCluster, readCluster, type StoredCluster } from '../session/cluster-store.js';
+import { markCluster, readCluster } from '../session/cluster-store.js';
 import { type SessionCall, type StoreSession, UNHURRIED_LISTING_MS } from '../session/store-session.js';
-import { classify } from './candidates.js';
+import { absentIds } from './candidates.js';
 
 export interface BootstrapOptions {
   readonly session: StoreSession;
   readonly clock: Clock;
   readonly random: RandomSource;
-  readonly codec: LeaseCodec;
   readonly emit: LeaseListener;
 }
 
-/** So many objects that exist already mean that another task is creating them. */
+/** After so many objects that exist already, another task is creating them. */
 const YIELD_AFTER = 3;
 
 /** First and longest pause between two listings of what is missing, in milliseconds. */
@@ -43,35 +42,31 @@ export async function completeBootstrap(options: BootstrapOptions, ending: Abort
 }
 
 async function bootstrapStep(options: BootstrapOptions, ending: AbortSignal): Promise<'completed' | 'known' | 'incomplete'> {
-  const { session, random, codec } = options;
+  const { session, random } = options;
   const call = { signal: ending };
   const cluster = await readCluster(session, call);
   if (cluster === undefined || cluster.config.bootstrapped) return 'known';
-  const { absent } = classify(await session.list(call), cluster.config, codec);
+  const absent = absentIds((await session.list(call)).objects, cluster.config.size);
   if (absent.length === 0) return (await markCluster(session, cluster, 'bootstrapped', call)) === undefined ? 'incomplete' : 'completed';
   let existing = 0;
   for (const id of shuffled(absent, random)) {
     if (ending.aborted || existing === YIELD_AFTER) return 'incomplete';
-    if ((await createVacant(session, codec, id, call)) === 'exists') existing += 1;
+    if ((await createVacant(session, id, call)) === 'exists') existing += 1;
   }
   // The task that marks the cluster has seen every object in a listing, not just an answer to its own writes.
   return bootstrapStep(options, ending);
 }
 
 /** Creates the object of an id that was never held. */
-export async function createVacant(
-  session: StoreSession,
-  codec: LeaseCodec,
-  id: number,
-  call: SessionCall = {},
-): Promise<'created' | 'exists'> {
-  const result = await session.write(leaseKey(id), codec.encode({ kind: 'vacant' }), undefined, call);
+export async function createVacant(session: StoreSession, id: number, call: SessionCall = {}): Promise<'created' | 'exists'> {
+  const result = await session.write(leaseKey(id), nativeCodec.encode({ kind: 'vacant' }), undefined, call);
   return result.status === 'written' ? 'created' : 'exists';
 }
 
-/** Ids without an object, by a fresh listing. */
-export async function absentIds(session: StoreSession, codec: LeaseCodec, cluster: StoredCluster): Promise<readonly number[]> {
-  return classify(await session.list({ timeoutMs: Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs) }), cluster.config, codec).absent;
+/** Ids below `size` without an object, by a fresh listing. */
+export async function listAbsentIds(session: StoreSession, size: number): Promise<readonly number[]> {
+  const { objects } = await session.list({ timeoutMs: Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs) });
+  return absentIds(objects, size);
 }
 
 function shuffled(ids: readonly number[], random: RandomSource): number[] {

@@ -1,60 +1,52 @@
+import type { RandomSource } from '../../base/clock.js';
+import type { ListedObject } from '../../store/lease-store.js';
 import { CLUSTER_KEY, type ClusterConfig } from '../model/cluster-config.js';
-import type { LeaseListener } from '../model/lease.js';
-import type { LeaseCodec } from '../model/lease-codec.js';
+import { leaseKey } from '../model/lease-state.js';
 import type { StoredCluster } from '../session/cluster-store.js';
-import { retry, type StoreRetryOptions, whileStoreIsAway } from '../session/retry.js';
+import { retry, whileStoreIsAway } from '../session/retry.js';
 import type { StoreSession } from '../session/store-session.js';
-import { type Candidate, type CandidateChoice, classify, type ListedPart } from './candidates.js';
-import { fetchNextPage, newListing, PartialListing } from './partial-listing.js';
+import { absentIds, type Candidate, type CandidateChoice, classify } from './candidates.js';
+import type { AcquireContext } from './claim.js';
+import { PartialListing } from './partial-listing.js';
 import type { ScanPlan } from './wait-for-free-id.js';
 
-export interface CandidateScannerOptions extends StoreRetryOptions {
-  readonly emit: LeaseListener;
-  readonly session: StoreSession;
-  readonly codec: LeaseCodec;
+export interface CandidateScannerOptions extends AcquireContext {
   readonly choice: CandidateChoice;
   /** Reads the cluster's settings anew. */
   readonly readCluster: () => Promise<StoredCluster>;
-}
-
-/** The first listing, from before the cluster's settings were known. */
-export interface FirstListing {
-  readonly listing: PartialListing;
-  /** When it was asked for, on the monotonic clock. */
-  readonly sentAt: number;
 }
 
 /** What one scan has shown. */
 export interface CandidateScan {
   readonly cluster: StoredCluster;
   readonly listing: PartialListing;
-  /** Candidates that are worth a try. */
+  /** Candidates that are worth a try, in ascending order of the ids. */
   readonly candidates: readonly Candidate[];
-  /** Whether it shows as much as was asked for. Otherwise it ended where there were enough candidates to choose from. */
-  readonly asPlanned: boolean;
-  /** Whether there may be more candidates, which this scan is too old to tell. */
-  readonly doubtful: boolean;
+  /** False where there may be more candidates: the scan ended with enough to choose from, or is older than the settings. */
+  readonly isConclusive: boolean;
   /** When the listing was there, on the monotonic clock. */
   readonly scannedAt: number;
   /** The lease that can be found expired first, of those that seem held, and when, on the monotonic clock. */
-  readonly firstExpiry: Expiry | undefined;
+  readonly firstExpiry: { readonly key: string; readonly at: number } | undefined;
 }
 
-interface Expiry {
-  readonly key: string;
-  readonly at: number;
-}
-
+/** Objects that one request of a listing shows on S3. Nothing but the number of requests depends on it. */
+const PAGE_OBJECTS = 1_000;
 /** How long what is known of the bootstrap counts as fresh, in milliseconds. */
 const CLUSTER_FRESH_MS = 1_000;
+
+/** A listing of a cluster of about that size, of which nothing is fetched yet. A long one begins anywhere: not all starters should read the same page. */
+export function firstListing({ store }: StoreSession, size: number, random: RandomSource): PartialListing {
+  return new PartialListing(store.listPage !== undefined && size > PAGE_OBJECTS ? randomKey(size, random) : undefined);
+}
 
 /** Scans the listing for candidates, as far as it takes to find some, and remembers which of them only look free. */
 export class CandidateScanner {
   /** Candidates that are not free: no try before that time of the monotonic clock, unless their etag changes. */
   readonly #notBefore = new Map<string, { etag: string | undefined; time: number }>();
   readonly #reported = new Set<string>();
-  /** The key after which each page of the last complete listing began. */
-  #pageStarts: readonly (string | undefined)[] = [undefined];
+  /** Whether a listing takes several requests. */
+  #isLong = false;
   #clusterReadAt: number;
 
   constructor(private readonly options: CandidateScannerOptions) {
@@ -67,18 +59,18 @@ export class CandidateScanner {
   }
 
   /**
-   * The scan of a listing that is older than the settings. An object that is newer than the listing is not to be called absent for want of a row.
+   * The scan of a listing that was begun before the settings were read.
    *
    * @throws {StoreError}
    * @throws `signal.reason`
    */
-  async first(cluster: StoredCluster, { listing, sentAt }: FirstListing): Promise<CandidateScan> {
+  async first(cluster: StoredCluster, listing: PartialListing): Promise<CandidateScan> {
     await this.#extend(listing, cluster.config);
-    // The row of the settings may stand on the last page, and tells their age as of that.
-    const listedMs = this.options.clock.monotonic() - sentAt;
-    const row = listing.objects.find(({ key }) => key === CLUSTER_KEY);
-    const known = row?.etag === cluster.etag && row.age.min > listedMs;
-    return this.#scan(cluster, listing, { sure: known || !cluster.config.bootstrapped });
+    const row = settingsRow(listing);
+    const { min, max } = listing.storeTime;
+    // The same settings stood there before the first page was listed.
+    const isAfterSettings = row?.etag === cluster.etag && row.age.min > max - min;
+    return this.#scan(cluster, listing, { isAfterSettings });
   }
 
   /**
@@ -89,27 +81,20 @@ export class CandidateScanner {
    * @throws `signal.reason`
    */
   async again(known: StoredCluster, { pages, after }: ScanPlan, waited: boolean): Promise<CandidateScan> {
-    const { clock } = this.options;
+    const { clock, random } = this.options;
     const onePage = pages === 'one';
-    const listing = this.#newListing(known.config, pages, after);
+    const listing = new PartialListing(this.#isLong ? (after ?? randomKey(known.config.size, random)) : undefined);
     await this.#fetchNext(listing);
     if (!onePage) await this.#extend(listing, known.config);
-    const scan = this.#scan(known, listing, { sure: true, onePage });
-    // An absent object is a vacancy only while bootstrap goes on; what we knew of that is old.
-    const absent = scan.candidates.some(({ row }) => row === undefined);
-    const old = absent && !known.config.bootstrapped && scan.scannedAt - this.#clusterReadAt > CLUSTER_FRESH_MS;
-    // The listing shows the settings as well, so they need not be read at every scan.
-    const changed = onePage && scan.candidates.length === 0 ? showsOther(known, listing) : mayHaveChanged(known, listing);
-    if (!old && !((waited || scan.candidates.length === 0) && changed)) return scan;
+    const scan = this.#scan(known, listing, { isAfterSettings: true, onePage });
+    if (!this.#areSettingsInDoubt(scan, waited)) return scan;
     const cluster = await retry(() => this.options.readCluster(), whileStoreIsAway(this.options));
     this.#clusterReadAt = clock.monotonic();
+    if (cluster.etag === known.etag) return scan;
     // What was retired may be as good as released now, without having been written.
     if (cluster.config.generation !== known.config.generation) this.#notBefore.clear();
-    const same = cluster.etag === known.etag;
-    if (same && onePage) return scan;
     await this.#extend(listing, cluster.config);
-    // Read before the listing and after it, the same settings stood in between.
-    return this.#scan(cluster, listing, { sure: !cluster.config.bootstrapped || same });
+    return this.#scan(cluster, listing, { isAfterSettings: false });
   }
 
   /** Notes that a candidate is not worth another try before that time of the monotonic clock, unless it changes. */
@@ -127,8 +112,7 @@ export class CandidateScanner {
     for (const [key, { time }] of this.#notBefore)
       if (time > now && time < (first?.at ?? Number.POSITIVE_INFINITY)) first = { key, at: time };
     // The key without its last letter comes before it, and after every other lease's.
-    const expiryAfter = this.#pageStarts.length > 1 ? first?.key.slice(0, -1) : undefined;
-    return { expiryAt: first?.at ?? Number.POSITIVE_INFINITY, expiryAfter };
+    return { expiryAt: first?.at ?? Number.POSITIVE_INFINITY, expiryAfter: first?.key.slice(0, -1) };
   }
 
   /** Tells, once, that an object cannot be used. */
@@ -138,62 +122,63 @@ export class CandidateScanner {
     this.options.emit({ type: 'damaged', key, problem });
   }
 
-  #newListing({ size }: ClusterConfig, pages: ScanPlan['pages'], after: string | undefined): PartialListing {
-    const { session, random } = this.options;
-    if (after !== undefined) return new PartialListing(after);
-    if (pages === 'all') return newListing(session, size, random);
-    return new PartialListing(this.#pageStarts[Math.floor(random.next() * this.#pageStarts.length)]);
-  }
-
   /** Fetches pages until they show enough candidates to choose from. */
   async #extend(listing: PartialListing, config: ClusterConfig): Promise<void> {
-    const { choice, codec } = this.options;
     let free = 0;
     let used = 0;
-    for (
-      let part: ListedPart = listing;
-      !listing.complete;
-      part = config.bootstrapped ? { objects: listing.latest, complete: false } : listing
-    ) {
-      const found = classify(part, config, codec);
-      const from = part === listing ? { free: 0, used: 0 } : { free, used };
-      free = from.free + found.candidates.filter((candidate) => this.#worthTrying(candidate)).length;
-      used = from.used + found.used;
-      if (choice.suffices({ free, used })) return;
+    for (let rows = listing.objects; !listing.complete; rows = listing.latest) {
+      const found = classify(rows, config);
+      free += found.candidates.filter((candidate) => this.#isWorthTrying(candidate)).length;
+      used += found.used;
+      if (this.options.choice.suffices({ free, used })) return;
       await this.#fetchNext(listing);
     }
   }
 
   #fetchNext(listing: PartialListing): Promise<void> {
     const { session, signal } = this.options;
-    return retry(() => fetchNextPage(session, listing, { ...(signal && { signal }) }), whileStoreIsAway(this.options));
+    return retry(() => listing.fetchNext(session, { ...(signal && { signal }) }), whileStoreIsAway(this.options));
   }
 
   /**
-   * @param options.sure whether what has no row had no object at a time at which the settings stood as they are known
+   * @param options.isAfterSettings whether the listing was begun after the settings stood there: then each id of a bootstrapped cluster had an object
    * @param options.onePage whether no more than a page was asked for
    */
-  #scan(cluster: StoredCluster, listing: PartialListing, { sure, onePage = false }: { sure: boolean; onePage?: boolean }): CandidateScan {
-    const { session, clock, codec, choice } = this.options;
+  #scan(cluster: StoredCluster, listing: PartialListing, options: { isAfterSettings: boolean; onePage?: boolean }): CandidateScan {
+    const { session, clock, choice } = this.options;
+    const { size, bootstrapped } = cluster.config;
     const scannedAt = clock.monotonic();
-    if (listing.complete) this.#pageStarts = listing.pageStarts;
+    this.#isLong = listing.pages > 1 || !listing.complete;
     for (const { key, etag } of this.#notBefore.size === 0 ? [] : listing.objects) this.#forget(key, etag);
-    const found = classify(listing, cluster.config, codec);
-    const lost = cluster.config.bootstrapped ? found.absent : [];
-    if (sure) for (const { key } of found.candidates.filter(({ row }) => row === undefined && lost.length > 0)) this.#reportAbsent(key);
-    const usable = found.candidates.filter(({ row }) => lost.length === 0 || row !== undefined);
-    const candidates = usable.filter((candidate) => this.#worthTrying(candidate));
+    const found = classify(listing.objects, cluster.config);
+    const isKnownAbsent = listing.complete || !bootstrapped;
+    const absent = isKnownAbsent ? absentIds(listing.objects, size, (key) => listing.covers(key)) : [];
+    // After bootstrap an absent object is damage, before it a vacancy.
+    const vacant = bootstrapped ? [] : absent.map((id) => ({ id, key: leaseKey(id), row: undefined }));
+    if (bootstrapped && options.isAfterSettings) for (const id of absent) this.#reportAbsent(leaseKey(id));
+    const candidates = [...found.candidates, ...vacant].filter((candidate) => this.#isWorthTrying(candidate)).sort((a, b) => a.id - b.id);
     choice.see({ free: candidates.length, used: found.used });
+    const isDoubtful = bootstrapped && !options.isAfterSettings && absent.length > 0;
     const first = found.firstExpiry;
     return {
       ...{ cluster, listing, candidates, scannedAt },
-      asPlanned: onePage || listing.complete,
-      doubtful: !sure && lost.length > 0,
+      isConclusive: (options.onePage === true || listing.complete) && !isDoubtful,
       firstExpiry: first && { key: first.key, at: scannedAt + session.untilTold(first.inMs, listing.storeTime) },
     };
   }
 
-  #worthTrying(candidate: Candidate): boolean {
+  /** Whether the settings have to be read anew. The listing shows whether they have changed, so that they need not be read at every scan. */
+  #areSettingsInDoubt({ cluster, listing, candidates, scannedAt }: CandidateScan, waited: boolean): boolean {
+    const row = settingsRow(listing);
+    const isFound = candidates.length > 0;
+    const haveChanged = row !== undefined && row.etag !== cluster.etag && (waited || !isFound);
+    const areUnseen = waited && isFound && !listing.covers(CLUSTER_KEY);
+    // An absent object is a vacancy only while bootstrap goes on.
+    const areOld = candidates.some((candidate) => candidate.row === undefined) && scannedAt - this.#clusterReadAt > CLUSTER_FRESH_MS;
+    return haveChanged || areUnseen || areOld;
+  }
+
+  #isWorthTrying(candidate: Candidate): boolean {
     this.#forget(candidate.key, candidate.row?.etag);
     return (this.#notBefore.get(candidate.key)?.time ?? Number.NEGATIVE_INFINITY) <= this.options.clock.monotonic();
   }
@@ -212,13 +197,11 @@ export class CandidateScanner {
   }
 }
 
-/** Whether there may be other settings than those that are known, as far as a listing tells. */
-function mayHaveChanged(cluster: StoredCluster, listing: PartialListing): boolean {
-  return !listing.covers(CLUSTER_KEY) || showsOther(cluster, listing);
+function settingsRow({ objects }: PartialListing): ListedObject | undefined {
+  return objects.find(({ key }) => key === CLUSTER_KEY);
 }
 
-/** Whether there are other settings than those that are known, as far as a listing tells. */
-function showsOther(cluster: StoredCluster, { objects }: PartialListing): boolean {
-  const row = objects.find(({ key }) => key === CLUSTER_KEY);
-  return row !== undefined && row.etag !== cluster.etag;
+/** The key of any lease. */
+function randomKey(size: number, random: RandomSource): string {
+  return leaseKey(Math.floor(random.next() * size));
 }

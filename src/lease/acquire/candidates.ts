@@ -1,7 +1,7 @@
 import type { RandomSource } from '../../base/clock.js';
 import type { ListedObject } from '../../store/lease-store.js';
 import type { ClusterConfig } from '../model/cluster-config.js';
-import type { LeaseCodec } from '../model/lease-codec.js';
+import { nativeCodec } from '../model/lease-codec.js';
 import { leaseKey, nodeIdOf } from '../model/lease-state.js';
 
 /** A node id that may be free, as far as a LIST tells. */
@@ -12,60 +12,42 @@ export interface Candidate {
   readonly row: ListedObject | undefined;
 }
 
-/** What one LIST tells about a cluster: hints, all of them (rule 4). */
-export interface ClassifiedListing {
-  /** In ascending order of the ids. */
+/** What the rows of a listing tell: hints, all of them (rule 4). */
+export interface ClassifiedRows {
+  /** Ids whose objects are empty, tombstones, or old enough to be expired. */
   readonly candidates: readonly Candidate[];
-  /** Ids without an object, among those that the listing would show. */
-  readonly absent: readonly number[];
-  /** How many ids have been held at some time, or are. */
+  /** How many ids are held, or have been. */
   readonly used: number;
   /** The lease that can be found expired first, of those that seem held, and how long after the listing, in milliseconds. */
   readonly firstExpiry: { readonly key: string; readonly inMs: number } | undefined;
 }
 
-/** A listing, or a part of one. */
-export interface ListedPart {
-  readonly objects: readonly ListedObject[];
-  /** False for a part of a listing. @default true */
-  readonly complete?: boolean;
-  /** Whether an object of that key would be among the objects, if there were one. @default always */
-  covers?(key: string): boolean;
-}
-
 /** Tells the ids that may be free from the others, by size and age alone. */
-export function classify(listing: ListedPart, cluster: ClusterConfig, codec: LeaseCodec): ClassifiedListing {
+export function classify(rows: readonly ListedObject[], cluster: ClusterConfig): ClassifiedRows {
   const needMs = cluster.durationMs + cluster.graceMs;
-  const seen = new Set<number>();
   const candidates: Candidate[] = [];
   let used = 0;
-  let firstExpiry: ClassifiedListing['firstExpiry'];
-  for (const row of listing.objects) {
+  let firstExpiry: ClassifiedRows['firstExpiry'];
+  for (const row of rows) {
     const id = nodeIdOf(row.key);
     if (id === undefined || id >= cluster.size) continue;
-    seen.add(id);
     if (row.size > 0) used += 1;
-    if (row.size > codec.tombstoneMaxBytes && row.age.max <= needMs) {
+    if (row.size > nativeCodec.tombstoneMaxBytes && row.age.max <= needMs) {
       // Rule 4 wants the lower bound of the age to exceed it.
       const inMs = needMs - row.age.min + 1;
       if (inMs < (firstExpiry?.inMs ?? Number.POSITIVE_INFINITY)) firstExpiry = { key: row.key, inMs };
-      continue;
+    } else {
+      candidates.push({ id, key: row.key, row });
     }
-    candidates.push({ id, key: row.key, row });
   }
-  const absent = absentIds(listing, cluster, seen);
-  for (const id of absent) candidates.push({ id, key: leaseKey(id), row: undefined });
-  return { candidates: candidates.sort((a, b) => a.id - b.id), absent, used, firstExpiry };
+  return { candidates, used, firstExpiry };
 }
 
-function absentIds(listing: ListedPart, { size, bootstrapped }: ClusterConfig, seen: ReadonlySet<number>): readonly number[] {
-  // After bootstrap an absent object is damage. Only a complete listing shows that.
-  if (seen.size === size || (listing.complete === false && bootstrapped)) return [];
-  const absent: number[] = [];
-  for (let id = 0; id < size; id += 1) {
-    if (!seen.has(id) && listing.covers?.(leaseKey(id)) !== false) absent.push(id);
-  }
-  return absent;
+/** The ids below `size` without a row, of those that the rows `cover`, in ascending order. */
+export function absentIds(rows: readonly ListedObject[], size: number, covers: (key: string) => boolean = () => true): number[] {
+  const keys = new Set(rows.map(({ key }) => key));
+  const isAbsent = (key: string) => !keys.has(key) && covers(key);
+  return Array.from({ length: size }, (_, id) => id).filter((id) => isAbsent(leaseKey(id)));
 }
 
 /**

@@ -4,18 +4,18 @@ import { StoreError, type WriteResult } from '../../store/lease-store.js';
 import type { Tenure } from '../hold/keeper.js';
 import type { ClusterConfig } from '../model/cluster-config.js';
 import type { LeaseListener } from '../model/lease.js';
-import type { EncodedLease, LeaseCodec } from '../model/lease-codec.js';
+import { type EncodedLease, nativeCodec } from '../model/lease-codec.js';
 import { acquired, type HeldLease, type LeaseState, leaseKey, stampedUntilOf } from '../model/lease-state.js';
 import { leaseTiming } from '../model/lease-timing.js';
 import type { StoredCluster } from '../session/cluster-store.js';
 import { retry, STORE_RETRY, whileStoreIsAway } from '../session/retry.js';
 import type { StoreSession } from '../session/store-session.js';
 
-export interface ClaimantOptions {
+/** What the parts of acquiring work with. */
+export interface AcquireContext {
   readonly session: StoreSession;
   readonly clock: Clock;
   readonly random: RandomSource;
-  readonly codec: LeaseCodec;
   readonly taskId: string;
   readonly emit: LeaseListener;
   readonly signal?: AbortSignal;
@@ -37,7 +37,7 @@ export class Claimant {
   readonly #refusalSeen = { 'If-None-Match': false, 'If-Match': false };
   #failedWrites = 0;
 
-  constructor(private readonly options: ClaimantOptions) {}
+  constructor(private readonly options: AcquireContext) {}
 
   /**
    * Creates the object where there is none, else replaces what was read. Undefined when another task was faster, or the outcome
@@ -49,11 +49,11 @@ export class Claimant {
    * @throws {StoreError} when the store refuses, or is away and time is up
    */
   async take({ id, previous, etag }: Claim, cluster: StoredCluster): Promise<Tenure | undefined> {
-    const { session, clock, random, codec, taskId } = this.options;
+    const { session, clock, random, taskId } = this.options;
     const { durationMs, idWidth } = cluster.config;
     const stampedUntil = this.#stampedUntil(previous, cluster.config);
     const held = acquired(previous, { taskId, nonce: random.hex(12), durationMs, storeNow: session.storeNow().min, stampedUntil, idWidth });
-    const object = codec.encode(held);
+    const object = nativeCodec.encode(held);
     const sentAt = clock.monotonic();
     const stopAt = sentAt + durationMs - leaseTiming(durationMs).stopMarginMs;
     const applied = await this.#write(leaseKey(id), object, etag, held, stopAt);
@@ -93,10 +93,10 @@ export class Claimant {
 
   /** The etag of our own write, where it stands and is seen to in time. */
   async #readBack(key: string, held: HeldLease, stopAt: number): Promise<string | undefined> {
-    const { session, codec } = this.options;
+    const { session } = this.options;
     try {
       const seen = await this.#toTheEnd(() => session.read(key), stopAt);
-      const state = seen && codec.decode(seen.body, seen.metadata);
+      const state = seen && nativeCodec.decode(seen.body, seen.metadata);
       return state?.kind === 'held' && state.nonce === held.nonce ? seen?.etag : undefined;
     } catch {
       return undefined;

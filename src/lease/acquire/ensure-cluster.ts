@@ -6,12 +6,12 @@ import type { WantedSettings } from '../model/cluster-config.js';
 import { refuseForeign } from '../model/foreign-cluster.js';
 import type { LeaseListener } from '../model/lease.js';
 import {
+  changeCluster,
   createCluster,
   markCluster,
   readCluster,
   recordProbeFailure,
   type StoredCluster,
-  takeOverProbe,
 } from '../session/cluster-store.js';
 import { retry, whileStoreIsAway } from '../session/retry.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../session/store-session.js';
@@ -141,7 +141,8 @@ async function probedByAnother(
 /** The settings with the probe taken over by this task; undefined where another task has just taken it over. */
 async function takeOver({ session, signal }: EnsureClusterOptions, cluster: StoredCluster): Promise<StoredCluster | undefined> {
   try {
-    const own = await takeOverProbe(session, cluster, signal && { signal });
+    const proofsTakenOver = (cluster.config.proofsTakenOver ?? 0) + 1;
+    const own = await changeCluster(session, cluster, { proofsTakenOver }, { signal });
     if (own !== undefined) return own;
     const now = await readCluster(session, signal && { signal });
     // Nothing has changed, and yet the write was refused: such a store has to be probed.

@@ -4,7 +4,8 @@ import type { LeaseStore, ListedObject, ListingPage } from '../../store/lease-st
 import { MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
 import { leaseKey } from '../model/lease-state.js';
 import { StoreSession } from '../session/store-session.js';
-import { fetchNextPage, newListing, PartialListing, pageCount, pageStart } from './partial-listing.js';
+import { firstListing } from './candidate-scan.js';
+import { PartialListing } from './partial-listing.js';
 
 const PAGE = 7;
 const STORE_TIME = { min: 5, max: 6 };
@@ -38,23 +39,10 @@ describe('a listing that is fetched page by page', () => {
     async (start) => {
       const { session, sorted, lists } = sessionOf(KEYS);
       const listing = new PartialListing(start);
-      while (!listing.complete) await fetchNextPage(session, listing, {});
+      while (!listing.complete) await listing.fetchNext(session, {});
       expect(listing.objects.map(({ key }) => key).sort()).toEqual(sorted);
       expect(lists.count).toBeLessThanOrEqual(Math.ceil(sorted.length / PAGE) + 2);
       expect(listing.pages).toBe(lists.count);
-    },
-  );
-
-  it.each([undefined, '23.json', 'cluster.json'])(
-    'tells where its pages began: each of them alone, they show everything (after %s)',
-    async (start) => {
-      const { session, sorted } = sessionOf(KEYS);
-      const listing = new PartialListing(start);
-      while (!listing.complete) await fetchNextPage(session, listing, {});
-      expect(listing.pageStarts).toHaveLength(listing.pages);
-      const pages = listing.pageStarts.map((after) => new PartialListing(after));
-      for (const page of pages) await fetchNextPage(session, page, {});
-      expect([...new Set(pages.flatMap(({ objects }) => objects.map(({ key }) => key)))].sort()).toEqual(sorted);
     },
   );
 
@@ -63,7 +51,7 @@ describe('a listing that is fetched page by page', () => {
     const listing = new PartialListing('30.json');
     expect(sorted.filter((key) => listing.covers(key))).toEqual([]);
     while (!listing.complete) {
-      await fetchNextPage(session, listing, {});
+      await listing.fetchNext(session, {});
       const shown = listing.objects.map(({ key }) => key);
       expect(sorted.filter((key) => listing.covers(key))).toEqual([...shown].sort());
     }
@@ -78,34 +66,48 @@ describe('a listing that is fetched page by page', () => {
     for (const page of pages) {
       const { session, sorted } = sessionOf(KEYS, () => page);
       const listing = new PartialListing('3.json');
-      await fetchNextPage(session, listing, {});
+      await listing.fetchNext(session, {});
       expect(listing.objects.map(({ key }) => key)).toEqual(sorted);
       expect(listing.complete).toBe(true);
     }
   });
 
-  it('tells the time from its first page to its last one', () => {
+  it('tells the time from its first page to its last one', async () => {
+    const pages: ListingPage[] = [
+      { objects: [row('0.json')], storeTime: { min: 10, max: 11 }, more: true },
+      { objects: [row('1.json')], storeTime: { min: 50, max: 51 }, more: false },
+    ];
+    const { session } = sessionOf(KEYS, () => pages.shift() as ListingPage);
     const listing = new PartialListing(undefined);
-    listing.add({ objects: [row('0.json')], storeTime: { min: 10, max: 11 }, more: true });
-    listing.add({ objects: [row('1.json')], storeTime: { min: 50, max: 51 }, more: false });
+    while (!listing.complete) await listing.fetchNext(session, {});
     expect(listing.storeTime).toEqual({ min: 10, max: 51 });
   });
+});
 
-  it('begins at any page of a large cluster, and at the first object of one that a page shows', () => {
+describe('the first listing of a cluster', () => {
+  /** The object that it shows first, by the dice. */
+  const begins = async (size: number, seed: number) => {
     const { session } = sessionOf(KEYS);
-    const starts = Array.from({ length: 100 }, (_, seed) => newListing(session, 9_000, seededRandom(seed)).after);
-    expect(new Set(starts).size).toBe(9);
-    expect(newListing(session, 1_000, seededRandom(1)).after).toBeUndefined();
+    const listing = firstListing(session, size, seededRandom(seed));
+    await listing.fetchNext(session, {});
+    return listing.objects[0]?.key;
+  };
+
+  it('begins anywhere where it takes several requests, so that starters do not all read the same page', async () => {
+    const keys = await Promise.all(Array.from({ length: 100 }, (_, seed) => begins(1_001, seed)));
+    expect(new Set(keys).size).toBeGreaterThan(9);
   });
 
-  it.each([1, 10, 999, 1_000, 1_001, 2_000, 4_321, 65_528])('begins at every thousandth key in the order of the keys, of %i', (size) => {
-    const keys = Array.from({ length: size }, (_, id) => leaseKey(id)).sort();
-    const expected = Array.from({ length: pageCount(size) }, (_, page) => (page === 0 ? undefined : keys[page * 1_000 - 1]));
-    expect(expected.map((_, page) => pageStart(size, page))).toEqual(expected);
+  it('begins at the first object where one request shows all', async () => {
+    for (let seed = 0; seed < 10; seed += 1) expect(await begins(1_000, seed)).toBe('0.json');
   });
 
-  it('begins at the first object where the store shows all at once', () => {
+  it('takes one request where the store shows all at once', async () => {
     const session = new StoreSession(new MemoryLeaseStore({ clock: new VirtualClock() }), new VirtualClock(), 1_000);
-    for (let seed = 0; seed < 10; seed += 1) expect(newListing(session, 9_000, seededRandom(seed)).after).toBeUndefined();
+    for (let seed = 0; seed < 10; seed += 1) {
+      const listing = firstListing(session, 9_000, seededRandom(seed));
+      await listing.fetchNext(session, {});
+      expect([listing.complete, session.requests]).toEqual([true, seed + 1]);
+    }
   });
 });

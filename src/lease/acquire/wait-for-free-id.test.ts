@@ -21,7 +21,6 @@ import {
 } from '../../../test/support/waiting-scene.js';
 import { AcquireTimeoutError } from '../../base/errors.js';
 import { MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
-import { nativeCodec } from '../model/lease-codec.js';
 import { evictHolder } from '../operate/evict.js';
 import { StoreSession } from '../session/store-session.js';
 import { type FruitlessScan, WaitForFreeId } from './wait-for-free-id.js';
@@ -196,7 +195,7 @@ function oneWaits({ pollMs = 1_200, seed = 1 } = {}) {
   const clock = new VirtualClock();
   const store = Object.assign(new MemoryLeaseStore({ clock }), { changed: undefined, pollMs });
   const wait = new WaitForFreeId({
-    ...{ session: new StoreSession(store, clock, 1_000), clock, random: seededRandom(seed), codec: nativeCodec },
+    ...{ session: new StoreSession(store, clock, 1_000), clock, random: seededRandom(seed) },
     ...{ emit: () => undefined, until: Number.POSITIVE_INFINITY },
   });
   return async (scan: Partial<FruitlessScan> & { readonly expiryMs?: number } = {}): Promise<number> => {

@@ -1,10 +1,8 @@
-import type { Clock, RandomSource } from '../../base/clock.js';
 import type { ObjectChange } from '../../store/lease-store.js';
 import { CLUSTER_KEY } from '../model/cluster-config.js';
-import type { LeaseListener } from '../model/lease.js';
-import type { LeaseCodec } from '../model/lease-codec.js';
+import { nativeCodec } from '../model/lease-codec.js';
 import { nodeIdOf } from '../model/lease-state.js';
-import type { StoreSession } from '../session/store-session.js';
+import type { AcquireContext } from './claim.js';
 
 /** Each scan that shows no change makes the next pause longer by this factor: 1.2, 1.8, 2.7, 4.05 s, and then the longest pause. */
 const GROWTH = 1.5;
@@ -44,17 +42,6 @@ export interface ScanPlan {
   readonly after?: string | undefined;
 }
 
-export interface WaitOptions {
-  readonly session: StoreSession;
-  readonly clock: Clock;
-  readonly random: RandomSource;
-  readonly codec: LeaseCodec;
-  readonly emit: LeaseListener;
-  readonly signal?: AbortSignal;
-  /** When to stop, on the monotonic clock. */
-  readonly until: number;
-}
-
 /**
  * Waits between two scans of a task that found no free id.
  *
@@ -68,7 +55,7 @@ export class WaitForFreeId {
   #pauseMs = 0;
   #allScannedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(private readonly options: WaitOptions) {
+  constructor(private readonly options: Omit<AcquireContext, 'taskId'>) {
     if (options.session.store.changed !== undefined) this.#watch = new ChangeWatch(options);
   }
 
@@ -145,7 +132,7 @@ class ChangeWatch {
   #begun = false;
   #failed = false;
 
-  constructor(private readonly options: Pick<WaitOptions, 'session' | 'clock' | 'codec'>) {}
+  constructor(private readonly options: Pick<AcquireContext, 'session' | 'clock'>) {}
 
   /** False where the store cannot watch, or told that something has changed but not what: its word does not replace polling. */
   get tellsWhat(): boolean {
@@ -189,7 +176,7 @@ class ChangeWatch {
   #note({ key, size }: ObjectChange): false {
     const id = nodeIdOf(key);
     if (id === undefined && key !== CLUSTER_KEY) return false;
-    const isHeld = id !== undefined && size !== undefined && size > this.options.codec.tombstoneMaxBytes;
+    const isHeld = id !== undefined && size !== undefined && size > nativeCodec.tombstoneMaxBytes;
     if (isHeld) this.#free.delete(key);
     else this.#free.add(key);
     if (this.#free.size === 0) this.newsAt = Number.POSITIVE_INFINITY;

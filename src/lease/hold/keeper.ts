@@ -3,8 +3,8 @@ import { explain, NodeLeaseError } from '../../base/errors.js';
 import { sleepUntil } from '../../base/sleep-until.js';
 import { StoreError } from '../../store/lease-store.js';
 import { type Lease, type LeaseListener, LeaseLostError, LeaseReleasedError, LeaseRetiringError, type LossReason } from '../model/lease.js';
-import type { LeaseCodec } from '../model/lease-codec.js';
-import { type HeldLease, type KnownNodes, leaseKey, released, renewed } from '../model/lease-state.js';
+import { nativeCodec } from '../model/lease-codec.js';
+import { type HeldLease, type KnownNodes, type LeaseState, leaseKey, released, renewed } from '../model/lease-state.js';
 import type { LeaseTiming } from '../model/lease-timing.js';
 import type { LeaseAttributes, LeaseTracer } from '../model/lease-tracer.js';
 import { retry } from '../session/retry.js';
@@ -27,7 +27,6 @@ export interface KeeperOptions {
   readonly session: StoreSession;
   readonly clock: Clock;
   readonly random: RandomSource;
-  readonly codec: LeaseCodec;
   readonly timing: LeaseTiming;
   /**
    * How often the cluster's settings are read, in milliseconds: so late this holder learns that wider unique ids are asked for, or that its node
@@ -251,14 +250,14 @@ export class Keeper implements Lease {
   }
 
   async #write(): Promise<'written' | 'conflict'> {
-    const { clock, codec, session } = this.options;
+    const { clock, session } = this.options;
     this.#renewal += 1;
     const width = this.#time.adopted;
     const next = renewed(this.#held, { renewal: this.#renewal, storeNow: session.storeNow().min, knownNodes: this.#known, width });
     const sentAt = clock.monotonic();
     this.#sent.set(next.renewal, sentAt);
     try {
-      const result = await session.write(leaseKey(this.id), codec.encode(next), this.#etag, this.#call());
+      const result = await session.write(leaseKey(this.id), nativeCodec.encode(next), this.#etag, this.#call());
       if (result.status === 'written') this.#adopt(next, result.etag);
       return result.status;
     } catch (error) {
@@ -269,13 +268,13 @@ export class Keeper implements Lease {
 
   /** Rule 5: what does the object say? Ours: take over its etag and, with it, the time at which that very write was sent. */
   async #readBack(): Promise<void> {
-    const { codec, session } = this.options;
+    const { session } = this.options;
     const key = leaseKey(this.id);
     const object = await session.read(key, this.#call());
     if (object === undefined) return this.#loseTo('its object has been deleted');
-    let state: ReturnType<LeaseCodec['decode']>;
+    let state: LeaseState;
     try {
-      state = codec.decode(object.body, object.metadata);
+      state = nativeCodec.decode(object.body, object.metadata);
     } catch (error) {
       return this.#loseTo(`its object is damaged: ${explain(error)}`);
     }
@@ -339,7 +338,7 @@ export class Keeper implements Lease {
   }
 
   async #writeTombstone(): Promise<void> {
-    const { clock, random, codec, session, timing, emit } = this.options;
+    const { clock, random, session, timing, emit } = this.options;
     const key = leaseKey(this.id);
     let last = this.#held;
     let first = true;
@@ -349,14 +348,14 @@ export class Keeper implements Lease {
           // After the first attempt, or with a renewal of unknown outcome behind us, our etag may be out of date.
           if (this.#uncertain || !first) {
             const object = await session.read(key);
-            const state = object && codec.decode(object.body, object.metadata);
+            const state = object && nativeCodec.decode(object.body, object.metadata);
             if (object === undefined || state?.kind !== 'held' || state.nonce !== this.#held.nonce) return;
             // A renewal that we did not hear of has a later timestamp, and a tombstone keeps the last one.
             last = state;
             this.#etag = object.etag;
           }
           first = false;
-          const result = await session.write(key, codec.encode(released(last, this.#time.stampedUntil)), this.#etag);
+          const result = await session.write(key, nativeCodec.encode(released(last, this.#time.stampedUntil)), this.#etag);
           if (result.status === 'conflict') throw new Overtaken('a renewal of our own came in between');
         },
         {

@@ -1,13 +1,15 @@
-import type { ListedObject } from '../../store/lease-store.js';
-import { type WidthAdopted, WidthAdoption } from '../acquire/width-adoption.js';
+import { explain, StoreUnusableError } from '../../base/errors.js';
+import type { StoredObject } from '../../store/lease-store.js';
 import { type ClusterConfig, idWidthFor } from '../model/cluster-config.js';
 import { nativeCodec } from '../model/lease-codec.js';
-import { leaseKey, type RetiredLease, revived } from '../model/lease-state.js';
+import { availability, evicted, type LeaseState, leaseKey, type RetiredLease, revived, stampedUntilOf } from '../model/lease-state.js';
 import { readCluster, type StoredCluster } from '../session/cluster-store.js';
 import type { SessionCall } from '../session/store-session.js';
 import { readingOf } from './inspect.js';
-import type { ScaleSteps } from './scale-steps.js';
-import type { ScaleOutcome } from './scaling.js';
+import type { NarrowHolder, ScaleOutcome, ScaleSteps } from './scaling.js';
+
+/** The shortest and the longest time between two scans of the holders that are waited for, in milliseconds. */
+const POLL_MS = { min: 100, max: 2_000 };
 
 /**
  * Gives a cluster more node ids, with running tasks on it (docs/design/protocol.md, "Unique ids"):
@@ -37,16 +39,16 @@ export class Growth {
         known = (await this.steps.change(cluster, { idWidth })) ?? (await this.steps.read());
         continue;
       }
-      let { idFloor } = config;
+      const adoption = new WidthAdoption(this.steps, config, idWidth);
       // A size that the cluster once had was adopted before it had it, and no task goes back to a narrower width.
       if (idWidthFor(config.peak) < idWidth) {
-        const adopted: WidthAdopted = await this.#adoption(config, idWidth);
-        if (adopted.kind === 'not-adopted') return { kind: 'not-adopted', size: config.size, idWidth, holders: adopted.holders };
-        idFloor = Math.max(idFloor, adopted.idFloor);
+        const holders = await this.#adopt(adoption, config, idWidth);
+        if (holders.length > 0) return { kind: 'not-adopted', size: config.size, idWidth, holders };
       }
       await this.#provide(cluster);
       if (size === config.size) return this.#scaled(first.config, config);
       const { generation, peak } = config;
+      const idFloor = Math.max(config.idFloor, adoption.idFloor);
       const change = { size, idFloor, generation: generation + 1, peak: Math.max(peak, size) };
       if ((await this.steps.change(cluster, change)) !== undefined) return this.#scaled(first.config, config);
       known = await this.steps.read();
@@ -60,31 +62,29 @@ export class Growth {
     return { kind: 'scaled', from, to: size, idWidth, widened, created, reopened: 0, retired: 0, forced: [], damaged };
   }
 
-  async #adoption(cluster: ClusterConfig, idWidth: number): Promise<WidthAdopted> {
-    const { session, clock, random, signal, onEvent, waitTimeoutMs = 60_000 } = this.steps.options;
-    let waitingSince: number | undefined;
-    const adoption = new WidthAdoption({
-      ...{ session, clock, random, signal, cluster, idWidth },
-      until: () => {
-        this.#waitUntil ??= clock.monotonic() + waitTimeoutMs;
-        return this.#waitUntil;
-      },
-      onWaiting: (holders) => {
-        waitingSince = clock.monotonic();
-        onEvent?.({ type: 'waiting', idWidth, holders });
-      },
-    });
+  /** Waits until no live holder makes narrow ids. Resolves to the holders that still do when the time is up. */
+  async #adopt(adoption: WidthAdoption, { peak, durationMs }: ClusterConfig, idWidth: number): Promise<readonly NarrowHolder[]> {
+    const { clock, signal, onEvent, waitTimeoutMs = 60_000 } = this.steps.options;
+    const pollMs = Math.min(Math.max(durationMs / 3, POLL_MS.min), POLL_MS.max);
     // Beyond what the cluster ever had as well: objects that an interrupted call has left, and whatever else they may hold.
     const { rows } = await this.steps.list();
-    const beyond = [...rows.keys()].filter((id) => id >= cluster.peak);
-    const adopted = await adoption.wait([...Array.from({ length: cluster.peak }, (_, id) => id), ...beyond]);
-    if (adopted.kind === 'adopted' && waitingSince !== undefined) {
-      onEvent?.({ type: 'adopted', idWidth, tookMs: clock.monotonic() - waitingSince });
+    const beyond = [...rows.keys()].filter((id) => id >= peak);
+    let holders = await adoption.scan([...Array.from({ length: peak }, (_, id) => id), ...beyond]);
+    if (holders.length === 0) return holders;
+    const begunAt = clock.monotonic();
+    this.#waitUntil ??= begunAt + waitTimeoutMs;
+    onEvent?.({ type: 'waiting', idWidth, holders });
+    while (holders.length > 0) {
+      const leftMs = this.#waitUntil - clock.monotonic();
+      if (leftMs <= 0) return holders;
+      await clock.sleep(Math.min(pollMs, leftMs), signal);
+      holders = await adoption.scan(holders.map(({ id }) => id));
     }
-    return adopted;
+    onEvent?.({ type: 'adopted', idWidth, tookMs: clock.monotonic() - begunAt });
+    return holders;
   }
 
-  /** Sees to it that every id that the cluster is to get has an object, one that may be acquired once it has the id. */
+  /** Makes sure that every id that the cluster is to get has an object, one that may be acquired once it has the id. */
   async #provide(cluster: StoredCluster): Promise<void> {
     const { size } = this.steps.options;
     const { config } = cluster;
@@ -92,10 +92,11 @@ export class Growth {
     const first = config.bootstrapped ? config.peak : 0;
     const { rows } = await this.steps.createMissing(first, size);
     const regained: number[] = [];
-    for (let id = config.size; id < Math.min(first, size); id += 1) {
-      if (!rows.has(id)) this.steps.reportDamage(id, 'is absent, and existed once');
+    for (let id = config.size; id < size; id += 1) {
+      const row = rows.get(id);
+      if (row === undefined && id < first) this.steps.reportDamage(id, 'is absent, and existed once');
+      if (row !== undefined && row.size > 0) regained.push(id);
     }
-    for (let id = config.size; id < size; id += 1) if (!isEmpty(rows.get(id))) regained.push(id);
     let outdated = false;
     await this.steps.onEach(regained, async (id, call) => {
       if (!outdated) outdated = (await this.#open(id, cluster, call)) === 'outdated';
@@ -125,6 +126,103 @@ export class Growth {
   }
 }
 
-function isEmpty(row: ListedObject | undefined): boolean {
-  return row === undefined || row.size === 0;
+/**
+ * Finds the live holders that have not told in their leases that they make wider ids, and how late narrower ids may be stamped.
+ *
+ * `cluster.json` has to show the width before this begins. Then one look at each lease is enough, unless it is held and narrow at that
+ * look. An id that is free at that look may be held a moment later, even by a task that had read the settings long before: but its
+ * acquiring write comes after the look, so after the width was published, and a tenure reads the settings *after* its acquiring write
+ * before it makes its first id. A lease that was lost or taken away cannot be prolonged any more: its ids are stamped
+ * before the `timestamp` in the object, which every later state of the object keeps or exceeds. A holder that has gone over to the width says how
+ * late its narrower ids are stamped, and a holder that released the id how late all of them are.
+ *
+ * An expired lease that no task has taken is the exception. A renewal that its holder sent in time, and that the network has held back, may
+ * still be applied and revive it, with a later `timestamp` and without the width. So it is released by force, which costs nothing: it is free
+ * for any task to take (rule 4), and from then on that renewal is refused.
+ */
+class WidthAdoption {
+  #idFloor = 0;
+
+  /** @param cluster the cluster's settings, which tell all tasks of the width already */
+  constructor(
+    private readonly steps: ScaleSteps,
+    private readonly cluster: ClusterConfig,
+    private readonly idWidth: number,
+  ) {}
+
+  /** The last millisecond, in store time, that narrower ids of the scanned node ids may be stamped with; final once a scan finds no holder. */
+  get idFloor(): number {
+    return this.#idFloor;
+  }
+
+  /**
+   * The live holders among these ids that still make narrower ids.
+   *
+   * @throws {StoreUnusableError} when an object is damaged: nothing tells what its holder does
+   * @throws {StoreError}
+   * @throws `signal.reason`
+   */
+  async scan(ids: readonly number[]): Promise<readonly NarrowHolder[]> {
+    const holders: NarrowHolder[] = [];
+    await this.steps.onEach(ids, async (id, call) => {
+      const holder = await this.#examine(id, call);
+      if (holder !== undefined) holders.push(holder);
+    });
+    return holders.sort((a, b) => a.id - b.id);
+  }
+
+  async #examine(id: number, call: SessionCall): Promise<NarrowHolder | undefined> {
+    const { cluster, idWidth } = this;
+    const { session } = this.steps.options;
+    const key = leaseKey(id);
+    const object = await session.read(key, call);
+    if (object === undefined) {
+      // A vacancy, before bootstrap is complete, and beyond what the cluster ever had.
+      if (cluster.bootstrapped && id < cluster.peak) throw this.#damaged(key, 'is absent although the cluster is bootstrapped');
+      return undefined;
+    }
+    let state: LeaseState;
+    try {
+      state = nativeCodec.decode(object.body, object.metadata);
+    } catch (error) {
+      if (id < cluster.peak) throw this.#damaged(key, explain(error));
+      // No task can hold an id that does not exist yet; a former holder cannot prolong it.
+      this.#note(this.#latestStamp(key, object, 0));
+      return undefined;
+    }
+    if (state.kind === 'held' && state.idWidth < idWidth) {
+      const holder = { id, taskId: state.taskId, idWidth: state.idWidth || undefined };
+      if (availability(state, object.age, cluster.graceMs).kind !== 'free') return holder;
+      // The write is refused when the object has changed meanwhile.
+      const { status } = await session.write(key, nativeCodec.encode(evicted(state, true)), object.etag, call);
+      if (status !== 'written') return holder;
+    }
+    this.#note(this.#narrowUntil(key, object, state));
+    return undefined;
+  }
+
+  /** How late ids narrower than the width may be stamped with which the lease's node id was, or is, held. */
+  #narrowUntil(key: string, object: StoredObject, state: LeaseState): number {
+    if (state.kind === 'held' && state.idWidth >= this.idWidth && state.narrowIdsUntil !== undefined) return state.narrowIdsUntil;
+    return stampedUntilOf(state) ?? this.#latestStamp(key, object, state.kind === 'vacant' ? 0 : state.durationMs);
+  }
+
+  /** Where a tenure does not tell how late its ids are stamped: no later than a duration from its last write, which is in the past. */
+  #latestStamp(key: string, { storeTime }: StoredObject, durationMs: number): number {
+    const { session } = this.steps.options;
+    if (!Number.isFinite(storeTime.max)) {
+      throw new StoreUnusableError(`${session.store.url}: ${key} tells no time, and the store does not tell its own`);
+    }
+    return session.latest(storeTime) + Math.max(durationMs, this.cluster.durationMs);
+  }
+
+  #note(narrowUntil: number): void {
+    this.#idFloor = Math.max(this.#idFloor, narrowUntil);
+  }
+
+  #damaged(key: string, problem: string): StoreUnusableError {
+    const { url } = this.steps.options.session.store;
+    const advice = '`nodelease init --repair` restores it; nothing tells what ids its holder makes until then';
+    return new StoreUnusableError(`${url}: ${key} is damaged, so the cluster cannot grow: ${problem}: ${advice}`);
+  }
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../../base/clock.js';
 import { concurrently } from '../../base/concurrently.js';
 import { explain, StoreUnusableError } from '../../base/errors.js';
 import type { Interval } from '../../store/lease-store.js';
-import { absentIds, createVacant } from '../acquire/bootstrap.js';
+import { createVacant, listAbsentIds } from '../acquire/bootstrap.js';
 import { type EnsureClusterOptions, ensureCluster } from '../acquire/ensure-cluster.js';
 import type { ClusterConfig } from '../model/cluster-config.js';
 import { refuseCamunda } from '../model/foreign-cluster.js';
@@ -48,23 +48,15 @@ export async function initializeCluster(options: InitializeOptions, emit: LeaseL
   reportOverruled(wanted, cluster.config, emit);
   if (cluster.config.bootstrapped) {
     // What the cluster has given up had an object as well, and needs it when it grows again.
-    const once = { ...cluster, config: { ...cluster.config, size: cluster.config.peak } };
-    return {
-      cluster,
-      clusterCreated,
-      created: [],
-      damaged: await retry(() => absentIds(session, nativeCodec, once), whileStoreIsAway(options)),
-    };
+    const damaged = await retry(() => listAbsentIds(session, cluster.config.peak), whileStoreIsAway(options));
+    return { cluster, clusterCreated, created: [], damaged };
   }
-  const absent = await retry(() => absentIds(session, nativeCodec, cluster), whileStoreIsAway(options));
+  const absent = await retry(() => listAbsentIds(session, cluster.config.size), whileStoreIsAway(options));
   const of = cluster.config.size;
   let done = of - absent.length;
   const create = async (id: number, own: AbortSignal) => {
     // Among thousands of writes one may well go wrong. Made twice it does no harm: whatever stands there stays.
-    const outcome = await retry(
-      () => createVacant(session, nativeCodec, id, { signal: own }),
-      whileStoreIsAway({ ...options, signal: own }),
-    );
+    const outcome = await retry(() => createVacant(session, id, { signal: own }), whileStoreIsAway({ ...options, signal: own }));
     done += 1;
     onProgress?.({ done, of });
     return { id, outcome };
@@ -83,7 +75,7 @@ async function markWhenComplete(options: InitializeOptions, cluster: StoredClust
   const { session } = options;
   for (let known = cluster; ; known = await retry(() => existingCluster(session), whileStoreIsAway(options))) {
     const seen = known;
-    if ((await retry(() => absentIds(session, nativeCodec, seen), whileStoreIsAway(options))).length > 0) return seen;
+    if ((await retry(() => listAbsentIds(session, seen.config.size), whileStoreIsAway(options))).length > 0) return seen;
     const marked = await retry(() => markCluster(session, seen, 'bootstrapped'), whileStoreIsAway(options));
     if (marked !== undefined) return marked;
   }

@@ -1,9 +1,8 @@
 import { concurrently } from '../../base/concurrently.js';
 import { explain } from '../../base/errors.js';
 import type { Interval, StoredObject } from '../../store/lease-store.js';
-import { SharedKnowledge } from '../acquire/shared-knowledge.js';
 import type { ClusterConfig } from '../model/cluster-config.js';
-import { type LeaseCodec, nativeCodec } from '../model/lease-codec.js';
+import { nativeCodec } from '../model/lease-codec.js';
 import { availability, type KnownNodes, type LeaseState, leaseKey, revived, timestampOf, versionOf } from '../model/lease-state.js';
 import { readCluster } from '../session/cluster-store.js';
 import type { StoreSession } from '../session/store-session.js';
@@ -53,21 +52,39 @@ export async function inspectCluster(session: StoreSession): Promise<ClusterStat
   if (cluster === undefined) return undefined;
   const ids = Array.from({ length: cluster.config.size }, (_, id) => id);
   const knowledge = new SharedKnowledge();
-  const nodes = await concurrently(ids, READS, (id) => inspectNode(session, nativeCodec, id, cluster.config, knowledge));
+  const nodes = await concurrently(ids, READS, (id) => inspectNode(session, id, cluster.config, knowledge));
   return { cluster: cluster.config, nodes };
 }
 
-async function inspectNode(
-  session: StoreSession,
-  codec: LeaseCodec,
-  id: number,
-  cluster: ClusterConfig,
-  knowledge: SharedKnowledge,
-): Promise<NodeStatus> {
+async function inspectNode(session: StoreSession, id: number, cluster: ClusterConfig, knowledge: SharedKnowledge): Promise<NodeStatus> {
   const object = await session.read(leaseKey(id));
-  const reading = readingOf(object, codec, knowledge);
+  const reading = readingOf(object, knowledge);
   const judged = reading.kind === 'lease' ? { ...reading, lease: revived(reading.lease, cluster.generation) } : reading;
   return nodeStatus(id, judged, object?.age, cluster.graceMs);
+}
+
+/** Fewest entries that are worth sharing, and the number of different states of knowledge that are remembered. */
+const FEWEST = 16;
+const REMEMBERED = 16;
+
+/** Keeps equal known nodes once: in a large cluster most nodes know the same of all others, which would take memory by the square of their number. */
+export class SharedKnowledge {
+  /** By their text, those used last at the end. */
+  readonly #known = new Map<string, KnownNodes>();
+
+  /** The known nodes themselves, or the equal ones of an earlier call. */
+  shared(knownNodes: KnownNodes): KnownNodes {
+    if (Object.keys(knownNodes).length < FEWEST) return knownNodes;
+    const text = JSON.stringify(knownNodes);
+    const same = this.#known.get(text) ?? knownNodes;
+    this.#known.delete(text);
+    this.#known.set(text, same);
+    for (const oldest of this.#known.keys()) {
+      if (this.#known.size <= REMEMBERED) break;
+      this.#known.delete(oldest);
+    }
+    return same;
+  }
 }
 
 /** What a lease object says; the same for as long as it is not written. */
@@ -78,14 +95,10 @@ export type LeaseReading =
   | { readonly kind: 'unreadable'; readonly problem: string };
 
 /** Understands a lease object; equal known nodes are kept once in `knowledge`. Never throws. */
-export function readingOf(
-  object: Pick<StoredObject, 'body' | 'metadata'> | undefined,
-  codec: LeaseCodec = nativeCodec,
-  knowledge?: SharedKnowledge,
-): LeaseReading {
+export function readingOf(object: Pick<StoredObject, 'body' | 'metadata'> | undefined, knowledge?: SharedKnowledge): LeaseReading {
   if (object === undefined) return { kind: 'absent' };
   try {
-    const lease = codec.decode(object.body, object.metadata);
+    const lease = nativeCodec.decode(object.body, object.metadata);
     if (lease.kind !== 'held' || knowledge === undefined) return { kind: 'lease', lease };
     return { kind: 'lease', lease: { ...lease, knownNodes: knowledge.shared(lease.knownNodes) } };
   } catch (error) {

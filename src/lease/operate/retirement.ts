@@ -5,8 +5,7 @@ import { availability, evicted, type HeldLease, type LeaseState, leaseKey, type 
 import { readCluster, type StoredCluster } from '../session/cluster-store.js';
 import type { SessionCall } from '../session/store-session.js';
 import { readingOf } from './inspect.js';
-import { PAUSE_MS, type ScaleSteps } from './scale-steps.js';
-import type { RetiringHolder } from './scaling.js';
+import { PAUSE_MS, type RetiringHolder, type ScaleSteps } from './scaling.js';
 
 /** A holder that is waited for. */
 interface Waited {

@@ -10,7 +10,8 @@ import { decodeCluster } from '../model/cluster-config.js';
 import { nativeCodec } from '../model/lease-codec.js';
 import { StoreSession } from '../session/store-session.js';
 import { evictHolder } from './evict.js';
-import { type ScaleOutcome, scaleCluster } from './scale.js';
+import { scaleCluster } from './scale.js';
+import type { ScaleOutcome } from './scaling.js';
 
 /** What a growth has nothing to say of. */
 const untouched = { reopened: 0, retired: 0, forced: [], damaged: [] };

@@ -1,11 +1,11 @@
 import { ConfigError } from '../../base/errors.js';
-import { MAX_NODE_IDS } from '../model/lease-state.js';
+import { nativeCodec } from '../model/lease-codec.js';
+import { leaseKey, MAX_NODE_IDS, revived } from '../model/lease-state.js';
+import { readCluster, type StoredCluster } from '../session/cluster-store.js';
 import { Growth } from './growth.js';
-import { ScaleSteps } from './scale-steps.js';
-import type { ScaleOptions, ScaleOutcome } from './scaling.js';
-import { Shrinkage } from './shrinkage.js';
-
-export type { DamagedLease, RetiringHolder, ScaleEvent, ScaleOptions, ScaleOutcome } from './scaling.js';
+import { readingOf } from './inspect.js';
+import { Retirement } from './retirement.js';
+import { type ScaleOptions, type ScaleOutcome, ScaleSteps } from './scaling.js';
 
 /**
  * Gives a cluster another number of node ids, with running tasks on it. Nothing is deleted, no version begins anew, and the lease objects of
@@ -35,5 +35,84 @@ export async function scaleCluster(options: ScaleOptions): Promise<ScaleOutcome>
     await steps.list();
     return { kind: 'no-cluster' };
   }
-  return cluster.config.size < size ? new Growth(steps).run(cluster) : new Shrinkage(steps).run(cluster);
+  return cluster.config.size < size ? new Growth(steps).run(cluster) : shrink(steps, cluster);
+}
+
+/**
+ * Takes the highest node ids away from a cluster, with running tasks on it:
+ *
+ * 1. The first write changes the size and its generation together: without the permission for it nothing is done. From then on no task that
+ *    knows the settings takes one of these ids, and their holders learn of it.
+ * 2. The lease objects beyond the size are retired (see {@link Retirement}).
+ *
+ * Where the cluster has the size already, only the rest is done, and retired ids below the size are reopened. Where bootstrap is not complete,
+ * the missing objects are created first: later an absent object counts as deleted.
+ *
+ * @param first the settings, of a greater size or the same
+ */
+async function shrink(steps: ScaleSteps, first: StoredCluster): Promise<ScaleOutcome> {
+  const { size, signal, onEvent } = steps.options;
+  const from = first.config.size;
+  const retirement = new Retirement(steps);
+  let reopened = 0;
+  let begun = false;
+  let known: StoredCluster | undefined = first;
+  for (let unlisted = 0; ; ) {
+    signal?.throwIfAborted();
+    if (known === undefined) return { kind: 'no-cluster' };
+    const cluster: StoredCluster = known;
+    const { size: present, generation, peak, bootstrapped, idWidth } = cluster.config;
+    // The other task's word is newer.
+    if (present < size || (begun && present > size)) return { kind: 'superseded', size: present };
+    if (!bootstrapped) await steps.createMissing(0, present);
+    if (present > size) {
+      const fewer = { size, generation: generation + 1, peak: Math.max(peak, present), bootstrapped: true };
+      known = (await steps.change(cluster, fewer)) ?? (await steps.read());
+      continue;
+    }
+    if (!begun && from > size) onEvent?.({ type: 'shrunk', from, to: size });
+    begun = true;
+    if (from === size) reopened += await reopen(steps, cluster);
+    if ((await retirement.run(cluster)) === 'done') {
+      const { created, damaged } = steps;
+      const { retired, forced } = retirement;
+      return { kind: 'scaled', from, to: size, idWidth, widened: false, created, reopened, retired, forced, damaged };
+    }
+    known = await steps.read();
+    // A listing that does not show the settings that there are.
+    unlisted = known?.etag === cluster.etag ? unlisted + 1 : 0;
+    if (unlisted > 0) await steps.pauseAfterListing(unlisted);
+  }
+}
+
+/**
+ * Makes ids acquirable that are retired in the cluster's generation or a later one although the cluster has them: `cluster.json` was lost and
+ * created anew, or changed by a program that knows nothing of generations. No task would ever acquire them.
+ *
+ * An id that was retired in an earlier generation is acquirable as it is. A tombstone without a generation was written by hand and is left. When
+ * another task changes the settings meanwhile, the rest is left to that task.
+ *
+ * @returns the number of lease objects that were written
+ */
+async function reopen(steps: ScaleSteps, { config, etag }: StoredCluster): Promise<number> {
+  const { session } = steps.options;
+  const { rows } = await steps.list();
+  const ids = [...rows].filter(([id, { size }]) => id < config.size && size > 0 && size <= nativeCodec.tombstoneMaxBytes).map(([id]) => id);
+  const reopened = new Set<number>();
+  await steps.onEach(ids, async (id, call) => {
+    const object = await session.read(leaseKey(id), call);
+    if (object === undefined) return;
+    const reading = readingOf(object);
+    if (reading.kind !== 'lease' || reading.lease.kind !== 'retired') return;
+    // An attempt whose outcome was not known has not succeeded then.
+    reopened.delete(id);
+    const { generation } = reading.lease;
+    if (generation === undefined || generation < config.generation) return;
+    // A writer that knows newer settings wrote it: it stays.
+    if ((await readCluster(session, call))?.etag !== etag) return;
+    reopened.add(id);
+    const { status } = await session.write(leaseKey(id), nativeCodec.encode(revived(reading.lease, generation + 1)), object.etag, call);
+    if (status !== 'written') reopened.delete(id);
+  });
+  return reopened.size;
 }

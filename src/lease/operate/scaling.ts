@@ -1,6 +1,22 @@
 import type { Clock, RandomSource } from '../../base/clock.js';
-import type { NarrowHolder } from '../acquire/width-adoption.js';
-import type { StoreSession } from '../session/store-session.js';
+import { concurrently } from '../../base/concurrently.js';
+import { StoreUnusableError } from '../../base/errors.js';
+import { type ListedObject, StoreError } from '../../store/lease-store.js';
+import { createVacant } from '../acquire/bootstrap.js';
+import { CLUSTER_KEY, type ClusterConfig } from '../model/cluster-config.js';
+import { refuseCamunda } from '../model/foreign-cluster.js';
+import { nodeIdOf } from '../model/lease-state.js';
+import { changeCluster, readCluster, type StoredCluster } from '../session/cluster-store.js';
+import { retry, whileStoreIsAway } from '../session/retry.js';
+import type { SessionCall, StoreSession } from '../session/store-session.js';
+
+/** A live holder that has not told yet that it makes unique ids of the wider width. */
+export interface NarrowHolder {
+  readonly id: number;
+  readonly taskId: string;
+  /** The width that its lease tells of; undefined where it tells of none. */
+  readonly idWidth: number | undefined;
+}
 
 /** A holder of a node id that the cluster gives up. */
 export interface RetiringHolder {
@@ -18,18 +34,15 @@ export interface DamagedLease {
 
 /** What happens while a cluster grows or shrinks. Listeners must not throw. */
 export type ScaleEvent =
-  /** These holders make unique ids that are too narrow for the new size; they learn of it at their next renewals. */
+  /** These holders make unique ids that are too narrow for the new size; they learn of it beside their next renewals. */
   | { readonly type: 'waiting'; readonly idWidth: number; readonly holders: readonly NarrowHolder[] }
   /** None of them does any more. */
   | { readonly type: 'adopted'; readonly idWidth: number; readonly tookMs: number }
-  /** The settings tell of fewer node ids now: no task that knows them takes one beyond, and the holders of those learn of it beside their renewals. */
+  /** The settings tell of fewer node ids now: no task that knows them takes one beyond the size. */
   | { readonly type: 'shrunk'; readonly from: number; readonly to: number }
-  /** Of `total` lease objects beyond the size, so many are retired; told while that goes on, a few times a second at most. */
+  /** How many of the `total` lease objects beyond the size are retired; told a few times a second at most. */
   | { readonly type: 'retired'; readonly retired: number; readonly total: number }
-  /**
-   * These holders of ids beyond the size are waited for, until they release them or lose them; after `leftMs` at the longest, in milliseconds.
-   * Told when the waiting begins, and again whenever it is for others.
-   */
+  /** These holders of ids beyond the size are waited for, at most `leftMs` milliseconds. Told once for each set of holders. */
   | { readonly type: 'draining'; readonly holders: readonly RetiringHolder[]; readonly leftMs: number }
   /** Time was up: the id was taken from this holder, which finds out at its next renewal. */
   | { readonly type: 'forced'; readonly holder: RetiringHolder }
@@ -48,18 +61,15 @@ export type ScaleOutcome =
       readonly idWidth: number;
       /** Whether the new size takes more of them than any that the cluster ever had. */
       readonly widened: boolean;
-      /** How many lease objects this call created. */
+      /** Number of lease objects that this call created. */
       readonly created: number;
-      /**
-       * How many lease objects of ids that the cluster had already this call made acquirable again: retired, by what settings that were lost
-       * had said. 0 unless `from` and `to` are the same.
-       */
+      /** Number of retired lease objects below the size that this call made acquirable again; 0 unless `from` and `to` are the same. */
       readonly reopened: number;
-      /** How many lease objects beyond the size this call retired. */
+      /** Number of lease objects beyond the size that this call retired. */
       readonly retired: number;
-      /** Those of their holders that did not give them back in time, in ascending order of the ids. */
+      /** The holders that did not give their ids back in time, in ascending order of the ids. */
       readonly forced: readonly RetiringHolder[];
-      /** Of the node ids that the cluster got or gave up, those whose objects are damaged; left as they are, for a repair. In ascending order. */
+      /** Damaged objects of ids that the cluster got or gave up, in ascending order of the ids; left as they are, for a repair. */
       readonly damaged: readonly DamagedLease[];
     }
   /** Not all holders use the width, which stays published. Nothing else was changed; called again, it goes on. */
@@ -67,22 +77,137 @@ export type ScaleOutcome =
   /** Another task has given the cluster another size meanwhile, which stands. Called again, it is changed once more. */
   | { readonly kind: 'superseded'; readonly size: number };
 
-/** How many node ids a cluster is to have, and what `scaleCluster` works with. */
+/** What `scaleCluster` works with. */
 export interface ScaleOptions {
   readonly session: StoreSession;
   readonly clock: Clock;
   readonly random: RandomSource;
-  /** How many node ids the cluster is to have, 1 … 65528. */
+  /** The new number of node ids, 1 … 65528. */
   readonly size: number;
-  /** How long to wait in all for the holders to use a wider width, in milliseconds. @default 60000 */
+  /** How long to wait for all holders to use a wider width, in milliseconds. @default 60000 */
   readonly waitTimeoutMs?: number | undefined;
-  /**
-   * How long holders of ids that the cluster gives up have until those are taken from them, in milliseconds; 0 for not at all.
-   * @default 600000
-   */
+  /** How long holders may keep ids that the cluster gives up, in milliseconds. @default 600000 */
   readonly drainTimeoutMs?: number | undefined;
   /** Gives up; whatever is done already stays consistent. */
   readonly signal?: AbortSignal | undefined;
   /** Receives what is done on the way. Must not throw. */
   readonly onEvent?: ((event: ScaleEvent) => void) | undefined;
+}
+
+/** What one LIST shows of a cluster. */
+export interface ClusterListing {
+  /** Undefined when there is no `cluster.json`. */
+  readonly clusterEtag: string | undefined;
+  /** The lease objects by their node ids, also those beyond the size. */
+  readonly rows: ReadonlyMap<number, ListedObject>;
+}
+
+/** Requests under way at once. */
+const REQUESTS = 16;
+/** The shortest pause before another attempt, where the store or another task got in the way, in milliseconds. */
+export const PAUSE_MS = 100;
+/** Maximum number of failed changes of the settings in a row, of refused ones in all, and of listings in a row that do not show what was written. */
+const FAILURES = 5;
+const CONFLICTS = 100;
+const LISTINGS = 10;
+
+/** What growing and shrinking have in common. One use each; every step may be taken again. */
+export class ScaleSteps {
+  #created = 0;
+  #failures = 0;
+  #conflicts = 0;
+  readonly #damaged = new Map<number, string>();
+
+  constructor(readonly options: ScaleOptions) {}
+
+  /** Number of lease objects that were created. */
+  get created(): number {
+    return this.#created;
+  }
+
+  /** What was reported, in ascending order of the ids. */
+  get damaged(): readonly DamagedLease[] {
+    return [...this.#damaged].sort(([a], [b]) => a - b).map(([id, problem]) => ({ id, problem }));
+  }
+
+  reportDamage(id: number, problem: string): void {
+    if (this.#damaged.has(id)) return;
+    this.#damaged.set(id, problem);
+    this.options.onEvent?.({ type: 'damaged', id, problem });
+  }
+
+  read(): Promise<StoredCluster | undefined> {
+    return this.#retry(() => readCluster(this.options.session, { signal: this.options.signal }));
+  }
+
+  async list(): Promise<ClusterListing> {
+    const { session, signal } = this.options;
+    const { objects } = await this.#retry(() => session.list({ signal }));
+    refuseCamunda(session, objects);
+    const rows = new Map<number, ListedObject>();
+    let clusterEtag: string | undefined;
+    for (const row of objects) {
+      if (row.key === CLUSTER_KEY) clusterEtag = row.etag;
+      const id = nodeIdOf(row.key);
+      if (id !== undefined) rows.set(id, row);
+    }
+    return { clusterEtag, rows };
+  }
+
+  /** Calls `step` for every id, some at a time, and again while the store is away: it has to begin by reading what there is. */
+  async onEach(ids: readonly number[], step: (id: number, call: SessionCall) => Promise<void>): Promise<void> {
+    const each = (id: number, signal: AbortSignal) =>
+      retry(() => step(id, { signal }), whileStoreIsAway({ clock: this.options.clock, random: this.options.random, signal }));
+    await concurrently(ids, REQUESTS, each, this.options.signal);
+  }
+
+  /**
+   * Creates the objects of ids that were never held, where there are none: from `first` on, below `end`. Resolves to a listing that shows
+   * every one of them: an answer to a write of our own is not enough, where another task wrote at the same time.
+   */
+  async createMissing(first: number, end: number): Promise<ClusterListing> {
+    const { session } = this.options;
+    for (let listing = 1; ; listing += 1) {
+      const listed = await this.list();
+      const missing = Array.from({ length: Math.max(0, end - first) }, (_, index) => first + index).filter((id) => !listed.rows.has(id));
+      if (missing.length === 0) return listed;
+      await this.pauseAfterListing(listing);
+      await this.onEach(missing, async (id, call) => {
+        if ((await createVacant(session, id, call)) === 'created') this.#created += 1;
+      });
+    }
+  }
+
+  /** What was written. Undefined when another task has changed the settings, or the outcome is not known: then they are to be read anew (rule 5). */
+  async change(cluster: StoredCluster, change: Partial<ClusterConfig>): Promise<StoredCluster | undefined> {
+    const { session, clock, random, signal } = this.options;
+    try {
+      const changed = await changeCluster(session, cluster, change, { signal });
+      this.#failures = 0;
+      if (changed !== undefined) return changed;
+      this.#conflicts += 1;
+    } catch (error) {
+      signal?.throwIfAborted();
+      this.#failures += 1;
+      if (!(error instanceof StoreError && error.transient) || this.#failures === FAILURES) throw error;
+    }
+    if (this.#conflicts === CONFLICTS) throw new StoreUnusableError(`${session.store.url}: ${CLUSTER_KEY} changes too often to be changed`);
+    await clock.sleep(PAUSE_MS * (1 + random.next()), signal);
+    return undefined;
+  }
+
+  /**
+   * Waits a little where several listings in a row, this one being the `listing`th of them, have not shown what was written.
+   *
+   * @throws {StoreUnusableError} after too many
+   */
+  async pauseAfterListing(listing: number): Promise<void> {
+    const { session, clock, random, signal } = this.options;
+    if (listing === LISTINGS) throw new StoreUnusableError(`${session.store.url}: does not list the lease objects that were written`);
+    if (listing > 2) await clock.sleep(PAUSE_MS * listing * (1 + random.next()), signal);
+  }
+
+  #retry<T>(call: () => Promise<T>): Promise<T> {
+    return retry(call, whileStoreIsAway(this.options));
+  }
 }

@@ -11,7 +11,8 @@ import { StoreSession } from '../session/store-session.js';
 import { evictHolder } from './evict.js';
 import { initializeCluster, repairCluster } from './initialize.js';
 import { inspectCluster } from './inspect.js';
-import { type ScaleOutcome, scaleCluster } from './scale.js';
+import { scaleCluster } from './scale.js';
+import type { ScaleOutcome } from './scaling.js';
 
 /** A cluster that shrinks from ten node ids to four. */
 const MANY = 10;

@@ -34,19 +34,32 @@ export async function readCluster(session: StoreSession, call: SessionCall = {})
 }
 
 /**
- * Creates `cluster.json` unless another task was first. Resolves to what stands there now, or to undefined where it was another task.
+ * Creates `cluster.json`. Undefined where another task was first.
  *
  * @throws {ConfigError} when a setting is out of range
  * @throws {StoreError}
  */
-export async function createCluster(session: StoreSession, wanted: WantedSettings): Promise<StoredCluster | undefined> {
-  const config = { ...newCluster(wanted), proven: !session.store.remote };
-  return writeCluster(session, config, encodeCluster(config), undefined);
+export function createCluster(session: StoreSession, wanted: WantedSettings): Promise<StoredCluster | undefined> {
+  return write(session, { ...newCluster(wanted), proven: !session.store.remote });
 }
 
 /**
- * Records that every lease object has been seen to exist, or that the store has passed the probe, whatever an earlier one found. Resolves to what
- * stands there now, or to undefined when another task changed the settings meanwhile.
+ * Changes the cluster's settings. Undefined where another task has changed them meanwhile.
+ *
+ * @throws {StoreError}
+ */
+export function changeCluster(
+  session: StoreSession,
+  cluster: StoredCluster,
+  change: Partial<ClusterConfig>,
+  call: SessionCall = {},
+): Promise<StoredCluster | undefined> {
+  return write(session, { ...cluster.config, ...change }, cluster, call);
+}
+
+/**
+ * Records that every lease object has been seen to exist, or that the store has passed the probe, whatever an earlier one found. Undefined where
+ * another task has changed the settings meanwhile.
  *
  * @throws {StoreError}
  */
@@ -56,27 +69,10 @@ export async function markCluster(
   mark: 'bootstrapped' | 'proven',
   call: SessionCall = {},
 ): Promise<StoredCluster | undefined> {
-  if (cluster.config[mark]) return cluster;
-  const config = { ...cluster.config, [mark]: true };
-  return writeCluster(session, config, encodeCluster(config, cluster.body), cluster.etag, call);
+  return cluster.config[mark] ? cluster : changeCluster(session, cluster, { [mark]: true }, call);
 }
 
-/**
- * Takes the probe of the store over from a task that has not finished it. Resolves to what stands there now, or to undefined where another task
- * changed the settings meanwhile: one of many tasks succeeds.
- *
- * @throws {StoreError}
- */
-export async function takeOverProbe(
-  session: StoreSession,
-  cluster: StoredCluster,
-  call: SessionCall = {},
-): Promise<StoredCluster | undefined> {
-  const config = { ...cluster.config, proofsTakenOver: (cluster.config.proofsTakenOver ?? 0) + 1 };
-  return writeCluster(session, config, encodeCluster(config, cluster.body), cluster.etag, call);
-}
-
-/** How often it is tried to record a failed probe: a store that cannot be trusted may not keep this either. */
+/** Number of attempts to record a failed probe: a store that cannot be trusted may not keep this either. */
 const ATTEMPTS = 5;
 
 /**
@@ -88,19 +84,18 @@ export async function recordProbeFailure(session: StoreSession, reason: string, 
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const cluster = await readCluster(session, call);
     if (cluster === undefined || cluster.config.proofFailed !== undefined) return;
-    const config = { ...cluster.config, proven: false, proofFailed: reason };
-    await writeCluster(session, config, encodeCluster(config, cluster.body), cluster.etag, call);
+    await changeCluster(session, cluster, { proven: false, proofFailed: reason }, call);
   }
 }
 
-async function writeCluster(
+async function write(
   session: StoreSession,
   config: ClusterConfig,
-  body: string,
-  etag: string | undefined,
-  call: SessionCall = {},
+  previous?: StoredCluster,
+  call?: SessionCall,
 ): Promise<StoredCluster | undefined> {
-  const result = await session.write(CLUSTER_KEY, { body, metadata: {} }, etag, call);
+  const body = encodeCluster(config, previous?.body);
+  const result = await session.write(CLUSTER_KEY, { body, metadata: {} }, previous?.etag, call);
   return result.status === 'written' ? { config, body, etag: result.etag } : undefined;
 }
 

@@ -6,8 +6,8 @@ import { StoreTime } from './store-time.js';
 /** How one call of a session is made. */
 export interface SessionCall {
   /** How long to wait for the answer, in milliseconds; the session's default unless given. */
-  readonly timeoutMs?: number;
-  readonly signal?: AbortSignal;
+  readonly timeoutMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /**

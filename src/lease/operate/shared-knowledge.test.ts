@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SharedKnowledge } from './shared-knowledge.js';
+import { SharedKnowledge } from './inspect.js';
 
 const known = (version: number) => Object.fromEntries(Array.from({ length: 16 }, (_, id) => [id, version]));
 
