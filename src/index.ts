@@ -14,8 +14,7 @@ export { IdsExhaustedError } from './id/id-error.js';
 export { type UniqueIdsOptions, uniqueIds } from './id/lease-ids.js';
 export type { UniqueIdGenerator } from './id/unique-id-generator.js';
 export { ordinalOf, staticLease } from './lease/hold/static-lease.js';
-export type { TenureTime } from './lease/hold/tenure-time.js';
-export type { WidthListener } from './lease/hold/tenure-width.js';
+export type { TenureTime, WidthListener } from './lease/hold/tenure-time.js';
 export {
   type Lease,
   type LeaseEvent,

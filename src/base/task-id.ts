@@ -1,6 +1,6 @@
 import { timeoutSignal } from './abort.js';
 import type { Clock, RandomSource } from './clock.js';
-import { explain } from './errors.js';
+import { ConfigError, explain } from './errors.js';
 
 /** What a task id can be made from. */
 export interface TaskIdSources {
@@ -16,6 +16,7 @@ export interface TaskIdSources {
 const METADATA_TIMEOUT_MS = 2_000;
 const METADATA_MAX_BYTES = 1_000_000;
 const LONGEST = 128;
+const TASK_ID = /^[\x21-\x7e]{1,128}$/;
 
 /**
  * The name of this run where the user gives none: on Amazon ECS the id of the task, elsewhere the host name and a random part.
@@ -40,10 +41,15 @@ export async function defaultTaskId(sources: TaskIdSources): Promise<string> {
   return `${host || 'host'}${suffix}`;
 }
 
+/** @throws {ConfigError} when a task id is not 1 to 128 printable ASCII characters without spaces */
+export function checkTaskId(taskId: string): void {
+  if (!TASK_ID.test(taskId)) throw new ConfigError('taskId', taskId, '1 to 128 printable ASCII characters without spaces');
+}
+
 /** The part after the last slash: `arn:aws:ecs:<region>:<account>:task/<cluster>/<id>`. */
 function taskIdOfArn(arn: string): string {
   const id = arn.slice(arn.lastIndexOf('/') + 1);
-  if (!/^[\x21-\x7e]{1,128}$/.test(id)) throw new Error(`TaskARN ${JSON.stringify(arn)} names no task`);
+  if (!TASK_ID.test(id)) throw new Error(`TaskARN ${JSON.stringify(arn)} names no task`);
   return id;
 }
 

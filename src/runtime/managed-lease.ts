@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.js';
 import { sleepUntil } from '../base/sleep-until.js';
 import type { Discovery } from '../discovery/discovery.js';
 import type { Lease, LeaseLostError } from '../lease/model/lease.js';
-import { graceAfterLoss } from '../lease/model/loss.js';
+import { graceAfterLoss } from '../lease/model/lease-timing.js';
 import type { HeldNode } from './hold-node.js';
 
 /** The exit code of a process that lost its lease. */

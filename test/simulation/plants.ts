@@ -156,8 +156,8 @@ export const PLANTS: readonly Plant[] = [
       },
       {
         file: 'src/lease/acquire/acquire-lease.js',
-        from: 'readCluster: () => mustRead(session),',
-        to: 'readCluster: () => mustRead(session), wanted: options,',
+        from: 'new Acquirer({ session, clock, random, taskId, emit, until, signal })',
+        to: 'new Acquirer({ session, clock, random, taskId, emit, until, signal, wanted: options })',
       },
       {
         file: candidates,
@@ -312,7 +312,13 @@ export const PLANTS: readonly Plant[] = [
   {
     name: 'no-id-floor',
     breaks: 'a new node id stamps unique ids with times at which narrow ones were made',
-    edits: [{ file: claim, from: 'return Math.max(known, idFloor);', to: 'return known;' }],
+    edits: [
+      {
+        file: claim,
+        from: 'Math.max(this.#lastIdTimestamp(previous, durationMs), idFloor);',
+        to: 'this.#lastIdTimestamp(previous, durationMs);',
+      },
+    ],
   },
   {
     name: 'delete-on-scale-down',
@@ -357,7 +363,7 @@ export const PLANTS: readonly Plant[] = [
   {
     name: 'untold-holder',
     breaks: 'a holder does not hear that its id is to be given up',
-    edits: [{ file: keeper, from: 'if (this.id >= size)', to: 'if (this.id > 65_536)' }],
+    edits: [{ file: keeper, from: 'if (this.id < size', to: 'if (this.id < 65_536' }],
   },
   {
     name: 'never-revived',

@@ -1,7 +1,7 @@
 import { aborted } from '../../base/abort.js';
 import { explain } from '../../base/errors.js';
 import { LeaseLostError, LeaseRetiringError } from '../../lease/model/lease.js';
-import { graceAfterLoss } from '../../lease/model/loss.js';
+import { graceAfterLoss } from '../../lease/model/lease-timing.js';
 import { nodeHealthJson } from '../../monitor/node-health.js';
 import { NodeMonitor } from '../../monitor/node-monitor.js';
 import { DEFAULT_LISTEN_ADDRESS } from '../../settings/listen-address.js';

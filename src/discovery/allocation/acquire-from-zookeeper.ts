@@ -1,10 +1,10 @@
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { ConfigError } from '../../base/errors.js';
 import { sleepUntil } from '../../base/sleep-until.js';
+import { checkTaskId } from '../../base/task-id.js';
 import { clusterNodeIdOf, indexOf } from '../../id/cluster-node-id.js';
-import type { Lease, LeaseListener } from '../../lease/model/lease.js';
+import { detached, type Lease, type LeaseListener } from '../../lease/model/lease.js';
 import { harmless, type LeaseTracer, type NoteAttributes } from '../../lease/model/lease-tracer.js';
-import { checkTaskId, detached } from '../../lease/session/caller.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { type ClaimedId, IdAllocator } from './id-allocator.js';

@@ -1,8 +1,7 @@
 import { anySignal, orAborted } from '../../base/abort.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { widthOfGroup } from '../../id/cluster-node-id.js';
-import type { TenureTime } from '../../lease/hold/tenure-time.js';
-import { TenureWidth, type WidthListener } from '../../lease/hold/tenure-width.js';
+import { type TenureTime, TenureWidth, type WidthListener } from '../../lease/hold/tenure-time.js';
 import type { LeaseListener } from '../../lease/model/lease.js';
 import { retry } from '../../lease/session/retry.js';
 import { parentOf } from '../../zookeeper/znode-path.js';

@@ -1,13 +1,13 @@
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { StoreUnusableError } from '../../base/errors.js';
+import { checkTaskId } from '../../base/task-id.js';
 import { type LeaseStore, StoreError } from '../../store/lease-store.js';
 import { Keeper } from '../hold/keeper.js';
 import { CLUSTER_KEY, checkWanted, type WantedSettings } from '../model/cluster-config.js';
-import type { Lease, LeaseListener } from '../model/lease.js';
+import { detached, type Lease, type LeaseListener } from '../model/lease.js';
 import { leaseTiming } from '../model/lease-timing.js';
 import { harmless, type LeaseTracer, type NoteAttributes } from '../model/lease-tracer.js';
-import { checkTaskId, detached } from '../session/caller.js';
-import { readCluster, reportOverruled, type StoredCluster } from '../session/cluster-store.js';
+import { readCluster, reportOverruled } from '../session/cluster-store.js';
 import { retry, whileStoreIsAway } from '../session/retry.js';
 import { StoreSession } from '../session/store-session.js';
 import { Acquirer, type Beginning } from './acquirer.js';
@@ -25,8 +25,8 @@ export interface AcquireLeaseOptions extends WantedSettings {
   /** How long to wait for a free id, in milliseconds, 0 for not at all. @default no limit */
   readonly acquireTimeoutMs?: number | undefined;
   /**
-   * How often the cluster's settings are read while the lease is held, in milliseconds, to the nearest renewal: so late the holder learns that
-   * wider unique ids are asked for, or that its node id is to go. @default beside each renewal
+   * How often a holder reads the cluster's settings, in milliseconds, to the nearest renewal. They tell that wider unique ids are asked for, or that
+   * its node id is to go. @default beside each renewal
    */
   readonly settingsIntervalMs?: number | undefined;
   /** Gives up waiting. Has no effect once the lease is held. */
@@ -74,11 +74,7 @@ async function acquire(
     const beginning = await firstContact(options, { session, until, emit });
     const { cluster } = beginning;
     reportOverruled(options, cluster.config, emit);
-    const acquisition = await new Acquirer({
-      ...{ session, clock, random, taskId, emit, until },
-      readCluster: () => mustRead(session),
-      ...(signal && { signal }),
-    }).acquire(beginning);
+    const acquisition = await new Acquirer({ session, clock, random, taskId, emit, until, signal }).acquire(beginning);
     const timing = leaseTiming(acquisition.held.durationMs);
     session.timeoutMs = Math.min(session.timeoutMs, timing.requestTimeoutMs);
     const { settingsIntervalMs } = options;
@@ -94,9 +90,9 @@ async function acquire(
     if (!cluster.config.bootstrapped) keeper.addChore((ending) => completeBootstrap({ session, clock, random, emit }, ending));
     return keeper;
   } catch (error) {
-    if (error instanceof StoreError && !signal?.aborted) throw new StoreUnusableError('the store cannot be used', { cause: error });
-    if (error instanceof StoreError && signal?.aborted) throw signal.reason;
-    throw error;
+    if (!(error instanceof StoreError)) throw error;
+    signal?.throwIfAborted();
+    throw new StoreUnusableError('the store cannot be used', { cause: error });
   }
 }
 
@@ -115,7 +111,7 @@ function firstContact(options: AcquireLeaseOptions, contact: Contact): Promise<B
   let failed = false;
   const attempt = async () => {
     // The cluster may be larger than this task knows, so that its listing takes longer: the settings tell.
-    if (failed) await readCluster(session, signal && { signal });
+    if (failed) await readCluster(session, { signal });
     failed = true;
     return begin(options, contact);
   };
@@ -126,15 +122,9 @@ function firstContact(options: AcquireLeaseOptions, contact: Contact): Promise<B
 async function begin(options: AcquireLeaseOptions, { session, until, emit }: Contact): Promise<Beginning> {
   const { clock, random, nodes = 1, signal } = options;
   const listing = firstListing(session, nodes, random);
-  await listing.fetchNext(session, { ...(signal && { signal }) });
+  await listing.fetchNext(session, { signal });
   const absent = listing.complete && listing.objects.every(({ key }) => key !== CLUSTER_KEY);
   const shown = absent ? listing.objects : undefined;
   const { cluster, raced } = await ensureCluster({ session, clock, random, wanted: options, signal, listing: shown, until, emit });
   return { cluster, listing, raced };
-}
-
-async function mustRead(session: StoreSession): Promise<StoredCluster> {
-  const cluster = await readCluster(session);
-  if (cluster === undefined) throw new StoreUnusableError(`${session.store.url}: cluster.json is gone`);
-  return cluster;
 }

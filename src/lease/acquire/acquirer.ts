@@ -16,12 +16,7 @@ export interface Acquisition extends Tenure {
   readonly from: 'vacant' | 'released' | 'expired';
 }
 
-export interface AcquirerOptions extends AcquireContext {
-  /** Reads the cluster's settings anew. */
-  readonly readCluster: () => Promise<StoredCluster>;
-}
-
-/** What is known of a cluster when an id is wanted. */
+/** What is known of a cluster when acquiring begins. */
 export interface Beginning {
   readonly cluster: StoredCluster;
   /** Begun before the settings were read. */
@@ -48,9 +43,9 @@ export class Acquirer {
   readonly #claimant: Claimant;
   #lateRounds = 0;
 
-  constructor(private readonly options: AcquirerOptions) {
+  constructor(private readonly options: AcquireContext) {
     this.#choice = new CandidateChoice(options.random);
-    this.#scanner = new CandidateScanner({ ...options, choice: this.#choice });
+    this.#scanner = new CandidateScanner(options, this.#choice);
     this.#claimant = new Claimant(options);
   }
 
@@ -98,7 +93,7 @@ export class Acquirer {
   async #tryInTurn({ candidates, cluster, listing }: CandidateScan): Promise<Acquisition | 'lost' | undefined> {
     const rest = [...candidates];
     const lossesBefore = this.#choice.losses;
-    // To ask for one object is cheaper than to list many pages anew.
+    // Reading one object is cheaper than listing many pages anew.
     let spare = listing.pages - 1;
     while (rest.length > 0) {
       this.options.signal?.throwIfAborted();
@@ -130,7 +125,7 @@ export class Acquirer {
     const { id, key, row } = candidate;
     if (row === undefined) return this.#take({ id, previous: { kind: 'vacant' }, etag: undefined }, 'vacant', cluster);
     const { session, clock, signal } = this.options;
-    const object = await retry(() => session.read(key, signal && { signal }), whileStoreIsAway(this.options));
+    const object = await retry(() => session.read(key, { signal }), whileStoreIsAway(this.options));
     const readAt = clock.monotonic();
     if (object === undefined) return { kind: 'lost' };
     let state: LeaseState;

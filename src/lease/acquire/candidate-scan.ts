@@ -2,19 +2,13 @@ import type { RandomSource } from '../../base/clock.js';
 import type { ListedObject } from '../../store/lease-store.js';
 import { CLUSTER_KEY, type ClusterConfig } from '../model/cluster-config.js';
 import { leaseKey } from '../model/lease-state.js';
-import type { StoredCluster } from '../session/cluster-store.js';
+import { readExistingCluster, type StoredCluster } from '../session/cluster-store.js';
 import { retry, whileStoreIsAway } from '../session/retry.js';
 import type { StoreSession } from '../session/store-session.js';
 import { absentIds, type Candidate, type CandidateChoice, classify } from './candidates.js';
 import type { AcquireContext } from './claim.js';
 import { PartialListing } from './partial-listing.js';
 import type { ScanPlan } from './wait-for-free-id.js';
-
-export interface CandidateScannerOptions extends AcquireContext {
-  readonly choice: CandidateChoice;
-  /** Reads the cluster's settings anew. */
-  readonly readCluster: () => Promise<StoredCluster>;
-}
 
 /** What one scan has shown. */
 export interface CandidateScan {
@@ -49,7 +43,10 @@ export class CandidateScanner {
   #isLong = false;
   #clusterReadAt: number;
 
-  constructor(private readonly options: CandidateScannerOptions) {
+  constructor(
+    private readonly options: AcquireContext,
+    private readonly choice: CandidateChoice,
+  ) {
     this.#clusterReadAt = options.clock.monotonic();
   }
 
@@ -81,14 +78,14 @@ export class CandidateScanner {
    * @throws `signal.reason`
    */
   async again(known: StoredCluster, { pages, after }: ScanPlan, waited: boolean): Promise<CandidateScan> {
-    const { clock, random } = this.options;
+    const { session, clock, random } = this.options;
     const onePage = pages === 'one';
     const listing = new PartialListing(this.#isLong ? (after ?? randomKey(known.config.size, random)) : undefined);
     await this.#fetchNext(listing);
     if (!onePage) await this.#extend(listing, known.config);
     const scan = this.#scan(known, listing, { isAfterSettings: true, onePage });
     if (!this.#areSettingsInDoubt(scan, waited)) return scan;
-    const cluster = await retry(() => this.options.readCluster(), whileStoreIsAway(this.options));
+    const cluster = await retry(() => readExistingCluster(session), whileStoreIsAway(this.options));
     this.#clusterReadAt = clock.monotonic();
     if (cluster.etag === known.etag) return scan;
     // What was retired may be as good as released now, without having been written.
@@ -130,14 +127,14 @@ export class CandidateScanner {
       const found = classify(rows, config);
       free += found.candidates.filter((candidate) => this.#isWorthTrying(candidate)).length;
       used += found.used;
-      if (this.options.choice.suffices({ free, used })) return;
+      if (this.choice.suffices({ free, used })) return;
       await this.#fetchNext(listing);
     }
   }
 
   #fetchNext(listing: PartialListing): Promise<void> {
     const { session, signal } = this.options;
-    return retry(() => listing.fetchNext(session, { ...(signal && { signal }) }), whileStoreIsAway(this.options));
+    return retry(() => listing.fetchNext(session, { signal }), whileStoreIsAway(this.options));
   }
 
   /**
@@ -145,7 +142,7 @@ export class CandidateScanner {
    * @param options.onePage whether no more than a page was asked for
    */
   #scan(cluster: StoredCluster, listing: PartialListing, options: { isAfterSettings: boolean; onePage?: boolean }): CandidateScan {
-    const { session, clock, choice } = this.options;
+    const { session, clock } = this.options;
     const { size, bootstrapped } = cluster.config;
     const scannedAt = clock.monotonic();
     this.#isLong = listing.pages > 1 || !listing.complete;
@@ -157,7 +154,7 @@ export class CandidateScanner {
     const vacant = bootstrapped ? [] : absent.map((id) => ({ id, key: leaseKey(id), row: undefined }));
     if (bootstrapped && options.isAfterSettings) for (const id of absent) this.#reportAbsent(leaseKey(id));
     const candidates = [...found.candidates, ...vacant].filter((candidate) => this.#isWorthTrying(candidate)).sort((a, b) => a.id - b.id);
-    choice.see({ free: candidates.length, used: found.used });
+    this.choice.see({ free: candidates.length, used: found.used });
     const isDoubtful = bootstrapped && !options.isAfterSettings && absent.length > 0;
     const first = found.firstExpiry;
     return {

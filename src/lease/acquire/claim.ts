@@ -2,7 +2,6 @@ import type { Clock, RandomSource } from '../../base/clock.js';
 import { StoreUnusableError } from '../../base/errors.js';
 import { StoreError, type WriteResult } from '../../store/lease-store.js';
 import type { Tenure } from '../hold/keeper.js';
-import type { ClusterConfig } from '../model/cluster-config.js';
 import type { LeaseListener } from '../model/lease.js';
 import { type EncodedLease, nativeCodec } from '../model/lease-codec.js';
 import { acquired, type HeldLease, type LeaseState, leaseKey, stampedUntilOf } from '../model/lease-state.js';
@@ -18,7 +17,7 @@ export interface AcquireContext {
   readonly random: RandomSource;
   readonly taskId: string;
   readonly emit: LeaseListener;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** When to stop trying, on the monotonic clock. */
   readonly until: number;
 }
@@ -31,27 +30,28 @@ export interface Claim {
   readonly etag: string | undefined;
 }
 
-/** Takes ids: the acquiring write, what it came to, and whether the store can be believed. */
+/** Takes ids: the acquiring write, its outcome, and the check that the store keeps its conditions. */
 export class Claimant {
-  /** True once this store has refused a write whose condition did not hold. */
+  /** Conditions for which this store has refused a write that did not meet them. */
   readonly #refusalSeen = { 'If-None-Match': false, 'If-Match': false };
   #failedWrites = 0;
 
   constructor(private readonly options: AcquireContext) {}
 
   /**
-   * Creates the object where there is none, else replaces what was read. Undefined when another task was faster, or the outcome
-   * was learned too late to be of use; then the lease that may stand there is left to expire, and its version is spent.
+   * Creates the object where there is none, else replaces what was read. Undefined when another task was faster, or the outcome came too late to
+   * be of use: then the lease that may stand there is left to expire, and its version is spent.
    *
-   * Not interrupted by the signal while a write of ours may stand: the caller is to give back what it gets.
+   * The signal does not interrupt it while an own write may stand: the caller gives back what it gets.
    *
    * @throws {StoreUnusableError} when the store ignores conditions
    * @throws {StoreError} when the store refuses, or is away and time is up
    */
   async take({ id, previous, etag }: Claim, cluster: StoredCluster): Promise<Tenure | undefined> {
     const { session, clock, random, taskId } = this.options;
-    const { durationMs, idWidth } = cluster.config;
-    const stampedUntil = this.#stampedUntil(previous, cluster.config);
+    const { durationMs, idWidth, idFloor } = cluster.config;
+    // Other node ids may have made narrower ids up to the floor.
+    const stampedUntil = Math.max(this.#lastIdTimestamp(previous, durationMs), idFloor);
     const held = acquired(previous, { taskId, nonce: random.hex(12), durationMs, storeNow: session.storeNow().min, stampedUntil, idWidth });
     const object = nativeCodec.encode(held);
     const sentAt = clock.monotonic();
@@ -62,19 +62,16 @@ export class Claimant {
     return { id, held, etag: applied, sentAt, stampedUntil };
   }
 
-  /** Takes note that the store has refused a write whose condition did not hold: it need not be put to that test again. */
+  /** Takes note that the store has refused a write whose condition did not hold: it is not tested again. */
   noteRefusal(header: 'If-None-Match' | 'If-Match'): void {
     this.#refusalSeen[header] = true;
   }
 
-  /** The last millisecond that may stand in other tasks' ids which could be this node id's. */
-  #stampedUntil(previous: LeaseState, { durationMs, idFloor }: ClusterConfig): number {
+  /** The last id timestamp of the tenures before; where none is known, a duration from now: their last write is in the past. */
+  #lastIdTimestamp(previous: LeaseState, durationMs: number): number {
     const { session } = this.options;
     const now = session.latest(session.storeNow());
-    // An earlier tenure that did not say how far it went: no further than a duration from its last write, which is in the past.
-    const known = stampedUntilOf(previous) ?? (Number.isFinite(now) ? now + durationMs : 0);
-    // Other node ids may have made ids with fewer bits for theirs, up to the floor.
-    return Math.max(known, idFloor);
+    return stampedUntilOf(previous) ?? (Number.isFinite(now) ? now + durationMs : 0);
   }
 
   /** Writes, and where the outcome stays unknown reads it back (rule 5). The etag, or undefined when the write was not applied. */
@@ -91,7 +88,7 @@ export class Claimant {
     }
   }
 
-  /** The etag of our own write, where it stands and is seen to in time. */
+  /** The etag of the own write, where it stands there and is read in time. */
   async #readBack(key: string, held: HeldLease, stopAt: number): Promise<string | undefined> {
     const { session } = this.options;
     try {
@@ -103,7 +100,7 @@ export class Claimant {
     }
   }
 
-  /** A store that lists but does not write is given time: the way on from here is another LIST. */
+  /** Gives a store time that lists but does not write, before the next scan. */
   async #pauseAfter(error: StoreError): Promise<void> {
     const { clock, random, emit, signal, until } = this.options;
     if (clock.monotonic() >= until) throw error;
@@ -115,9 +112,8 @@ export class Claimant {
   }
 
   /**
-   * The conditions that this tenure rests on, put to the test: the acquiring write, sent once more, must be refused now, and so
-   * must a replace with another object's etag. A store that takes either ignores conditions, and would give the same id to
-   * everybody. Nothing is spoilt by asking, for the body is the one that stands there; what has been seen refused is not asked again.
+   * Tests the conditions that this tenure rests on: the store must refuse the acquiring write when it is sent once more, and a replace with
+   * another object's etag. This does no harm, since the same body stands there. The result is not recorded: each task tests for itself.
    */
   async #provesConditions(
     key: string,
@@ -149,7 +145,7 @@ export class Claimant {
     if (result.status === 'conflict') this.#refusalSeen[etag === undefined ? 'If-None-Match' : 'If-Match'] = true;
   }
 
-  /** Makes a call again while the store is away, until the lease is of no more use; once the caller has given up, no more than once. */
+  /** Retries a call while the store is away, until the lease is of no use; not once the caller has given up. */
   #toTheEnd<T>(call: () => Promise<T>, stopAt: number): Promise<T> {
     const { clock, random, emit, signal, until } = this.options;
     const policy = whileStoreIsAway({ clock, random, emit, until: Math.min(stopAt, until) });

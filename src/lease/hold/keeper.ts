@@ -19,7 +19,7 @@ export interface Tenure {
   readonly etag: string;
   /** The monotonic clock just before the acquiring write was sent (rule 3). */
   readonly sentAt: number;
-  /** The last millisecond, in store time, that other tasks' unique ids may be stamped with. */
+  /** The last timestamp, in store time, of unique ids that other tasks may have made and that could equal this tenure's. */
   readonly stampedUntil: number;
 }
 
@@ -28,10 +28,7 @@ export interface KeeperOptions {
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly timing: LeaseTiming;
-  /**
-   * How often the cluster's settings are read, in milliseconds: so late this holder learns that wider unique ids are asked for, or that its node
-   * id is to go. It is done beside renewals, of which the nearest counts. @default beside each of them
-   */
+  /** How often the cluster's settings are read, in milliseconds, to the nearest renewal. @default beside each renewal */
   readonly settingsIntervalMs?: number | undefined;
   readonly emit: LeaseListener;
   /** Must do no harm, see `harmless`. */
@@ -41,7 +38,7 @@ export interface KeeperOptions {
 /** How long a release may take when the store does not answer, in milliseconds. */
 const RELEASE_TIMEOUT_MS = 3_000;
 
-/** A renewal that was refused, although the object still is ours: a write of ours came in between. Tried again. */
+/** A renewal that was refused although the object still is ours: an own write came in between. Tried again. */
 class Overtaken extends Error {}
 
 /**
@@ -56,14 +53,14 @@ export class Keeper implements Lease {
 
   #held: HeldLease;
   #etag: string;
-  /** The monotonic clock before the last write that is known to have been applied was sent. */
+  /** The monotonic clock before the last write was sent that is known to be applied. */
   #sentAt: number;
-  /** The number of the last write that was sent, and when each one that may still be applied was. */
+  /** The number of the last write that was sent, and when each write was sent that may still be applied. */
   #renewal = 0;
   readonly #sent = new Map<number, number>();
-  /** True while the object may be ahead of what we know of it: a write of ours has no known outcome. */
+  /** True while the object may be ahead of what is known of it: an own write has no known outcome. */
   #uncertain = false;
-  /** True when a first attempt of the present renewal has failed. */
+  /** True when the first attempt of the present renewal has failed. */
   #retrying = false;
   #known: KnownNodes = {};
   #state: 'held' | 'lost' | 'released' = 'held';
@@ -168,35 +165,28 @@ export class Keeper implements Lease {
 
   async #refresh(): Promise<void> {
     await this.#renew();
-    await this.#lookAtCluster();
+    await this.#readSettings();
   }
 
-  /** Whether others wait for what the lease does not say yet: that this node makes wider ids now. */
+  /** Whether `scale` waits for what the lease does not say yet: that this node makes wider ids now. */
   get #hasNews(): boolean {
     return this.#time.adopted.idWidth > this.#held.idWidth;
   }
 
-  /** Whether the cluster asks for wider ids, or has this one no more. After the renewal and never instead of it: what fails here is for the next time. */
-  async #lookAtCluster(): Promise<void> {
-    if (this.#state !== 'held' || !this.#isTimeToLook) return;
+  /** Learns whether the cluster asks for wider ids, or has this one no more. A failure is left to the next time: it costs no renewal. */
+  async #readSettings(): Promise<void> {
+    const { clock, timing, settingsIntervalMs = 0 } = this.options;
+    // To the nearest renewal.
+    const isDue = clock.monotonic() - this.#time.lookedAt >= settingsIntervalMs - timing.renewEveryMs / 2;
+    if (this.#state !== 'held' || !isDue) return;
     try {
       const { size } = await this.#time.look(this.#call());
-      if (this.id >= size) this.#retire(size);
+      if (this.id < size || this.#ending.signal.aborted || this.retiring.aborted) return;
+      this.#retiring.abort(new LeaseRetiringError(this.id, this.version, size));
+      this.options.emit({ type: 'retiring', size });
     } catch (error) {
       if (!(error instanceof NodeLeaseError)) throw error;
     }
-  }
-
-  /** Whether the settings are to be read, or will have been for longer at the next renewal. */
-  get #isTimeToLook(): boolean {
-    const { clock, timing, settingsIntervalMs = 0 } = this.options;
-    return clock.monotonic() - this.#time.lookedAt >= settingsIntervalMs - timing.renewEveryMs / 2;
-  }
-
-  #retire(size: number): void {
-    if (this.#state !== 'held' || this.retiring.aborted) return;
-    this.#retiring.abort(new LeaseRetiringError(this.id, this.version, size));
-    this.options.emit({ type: 'retiring', size });
   }
 
   #check(): void {
@@ -206,7 +196,7 @@ export class Keeper implements Lease {
     if (this.#state === 'released') throw new LeaseReleasedError(this.id, this.version);
   }
 
-  /** Out of time: either still before the deadline, with some left to end the work, or found to be past it. */
+  /** Out of time: either with some left before the deadline to end the work, or past it. */
   #giveUp(detail: string, cause?: unknown): void {
     const now = this.options.clock.monotonic();
     if (now < this.deadline) this.#lose('unreachable', detail, this.deadline, cause);
@@ -225,7 +215,7 @@ export class Keeper implements Lease {
       baseMs: timing.retryBaseMs,
       capMs: timing.retryCapMs,
       signal: this.#ending.signal,
-      // A refusal such as 403 may pass as well, when credentials are being rotated; until the stop point nothing is lost by asking again.
+      // A refusal such as 403 may pass as well, when credentials are being rotated: nothing is lost by asking again until the stop point.
       shouldRetry: (error) => this.#state === 'held' && (error instanceof StoreError || error instanceof Overtaken),
       onFailure: (error, attempt) => {
         this.#retrying = true;
@@ -266,7 +256,7 @@ export class Keeper implements Lease {
     }
   }
 
-  /** Rule 5: what does the object say? Ours: take over its etag and, with it, the time at which that very write was sent. */
+  /** Rule 5: the object tells which write stands there. An own write gives its etag, and the time at which that very write was sent. */
   async #readBack(): Promise<void> {
     const { session } = this.options;
     const key = leaseKey(this.id);
@@ -292,7 +282,7 @@ export class Keeper implements Lease {
 
   #adopt(held: HeldLease, etag: string): void {
     const sentAt = this.#sent.get(held.renewal);
-    // Only ever forward: an object older than what is known to have been applied would be a store that forgets.
+    // An object older than what is known to be applied shows a store that forgets.
     if (sentAt === undefined || held.renewal < this.#held.renewal) {
       this.#loseTo(`the store shows renewal ${held.renewal} after ${this.#held.renewal}`);
       return;
@@ -303,10 +293,7 @@ export class Keeper implements Lease {
     for (const renewal of this.#sent.keys()) if (renewal < held.renewal) this.#sent.delete(renewal);
   }
 
-  /**
-   * A first attempt that hangs is soon given up; further ones get twice the time, for a store that is slow at everything. None outlasts
-   * the stop point, so that the loop is there when it comes.
-   */
+  /** A first attempt that hangs is soon given up; further ones get twice the time, for a slow store. None outlasts the stop point. */
   #call(): { timeoutMs: number; signal: AbortSignal } {
     const { clock, timing } = this.options;
     const timeoutMs = timing.requestTimeoutMs * (this.#retrying ? 2 : 1);

@@ -1,13 +1,11 @@
 import { anySignal } from '../../base/abort.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
-import { StoreUnusableError } from '../../base/errors.js';
-import { CLUSTER_KEY, type ClusterConfig } from '../model/cluster-config.js';
+import type { ClusterConfig } from '../model/cluster-config.js';
 import type { AdoptedWidth } from '../model/lease-state.js';
-import { readCluster } from '../session/cluster-store.js';
+import { readExistingCluster } from '../session/cluster-store.js';
 import { retry, whileStoreIsAway } from '../session/retry.js';
 import type { SessionCall, StoreSession } from '../session/store-session.js';
-import type { TenureTime } from './tenure-time.js';
-import { TenureWidth, type WidthListener } from './tenure-width.js';
+import { type TenureTime, TenureWidth, type WidthListener } from './tenure-time.js';
 
 export interface StoreTenureTimeOptions {
   readonly session: StoreSession;
@@ -15,9 +13,9 @@ export interface StoreTenureTimeOptions {
   readonly random: RandomSource;
   /** Aborts when the tenure ends in either way. */
   readonly signal: AbortSignal;
-  /** The last millisecond, in store time, that other tasks' ids may be stamped with. */
+  /** The last id timestamp of the tenures before: see {@link Tenure}. */
   readonly stampedUntil: number;
-  /** The width that the acquiring write told the others. */
+  /** The width that the acquiring write told other tasks. */
   readonly idWidth: number;
   /** The `timestamp` of the last write that is known to be applied. */
   readonly before: () => number;
@@ -25,13 +23,12 @@ export interface StoreTenureTimeOptions {
   readonly check: () => void;
 }
 
-/** A tenure's share of store time, where the lease stands in a store. */
+/** The id time window of a tenure whose lease stands in a store. */
 export class StoreTenureTime implements TenureTime {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly after: number;
   readonly #width: TenureWidth;
-  /** What others may be told. */
   #adopted: AdoptedWidth;
   #lookedAt = Number.NEGATIVE_INFINITY;
   #stampedUntil: number;
@@ -51,17 +48,17 @@ export class StoreTenureTime implements TenureTime {
     return this.#width.value;
   }
 
-  /** The width that no narrower ids are made than any more in this tenure, and how late those are stamped. */
+  /** What other tasks may be told: the width that all ids of this tenure have from now on, and the last timestamp of narrower ids. */
   get adopted(): AdoptedWidth {
     return this.#adopted;
   }
 
-  /** The last millisecond that an id of this node id may be stamped with, in this tenure or before. */
+  /** The last id timestamp of this node id, in this tenure or before. */
   get stampedUntil(): number {
     return this.#stampedUntil;
   }
 
-  /** When the cluster's settings were asked for that were read last in this tenure, on the monotonic clock. */
+  /** When the settings were asked for that this tenure read last, on the monotonic clock. */
   get lookedAt(): number {
     return this.#lookedAt;
   }
@@ -75,10 +72,7 @@ export class StoreTenureTime implements TenureTime {
     try {
       // As long as the lease lasts.
       const policy = whileStoreIsAway({ clock, random, signal: ended.signal, until: Number.POSITIVE_INFINITY });
-      await retry(() => this.look({ signal: ended.signal }), {
-        ...policy,
-        shouldRetry: (error) => policy.shouldRetry(error) && !ended.signal.aborted,
-      });
+      await retry(() => this.look({ signal: ended.signal }), policy);
     } catch (error) {
       signal?.throwIfAborted();
       this.check();
@@ -89,7 +83,7 @@ export class StoreTenureTime implements TenureTime {
   }
 
   /**
-   * Looks whether the cluster asks for wider ids. Resolves to its settings.
+   * Reads the cluster's settings, and has wider ids made where they ask for them.
    *
    * @throws {StoreUnusableError} when there are no settings, or none that can be understood
    * @throws {StoreError}
@@ -97,11 +91,10 @@ export class StoreTenureTime implements TenureTime {
   async look(call: SessionCall): Promise<ClusterConfig> {
     const { session, clock } = this.options;
     const askedAt = clock.monotonic();
-    const cluster = await readCluster(session, call);
-    if (cluster === undefined) throw new StoreUnusableError(`${session.store.url}: ${CLUSTER_KEY} is gone`);
-    this.#width.widen(cluster.config.idWidth);
+    const { config } = await readExistingCluster(session, call);
+    this.#width.widen(config.idWidth);
     this.#lookedAt = askedAt;
-    return cluster.config;
+    return config;
   }
 
   onWidth(listener: WidthListener): () => void {

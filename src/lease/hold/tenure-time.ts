@@ -1,15 +1,20 @@
 import type { Clock } from '../../base/clock.js';
-import type { WidthListener } from './tenure-width.js';
 
 /**
- * The part of store time that belongs to one tenure alone, for stamps of unique ids: no other tenure of the same node id stamps
- * within these bounds, whatever the hosts' clocks say, so no id is made twice (docs/design/protocol.md, "Unique ids").
+ * Is told of a wider width. Other tasks are told when it has returned, or what it returned has resolved. Must neither throw nor reject.
+ */
+export type WidthListener = (idWidth: number) => void | Promise<void>;
+
+/**
+ * The id time window of a tenure: the part of store time that its unique ids carry. No other tenure of the same node id has ids within these
+ * bounds, whatever the hosts' clocks say, so no id is made twice (docs/design/protocol.md, "Unique ids"). Times are store time, in milliseconds
+ * since the Unix epoch; this host's wall clock takes no part.
  */
 export interface TenureTime {
   /** Only to wait with. */
   readonly clock: Pick<Clock, 'sleep'>;
 
-  /** Aborts when the tenure ends in either way. What is stamped within the bounds stays unique all the same. */
+  /** Aborts when the tenure ends in either way. Ids within the bounds stay unique all the same. */
   readonly signal: AbortSignal;
 
   /**
@@ -22,32 +27,25 @@ export interface TenureTime {
    */
   prepare(signal?: AbortSignal): Promise<void>;
 
-  /**
-   * How many bits a node id takes in a unique id, 8 … 16: narrower ones may collide with those of other nodes. It grows, and then the
-   * listeners are told. Certain only once {@link prepare} has resolved.
-   */
+  /** Bits of a node id in a unique id, 8 … 16: with fewer bits, ids may equal those of other nodes. It may grow. Certain after {@link prepare}. */
   readonly idWidth: number;
 
   /**
-   * Calls `listener` with every wider width, until the returned function is called. Only when it has returned, or what it returned has
-   * resolved, others are told that this node uses the width: from then on no narrower id may be made, and those that were are stamped no
-   * later than {@link stamp} has been told. Must neither throw nor reject.
+   * Calls `listener` with every wider width, until the returned function is called. Once the listener is done, no narrower id may be made, and
+   * {@link stamp} has been told the last time of those that were made.
    */
   onWidth(listener: WidthListener): () => void;
 
-  /** The lower bound of store time, in milliseconds since the Unix epoch; this host's wall clock takes no part. It may step either way. */
+  /** The lower bound of store time now. It may step either way. */
   now(): number;
 
-  /** Stamps are later than this, in milliseconds since the Unix epoch. Certain only once {@link prepare} has resolved. */
+  /** Ids carry times after this. Certain after {@link prepare}. */
   readonly after: number;
 
-  /** Stamps are earlier than this: the `timestamp` of the last write that is known to be applied. It may grow, and never shrinks. */
+  /** Ids carry times before this: the `timestamp` of the last write that is known to be applied. It never shrinks. */
   before(): number;
 
-  /**
-   * Takes note, before it happens, that ids may be stamped up to and including this millisecond: when the lease is released, the next
-   * tenure is told.
-   */
+  /** Takes note, beforehand, that ids may carry times up to and including this one: a release tells the next tenure. */
   stamp(untilMs: number): void;
 
   /**
@@ -55,4 +53,55 @@ export interface TenureTime {
    * @throws {LeaseReleasedError} when it was released
    */
   check(): void;
+}
+
+/** The width of a node id in the unique ids of one tenure. All listeners have to use a wider width before it is told to other tasks. */
+export class TenureWidth {
+  #value: number;
+  #adopted: number;
+  readonly #listeners = new Set<WidthListener>();
+
+  /**
+   * @param value the width that other tasks know already
+   * @param onAdopted is called with every wider one as soon as no narrower ids are made any more in this tenure
+   */
+  constructor(
+    value: number,
+    private readonly onAdopted: (idWidth: number) => void,
+  ) {
+    this.#value = value;
+    this.#adopted = value;
+  }
+
+  /** The width of new ids. */
+  get value(): number {
+    return this.#value;
+  }
+
+  /** The width that all listeners use: no narrower ids are made any more. */
+  get adopted(): number {
+    return this.#adopted;
+  }
+
+  /** Calls `listener` with every wider width, until the returned function is called. */
+  onWidth(listener: WidthListener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Has new ids made with so many bits; nothing where there are as many already. */
+  widen(idWidth: number): void {
+    if (idWidth <= this.#value) return;
+    this.#value = idWidth;
+    const slow = [...this.#listeners].map((listener) => listener(idWidth)).filter((told) => told !== undefined);
+    if (slow.length === 0) this.#adopt(idWidth);
+    // One that never answers keeps the others waiting, as it must: it may be making narrow ids.
+    else void Promise.all(slow).then(() => this.#adopt(idWidth));
+  }
+
+  #adopt(idWidth: number): void {
+    if (idWidth <= this.#adopted) return;
+    this.#adopted = idWidth;
+    this.onAdopted(idWidth);
+  }
 }

@@ -1,3 +1,5 @@
+import type { LeaseLostError } from './lease.js';
+
 /** The times of one tenure, all in milliseconds and all derived from the lease's duration. */
 export interface LeaseTiming {
   readonly durationMs: number;
@@ -5,7 +7,7 @@ export interface LeaseTiming {
   readonly renewEveryMs: number;
   /** How long before the deadline a holder that cannot renew gives up, so that its work can end in time (rule 7). */
   readonly stopMarginMs: number;
-  /** How long a request of a renewal's first attempt may take, those of further ones twice as long: several of them, hanging, fit in before the stop point. */
+  /** How long a request of a renewal's first attempt may take; in further attempts twice as long. Several that hang fit in before the stop point. */
   readonly requestTimeoutMs: number;
   /** First and longest pause between two attempts to renew. */
   readonly retryBaseMs: number;
@@ -22,4 +24,16 @@ export function leaseTiming(durationMs: number): LeaseTiming {
     retryBaseMs: Math.min(200, durationMs / 60),
     retryCapMs: Math.min(2_000, durationMs / 15),
   };
+}
+
+/** The share of the time left before the deadline that work may use to end in order; the rest is for ending it by force (rule 7). */
+const ORDERLY_SHARE = 0.8;
+
+/**
+ * How long work may go on after its lease was lost, in milliseconds: none where another task may hold the id already.
+ *
+ * @param now the monotonic clock, which the error's deadline is told by
+ */
+export function graceAfterLoss(error: LeaseLostError, now: number): number {
+  return error.reason === 'unreachable' ? Math.max(0, (error.deadline - now) * ORDERLY_SHARE) : 0;
 }

@@ -134,3 +134,16 @@ export type LeaseEvent =
 
 /** Receives {@link LeaseEvent}s in the order in which they happen. */
 export type LeaseListener = (event: LeaseEvent) => void;
+
+/** A listener that fails must not take the lease along: its error surfaces as an uncaught one, outside of the engine. */
+export function detached(listener: LeaseListener | undefined): LeaseListener {
+  return (event) => {
+    try {
+      listener?.(event);
+    } catch (error) {
+      queueMicrotask(() => {
+        throw error;
+      });
+    }
+  };
+}

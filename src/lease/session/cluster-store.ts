@@ -33,6 +33,13 @@ export async function readCluster(session: StoreSession, call: SessionCall = {})
   }
 }
 
+/** The same, where there must be a cluster. @throws {StoreUnusableError} when its settings are gone */
+export async function readExistingCluster(session: StoreSession, call?: SessionCall): Promise<StoredCluster> {
+  const cluster = await readCluster(session, call);
+  if (cluster === undefined) throw new StoreUnusableError(`${session.store.url}: ${CLUSTER_KEY} is gone`);
+  return cluster;
+}
+
 /**
  * Creates `cluster.json`. Undefined where another task was first.
  *

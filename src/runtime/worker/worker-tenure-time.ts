@@ -1,7 +1,6 @@
 import { orAborted } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
-import type { TenureTime } from '../../lease/hold/tenure-time.js';
-import type { WidthListener } from '../../lease/hold/tenure-width.js';
+import type { TenureTime, WidthListener } from '../../lease/hold/tenure-time.js';
 import type { SharedTenure } from './shared-tenure.js';
 
 export interface WorkerTenureTimeOptions {
