@@ -31,8 +31,8 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: 'src/lease/model/lease-codec.js',
-        from: '{ stampedUntil }) };\n                return { body: JSON.stringify(body), metadata: facts(state) };',
-        to: "{ stampedUntil }) };\n                return { body: durationMs > 0 ? JSON.stringify(body) : '', metadata: facts(state) };",
+        from: 'return { body: JSON.stringify(body), metadata: facts(state) };',
+        to: "return { body: durationMs > 0 || 'retired' in kind ? JSON.stringify(body) : '', metadata: facts(state) };",
       },
     ],
   },

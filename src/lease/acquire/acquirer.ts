@@ -152,6 +152,7 @@ export class Acquirer {
   #timeoutText(config: ClusterConfig): string {
     const { damaged } = this.#scanner;
     const unusable = damaged.length === 0 ? '' : `; damaged and not usable: ${damaged.join(', ')}`;
-    return `${this.options.session.store.url}: none of the ${config.size} node ids became free in time; \`nodelease status\` shows who holds them${unusable}`;
+    const { url } = this.options.session.store;
+    return `${url}: none of the ${config.size} node ids became free in time; \`nodelease status\` shows who holds them${unusable}`;
   }
 }

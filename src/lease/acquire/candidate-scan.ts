@@ -29,7 +29,7 @@ const PAGE_OBJECTS = 1_000;
 /** How long what is known of the bootstrap counts as fresh, in milliseconds. */
 const CLUSTER_FRESH_MS = 1_000;
 
-/** A listing of a cluster of about that size, of which nothing is fetched yet. A long one begins anywhere: not all starters should read the same page. */
+/** A listing of about `size` leases, with nothing fetched yet. A long one begins anywhere, so that not all starters read the same page. */
 export function firstListing({ store }: StoreSession, size: number, random: RandomSource): PartialListing {
   return new PartialListing(store.listPage !== undefined && size > PAGE_OBJECTS ? randomKey(size, random) : undefined);
 }

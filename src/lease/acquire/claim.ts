@@ -1,3 +1,4 @@
+import { backoffMs } from '../../base/backoff.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { StoreUnusableError } from '../../base/errors.js';
 import { StoreError, type WriteResult } from '../../store/lease-store.js';
@@ -7,7 +8,7 @@ import { type EncodedLease, nativeCodec } from '../model/lease-codec.js';
 import { acquired, type HeldLease, type LeaseState, leaseKey, stampedUntilOf } from '../model/lease-state.js';
 import { leaseTiming } from '../model/lease-timing.js';
 import type { StoredCluster } from '../session/cluster-store.js';
-import { retry, STORE_RETRY, whileStoreIsAway } from '../session/retry.js';
+import { retry, STORE_BACKOFF, whileStoreIsAway } from '../session/retry.js';
 import type { StoreSession } from '../session/store-session.js';
 
 /** What the parts of acquiring work with. */
@@ -105,8 +106,7 @@ export class Claimant {
     const { clock, random, emit, signal, until } = this.options;
     if (clock.monotonic() >= until) throw error;
     this.#failedWrites += 1;
-    const ceiling = Math.min(STORE_RETRY.capMs, STORE_RETRY.baseMs * 2 ** Math.min(this.#failedWrites - 1, 30));
-    const sleepMs = ceiling * (1 - random.next() / 2);
+    const sleepMs = backoffMs(STORE_BACKOFF, this.#failedWrites, random);
     emit({ type: 'store-failed', error, sleepMs });
     await clock.sleep(sleepMs, signal);
   }

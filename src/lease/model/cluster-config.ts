@@ -4,39 +4,33 @@ import { DURATION_MS, leastGraceMs, MAX_NODE_IDS, MOST_GRACE_MS } from './lease-
 
 /** The settings that every contender must share, kept in `cluster.json` (docs/design/protocol.md, "Lease objects"). */
 export interface ClusterConfig {
-  /** How many node ids there are: 0 … size - 1. */
+  /** Number of node ids: 0 … size - 1. */
   readonly size: number;
   /** How long a lease lasts without renewal, in milliseconds. */
   readonly durationMs: number;
-  /** How much longer a contender waits beyond the duration, in milliseconds: room for the skew between the store's own servers. */
+  /** How much longer than the duration a contender waits, in milliseconds: room for the skew between the store's servers. */
   readonly graceMs: number;
-  /** Bits that a node id takes in a unique id, 8 … 16: at least what `size` needs, more while the cluster grows. Never narrowed. */
+  /** Bits of a node id in a unique id, 8 … 16: at least what `size` needs, more while the cluster grows. Never narrowed. */
   readonly idWidth: number;
-  /**
-   * The last millisecond in store time that a unique id with fewer bits for the node id may be stamped with, as of the last time that the
-   * width had grown and more node ids were made; 0 where that never happened. Tenures that begin later stamp later.
-   */
+  /** The last timestamp, in store time, of unique ids with fewer bits for the node id; 0 where the width never grew. Later tenures begin after it. */
   readonly idFloor: number;
   /** True once every lease object has been seen to exist. From then on an absent one is damage. */
   readonly bootstrapped: boolean;
   /**
-   * How often the number of node ids has changed. A tombstone of a retired id carries the one that it was retired in: when the cluster has the
-   * id again, in a later one, it is as good as released. Left out of the object while 0.
+   * How often the number of node ids has changed. The tombstone of a retired id carries its generation: in a later one the cluster has the id
+   * again, and the tombstone is as good as a released one. Left out of the object while 0.
    */
   readonly generation: number;
   /**
-   * The greatest number of node ids that the cluster ever had, at least `size`. An id below it had an object once, so that an absent one is
-   * damage once the cluster is bootstrapped, even where the cluster has shrunk. Left out of the object where it is `size`.
+   * The greatest number of node ids that the cluster ever had. Once it is bootstrapped, an absent object of an id below is damage, even where the
+   * cluster has shrunk. Left out of the object where it is `size`.
    */
   readonly peak: number;
-  /** False until the store has passed the probe: a task that finds it so probes before using the store. Left out of the object once true. */
+  /** False until the store has passed the probe, without which no task uses it. Left out of the object once true. */
   readonly proven: boolean;
-  /**
-   * How often a task has taken the probe of the store over from one that did not finish it. Left out of the object while 0, and once the
-   * store is proven.
-   */
+  /** How often a task has taken the probe over from one that did not finish it. Left out of the object while 0, and once it has passed. */
   readonly proofsTakenOver?: number;
-  /** Why a probe found that the store cannot be trusted: no later start uses it until a far longer probe has passed. Left out unless so. */
+  /** Why a probe failed: no later start uses the store until a far longer probe has passed. Left out unless so. */
   readonly proofFailed?: string;
 }
 

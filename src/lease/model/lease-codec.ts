@@ -1,5 +1,5 @@
 import { NodeLeaseError } from '../../base/errors.js';
-import { DURATION_MS, END_OF_TIME, type HeldLease, type KnownNodes, type LeaseState } from './lease-state.js';
+import { DURATION_MS, END_OF_TIME, type HeldLease, type KnownNodes, type LeaseState, type ReleasedLease } from './lease-state.js';
 
 /** A lease object as it is stored. */
 export interface EncodedLease {
@@ -48,21 +48,15 @@ export const nativeCodec: LeaseCodec = {
         return { body: '', metadata: {} };
       case 'held':
         return { body: encodeHeld(state), metadata: { taskid: state.taskId, ...facts(state) } };
-      case 'released': {
-        const { version, timestamp, durationMs, stampedUntil } = state;
-        const body = { released: true, version, timestamp, ...(durationMs > 0 ? { durationMs } : { stampedUntil }) };
-        return { body: JSON.stringify(body), metadata: facts(state) };
-      }
-      case 'retired': {
-        const { version, timestamp, durationMs, stampedUntil, generation } = state;
-        const body = { retired: true, version, timestamp, ...(durationMs > 0 ? { durationMs } : { stampedUntil }), generation };
-        return { body: JSON.stringify(body), metadata: facts(state) };
-      }
+      case 'released':
+        return encodeTombstone({ released: true }, state);
+      case 'retired':
+        return encodeTombstone({ retired: true }, state, state.generation);
     }
   },
 
   decode(body, metadata) {
-    // Camunda 8 says in the metadata whether anybody may take the id, since 8.9.0.
+    // Camunda 8.9 says in the metadata whether a task may take the id.
     if (metadata.acquirable !== undefined) throw new ForeignLeaseError('is a lease of Camunda 8');
     if (body === '') return decodeEmpty(metadata);
     const fields = parseObject(body);
@@ -78,11 +72,8 @@ export const nativeCodec: LeaseCodec = {
         stampedUntil: fields.stampedUntil === undefined ? undefined : readTime(fields, 'stampedUntil'),
       };
       if (!isRetired) return { kind: 'released', ...tombstone };
-      return {
-        kind: 'retired',
-        ...tombstone,
-        generation: fields.generation === undefined ? undefined : readInteger(fields, 'generation', 0),
-      };
+      const generation = fields.generation === undefined ? undefined : readInteger(fields, 'generation', 0);
+      return { kind: 'retired', ...tombstone, generation };
     }
     return {
       kind: 'held',
@@ -102,6 +93,12 @@ export const nativeCodec: LeaseCodec = {
 
 function facts(state: { version: number; timestamp: number }): Record<string, string> {
   return { version: String(state.version), expiry: String(state.timestamp) };
+}
+
+function encodeTombstone(kind: object, state: Omit<ReleasedLease, 'kind'>, generation?: number): EncodedLease {
+  const { version, timestamp, durationMs, stampedUntil } = state;
+  const body = { ...kind, version, timestamp, ...(durationMs > 0 ? { durationMs } : { stampedUntil }), generation };
+  return { body: JSON.stringify(body), metadata: facts(state) };
 }
 
 function encodeHeld(held: HeldLease): string {
@@ -132,10 +129,10 @@ function toNumber(text: string): number {
   return /^\d+$/.test(text) ? Number(text) : Number.NaN;
 }
 
-/** How much of what is no JSON is shown, in characters. */
+/** Maximum number of characters that are shown of a text that is not JSON. */
 const SHOWN = 100;
 
-/** A JSON object's fields; for the codecs of this folder. */
+/** A JSON object's fields. @throws {LeaseUnreadableError} */
 export function parseObject(body: string): Record<string, unknown> {
   let value: unknown;
   try {
@@ -150,14 +147,14 @@ export function parseObject(body: string): Record<string, unknown> {
 /** No counter of nodelease comes near: a higher one is a mistake or malice. */
 export const MOST_COUNT = 2 ** 52;
 
-/** A whole number from `min` to `max`; for the codecs of this folder. */
+/** A whole number from `min` to `max`. @throws {LeaseUnreadableError} */
 export function readInteger(fields: Record<string, unknown>, name: string, min: number, max = MOST_COUNT): number {
   const value = fields[name];
   if (typeof value === 'number' && Number.isSafeInteger(value) && value >= min && value <= max) return value;
   throw new LeaseUnreadableError(`has no usable "${name}": expected a whole number from ${min} to ${max}, got ${JSON.stringify(value)}`);
 }
 
-/** Milliseconds since the Unix epoch; for the codecs of this folder. */
+/** Milliseconds since the Unix epoch. @throws {LeaseUnreadableError} */
 export function readTime(fields: Record<string, unknown>, name: string): number {
   return readInteger(fields, name, 0, END_OF_TIME - 1);
 }
@@ -168,7 +165,7 @@ function readString(fields: Record<string, unknown>, name: string): string {
   throw new LeaseUnreadableError(`has no usable "${name}": expected a non-empty string, got ${JSON.stringify(value)}`);
 }
 
-/** What others know is advice: entries that make no sense are left out rather than making the lease unreadable. */
+/** Known nodes are advice: entries without sense are left out, and the lease stays readable. */
 function readKnownNodes(value: unknown): KnownNodes {
   if (typeof value !== 'object' || value === null) return {};
   return Object.fromEntries(

@@ -7,18 +7,15 @@ export type LeaseAttributes = Readonly<Record<string, string | number>>;
 /** Adds facts that are known only later to the span that is under way. */
 export type NoteAttributes = (attributes: LeaseAttributes) => void;
 
-/**
- * Where the engine tells how long its acts took, and within which of them a request to the store was made. The engine knows no tracing
- * library: this is all that it sees of one.
- */
+/** Sees how long the engine's acts take, and within which of them a request to the store is made. The engine knows no tracing library but this. */
 export interface LeaseTracer {
   /**
-   * Calls `run` once, in the same tick, within a span of that name, and resolves or rejects as it does. A `nodelease.renew` belongs to no act
-   * of the caller's, and so is the root of a trace of its own.
+   * Calls `run` once, in the same tick, within a span of that name, and resolves or rejects as it does. `nodelease.renew` belongs to no act of the
+   * caller: it is the root of a trace.
    */
   span<T>(name: LeaseSpanName, attributes: LeaseAttributes, run: (note: NoteAttributes) => Promise<T>): Promise<T>;
 
-  /** A span that has ended just now, in another thread, after `tookMs` milliseconds; with what it failed of, if it did. */
+  /** A span that has ended just now, in another thread, after `tookMs` milliseconds; with its failure, if any. */
   past(name: LeaseSpanName, attributes: LeaseAttributes, tookMs: number, failure?: unknown): void;
 }
 
@@ -27,12 +24,7 @@ const SILENT: LeaseTracer = {
   past: () => undefined,
 };
 
-/**
- * A tracer that cannot harm what it watches: whatever the given one does, `run` is called once, at once, and what is awaited is its end and
- * nothing else. What the tracer throws is dropped.
- *
- * @param tracer none for one that does nothing
- */
+/** A tracer that does no harm: `run` is called once, at once, and only its end is awaited. What the given tracer throws is dropped. */
 export function harmless(tracer: LeaseTracer | undefined): LeaseTracer {
   if (tracer === undefined) return SILENT;
   return {
@@ -43,7 +35,7 @@ export function harmless(tracer: LeaseTracer | undefined): LeaseTracer {
         return end;
       };
       quietly(() => {
-        // The tracer's own promise may fail where the span could not be ended; it is not awaited.
+        // The tracer's own promise may fail; it is not awaited.
         Promise.resolve(tracer.span(name, attributes, once)).catch(() => undefined);
       });
       return once(() => undefined);

@@ -23,8 +23,8 @@ export interface Lease extends AsyncDisposable {
 
   /**
    * Aborts with a {@link LeaseRetiringError} once the cluster has shrunk and this node id is to be given up: end the work and `release()`.
-   * The lease is renewed and stays valid until then, or until the drain timeout of `scale` is over and it is taken away. It is learned
-   * beside a renewal, and stays so, even if the cluster grows again; a static id and one from ZooKeeper are never retired.
+   * The lease is renewed until then, or until the drain timeout of `scale` is over and it is taken away. It is learned beside a renewal, and
+   * stays so even if the cluster grows again. A static id and one from ZooKeeper are never retired.
    */
   readonly retiring: AbortSignal;
 
@@ -89,7 +89,7 @@ export class LeaseReleasedError extends NodeLeaseError {
   }
 }
 
-/** The cluster has fewer node ids now, and this one is none of them: its holder is asked to end. No failure, and the lease is valid still. */
+/** The cluster has fewer node ids now, and this one is none of them: its holder is asked to end. No failure; the lease is still valid. */
 export class LeaseRetiringError extends NodeLeaseError {
   readonly code = 'LEASE_RETIRING';
 
@@ -135,7 +135,7 @@ export type LeaseEvent =
 /** Receives {@link LeaseEvent}s in the order in which they happen. */
 export type LeaseListener = (event: LeaseEvent) => void;
 
-/** A listener that fails must not take the lease along: its error surfaces as an uncaught one, outside of the engine. */
+/** A listener whose failure does not harm the lease: its error surfaces as an uncaught one, outside of the engine. */
 export function detached(listener: LeaseListener | undefined): LeaseListener {
   return (event) => {
     try {

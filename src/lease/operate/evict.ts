@@ -10,12 +10,12 @@ export type Eviction =
   /** No task held the id: nothing was written. */
   | { readonly kind: 'not-held'; readonly state: 'vacant' | 'released' | 'retired' | 'absent' };
 
-/** A holder renews a few times a duration; more conflicts in a row than this mean something else. */
+/** Maximum number of attempts: a holder renews a few times a duration. */
 const ATTEMPTS = 10;
 
 /**
- * Takes a node id away from its holder (rule 9): a tombstone with the version bumped, so the holder's next renewal is refused and it
- * stops. Until then, at the longest until its deadline, the old holder may go on: fencing tokens are what protects the data.
+ * Takes a node id away from its holder (rule 9): a tombstone with the next version, so that the holder's next renewal is refused. Until then, at
+ * most until its deadline, the holder goes on: fencing tokens protect the data.
  *
  * @param known the cluster's settings, where they have just been read
  * @throws {ConfigError} when there is no such id

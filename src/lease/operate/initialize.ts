@@ -8,8 +8,8 @@ import type { ClusterConfig } from '../model/cluster-config.js';
 import { refuseCamunda } from '../model/foreign-cluster.js';
 import type { LeaseListener } from '../model/lease.js';
 import { ForeignLeaseError, MOST_COUNT, nativeCodec } from '../model/lease-codec.js';
-import { END_OF_TIME, type KnownNodes, type LeaseState, leaseKey, type ReleasedLease, retired, versionOf } from '../model/lease-state.js';
-import { markCluster, readCluster, reportOverruled, type StoredCluster } from '../session/cluster-store.js';
+import { END_OF_TIME, type LeaseState, leaseKey, type ReleasedLease, retired, versionOf } from '../model/lease-state.js';
+import { markCluster, readCluster, readExistingCluster, reportOverruled, type StoredCluster } from '../session/cluster-store.js';
 import { retry, whileStoreIsAway } from '../session/retry.js';
 import type { StoreSession } from '../session/store-session.js';
 
@@ -32,6 +32,8 @@ export interface InitializeOptions extends EnsureClusterOptions {
 
 /** Requests under way at once. */
 const WRITES = 16;
+/** The highest version that a repair believes: it leaves room for further ones. */
+const MAX_VERSION = MOST_COUNT / 2;
 
 /**
  * Creates the cluster's settings, after the probe, and every lease object that is missing. Safe beside running tasks and other calls of it;
@@ -73,18 +75,12 @@ export async function initializeCluster(options: InitializeOptions, emit: LeaseL
 /** Another task may change the settings meanwhile; then their newer word is read and the mark set on top. Resolves to what stands there. */
 async function markWhenComplete(options: InitializeOptions, cluster: StoredCluster): Promise<StoredCluster> {
   const { session } = options;
-  for (let known = cluster; ; known = await retry(() => existingCluster(session), whileStoreIsAway(options))) {
+  for (let known = cluster; ; known = await retry(() => readExistingCluster(session), whileStoreIsAway(options))) {
     const seen = known;
     if ((await retry(() => listAbsentIds(session, seen.config.size), whileStoreIsAway(options))).length > 0) return seen;
     const marked = await retry(() => markCluster(session, seen, 'bootstrapped'), whileStoreIsAway(options));
     if (marked !== undefined) return marked;
   }
-}
-
-async function existingCluster(session: StoreSession): Promise<StoredCluster> {
-  const cluster = await readCluster(session);
-  if (cluster === undefined) throw new StoreUnusableError(`${session.store.url}: there is no cluster; \`nodelease init\` creates one`);
-  return cluster;
 }
 
 /** One lease object that {@link repairCluster} restored, or could not. */
@@ -121,92 +117,79 @@ export interface RepairOptions {
  */
 export async function repairCluster({ session, clock, aboveVersion, onWait }: RepairOptions): Promise<readonly Repair[]> {
   refuseCamunda(session, (await session.list()).objects);
-  const { config } = await existingCluster(session);
+  const cluster = await readCluster(session);
+  if (cluster === undefined) throw new StoreUnusableError(`${session.store.url}: there is no cluster; \`nodelease init\` creates one`);
+  const { config } = cluster;
   const ids = Array.from({ length: config.peak }, (_, id) => id);
   // Noted one by one: what all know of all would take memory by the square of their number.
   const seen = new Map<number, number>();
   const objects = await concurrently(ids, WRITES, async (id) => {
     const { state, ...found } = await examine(session, id, config.bootstrapped);
-    if (state?.kind === 'held') noteHighest(state.knownNodes, seen);
+    if (state?.kind === 'held')
+      for (const [other, version] of Object.entries(state.knownNodes))
+        seen.set(Number(other), Math.max(version, seen.get(Number(other)) ?? 0));
     return found;
   });
   const damaged = objects
     .filter(({ problem }) => problem !== undefined)
-    .map((found) => {
-      const versions = [plausible(seen.get(found.id)), plausible(found.metadataVersion), aboveVersion];
-      return { ...found, versions: versions.filter((version) => version !== undefined) };
+    .map(({ version, ...found }) => {
+      const versions = [positive(seen.get(found.id), MAX_VERSION), version, aboveVersion];
+      return { ...found, versions: versions.filter((known) => known !== undefined) };
     });
   const untouchedMs = config.durationMs + config.graceMs;
   const isRecent = ({ age }: Pick<Examined, 'age'>) => age !== undefined && age.min <= untouchedMs;
-  const missing = damaged
-    .filter((found) => isRecent(found) && found.versions.length > 0)
-    .map(({ age }) => untouchedMs - (age?.min ?? 0) + 1);
-  if (missing.length > 0) {
-    const waitMs = Math.max(...missing) + session.store.timeStepMs;
+  const recent = damaged.filter((found) => isRecent(found) && found.versions.length > 0);
+  if (recent.length > 0) {
+    const waitMs = Math.max(...recent.map(({ age }) => untouchedMs - (age?.min ?? 0) + 1)) + session.store.timeStepMs;
     onWait?.(waitMs);
     await clock.sleep(waitMs);
   }
-  return concurrently(damaged, WRITES, async ({ id, etag, age, problem = '', versions, metadataExpiry = 0 }) => {
+  return concurrently(damaged, WRITES, async ({ versions, ...found }) => {
+    const { id, problem = '', etag } = found;
     if (versions.length === 0) return { id, problem, version: undefined, kept: 'unknown' };
-    if (isRecent({ age })) {
+    if (isRecent(found)) {
       const now = await examine(session, id, config.bootstrapped);
       if (now.etag !== etag || isRecent(now)) return { id, problem, version: undefined, kept: 'recent' };
     }
-    return restore(session, config, { id, etag, problem, expiry: metadataExpiry }, Math.max(...versions) + 1);
+    return restore(session, config, found, Math.max(...versions) + 1);
   });
 }
 
 interface Examined {
   readonly id: number;
-  readonly etag: string | undefined;
+  readonly etag?: string;
   /** Milliseconds since it was written, by the store's clock; undefined where it is absent. */
-  readonly age: Interval | undefined;
-  readonly state: LeaseState | undefined;
-  readonly problem: string | undefined;
-  readonly metadataVersion: number | undefined;
-  /** The `timestamp` that its metadata tell of. */
-  readonly metadataExpiry: number | undefined;
+  readonly age?: Interval;
+  readonly state?: LeaseState;
+  readonly problem?: string;
+  /** What its metadata tell: a version that leaves room for further ones, and the `timestamp`. */
+  readonly version?: number | undefined;
+  readonly expiry?: number | undefined;
 }
 
 async function examine(session: StoreSession, id: number, bootstrapped: boolean): Promise<Examined> {
   const object = await session.read(leaseKey(id));
-  if (object === undefined) {
-    const problem = bootstrapped ? 'is absent' : undefined;
-    return { id, etag: undefined, age: undefined, state: undefined, problem, metadataVersion: undefined, metadataExpiry: undefined };
-  }
+  if (object === undefined) return { id, ...(bootstrapped && { problem: 'is absent' }) };
   const { etag, age, metadata } = object;
-  const found = { id, etag, age, metadataVersion: positive(metadata.version), metadataExpiry: positive(metadata.expiry, END_OF_TIME - 1) };
+  const found = { id, etag, age, version: positive(metadata.version, MAX_VERSION), expiry: positive(metadata.expiry, END_OF_TIME - 1) };
   try {
-    return { ...found, state: nativeCodec.decode(object.body, metadata), problem: undefined };
+    return { ...found, state: nativeCodec.decode(object.body, metadata) };
   } catch (error) {
     if (error instanceof ForeignLeaseError)
       throw new StoreUnusableError(`${session.store.url}: ${leaseKey(id)} ${error.problem}: nothing is repaired`);
-    return { ...found, state: undefined, problem: explain(error) };
+    return { ...found, problem: explain(error) };
   }
 }
 
-function positive(text: string | undefined, max = MOST_COUNT): number | undefined {
+function positive(text: string | number | undefined, max: number): number | undefined {
   const value = Number(text);
   return Number.isSafeInteger(value) && value > 0 && value <= max ? value : undefined;
 }
 
-function noteHighest(known: KnownNodes, highest: Map<number, number>): void {
-  for (const [id, version] of Object.entries(known)) highest.set(Number(id), Math.max(version, highest.get(Number(id)) ?? 0));
-}
-
-/** A version that leaves room for further ones. */
-function plausible(version: number | undefined): number | undefined {
-  return version !== undefined && version <= MOST_COUNT / 2 ? version : undefined;
-}
-
-/** The holder of a damaged object may still be at work: like an eviction, the tombstone keeps others off for a lease's duration. */
-async function restore(
-  session: StoreSession,
-  cluster: ClusterConfig,
-  { id, etag, problem, expiry }: { id: number; etag: string | undefined; problem: string; expiry: number },
-  version: number,
-): Promise<Repair> {
-  // Where it stands is not known, but what its holder stamped ids with is: a duration from its last write at most, which is in the past.
+/** Like an eviction's, the tombstone keeps the id free for a duration: the holder of the damaged object may still be at work. */
+async function restore(session: StoreSession, cluster: ClusterConfig, found: Examined, version: number): Promise<Repair> {
+  const { id, etag, problem = '', expiry = 0 } = found;
+  // The last id timestamp of its holder: at most a duration from its last write, which is in the past.
   const now = session.latest(session.storeNow());
   const timestamp = Number.isFinite(now) ? Math.max(now + cluster.durationMs, cluster.idFloor + 1, expiry) : expiry;
   const tombstone: ReleasedLease = { kind: 'released', version, timestamp, durationMs: cluster.durationMs, stampedUntil: undefined };

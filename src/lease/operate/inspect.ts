@@ -11,9 +11,8 @@ import type { StoreSession } from '../session/store-session.js';
 export interface NodeStatus {
   readonly id: number;
   /**
-   * `held`: not expired. `expired`: held by a task that no longer renews; may be taken. `evicted`: released by force or repaired, and
-   * kept off the others while the old holder may still trust its lease. `absent`: no object; before the cluster is
-   * bootstrapped this is a vacancy, afterwards damage. `unreadable`: damage, see `problem`.
+   * `held`: not expired. `expired`: its holder no longer renews; may be taken. `evicted`: released by force or repaired, and not to be had while
+   * the old holder may still trust its lease. `absent`: no object, a vacancy until bootstrap is complete, then damage. `unreadable`: damage.
    */
   readonly state: 'vacant' | 'held' | 'expired' | 'released' | 'evicted' | 'retired' | 'absent' | 'unreadable';
   /** The highest version used so far; 0 for none. */
@@ -67,7 +66,7 @@ async function inspectNode(session: StoreSession, id: number, cluster: ClusterCo
 const FEWEST = 16;
 const REMEMBERED = 16;
 
-/** Keeps equal known nodes once: in a large cluster most nodes know the same of all others, which would take memory by the square of their number. */
+/** Keeps equal known nodes once: in a large cluster most nodes know the same of all others, which takes memory by the square of their number. */
 export class SharedKnowledge {
   /** By their text, those used last at the end. */
   readonly #known = new Map<string, KnownNodes>();
@@ -113,17 +112,15 @@ export function readingOf(object: Pick<StoredObject, 'body' | 'metadata'> | unde
  * @param age undefined where there is no object
  */
 export function nodeStatus(id: number, reading: LeaseReading, age: Interval | undefined, graceMs: number): NodeStatus {
-  const none = {
-    id,
-    version: 0,
+  const nothing = {
     taskId: undefined,
     age: undefined,
     durationMs: undefined,
     timestamp: undefined,
-    knownNodes: {},
     idWidth: undefined,
     problem: undefined,
   };
+  const none = { id, version: 0, knownNodes: {}, ...nothing };
   if (reading.kind === 'absent' || age === undefined) return { ...none, state: 'absent' };
   if (reading.kind === 'unreadable') return { ...none, state: 'unreadable', age, problem: reading.problem };
   const { lease } = reading;

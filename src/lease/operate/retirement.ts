@@ -1,7 +1,7 @@
 import type { ListedObject, StoredObject } from '../../store/lease-store.js';
 import type { ClusterConfig } from '../model/cluster-config.js';
 import { nativeCodec } from '../model/lease-codec.js';
-import { availability, evicted, type HeldLease, type LeaseState, leaseKey, type RetiredLease, retired } from '../model/lease-state.js';
+import { availability, evicted, type LeaseState, leaseKey, type RetiredLease, retired } from '../model/lease-state.js';
 import { readCluster, type StoredCluster } from '../session/cluster-store.js';
 import type { SessionCall } from '../session/store-session.js';
 import { readingOf } from './inspect.js';
@@ -16,54 +16,52 @@ interface Waited {
 
 /** The shortest and the longest time between two scans of the holders that are waited for, in milliseconds. */
 const POLL_MS = { min: 100, max: 2_000 };
-/** A listing of a large cluster takes a request for every thousand objects: so much more time passes between two of them, in milliseconds. */
+/** The shortest time between two listings for each object, in milliseconds: a listing takes a request for every thousand objects. */
 const POLL_PER_OBJECT_MS = 0.2;
-/** Between two events that tell how far it has got, in milliseconds. */
+/** The time between two events of progress, in milliseconds. */
 const PROGRESS_MS = 250;
-/** How long holders have unless the caller says otherwise, in milliseconds. */
+/** The default of `drainTimeoutMs`. */
 const DRAIN_TIMEOUT_MS = 600_000;
 
 /**
  * Retires the lease objects of ids that a cluster has no more, by tombstones that name the generation of the cluster. Nothing is deleted.
  *
- * - What no task holds is retired at once, and an expired lease as well, with the next version: a renewal of its holder's that comes late is
- *   refused then.
+ * - What no task holds is retired at once, and an expired lease as well, with the next version: a late renewal of its holder is refused then.
  * - A live holder is waited for. It learns of the new size beside its renewals.
- * - When time is up the id is taken from it, as {@link evicted} does: with the next version, and with the duration for which it may still trust
- *   its lease, so that no other task gets the id before that is over, even if the cluster grows again at once.
+ * - When time is up the id is taken from it, as {@link evicted} does: no other task gets the id before its duration is over, even if the cluster
+ *   grows again at once.
  *
- * A task that has read older settings may still take an id that is not retired yet; it is waited for like the other holders. Retirement is
- * over when a listing shows nothing beyond the size but what is retired in this generation. A tombstone of an earlier one is replaced: in between, the cluster
- * may have had the id, and a task that read the settings then would take it.
+ * A task that has read older settings may still take an id that is not retired yet; it is waited for like the other holders. Retirement ends when
+ * a listing shows nothing beyond the size but tombstones of this generation. An earlier one is replaced: in between, the cluster may have had the
+ * id, and a task that read the settings then would take it.
  *
- * The settings are looked at with every listing, and once more between the look at a live holder's lease and the write that takes the id away: a
- * tenure that begins after the cluster has the id again is never ended. Should they change in that very moment, the generation in the tombstone is
- * older than theirs, and it is as good as a released one.
+ * The settings are compared with every listing, and read once more before a live holder's id is taken away: a tenure that begins after the cluster
+ * has the id again is never ended. If they change just then, the tombstone's generation is older than theirs, and it is as good as a released one.
  */
 export class Retirement {
   #retired = 0;
   #generation: number | undefined;
   #until: number | undefined;
-  /** True once the settings have been seen to be others: nothing more is written before they are read anew. */
+  /** True once other settings have been seen: nothing is written before they are read anew. */
   #outdated = false;
   #told = { at: Number.NEGATIVE_INFINITY, settled: 0, holders: '' };
   readonly #forced = new Map<number, RetiringHolder>();
-  /** Objects that need no further look, as long as they have this etag. */
+  /** Objects that are not read again as long as they have this etag. */
   readonly #settled = new Map<number, string>();
-  /** Those among them that are left as they are. */
+  /** The damaged ones among them. */
   readonly #unreadable = new Set<number>();
   readonly #waited = new Map<number, Waited>();
-  /** Tombstones of ours whose outcome may not be known. */
+  /** Own tombstones whose outcome may not be known. */
   readonly #tried = new Map<number, { version: number; from: RetiringHolder | undefined }>();
 
   constructor(private readonly steps: ScaleSteps) {}
 
-  /** How many lease objects were retired by these means. */
+  /** Number of lease objects that were retired here. */
   get retired(): number {
     return this.#retired;
   }
 
-  /** From whom an id was taken, in ascending order of the ids. */
+  /** The holders that lost their ids, in ascending order of the ids. */
   get forced(): readonly RetiringHolder[] {
     return [...this.#forced.values()].sort((a, b) => a.id - b.id);
   }
@@ -141,7 +139,7 @@ export class Retirement {
     // A writer that knows newer settings wrote a later generation: with an earlier one, tasks that know older settings would take the id.
     if (state.kind === 'retired' && (state.generation ?? -1) >= cluster.generation) return this.#settle(id, object.etag, state);
     const expired = availability(state, object.age, cluster.graceMs).kind === 'free';
-    const holder = state.kind === 'held' && !expired ? holderOf(id, state) : undefined;
+    const holder = state.kind === 'held' && !expired ? { id, taskId: state.taskId, version: state.version } : undefined;
     if (state.kind === 'held' && holder !== undefined && !(forcing && (await this.#isAsRead(stored, call)))) {
       this.#waited.set(id, { holder, limitMs: state.durationMs + cluster.graceMs });
       return;
@@ -199,10 +197,6 @@ export class Retirement {
     this.#told = { ...this.#told, holders: who };
     this.steps.options.onEvent?.({ type: 'draining', holders, leftMs });
   }
-}
-
-function holderOf(id: number, { taskId, version }: HeldLease): RetiringHolder {
-  return { id, taskId, version };
 }
 
 function pollMs({ durationMs }: ClusterConfig, objects: number): number {

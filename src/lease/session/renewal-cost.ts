@@ -28,8 +28,8 @@ export interface Renewing {
 }
 
 /**
- * What one held node id costs in requests within `ms` milliseconds, as long as every renewal comes through at once: a PUT for each renewal
- * (rule 6), and a GET of the cluster's settings beside the renewals that are nearest to the interval. The release is one more PUT.
+ * The requests of one held node id within `ms` milliseconds, as long as no renewal is retried: a PUT for each renewal (rule 6), and a GET of the
+ * settings beside the renewals that are nearest to the interval. The release is one more PUT.
  */
 export function renewalRequests({ durationMs, settingsIntervalMs = 0 }: Renewing, ms: number): Requests {
   const { renewEveryMs } = leaseTiming(durationMs);
@@ -38,7 +38,7 @@ export function renewalRequests({ durationMs, settingsIntervalMs = 0 }: Renewing
   return { put: renewals, get: renewals / renewalsPerLook, list: 0 };
 }
 
-/** How many node ids are held, and how. */
+/** A number of held node ids. */
 export interface HeldNodes extends Renewing {
   readonly nodes: number;
   /** @default those of S3 Standard in us-east-1 */
@@ -53,10 +53,7 @@ export interface MonthlyCost {
   readonly dollars: number;
 }
 
-/**
- * What it costs to hold that many node ids for a month of 30 days, as far as renewing them goes. Whatever else asks the store, such as tasks
- * that start or wait, is not in it.
- */
+/** The cost of renewing node ids for a month of 30 days. Tasks that start or wait are not in it. */
 export function monthlyCost({ nodes, prices, ...renewing }: HeldNodes): MonthlyCost {
   const { put, get } = renewalRequests(renewing, MONTH_MS);
   const requests = { put: Math.round(nodes * put), get: Math.round(nodes * get), list: 0 };

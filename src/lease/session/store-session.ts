@@ -10,24 +10,18 @@ export interface SessionCall {
   readonly signal?: AbortSignal | undefined;
 }
 
-/**
- * What a listing of everything is given for each object that it is to show, and at most, in milliseconds: on S3 it is a request for each
- * thousand of them, one after the other, and a file store has to look at each. Several times what either takes.
- */
+/** The timeout of a complete listing, for each object and at most, in milliseconds: several times what S3 or a file store takes. */
 const LISTING_MS = { perObject: 3, max: 60_000 } as const;
 
-/** What a listing is given, in milliseconds, by a caller that only reads: no lease waits for it. */
+/** The timeout of a listing for which no lease waits, in milliseconds. */
 export const UNHURRIED_LISTING_MS = 30_000;
 
-/** How late the time may be that a store tells in whole seconds, in milliseconds: some servers make their `Date` header every second or two. */
+/** How late a store's time in whole seconds may be, in milliseconds: some servers make their `Date` header every second or two. */
 const LATE_MS = 2_000;
 
 /**
- * A store as one task uses it: every call has a time-out on the injected clock, every reply teaches the store's time, and
- * every request is counted.
- *
- * A call that is given up, for lack of time or by its signal, rejects with a `StoreError` of unknown outcome at once, even
- * where the driver underneath is stuck.
+ * A store as one task uses it: every call has a timeout on the injected clock, every reply teaches the store's time, and every request is
+ * counted. A call that is given up rejects at once, with a `StoreError` of unknown outcome, even where the driver underneath is stuck.
  */
 export class StoreSession {
   /** Requests made so far. */
@@ -36,7 +30,7 @@ export class StoreSession {
   readonly #time: StoreTime;
   #requestMs: number | undefined;
   #expectedObjects = 0;
-  /** The shortest time-out of the next complete listing, in milliseconds: longer than that of one that ran out of time. */
+  /** The shortest timeout of the next complete listing, in milliseconds: longer than that of one that ran out of time. */
   #listingMs = 0;
 
   constructor(
@@ -57,27 +51,23 @@ export class StoreSession {
     return object;
   }
 
-  /**
-   * How long a request takes where nothing is in its way: as long as the quickest one so far, in milliseconds; undefined before the first
-   * answer. A listing of everything is not among them.
-   */
+  /** The time of the quickest request so far, complete listings aside, in milliseconds; undefined before the first answer. */
   get requestMs(): number | undefined {
     return this.#requestMs;
   }
 
-  /** Notes about how many objects a listing has to show, so that it is given the time for them. */
+  /** Notes how many objects a listing has to show, for its timeout. */
   expectObjects(count: number): void {
     this.#expectedObjects = Math.max(this.#expectedObjects, count);
   }
 
-  /** How long a listing of everything may take unless a call says otherwise, however little a request may, in milliseconds. */
+  /** The timeout of a complete listing unless a call says otherwise, in milliseconds. */
   get listTimeoutMs(): number {
     return Math.max(this.timeoutMs, this.#listingMs, Math.min(LISTING_MS.max, LISTING_MS.perObject * this.#expectedObjects));
   }
 
   /**
-   * Every object of the store. One that ran out of time makes the next one's time twice as long, up to a minute: the reply may have been lost,
-   * and the cluster may be larger than is known.
+   * Every object of the store. After a timeout the next listing gets twice the time, up to a minute: the cluster may be larger than is known.
    *
    * @throws {StoreError} when the store gave no definite answer in {@link listTimeoutMs}
    */
@@ -133,18 +123,12 @@ export class StoreSession {
     return this.#time.now();
   }
 
-  /**
-   * The latest that it can have been when the store told its time, in milliseconds since the Unix epoch: what must not have been stamped after that.
-   * Infinity where it told none.
-   */
+  /** The latest that it can have been when the store told its time, in milliseconds since the Unix epoch; infinity where it told none. */
   latest({ max }: Interval): number {
     return Math.ceil(max) + (this.store.timeStepMs >= 1_000 ? LATE_MS : 0);
   }
 
-  /**
-   * How long until a reply can show that an age has grown by `ageMs` since the one of `storeTime`, in milliseconds: a store that cuts its times
-   * shows it at its next step.
-   */
+  /** How long until a reply can show that an age has grown by `ageMs` since `storeTime`, in milliseconds. */
   untilTold(ageMs: number, storeTime: Interval): number {
     const { timeStepMs } = this.store;
     const told = this.storeNow();
@@ -161,14 +145,7 @@ export class StoreSession {
 
   #bounded<T>(what: string, { timeoutMs = this.timeoutMs, signal }: SessionCall, run: (options: CallOptions) => Promise<T>): Promise<T> {
     if (!signal?.aborted) this.requests += 1;
-    return bounded(
-      {
-        clock: this.clock,
-        timeoutMs: Math.max(0, timeoutMs),
-        signal,
-        what: `${this.store.url}: ${what}`,
-      },
-      run,
-    );
+    const bounds = { clock: this.clock, timeoutMs: Math.max(0, timeoutMs), signal, what: `${this.store.url}: ${what}` };
+    return bounded(bounds, run);
   }
 }
