@@ -293,7 +293,7 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: tenureTime,
-        from: 'if (Number.isFinite(this.#lookedAt))\n            return;',
+        from: 'if (Number.isFinite(this.lookedAt))\n            return;',
         to: 'if (this.signal !== undefined)\n            return;',
       },
     ],
@@ -383,7 +383,7 @@ export const PLANTS: readonly Plant[] = [
       {
         file: partialListing,
         from: 'this.#after = last;',
-        to: 'this.#complete = true;',
+        to: 'this.complete = true;',
       },
     ],
   },

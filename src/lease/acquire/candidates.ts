@@ -76,16 +76,12 @@ export interface IdCounts {
  */
 export class CandidateChoice {
   #contended = false;
-  #losses = 0;
+  /** The number of lost races so far. */
+  losses = 0;
   /** How often a listing was given up for being out of date. */
   #rounds = 0;
 
   constructor(private readonly random: RandomSource) {}
-
-  /** How many races were lost so far. */
-  get losses(): number {
-    return this.#losses;
-  }
 
   /** Notes that other tasks start at the same time. */
   presumeContention(): void {
@@ -112,7 +108,7 @@ export class CandidateChoice {
   lost(): boolean {
     const news = !this.#contended;
     this.#contended = true;
-    this.#losses += 1;
+    this.losses += 1;
     return news;
   }
 

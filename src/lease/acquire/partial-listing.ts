@@ -3,27 +3,21 @@ import type { SessionCall, StoreSession } from '../session/store-session.js';
 
 /** A listing that is fetched page by page: in the order of the keys, from some key to the last one, and then from the first key to there. */
 export class PartialListing implements Listing {
-  readonly #objects: ListedObject[] = [];
-  #latest: readonly ListedObject[] = [];
+  objects: readonly ListedObject[] = [];
+  /** What the last page has shown. */
+  latest: readonly ListedObject[] = [];
+  /** The number of pages so far. */
+  pages = 0;
+  /** True once it shows everything. */
+  complete = false;
   #storeTime: Interval | undefined;
   /** The key after which the next page begins; undefined for the first of all. */
   #after: string | undefined;
   #wrapped = false;
-  #pages = 0;
-  #complete = false;
 
   /** @param start the key after which the first page begins; undefined for the first of all */
   constructor(private readonly start: string | undefined) {
     this.#after = start;
-  }
-
-  get objects(): readonly ListedObject[] {
-    return this.#objects;
-  }
-
-  /** What the last page has shown. */
-  get latest(): readonly ListedObject[] {
-    return this.#latest;
   }
 
   /** From the first page's to the last one's; each age is as of its own page. */
@@ -31,19 +25,9 @@ export class PartialListing implements Listing {
     return this.#storeTime ?? { min: Number.NEGATIVE_INFINITY, max: Number.POSITIVE_INFINITY };
   }
 
-  /** True once it shows everything. */
-  get complete(): boolean {
-    return this.#complete;
-  }
-
-  /** The number of pages so far. */
-  get pages(): number {
-    return this.#pages;
-  }
-
   /** Whether an object of that key would be among the objects, if there were one. */
   covers(key: string): boolean {
-    if (this.#complete) return true;
+    if (this.complete) return true;
     const isFromStart = this.start === undefined || key > this.start;
     const isUpToHere = this.#after !== undefined && key <= this.#after;
     return this.#wrapped ? isFromStart || isUpToHere : isFromStart && isUpToHere;
@@ -58,9 +42,9 @@ export class PartialListing implements Listing {
     const page = await this.#nextPage(session, call);
     if (page !== undefined) return this.#add(page);
     const { objects, storeTime } = await session.list(call);
-    this.#objects.length = 0;
+    this.objects = [];
     this.#storeTime = undefined;
-    this.#complete = true;
+    this.complete = true;
     this.#note(objects, storeTime);
   }
 
@@ -89,7 +73,7 @@ export class PartialListing implements Listing {
     if (more && last !== undefined && (!this.#wrapped || start === undefined || last < start)) {
       this.#after = last;
     } else if (this.#wrapped || start === undefined) {
-      this.#complete = true;
+      this.complete = true;
     } else {
       this.#wrapped = true;
       this.#after = undefined;
@@ -97,9 +81,9 @@ export class PartialListing implements Listing {
   }
 
   #note(objects: readonly ListedObject[], { min, max }: Interval): void {
-    this.#pages += 1;
-    this.#latest = objects;
-    for (const object of objects) this.#objects.push(object);
+    this.pages += 1;
+    this.latest = objects;
+    this.objects = [...this.objects, ...objects];
     this.#storeTime = { min: Math.min(this.#storeTime?.min ?? min, min), max };
   }
 }

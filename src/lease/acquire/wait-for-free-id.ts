@@ -1,3 +1,4 @@
+import { anySignal } from '../../base/abort.js';
 import type { ObjectChange } from '../../store/lease-store.js';
 import { CLUSTER_KEY } from '../model/cluster-config.js';
 import { nativeCodec } from '../model/lease-codec.js';
@@ -105,10 +106,9 @@ export class WaitForFreeId {
   async #sleep(ms: number): Promise<void> {
     const { clock, signal } = this.options;
     if (this.#watch === undefined) return clock.sleep(ms, signal);
-    const woken = new AbortController();
-    const onAbort = () => woken.abort(signal?.reason);
-    signal?.addEventListener('abort', onAbort, { once: true });
-    this.#watch.onNews = () => woken.abort();
+    const news = new AbortController();
+    const woken = anySignal(news.signal, signal);
+    this.#watch.onNews = () => news.abort();
     try {
       await clock.sleep(ms, woken.signal);
     } catch (error) {
@@ -116,7 +116,7 @@ export class WaitForFreeId {
       signal?.throwIfAborted();
     } finally {
       this.#watch.onNews = () => undefined;
-      signal?.removeEventListener('abort', onAbort);
+      woken.release();
     }
   }
 }

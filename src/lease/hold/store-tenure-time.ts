@@ -29,18 +29,21 @@ export class StoreTenureTime implements TenureTime {
   readonly signal: AbortSignal;
   readonly after: number;
   readonly #width: TenureWidth;
-  #adopted: AdoptedWidth;
-  #lookedAt = Number.NEGATIVE_INFINITY;
-  #stampedUntil: number;
+  /** What other tasks may be told: the width that all ids of this tenure have from now on, and the last timestamp of narrower ids. */
+  adopted: AdoptedWidth;
+  /** When the settings were asked for that this tenure read last, on the monotonic clock. */
+  lookedAt = Number.NEGATIVE_INFINITY;
+  /** The last id timestamp of this node id, in this tenure or before. */
+  stampedUntil: number;
 
   constructor(private readonly options: StoreTenureTimeOptions) {
     this.clock = options.clock;
     this.signal = options.signal;
     this.after = options.stampedUntil;
-    this.#stampedUntil = options.stampedUntil;
-    this.#adopted = { idWidth: options.idWidth, narrowIdsUntil: options.stampedUntil };
+    this.stampedUntil = options.stampedUntil;
+    this.adopted = { idWidth: options.idWidth, narrowIdsUntil: options.stampedUntil };
     this.#width = new TenureWidth(options.idWidth, (idWidth) => {
-      this.#adopted = { idWidth, narrowIdsUntil: this.#stampedUntil };
+      this.adopted = { idWidth, narrowIdsUntil: this.stampedUntil };
     });
   }
 
@@ -48,26 +51,11 @@ export class StoreTenureTime implements TenureTime {
     return this.#width.value;
   }
 
-  /** What other tasks may be told: the width that all ids of this tenure have from now on, and the last timestamp of narrower ids. */
-  get adopted(): AdoptedWidth {
-    return this.#adopted;
-  }
-
-  /** The last id timestamp of this node id, in this tenure or before. */
-  get stampedUntil(): number {
-    return this.#stampedUntil;
-  }
-
-  /** When the settings were asked for that this tenure read last, on the monotonic clock. */
-  get lookedAt(): number {
-    return this.#lookedAt;
-  }
-
   async prepare(signal?: AbortSignal): Promise<void> {
     const { clock, random } = this.options;
     signal?.throwIfAborted();
     this.check();
-    if (Number.isFinite(this.#lookedAt)) return;
+    if (Number.isFinite(this.lookedAt)) return;
     const ended = anySignal(this.signal, signal);
     try {
       // As long as the lease lasts.
@@ -93,7 +81,7 @@ export class StoreTenureTime implements TenureTime {
     const askedAt = clock.monotonic();
     const { config } = await readExistingCluster(session, call);
     this.#width.widen(config.idWidth);
-    this.#lookedAt = askedAt;
+    this.lookedAt = askedAt;
     return config;
   }
 
@@ -110,7 +98,7 @@ export class StoreTenureTime implements TenureTime {
   }
 
   stamp(untilMs: number): void {
-    this.#stampedUntil = Math.max(this.#stampedUntil, untilMs);
+    this.stampedUntil = Math.max(this.stampedUntil, untilMs);
   }
 
   check(): void {

@@ -57,30 +57,19 @@ export interface TenureTime {
 
 /** The width of a node id in the unique ids of one tenure. All listeners have to use a wider width before it is told to other tasks. */
 export class TenureWidth {
-  #value: number;
-  #adopted: number;
+  /** The width that all listeners use: no narrower ids are made any more. */
+  adopted: number;
   readonly #listeners = new Set<WidthListener>();
 
   /**
-   * @param value the width that other tasks know already
+   * @param value the width of new ids; at first the one that other tasks know already
    * @param onAdopted is called with every wider one as soon as no narrower ids are made any more in this tenure
    */
   constructor(
-    value: number,
+    public value: number,
     private readonly onAdopted: (idWidth: number) => void,
   ) {
-    this.#value = value;
-    this.#adopted = value;
-  }
-
-  /** The width of new ids. */
-  get value(): number {
-    return this.#value;
-  }
-
-  /** The width that all listeners use: no narrower ids are made any more. */
-  get adopted(): number {
-    return this.#adopted;
+    this.adopted = value;
   }
 
   /** Calls `listener` with every wider width, until the returned function is called. */
@@ -91,8 +80,8 @@ export class TenureWidth {
 
   /** Has new ids made with so many bits; nothing where there are as many already. */
   widen(idWidth: number): void {
-    if (idWidth <= this.#value) return;
-    this.#value = idWidth;
+    if (idWidth <= this.value) return;
+    this.value = idWidth;
     const slow = [...this.#listeners].map((listener) => listener(idWidth)).filter((told) => told !== undefined);
     if (slow.length === 0) this.#adopt(idWidth);
     // One that never answers keeps the others waiting, as it must: it may be making narrow ids.
@@ -100,8 +89,8 @@ export class TenureWidth {
   }
 
   #adopt(idWidth: number): void {
-    if (idWidth <= this.#adopted) return;
-    this.#adopted = idWidth;
+    if (idWidth <= this.adopted) return;
+    this.adopted = idWidth;
     this.onAdopted(idWidth);
   }
 }

@@ -141,7 +141,8 @@ export class Growth {
  * for any task to take (rule 4), and from then on that renewal is refused.
  */
 class WidthAdoption {
-  #idFloor = 0;
+  /** The last timestamp, in store time, of narrower ids of the scanned node ids; final once a scan finds no holder. */
+  idFloor = 0;
 
   /** @param cluster the cluster's settings, which tell all tasks of the width already */
   constructor(
@@ -149,11 +150,6 @@ class WidthAdoption {
     private readonly cluster: ClusterConfig,
     private readonly idWidth: number,
   ) {}
-
-  /** The last millisecond, in store time, that narrower ids of the scanned node ids may be stamped with; final once a scan finds no holder. */
-  get idFloor(): number {
-    return this.#idFloor;
-  }
 
   /**
    * The live holders among these ids that still make narrower ids.
@@ -217,7 +213,7 @@ class WidthAdoption {
   }
 
   #note(narrowUntil: number): void {
-    this.#idFloor = Math.max(this.#idFloor, narrowUntil);
+    this.idFloor = Math.max(this.idFloor, narrowUntil);
   }
 
   #damaged(key: string, problem: string): StoreUnusableError {

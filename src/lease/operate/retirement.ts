@@ -39,7 +39,8 @@ const DRAIN_TIMEOUT_MS = 600_000;
  * has the id again is never ended. If they change just then, the tombstone's generation is older than theirs, and it is as good as a released one.
  */
 export class Retirement {
-  #retired = 0;
+  /** Number of lease objects that were retired here. */
+  retired = 0;
   #generation: number | undefined;
   #until: number | undefined;
   /** True once other settings have been seen: nothing is written before they are read anew. */
@@ -55,11 +56,6 @@ export class Retirement {
   readonly #tried = new Map<number, { version: number; from: RetiringHolder | undefined }>();
 
   constructor(private readonly steps: ScaleSteps) {}
-
-  /** Number of lease objects that were retired here. */
-  get retired(): number {
-    return this.#retired;
-  }
 
   /** The holders that lost their ids, in ascending order of the ids. */
   get forced(): readonly RetiringHolder[] {
@@ -168,7 +164,7 @@ export class Retirement {
     this.#tried.delete(id);
     // Another writer's tombstone has another version, or is of no other effect.
     if (tried?.version !== version) return;
-    this.#retired += 1;
+    this.retired += 1;
     if (tried.from === undefined) return;
     this.#forced.set(id, tried.from);
     this.steps.options.onEvent?.({ type: 'forced', holder: tried.from });

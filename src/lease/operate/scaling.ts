@@ -113,17 +113,13 @@ const LISTINGS = 10;
 
 /** What growing and shrinking have in common. One use each; every step may be taken again. */
 export class ScaleSteps {
-  #created = 0;
+  /** Number of lease objects that were created. */
+  created = 0;
   #failures = 0;
   #conflicts = 0;
   readonly #damaged = new Map<number, string>();
 
   constructor(readonly options: ScaleOptions) {}
-
-  /** Number of lease objects that were created. */
-  get created(): number {
-    return this.#created;
-  }
 
   /** What was reported, in ascending order of the ids. */
   get damaged(): readonly DamagedLease[] {
@@ -173,7 +169,7 @@ export class ScaleSteps {
       if (missing.length === 0) return listed;
       await this.pauseAfterListing(listing);
       await this.onEach(missing, async (id, call) => {
-        if ((await createVacant(session, id, call)) === 'created') this.#created += 1;
+        if ((await createVacant(session, id, call)) === 'created') this.created += 1;
       });
     }
   }

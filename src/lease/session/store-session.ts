@@ -26,9 +26,10 @@ const LATE_MS = 2_000;
 export class StoreSession {
   /** Requests made so far. */
   requests = 0;
+  /** The time of the quickest request so far, complete listings aside, in milliseconds; undefined before the first answer. */
+  requestMs: number | undefined;
 
   readonly #time: StoreTime;
-  #requestMs: number | undefined;
   #expectedObjects = 0;
   /** The shortest timeout of the next complete listing, in milliseconds: longer than that of one that ran out of time. */
   #listingMs = 0;
@@ -49,11 +50,6 @@ export class StoreSession {
     this.#answered(sentAt);
     if (object !== undefined) this.#time.learn(object.storeTime, sentAt);
     return object;
-  }
-
-  /** The time of the quickest request so far, complete listings aside, in milliseconds; undefined before the first answer. */
-  get requestMs(): number | undefined {
-    return this.#requestMs;
   }
 
   /** Notes how many objects a listing has to show, for its timeout. */
@@ -140,7 +136,7 @@ export class StoreSession {
 
   #answered(sentAt: number): void {
     const tookMs = this.clock.monotonic() - sentAt;
-    this.#requestMs = Math.min(this.#requestMs ?? tookMs, tookMs);
+    this.requestMs = Math.min(this.requestMs ?? tookMs, tookMs);
   }
 
   #bounded<T>(what: string, { timeoutMs = this.timeoutMs, signal }: SessionCall, run: (options: CallOptions) => Promise<T>): Promise<T> {
