@@ -5,7 +5,7 @@ import { systemClock, systemRandom } from '../../src/base/system.js';
 import type { Lease } from '../../src/lease/model/lease.js';
 import { initializeCluster } from '../../src/lease/operate/initialize.js';
 import { StoreSession } from '../../src/lease/session/store-session.js';
-import { createS3Client } from '../../src/store/s3/s3-client.js';
+import { createS3Client } from '../../src/store/s3/open-s3-store.js';
 import { S3LeaseStore } from '../../src/store/s3/s3-lease-store.js';
 import type { Contestant } from './contestants.js';
 import { NO_REQUESTS, plus, type RequestCount } from './request-count.js';

@@ -1,4 +1,4 @@
-import { onAbort } from '../base/abort.js';
+import { orAborted, timeoutSignal } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
 import { type CallOptions, StoreError } from './lease-store.js';
 
@@ -13,54 +13,22 @@ export interface Bounds {
 }
 
 /**
- * Why what was under way for a call is given up when the call has ended. One for all: nobody gets to see it, and an error of its own
- * would cost more than the rest of the call.
- */
-const SETTLED = new Error('the call has ended');
-
-/**
  * Makes a call of a store, and gives it up for lack of time or by its signal, at once, even where the driver underneath is stuck.
  *
  * @throws {StoreError} that of the store; one of unknown outcome for a call that was given up or failed in any other way; one of
  * outcome not-applied for a call that was not begun since `signal` had aborted
  */
-export function bounded<T>({ clock, timeoutMs, signal, what }: Bounds, run: (options: CallOptions) => Promise<T>): Promise<T> {
-  if (signal?.aborted) {
-    return Promise.reject(new StoreError(`${what}: not begun`, { fault: 'unreachable', outcome: 'not-applied', cause: signal.reason }));
+export async function bounded<T>({ clock, timeoutMs, signal, what }: Bounds, run: (options: CallOptions) => Promise<T>): Promise<T> {
+  const failed = (detail: string, outcome: StoreError['outcome'], cause?: unknown) =>
+    new StoreError(`${what}: ${detail}`, { fault: 'unreachable', outcome, cause });
+  if (signal?.aborted) throw failed('not begun', 'not-applied', signal.reason);
+  const call = timeoutSignal(clock, timeoutMs, () => failed(`no answer within ${Math.round(timeoutMs)} ms`, 'unknown'), signal);
+  try {
+    return await orAborted(run({ signal: call.signal }), call.signal);
+  } catch (error) {
+    if (signal?.aborted && error === signal.reason) throw failed('given up', 'unknown', error);
+    throw error instanceof StoreError ? error : failed('failed', 'unknown', error);
+  } finally {
+    call.release();
   }
-  return new Promise((resolve, reject) => {
-    const request = new AbortController();
-    const end = () => {
-      request.abort(SETTLED);
-      cancel();
-    };
-    const giveUp = (detail: string, cause?: unknown) => {
-      end();
-      reject(new StoreError(`${what}: ${detail}`, { fault: 'unreachable', outcome: 'unknown', cause }));
-    };
-    const cancel = onAbort(signal, () => giveUp('given up', signal?.reason));
-    clock.sleep(timeoutMs, request.signal).then(
-      () => giveUp(`no answer within ${Math.round(timeoutMs)} ms`),
-      // The call has ended in another way.
-      () => undefined,
-    );
-    let called: Promise<T>;
-    try {
-      called = run({ signal: request.signal });
-    } catch (error) {
-      // A driver that throws instead of rejecting has failed, too.
-      called = Promise.reject(error);
-    }
-    called.then(
-      (reply) => {
-        end();
-        resolve(reply);
-      },
-      (error: unknown) => {
-        if (!(error instanceof StoreError)) return giveUp('failed', error);
-        end();
-        reject(error);
-      },
-    );
-  });
 }

@@ -8,6 +8,7 @@ export type {
   Listing,
   ListingPage,
   ObjectChange,
+  ObjectMetadata,
   StoredObject,
   StoreFault,
   WriteResult,

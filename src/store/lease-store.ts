@@ -6,13 +6,15 @@ export interface Interval {
   readonly max: number;
 }
 
+/** What an object says of itself besides its body. Lower-case keys. */
+export type ObjectMetadata = Readonly<Record<string, string>>;
+
 /** One object as the store keeps it, as of one reply. */
 export interface StoredObject {
   /** The key below the store's prefix, for example `7.json`. */
   readonly key: string;
   readonly body: string;
-  /** Lower-case keys. */
-  readonly metadata: Readonly<Record<string, string>>;
+  readonly metadata: ObjectMetadata;
   /** Opaque. Changes with every write whose body differs. */
   readonly etag: string;
   /**
@@ -105,10 +107,10 @@ export interface LeaseStore {
   listPage?(after: string | undefined, options?: CallOptions): Promise<ListingPage>;
 
   /** Writes the object only if there is none of that key. */
-  create(key: string, body: string, metadata: Readonly<Record<string, string>>, options?: CallOptions): Promise<WriteResult>;
+  create(key: string, body: string, metadata: ObjectMetadata, options?: CallOptions): Promise<WriteResult>;
 
   /** Writes the object only if its etag is still `etag`. An object that is gone is a conflict. */
-  replace(key: string, body: string, metadata: Readonly<Record<string, string>>, etag: string, options?: CallOptions): Promise<WriteResult>;
+  replace(key: string, body: string, metadata: ObjectMetadata, etag: string, options?: CallOptions): Promise<WriteResult>;
 
   /**
    * Resolves when some object may have changed since the call; a hint that may come late, for nothing, or not at all. Rejects with

@@ -33,15 +33,8 @@ export async function openStore(url: string | StoreUrl, options: OpenStoreOption
   switch (store.kind) {
     case 's3': {
       const { openS3Store } = await import('./s3/open-s3-store.js');
-      return openS3Store({
-        bucket: store.bucket,
-        prefix: store.prefix,
-        clock,
-        requestTimeoutMs,
-        ...(endpoint === undefined ? {} : { endpoint }),
-        ...(region === undefined ? {} : { region }),
-        ...(pollMs === undefined ? {} : { pollMs }),
-      });
+      const { bucket, prefix } = store;
+      return openS3Store({ bucket, prefix, clock, requestTimeoutMs, endpoint, region, pollMs });
     }
     case 'file': {
       const { FileLeaseStore } = await import('./file/file-lease-store.js');
@@ -61,10 +54,7 @@ function checkEndpoint(endpoint: string): void {
   }
   // A password in a URL ends up in process lists and logs; and the SDK would not use it.
   if (url.username !== '' || url.password !== '') {
-    throw new ConfigError(
-      '--endpoint',
-      `${url.protocol}//…@${url.host}`,
-      'no credentials in the URL: they come from the AWS default chain',
-    );
+    const expected = 'no credentials in the URL: they come from the AWS default chain';
+    throw new ConfigError('--endpoint', `${url.protocol}//…@${url.host}`, expected);
   }
 }

@@ -4,7 +4,7 @@ import type { Clock } from '../../src/base/clock.js';
 import { systemClock, systemRandom } from '../../src/base/system.js';
 import { acquireLease } from '../../src/lease/acquire/acquire-lease.js';
 import type { Lease } from '../../src/lease/model/lease.js';
-import { createS3Client } from '../../src/store/s3/s3-client.js';
+import { createS3Client } from '../../src/store/s3/open-s3-store.js';
 import { S3LeaseStore } from '../../src/store/s3/s3-lease-store.js';
 import { awsEnvironment, createBucket } from '../support/bucket.js';
 

@@ -6,8 +6,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../../test/support/virtual-clock.js';
 import { systemRandom } from '../../base/system.js';
 import type { WriteResult } from '../lease-store.js';
-import type { BootClock } from './boot-clock.js';
 import { FileLeaseStore } from './file-lease-store.js';
+import type { BootClock } from './object-ages.js';
 
 let directory: string;
 let clock: VirtualClock;

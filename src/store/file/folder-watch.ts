@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Clock } from '../../base/clock.js';
 import { Changes, type Heed } from '../changes.js';
-import { unless } from './file-fault.js';
+import { unless } from './files.js';
 
 /** Settings of a {@link FolderWatch}. */
 export interface FolderWatchOptions {

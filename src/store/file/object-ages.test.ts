@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { VirtualClock } from '../../../test/support/virtual-clock.js';
-import { ObjectAges } from './object-ages.js';
+import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
+import { systemClock, systemRandom } from '../../base/system.js';
+import { ObjectAges, openBootClock } from './object-ages.js';
 
 let clock: VirtualClock;
 let ages: ObjectAges;
@@ -46,5 +47,57 @@ describe('the age of an object', () => {
     const lookedAt = clock.monotonic();
     await clock.advance(5000);
     expect(ages.of('0.json', 'e', undefined, lookedAt).min).toBe(1000);
+  });
+});
+
+const files: Readonly<Record<string, string>> = {
+  '/proc/sys/kernel/random/boot_id': 'e33da336-65fb-44ed-93b2-932117c30779\n',
+  '/proc/uptime': '100.00 1.00',
+};
+
+function openWith(changes: { uptime?: number; seed?: number; hidden?: string; namespace?: string } = {}) {
+  return openBootClock({
+    clock: new VirtualClock(),
+    random: seededRandom(changes.seed ?? 1),
+    uptime: () => changes.uptime ?? 100,
+    readText: (path) => (path === changes.hidden ? undefined : files[path]),
+    readLink: () => changes.namespace ?? 'time:[4026531834]',
+  });
+}
+
+describe('the boot clock', () => {
+  it('has the same id in every process of one boot and time namespace', () => {
+    expect(openWith({ seed: 1 }).id).toBe(openWith({ seed: 2 }).id);
+  });
+
+  it('has another id in another time namespace, which may shift the uptime', () => {
+    expect(openWith({ namespace: 'time:[4026532001]' }).id).not.toBe(openWith().id);
+  });
+
+  it.each(['/proc/sys/kernel/random/boot_id', '/proc/uptime'])('has an id of its own in each process where %s cannot be read', (hidden) => {
+    expect(openWith({ hidden, seed: 1 }).id).not.toBe(openWith({ hidden, seed: 2 }).id);
+  });
+
+  it('has an id of its own where the uptime is not the kernel’s but shorter', async () => {
+    const clock = new VirtualClock();
+    await clock.advance(100_100);
+    const openShort = (seed: number) =>
+      openBootClock({ clock, random: seededRandom(seed), uptime: () => 100, readText: (path) => files[path] });
+    expect(openShort(1).id).not.toBe(openShort(2).id);
+  });
+
+  it('tells whole seconds where the precise uptime cannot be read', () => {
+    expect(openWith().resolutionMs).toBe(10);
+    expect(openWith({ hidden: '/proc/uptime' }).resolutionMs).toBe(1000);
+  });
+
+  it('gives the uptime in milliseconds', () => {
+    expect(openWith({ uptime: 2146.46 }).now()).toBe(2_146_460);
+  });
+
+  it('is shared by all who open it on this machine', () => {
+    const open = () => openBootClock({ clock: systemClock, random: systemRandom });
+    expect(open().id).toBe(open().id);
+    expect(open().id).not.toMatch(/^process/);
   });
 });

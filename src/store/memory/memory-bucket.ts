@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../base/clock.js';
 import { Changes } from '../changes.js';
-import type { Interval, ListedObject, Listing, ListingPage, StoredObject, WriteResult } from '../lease-store.js';
+import type { Interval, ListedObject, Listing, ListingPage, ObjectMetadata, StoredObject, WriteResult } from '../lease-store.js';
 
 interface MemoryObject {
   readonly body: string;
-  readonly metadata: Readonly<Record<string, string>>;
+  readonly metadata: ObjectMetadata;
   readonly etag: string;
   /** Bytes of the body. */
   readonly size: number;
@@ -61,12 +61,12 @@ export class MemoryBucket {
   }
 
   /** Writes if there is none of that key. */
-  create(key: string, body: string, metadata: Readonly<Record<string, string>>): WriteResult {
+  create(key: string, body: string, metadata: ObjectMetadata): WriteResult {
     return this.#objects.has(key) ? { status: 'conflict' } : this.#write(key, body, metadata);
   }
 
   /** Writes if the etag is that of the object. */
-  replace(key: string, body: string, metadata: Readonly<Record<string, string>>, etag: string): WriteResult {
+  replace(key: string, body: string, metadata: ObjectMetadata, etag: string): WriteResult {
     return this.#objects.get(key)?.etag === etag ? this.#write(key, body, metadata) : { status: 'conflict' };
   }
 
@@ -77,7 +77,7 @@ export class MemoryBucket {
     this.changes.announce({ key, size: undefined });
   }
 
-  #write(key: string, body: string, metadata: Readonly<Record<string, string>>): WriteResult {
+  #write(key: string, body: string, metadata: ObjectMetadata): WriteResult {
     const etag = this.etagOf(body);
     const size = Buffer.byteLength(body);
     if (!this.#objects.has(key)) this.#sorted = undefined;

@@ -5,6 +5,7 @@ import {
   type LeaseStore,
   type Listing,
   type ObjectChange,
+  type ObjectMetadata,
   type StoredObject,
   StoreError,
   type WriteResult,
@@ -81,17 +82,11 @@ export class MemoryLeaseStore implements LeaseStore {
     return this.#call({ operation: 'list' }, () => this.#bucket.list(), options);
   }
 
-  create(key: string, body: string, metadata: Readonly<Record<string, string>>, options?: CallOptions): Promise<WriteResult> {
+  create(key: string, body: string, metadata: ObjectMetadata, options?: CallOptions): Promise<WriteResult> {
     return this.#call({ operation: 'create', key, body }, () => this.#bucket.create(key, body, metadata), options);
   }
 
-  replace(
-    key: string,
-    body: string,
-    metadata: Readonly<Record<string, string>>,
-    etag: string,
-    options?: CallOptions,
-  ): Promise<WriteResult> {
+  replace(key: string, body: string, metadata: ObjectMetadata, etag: string, options?: CallOptions): Promise<WriteResult> {
     return this.#call({ operation: 'replace', key, body, etag }, () => this.#bucket.replace(key, body, metadata, etag), options);
   }
 

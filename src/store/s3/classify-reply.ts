@@ -1,5 +1,5 @@
 import { StoreError, type StoreFault } from '../lease-store.js';
-import type { ObservedReply } from './reply-observer.js';
+import type { ObservedReply } from './reply.js';
 
 /** The request that failed. */
 export interface FailedRequest {
@@ -17,55 +17,50 @@ export type Classified = 'conflict' | 'absent' | StoreError;
 /**
  * Says what a failed S3 request means, by the HTTP status, S3's error code and the operating system's error code; never by the text.
  * This is the only place that knows these.
+ *
+ * @returns `conflict` for `create` and `replace` only, `absent` for `read` and `discard` only
  */
 export function classifyReply(error: unknown, request: FailedRequest): Classified {
-  const { status } = request.reply;
-  if (!request.reply.sent) return beforeSending(error, request);
+  const { operation, reply } = request;
+  const { status } = reply;
+  if (!reply.sent) return beforeSending(error, request);
   if (status === undefined) return withoutReply(error, request);
-  const code = text(error, 'Code');
-  const said = code === undefined ? `HTTP ${status}` : `${code}${messageOf(error)}`;
-  const failed = (fault: StoreFault, outcome: 'unknown' | 'not-applied', cause: string) => failure(error, request, fault, outcome, cause);
+  const code = text(error, 'Code') ?? '';
+  const said = code === '' ? `HTTP ${status}` : `${code}${messageOf(error)}`;
+  const failed = failing(error, request);
+  const refused = (cause: string) => failed('rejected', 'not-applied', cause);
 
   if (status < 300) {
     const brokenOff = isTimeout(error) || networkErrors(error).length > 0;
     return brokenOff ? withoutReply(error, request) : failed('rejected', 'unknown', `answered ${status}, but not as S3 does`);
   }
-  const conditional = request.operation === 'create' || request.operation === 'replace';
+  const conditional = operation === 'create' || operation === 'replace';
   if (conditional && (status === 412 || status === 409)) return 'conflict';
   if (status === 404) {
     if (code === 'NoSuchBucket') return failed('missing', 'not-applied', 'bucket does not exist');
-    if (code === 'NoSuchKey' && request.operation === 'read') return 'absent';
-    if (code === 'NoSuchKey' && request.operation === 'replace') return 'conflict';
-    if (code === 'NoSuchKey' && request.operation === 'discard') return 'absent';
+    if (code === 'NoSuchKey' && operation === 'replace') return 'conflict';
+    if (code === 'NoSuchKey' && (operation === 'read' || operation === 'discard')) return 'absent';
     // A gateway in front of the store says 404 as well, and must not make a lease look as if it were gone.
     return failed('rejected', 'unknown', `answered ${said}, which does not say what is missing: is this an S3 server?`);
   }
   if (code === 'RequestTimeTooSkewed') return failed('denied', 'not-applied', `access denied (${said}): the clock of this host is wrong`);
   if (status === 304) {
     const what = conditional ? 'where S3 answers 412 or 200' : 'although it was not asked whether it was';
-    return failed(
-      'rejected',
-      'not-applied',
-      `answered HTTP 304, not modified, ${what}: a cache stands in between, or this is no S3 server`,
-    );
+    return refused(`answered HTTP 304, not modified, ${what}: a cache stands in between, or this is no S3 server`);
   }
-  const region = request.reply.headers['x-amz-bucket-region'] ?? text(error, 'Region');
   if (status < 400 || code === 'AuthorizationHeaderMalformed' || code === 'IllegalLocationConstraintException') {
-    return failed(
-      'rejected',
-      'not-applied',
-      `${region === undefined ? 'wrong region or endpoint' : `the bucket is in region ${region}`} (${said})`,
-    );
+    const region = reply.headers['x-amz-bucket-region'] ?? text(error, 'Region');
+    return refused(`${region === undefined ? 'wrong region or endpoint' : `the bucket is in region ${region}`} (${said})`);
   }
-  if (status === 401 || status === 403 || CREDENTIAL_CODES.has(code ?? '')) {
-    const needs = code === 'AccessDenied' ? `, needs ${PERMISSION[request.operation]}` : '';
-    return failed('denied', 'not-applied', `access denied (${code ?? `HTTP ${status}`}${needs})${messageOf(error)}`);
+  if (status === 401 || status === 403 || CREDENTIAL_CODES.includes(code)) {
+    const needs = code === 'AccessDenied' ? `, needs ${OPERATIONS[operation].needs}` : '';
+    return failed('denied', 'not-applied', `access denied (${code || `HTTP ${status}`}${needs})${messageOf(error)}`);
   }
   if (status === 501) return failed('unsupported', 'not-applied', `not supported by this server (${said})`);
   if (status >= 500 || status === 429 || status === 408 || code === 'RequestTimeout') {
-    return failed('unavailable', 'unknown', `answered HTTP ${status}${code === undefined ? '' : ` (${said})`}`);
+    return failed('unavailable', 'unknown', `answered HTTP ${status}${code === '' ? '' : ` (${said})`}`);
   }
-  return failed('rejected', 'not-applied', `refused (${said})`);
+  return refused(`refused (${said})`);
 }
 
 /** A difference of clocks that no server minds, in milliseconds; they refuse from 15 minutes on. */
@@ -87,67 +82,65 @@ export function givenUp(reason: unknown, request: FailedRequest): StoreError {
   return new StoreError(`${request.url}: ${attempt(request)}: given up`, { fault: 'unreachable', outcome, cause: reason });
 }
 
-const CREDENTIAL_CODES = new Set(['ExpiredToken', 'InvalidToken', 'TokenRefreshRequired', 'InvalidAccessKeyId', 'SignatureDoesNotMatch']);
+/** A reply that says nothing a store could mean. */
+export function senseless(request: Omit<FailedRequest, 'reply'>, answer: string): StoreError {
+  return new StoreError(`${request.url}: ${attempt(request)}: answered ${answer}`, { fault: 'rejected', outcome: 'unknown' });
+}
 
-const PERMISSION = {
-  read: 's3:GetObject',
-  list: 's3:ListBucket',
-  create: 's3:PutObject',
-  replace: 's3:PutObject',
-  discard: 's3:DeleteObject',
+const CREDENTIAL_CODES = ['ExpiredToken', 'InvalidToken', 'TokenRefreshRequired', 'InvalidAccessKeyId', 'SignatureDoesNotMatch'];
+
+/** What each operation is called in messages, and the permission that it needs. */
+const OPERATIONS = {
+  read: { doing: 'reading', needs: 's3:GetObject' },
+  list: { doing: 'listing', needs: 's3:ListBucket' },
+  create: { doing: 'creating', needs: 's3:PutObject' },
+  replace: { doing: 'replacing', needs: 's3:PutObject' },
+  discard: { doing: 'removing', needs: 's3:DeleteObject' },
 } as const;
+
+const DIRECTORY_BUCKET = /^s3:\/\/[^/]*--x-s3(\/|$)/;
 
 /** The SDK failed on the way: nearly always over the credentials, which it fetches with the first request. */
 function beforeSending(error: unknown, request: FailedRequest): StoreError {
   const name = text(error, 'name') ?? '';
-  if (name.endsWith('ProviderError'))
-    return failure(error, request, 'denied', 'not-applied', `no AWS credentials found${messageOf(error)}`);
+  const failed = (fault: StoreFault, cause: string) => failing(error, request)(fault, 'not-applied', cause);
+  if (name.endsWith('ProviderError')) return failed('denied', `no AWS credentials found${messageOf(error)}`);
   if (isTimeout(error) || networkErrors(error).length > 0) {
-    return failure(error, request, 'unreachable', 'not-applied', `not sent, for want of credentials or time${messageOf(error)}`);
+    return failed('unreachable', `not sent, for want of credentials or time${messageOf(error)}`);
   }
-  const status = numberAt(error, '$metadata', 'httpStatusCode');
+  const status = statusOf(error);
+  if (status === undefined) return failed('rejected', `not sent${messageOf(error)}`);
+  if (!DIRECTORY_BUCKET.test(request.url)) {
+    const what = status >= 500 ? 'not sent, no AWS credentials to be had' : 'no AWS credentials to be had';
+    return failed(status >= 500 ? 'unavailable' : 'denied', `${what} (${name}, HTTP ${status})`);
+  }
   // A bucket of S3 Express is asked for a session first, by a request of the SDK's own.
-  if (status !== undefined && DIRECTORY_BUCKET.test(request.url)) return withoutSession(error, request, status);
-  if (status !== undefined && status >= 500) {
-    return failure(error, request, 'unavailable', 'not-applied', `not sent, no AWS credentials to be had (${name}, HTTP ${status})`);
-  }
-  if (status !== undefined)
-    return failure(error, request, 'denied', 'not-applied', `no AWS credentials to be had (${name}, HTTP ${status})`);
-  return failure(error, request, 'rejected', 'not-applied', `not sent${messageOf(error)}`);
-}
-
-const DIRECTORY_BUCKET = /^s3:\/\/[^/]*--x-s3(\/|$)/;
-
-function withoutSession(error: unknown, request: FailedRequest, status: number): StoreError {
-  const code = text(error, 'Code') ?? text(error, 'name') ?? '';
-  const said = `${code}${messageOf(error)}`;
-  if (code === 'NoSuchBucket') return failure(error, request, 'missing', 'not-applied', 'bucket does not exist');
+  const code = text(error, 'Code') ?? name;
+  if (code === 'NoSuchBucket') return failed('missing', 'bucket does not exist');
   if (status === 401 || status === 403) {
-    return failure(error, request, 'denied', 'not-applied', `access denied (${code}, needs s3express:CreateSession)${messageOf(error)}`);
+    return failed('denied', `access denied (${code}, needs s3express:CreateSession)${messageOf(error)}`);
   }
-  return failure(
-    error,
-    request,
-    status >= 500 ? 'unavailable' : 'rejected',
-    'not-applied',
-    `no session to be had, HTTP ${status} (${said})`,
-  );
+  return failed(status >= 500 ? 'unavailable' : 'rejected', `no session to be had, HTTP ${status} (${code}${messageOf(error)})`);
 }
 
 /** The connection failed, or the time was up, before the head of a reply had arrived, or in the middle of its body. */
 function withoutReply(error: unknown, request: FailedRequest): StoreError {
   const causes = networkErrors(error);
-  const neverConnected = causes.length > 0 && causes.every((cause) => isBeforeConnection(cause));
+  const [first = error] = causes;
+  const codes = causes.map((cause) => text(cause, 'code') ?? '');
   const said = causes.map((cause) => messageOf(cause).slice(2)).join(', ');
-  if (neverConnected) return failure(causes[0], request, 'unreachable', 'not-applied', `cannot connect: ${said}`);
-  if (isTimeout(error)) return failure(error, request, 'unreachable', 'unknown', messageOf(error).slice(2));
-  if (causes.some((cause) => isCertificateError(text(cause, 'code') ?? ''))) {
-    return failure(causes[0], request, 'rejected', 'not-applied', `the server's certificate is not trusted: ${said}`);
+  if (causes.length > 0 && causes.every(isBeforeConnection)) {
+    return failing(first, request)('unreachable', 'not-applied', `cannot connect: ${said}`);
   }
-  if (causes.some((cause) => /^(HPE_|EPROTO$|ERR_SSL_)/.test(text(cause, 'code') ?? ''))) {
-    return failure(causes[0], request, 'rejected', 'unknown', `the server does not speak the protocol of the endpoint's URL: ${said}`);
+  if (isTimeout(error)) return failing(error, request)('unreachable', 'unknown', messageOf(error).slice(2));
+  // Node reports a certificate that it refuses before it sends the first byte of a request.
+  if (codes.some((code) => /^(CERT_|ERR_TLS_CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/.test(code))) {
+    return failing(first, request)('rejected', 'not-applied', `the server's certificate is not trusted: ${said}`);
   }
-  return failure(error, request, 'unreachable', 'unknown', `connection lost${causes.length > 0 ? `: ${said}` : messageOf(error)}`);
+  if (codes.some((code) => /^(HPE_|EPROTO$|ERR_SSL_)/.test(code))) {
+    return failing(first, request)('rejected', 'unknown', `the server does not speak the protocol of the endpoint's URL: ${said}`);
+  }
+  return failing(error, request)('unreachable', 'unknown', `connection lost${causes.length > 0 ? `: ${said}` : messageOf(error)}`);
 }
 
 /** The errors of the operating system and of Node in `error`: one for every address that was tried. */
@@ -162,30 +155,26 @@ function isBeforeConnection(error: unknown): boolean {
   return syscall === 'connect' || syscall === 'getaddrinfo';
 }
 
-/** Node reports a certificate that it refuses before it sends the first byte of a request. */
-function isCertificateError(code: string): boolean {
-  return /^(CERT_|ERR_TLS_CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/.test(code);
-}
-
 function isTimeout(error: unknown): boolean {
   // The SDK gives this name to lost connections too, but those keep the operating system's code.
   const code = text(error, 'code');
   return text(error, 'name') === 'TimeoutError' && (code === undefined || code === 'ETIMEDOUT');
 }
 
-function failure(error: unknown, request: FailedRequest, fault: StoreFault, outcome: 'unknown' | 'not-applied', cause: string): StoreError {
-  // A missing bucket is the same whatever was tried in it.
-  const what = fault === 'missing' ? '' : `${attempt(request)}: `;
-  return new StoreError(`${request.url}: ${what}${cause}`, { fault, outcome, ...(speaks(error) ? { cause: error } : {}) });
+/** Makes the failures of a request. */
+function failing(error: unknown, request: FailedRequest) {
+  return (fault: StoreFault, outcome: StoreError['outcome'], cause: string): StoreError => {
+    // A missing bucket is the same whatever was tried in it.
+    const what = fault === 'missing' ? '' : `${attempt(request)}: `;
+    return new StoreError(`${request.url}: ${what}${cause}`, { fault, outcome, ...(speaks(error) ? { cause: error } : {}) });
+  };
 }
 
-const ATTEMPTS = { read: 'reading', list: 'listing', create: 'creating', replace: 'replacing', discard: 'removing' } as const;
-
-function attempt({ operation, key }: FailedRequest): string {
-  return `${ATTEMPTS[operation]}${key === undefined ? '' : ` ${key}`}`;
+function attempt({ operation, key }: Omit<FailedRequest, 'reply'>): string {
+  return `${OPERATIONS[operation].doing}${key === undefined ? '' : ` ${key}`}`;
 }
 
-/** False for the errors that tell of the SDK's parser and not of the store; whoever prints causes would print them. */
+/** False for the errors that tell of the SDK's parser and not of the store: causes are printed. */
 function speaks(error: unknown): boolean {
   return text(error, 'Code') !== undefined || text(error, 'code') !== undefined || text(error, 'name')?.endsWith('ProviderError') === true;
 }
@@ -196,12 +185,15 @@ function messageOf(error: unknown): string {
 }
 
 function text(error: unknown, field: string): string | undefined {
-  const value = typeof error === 'object' && error !== null ? (error as Record<string, unknown>)[field] : undefined;
+  const value = fieldOf(error, field);
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
-function numberAt(error: unknown, outer: string, field: string): number | undefined {
-  const holder = typeof error === 'object' && error !== null ? (error as Record<string, unknown>)[outer] : undefined;
-  const value = typeof holder === 'object' && holder !== null ? (holder as Record<string, unknown>)[field] : undefined;
+function statusOf(error: unknown): number | undefined {
+  const value = fieldOf(fieldOf(error, '$metadata'), 'httpStatusCode');
   return typeof value === 'number' ? value : undefined;
+}
+
+function fieldOf(value: unknown, field: string): unknown {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[field] : undefined;
 }

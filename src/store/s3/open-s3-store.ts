@@ -1,5 +1,17 @@
-import { createS3Client, type S3ClientOptions } from './s3-client.js';
-import { S3LeaseStore, type S3LeaseStoreOptions } from './s3-lease-store.js';
+import type { S3ClientConfig } from '@aws-sdk/client-s3';
+import { ConfigError } from '../../base/errors.js';
+import { S3LeaseStore, type S3LeaseStoreOptions, type S3Requests } from './s3-lease-store.js';
+import { S3Client } from './sdk.js';
+
+/** How to reach the S3 service. */
+export interface S3ClientOptions {
+  /** The http(s) URL of an S3-compatible server. @default `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, else AWS */
+  readonly endpoint?: string | undefined;
+  /** @default `AWS_REGION`, `AWS_DEFAULT_REGION`, the profile's region, else `us-east-1` when there is an endpoint */
+  readonly region?: string | undefined;
+  /** How long one request may take, in milliseconds. */
+  readonly requestTimeoutMs: number;
+}
 
 /** Settings of {@link openS3Store}: those of the store, and how to reach the service. */
 export interface S3StoreOptions extends Omit<S3LeaseStoreOptions, 'client'>, S3ClientOptions {}
@@ -11,4 +23,62 @@ export interface S3StoreOptions extends Omit<S3LeaseStoreOptions, 'client'>, S3C
  */
 export async function openS3Store(options: S3StoreOptions): Promise<S3LeaseStore> {
   return new S3LeaseStore({ ...options, client: await createS3Client(options) });
+}
+
+// Enough for the probe's two races of eight writers, whose connections stay open until the next ones; a lease holder never needs more than one or two.
+const AGENT = { keepAlive: true, maxSockets: 16, maxFreeSockets: 16 };
+
+const SILENT = { trace() {}, debug() {}, info() {}, warn() {}, error() {} };
+
+const WARNING_SWITCH = 'AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED';
+
+/**
+ * Makes the SDK's client with its own retries off: a blind retry of a conditional write turns a lost reply into a false
+ * conflict (rule 5). Credentials come from the AWS default chain, at the first request.
+ *
+ * @throws {ConfigError} when no region is known and no endpoint is given
+ */
+export async function createS3Client(options: S3ClientOptions): Promise<S3Requests> {
+  const endpoint = options.endpoint ?? (process.env.AWS_ENDPOINT_URL_S3 || process.env.AWS_ENDPOINT_URL || undefined);
+  const region = options.region ?? (process.env.AWS_REGION || process.env.AWS_DEFAULT_REGION || undefined);
+  const config: S3ClientConfig = {
+    maxAttempts: 1,
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    // The whole call has a deadline of its own; this one tells a server that cannot be reached from one that does not answer.
+    requestHandler: {
+      connectionTimeout: Math.ceil(options.requestTimeoutMs * 0.8),
+      requestTimeout: options.requestTimeoutMs,
+      throwOnRequestTimeout: true,
+      socketTimeout: 0,
+      httpAgent: AGENT,
+      httpsAgent: AGENT,
+    },
+    // What the SDK has to say arrives as an error; standard error belongs to the program.
+    logger: SILENT,
+    ...(endpoint === undefined ? {} : { endpoint, forcePathStyle: true }),
+  };
+  if (region !== undefined) return makeClient({ ...config, region });
+  const client = makeClient(config);
+  try {
+    await client.config.region();
+    return client;
+  } catch (cause) {
+    client.destroy();
+    if (endpoint !== undefined) return makeClient({ ...config, region: 'us-east-1' });
+    const expected = 'the region of the bucket, here, in AWS_REGION or in the AWS profile (or --endpoint, for a server that is not AWS)';
+    throw Object.assign(new ConfigError('--region', undefined, expected), { cause });
+  }
+}
+
+function makeClient(config: S3ClientConfig): S3Client {
+  // The SDK greets every process on an older Node with six lines on standard error, once; which Node this package supports is its own affair.
+  const before = process.env[WARNING_SWITCH];
+  process.env[WARNING_SWITCH] = 'true';
+  try {
+    return new S3Client(config);
+  } finally {
+    if (before === undefined) delete process.env[WARNING_SWITCH];
+    else process.env[WARNING_SWITCH] = before;
+  }
 }

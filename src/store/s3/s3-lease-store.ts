@@ -7,15 +7,25 @@ import {
   type ListedObject,
   type Listing,
   type ListingPage,
+  type ObjectMetadata,
   type StoredObject,
   StoreError,
   type WriteResult,
 } from '../lease-store.js';
-import { classifyReply, type FailedRequest, givenUp, teachesTime } from './classify-reply.js';
-import { OBSERVER_PLACE, type ObservedReply, ReplyObserver } from './reply-observer.js';
-import { ageFromHeaders, ageFromListing, storeTime } from './reply-time.js';
-import type { S3Requests } from './s3-client.js';
-import { DeleteObjectCommand, GetObjectCommand, ListObjectsV2Command, PutObjectCommand } from './sdk.js';
+import { classifyReply, type FailedRequest, givenUp, senseless, teachesTime } from './classify-reply.js';
+import { ageFromHeaders, ageFromListing, OBSERVER_PLACE, type ObservedReply, ReplyObserver, storeTime } from './reply.js';
+import { DeleteObjectCommand, GetObjectCommand, ListObjectsV2Command, PutObjectCommand, type S3Client } from './sdk.js';
+
+/** The requests that the store makes. */
+export type S3Command = GetObjectCommand | PutObjectCommand | ListObjectsV2Command | DeleteObjectCommand;
+
+/** What the store uses of the SDK's client, and nothing else. */
+export interface S3Requests {
+  /** Makes the request of one {@link S3Command}. */
+  readonly send: S3Client['send'];
+  /** Closes its connections. */
+  destroy(): void;
+}
 
 /** Settings of an {@link S3LeaseStore}. */
 export interface S3LeaseStoreOptions {
@@ -27,10 +37,18 @@ export interface S3LeaseStoreOptions {
   /** How long one request may take in all, credentials and the body of the reply included, in milliseconds. A listing makes one request a page. */
   readonly requestTimeoutMs: number;
   /** See {@link LeaseStore.pollMs}, in milliseconds. @default 1200 */
-  readonly pollMs?: number;
+  readonly pollMs?: number | undefined;
 }
 
-type Operation = Pick<FailedRequest, 'operation' | 'key'>;
+type Operation = Pick<FailedRequest, 'operation' | 'key' | 'url'>;
+
+/** A command, as far as watching its reply goes. */
+interface Observable {
+  readonly middlewareStack: { add(middleware: ReplyObserver['middleware'], place: typeof OBSERVER_PLACE): void };
+}
+
+/** A reply, or the definite answer that came in the form of an error. */
+type Answer<Output> = { readonly output: Output; readonly reply: ObservedReply } | 'conflict' | 'absent';
 
 /**
  * Leases in a bucket of S3, or of a server that speaks its API: PutObject with `If-None-Match: *` and `If-Match`. Every call makes
@@ -42,40 +60,29 @@ export class S3LeaseStore implements LeaseStore {
   readonly remote = true;
   readonly pollMs: number;
   readonly timeStepMs = 1_000;
-  readonly #bucket: string;
   readonly #keyPrefix: string;
-  readonly #client: S3Requests;
-  readonly #clock: Clock;
-  readonly #requestTimeoutMs: number;
 
-  constructor(options: S3LeaseStoreOptions) {
-    this.#bucket = options.bucket;
-    this.#keyPrefix = options.prefix === '' ? '' : `${options.prefix}/`;
-    this.url = `s3://${options.bucket}${options.prefix === '' ? '' : `/${options.prefix}`}`;
-    this.#client = options.client;
-    this.#clock = options.clock;
-    this.#requestTimeoutMs = options.requestTimeoutMs;
-    this.pollMs = options.pollMs ?? 1200;
+  constructor(private readonly options: S3LeaseStoreOptions) {
+    const { bucket, prefix, pollMs = 1200 } = options;
+    this.#keyPrefix = prefix === '' ? '' : `${prefix}/`;
+    this.url = `s3://${bucket}${prefix === '' ? '' : `/${prefix}`}`;
+    this.pollMs = pollMs;
   }
 
   async read(key: string, options?: CallOptions): Promise<StoredObject | undefined> {
-    const request: Operation = { operation: 'read', key };
+    const request = this.#request('read', key);
     const command = new GetObjectCommand(this.#object(key));
-    const answer = await this.#call(request, options, async (abortSignal, observer) => {
-      command.middlewareStack.add(observer.middleware, OBSERVER_PLACE);
-      const output = await this.#client.send(command, { abortSignal });
+    const answer = await this.#call(request, options, command, async (abortSignal) => {
+      const output = await this.options.client.send(command, { abortSignal });
       return { ...output, text: (await output.Body?.transformToString('utf-8')) ?? '' };
     });
-    if (answer.refused !== undefined) {
-      if (answer.refused === 'absent') return undefined;
-      throw this.#senseless(request, answer.refused);
-    }
+    if (typeof answer === 'string') return undefined;
     const { output, reply } = answer;
     return {
       key,
       body: output.text,
       metadata: output.Metadata ?? {},
-      etag: this.#etag(request, output.ETag),
+      etag: etagOf(request, output.ETag),
       age: ageFromHeaders(reply.headers.date, reply.headers['last-modified']),
       storeTime: storeTime(reply.headers.date),
     };
@@ -85,38 +92,34 @@ export class S3LeaseStore implements LeaseStore {
     const objects: ListedObject[] = [];
     let told: Interval | undefined;
     for (let token: string | undefined; ; ) {
-      const page = await this.#page(token === undefined ? {} : { ContinuationToken: token }, options);
+      const page = await this.#page({ ContinuationToken: token }, options);
       for (const object of page.objects) objects.push(object);
       // Each page was true at its own time.
       told = { min: Math.min(told?.min ?? page.storeTime.min, page.storeTime.min), max: page.storeTime.max };
       if (!page.more) return { objects, storeTime: told };
       // A server that sends the same page again and again would keep this loop for ever.
-      if (page.token === undefined || page.token === token) {
-        throw this.#senseless({ operation: 'list' }, 'a listing that cannot be continued');
-      }
+      if (page.token === undefined || page.token === token) throw senseless(this.#request('list'), 'a listing that cannot be continued');
       token = page.token;
     }
   }
 
   async listPage(after: string | undefined, options?: CallOptions): Promise<ListingPage> {
-    const { token: _, ...page } = await this.#page(after === undefined ? {} : { StartAfter: this.#keyPrefix + after }, options);
+    const { token: _, ...page } = await this.#page({ StartAfter: after === undefined ? undefined : this.#keyPrefix + after }, options);
     return page;
   }
 
   async #page(
-    from: { readonly ContinuationToken?: string; readonly StartAfter?: string },
+    from: { readonly ContinuationToken?: string | undefined; readonly StartAfter?: string | undefined },
     options: CallOptions | undefined,
   ): Promise<ListingPage & { readonly token: string | undefined }> {
-    const request: Operation = { operation: 'list' };
-    const command = new ListObjectsV2Command({ Bucket: this.#bucket, Prefix: this.#keyPrefix, Delimiter: '/', ...from });
-    const answer = await this.#call(request, options, (abortSignal, observer) => {
-      command.middlewareStack.add(observer.middleware, OBSERVER_PLACE);
-      return this.#client.send(command, { abortSignal });
-    });
-    if (answer.refused !== undefined) throw this.#senseless(request, answer.refused);
+    const request = this.#request('list');
+    const command = new ListObjectsV2Command({ Bucket: this.options.bucket, Prefix: this.#keyPrefix, Delimiter: '/', ...from });
+    const answer = await this.#call(request, options, command, (abortSignal) => this.options.client.send(command, { abortSignal }));
+    // The SDK takes any page for an empty listing, also that of a portal which wants a login.
+    if (typeof answer === 'string' || (answer.output.IsTruncated === undefined && answer.output.Name === undefined)) {
+      throw senseless(request, 'no listing: is this an S3 server?');
+    }
     const { output, reply } = answer;
-    // The SDK takes any page for an empty listing, also that of a portal which wants somebody to log in.
-    if (output.IsTruncated === undefined && output.Name === undefined) throw this.#senseless(request, 'no listing: is this an S3 server?');
     const date = reply.headers.date;
     const objects: ListedObject[] = [];
     for (const { Key, ETag, Size, LastModified } of output.Contents ?? []) {
@@ -128,96 +131,83 @@ export class S3LeaseStore implements LeaseStore {
     return { objects, storeTime: storeTime(date), more: output.IsTruncated === true, token: output.NextContinuationToken };
   }
 
-  create(key: string, body: string, metadata: Readonly<Record<string, string>>, options?: CallOptions): Promise<WriteResult> {
-    return this.#put({ operation: 'create', key }, { ...this.#content(key, body, metadata), IfNoneMatch: '*' }, options);
+  create(key: string, body: string, metadata: ObjectMetadata, options?: CallOptions): Promise<WriteResult> {
+    return this.#put(this.#request('create', key), { ...this.#content(key, body, metadata), IfNoneMatch: '*' }, options);
   }
 
-  replace(
-    key: string,
-    body: string,
-    metadata: Readonly<Record<string, string>>,
-    etag: string,
-    options?: CallOptions,
-  ): Promise<WriteResult> {
-    return this.#put({ operation: 'replace', key }, { ...this.#content(key, body, metadata), IfMatch: etag }, options);
+  replace(key: string, body: string, metadata: ObjectMetadata, etag: string, options?: CallOptions): Promise<WriteResult> {
+    return this.#put(this.#request('replace', key), { ...this.#content(key, body, metadata), IfMatch: etag }, options);
   }
 
   async discardProbe(key: string, options?: CallOptions): Promise<void> {
     if (!key.startsWith('probe-')) {
       throw new StoreError(`${this.url}: ${key} is not a scratch object and is not removed`, { fault: 'rejected', outcome: 'not-applied' });
     }
-    const request: Operation = { operation: 'discard', key };
     const command = new DeleteObjectCommand(this.#object(key));
-    const answer = await this.#call(request, options, (abortSignal, observer) => {
-      command.middlewareStack.add(observer.middleware, OBSERVER_PLACE);
-      return this.#client.send(command, { abortSignal });
-    });
-    if (answer.refused === 'conflict') throw this.#senseless(request, answer.refused);
+    await this.#call(this.#request('discard', key), options, command, (abortSignal) => this.options.client.send(command, { abortSignal }));
   }
 
   async close(): Promise<void> {
-    this.#client.destroy();
+    this.options.client.destroy();
   }
 
   async #put(request: Operation, input: ConstructorParameters<typeof PutObjectCommand>[0], options?: CallOptions): Promise<WriteResult> {
     const command = new PutObjectCommand(input);
-    const answer = await this.#call(request, options, (abortSignal, observer) => {
-      command.middlewareStack.add(observer.middleware, OBSERVER_PLACE);
-      return this.#client.send(command, { abortSignal });
-    });
-    if (answer.refused === 'conflict') return { status: 'conflict' };
-    if (answer.refused !== undefined) throw this.#senseless(request, answer.refused);
-    return { status: 'written', etag: this.#etag(request, answer.output.ETag), storeTime: storeTime(answer.reply.headers.date) };
+    const answer = await this.#call(request, options, command, (abortSignal) => this.options.client.send(command, { abortSignal }));
+    if (typeof answer === 'string') return { status: 'conflict' };
+    return { status: 'written', etag: etagOf(request, answer.output.ETag), storeTime: storeTime(answer.reply.headers.date) };
   }
 
-  /** One request, bounded in time, unless it has to be signed anew. Resolves with the output, or with the definite answer that came in the form of an error. */
+  /** One request, bounded in time, unless it has to be signed anew. */
   async #call<Output>(
     request: Operation,
     options: CallOptions | undefined,
-    send: (abortSignal: AbortSignal, observer: ReplyObserver) => Promise<Output>,
-  ): Promise<{ output: Output; reply: ObservedReply; refused?: undefined } | { refused: 'conflict' | 'absent' }> {
+    command: Observable,
+    send: (abortSignal: AbortSignal) => Promise<Output>,
+  ): Promise<Answer<Output>> {
     const signal = options?.signal;
-    const late = () => new DOMException(`no answer within ${this.#requestTimeoutMs} ms`, 'TimeoutError');
-    const call = timeoutSignal(this.#clock, this.#requestTimeoutMs, late, signal);
-    let observer = new ReplyObserver(call.signal);
+    const late = () => new DOMException(`no answer within ${this.options.requestTimeoutMs} ms`, 'TimeoutError');
+    const call = timeoutSignal(this.options.clock, this.options.requestTimeoutMs, late, signal);
+    let reply = new ReplyObserver(call.signal);
+    // The SDK looks at the signal only once it has credentials, and not while it reads a body: the rest is seen to here.
+    const attempt = () => {
+      command.middlewareStack.add(reply.middleware, OBSERVER_PLACE);
+      return orAborted(send(call.signal), call.signal);
+    };
     try {
       signal?.throwIfAborted();
-      // The SDK looks at the signal only once it has credentials, and not while it reads a body: the rest is seen to here.
-      const attempt = () => orAborted(send(call.signal, observer), call.signal);
       const output = await attempt().catch((error: unknown) => {
-        if (call.signal.aborted || !teachesTime(error, observer)) throw error;
-        observer = new ReplyObserver(call.signal);
+        if (call.signal.aborted || !teachesTime(error, reply)) throw error;
+        reply = new ReplyObserver(call.signal);
         return attempt();
       });
-      return { output, reply: observer };
+      return { output, reply };
     } catch (error) {
-      const failed = { ...request, url: this.url, reply: observer };
-      if (signal?.aborted) throw givenUp(signal.reason, failed);
+      if (signal?.aborted) throw givenUp(signal.reason, { ...request, reply });
       // The reason says more than the SDK's own "request aborted".
-      const classified = classifyReply(call.signal.aborted ? call.signal.reason : error, failed);
+      const classified = classifyReply(call.signal.aborted ? call.signal.reason : error, { ...request, reply });
       if (classified instanceof StoreError) throw classified;
-      return { refused: classified };
+      return classified;
     } finally {
       call.release();
     }
   }
 
-  #object(key: string): { Bucket: string; Key: string } {
-    return { Bucket: this.#bucket, Key: this.#keyPrefix + key };
+  #request(operation: Operation['operation'], key?: string): Operation {
+    return { operation, url: this.url, ...(key !== undefined && { key }) };
   }
 
-  #content(key: string, body: string, metadata: Readonly<Record<string, string>>) {
+  #object(key: string): { Bucket: string; Key: string } {
+    return { Bucket: this.options.bucket, Key: this.#keyPrefix + key };
+  }
+
+  #content(key: string, body: string, metadata: ObjectMetadata) {
     // As bytes: the SDK sends an empty string without a length, and complains about it.
     return { ...this.#object(key), Body: Buffer.from(body), ContentType: 'application/json', Metadata: { ...metadata } };
   }
+}
 
-  #etag({ operation, key }: Operation, etag: string | undefined): string {
-    if (etag !== undefined && etag !== '') return etag;
-    throw this.#senseless({ operation, ...(key === undefined ? {} : { key }) }, 'success without an ETag: is this an S3 server?');
-  }
-
-  #senseless({ operation, key }: Operation, answer: string): StoreError {
-    const what = `${operation}${key === undefined ? '' : ` ${key}`}`;
-    return new StoreError(`${this.url}: ${what}: answered ${answer}`, { fault: 'rejected', outcome: 'unknown' });
-  }
+function etagOf(request: Operation, etag: string | undefined): string {
+  if (etag !== undefined && etag !== '') return etag;
+  throw senseless(request, 'success without an ETag: is this an S3 server?');
 }

@@ -1,5 +1,54 @@
 import type { Interval } from '../lease-store.js';
 
+/** What was seen of one request on the wire, below everything that the SDK makes of it. */
+export interface ObservedReply {
+  /** False while nothing can have left this process: the request had not been handed to the HTTP client. */
+  readonly sent: boolean;
+  /** The HTTP status; undefined until the head of a reply has arrived. */
+  readonly status: number | undefined;
+  /** Lower-case names. */
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  /** The time that the request was signed with, as it was sent: `20261121T120000Z`; undefined when it was not signed by SigV4. */
+  readonly signedAt: string | undefined;
+}
+
+/**
+ * Where {@link ReplyObserver.middleware} goes: the lowest place of this step is next to the HTTP client, inside the parsing of the reply.
+ * The observer of a command that is sent again takes the place of the first one.
+ */
+export const OBSERVER_PLACE = { step: 'deserialize', priority: 'low', name: 'observeReply', override: true } as const;
+
+/**
+ * Watches one request. The age of an object needs the `Date` header, which the SDK's output leaves out; and whether a
+ * failed write may have been applied is known only here.
+ */
+export class ReplyObserver implements ObservedReply {
+  sent = false;
+  status: number | undefined;
+  headers: Readonly<Record<string, string | undefined>> = {};
+  signedAt: string | undefined;
+
+  /** @param signal a request that has not been sent when this aborts is never sent, so `sent` stays true to its word */
+  constructor(private readonly signal: AbortSignal) {}
+
+  /** For the middleware stack of the one command that is watched, at {@link OBSERVER_PLACE}. */
+  readonly middleware =
+    <Input extends { request: unknown }, Result extends { response: unknown }>(next: (input: Input) => Promise<Result>) =>
+    async (input: Input): Promise<Result> => {
+      this.signal.throwIfAborted();
+      const request = input.request as { readonly headers: Readonly<Record<string, string | undefined>> };
+      this.signedAt = request.headers['x-amz-date'];
+      this.sent = true;
+      const result = await next(input);
+      const { statusCode, headers } = result.response as { statusCode: number; headers: Record<string, string> };
+      this.headers = { ...headers };
+      this.status = statusCode;
+      // The SDK throws the whole reply away over a date that it cannot parse; the age is computed from the header instead.
+      delete headers['last-modified'];
+      return result;
+    };
+}
+
 // HTTP dates are cut to whole seconds: the true time is up to this much later. Finer than a millisecond nobody counts.
 const CUT_MS = 999;
 
