@@ -1,4 +1,4 @@
-import { onAbort } from '../base/abort.js';
+import { orAborted, timeoutSignal } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
 import type { LibrarySession } from './library-session.js';
 import type { SessionKeeper } from './session-keeper.js';
@@ -26,162 +26,106 @@ export interface CallQueueOptions {
   readonly description: string;
 }
 
-/** A request that was sent, and in which session. */
-interface Sent {
-  readonly session: LibrarySession;
-  /** Resolves once it has an answer, or none can come any more. */
-  readonly answered: Promise<void>;
-}
-
 type Connected = SessionState & { status: 'connected' };
 
-/** One call from when it is made to when it has an answer. */
-interface Pending {
-  readonly sessionId: string | undefined;
-  send(): void;
-  fail(fault: ZooKeeperFault, detail: string, cause?: unknown): void;
-}
+/** Why a call ends before its answer, beside the caller's signal. */
+const LATE = new Error('the time is over');
+const CLOSED = new Error('the client is closed');
+const SESSION_OVER = new Error('the session is over');
 
 /**
  * Holds calls while there is no connection, and gives each its deadline and its signal.
  *
- * The library would queue without limit and send late; here a call that was given up is not sent any more, and the answer to one that was
+ * The library would queue without limit and send late. Here a call that was given up is not sent any more, and the answer to one that was
  * sent is ignored.
  */
 export class CallQueue {
-  readonly #waiting = new Set<Pending>();
-  readonly #all = new Set<Pending>();
-  #closed = false;
+  readonly #closing = new AbortController();
 
   constructor(private readonly options: CallQueueOptions) {
-    options.keeper.onState((state) => this.#onState(state));
-  }
-
-  /** Sends a request as soon as there is a connection, and resolves with its answer. */
-  call<T>(call: Call, options: CallOptions, send: (session: LibrarySession) => Promise<T>): Promise<T> {
-    return this.#begin(call, options, (_, resolve, reject) => {
-      const { session } = this.options.keeper;
-      const request = send(session);
-      request.then(resolve, reject);
-      return { session, answered: request.then(ignore, ignore) };
+    options.keeper.onState(({ status }) => {
+      if (status === 'closed') this.#closing.abort(CLOSED);
     });
   }
 
   /** Resolves with the session as soon as there is a connection. */
   whenConnected(options: CallOptions): Promise<Connected> {
-    return this.#begin({ operation: 'connect', writes: false }, options, (state, resolve) => {
-      resolve(state);
-      return undefined;
-    });
+    return this.#run({ operation: 'connect', writes: false }, options, async (state) => state);
   }
 
-  #begin<T>(
+  /** Sends a request as soon as there is a connection, and resolves with its answer. */
+  call<T>(call: Call, options: CallOptions, send: (session: LibrarySession) => Promise<T>): Promise<T> {
+    return this.#run(call, options, () => send(this.options.keeper.session));
+  }
+
+  async #run<T>(
     call: Call,
     { timeoutMs = this.options.timeoutMs, signal, sessionId, reconnectOnTimeout = false }: CallOptions,
-    run: (state: Connected, resolve: (value: T) => void, reject: (error: unknown) => void) => Sent | undefined,
+    send: (state: Connected) => Promise<T>,
   ): Promise<T> {
     const { clock, keeper } = this.options;
-    return new Promise<T>((resolve, reject) => {
-      let isSent = false;
-      let sent: Sent | undefined;
-      let forget: (() => void) | undefined;
-      const timer = new AbortController();
-      const settle = () => {
-        this.#waiting.delete(pending);
-        this.#all.delete(pending);
-        timer.abort(SETTLED);
-        forget?.();
-      };
-      const fail = (fault: ZooKeeperFault, detail: string, cause?: unknown) => {
-        settle();
-        reject(this.#error(call, fault, detail, isSent, cause));
-      };
-      const pending: Pending = {
-        sessionId,
-        fail,
-        send: () => {
-          const { state } = keeper;
-          if (state.status !== 'connected') return;
-          this.#waiting.delete(pending);
-          isSent = true;
-          sent = run(
-            state,
-            (value) => {
-              if (!this.#all.has(pending)) return;
-              settle();
-              resolve(value);
-            },
-            (error) => {
-              if (!this.#all.has(pending)) return;
-              if (!(error instanceof RequestFailure)) return fail('refused', 'the client failed', error);
-              settle();
-              reject(this.#error(call, error.fault, detailOf(call, error), error.mayBeApplied, undefined, error.index));
-            },
-          );
-        },
-      };
-      const giveUp = () => fail('aborted', 'given up', signal?.reason);
-      this.#all.add(pending);
-      if (this.#closed) return fail('closed', 'the client is closed');
-      if (signal?.aborted) return giveUp();
-      if (isOver(sessionId, keeper.state)) return fail('session-expired', `session ${sessionId} is over`);
-      if (signal) forget = onAbort(signal, giveUp);
-      clock.sleep(timeoutMs, timer.signal).then(
-        () => {
-          this.#late(pending, timeoutMs, isSent);
-          if (sent && reconnectOnTimeout) void this.#giveUp(sent, timeoutMs);
-        },
-        // The call has ended in another way.
-        () => undefined,
-      );
-      if (keeper.state.status === 'connected') pending.send();
-      else this.#waiting.add(pending);
-    });
+    const limit = timeoutSignal(clock, timeoutMs, () => LATE, this.#closing.signal, signal);
+    let session: LibrarySession | undefined;
+    let answer: Promise<T> | undefined;
+    try {
+      limit.signal.throwIfAborted();
+      for (;;) {
+        const { state } = keeper;
+        if (isOver(sessionId, state)) throw SESSION_OVER;
+        if (state.status === 'connected') {
+          session = keeper.session;
+          answer = send(state);
+          return await orAborted(answer, limit.signal);
+        }
+        await this.#nextState(limit.signal);
+      }
+    } catch (error) {
+      const failed = (fault: ZooKeeperFault, detail: string, cause?: unknown) =>
+        this.#error(call, fault, detail, { mayBeApplied: session !== undefined, cause });
+      if (error instanceof RequestFailure) throw this.#error(call, error.fault, detailOf(call, error), error);
+      if (error === CLOSED) throw failed('closed', CLOSED.message);
+      if (error === SESSION_OVER) throw failed('session-expired', `session ${sessionId} is over`);
+      if (signal?.aborted && error === signal.reason) throw failed('aborted', 'given up', error);
+      if (error !== LATE) throw failed('refused', 'the client failed', error);
+      const late = `no ${session ? 'answer' : 'connection'} within ${Math.round(timeoutMs)} ms`;
+      if (session && answer && reconnectOnTimeout) void this.#giveUp(session, answer, late);
+      throw failed('timeout', late, keeper.problem && new Error(keeper.problem));
+    } finally {
+      limit.release();
+    }
   }
 
-  #late(pending: Pending, timeoutMs: number, sent: boolean): void {
-    const { problem } = this.options.keeper;
-    const cause = problem === undefined ? undefined : new Error(problem);
-    pending.fail('timeout', `no ${sent ? 'answer' : 'connection'} within ${Math.round(timeoutMs)} ms`, cause);
+  async #nextState(signal: AbortSignal): Promise<void> {
+    let forget: () => void = () => undefined;
+    const change = new Promise<void>((resolve) => {
+      forget = this.options.keeper.onState(() => resolve());
+    });
+    await orAborted(change, signal).finally(forget);
   }
 
   /** Has the connection given up over which a request was sent that is not answered. */
-  async #giveUp({ session, answered }: Sent, timeoutMs: number): Promise<void> {
+  async #giveUp(session: LibrarySession, answer: Promise<unknown>, problem: string): Promise<void> {
     const { clock } = this.options;
     // After a pause of this process timers come before the answers that wait in the socket: those get their turn.
     const turns = clock.sleep(0).then(() => clock.sleep(0));
-    if ((await Promise.race([answered.then(() => true), turns])) !== true) session.giveUp(`no answer within ${Math.round(timeoutMs)} ms`);
+    const isAnswered = () => true;
+    if ((await Promise.race([answer.then(isAnswered, isAnswered), turns])) !== true) session.giveUp(problem);
   }
 
-  #onState(state: SessionState): void {
-    if (state.status === 'closed') {
-      this.#closed = true;
-      for (const pending of [...this.#all]) pending.fail('closed', 'the client is closed');
-      return;
-    }
-    for (const pending of [...this.#waiting]) {
-      if (isOver(pending.sessionId, state)) pending.fail('session-expired', `session ${pending.sessionId} is over`);
-      else pending.send();
-    }
-  }
-
-  #error(call: Call, fault: ZooKeeperFault, detail: string, mayBeApplied: boolean, cause: unknown, index = 0): ZooKeeperError {
-    const { operation, writes } = call;
-    const path = call.paths?.[index] ?? call.path;
-    const what = path === undefined ? operation : `${operation} ${path}`;
+  #error(
+    { operation, path, paths, writes }: Call,
+    fault: ZooKeeperFault,
+    detail: string,
+    { mayBeApplied, cause, index = 0 }: { readonly mayBeApplied: boolean; readonly cause?: unknown; readonly index?: number | undefined },
+  ): ZooKeeperError {
+    const about = paths?.[index] ?? path;
+    const what = about === undefined ? operation : `${operation} ${about}`;
     return new ZooKeeperError(`${this.options.description}: ${what}: ${detail} (${fault})`, {
-      fault,
-      path,
-      cause,
+      ...{ fault, path: about, cause },
       outcome: writes && mayBeApplied ? 'unknown' : 'not-applied',
     });
   }
 }
-
-const ignore = () => undefined;
-
-/** One for all: nobody gets to see it. */
-const SETTLED = new Error('the call has ended');
 
 /** Whether a call is for a session that cannot be the next to be connected. */
 function isOver(sessionId: string | undefined, state: SessionState): boolean {

@@ -31,13 +31,11 @@ const FORM = 'HOST:PORT[,HOST:PORT]...[/CHROOT]';
  * @throws {ConfigError} naming what is wrong with it
  */
 export function parseConnectString(text: string, label: string): ConnectString {
-  // What is wrong is quoted, and may be a part of a password.
-  const fail = (why: string) =>
-    new ConfigError(
-      label,
-      text,
-      `${FORM} (${text.includes('@') ? 'without credentials: digest:USER:PASSWORD is a setting of its own' : why})`,
-    );
+  const fail = (why: string) => {
+    // What is wrong is quoted, and may be a part of a password.
+    const shown = text.includes('@') ? 'without credentials: digest:USER:PASSWORD is a setting of its own' : why;
+    return new ConfigError(label, text, `${FORM} (${shown})`);
+  };
   if (text === '') throw fail('it is empty');
   const slash = text.indexOf('/');
   const list = slash < 0 ? text : text.slice(0, slash);
@@ -100,8 +98,12 @@ export interface DigestAuth {
 export function parseAuth(text: string, label: string): DigestAuth {
   const [scheme, user, ...rest] = text.split(':');
   const password = rest.join(':');
-  if (scheme !== 'digest' || user === undefined || user === '' || password === '' || hasControl(text)) {
-    throw new ConfigError(label, veiled(text), 'digest:USER:PASSWORD, the digest scheme being the only one');
+  if (scheme !== 'digest' || user === undefined || user === '' || password === '' || /\p{Cc}/u.test(text)) {
+    throw new ConfigError(
+      label,
+      text.startsWith('digest:') ? 'digest:…' : '…',
+      'digest:USER:PASSWORD, the digest scheme being the only one',
+    );
   }
   return { scheme, user, password };
 }
@@ -109,14 +111,4 @@ export function parseAuth(text: string, label: string): DigestAuth {
 /** What the servers are told. */
 export function authData({ user, password }: DigestAuth): Buffer {
   return Buffer.from(`${user}:${password}`, 'utf8');
-}
-
-/** Of credentials, what may be shown: the scheme, where there is one. */
-function veiled(text: string): string {
-  return text.startsWith('digest:') ? 'digest:…' : '…';
-}
-
-function hasControl(text: string): boolean {
-  for (let i = 0; i < text.length; i += 1) if (text.charCodeAt(i) < 0x20 || text.charCodeAt(i) === 0x7f) return true;
-  return false;
 }

@@ -1,8 +1,7 @@
 import { aborted } from '../base/abort.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { formatServer, type ServerAddress } from './connect-string.js';
-import type { ConnectionManager, LibraryClient, LibraryError } from './library-internals.js';
-import { MessageGuard } from './message-guard.js';
+import { type ConnectionManager, type LibraryClient, type LibraryError, MessageGuard } from './library-internals.js';
 import { type NameResolver, sharedResolver } from './name-resolver.js';
 import { type Candidate, ServerSearch } from './server-search.js';
 import { fallsSilent } from './silence.js';
@@ -23,15 +22,9 @@ export interface SessionListener {
 }
 
 export interface LibraryConnectionOptions {
-  /** Not connected yet. */
-  readonly client: LibraryClient;
   readonly servers: readonly ServerAddress[];
   /** What is asked of the servers, in milliseconds. */
   readonly sessionTimeoutMs: number;
-  /** The codes of answers that the library has names for. */
-  readonly knownCodes: ReadonlySet<number>;
-  /** Asks the server for something cheap. */
-  readonly ask: () => void;
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly listener: SessionListener;
@@ -49,11 +42,11 @@ interface Attempt {
   readonly server: string;
   /** Ends with the connection. */
   readonly over: AbortController;
-  /** Why it ended, as far as somebody knows. */
-  problem: string | undefined;
+  /** Why it ended, as far as that is known. */
+  problem?: string;
   /** When the session was asked for over it, and when it was confirmed, on the monotonic clock. */
-  askedAt: number | undefined;
-  confirmedAt: number | undefined;
+  askedAt?: number;
+  confirmedAt?: number;
 }
 
 /** A request's callback: an error or a result, and of a transaction that was refused which operation it was for. */
@@ -63,10 +56,9 @@ export type Done<T> = (error: LibraryError | null, result?: T, index?: number) =
  * The connection of one session, over as many sockets as it takes, and what the library does wrong about it put right on the instance.
  *
  * All waiting is done on the injected clock. The library's own search for a server, its time-outs and its watches are replaced, since they
- * cannot be stopped, do not notice a server that does not answer, or throw where nobody can catch it.
+ * cannot be stopped, do not notice a server that does not answer, or throw where no code can catch it.
  */
 export class LibraryConnection {
-  readonly #client: LibraryClient;
   readonly #manager: ConnectionManager;
   readonly #guard: MessageGuard;
   readonly #search: ServerSearch;
@@ -75,23 +67,18 @@ export class LibraryConnection {
   readonly #problems = new Map<string, string>();
   #attempt: Attempt | undefined;
   #connected = false;
-  #lastMessageAt = 0;
   #suspendedAt: number | undefined;
   #onConnected: (() => void) | undefined;
 
-  constructor(private readonly options: LibraryConnectionOptions) {
-    const { client, servers, sessionTimeoutMs, random, listener, knownCodes, clock, names = sharedResolver } = options;
-    this.#client = client;
+  /** @param client not connected yet */
+  constructor(
+    protected readonly client: LibraryClient,
+    private readonly options: LibraryConnectionOptions,
+  ) {
+    const { clock, listener, names = sharedResolver } = options;
     this.#manager = client.connectionManager;
-    this.#search = new ServerSearch({ servers, sessionTimeoutMs, names, clock, random });
-    this.#guard = new MessageGuard({
-      manager: this.#manager,
-      knownCodes,
-      onMessage: () => {
-        this.#lastMessageAt = clock.monotonic();
-      },
-      onNonsense: (problem) => this.#drop(problem),
-    });
+    this.#search = new ServerSearch({ ...options, names });
+    this.#guard = new MessageGuard(this.#manager, clock, (problem) => this.#drop(problem));
     this.#takeOverWatches(listener);
     this.#takeOverConnection();
     client.on('connected', () => this.#confirmed());
@@ -111,7 +98,7 @@ export class LibraryConnection {
    *
    * @throws {RequestFailure} `connection-loss` when there is no connection, or it breaks before the answer comes; what a server answers
    */
-  request<T>(send: (done: Done<T>) => void): Promise<T> {
+  protected request<T>(send: (done: Done<T>) => void): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (!this.#connected) return reject(new RequestFailure('connection-loss', false, 'there is no connection'));
       this.#underWay.add(reject);
@@ -148,7 +135,7 @@ export class LibraryConnection {
     if (this.#connected && socket && !signal.aborted) {
       const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
       this.#manager.packetQueue.queue.length = 0;
-      this.#client.close();
+      this.client.close();
       await Promise.race([closed, aborted(signal)]);
     }
     this.dispose();
@@ -177,7 +164,7 @@ export class LibraryConnection {
 
   #takeOverWatches(listener: SessionListener): void {
     const { watcherManager } = this.#manager;
-    // Kept in none of the library's books: whoever watches reads again after each reconnect, so there is nothing to hand to the next server.
+    // The library keeps none: a watch reads again after each reconnect, so there is nothing to hand to the next server.
     watcherManager.registerDataWatcher = () => undefined;
     watcherManager.registerChildWatcher = () => undefined;
     watcherManager.registerExistenceWatcher = () => undefined;
@@ -206,13 +193,7 @@ export class LibraryConnection {
     const { server, address, limitMs } = found;
     // Servers that were set up anew are behind what this client has seen, and would refuse it for ever, instead of calling the session expired.
     if (this.#suspendedAt !== undefined && clock.monotonic() - this.#suspendedAt > sessionTimeoutMs) this.#manager.zxid = Buffer.alloc(8);
-    const attempt: Attempt = {
-      server: formatServer(server),
-      over: new AbortController(),
-      problem: undefined,
-      askedAt: undefined,
-      confirmedAt: undefined,
-    };
+    const attempt: Attempt = { server: formatServer(server), over: new AbortController() };
     this.#attempt = attempt;
     this.#guard.reset();
     open({ host: address, port: server.port });
@@ -245,25 +226,25 @@ export class LibraryConnection {
   #confirmed(): void {
     const attempt = this.#attempt;
     if (this.#over.signal.aborted || !attempt) return;
-    const { clock, listener, ask } = this.options;
+    const { clock, listener } = this.options;
     this.#connected = true;
     this.#search.connected();
     this.#suspendedAt = undefined;
     this.#problems.clear();
     attempt.confirmedAt = clock.monotonic();
-    const timeoutMs = this.#client.getSessionTimeout();
+    const timeoutMs = this.client.getSessionTimeout();
     const intervalMs = Math.min(LONGEST_SILENCE_MS, timeoutMs / 3);
     const { remoteAddress = '', remotePort = 0 } = this.#manager.socket ?? {};
     void fallsSilent({
       clock,
       intervalMs,
-      lastHeard: () => this.#lastMessageAt,
-      ask,
+      lastHeard: () => this.#guard.lastHeard,
+      ask: () => void this.request((done) => this.client.exists('/', done)).catch(() => undefined),
       signal: attempt.over.signal,
     }).then((isSilent) => {
       if (isSilent) this.#drop(`no answer for ${Math.round(2 * intervalMs)} ms`);
     });
-    const sessionId = this.#client.getSessionId().toString('hex');
+    const sessionId = this.client.getSessionId().toString('hex');
     if (this.#onConnected) this.#onConnected();
     else listener.connected({ sessionId, timeoutMs, server: formatServer({ host: remoteAddress, port: remotePort }) });
   }
@@ -291,7 +272,7 @@ export class LibraryConnection {
   #end(why: 'expired' | 'auth-failed'): void {
     if (this.#over.signal.aborted) return;
     if (why === 'auth-failed') {
-      if (this.#attempt) this.#problems.set(this.#attempt.server, `${this.#attempt.server}: the credentials are refused`);
+      if (this.#attempt) this.#note(this.#attempt.server, 'the credentials are refused');
       this.#failAll(new RequestFailure('auth-failed', true, 'the servers refuse the credentials'));
     }
     this.dispose();

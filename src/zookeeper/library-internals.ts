@@ -1,10 +1,14 @@
 import type { Socket } from 'node:net';
-import type { Client, Exception } from 'node-zookeeper-client';
+import { type Client, Exception } from 'node-zookeeper-client';
+import type { Clock } from '../base/clock.js';
 
-/** What is used of the library's insides (node-zookeeper-client 1.1.3), where its public side does not let it be used safely. */
-export interface LibraryInternals {
-  readonly connectionManager: ConnectionManager;
-}
+// What is used of the library's insides (node-zookeeper-client 1.1.3), where its public side does not let it be used safely.
+
+/** The library's client, its insides visible. */
+export type LibraryClient = Client & { readonly connectionManager: ConnectionManager };
+
+/** What the library's callbacks are given in place of a result. */
+export type LibraryError = Error | Exception;
 
 /** The library's connection: finds a server, speaks the protocol, and goes on to another server by itself. */
 export interface ConnectionManager {
@@ -39,13 +43,85 @@ export interface TransactionInternals {
   readonly ops: { version?: number }[];
 }
 
-/** The library's client, its insides visible. */
-export type LibraryClient = Client & LibraryInternals;
+/** No server sends a message this large: one that seems to speaks another protocol. */
+const LONGEST_MESSAGE = 1 << 26;
 
-/** Makes the insides visible. */
-export function insidesOf(client: Client): LibraryClient {
-  return client as LibraryClient;
+/** Answers that the library knows how to tell. Of others its code for "API error" is made, for want of a neutral one. */
+const STAND_IN_CODE = -100;
+
+/** The codes of answers that the library has names for. */
+const KNOWN_CODES: ReadonlySet<unknown> = new Set(Object.values(Exception));
+
+/** The library's name for a connection over which no session is confirmed yet: the one message that comes then is of another form. */
+const CONNECTING = 1;
+
+/** Where the number of a request and the code stand in an answer: length, xid, zxid, code. A notification, a ping, and an answer about credentials have a negative number. */
+const XID_AT = 4;
+const CODE_AT = 16;
+
+/**
+ * Stands between the socket and the library, which takes what a server sends in a way that can kill the process: it throws for codes and
+ * events that it does not know, in a socket's handler where nobody can catch it; it calls itself once for each message of a burst; and it
+ * takes the rest of a message from a broken connection for the beginning of the next one.
+ *
+ * The guard cuts the stream into messages itself, hands them over one at a time, translates the codes that the library does not know,
+ * and gives up the connection where the library throws all the same.
+ */
+export class MessageGuard {
+  /** The code of the answer that is being handed over: the server's own, where the library is given another. */
+  code: number | undefined;
+  /** When the last whole message came, on the monotonic clock. */
+  lastHeard = 0;
+  #rest: Buffer = Buffer.alloc(0);
+  readonly #library: (message: Buffer) => void;
+
+  /** @param onNonsense called when the server sent something that cannot be understood: the connection is of no more use */
+  constructor(
+    private readonly manager: ConnectionManager,
+    private readonly clock: Clock,
+    private readonly onNonsense: (problem: string) => void,
+  ) {
+    this.#library = manager.onSocketData.bind(manager);
+    manager.onSocketData = (bytes) => this.#take(bytes);
+  }
+
+  /** A new connection begins: what is left of the last one belongs to nothing. */
+  reset(): void {
+    this.#rest = Buffer.alloc(0);
+  }
+
+  #take(bytes: Buffer): void {
+    const { socket } = this.manager;
+    let buffer = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes]);
+    this.#rest = Buffer.alloc(0);
+    while (buffer.length >= 4) {
+      const end = buffer.readInt32BE(0) + 4;
+      if (end < 4 || end > LONGEST_MESSAGE) {
+        this.onNonsense('it does not speak the protocol of ZooKeeper');
+        return;
+      }
+      if (buffer.length < end) break;
+      this.lastHeard = this.clock.monotonic();
+      try {
+        this.#handOver(buffer.subarray(0, end));
+      } catch (error) {
+        this.onNonsense(`its answer cannot be understood: ${error instanceof Error ? error.message : String(error)}`);
+        return;
+      } finally {
+        this.code = undefined;
+      }
+      // Something in it may have ended the connection.
+      if (socket !== this.manager.socket || socket?.destroyed) return;
+      buffer = buffer.subarray(end);
+    }
+    this.#rest = buffer;
+  }
+
+  #handOver(message: Buffer): void {
+    const isAnswer = this.manager.state !== CONNECTING && message.length >= CODE_AT + 4 && message.readInt32BE(XID_AT) >= 0;
+    const code = isAnswer ? message.readInt32BE(CODE_AT) : 0;
+    if (code !== 0) this.code = code;
+    if (code !== 0 && !KNOWN_CODES.has(code)) message.writeInt32BE(STAND_IN_CODE, CODE_AT);
+    this.#library(message);
+  }
 }
-
-/** What the library's callbacks are given in place of a result. */
-export type LibraryError = Error | Exception;

@@ -1,11 +1,11 @@
-import { ACL, CreateMode, createClient, Exception, Id, Permission, type Stat } from 'node-zookeeper-client';
+import { ACL, CreateMode, createClient, Id, Permission, type Stat } from 'node-zookeeper-client';
 import { authData, type DigestAuth } from './connect-string.js';
 import { LibraryConnection, type LibraryConnectionOptions } from './library-connection.js';
-import { insidesOf, type LibraryClient, type LibraryError, type TransactionInternals } from './library-internals.js';
+import type { LibraryClient, LibraryError, TransactionInternals } from './library-internals.js';
 import type { CreateMode as Mode, MultiOperation, Znode, ZnodeStat } from './zookeeper.js';
 import { RequestFailure } from './zookeeper-error.js';
 
-export interface LibrarySessionOptions extends Omit<LibraryConnectionOptions, 'client' | 'knownCodes' | 'ask'> {
+export interface LibrarySessionOptions extends LibraryConnectionOptions {
   readonly auth: DigestAuth | undefined;
 }
 
@@ -20,103 +20,86 @@ const MODES: Readonly<Record<Mode, number>> = {
   'ephemeral-sequential': CreateMode.EPHEMERAL_SEQUENTIAL,
 };
 
-const KNOWN_CODES: ReadonlySet<number> = new Set(Object.values(Exception).filter((value): value is number => typeof value === 'number'));
-
 /** The library wants a watcher to ask for a watch; what it would be told arrives by another way. */
 const WATCH = () => undefined;
 
 /**
- * One session with ZooKeeper: one client of the library. The only file that loads it.
+ * One session with ZooKeeper: one client of the library.
  *
  * Paths are absolute on the servers. Requests may only be made while connected; they reject with a {@link RequestFailure}.
  */
-export class LibrarySession {
-  readonly #client: LibraryClient;
-  readonly #connection: LibraryConnection;
+export class LibrarySession extends LibraryConnection {
   readonly #own: ACL[];
   readonly #shared: ACL[];
 
   constructor({ auth, ...options }: LibrarySessionOptions) {
     // The connection finds its servers past the library's parser, which knows no IPv6.
-    const client = insidesOf(createClient('127.0.0.1', { sessionTimeout: options.sessionTimeoutMs, retries: 0 }));
-    this.#client = client;
+    const client = createClient('127.0.0.1', { sessionTimeout: options.sessionTimeoutMs, retries: 0 }) as LibraryClient;
+    if (auth) client.addAuthInfo(auth.scheme, authData(auth));
+    super(client, options);
     const everybody = (permission: number) => new ACL(permission, new Id('world', 'anyone'));
     this.#own = [everybody(Permission.ALL)];
     this.#shared = this.#own;
     if (auth) {
-      client.addAuthInfo(auth.scheme, authData(auth));
       // "auth" stands for whoever the connection has authenticated as.
       const owner = new ACL(Permission.ALL, new Id('auth', ''));
       this.#own = [owner, everybody(Permission.READ)];
       // Who may change the rights could shut out all others.
       this.#shared = [owner, everybody(Permission.ALL & ~Permission.ADMIN)];
     }
-    this.#connection = new LibraryConnection({
-      ...options,
-      client,
-      knownCodes: KNOWN_CODES,
-      ask: () => void this.exists('/', false).catch(() => undefined),
-    });
-  }
-
-  /** What was wrong with each server when it was last tried; undefined while nothing is known. */
-  get problem(): string | undefined {
-    return this.#connection.problem;
   }
 
   create(path: string, data: Buffer, mode: Mode): Promise<string> {
-    return this.#connection.request((done) => {
+    return this.request((done) => {
       checkSize(data.length);
-      this.#client.create(path, data, this.#accessTo(mode), MODES[mode], done);
+      this.client.create(path, data, this.#accessTo(mode), MODES[mode], done);
     });
   }
 
   remove(path: string, version: number): Promise<void> {
-    return this.#connection.request((done) => this.#client.remove(path, version, done));
+    return this.request((done) => this.client.remove(path, version, done));
   }
 
   setData(path: string, data: Buffer, version: number): Promise<ZnodeStat> {
-    return this.#connection
-      .request<Stat>((done) => {
-        checkSize(data.length);
-        this.#client.setData(path, data, version, done);
-      })
-      .then(toStat);
+    const set = this.request<Stat>((done) => {
+      checkSize(data.length);
+      this.client.setData(path, data, version, done);
+    });
+    return set.then(toStat);
   }
 
   /** @param watch whether the next change of the data is to be told */
   read(path: string, watch: boolean): Promise<Znode> {
-    return this.#connection.request<Znode>((done) => {
+    return this.request<Znode>((done) => {
       const answered = (error: LibraryError | null, data: Buffer | undefined, stat: Stat) =>
         error ? done(error) : done(null, { data: data ?? Buffer.alloc(0), stat: toStat(stat) });
-      if (watch) this.#client.getData(path, WATCH, answered);
-      else this.#client.getData(path, answered);
+      if (watch) this.client.getData(path, WATCH, answered);
+      else this.client.getData(path, answered);
     });
   }
 
   /** @param watch whether the next change of the set of children is to be told */
   children(path: string, watch: boolean): Promise<readonly string[]> {
-    return this.#connection.request<string[]>((done) => {
+    return this.request<string[]>((done) => {
       const answered = (error: LibraryError | null, names: string[]) => done(error, names);
-      if (watch) this.#client.getChildren(path, WATCH, answered);
-      else this.#client.getChildren(path, answered);
+      if (watch) this.client.getChildren(path, WATCH, answered);
+      else this.client.getChildren(path, answered);
     });
   }
 
   /** @param watch whether the making of the znode, or its next change, is to be told */
   exists(path: string, watch: boolean): Promise<boolean> {
-    return this.#connection
-      .request<Stat | null>((done) => {
-        if (watch) this.#client.exists(path, WATCH, done);
-        else this.#client.exists(path, done);
-      })
-      .then((stat) => stat !== null);
+    const asked = this.request<Stat | null>((done) => {
+      if (watch) this.client.exists(path, WATCH, done);
+      else this.client.exists(path, done);
+    });
+    return asked.then((stat) => stat !== null);
   }
 
   multi(operations: readonly MultiOperation[]): Promise<void> {
-    return this.#connection.request<void>((done) => {
+    return this.request<void>((done) => {
       checkSize(operations.reduce((sum, operation) => sum + ('data' in operation ? Buffer.byteLength(operation.data) : 0), 0));
-      const transaction = this.#client.transaction();
+      const transaction = this.client.transaction();
       const { ops } = transaction as unknown as TransactionInternals;
       for (const operation of operations) {
         const { path } = operation;
@@ -139,16 +122,6 @@ export class LibrarySession {
 
   #accessTo(mode: Mode): ACL[] {
     return mode === 'shared' ? this.#shared : this.#own;
-  }
-
-  /** As {@link LibraryConnection.giveUp}. */
-  giveUp(problem: string): void {
-    this.#connection.giveUp(problem);
-  }
-
-  /** As {@link LibraryConnection.end}. */
-  end(signal: AbortSignal): Promise<void> {
-    return this.#connection.end(signal);
   }
 }
 

@@ -26,15 +26,12 @@ export interface ResolveOptions {
 const RECENT_MS = 5_000;
 
 interface Wanted {
-  readonly host: string;
-  readonly clock: Clock;
   readonly askers: Set<AbortSignal>;
   readonly resolution: Promise<Resolution>;
-  readonly settle: (resolution: Resolution) => void;
 }
 
 /**
- * Finds the addresses of hosts, one lookup at a time, whoever asks.
+ * Finds the addresses of hosts, one lookup at a time.
  *
  * The system's lookup cannot be cancelled, takes as long as it likes (many seconds where a name server is silent), and holds one of the
  * four threads that all lookups and file operations of the process share. Lookups begun anew at every attempt to connect would soon hold all
@@ -42,16 +39,16 @@ interface Wanted {
  * hosts stand in line.
  */
 export class NameResolver {
-  /** In the order of asking; while there are any, the first is being looked up. */
   readonly #wanted = new Map<string, Wanted>();
   readonly #recent = new Map<string, { readonly resolution: Resolution; readonly at: number }>();
-  #isBusy = false;
+  /** Settles when all lookups that are wanted have ended. */
+  #last: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly lookup: Lookup = systemLookup) {}
 
   /**
    * Resolves with the addresses, or with what is wrong, within `limitMs`. An IP address is its own. When the time is up the lookup goes on,
-   * and its answer serves whoever asks next.
+   * and its answer serves the next who ask.
    *
    * @throws the reason of `signal` when it aborts
    */
@@ -65,33 +62,26 @@ export class NameResolver {
   }
 
   #ask(host: string, clock: Clock, asker: AbortSignal): Promise<Resolution> {
-    let wanted = this.#wanted.get(host);
-    if (!wanted) {
-      let settle: (resolution: Resolution) => void = () => undefined;
-      const resolution = new Promise<Resolution>((resolve) => {
-        settle = resolve;
-      });
-      wanted = { host, clock, askers: new Set(), resolution, settle };
-      this.#wanted.set(host, wanted);
+    const known = this.#wanted.get(host);
+    if (known) {
+      known.askers.add(asker);
+      return known.resolution;
     }
-    wanted.askers.add(asker);
-    if (!this.#isBusy) void this.#work();
-    return wanted.resolution;
+    const askers = new Set([asker]);
+    const answer = () => this.#answer(host, clock, askers);
+    const resolution = this.#wanted.size === 0 ? answer() : this.#last.then(answer);
+    this.#last = resolution;
+    this.#wanted.set(host, { askers, resolution });
+    return resolution;
   }
 
-  async #work(): Promise<void> {
-    this.#isBusy = true;
-    for (const wanted of this.#wanted.values()) {
-      const { host, clock, askers, settle } = wanted;
-      // Nobody is left who could use the answer, and a lookup would keep the process from ending.
-      if (![...askers].every(({ aborted }) => aborted)) {
-        const resolution = await this.#lookUp(host);
-        if (resolution.status === 'found') this.#recent.set(host, { resolution, at: clock.monotonic() });
-        settle(resolution);
-      }
-      this.#wanted.delete(host);
-    }
-    this.#isBusy = false;
+  async #answer(host: string, clock: Clock, askers: ReadonlySet<AbortSignal>): Promise<Resolution> {
+    // Where no asker is left, a lookup would only keep the process from ending.
+    const isWanted = [...askers].some(({ aborted }) => !aborted);
+    const resolution: Resolution = isWanted ? await this.#lookUp(host) : { status: 'failed', problem: 'no one asks' };
+    if (resolution.status === 'found') this.#recent.set(host, { resolution, at: clock.monotonic() });
+    this.#wanted.delete(host);
+    return resolution;
   }
 
   async #lookUp(host: string): Promise<Resolution> {

@@ -1,3 +1,4 @@
+import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import type { ServerAddress } from './connect-string.js';
 import type { NameResolver } from './name-resolver.js';
@@ -23,10 +24,8 @@ export type Candidate =
     }
   | { readonly status: 'unresolved'; readonly server: ServerAddress; readonly problem: string };
 
-/** No attempt to connect is given up sooner, nor a lookup, in milliseconds. */
-const LEAST_ATTEMPT_MS = 500;
-/** Nor later, however long the session, in milliseconds. */
-const LONGEST_ATTEMPT_MS = 5_000;
+/** How long an attempt to connect may take, and a lookup, in milliseconds. */
+const ATTEMPT_MS = { min: 500, max: 5_000 };
 
 /**
  * Finds the next address to connect to: the servers in the order of a {@link ServerRotation}, and each one's addresses in turn, without a
@@ -65,8 +64,8 @@ export class ServerSearch {
     const { server, untried, limitMs } = this.#turn;
     const address = untried.shift() ?? server.host;
     this.#lastTried.set(server.host, address);
-    // A server that is just starting may accept a connection and never answer over it, but does over the next one. Whoever is only slow is given more time each time.
-    return { status: 'found', server, address, limitMs: Math.min(limitMs, LEAST_ATTEMPT_MS * 2 ** Math.min(this.#unanswered, 10)) };
+    // A server that is just starting may accept a connection and never answer over it, but does over the next one. A slow one gets more time each time.
+    return { status: 'found', server, address, limitMs: Math.min(limitMs, ATTEMPT_MS.min * 2 ** Math.min(this.#unanswered, 10)) };
   }
 
   /** The last attempt took too long, and was given up. */
@@ -87,13 +86,12 @@ export class ServerSearch {
 
   /** Short enough for three of them within the session's time-out. */
   #limitMs(choices: number): number {
-    return Math.min(LONGEST_ATTEMPT_MS, Math.max(LEAST_ATTEMPT_MS, this.options.sessionTimeoutMs / (3 * Math.min(3, choices))));
+    return Math.min(ATTEMPT_MS.max, Math.max(ATTEMPT_MS.min, this.options.sessionTimeoutMs / (3 * Math.min(3, choices))));
   }
 }
 
-/** Between two rounds over all servers, in milliseconds: the first and the longest. */
-const ROUND_BASE_MS = 50;
-const ROUND_CAP_MS = 1_000;
+/** The pauses between two rounds over all servers, in milliseconds. */
+const ROUND_PAUSE_MS = { first: 100, max: 1_000 };
 
 /**
  * Which server to try next, and after which pause.
@@ -118,10 +116,8 @@ export class ServerRotation {
 
   /** How long to wait before {@link next}, in milliseconds. */
   pauseMs(): number {
-    const { length } = this.#servers;
-    if (this.#attempts === 0 || this.#attempts % length !== 0) return 0;
-    const rounds = Math.min(this.#attempts / length, 10);
-    return Math.min(ROUND_CAP_MS, ROUND_BASE_MS * 2 ** rounds) * (0.5 + this.random.next() / 2);
+    const rounds = this.#attempts / this.#servers.length;
+    return rounds === 0 || !Number.isInteger(rounds) ? 0 : backoffMs(ROUND_PAUSE_MS, rounds, this.random);
   }
 
   /** The server that is up, never the one before while there is another. */

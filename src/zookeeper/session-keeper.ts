@@ -3,7 +3,7 @@ import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import type { ConnectString, DigestAuth } from './connect-string.js';
 import { LibrarySession } from './library-session.js';
-import { notify } from './listeners.js';
+import { Listeners } from './listeners.js';
 import type { SessionState } from './session-state.js';
 
 export interface SessionKeeperOptions {
@@ -30,7 +30,7 @@ export class SessionKeeper {
   /** Since the last good one. */
   #shortSessions = 0;
   #connectedAt: number | undefined;
-  readonly #listeners = new Set<(state: SessionState) => void>();
+  readonly #listeners = new Listeners<SessionState>();
   readonly #news: SessionState[] = [];
   readonly #closing = new AbortController();
   #closed: Promise<void> | undefined;
@@ -54,10 +54,7 @@ export class SessionKeeper {
   }
 
   onState(listener: (state: SessionState) => void): () => void {
-    // Each gets an identity of its own: the same function may be given twice.
-    const own = (state: SessionState) => listener(state);
-    this.#listeners.add(own);
-    return () => this.#listeners.delete(own);
+    return this.#listeners.add(listener);
   }
 
   close(): Promise<void> {
@@ -77,28 +74,27 @@ export class SessionKeeper {
   }
 
   #open(): LibrarySession {
-    const { connect, sessionTimeoutMs, auth, clock, random, onChanged } = this.options;
+    const { connect, onChanged, ...options } = this.options;
     return new LibrarySession({
+      ...options,
       servers: connect.servers,
-      sessionTimeoutMs,
-      auth,
-      clock,
-      random,
       listener: {
         connected: (facts) => {
-          this.#connectedAt ??= clock.monotonic();
+          this.#connectedAt ??= options.clock.monotonic();
           this.#become({ status: 'connected', ...facts });
         },
-        suspended: () => {
-          if (this.#state.status !== 'connected') return;
-          const { sessionId, timeoutMs } = this.#state;
-          this.#become({ status: 'suspended', sessionId, timeoutMs, problem: this.problem });
-        },
+        suspended: () => this.#suspend(),
         troubled: () => this.#troubled(),
         ended: () => this.#renew(),
         changed: onChanged,
       },
     });
+  }
+
+  #suspend(): void {
+    if (this.#state.status !== 'connected') return;
+    const { sessionId, timeoutMs } = this.#state;
+    this.#become({ status: 'suspended', sessionId, timeoutMs, problem: this.problem });
   }
 
   #troubled(): void {
@@ -111,13 +107,9 @@ export class SessionKeeper {
   #renew(): void {
     if (this.#closing.signal.aborted) return;
     const { clock, random } = this.options;
-    const { problem } = this;
-    if (this.#state.status === 'connected') {
-      const { sessionId, timeoutMs } = this.#state;
-      this.#become({ status: 'suspended', sessionId, timeoutMs, problem });
-    }
+    this.#suspend();
     if (this.#state.status === 'suspended') this.#become({ status: 'expired', sessionId: this.#state.sessionId });
-    this.#become({ status: 'connecting', problem });
+    this.#become({ status: 'connecting', problem: this.problem });
     if (this.#closing.signal.aborted) return;
     if (this.#connectedAt !== undefined && clock.monotonic() - this.#connectedAt >= GOOD_AFTER_MS) this.#shortSessions = 0;
     this.#connectedAt = undefined;
@@ -138,7 +130,7 @@ export class SessionKeeper {
     this.#news.push(state);
     if (this.#news.length > 1) return;
     for (let next = this.#news[0]; next !== undefined; next = this.#news[0]) {
-      for (const listener of [...this.#listeners]) if (this.#listeners.has(listener)) notify(listener, next);
+      this.#listeners.tell(next);
       this.#news.shift();
     }
   }

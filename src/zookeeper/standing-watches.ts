@@ -23,10 +23,21 @@ const READS_AT_ONCE = 64;
 /** Between the reads of a watch that fails, in milliseconds: the first and the longest. */
 const RETRY_MS = { first: 100, max: 5_000 };
 
+/** A watch that stays: one read at a time; what happens meanwhile leads to another. */
+interface StandingWatch {
+  /** Reads, leaves a one-shot watch, and tells the listener what is new. */
+  readonly read: () => Promise<void>;
+  isStale: boolean;
+  isReading: boolean;
+  isClosed: boolean;
+  /** How many reads have failed in succession. */
+  failures: number;
+}
+
 /** All standing watches of a client: tells them what may have changed, and lets them read in turn. Paths are those on the servers. */
 export class StandingWatches {
-  readonly #watches = new Map<string, Set<StandingWatch<unknown>>>();
-  readonly #queue = new Set<StandingWatch<unknown>>();
+  readonly #watches = new Map<string, Set<StandingWatch>>();
+  readonly #queue = new Set<StandingWatch>();
   #reading = 0;
   readonly #over = new AbortController();
 
@@ -34,22 +45,20 @@ export class StandingWatches {
 
   /** How many watches stand. */
   get size(): number {
-    let sum = 0;
-    for (const { size } of this.#watches.values()) sum += size;
-    return sum;
+    return [...this.#watches.values()].reduce((sum, { size }) => sum + size, 0);
   }
 
   /** Watches the children of a znode. */
   children(path: string, send: Send, listener: (children: readonly string[] | undefined) => void): Watch {
     const read = () => orAbsent(path, send, (session) => session.children(path, true));
-    return this.#watch(path, { read, fingerprint: (children) => children && `/${[...children].sort().join('/')}` }, listener);
+    return this.#watch(path, read, (children) => children && `/${[...children].sort().join('/')}`, listener);
   }
 
   /** Watches the data of a znode. */
   data(path: string, send: Send, listener: (znode: Znode | undefined) => void): Watch {
     const read = () => orAbsent(path, send, (session) => session.read(path, true));
     // Equal where the same transaction wrote the data of the same znode.
-    return this.#watch(path, { read, fingerprint: (znode) => znode && `${znode.stat.createdZxid}:${znode.stat.modifiedZxid}` }, listener);
+    return this.#watch(path, read, (znode) => znode && `${znode.stat.createdZxid}:${znode.stat.modifiedZxid}`, listener);
   }
 
   /** A one-shot watch on a path has fired. One that was set for a watch that is closed by now reaches no watch. */
@@ -57,7 +66,7 @@ export class StandingWatches {
     for (const watch of this.#watches.get(path) ?? []) this.#invalidate(watch);
   }
 
-  /** There is a connection. The one-shot watches went with the last one, and whatever happened since has not been told. */
+  /** There is a connection. The one-shot watches went with the last one, and what happened since has not been told. */
   onConnected(): void {
     for (const watches of this.#watches.values()) for (const watch of watches) this.#invalidate(watch);
     this.#pump();
@@ -65,19 +74,45 @@ export class StandingWatches {
 
   close(): void {
     this.#over.abort();
-    for (const watches of [...this.#watches.values()]) for (const watch of [...watches]) watch.close();
+    for (const watches of this.#watches.values()) for (const watch of watches) watch.isClosed = true;
+    this.#watches.clear();
+    this.#queue.clear();
   }
 
-  #watch<S>(path: string, source: WatchedSource<S>, listener: (state: S) => void): Watch {
-    const watch: StandingWatch<S> = new StandingWatch(source, listener, () => this.#forget(path, watch as StandingWatch<unknown>));
-    if (this.#over.signal.aborted) return watch;
-    const others = this.#watches.get(path) ?? new Set();
-    this.#watches.set(path, others.add(watch as StandingWatch<unknown>));
-    this.#invalidate(watch as StandingWatch<unknown>);
-    return watch;
+  /**
+   * @param read reads the present state, and leaves a one-shot watch on it, so that no later change goes unnoticed
+   * @param fingerprint equal for equal states
+   */
+  #watch<S>(path: string, read: () => Promise<S>, fingerprint: (state: S) => string | undefined, listener: (state: S) => void): Watch {
+    let told: { readonly print: string | undefined } | undefined;
+    let onFirst: () => void = () => undefined;
+    const first = new Promise<void>((resolve) => {
+      onFirst = resolve;
+    });
+    const tell = (state: S) => {
+      const print = fingerprint(state);
+      if (told === undefined || told.print !== print) {
+        told = { print };
+        notify(listener, state);
+      }
+      onFirst();
+    };
+    const watch: StandingWatch = {
+      ...{ isStale: false, isReading: false, isClosed: this.#over.signal.aborted, failures: 0 },
+      read: async () => {
+        const state = await read();
+        if (!watch.isClosed) tell(state);
+      },
+    };
+    if (!watch.isClosed) {
+      this.#watches.set(path, (this.#watches.get(path) ?? new Set()).add(watch));
+      this.#invalidate(watch);
+    }
+    return { first, close: () => this.#forget(path, watch) };
   }
 
-  #forget(path: string, watch: StandingWatch<unknown>): void {
+  #forget(path: string, watch: StandingWatch): void {
+    watch.isClosed = true;
     this.#queue.delete(watch);
     const watches = this.#watches.get(path);
     watches?.delete(watch);
@@ -85,7 +120,7 @@ export class StandingWatches {
   }
 
   /** What the watch has read may be out of date. */
-  #invalidate(watch: StandingWatch<unknown>): void {
+  #invalidate(watch: StandingWatch): void {
     watch.isStale = true;
     if (watch.isClosed || watch.isReading) return;
     this.#queue.add(watch);
@@ -101,84 +136,21 @@ export class StandingWatches {
   }
 
   /** Never rejects. */
-  async #read(watch: StandingWatch<unknown>): Promise<void> {
+  async #read(watch: StandingWatch): Promise<void> {
+    const { clock, random } = this.options;
     this.#reading += 1;
-    const failure = await watch.read();
+    watch.isReading = true;
+    watch.isStale = false;
+    const failure = await watch.read().catch((error: unknown) => error);
+    watch.isReading = false;
+    watch.failures = failure === undefined ? 0 : watch.failures + 1;
     this.#reading -= 1;
     if (watch.isStale) this.#invalidate(watch);
     this.#pump();
     // The next connection has every watch read again. What fails while there is one is repeated a little later.
     if (failure === undefined || isFault(failure, 'connection-loss', 'session-expired', 'closed')) return;
-    await this.#pause(watch.failures);
+    await clock.sleep(backoffMs(RETRY_MS, watch.failures + 1, random), this.#over.signal).catch(() => undefined);
     this.#invalidate(watch);
-  }
-
-  /** Waits some time that grows with `failures`; ends at once with the client. */
-  async #pause(failures: number): Promise<void> {
-    const { clock, random } = this.options;
-    await clock.sleep(backoffMs(RETRY_MS, failures + 1, random), this.#over.signal).catch(() => undefined);
-  }
-}
-
-/** How to read what is watched. */
-interface WatchedSource<S> {
-  /** Reads the present state, and leaves a one-shot watch on it, so that no later change goes unnoticed. */
-  read(): Promise<S>;
-  /** Equal for equal states. */
-  fingerprint(state: S): string | undefined;
-}
-
-/** A watch that stays: one read at a time; what happens meanwhile leads to another. */
-class StandingWatch<S> implements Watch {
-  readonly first: Promise<void>;
-  isStale = false;
-  isReading = false;
-  isClosed = false;
-  /** How many reads have failed in succession. */
-  failures = 0;
-  #told: { readonly fingerprint: string | undefined } | undefined;
-  #onFirst: () => void = () => undefined;
-
-  constructor(
-    private readonly source: WatchedSource<S>,
-    private readonly listener: (state: S) => void,
-    private readonly onClose: () => void,
-  ) {
-    this.first = new Promise((resolve) => {
-      this.#onFirst = resolve;
-    });
-  }
-
-  /** Reads, and tells the listener what is new. Resolves to why it failed. */
-  async read(): Promise<unknown> {
-    this.isReading = true;
-    this.isStale = false;
-    try {
-      const state = await this.source.read();
-      this.failures = 0;
-      if (!this.isClosed) this.#tell(state);
-      return undefined;
-    } catch (error) {
-      this.failures += 1;
-      return error;
-    } finally {
-      this.isReading = false;
-    }
-  }
-
-  close(): void {
-    if (this.isClosed) return;
-    this.isClosed = true;
-    this.onClose();
-  }
-
-  #tell(state: S): void {
-    const fingerprint = this.source.fingerprint(state);
-    if (this.#told === undefined || this.#told.fingerprint !== fingerprint) {
-      this.#told = { fingerprint };
-      notify(this.listener, state);
-    }
-    this.#onFirst();
   }
 }
 

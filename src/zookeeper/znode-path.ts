@@ -50,11 +50,8 @@ export function withinChroot(chroot: string, path: string): string {
 function nameProblem(name: string): string | undefined {
   if (name === '') return 'a name is empty';
   if (name === '.' || name === '..') return `${name} is no name`;
-  for (let i = 0; i < name.length; i += 1) if (!isAllowed(name.charCodeAt(i))) return 'a name contains a character that the servers refuse';
-  return undefined;
+  return ALLOWED.test(name) ? undefined : 'a name contains a character that the servers refuse';
 }
 
 /** ZooKeeper's PathUtils refuses control characters, surrogates with the private use area, and the specials. */
-function isAllowed(code: number): boolean {
-  return code > 0x1f && !(code >= 0x7f && code <= 0x9f) && !(code >= 0xd800 && code <= 0xf8ff) && code < 0xfff0;
-}
+const ALLOWED = /^[\u0020-\u007e\u00a0-\ud7ff\uf900-\uffef]*$/;
