@@ -1,58 +1,45 @@
 import { onAbort } from '../base/abort.js';
 import type { ObjectChange } from './lease-store.js';
 
-/** What one who waits wants to be woken for: true for a change that is of interest. */
+/** What a waiting task is to be woken for: true for a change that is of interest. */
 export type Heed = (change: ObjectChange) => boolean;
 
-interface Waiter {
-  readonly heed: Heed | undefined;
-  wake(): void;
-  fail(error: unknown): void;
-}
-
-/** Everybody who waits for the next change of some object. Serves `LeaseStore.changed`. */
+/** The tasks that wait for the next change of some object. Serves `LeaseStore.changed`. */
 export class Changes {
-  readonly #waiting = new Set<Waiter>();
+  readonly #waiting = new Set<(change?: ObjectChange) => void>();
 
   /** How many wait at this moment. */
   get waiting(): number {
     return this.#waiting.size;
   }
 
-  /** Tells everybody who waits of a change, and wakes those who want to be woken for it; without a change, wakes everybody. */
+  /** Tells all waiting tasks of a change, and wakes those that want it; without a change, wakes all. */
   announce(change?: ObjectChange): void {
-    for (const { heed, wake, fail } of this.#waiting) {
-      try {
-        if (change === undefined || heed === undefined || heed(change)) wake();
-      } catch (error) {
-        // Its own fault, and no concern of the others, nor of whoever has written.
-        fail(error);
-      }
-    }
+    for (const tell of this.#waiting) tell(change);
   }
 
   /**
    * Resolves at the next `announce()` that `heed` wants, at any without it; rejects with `signal.reason` when `signal` aborts, and with what `heed`
    * throws. Keeps no listener.
    */
-  next(signal: AbortSignal, heed?: Heed): Promise<void> {
+  next(signal: AbortSignal, heed: Heed = () => true): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
-      const end = () => {
-        this.#waiting.delete(waiter);
+      const end = (settle: () => void) => {
+        this.#waiting.delete(tell);
         cancel();
+        settle();
       };
-      const wake = () => {
-        end();
-        resolve();
+      const tell = (change?: ObjectChange) => {
+        try {
+          if (change === undefined || heed(change)) end(resolve);
+        } catch (error) {
+          // No concern of the other waiting tasks, nor of the writer.
+          end(() => reject(error));
+        }
       };
-      const fail = (error: unknown) => {
-        end();
-        reject(error);
-      };
-      const waiter = { heed, wake, fail };
-      this.#waiting.add(waiter);
-      const cancel = onAbort(signal, () => fail(signal.reason));
+      this.#waiting.add(tell);
+      const cancel = onAbort(signal, () => end(() => reject(signal.reason)));
     });
   }
 }

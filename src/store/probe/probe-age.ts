@@ -10,11 +10,11 @@ const LISTINGS = { max: 4, pauseMs: 1_000 } as const;
 
 /** A listing has to show what was written before it was asked for, if not at once: what leases rest on is read. */
 export async function checkListing(session: ProbeSession, object: WrittenObject): Promise<ProbeCheck> {
-  const look = async () => (await session.list()).objects.find(({ key }) => key === object.key);
-  let row = await look();
+  const find = async () => (await session.list()).objects.find(({ key }) => key === object.key);
+  let row = await find();
   for (let listing = 1; row === undefined && listing < LISTINGS.max; listing += 1) {
     await session.clock.sleep(LISTINGS.pauseMs, session.signal);
-    row = await look();
+    row = await find();
   }
   if (row === undefined) return checked('listing', 'fault', 'a listing does not show an object that was written before');
   if (row.etag !== object.etag) return checked('listing', 'warning', 'a listing gives another etag than the write did');
@@ -23,7 +23,7 @@ export async function checkListing(session: ProbeSession, object: WrittenObject)
   return checked('listing', 'ok');
 }
 
-/** How long an object whose age is told too low is watched at most until the age grows, and the pause between two looks, in milliseconds. */
+/** How long an object whose age is told too low is watched at most until the age grows, and the pause between two reads, in milliseconds. */
 const GROWTH = { withinMs: 6_000, pauseMs: 500 } as const;
 
 /**
@@ -31,63 +31,55 @@ const GROWTH = { withinMs: 6_000, pauseMs: 500 } as const;
  * header every second or two tell such ages, and leases are then taken over that much later.
  */
 export async function checkAge(session: ProbeSession, object: WrittenObject, watchMs: number): Promise<ProbeCheck> {
-  const first = await look(session, object);
-  if (first.fault !== undefined) return checked('age', 'fault', first.fault);
-  if (watchMs <= 0) return lateness(first);
-  const begun = session.clock.monotonic();
-  const watchedMs = begun - object.wroteBetween[1];
-  await session.clock.sleep(Math.max(0, watchMs - watchedMs), session.signal);
-  let last = await look(session, object);
-  while (last.fault === undefined && last.lateMs > 0 && last.age.max <= first.age.max) {
-    if (session.clock.monotonic() - begun >= GROWTH.withinMs) {
-      return checked(
-        'age',
-        'fault',
-        `makes an object of ${Math.round(last.trueMs)} ms only ${last.told} old, and no older with time: leases would never expire`,
-      );
+  const { clock, signal } = session;
+  const first = await readAge(session, object);
+  let last = first;
+  if (first.fault === undefined && watchMs > 0) {
+    const begun = clock.monotonic();
+    await clock.sleep(Math.max(0, watchMs - (begun - object.wroteBetween[1])), signal);
+    last = await readAge(session, object);
+    while (last.fault === undefined && last.lateMs > 0 && last.age.max <= first.age.max) {
+      if (clock.monotonic() - begun >= GROWTH.withinMs) {
+        return checked('age', 'fault', `makes ${last.told}, and no older with time: leases would never expire`);
+      }
+      await clock.sleep(GROWTH.pauseMs, signal);
+      last = await readAge(session, object);
     }
-    await session.clock.sleep(GROWTH.pauseMs, session.signal);
-    last = await look(session, object);
   }
-  return last.fault === undefined ? lateness(last) : checked('age', 'fault', last.fault);
+  if (last.fault !== undefined) return checked('age', 'fault', last.fault);
+  if (last.lateMs <= 0) return checked('age', 'ok');
+  return checked(
+    'age',
+    'warning',
+    `makes ${last.told}: leases are taken over so much later, which is safe (on S3: its Date header is late)`,
+  );
 }
 
-function lateness({ lateMs, trueMs, told }: Look): ProbeCheck {
-  if (lateMs <= 0) return checked('age', 'ok');
-  const detail = `makes an object of ${Math.round(trueMs)} ms only ${told} old: leases are taken over so much later, which is safe (on S3: its Date header is late)`;
-  return checked('age', 'warning', detail);
-}
-
-interface Look {
+/** What one read tells of the age of an object. */
+interface ToldAge {
   readonly age: Interval;
-  /** The age, in words. */
+  /** An age that is too low, in words. */
   readonly told: string;
-  /** The least that the true age can be. */
-  readonly trueMs: number;
-  /** By how much the age is told too low; not above 0 where it is not. */
+  /** By how much the age is told too low, in milliseconds; not above 0 where it is not. */
   readonly lateMs: number;
-  readonly fault?: string;
+  readonly fault: string | undefined;
 }
 
-async function look(session: ProbeSession, { key, wroteBetween }: WrittenObject): Promise<Look> {
-  const asked = session.clock.monotonic();
+async function readAge(session: ProbeSession, { key, wroteBetween }: WrittenObject): Promise<ToldAge> {
+  const trueMin = session.clock.monotonic() - wroteBetween[1];
   const object = await session.read(key);
-  const answered = session.clock.monotonic();
-  const oldest = answered - wroteBetween[0];
-  const trueMs = asked - wroteBetween[1];
+  const trueMax = session.clock.monotonic() - wroteBetween[0];
   const age = object?.age ?? { min: 0, max: 0 };
-  const told = `${Math.round(age.min)} to ${Math.round(age.max)} ms`;
-  const seen = { age, told, trueMs, lateMs: trueMs - TOLERANCE_MS - age.max };
-  if (object === undefined) return { ...seen, fault: 'an object that was written is not there' };
-  if (age.max === Number.POSITIVE_INFINITY) {
-    return {
-      ...seen,
-      fault:
-        'tells no age of an object just written (on S3: no usable Date and Last-Modified in its replies): no lease would ever be seen to expire',
-    };
+  const interval = `${Math.round(age.min)} to ${Math.round(age.max)} ms`;
+  const told = `an object of ${Math.round(trueMin)} ms only ${interval} old`;
+  let fault: string | undefined;
+  if (object === undefined) fault = 'an object that was written is not there';
+  else if (age.max === Number.POSITIVE_INFINITY) fault = NO_AGE;
+  else if (age.min > trueMax + TOLERANCE_MS) {
+    fault = `makes an object of ${Math.round(trueMax)} ms ${interval} old: leases would be taken from their holders`;
   }
-  if (age.min > oldest + TOLERANCE_MS) {
-    return { ...seen, fault: `makes an object of ${Math.round(oldest)} ms ${told} old: leases would be taken from their holders` };
-  }
-  return seen;
+  return { age, told, lateMs: trueMin - TOLERANCE_MS - age.max, fault };
 }
+
+const NO_AGE =
+  'tells no age of an object just written (on S3: no usable Date and Last-Modified in its replies): no lease would ever be seen to expire';

@@ -5,100 +5,97 @@ import type { ProbedWrite, ProbeSession, WrittenObject } from './probe-session.j
 /** Creates the object that the checks of listing and age look at; undefined when the store does not let it be created. */
 export async function checkCreate(
   session: ProbeSession,
-  terms: ConditionTerms,
+  { absent }: ConditionTerms,
 ): Promise<{ readonly check: ProbeCheck; readonly object?: WrittenObject }> {
-  const written = await session.establish(bodyOf('first'));
-  if (!('status' in written)) return { check: checked('create', 'ok'), object: written };
-  // Whatever else a store has to say is not about the condition: another region, a key that encrypts.
-  if (written.status === 'rejected' && written.error.fault !== 'unsupported') throw written.error;
-  const why =
-    written.status === 'rejected'
-      ? `does not accept ${terms.absent}: ${written.error.message}`
-      : `misunderstands ${terms.absent}: refused to create keys that had never been used`;
-  return { check: checked('create', 'fault', why) };
+  const written = await session.establish(FIRST);
+  if (written.status === 'written') return { check: checked('create', 'ok'), object: written };
+  if (written.status === 'conflict') {
+    return { check: checked('create', 'fault', `misunderstands ${absent}: refused to create keys that had never been used`) };
+  }
+  // All else that a store has to say is not about the condition: another region, a key that encrypts.
+  if (written.error.fault !== 'unsupported') throw written.error;
+  return { check: checked('create', 'fault', `does not accept ${absent}: ${written.error.message}`) };
 }
 
 /** A second create of one key. */
-export async function checkCreateOnce(session: ProbeSession, terms: ConditionTerms): Promise<ProbeCheck> {
+export async function checkCreateOnce(session: ProbeSession, { absent }: ConditionTerms): Promise<ProbeCheck> {
   const { key } = await established(session);
   const before = await session.read(key);
   const write = await session.create(key, bodyOf('second'));
-  const ignored = `ignores ${terms.absent}: a second create of the same key was accepted`;
-  return refusal('create-once', write, before, await session.read(key), terms.absent, ignored);
+  return refusal('create-once', absent, 'a second create of the same key', { write, before, after: await session.read(key) });
 }
 
 /** Replaces with a bogus etag, the right one, and one that has become stale; and reads after each write. */
-export async function checkReplace(session: ProbeSession, terms: ConditionTerms): Promise<ProbeCheck[]> {
+export async function checkReplace(session: ProbeSession, { match }: ConditionTerms): Promise<ProbeCheck[]> {
   const checks: ProbeCheck[] = [];
   const lateReads: string[] = [];
-  const lookFor = (object: StoredObject | undefined, body: string, etag: string, write: string) => {
-    if (object?.body !== body) lateReads.push(`a read after ${write} did not give its content`);
-    else if (object.etag !== etag) lateReads.push(`a read after ${write} gave another etag than the write`);
+  const { key, etag: first } = await established(session);
+  const readAfter = async (what: string, body: string, etag: string) => {
+    const object = await session.read(key);
+    if (object?.body !== body) lateReads.push(`a read after ${what} did not give its content`);
+    else if (object.etag !== etag) lateReads.push(`a read after ${what} gave another etag than the write`);
     return object;
   };
 
-  const { key, etag: first } = await established(session);
-  let current = lookFor(await session.read(key), bodyOf('first'), first, 'a create');
-
+  const created = await readAfter('a create', FIRST, first);
   const bogus = await session.replace(key, bodyOf('bogus'), otherEtag(first));
-  const afterBogus = await session.read(key);
-  checks.push(
-    refusal('replace-bogus', bogus, current, afterBogus, terms.match, `ignores ${terms.match}: a replace with a wrong etag was accepted`),
-  );
-  current = afterBogus;
+  const object = await session.read(key);
+  checks.push(refusal('replace-bogus', match, 'a replace with a wrong etag', { write: bogus, before: created, after: object }));
 
-  const right = await session.replaceSurely(key, bodyOf('second'), current?.etag ?? first);
+  const second = bodyOf('second');
+  const right = await session.replaceSurely(key, second, object?.etag ?? first);
   if (right.status === 'written') {
-    if (right.etag === current?.etag)
-      checks.push(checked('replace', 'fault', 'the etag did not change with the content: a stale one cannot be told'));
-    else checks.push(checked('replace', 'ok'));
-    current = lookFor(await session.read(key), bodyOf('second'), right.etag, 'a replace');
+    const isNew = right.etag !== object?.etag;
+    checks.push(
+      isNew
+        ? checked('replace', 'ok')
+        : checked('replace', 'fault', 'the etag did not change with the content: a stale one cannot be told'),
+    );
+    const before = await readAfter('a replace', second, right.etag);
+    if (right.etag !== first) {
+      const write = await session.replace(key, bodyOf('stale'), first);
+      checks.push(refusal('replace-stale', match, 'a replace with a stale etag', { write, before, after: await session.read(key) }));
+    }
   } else {
-    const bare = current?.etag.replace(/^"(.*)"$/, '$1') ?? '';
-    const isQuoted = bare !== '' && bare !== current?.etag;
-    const takesBare = isQuoted && (await session.replaceSurely(key, bodyOf('second'), bare)).status === 'written';
+    const bare = object?.etag.replace(/^"(.*)"$/, '$1') ?? '';
+    const isQuoted = bare !== '' && bare !== object?.etag;
+    const takesBare = isQuoted && (await session.replaceSurely(key, second, bare)).status === 'written';
     const how = takesBare
       ? ', in quotes as the store itself gave it; without them it is taken (as by Ceph RGW before version 20: update it)'
       : ' as if it were a wrong one';
     const why = right.status === 'rejected' ? `: ${right.error.message}` : how;
-    checks.push(checked('replace', 'fault', `misunderstands ${terms.match}: the right etag was refused${why}`));
+    checks.push(checked('replace', 'fault', `misunderstands ${match}: the right etag was refused${why}`));
   }
-
-  if (right.status === 'written' && right.etag !== first) {
-    const stale = await session.replace(key, bodyOf('stale'), first);
-    const ignored = `ignores ${terms.match}: a replace with a stale etag was accepted`;
-    checks.push(refusal('replace-stale', stale, current, await session.read(key), terms.match, ignored));
-  }
-  checks.push(lateReads.length === 0 ? checked('read-back', 'ok') : checked('read-back', 'fault', lateReads.join('; ')));
+  checks.push(checked('read-back', lateReads.length === 0 ? 'ok' : 'fault', lateReads.join('; ')));
   return checks;
 }
 
 /** A replace of an object that is not there. */
-export async function checkReplaceAbsent(session: ProbeSession, etag: string, terms: ConditionTerms): Promise<ProbeCheck> {
+export async function checkReplaceAbsent(session: ProbeSession, etag: string, { match }: ConditionTerms): Promise<ProbeCheck> {
   const key = session.newKey();
   const write = await session.replace(key, bodyOf('absent'), etag);
-  const ignored = `ignores ${terms.match}: a replace of an object that is absent was accepted`;
-  return refusal('replace-absent', write, undefined, await session.read(key), terms.match, ignored);
+  const what = 'a replace of an object that is absent';
+  return refusal('replace-absent', match, what, { write, before: undefined, after: await session.read(key) });
+}
+
+/** A write that has to be refused, and the object before and after it. */
+interface RefusedWrite {
+  readonly write: ProbedWrite;
+  readonly before: StoredObject | undefined;
+  readonly after: StoredObject | undefined;
 }
 
 /** Judges a write that had to be refused and had to change nothing. */
-function refusal(
-  id: ProbeCheckId,
-  write: ProbedWrite,
-  before: StoredObject | undefined,
-  after: StoredObject | undefined,
-  header: string,
-  ignored: string,
-): ProbeCheck {
+function refusal(id: ProbeCheckId, header: string, what: string, { write, before, after }: RefusedWrite): ProbeCheck {
   const changed = before?.body !== after?.body || before?.etag !== after?.etag;
   switch (write.status) {
     case 'written':
-      return checked(id, 'fault', ignored);
+      return checked(id, 'fault', `ignores ${header}: ${what} was accepted`);
     case 'conflict':
       return changed ? checked(id, 'fault', `${header} was refused, but the object changed all the same`) : checked(id, 'ok');
     case 'unsure':
       return changed
-        ? checked(id, 'fault', `${ignored.replace(/ accepted$/, ' applied')}, under an error: ${write.error.message}`)
+        ? checked(id, 'fault', `ignores ${header}: ${what} was applied, under an error: ${write.error.message}`)
         : checked(id, 'warning', `nothing was changed, but the store failed where it should have refused: ${write.error.message}`);
     case 'rejected':
       return checked(id, 'fault', `answers ${header} with an error instead of a refusal: ${write.error.message}`);
@@ -107,8 +104,8 @@ function refusal(
 
 /** A further object, of a store that has created one. */
 async function established(session: ProbeSession): Promise<WrittenObject> {
-  const written = await session.establish(bodyOf('first'));
-  if (!('status' in written)) return written;
+  const written = await session.establish(FIRST);
+  if (written.status === 'written') return written;
   if (written.status === 'rejected') throw written.error;
   const message = `${session.store.url}: refuses to create keys that had never been used`;
   throw new StoreError(message, { fault: 'rejected', outcome: 'not-applied' });
@@ -120,6 +117,103 @@ function otherEtag(etag: string): string {
   return other === etag ? `${etag}0` : other;
 }
 
+/** How many races there are, and among how many writers each. */
+export interface Races {
+  readonly writers: number;
+  /** Each has one race of creates and one of replaces. */
+  readonly rounds: number;
+}
+
+/** How many races are under way at once: a store that is far away is to be probed in less time. */
+const LANES = 2;
+
+type Kind = 'create' | 'replace';
+
+/** What each writer was told, and the object when all had their answers. */
+interface Race {
+  readonly writes: readonly ProbedWrite[];
+  readonly object: StoredObject | undefined;
+}
+
+/**
+ * Several writers create one key at once, and then replace its object at once, all with its etag; in each round another key. The reads that
+ * judge a race keep a connection open for each writer of the next one: requests that wait for a connection are no race.
+ */
+export async function checkRaces(
+  session: ProbeSession,
+  first: WrittenObject,
+  { writers, rounds }: Races,
+  terms: ConditionTerms,
+): Promise<ProbeCheck> {
+  const creates: Race[] = [];
+  const replaces: Race[] = [];
+  const readByAll = async (key: string) => (await atOnce(writers, () => session.read(key)))[0];
+  await atOnce(LANES * writers, () => session.read(first.key));
+  await atOnce(LANES, async (lane) => {
+    for (let round = lane; round < rounds; round += LANES) {
+      const key = session.newKey();
+      const created = await atOnce(writers, (writer) => session.create(key, bodyOf(`create ${writer}`)));
+      const object = await readByAll(key);
+      creates.push({ writes: created, object });
+      if (object === undefined) continue;
+      const replaced = await atOnce(writers, (writer) => session.replace(key, bodyOf(`replace ${writer}`), object.etag));
+      replaces.push({ writes: replaced, object: await readByAll(key) });
+    }
+  });
+  const weakness = weaknessOf(creates) ?? weaknessOf(replaces);
+  const faults = [faultOf(terms.absent, 'create', creates), faultOf(terms.match, 'replace', replaces)].filter(
+    (fault) => fault !== undefined,
+  );
+  if (faults.length > 0) return checked('races', 'fault', faults.join('; '));
+  return weakness === undefined ? checked('races', 'ok', `${2 * rounds} races, none lost`) : checked('races', 'warning', weakness);
+}
+
+/** Why leases are not safe with this condition, or cannot work. */
+function faultOf(header: string, kind: Kind, races: readonly Race[]): string | undefined {
+  const losses = races.flatMap((race) => lossOf(race, kind) ?? []);
+  if (losses.length > 0) {
+    return `${header} is not atomic: ${losses.length} of ${races.length} races were lost, the first one since ${losses[0]}`;
+  }
+  const rejected = races.flatMap(({ writes }) => writes).find(({ status }) => status === 'rejected');
+  if (rejected?.status === 'rejected') return `answers a losing writer with an error: ${rejected.error.message}`;
+  const isWon = ({ writes, object }: Race) => writes.some((_, writer) => object?.body === bodyOf(`${kind} ${writer}`));
+  if (races.length === 0 || races.some(isWon)) return undefined;
+  const weakness = weaknessOf(races);
+  return `no writer won in any of ${races.length} races of ${header}${weakness === undefined ? '' : ` (${weakness})`}`;
+}
+
+/** What is amiss, though harmless, in the first race that shows something. */
+function weaknessOf(races: readonly Race[]): string | undefined {
+  for (const { writes } of races) {
+    const unsure = writes.flatMap((write) => (write.status === 'unsure' ? [write.error.message] : []));
+    if (unsure.length > 0) {
+      return `${unsure.length} of ${writes.length} racing writers got a server error instead of a refusal: ${unsure[0]}`;
+    }
+  }
+  return undefined;
+}
+
+/**
+ * Why a race was lost: what no store that keeps its conditions can show. That a write was refused and yet applied is not among it: something on the
+ * way may have sent it twice.
+ */
+function lossOf({ writes, object }: Race, kind: Kind): string | undefined {
+  const winners = writes.flatMap((write, writer) => (write.status === 'written' ? [writer] : []));
+  const [winner] = winners;
+  if (winners.length > 1) return `${winners.length} of ${writes.length} concurrent writes were accepted`;
+  if (winner === undefined || object?.body === bodyOf(`${kind} ${winner}`)) return undefined;
+  return 'the write that was accepted was overwritten by one that was not';
+}
+
+/** All of them, to the end, even when one fails: no write may be under way when the result is read. */
+async function atOnce<T>(writers: number, call: (writer: number) => Promise<T>): Promise<T[]> {
+  const calls = Array.from({ length: writers }, (_, writer) => call(writer));
+  await Promise.allSettled(calls);
+  return Promise.all(calls);
+}
+
 function bodyOf(writer: string): string {
   return JSON.stringify({ probe: writer });
 }
+
+const FIRST = bodyOf('first');

@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { Clock, RandomSource } from '../../base/clock.js';
+import { concurrently } from '../../base/concurrently.js';
 import { bounded } from '../bounded.js';
 import {
   type CallOptions,
@@ -11,14 +12,14 @@ import {
   type WriteResult,
 } from '../lease-store.js';
 
+/** The store refused a conditional write for its condition, or does not take such a request at all. */
+type Refusal = { readonly status: 'conflict' } | { readonly status: 'rejected'; readonly error: StoreError };
+
+/** The store failed or gave no answer: whether the write was applied is for a read to say. */
+type Unsure = { readonly status: 'unsure'; readonly error: StoreError };
+
 /** What a conditional write of a probe came to. */
-export type ProbedWrite =
-  | { readonly status: 'written'; readonly etag: string }
-  | { readonly status: 'conflict' }
-  /** The store asked for patience, failed or gave no answer: whether the write was applied is for a read to say. */
-  | { readonly status: 'unsure'; readonly error: StoreError }
-  /** The store does not take such a request at all. */
-  | { readonly status: 'rejected'; readonly error: StoreError };
+export type ProbedWrite = { readonly status: 'written'; readonly etag: string } | Refusal | Unsure;
 
 /** How long one request may take, in milliseconds. A probe has to end, also where the driver underneath is stuck. */
 const REQUEST_TIMEOUT_MS = 5_000;
@@ -34,6 +35,7 @@ const REMOVALS = 8;
 
 /** An object that a probe wrote, and when. */
 export interface WrittenObject {
+  readonly status: 'written';
   readonly key: string;
   readonly body: string;
   readonly etag: string;
@@ -62,6 +64,7 @@ export class ProbeSession {
   readonly clock: Clock;
   readonly signal: AbortSignal | undefined;
   readonly #keys = new Set<string>();
+  #inFlight = 0;
   #answered = false;
 
   constructor(
@@ -86,18 +89,12 @@ export class ProbeSession {
    * @returns the object, or the last refusal
    * @throws {@link StoreError} when the store gave no answer
    */
-  establish(body: string): Promise<WrittenObject | Extract<ProbedWrite, { status: 'conflict' | 'rejected' }>> {
-    let refused = 0;
-    return this.#retry(async () => {
-      for (;;) {
-        const key = this.newKey();
-        const before = this.clock.monotonic();
-        const write = await this.create(key, body);
-        if (write.status === 'written') return { key, body, etag: write.etag, wroteBetween: [before, this.clock.monotonic()] };
-        if (write.status === 'unsure') throw write.error;
-        refused += 1;
-        if (write.status === 'rejected' || refused === ATTEMPTS) return write;
-      }
+  establish(body: string): Promise<WrittenObject | Refusal> {
+    return this.#untilTaken(async () => {
+      const key = this.newKey();
+      const before = this.clock.monotonic();
+      const write = await this.create(key, body);
+      return write.status === 'written' ? { ...write, key, body, wroteBetween: [before, this.clock.monotonic()] } : write;
     });
   }
 
@@ -107,19 +104,12 @@ export class ProbeSession {
    * @returns what the write came to, or the last refusal
    * @throws {@link StoreError} when the store gave no answer
    */
-  replaceSurely(key: string, body: string, etag: string): Promise<Exclude<ProbedWrite, { status: 'unsure' }>> {
-    let refused = 0;
-    return this.#retry(async () => {
-      for (;;) {
-        const write = await this.replace(key, body, etag);
-        if (write.status === 'unsure') throw write.error;
-        if (write.status !== 'conflict') return write;
-        // An attempt before, of which nothing was heard, may have been applied.
-        const object = await this.read(key);
-        if (object?.body === body) return { status: 'written', etag: object.etag };
-        refused += 1;
-        if (refused === ATTEMPTS) return write;
-      }
+  replaceSurely(key: string, body: string, etag: string): Promise<Exclude<ProbedWrite, Unsure>> {
+    return this.#untilTaken(async () => {
+      const write = await this.replace(key, body, etag);
+      // An attempt before, of which nothing was heard, may have been applied.
+      const object = write.status === 'conflict' ? await this.read(key) : undefined;
+      return object?.body === body ? { status: 'written', etag: object.etag } : write;
     });
   }
 
@@ -145,20 +135,16 @@ export class ProbeSession {
 
   /** Removes every key that may have been written to. Resolves with those that are left, and why; never rejects. */
   async cleanUp(): Promise<{ readonly key: string; readonly error: unknown }[]> {
-    const keys = [...this.#keys];
-    const left: { key: string; error: unknown }[] = [];
     // Not given up with the probe: its scratch objects go as well when it is aborted.
     const bounds = { clock: this.clock, timeoutMs: REQUEST_TIMEOUT_MS, what: `${this.store.url}: tidying up` };
-    for (let next = 0; next < keys.length; next += REMOVALS) {
-      const some = keys.slice(next, next + REMOVALS);
-      const results = await Promise.allSettled(some.map((key) => bounded(bounds, (options) => this.store.discardProbe(key, options))));
-      const failed = results.flatMap((result, index) =>
-        result.status === 'rejected' ? [{ key: some[index] ?? '', error: result.reason }] : [],
-      );
-      left.push(...failed);
-      // A store that removes nothing would not remove the others either.
-      if (failed.length === some.length) return [...left, ...keys.slice(next + REMOVALS).map((key) => ({ key, error: failed[0]?.error }))];
-    }
+    const left: { key: string; error: unknown }[] = [];
+    let removed = 0;
+    await concurrently([...this.#keys], REMOVALS, async (key) => {
+      // A store that removes none of the first would not remove the others either.
+      if (removed === 0 && left.length >= REMOVALS) return left.push({ key, error: left[0]?.error });
+      const removal = bounded(bounds, (options) => this.store.discardProbe(key, options));
+      return removal.then(() => (removed += 1)).catch((error: unknown) => left.push({ key, error }));
+    });
     return left;
   }
 
@@ -176,6 +162,20 @@ export class ProbeSession {
     }
   }
 
+  /** Repeats a write that nothing speaks against, while it is refused. */
+  #untilTaken<W extends { readonly status: 'written' }>(write: () => Promise<W | Refusal | Unsure>): Promise<W | Refusal> {
+    let refused = 0;
+    return this.#retry(async () => {
+      for (;;) {
+        const result = await write();
+        if (result.status === 'unsure') throw result.error;
+        if (result.status !== 'conflict') return result;
+        refused += 1;
+        if (refused === ATTEMPTS) return result;
+      }
+    });
+  }
+
   /** Calls `attempt` again while the store is away. A store that has never answered is not waited for: its address may be wrong. */
   async #retry<T>(attempt: () => Promise<T>): Promise<T> {
     const { clock, signal, until = clock.monotonic() + STORE_AWAY_MS, onFailure } = this.options;
@@ -191,23 +191,20 @@ export class ProbeSession {
     }
   }
 
-  #inFlight = 0;
-
   async #timed<T>(run: (options: CallOptions) => Promise<T>, timeoutMs = REQUEST_TIMEOUT_MS): Promise<T> {
-    this.requests++;
-    this.#inFlight++;
+    this.requests += 1;
+    this.#inFlight += 1;
     const alone = this.#inFlight === 1;
     const startedAt = this.clock.monotonic();
     const nowBefore = this.clock.now();
     try {
-      const bounds = { clock: this.clock, timeoutMs, signal: this.signal, what: `${this.store.url}: probing` };
-      const result = await bounded(bounds, run);
+      const result = await bounded({ clock: this.clock, timeoutMs, signal: this.signal, what: `${this.store.url}: probing` }, run);
       this.#answered = true;
       if (alone && this.#inFlight === 1) this.latenciesMs.push(this.clock.monotonic() - startedAt);
       this.#learnTime(result, nowBefore);
       return result;
     } finally {
-      this.#inFlight--;
+      this.#inFlight -= 1;
     }
   }
 

@@ -1,8 +1,7 @@
 import { explain } from '../../base/errors.js';
 import { type LeaseStore, StoreError } from '../lease-store.js';
 import { checkAge, checkListing } from './probe-age.js';
-import { checkCreate, checkCreateOnce, checkReplace, checkReplaceAbsent } from './probe-conditions.js';
-import { checkRaces } from './probe-race.js';
+import { checkCreate, checkCreateOnce, checkRaces, checkReplace, checkReplaceAbsent } from './probe-conditions.js';
 import { checked, type ProbeCheck, type ProbeReport } from './probe-report.js';
 import { ProbeSession, type ProbeSessionOptions } from './probe-session.js';
 
