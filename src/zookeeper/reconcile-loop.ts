@@ -8,15 +8,16 @@ import type { SessionState } from './session-state.js';
 import type { ZooKeeper } from './zookeeper.js';
 import { isFault, ZooKeeperError } from './zookeeper-error.js';
 
-/** How far ZooKeeper shows what is wanted there. */
+/**
+ * How far ZooKeeper shows what is wanted there. `synced`: everything stands there, in this session. `degraded`: something does not, or not for
+ * certain; it is being worked on in the background.
+ */
 export type ReconcileState =
-  /** Everything stands there, in this session. */
   | { readonly status: 'synced' }
-  /** Something does not, or not for certain; it is being worked on in the background. */
   | { readonly status: 'degraded'; readonly problem: string }
   | { readonly status: 'closed' };
 
-/** Troubles and their end, for logs. */
+/** Problems and their end, for logs. */
 export type ReconcileEvent = { readonly type: 'synced' } | { readonly type: 'degraded'; readonly problem: string };
 
 /** One thing that is wanted in ZooKeeper, or is to be taken away there. */
@@ -59,8 +60,8 @@ const BEGUN: ReconcileState = { status: 'degraded', problem: 'there has been no 
 /** Keeps ZooKeeper as it is wanted: settles each dirty item at once, all items in a new session, and a failed one again after a pause of up to a second. */
 export class ReconcileLoop<T extends Reconciled> {
   readonly #listeners = new Listeners<ReconcileState>();
-  /** Called whenever what is waited for in {@link until} may have come. */
-  readonly #checks = new Set<() => void>();
+  /** Told whenever what is waited for in {@link until} may have come. */
+  readonly #progress = new Listeners<void>();
   readonly #closing = new AbortController();
   readonly #forgetSession: () => void;
   #state: ReconcileState = BEGUN;
@@ -96,16 +97,16 @@ export class ReconcileLoop<T extends Reconciled> {
    * @returns whether it holds, after `timeoutMs` at the latest
    */
   async until(isReached: () => boolean, timeoutMs: number): Promise<boolean> {
-    let check: () => void = () => undefined;
+    let forget: () => void = () => undefined;
     const reached = new Promise<void>((resolve) => {
-      check = () => {
+      const check = () => {
         if (isReached() || this.#state.status === 'closed') resolve();
       };
+      forget = this.#progress.add(check);
+      check();
     });
-    this.#checks.add(check);
-    check();
     await withTimeout(this.options.clock, timeoutMs, reached);
-    this.#checks.delete(check);
+    forget();
     return isReached();
   }
 
@@ -114,7 +115,7 @@ export class ReconcileLoop<T extends Reconciled> {
     item.dirty = true;
     if (this.#state.status === 'synced') this.#setState({ status: 'degraded', problem: `${item.path} is about to be written` });
     this.#awake();
-    this.#check();
+    this.#progress.tell();
   }
 
   /** Settles nothing any more. Resolves when the settling under way has ended. Idempotent. */
@@ -152,7 +153,7 @@ export class ReconcileLoop<T extends Reconciled> {
     const problems = await concurrently(dirty, SETTLED_AT_ONCE, async (item) => {
       try {
         await settle(item, { sessionId, signal: this.#closing.signal });
-        this.#check();
+        this.#progress.tell();
         return undefined;
       } catch (error) {
         item.dirty = true;
@@ -197,39 +198,29 @@ export class ReconcileLoop<T extends Reconciled> {
   #succeed(): void {
     if ([...this.options.items()].some(({ dirty }) => dirty)) return;
     if (this.#state.status !== 'synced') this.#setState({ status: 'synced' });
-    if (this.#reported === '') return;
+    const isNews = this.#reported !== '';
     this.#reported = '';
-    this.options.onEvent?.({ type: 'synced' });
+    if (isNews) this.options.onEvent?.({ type: 'synced' });
   }
 
   #degrade(problem: string): void {
     if (this.#state.status === 'closed') return;
     if (this.#state.status !== 'degraded' || this.#state.problem !== problem) this.#setState({ status: 'degraded', problem });
-    if (this.#reported === problem) return;
+    const isNews = this.#reported !== problem;
     this.#reported = problem;
-    this.options.onEvent?.({ type: 'degraded', problem });
+    if (isNews) this.options.onEvent?.({ type: 'degraded', problem });
   }
 
   #setState(state: ReconcileState): void {
     if (this.#state.status === 'closed') return;
     this.#state = state;
     this.#listeners.tell(state);
-    this.#check();
-  }
-
-  #check(): void {
-    for (const check of this.#checks) check();
+    this.#progress.tell();
   }
 }
 
 function told(session: SessionState, where: string): string {
-  switch (session.status) {
-    case 'connecting':
-    case 'suspended':
-      return `no connection to ${where}${session.problem === undefined ? '' : `: ${session.problem}`}`;
-    case 'expired':
-      return `the session with ${where} has expired`;
-    default:
-      return `the session with ${where} is ${session.status}`;
-  }
+  if (session.status === 'expired') return `the session with ${where} has expired`;
+  const problem = 'problem' in session && session.problem !== undefined ? `: ${session.problem}` : '';
+  return `no connection to ${where}${problem}`;
 }
