@@ -28,8 +28,6 @@ export interface MemoryStoreUrl {
 /** Where the lease objects are kept. */
 export type StoreUrl = S3StoreUrl | FileStoreUrl | MemoryStoreUrl;
 
-const FORMS = 's3://bucket/prefix, file:DIR or memory:';
-
 /**
  * Takes `s3://bucket[/prefix]`, `file:DIR` (also `file:///DIR`) or `memory:` apart.
  *
@@ -43,8 +41,7 @@ export function parseStoreUrl(value: string, setting = '--store'): StoreUrl {
   if (value.startsWith('s3://')) return parseS3(value, fail);
   if (value.startsWith('file:')) return parseFile(value, fail);
   if (value === 'memory:') return { kind: 'memory', url: value };
-  if (value.startsWith('memory:')) fail('memory: with nothing behind it');
-  return fail(FORMS);
+  return fail(value.startsWith('memory:') ? 'memory: with nothing behind it' : 's3://bucket/prefix, file:DIR or memory:');
 }
 
 type Fail = (expected: string) => never;

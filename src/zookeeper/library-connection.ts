@@ -3,7 +3,7 @@ import type { Clock, RandomSource } from '../base/clock.js';
 import { formatServer, type ServerAddress } from './connect-string.js';
 import { type ConnectionManager, type LibraryClient, type LibraryError, MessageGuard } from './library-internals.js';
 import { type NameResolver, sharedResolver } from './name-resolver.js';
-import { type Candidate, ServerSearch } from './server-search.js';
+import { ServerSearch } from './server-search.js';
 import { fallsSilent } from './silence.js';
 import { connectionLost, failureOf, RequestFailure, SESSION_MOVED } from './zookeeper-error.js';
 
@@ -76,11 +76,27 @@ export class LibraryConnection {
     private readonly options: LibraryConnectionOptions,
   ) {
     const { clock, listener, names = sharedResolver } = options;
-    this.#manager = client.connectionManager;
+    const manager = client.connectionManager;
+    this.#manager = manager;
     this.#search = new ServerSearch({ ...options, names });
-    this.#guard = new MessageGuard(this.#manager, clock, (problem) => this.#drop(problem));
-    this.#takeOverWatches(listener);
-    this.#takeOverConnection();
+    this.#guard = new MessageGuard(manager, clock, (problem) => this.#drop(problem));
+    // The library keeps no watches: a watch reads again after each reconnect, so there is nothing to hand to the next server.
+    const { watcherManager } = manager;
+    watcherManager.registerDataWatcher = () => undefined;
+    watcherManager.registerChildWatcher = () => undefined;
+    watcherManager.registerExistenceWatcher = () => undefined;
+    watcherManager.emit = ({ path }) => listener.changed(path);
+    manager.findNextServer = (open) => void this.#connectNext(open);
+    const asked = manager.onSocketConnected.bind(manager);
+    manager.onSocketConnected = () => {
+      if (this.#attempt) this.#attempt.askedAt = clock.monotonic();
+      asked();
+    };
+    const closed = manager.onSocketClosed.bind(manager);
+    manager.onSocketClosed = (hadError) => {
+      this.#disconnected();
+      closed(hadError);
+    };
     client.on('connected', () => this.#confirmed());
     client.on('expired', () => this.#end('expired'));
     client.on('authenticationFailed', () => this.#end('auth-failed'));
@@ -141,12 +157,7 @@ export class LibraryConnection {
     this.dispose();
   }
 
-  /**
-   * Gives up the present connection, whose server does not answer, and keeps the session: the next server is tried at once. Does nothing while
-   * there is no connection.
-   *
-   * @param problem why, for people
-   */
+  /** Gives up the connection, where there is one, since its server does not answer, and keeps the session: the next server is tried at once. */
   giveUp(problem: string): void {
     if (this.#connected) this.#drop(problem);
   }
@@ -162,35 +173,19 @@ export class LibraryConnection {
     this.#manager.socket?.destroy();
   }
 
-  #takeOverWatches(listener: SessionListener): void {
-    const { watcherManager } = this.#manager;
-    // The library keeps none: a watch reads again after each reconnect, so there is nothing to hand to the next server.
-    watcherManager.registerDataWatcher = () => undefined;
-    watcherManager.registerChildWatcher = () => undefined;
-    watcherManager.registerExistenceWatcher = () => undefined;
-    watcherManager.emit = ({ path }) => listener.changed(path);
-  }
-
-  #takeOverConnection(): void {
-    const manager = this.#manager;
-    manager.findNextServer = (callback) => void this.#connectNext(callback);
-    const asked = manager.onSocketConnected.bind(manager);
-    manager.onSocketConnected = () => {
-      if (this.#attempt) this.#attempt.askedAt = this.options.clock.monotonic();
-      asked();
-    };
-    const closed = manager.onSocketClosed.bind(manager);
-    manager.onSocketClosed = (hadError) => {
-      this.#disconnected();
-      closed(hadError);
-    };
-  }
-
+  /** Has the library open a socket to the next address, unless all is over. */
   async #connectNext(open: (server: ServerAddress) => void): Promise<void> {
-    const { clock, sessionTimeoutMs } = this.options;
-    const found = await this.#find();
-    if (!found) return;
-    const { server, address, limitMs } = found;
+    const { clock, sessionTimeoutMs, listener } = this.options;
+    const { signal } = this.#over;
+    const next = () => this.#search.next(signal).catch(() => undefined);
+    let candidate = await next();
+    while (candidate?.status === 'unresolved' && !signal.aborted) {
+      this.#note(formatServer(candidate.server), candidate.problem);
+      listener.troubled();
+      candidate = await next();
+    }
+    if (candidate?.status !== 'found' || signal.aborted) return;
+    const { server, address, limitMs } = candidate;
     // Servers that were set up anew are behind what this client has seen, and would refuse it for ever, instead of calling the session expired.
     if (this.#suspendedAt !== undefined && clock.monotonic() - this.#suspendedAt > sessionTimeoutMs) this.#manager.zxid = Buffer.alloc(8);
     const attempt: Attempt = { server: formatServer(server), over: new AbortController() };
@@ -202,25 +197,13 @@ export class LibraryConnection {
     this.#manager.socket?.on('error', (error) => {
       attempt.problem ??= told(error);
     });
-    clock.sleep(limitMs, attempt.over.signal).then(
-      () => {
-        if (this.#connected || this.#attempt !== attempt) return;
-        this.#search.unanswered();
-        this.#drop(`no session within ${Math.round(limitMs)} ms`);
-      },
-      () => undefined,
+    const isLate = await clock.sleep(limitMs, attempt.over.signal).then(
+      () => true,
+      () => false,
     );
-  }
-
-  /** The next address to connect to; undefined when all is over. */
-  async #find(): Promise<(Candidate & { status: 'found' }) | undefined> {
-    for (;;) {
-      const candidate = await this.#search.next(this.#over.signal).catch(() => undefined);
-      if (this.#over.signal.aborted || !candidate) return undefined;
-      if (candidate.status === 'found') return candidate;
-      this.#note(formatServer(candidate.server), candidate.problem);
-      this.options.listener.troubled();
-    }
+    if (!isLate || this.#connected || this.#attempt !== attempt) return;
+    this.#search.unanswered();
+    this.#drop(`no session within ${Math.round(limitMs)} ms`);
   }
 
   #confirmed(): void {
@@ -235,13 +218,9 @@ export class LibraryConnection {
     const timeoutMs = this.client.getSessionTimeout();
     const intervalMs = Math.min(LONGEST_SILENCE_MS, timeoutMs / 3);
     const { remoteAddress = '', remotePort = 0 } = this.#manager.socket ?? {};
-    void fallsSilent({
-      clock,
-      intervalMs,
-      lastHeard: () => this.#guard.lastHeard,
-      ask: () => void this.request((done) => this.client.exists('/', done)).catch(() => undefined),
-      signal: attempt.over.signal,
-    }).then((isSilent) => {
+    const lastHeard = () => this.#guard.lastHeard;
+    const ask = () => void this.request((done) => this.client.exists('/', done)).catch(() => undefined);
+    void fallsSilent({ clock, intervalMs, lastHeard, ask, signal: attempt.over.signal }).then((isSilent) => {
       if (isSilent) this.#drop(`no answer for ${Math.round(2 * intervalMs)} ms`);
     });
     const sessionId = this.client.getSessionId().toString('hex');

@@ -1,17 +1,12 @@
 import { timeoutSignal } from '../base/abort.js';
 import { backoffMs } from '../base/backoff.js';
-import type { Clock, RandomSource } from '../base/clock.js';
-import type { ConnectString, DigestAuth } from './connect-string.js';
-import { LibrarySession } from './library-session.js';
+import type { ConnectString } from './connect-string.js';
+import { LibrarySession, type LibrarySessionOptions } from './library-session.js';
 import { Listeners } from './listeners.js';
 import type { SessionState } from './session-state.js';
 
-export interface SessionKeeperOptions {
+export interface SessionKeeperOptions extends Omit<LibrarySessionOptions, 'servers' | 'listener' | 'names'> {
   readonly connect: ConnectString;
-  readonly sessionTimeoutMs: number;
-  readonly auth: DigestAuth | undefined;
-  readonly clock: Clock;
-  readonly random: RandomSource;
   /** A one-shot watch on the znode has fired, its path being that on the servers. */
   readonly onChanged: (path: string) => void;
 }

@@ -30,9 +30,9 @@ export interface ZooKeeperOptions {
   readonly random: RandomSource;
 }
 
-/** How long a session outlives its connection where nobody says otherwise, in milliseconds. */
+/** The default of {@link ZooKeeperOptions.sessionTimeoutMs}. */
 export const DEFAULT_SESSION_TIMEOUT_MS = 10_000;
-/** How long a call may take where nobody says otherwise, in milliseconds. */
+/** The default of {@link ZooKeeperOptions.operationTimeoutMs}. */
 export const DEFAULT_OPERATION_TIMEOUT_MS = 5_000;
 
 /**
@@ -61,22 +61,17 @@ export class ZooKeeperClient implements ZooKeeper {
   /** @see openZooKeeper */
   constructor(private readonly options: ZooKeeperOptions) {
     const { clock, random } = options;
-    const sessionTimeoutMs = integer(options.sessionTimeoutMs, DEFAULT_SESSION_TIMEOUT_MS, 'sessionTimeoutMs', 1_000, 600_000);
-    this.#operationTimeoutMs = integer(options.operationTimeoutMs, DEFAULT_OPERATION_TIMEOUT_MS, 'operationTimeoutMs', 1, 86_400_000);
+    const sessionTimeoutMs = milliseconds('sessionTimeoutMs', options.sessionTimeoutMs ?? DEFAULT_SESSION_TIMEOUT_MS, 1_000, 600_000);
+    const timeoutMs = milliseconds('operationTimeoutMs', options.operationTimeoutMs ?? DEFAULT_OPERATION_TIMEOUT_MS, 1, 86_400_000);
+    this.#operationTimeoutMs = timeoutMs;
     const connect = typeof options.connect === 'string' ? parseConnectString(options.connect, 'connect') : options.connect;
     const auth = options.auth === undefined ? undefined : parseAuth(options.auth, 'auth');
     this.description = `zookeeper ${connect.text}`;
     this.#chroot = connect.chroot;
-    const keeper = new SessionKeeper({
-      connect,
-      sessionTimeoutMs,
-      auth,
-      clock,
-      random,
-      onChanged: (path) => this.#watches.onChanged(path),
-    });
+    const onChanged = (path: string) => this.#watches.onChanged(path);
+    const keeper = new SessionKeeper({ connect, sessionTimeoutMs, auth, clock, random, onChanged });
     this.#keeper = keeper;
-    this.#calls = new CallQueue({ keeper, clock, timeoutMs: this.#operationTimeoutMs, description: this.description });
+    this.#calls = new CallQueue({ keeper, clock, timeoutMs, description: this.description });
     this.#watches = new StandingWatches({ clock, random, isConnected: () => keeper.state.status === 'connected' });
     keeper.onState(({ status }) => {
       if (status === 'connected') this.#watches.onConnected();
@@ -109,13 +104,14 @@ export class ZooKeeperClient implements ZooKeeper {
   }
 
   createWithParents(path: string, data: string, mode: CreateMode, options: CallOptions = {}): Promise<string> {
-    return this.#withParents(path, this.#share(options), (call) => this.create(path, data, mode, call));
+    const full = withinChroot(this.#chroot, path);
+    return this.#withParents(full, path, this.#share(options), (call) => this.create(path, data, mode, call));
   }
 
   async ensurePath(path: string, options: CallOptions = {}): Promise<void> {
     const call = this.#share(options);
     // Where it exists no right to make it may be at hand, nor any to make its parents.
-    if (await this.#exists(path, call())) return;
+    if (await this.#call('exists', path, false, call(), (session, full) => session.exists(full, false))) return;
     await this.#ensure(withinChroot(this.#chroot, path), path, call);
   }
 
@@ -160,28 +156,17 @@ export class ZooKeeperClient implements ZooKeeper {
     return this.#keeper.close();
   }
 
-  /** Runs `make` until it does not fail for want of a parent, making those in between; to the call's deadline, where somebody removes them all the time. */
-  async #withParents<T>(path: string, call: () => CallOptions, make: (call: CallOptions) => Promise<T>): Promise<T> {
+  /**
+   * Runs `make` until it does not fail for want of a parent, and makes the parents in between; to the call's deadline, where they are removed
+   * all the time.
+   *
+   * @param full the path on the servers
+   */
+  async #withParents<T>(full: string, path: string, call: () => CallOptions, make: (call: CallOptions) => Promise<T>): Promise<T> {
     for (;;) {
       try {
         return await make(call());
       } catch (error) {
-        if (!isFault(error, 'no-node')) throw error;
-      }
-      const parent = parentOf(withinChroot(this.#chroot, path));
-      if (parent !== undefined) await this.#ensure(parent, path, call);
-    }
-  }
-
-  /** Makes a znode by its path on the servers, and before it the parents that turn out to be missing: existing ones need not be writable. */
-  async #ensure(full: string, path: string, call: () => CallOptions): Promise<void> {
-    for (;;) {
-      try {
-        const request: Call = { operation: 'create', path, writes: true };
-        await this.#calls.call(request, call(), (session) => session.create(full, Buffer.alloc(0), 'shared'));
-        return;
-      } catch (error) {
-        if (isFault(error, 'node-exists')) return;
         if (!isFault(error, 'no-node')) throw error;
       }
       const parent = parentOf(full);
@@ -189,8 +174,16 @@ export class ZooKeeperClient implements ZooKeeper {
     }
   }
 
-  #exists(path: string, options: CallOptions): Promise<boolean> {
-    return this.#call('exists', path, false, options, (session, full) => session.exists(full, false));
+  /** Makes a znode by its path on the servers, and before it the parents that turn out to be missing: existing ones need not be writable. */
+  #ensure(full: string, path: string, call: () => CallOptions): Promise<void> {
+    return this.#withParents(full, path, call, async (options) => {
+      try {
+        const request: Call = { operation: 'create', path, writes: true };
+        await this.#calls.call(request, options, (session) => session.create(full, Buffer.alloc(0), 'shared'));
+      } catch (error) {
+        if (!isFault(error, 'node-exists')) throw error;
+      }
+    });
   }
 
   #write<T>(operation: string, path: string, options: CallOptions, send: Send<T>): Promise<T> {
@@ -233,8 +226,7 @@ async function orUndefined<T>(result: Promise<T>): Promise<T | undefined> {
   }
 }
 
-function integer(value: number | undefined, otherwise: number, name: string, least: number, most: number): number {
-  if (value === undefined) return otherwise;
-  if (Number.isInteger(value) && value >= least && value <= most) return value;
-  throw new ConfigError(name, value, `a whole number of milliseconds, ${least} to ${most}`);
+function milliseconds(name: string, value: number, min: number, max: number): number {
+  if (Number.isInteger(value) && value >= min && value <= max) return value;
+  throw new ConfigError(name, value, `a whole number of milliseconds, ${min} to ${max}`);
 }

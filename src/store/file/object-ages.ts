@@ -13,16 +13,15 @@ export interface BootClock {
   now(): number;
 }
 
-/** Where {@link openBootClock} gets its facts from; each has the machine's own as its default. */
+/** Where {@link openBootClock} gets its facts from; the machine itself by default. */
 export interface BootClockSources {
-  /** For the comparison with the uptime, see there. */
   readonly clock: Clock;
   readonly random: RandomSource;
-  /** Seconds since the kernel started. @default `os.uptime` */
+  /** Seconds since the kernel started. */
   readonly uptime?: () => number;
-  /** The text of a file of /proc, or undefined where it cannot be read. @default the file's own */
+  /** The text of a file of /proc, or undefined where it cannot be read. */
   readonly readText?: (path: string) => string | undefined;
-  /** The target of a symbolic link of /proc, or undefined where it cannot be read. @default the link's own */
+  /** The target of a symbolic link of /proc, or undefined where it cannot be read. */
   readonly readLink?: (path: string) => string | undefined;
 }
 

@@ -25,19 +25,17 @@ export class MemoryBucket {
   readonly #objects = new Map<string, MemoryObject>();
   /** The keys in order, until there is another one or one less. */
   #sorted: readonly string[] | undefined;
-  readonly #clock: Clock;
+
   /**
    * @param clock the clock of the store, which need not be that of its clients
    * @param resolutionMs what its times are cut to, in milliseconds; 0 for exact times
    * @param etagOf makes a body's etag; the same one whenever the same body is given
    */
   constructor(
-    clock: Clock,
+    private readonly clock: Clock,
     readonly resolutionMs: number,
     private readonly etagOf: (body: string) => string = md5,
-  ) {
-    this.#clock = clock;
-  }
+  ) {}
 
   /** The object, or undefined. */
   read(key: string): StoredObject | undefined {
@@ -81,7 +79,7 @@ export class MemoryBucket {
     const etag = this.etagOf(body);
     const size = Buffer.byteLength(body);
     if (!this.#objects.has(key)) this.#sorted = undefined;
-    this.#objects.set(key, { body, metadata: { ...metadata }, etag, size, writtenAt: this.#cut(this.#clock.monotonic()) });
+    this.#objects.set(key, { body, metadata: { ...metadata }, etag, size, writtenAt: this.#cut(this.clock.monotonic()) });
     this.changes.announce({ key, size });
     return { status: 'written', etag, storeTime: this.#now() };
   }
@@ -98,12 +96,12 @@ export class MemoryBucket {
 
   #ageOf({ writtenAt }: MemoryObject): Interval {
     // Both ends are cut, so the difference is off by less than one step either way.
-    const age = this.#cut(this.#clock.monotonic()) - writtenAt;
+    const age = this.#cut(this.clock.monotonic()) - writtenAt;
     return { min: Math.max(0, age - this.resolutionMs), max: age + this.resolutionMs };
   }
 
   #now(): Interval {
-    const now = this.#cut(this.#clock.now());
+    const now = this.#cut(this.clock.now());
     return { min: now, max: now + this.resolutionMs };
   }
 

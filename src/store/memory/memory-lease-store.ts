@@ -49,57 +49,47 @@ export class MemoryLeaseStore implements LeaseStore {
   readonly remote: boolean;
   readonly pollMs = 500;
   readonly timeStepMs: number;
-  readonly #options: MemoryLeaseStoreOptions;
-  readonly #bucket: MemoryBucket;
-  readonly #intercept: MemoryIntercept;
 
-  /**
-   * @param options see there
-   * @param bucket the objects; without it, none yet
-   */
-  constructor(options: MemoryLeaseStoreOptions, bucket = new MemoryBucket(options.clock, options.resolutionMs ?? 1)) {
+  /** @param bucket the objects; without it, none yet */
+  constructor(
+    private readonly options: MemoryLeaseStoreOptions,
+    private readonly bucket = new MemoryBucket(options.clock, options.resolutionMs ?? 1),
+  ) {
     this.remote = options.remote ?? false;
     this.timeStepMs = bucket.resolutionMs;
-    this.#options = options;
-    this.#bucket = bucket;
-    this.#intercept = options.intercept ?? faultless;
   }
 
-  /**
-   * Another client of the same objects, with the same settings but a network of its own.
-   *
-   * @param intercept its network; without it, one without faults or delay
-   */
+  /** Another client of the same objects, with the same settings but a network of its own: by default one without faults or delay. */
   connect(intercept: MemoryIntercept = faultless): MemoryLeaseStore {
-    return new MemoryLeaseStore({ ...this.#options, intercept }, this.#bucket);
+    return new MemoryLeaseStore({ ...this.options, intercept }, this.bucket);
   }
 
   read(key: string, options?: CallOptions): Promise<StoredObject | undefined> {
-    return this.#call({ operation: 'read', key }, () => this.#bucket.read(key), options);
+    return this.#call({ operation: 'read', key }, () => this.bucket.read(key), options);
   }
 
   list(options?: CallOptions): Promise<Listing> {
-    return this.#call({ operation: 'list' }, () => this.#bucket.list(), options);
+    return this.#call({ operation: 'list' }, () => this.bucket.list(), options);
   }
 
   create(key: string, body: string, metadata: ObjectMetadata, options?: CallOptions): Promise<WriteResult> {
-    return this.#call({ operation: 'create', key, body }, () => this.#bucket.create(key, body, metadata), options);
+    return this.#call({ operation: 'create', key, body }, () => this.bucket.create(key, body, metadata), options);
   }
 
   replace(key: string, body: string, metadata: ObjectMetadata, etag: string, options?: CallOptions): Promise<WriteResult> {
-    return this.#call({ operation: 'replace', key, body, etag }, () => this.#bucket.replace(key, body, metadata, etag), options);
+    return this.#call({ operation: 'replace', key, body, etag }, () => this.bucket.replace(key, body, metadata, etag), options);
   }
 
   /** Resolves at the next write or removal through any client that `heed` wants; rejects with `signal.reason` when `signal` aborts. */
   changed(signal: AbortSignal, heed?: (change: ObjectChange) => boolean): Promise<void> {
-    return this.#bucket.changes.next(signal, heed);
+    return this.bucket.changes.next(signal, heed);
   }
 
   async discardProbe(key: string, options?: CallOptions): Promise<void> {
     if (!key.startsWith('probe-')) {
       throw new StoreError(`${key} is not a scratch object of a probe`, { fault: 'rejected', outcome: 'not-applied' });
     }
-    await this.#call({ operation: 'discardProbe', key }, () => this.#bucket.remove(key), options);
+    await this.#call({ operation: 'discardProbe', key }, () => this.bucket.remove(key), options);
   }
 
   /** Nothing to give up: the objects last as long as any client does. */
@@ -107,6 +97,7 @@ export class MemoryLeaseStore implements LeaseStore {
 
   async #call<Reply>(call: MemoryCall, apply: () => Reply, options: CallOptions | undefined): Promise<Reply> {
     options?.signal?.throwIfAborted();
-    return orAborted(this.#intercept(call, apply), options?.signal);
+    const { intercept = faultless } = this.options;
+    return orAborted(intercept(call, apply), options?.signal);
   }
 }

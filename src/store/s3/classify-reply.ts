@@ -3,7 +3,7 @@ import type { ObservedReply } from './reply.js';
 
 /** The request that failed. */
 export interface FailedRequest {
-  readonly operation: 'read' | 'list' | 'create' | 'replace' | 'discard';
+  readonly operation: keyof typeof OPERATIONS;
   /** The store, as its user wrote it. */
   readonly url: string;
   /** The object below the prefix; undefined for a listing. */

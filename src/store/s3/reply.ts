@@ -1,31 +1,26 @@
 import type { Interval } from '../lease-store.js';
 
-/** What was seen of one request on the wire, below everything that the SDK makes of it. */
-export interface ObservedReply {
-  /** False while nothing can have left this process: the request had not been handed to the HTTP client. */
-  readonly sent: boolean;
-  /** The HTTP status; undefined until the head of a reply has arrived. */
-  readonly status: number | undefined;
-  /** Lower-case names. */
-  readonly headers: Readonly<Record<string, string | undefined>>;
-  /** The time that the request was signed with, as it was sent: `20261121T120000Z`; undefined when it was not signed by SigV4. */
-  readonly signedAt: string | undefined;
-}
-
 /**
  * Where {@link ReplyObserver.middleware} goes: the lowest place of this step is next to the HTTP client, inside the parsing of the reply.
  * The observer of a command that is sent again takes the place of the first one.
  */
 export const OBSERVER_PLACE = { step: 'deserialize', priority: 'low', name: 'observeReply', override: true } as const;
 
+/** What was seen of one request on the wire, below everything that the SDK makes of it. */
+export type ObservedReply = Readonly<Pick<ReplyObserver, 'sent' | 'status' | 'headers' | 'signedAt'>>;
+
 /**
  * Watches one request. The age of an object needs the `Date` header, which the SDK's output leaves out; and whether a
  * failed write may have been applied is known only here.
  */
-export class ReplyObserver implements ObservedReply {
+export class ReplyObserver {
+  /** False while nothing can have left this process: the request had not been handed to the HTTP client. */
   sent = false;
+  /** The HTTP status; undefined until the head of a reply has arrived. */
   status: number | undefined;
+  /** Lower-case names. */
   headers: Readonly<Record<string, string | undefined>> = {};
+  /** The time that the request was signed with, as it was sent: `20261121T120000Z`; undefined when it was not signed by SigV4. */
   signedAt: string | undefined;
 
   /** @param signal a request that has not been sent when this aborts is never sent, so `sent` stays true to its word */
