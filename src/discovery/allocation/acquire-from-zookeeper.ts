@@ -1,46 +1,25 @@
-import type { Clock, RandomSource } from '../../base/clock.js';
 import { ConfigError } from '../../base/errors.js';
-import { sleepUntil } from '../../base/sleep-until.js';
-import { checkTaskId } from '../../base/task-id.js';
-import { clusterNodeIdOf, indexOf } from '../../id/cluster-node-id.js';
 import { detached, type Lease, type LeaseListener } from '../../lease/model/lease.js';
 import { harmless, type LeaseTracer, type NoteAttributes } from '../../lease/model/lease-tracer.js';
-import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
+import { checkTaskId } from '../../base/task-id.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
-import { type ClaimedId, IdAllocator } from './id-allocator.js';
-import type { IdTenure } from './id-claim.js';
-import { GROW_AT, MAX_GROUPS, tendGroups } from './id-groups.js';
+import { type ClaimedId, type ClaimOptions, IdAllocator } from './id-allocator.js';
+import { keepGroups, MAX_GROUPS } from './id-groups.js';
 import { SessionLease } from './session-lease.js';
 
 /** What it needs to acquire a node id from ZooKeeper alone. */
-export interface AcquireFromZooKeeperOptions {
-  /**
-   * Whose session the id goes with. It stays the caller's, to be closed only when the work has ended, after `release()`, and also after a
-   * loss: closing it frees the id at once.
-   */
-  readonly zookeeper: ZooKeeper;
-  readonly clock: Clock;
-  readonly random: RandomSource;
-  /** Names this run of this process; 1 … 128 printable ASCII characters without spaces. */
-  readonly taskId: string;
+export interface AcquireFromZooKeeperOptions extends ClaimOptions {
   /** How long to wait for a free id, in milliseconds, 0 for not at all. @default no limit */
   readonly acquireTimeoutMs?: number | undefined;
-  /** How many groups of 256 ids there may be, 1 … 256: bounds the bits that a node id takes. The same for all. @default 256 */
-  readonly maxGroups?: number | undefined;
-  /** Gives up waiting. Has no effect once the id is held. */
-  readonly signal?: AbortSignal | undefined;
   /** Gets the events of a lease; `from` is always `vacant`, since ZooKeeper does not tell how an earlier tenure ended. */
   readonly onEvent?: LeaseListener | undefined;
   /** Sees how long acquiring, each heartbeat and the release take. One that throws does no harm. @default none */
   readonly tracer?: LeaseTracer | undefined;
-  /** Further fields of the znode's JSON, such as `address`. */
-  readonly data?: Readonly<Record<string, unknown>> | undefined;
 }
 
 /** How long ZooKeeper may stay silent before the first session, in milliseconds: a wrong address should be known soon. */
 const FIRST_CONTACT_MS = 8_000;
-/** How often a holder looks whether a group is missing or of no use, on the average, in milliseconds. */
-const TEND_EVERY_MS = 60_000;
+
 /**
  * Acquires a node id from ZooKeeper alone, and keeps it as long as the session lives: the first free id of the first group that is not
  * full, claimed by an ephemeral znode, `nodes/<GG>/<II>`. The same handle as for a lease in a store, with these differences:
@@ -62,13 +41,11 @@ export async function acquireFromZooKeeper(options: AcquireFromZooKeeperOptions)
     throw new ConfigError('maxGroups', maxGroups, `a whole number from 1 to ${MAX_GROUPS}`);
   }
   const tracer = harmless(options.tracer);
-  return tracer.span('nodelease.acquire', { 'nodelease.task_id': taskId }, (note) => acquire({ ...options, maxGroups }, tracer, note));
+  return tracer.span('nodelease.acquire', { 'nodelease.task_id': taskId }, (note) => acquire(options, tracer, note));
 }
 
-type Options = AcquireFromZooKeeperOptions & { readonly maxGroups: number };
-
-async function acquire(options: Options, tracer: LeaseTracer, note: NoteAttributes): Promise<Lease> {
-  const { zookeeper, clock, random, signal, maxGroups } = options;
+async function acquire(options: AcquireFromZooKeeperOptions, tracer: LeaseTracer, note: NoteAttributes): Promise<Lease> {
+  const { zookeeper, clock, random, signal, maxGroups = MAX_GROUPS } = options;
   const begun = clock.monotonic();
   const emit = detached(options.onEvent);
   try {
@@ -78,8 +55,8 @@ async function acquire(options: Options, tracer: LeaseTracer, note: NoteAttribut
       await new SessionLease(tenure, holding).release();
       throw signal.reason;
     }
-    const { nodeId: id, version, deadline } = tenure;
-    const requests = earlierRequests + tenure.session.requests;
+    const { nodeId: id, version, deadline, session } = tenure;
+    const requests = earlierRequests + session.requests;
     note({ 'nodelease.node_id': id, 'nodelease.version': version, 'nodelease.requests': requests });
     emit({ type: 'acquired', id, version, from: 'vacant', tookMs: clock.monotonic() - begun, requests, deadline: deadline.until });
     const lease = new SessionLease(tenure, holding);
@@ -93,13 +70,15 @@ async function acquire(options: Options, tracer: LeaseTracer, note: NoteAttribut
 }
 
 /** In as many sessions as it takes. */
-async function allocate(options: Options, emit: LeaseListener): Promise<ClaimedId & { readonly earlierRequests: number }> {
-  const { zookeeper, clock, signal, acquireTimeoutMs = Number.POSITIVE_INFINITY, data = {} } = options;
+async function allocate(
+  options: AcquireFromZooKeeperOptions,
+  emit: LeaseListener,
+): Promise<ClaimedId & { readonly earlierRequests: number }> {
+  const { zookeeper, clock, signal, acquireTimeoutMs = Number.POSITIVE_INFINITY } = options;
   const until = clock.monotonic() + acquireTimeoutMs;
   let earlierRequests = 0;
   for (let waitMs = FIRST_CONTACT_MS; ; waitMs = until - clock.monotonic()) {
-    const { sessionId, timeoutMs } = await zookeeper.whenConnected({ timeoutMs: waitMs, signal });
-    const allocator = new IdAllocator({ ...options, fields: data, emit, until }, sessionId, timeoutMs);
+    const allocator = new IdAllocator(options, await zookeeper.whenConnected({ timeoutMs: waitMs, signal }), until, emit);
     try {
       return { ...(await allocator.allocate()), earlierRequests };
     } catch (error) {
@@ -108,25 +87,5 @@ async function allocate(options: Options, emit: LeaseListener): Promise<ClaimedI
       emit({ type: 'store-failed', error, sleepMs: 0 });
       earlierRequests += allocator.requests;
     }
-  }
-}
-
-/**
- * Makes the next group ahead of need, and removes those that are of no use any more, for as long as the tenure lasts. A group that is missing all the
- * same is made by the task that needs it, and one too many does no harm.
- */
-async function keepGroups(
-  { nodeId, session }: IdTenure,
-  maxGroups: number,
-  { clock, random, ending }: Pick<Options, 'clock' | 'random'> & { readonly ending: AbortSignal },
-): Promise<void> {
-  for (let due = indexOf(clusterNodeIdOf(nodeId)) >= GROW_AT; !ending.aborted; due = true) {
-    try {
-      if (due) await tendGroups(session, maxGroups, { signal: ending });
-    } catch (error) {
-      if (!(error instanceof ZooKeeperError)) throw error;
-    }
-    // Spread out, so that tasks that started together do not all look at once. Only the end of the tenure interrupts it.
-    await sleepUntil(clock, clock.monotonic() + TEND_EVERY_MS * (0.5 + random.next()), ending).catch(() => undefined);
   }
 }

@@ -1,13 +1,37 @@
 import { groupOf, indexOf, nodeIdOf } from '../../id/cluster-node-id.js';
-import type { Znode } from '../../zookeeper/zookeeper.js';
+import type { CallOptions, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { encodeAssignment } from '../assignment.js';
 import { groupPath, hexPair } from '../tree-paths.js';
-import type { BoundSession } from './bound-session.js';
 import type { SessionDeadline } from './session-deadline.js';
 
 // The claim of a node id, `nodes/<GG>/<II>`: an ephemeral znode, so that no two tasks hold one node id (mutual exclusion), and its JSON, which says who
 // holds the id. The transaction that made it is the fencing token.
+
+/** A client in one session: every call fails as `session-expired` in any other one, so that nothing decided in one session is done in the next. */
+export class BoundSession {
+  /** The calls so far; one that makes parents counts as one. */
+  requests = 0;
+
+  constructor(
+    private readonly zookeeper: ZooKeeper,
+    readonly sessionId: string,
+  ) {}
+
+  readonly createWithParents: ZooKeeper['createWithParents'] = (path, data, mode, call) =>
+    this.zookeeper.createWithParents(path, data, mode, this.#bound(call));
+  readonly ensurePath: ZooKeeper['ensurePath'] = (path, call) => this.zookeeper.ensurePath(path, this.#bound(call));
+  readonly read: ZooKeeper['read'] = (path, call) => this.zookeeper.read(path, this.#bound(call));
+  readonly children: ZooKeeper['children'] = (path, call) => this.zookeeper.children(path, this.#bound(call));
+  readonly setData: ZooKeeper['setData'] = (path, data, version, call) => this.zookeeper.setData(path, data, version, this.#bound(call));
+  readonly remove: ZooKeeper['remove'] = (path, version, call) => this.zookeeper.remove(path, version, this.#bound(call));
+  readonly multi: ZooKeeper['multi'] = (operations, call) => this.zookeeper.multi(operations, this.#bound(call));
+
+  #bound(call: CallOptions | undefined): CallOptions {
+    this.requests += 1;
+    return { ...call, sessionId: this.sessionId };
+  }
+}
 
 /** What a claim says of the task that made it. */
 export interface Claimer {
@@ -65,11 +89,8 @@ export function isOurs({ stat, data }: Znode, sessionId: string, nonce: string):
 export function versionOf(path: string, createdZxid: bigint): number {
   const version = Number(createdZxid);
   if (Number.isSafeInteger(version)) return version;
-  throw new ZooKeeperError(`${path}: the transaction id ${createdZxid} is too large for a version (at most ${Number.MAX_SAFE_INTEGER})`, {
-    fault: 'refused',
-    outcome: 'not-applied',
-    path,
-  });
+  const message = `${path}: the transaction id ${createdZxid} is too large for a version (at most ${Number.MAX_SAFE_INTEGER})`;
+  throw new ZooKeeperError(message, { fault: 'refused', outcome: 'not-applied', path });
 }
 
 /** The fields of a znode's JSON object; none for anything else. Never throws. */

@@ -1,7 +1,10 @@
-import { CLUSTER_NODE_ID_OFFSET, MAX_CLUSTER_NODE_ID } from '../../id/cluster-node-id.js';
-import { isFault } from '../../zookeeper/zookeeper-error.js';
+import type { Clock, RandomSource } from '../../base/clock.js';
+import { sleepUntil } from '../../base/sleep-until.js';
+import { CLUSTER_NODE_ID_OFFSET, clusterNodeIdOf, indexOf, MAX_CLUSTER_NODE_ID } from '../../id/cluster-node-id.js';
+import type { CallOptions } from '../../zookeeper/zookeeper.js';
+import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { groupPath, NODES_PATH, parseHexPair } from '../tree-paths.js';
-import type { BoundCall, BoundSession } from './bound-session.js';
+import type { BoundSession, IdTenure } from './id-claim.js';
 
 // Node ids stand in groups of 256, one znode a group, so that no znode has thousands of children. The groups that exist decide how many
 // bits every node id takes in a unique id.
@@ -13,10 +16,13 @@ export const GROUP_SIZE = 256;
 export const MAX_GROUPS: number = (MAX_CLUSTER_NODE_ID + 1) / GROUP_SIZE;
 
 /** The next group is made when so many ids of the last one are taken: ahead of need, so that all tasks learn of the wider ids in time. */
-export const GROW_AT = 200;
+const GROW_AT = 200;
 
 /** The last group, where it is empty, is removed when fewer ids than these of the one before are taken. */
 const SHRINK_BELOW = 152;
+
+/** How often a holder looks whether a group is missing or of no use, on the average, in milliseconds. */
+const TEND_EVERY_MS = 60_000;
 
 /** A scan of the groups. */
 export interface FreeIds {
@@ -30,7 +36,7 @@ export interface FreeIds {
  * Looks for free cluster node ids. The reserved ones never are free; znodes whose names are not two hex digits belong to somebody else, and take
  * no id.
  */
-export async function findFreeIds(session: BoundSession, maxGroups: number, call?: BoundCall): Promise<FreeIds> {
+export async function findFreeIds(session: BoundSession, maxGroups: number, call?: CallOptions): Promise<FreeIds> {
   const groups = new Set(await groupsOf(session, call));
   const free: number[] = [];
   for (let group = 0; group < maxGroups && free.length === 0; group += 1) {
@@ -48,7 +54,7 @@ export async function findFreeIds(session: BoundSession, maxGroups: number, call
  *
  * Not guaranteed: that a group is there before its first id is wanted, or that an empty one goes soon.
  */
-export async function tendGroups(session: BoundSession, maxGroups: number, call?: BoundCall): Promise<void> {
+export async function tendGroups(session: BoundSession, maxGroups: number, call?: CallOptions): Promise<void> {
   let last = Math.max(0, ...(await groupsOf(session, call)));
   let taken = (await indicesIn(session, last, call)).length;
   if (taken >= GROW_AT && last + 1 < maxGroups) return session.ensurePath(groupPath(last + 1), call);
@@ -65,12 +71,29 @@ export async function tendGroups(session: BoundSession, maxGroups: number, call?
   }
 }
 
+/** Tends the groups for as long as a tenure lasts. A group that is missing is made by the task that needs it, and one too many does no harm. */
+export async function keepGroups(
+  { nodeId, session }: IdTenure,
+  maxGroups: number,
+  { clock, random, ending }: { readonly clock: Clock; readonly random: RandomSource; readonly ending: AbortSignal },
+): Promise<void> {
+  for (let due = indexOf(clusterNodeIdOf(nodeId)) >= GROW_AT; !ending.aborted; due = true) {
+    try {
+      if (due) await tendGroups(session, maxGroups, { signal: ending });
+    } catch (error) {
+      if (!(error instanceof ZooKeeperError)) throw error;
+    }
+    // Spread out, so that tasks that started together do not all look at once. Only the end of the tenure interrupts it.
+    await sleepUntil(clock, clock.monotonic() + TEND_EVERY_MS * (0.5 + random.next()), ending).catch(() => undefined);
+  }
+}
+
 /** The groups whose znodes exist. */
-export async function groupsOf(session: BoundSession, call?: BoundCall): Promise<number[]> {
+export async function groupsOf(session: BoundSession, call?: CallOptions): Promise<number[]> {
   return hexPairsIn(await session.children(NODES_PATH, call));
 }
 
-async function indicesIn(session: BoundSession, group: number, call?: BoundCall): Promise<number[]> {
+async function indicesIn(session: BoundSession, group: number, call?: CallOptions): Promise<number[]> {
   return hexPairsIn(await session.children(groupPath(group), call));
 }
 

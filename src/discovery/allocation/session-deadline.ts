@@ -1,9 +1,3 @@
-/** A request that the servers have answered. Both times are of the monotonic clock, in milliseconds. */
-interface Answered {
-  readonly sentAt: number;
-  readonly answeredAt: number;
-}
-
 // Shares of the session's time-out.
 /** The longest that the leader may be behind in hearing of a session: half a tick. */
 const RELAY_SHARE = 1 / 4;
@@ -16,12 +10,11 @@ const MAX_SHARE = 1 / 2;
 
 /**
  * Until when the servers cannot have ended a session, by the writes that they answered: the holder's deadline counts from before a request was sent.
- * No input, no output: arithmetic on times of the monotonic clock.
+ * No input, no output: arithmetic on times of the monotonic clock, in milliseconds.
  *
- * Only the leader ends a session, when it has not heard of it for the session's time-out. So it matters when the leader last heard of the
- * session, and a follower tells it late: each time the leader pings it, every half tick. That is at most a quarter of a time-out, since servers
- * grant no less than two ticks unless they are set to. A follower that is cut off from the leader right after it answered a write has
- * perhaps not told of that write. But the answer shows that the follower stood in line with the leader when the write passed, so it has told of what
+ * Only the leader ends a session, when it has not heard of it for the session's time-out. A follower tells it each time the leader pings it, every
+ * half tick: at most a quarter of a time-out, since servers grant no less than two ticks unless they are set to. A follower that is cut off right
+ * after it answered a write has perhaps not told of that write. But it stood in line with the leader when the write passed, so it has told of what
  * reached it a quarter of a time-out before. Hence, for a write sent at `s`:
  *
  * - the leader has heard of the session at or after the sending of the last request that was answered before `s - 1/4` of the time-out;
@@ -31,52 +24,40 @@ const MAX_SHARE = 1 / 2;
  * At the begin of a tenure no earlier requests are known. The client may have been silent for a third then, as its pings allow: so a third is
  * claimed. Reads count for nothing: a follower without a leader goes on to answer them for a while.
  *
- * Not covered: a leader whose least session time-out is set to below two ticks, and whoever ends the session on purpose.
+ * Not covered: a leader whose least session time-out is set to below two ticks, and a session that is ended on purpose.
  */
 export class SessionDeadline {
-  #timeoutMs: number;
+  /** The session's time-out, the least one ever granted, in milliseconds. */
+  timeoutMs: number;
+  /** When the last answered write was sent. */
+  sentAt = Number.NEGATIVE_INFINITY;
+  /** The servers end the session after this time of the monotonic clock; minus infinity before any answer. Only {@link limit} sets it back. */
+  until = Number.NEGATIVE_INFINITY;
   /** In the order of sending; the others count from the first. */
-  readonly #answered: Answered[] = [];
-  #sentAt = Number.NEGATIVE_INFINITY;
-  #until = Number.NEGATIVE_INFINITY;
+  readonly #answered: { readonly sentAt: number; readonly answeredAt: number }[] = [];
 
   /** @param timeoutMs what the servers granted to the session, in milliseconds */
   constructor(timeoutMs: number) {
-    this.#timeoutMs = timeoutMs;
-  }
-
-  /** The session's time-out, the least one ever granted, in milliseconds. */
-  get timeoutMs(): number {
-    return this.#timeoutMs;
-  }
-
-  /** When the last answered write was sent. */
-  get sentAt(): number {
-    return this.#sentAt;
-  }
-
-  /** The servers end the session after this time of the monotonic clock; minus infinity before any answer. Only {@link limit} sets it back. */
-  get until(): number {
-    return this.#until;
+    this.timeoutMs = timeoutMs;
   }
 
   /** Takes note of an answered write. One after the other: each was sent after the one before was answered. */
   answered(sentAt: number, answeredAt: number): void {
-    const timeoutMs = this.#timeoutMs;
+    const { timeoutMs } = this;
     const relayedBy = sentAt - timeoutMs * RELAY_SHARE;
     const relayed = this.#answered.findLastIndex((write) => write.answeredAt <= relayedBy);
     if (relayed > 0) this.#answered.splice(0, relayed);
     const heardAt = relayed < 0 ? relayedBy - timeoutMs * SILENCE_SHARE : (this.#answered[0]?.sentAt ?? sentAt);
     const until = Math.min(sentAt + timeoutMs * MAX_SHARE, heardAt + timeoutMs * (1 - RESERVE_SHARE));
     this.#answered.push({ sentAt, answeredAt });
-    this.#sentAt = sentAt;
-    this.#until = Math.max(this.#until, until);
+    this.sentAt = sentAt;
+    this.until = Math.max(this.until, until);
   }
 
   /** Another server has granted another time-out to the same session: a shorter one counts from now on, a longer one is not made use of. */
   limit(timeoutMs: number): void {
-    if (timeoutMs >= this.#timeoutMs) return;
-    this.#timeoutMs = timeoutMs;
-    this.#until = Math.min(this.#until, this.#sentAt + timeoutMs * MAX_SHARE);
+    if (timeoutMs >= this.timeoutMs) return;
+    this.timeoutMs = timeoutMs;
+    this.until = Math.min(this.until, this.sentAt + timeoutMs * MAX_SHARE);
   }
 }

@@ -6,9 +6,8 @@ import { type LeaseTiming, leaseTiming } from '../../lease/model/lease-timing.js
 import type { LeaseAttributes, LeaseTracer } from '../../lease/model/lease-tracer.js';
 import { retry } from '../../lease/session/retry.js';
 import type { SessionState } from '../../zookeeper/session-state.js';
-import type { Watch, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
+import type { CallOptions, Watch, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
-import type { BoundCall } from './bound-session.js';
 import { type IdTenure, isOurs, tenureData } from './id-claim.js';
 import { SessionTime } from './session-time.js';
 
@@ -225,7 +224,7 @@ export class SessionLease implements Lease {
    * A first attempt that hangs is soon given up; further ones get twice the time. None outlasts the stop point, so that the loop is there
    * when it comes.
    */
-  #call(): BoundCall {
+  #call(): CallOptions {
     const timeoutMs = this.#timing.requestTimeoutMs * (this.#retrying ? 2 : 1);
     const left = this.#stopAt - this.options.clock.monotonic();
     return { timeoutMs: Math.max(1, Math.min(timeoutMs, left)), signal: this.#ending.signal };
@@ -253,7 +252,6 @@ export class SessionLease implements Lease {
 
   #end(reason: Error): void {
     this.#ending.abort(reason);
-    this.tenureTime.close();
     this.#watch.close();
     this.#forgetSession();
   }
@@ -292,7 +290,7 @@ export class SessionLease implements Lease {
   }
 
   /** Removes the claim, in one transaction with the end of the id time window. Does nothing where the claim is somebody else's by now. */
-  async #removeOnce(call: BoundCall): Promise<void> {
+  async #removeOnce(call: CallOptions): Promise<void> {
     const { session, path, claimer } = this.tenure;
     const record = await this.tenureTime.last(call);
     const claim = await session.read(path, call);

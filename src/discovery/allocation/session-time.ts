@@ -1,17 +1,18 @@
-import { anySignal, orAborted } from '../../base/abort.js';
+import { onAbort, orAborted } from '../../base/abort.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
+import { explain } from '../../base/errors.js';
 import { widthOfGroup } from '../../id/cluster-node-id.js';
-import { type TenureTime, TenureWidth, type WidthListener } from '../../lease/hold/tenure-time.js';
+import { type TenureTime, TenureWidth } from '../../lease/hold/tenure-time.js';
 import type { LeaseListener } from '../../lease/model/lease.js';
 import { retry } from '../../lease/session/retry.js';
+import { StoreTime } from '../../lease/session/store-time.js';
 import { parentOf } from '../../zookeeper/znode-path.js';
-import type { MultiOperation, ZooKeeper } from '../../zookeeper/zookeeper.js';
+import type { CallOptions, MultiOperation, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
-import { type IdWidth, watchIdWidth } from '../id-width.js';
-import type { BoundCall } from './bound-session.js';
+import { watchIdWidth } from '../id-width.js';
 import type { IdTenure } from './id-claim.js';
 import { groupsOf } from './id-groups.js';
-import { IdTimeWindow } from './id-time-window.js';
+import { decodeRecord, isMs, lastIdTimestampIn, recordPath, writeOf } from './id-time-record.js';
 import { readWidest } from './width-barrier.js';
 
 export interface SessionTimeOptions {
@@ -23,7 +24,7 @@ export interface SessionTimeOptions {
   /** Aborts when the tenure ends in either way. */
   readonly signal: AbortSignal;
   /** How a call of the tenure is made, as of now. */
-  readonly call: () => BoundCall;
+  readonly call: () => CallOptions;
   /** Reads whether the claim still stands. Throws when the tenure has ended. */
   readonly confirm: () => Promise<void>;
   /** Throws when the tenure has ended. */
@@ -40,29 +41,52 @@ const MOVE_SHARE = 1 / 3;
 const ROUNDS = 5;
 /** After these an attempt may succeed, or the tenure ends. */
 const TRANSIENT = ['connection-loss', 'timeout', 'session-expired', 'closed', 'bad-version', 'no-node', 'node-exists'] as const;
+/** How much further in the future than a holder's window the first id may be without a report, in milliseconds. */
+const FAR_AHEAD_MS = 60_000;
 
 /**
- * What the generator of unique ids sees of a tenure: its {@link IdTimeWindow}, so that ids of two tenures differ, and the width of ids, so that
- * ids of two nodes differ. The window is kept open once {@link prepare} has been called; before that nothing is written or read for it.
+ * What the generator of unique ids sees of a tenure: the width of ids, so that ids of two nodes differ, and the time window in which they are made,
+ * so that ids of two tenures differ. The window is kept open once {@link prepare} has been called; before that nothing is written or read for it.
+ *
+ * Why two tenures of one node id never issue the same id: docs/design/allocation.md, "Two tenures".
+ *
+ * Not covered: a record that somebody else deletes or overwrites, unless its holder has put it right since.
  */
 export class SessionTime implements TenureTime {
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  readonly #window: IdTimeWindow;
-  readonly #watch: IdWidth;
+  readonly check: () => void;
+  readonly onWidth: TenureTime['onWidth'];
+  readonly #path: string;
   readonly #width: TenureWidth;
-  #isPrepared = false;
+  readonly #leaderTime: StoreTime;
   #preparing: Promise<void> | undefined;
+  /** The last write that was sent. Each has a later timestamp than the one before. */
+  #written = { timestamp: 0, sentAt: 0 };
+  /** When the last write was sent, once it is known to be applied. */
+  #openedAt = Number.NEGATIVE_INFINITY;
+  /** By the newest read before that: the last id timestamp of all earlier tenures, and the least timestamp to be written. */
+  #found = 0;
+  #minTimestamp = 0;
+  #after = Number.POSITIVE_INFINITY;
+  #before = 0;
+  #stampedUntil = 0;
+  readonly #reported = new Set<string>();
 
   constructor(private readonly options: SessionTimeOptions) {
-    const { tenure, zookeeper } = options;
-    this.clock = options.clock;
-    this.signal = options.signal;
-    this.#window = new IdTimeWindow(options);
+    const { tenure, zookeeper, clock, signal, check } = options;
+    this.clock = clock;
+    this.signal = signal;
+    this.check = check;
+    this.#path = recordPath(tenure.nodeId);
+    this.#leaderTime = new StoreTime(clock);
     // What the others have been told is never taken back.
-    this.#width = new TenureWidth(tenure.idWidth, () => options.onAdopted());
-    this.#watch = watchIdWidth(zookeeper, tenure.nodeId);
-    this.#watch.onChange((idWidth) => this.#width.widen(idWidth));
+    const width = new TenureWidth(tenure.idWidth, () => options.onAdopted());
+    this.#width = width;
+    this.onWidth = (listener) => width.onWidth(listener);
+    const watch = watchIdWidth(zookeeper, tenure.nodeId);
+    watch.onChange((idWidth) => width.widen(idWidth));
+    onAbort(signal, () => watch.close());
   }
 
   get idWidth(): number {
@@ -74,64 +98,59 @@ export class SessionTime implements TenureTime {
     return this.#width.adopted;
   }
 
+  /** Infinity before the tenure has written. */
   get after(): number {
-    return this.#window.after;
+    return this.#after;
   }
 
   before(): number {
-    return this.#window.before;
+    return this.#before;
   }
 
+  /** By the leader's clock; 0 before anything is known of it. */
   now(): number {
-    return this.#window.now;
+    return this.#leaderTime.now().min;
   }
 
   stamp(untilMs: number): void {
-    this.#window.reserve(untilMs);
-  }
-
-  check(): void {
-    this.options.check();
-  }
-
-  onWidth(listener: WidthListener): () => void {
-    return this.#width.onWidth(listener);
+    this.#stampedUntil = Math.max(this.#stampedUntil, untilMs);
   }
 
   async prepare(signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted();
     this.check();
-    if (this.#isPrepared) return;
-    const ended = anySignal(this.signal, signal);
+    // For as long as the tenure lasts: several callers may wait for it, and some give up before.
+    this.#preparing ??= this.#prepare().catch((error: unknown) => {
+      this.#preparing = undefined;
+      throw error;
+    });
     try {
-      this.#preparing ??= this.#prepare().finally(() => {
-        this.#preparing = undefined;
-      });
-      await orAborted(this.#preparing, ended.signal);
+      await orAborted(this.#preparing, signal);
     } catch (error) {
       signal?.throwIfAborted();
       this.check();
       throw error;
-    } finally {
-      ended.release();
     }
   }
 
-  /** What the release writes besides, in one transaction with the removal of the claim; undefined for nothing. Never rejects. */
-  async last(call: BoundCall): Promise<MultiOperation | undefined> {
-    if (!this.#window.isWritten) return undefined;
-    return this.#window.read(call).then(
-      (found) => this.#window.last(found),
-      () => undefined,
-    );
+  /**
+   * What the release writes besides, in one transaction with the removal of the claim: the next tenure then need not keep away from what this one
+   * has not used. Undefined for nothing. Never rejects.
+   */
+  async last(call: CallOptions): Promise<MultiOperation | undefined> {
+    const { timestamp } = this.#written;
+    if (timestamp === 0) return undefined;
+    try {
+      const found = await this.options.tenure.session.read(this.#path, call);
+      // Before a write is known to be applied, no id was made: the record of the tenure before stays as it is.
+      if (!this.#isOpen && this.#ownTimestamp(found) === undefined) return undefined;
+      const stampedUntil = this.#isOpen ? Math.max(this.#after, this.#stampedUntil) : this.#found;
+      return writeOf(this.#path, found, { timestamp, stampedUntil });
+    } catch {
+      return undefined;
+    }
   }
 
-  /** The width grows no more. */
-  close(): void {
-    this.#watch.close();
-  }
-
-  /** For as long as the tenure lasts: several callers may wait for it, and some give up before. */
   async #prepare(): Promise<void> {
     const { tenure, call } = this.options;
     await this.#retrying(async () => {
@@ -140,59 +159,103 @@ export class SessionTime implements TenureTime {
       this.#width.widen(Math.max(widest, widthOfGroup(Math.max(0, ...groups))));
       await this.#moveWindow();
     });
-    this.#isPrepared = true;
-    this.#window.reportWait();
+    this.#reportWait();
     void this.#keepOpen();
   }
 
   /** Moves the window on until the tenure ends. While that fails ids run out at the worst; the node id is held all the same. */
   async #keepOpen(): Promise<void> {
-    const { clock, tenure } = this.options;
     while (!this.signal.aborted) {
       try {
-        await clock.sleep(tenure.deadline.timeoutMs * MOVE_SHARE, this.signal);
+        await this.clock.sleep(this.#timeoutMs * MOVE_SHARE, this.signal);
         await this.#retrying(() => this.#moveWindow());
       } catch (error) {
-        if (!this.signal.aborted) this.#window.report(error);
+        if (!this.signal.aborted) this.#report(explain(error));
       }
     }
   }
 
   #retrying(attempt: () => Promise<void>): Promise<void> {
-    const { clock, random } = this.options;
+    const { clock, random, signal } = this.options;
     return retry(attempt, {
-      clock,
-      random,
-      until: Number.POSITIVE_INFINITY,
-      baseMs: RETRY_MS.first,
-      capMs: RETRY_MS.max,
-      signal: this.signal,
+      ...{ clock, random, signal, until: Number.POSITIVE_INFINITY, baseMs: RETRY_MS.first, capMs: RETRY_MS.max },
       // An earlier holder may have written the record in the meantime, or an attempt of ours. A session that has ended ends the tenure.
-      shouldRetry: (error) => !this.signal.aborted && isFault(error, ...TRANSIENT),
+      shouldRetry: (error) => !signal.aborted && isFault(error, ...TRANSIENT),
     });
   }
 
-  /** Writes until a window stands there that begins now and has room for ids. */
+  /** Writes until a window stands there that begins now and has room for ids, for half a time-out at the least. */
   async #moveWindow(): Promise<void> {
-    const { clock, call, confirm } = this.options;
-    const { session, path } = this.options.tenure;
+    const { clock, call, confirm, tenure } = this.options;
+    const { session, claimer } = tenure;
+    const path = this.#path;
     const since = clock.monotonic();
-    for (let round = 1; ; round += 1) {
-      const [found] = await Promise.all([this.#window.read(call()), confirm()]);
-      this.#window.settle(found);
-      if (this.#window.isOpenSince(since)) return;
-      if (round === ROUNDS) throw this.#unusable();
-      if (found === undefined) await session.ensurePath(parentOf(this.#window.path) ?? '/', call());
-      const write = this.#window.next(found);
-      if (write !== undefined) await session.multi([write, { type: 'check', path }], call());
+    for (let round = 1; round <= ROUNDS; round += 1) {
+      // The claim is read after the record: whose it is tells whether what stands in the record counts.
+      const [found] = await Promise.all([session.read(path, call()), confirm()]);
+      this.#settle(found);
+      if (this.#openedAt >= since && this.now() > 0 && this.#before >= this.now() + this.#timeoutMs / 2) return;
+      if (found === undefined) await session.ensurePath(parentOf(path) ?? '/', call());
+      const timestamp = Math.max(this.#written.timestamp + 1, this.#minTimestamp, Math.floor(this.now()) + this.#timeoutMs);
+      if (!isMs(timestamp)) continue;
+      this.#written = { timestamp, sentAt: clock.monotonic() };
+      await session.multi([writeOf(path, found, { timestamp, nonce: claimer.nonce }), { type: 'check', path: tenure.path }], call());
+    }
+    // What was written does not count, however often: an attempt after a pause may find it put right.
+    const problem = 'no times can be written to it that ids could be made with';
+    this.#report(problem);
+    throw new ZooKeeperError(`${path}: ${problem}`, { fault: 'bad-version', outcome: 'not-applied', path });
+  }
+
+  /** Draws the conclusions from a read of the record, once the claim was seen to stand by a read that was sent after it. */
+  #settle(found: Znode | undefined): void {
+    const timestamp = this.#ownTimestamp(found);
+    if (found !== undefined && timestamp !== undefined) {
+      if (!this.#isOpen) this.#after = this.#found;
+      this.#before = Math.max(this.#before, timestamp);
+      if (timestamp < this.#written.timestamp) return;
+      this.#openedAt = this.#written.sentAt;
+      const { modifiedAt } = found.stat;
+      // The leader cuts its clock to whole milliseconds.
+      this.#leaderTime.learn({ min: modifiedAt, max: modifiedAt + 1 }, this.#openedAt);
+    } else if (this.#isOpen) {
+      this.#report(`${found === undefined ? 'it was deleted' : 'it was overwritten'} while the node id is held, and is put right`);
+    } else {
+      const { floor } = this.options.tenure;
+      const record = found && decodeRecord(found);
+      if (found && !record) this.#report('it cannot be read, ids are stamped after all that its writer may have made');
+      this.#found = found ? Math.max(floor, lastIdTimestampIn(found, this.#timeoutMs)) : floor;
+      this.#minTimestamp = Math.max(this.#found, record?.timestamp ?? 0) + 1;
     }
   }
 
-  /** What was written does not count, however often: an attempt after a pause may find it put right. */
-  #unusable(): ZooKeeperError {
-    const { path } = this.#window;
-    const problem = 'no times can be written to it that ids could be made with';
-    this.#window.report(problem);
-    return new ZooKeeperError(`${path}: ${problem}`, { fault: 'bad-version', outcome: 'not-applied', path });
+  /** The timestamp that a write of ours has put there; undefined where another tenure wrote what stands there, or none. */
+  #ownTimestamp(found: Znode | undefined): number | undefined {
+    const record = found && decodeRecord(found);
+    const isOwn = record?.nonce === this.options.tenure.claimer.nonce && record.timestamp <= this.#written.timestamp;
+    return isOwn ? record.timestamp : undefined;
+  }
+
+  get #isOpen(): boolean {
+    return this.#before > 0;
+  }
+
+  get #timeoutMs(): number {
+    return this.options.tenure.deadline.timeoutMs;
+  }
+
+  /** Reports, once for each text, that the record is not as it should be. Ids run out at the worst; the node id is held all the same. */
+  #report(problem: string): void {
+    if (this.#reported.has(problem)) return;
+    this.#reported.add(problem);
+    this.options.emit({ type: 'damaged', key: this.#path, problem });
+  }
+
+  /** Reports where ids can be made only long after now, by the leader's clock: a task that waits for ids should know why. */
+  #reportWait(): void {
+    if (this.#after <= this.now() + this.#timeoutMs + FAR_AHEAD_MS) return;
+    const [until, now] = [this.#after, this.now()].map((ms) => new Date(ms).toISOString());
+    const source = this.#after > this.options.tenure.floor ? 'it' : 'the mark of its group';
+    this.#report(`${source} says that ids are stamped up to ${until}, and the servers' clock says ${now}: none can be made before that`);
   }
 }

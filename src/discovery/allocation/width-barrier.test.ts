@@ -3,8 +3,7 @@ import { LEADER_EPOCH, pathOf, ScriptedZooKeeper, SESSION_MS } from '../../../te
 import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import type { Lease, LeaseEvent } from '../../lease/model/lease.js';
 import { acquireFromZooKeeper } from './acquire-from-zookeeper.js';
-import { BoundSession } from './bound-session.js';
-import { barrierGroupOf, raiseWidest, readWidest } from './width-barrier.js';
+import { barrierGroupOf, readWidest } from './width-barrier.js';
 
 // When ids of a group may be claimed that take more bits than those of the groups below, in virtual time.
 
@@ -293,58 +292,61 @@ describe('what it costs', () => {
   });
 });
 
-// The record that outlasts the groups.
-const RECORD = '/discovery/stamps';
-
-function record(data?: string) {
-  const zookeeper = new ScriptedZooKeeper(new VirtualClock());
-  if (data !== undefined) zookeeper.put(RECORD, data, undefined);
-  return { zookeeper, session: new BoundSession(zookeeper, 'a') };
-}
-
-/** Something that happens just before each of the first writes. */
-function beforeWrites(zookeeper: ScriptedZooKeeper, ...acts: (() => void)[]): void {
-  zookeeper.fault = async (operation) => {
-    if (operation !== 'read') acts.shift()?.();
-  };
-}
-
 describe('the widest ids there ever were', () => {
+  const RECORD = '/discovery/stamps';
+
+  /** A full group of nodes that make wider ids than it needs, and this on record. */
+  function recorded(data: string | undefined) {
+    const { clock, zookeeper } = crowded(WIDER);
+    if (data !== undefined) zookeeper.put(RECORD, data, undefined);
+    const widest = () => readWidest({ read: async (path) => zookeeper.znodes.get(path) });
+    return { clock, zookeeper, widest };
+  }
+
+  /** Something that happens just before each of the first writes of the record. */
+  function beforeWrites(zookeeper: ScriptedZooKeeper, ...acts: (() => void)[]): void {
+    zookeeper.fault = async (operation, path) => {
+      if (path === RECORD && operation !== 'read') acts.shift()?.();
+    };
+  }
+
   it.each([[undefined], [''], ['garbage'], ['{"idWidth":99}'], ['{"idWidth":8}']])('are put on record where it says %j', async (data) => {
-    const { zookeeper, session } = record(data);
-    await raiseWidest(session, 9);
-    expect(await readWidest(session)).toBe(9);
-    expect(zookeeper.znodes.get(RECORD)?.stat.owner).toBeUndefined();
+    const { clock, zookeeper, widest } = recorded(data);
+    const { result } = claim(clock, zookeeper);
+    await clock.advance(2_000);
+    expect([result.lease?.id, await widest(), zookeeper.znodes.get(RECORD)?.stat.owner]).toEqual([248, 9, undefined]);
   });
 
   it('are never narrowed, also where another task widens at the same time', async () => {
-    const { zookeeper, session } = record('{"idWidth":8}');
+    const { clock, zookeeper, widest } = recorded('{"idWidth":8}');
     beforeWrites(zookeeper, () => zookeeper.overwrite(RECORD, '{"idWidth":10}'));
-    await raiseWidest(session, 9);
-    expect(await readWidest(session)).toBe(10);
-    await raiseWidest(session, 9);
-    expect(await readWidest(session)).toBe(10);
+    const { result } = claim(clock, zookeeper);
+    await clock.advance(2_000);
+    expect([result.lease?.id, await widest()]).toEqual([248, 10]);
   });
 
   it('are put on record also where another task does so, less wide, at the same time', async () => {
-    const { zookeeper, session } = record();
+    const { clock, zookeeper, widest } = recorded('');
     beforeWrites(
       zookeeper,
-      () => zookeeper.put(RECORD, '', undefined),
-      () => zookeeper.overwrite(RECORD, '{"idWidth":9}'),
+      () => zookeeper.overwrite(RECORD, '{"idWidth":8}'),
       () => zookeeper.znodes.delete(RECORD),
     );
-    await raiseWidest(session, 10);
-    expect(await readWidest(session)).toBe(10);
+    const { result } = claim(clock, zookeeper);
+    await clock.advance(5_000);
+    expect([result.lease?.id, await widest()]).toEqual([248, 9]);
   });
 
-  it('are given up where somebody changes the record all the time', async () => {
-    const { zookeeper, session } = record('');
-    zookeeper.fault = async (operation) => {
-      if (operation !== 'read') zookeeper.overwrite(RECORD, 'mine');
+  it('keep the ids of a wider group back where somebody changes the record all the time', async () => {
+    const { clock, zookeeper } = recorded('');
+    zookeeper.fault = async (operation, path) => {
+      if (path === RECORD && operation !== 'read') zookeeper.overwrite(RECORD, 'mine');
     };
-    await expect(raiseWidest(session, 9)).rejects.toMatchObject({ fault: 'bad-version' });
-    expect(session.requests).toBeLessThan(100);
+    const { result, whys } = claim(clock, zookeeper, { acquireTimeoutMs: 60_000 });
+    await clock.advance(60_000);
+    expect(result.error).toMatchObject({ code: 'ACQUIRE_TIMEOUT' });
+    expect(whys().at(-1)).toMatch(/^another task was faster/);
+    expect(zookeeper.calls.length).toBeLessThan(60 * 10);
   });
 });
 
