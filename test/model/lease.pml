@@ -330,7 +330,7 @@ contend: /* acquirer.ts: the object is read; any time may pass before the answer
   :: atomic { end(me); goto contend }
   fi;
 
-hold: /* keeper.ts, #keep(). The deadline of known is what isValid() compares with the clock (rule 3). */
+hold: /* holder.ts, #keep(). The deadline of known is what isValid() compares with the clock (rule 3). */
   if
   :: atomic { IN_TIME(known[me]) -> printf("task %d: renews\n", me); send(me, held, RENEWAL_MATCH(me), version[me]) }
   :: atomic { known[me].left > 0 -> leave(me); goto release }
@@ -350,7 +350,7 @@ doubt: /* Rules 5 and 6: what became of the renewal is not known. */
   :: atomic { known[me].left > 0 -> leave(me); goto release }
   fi;
 
-release: /* Rule 8: keeper.ts, #writeTombstone(). The object is read wherever the etag may be out of date. */
+release: /* Rule 8: keeper.ts, giveBack(). The object is read wherever the etag may be out of date. */
   if
   :: atomic { MINE(me) && known[me].left > 0 -> read_back(me); send(me, RELEASE_BODY, (known[me].stands -> current : outdated), RELEASE_VERSION(me)) }
   :: atomic { end(me); goto contend }

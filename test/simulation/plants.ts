@@ -89,8 +89,8 @@ export const PLANTS: readonly Plant[] = [
       },
       {
         file: keeper,
-        from: "if (result === 'written' || this.#state !== 'held')\n            return;",
-        to: "if (result === 'written' || this.#state !== 'held')\n            return;\n        return this.#loseTo('its renewal was refused');",
+        from: "if (result === 'written' || !this.isHeld)\n            return;",
+        to: "if (result === 'written' || !this.isHeld)\n            return;\n        return this.loseTo('its renewal was refused');",
       },
     ],
   },
@@ -134,9 +134,9 @@ export const PLANTS: readonly Plant[] = [
     breaks: 'isValid() trusts that a timer has said so in time, instead of comparing clocks (rule 3)',
     edits: [
       {
-        file: keeper,
-        from: "return this.#state === 'held' && this.options.clock.monotonic() < this.deadline;",
-        to: "return this.#state === 'held';",
+        file: 'src/lease/hold/holder.js',
+        from: 'return this.isHeld && this.holding.clock.monotonic() < this.deadline;',
+        to: 'return this.isHeld;',
       },
     ],
   },

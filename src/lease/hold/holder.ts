@@ -1,0 +1,216 @@
+import type { Clock, RandomSource } from '../../base/clock.js';
+import { explain, NodeLeaseError } from '../../base/errors.js';
+import { sleepUntil } from '../../base/sleep-until.js';
+import { type Lease, type LeaseListener, LeaseLostError, LeaseReleasedError, type LossReason } from '../model/lease.js';
+import type { LeaseTiming } from '../model/lease-timing.js';
+import type { LeaseAttributes, LeaseTracer } from '../model/lease-tracer.js';
+import { retry } from '../session/retry.js';
+import type { TenureTime } from './tenure-time.js';
+
+export interface HolderOptions {
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly emit: LeaseListener;
+  /** Must do no harm, see `harmless`. */
+  readonly tracer: LeaseTracer;
+}
+
+/** How long a release may take when there is no answer, in milliseconds. */
+const RELEASE_TIMEOUT_MS = 3_000;
+
+/** What was written is still ours, but a write of ours came in between. Tried again. */
+export class Overtaken extends Error {}
+
+/**
+ * Holds one node id, whatever it rests on: renews it, knows until when it is valid, and says so when it is lost. A subclass says what a renewal is, and
+ * what a release.
+ *
+ * One awaited loop, one request in flight. Validity rests on {@link isValid} comparing clocks, never on this loop being on time.
+ */
+export abstract class Holder implements Lease {
+  abstract readonly deadline: number;
+  abstract readonly retiring: AbortSignal;
+  abstract readonly tenureTime: TenureTime;
+  /** True when a first attempt of the present renewal has failed. */
+  #retrying = false;
+  #state: 'held' | 'lost' | 'released' = 'held';
+  #releasing: Promise<void> | undefined;
+  readonly #lost = new AbortController();
+  readonly #ending = new AbortController();
+  readonly #facts: LeaseAttributes;
+  #loop: Promise<void> | undefined;
+  readonly #chores: Promise<void>[] = [];
+
+  /**
+   * The constructor of a subclass calls {@link start} at its end.
+   *
+   * @param facts what spans say beside node id, version and task
+   */
+  constructor(
+    readonly id: number,
+    readonly version: number,
+    readonly taskId: string,
+    private readonly holding: HolderOptions,
+    facts: LeaseAttributes = {},
+  ) {
+    this.#facts = { 'nodelease.node_id': id, 'nodelease.version': version, 'nodelease.task_id': taskId, ...facts };
+  }
+
+  abstract setKnownNodes(versions: Readonly<Record<number, number>>): void;
+
+  protected abstract get timing(): LeaseTiming;
+
+  /** When the next renewal is due, on the monotonic clock. */
+  protected abstract get renewAt(): number;
+
+  /**
+   * One attempt to renew. Returns when that is done, or when the id is lost; throws to be tried again.
+   *
+   * @param begun when the renewal began, on the monotonic clock
+   */
+  protected abstract attempt(begun: number): Promise<void>;
+
+  /** One attempt to give the id back. */
+  protected abstract giveBack(): Promise<void>;
+
+  /** Whether giving back may succeed when it is tried again after this failure. */
+  protected abstract mayPass(error: unknown): boolean;
+
+  get signal(): AbortSignal {
+    return this.#lost.signal;
+  }
+
+  isValid(): boolean {
+    return this.isHeld && this.holding.clock.monotonic() < this.deadline;
+  }
+
+  release(): Promise<void> {
+    this.#releasing ??= this.holding.tracer.span('nodelease.release', this.#facts, () => this.#release());
+    return this.#releasing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.release();
+  }
+
+  /** Runs a chore beside the lease: it gets a signal that aborts when the tenure ends, must not throw, and is awaited by `release()`. */
+  addChore(run: (ending: AbortSignal) => Promise<void>): void {
+    this.#chores.push(run(this.ending));
+  }
+
+  /** Begins to renew. */
+  protected start(): void {
+    this.#loop = this.#keep();
+  }
+
+  /** One renewal, with as many attempts as fit before the stop point (rule 6). */
+  protected async renew(): Promise<void> {
+    const { clock, random, emit } = this.holding;
+    const { retryBaseMs: baseMs, retryCapMs: capMs } = this.timing;
+    const begun = clock.monotonic();
+    this.#retrying = false;
+    await retry(() => this.attempt(begun), {
+      ...{ clock, random, until: this.#stopAt, baseMs, capMs, signal: this.ending },
+      // A refusal such as 403 may pass as well, when credentials are being rotated; until the stop point nothing is lost by asking again.
+      shouldRetry: (error) => this.isHeld && (error instanceof NodeLeaseError || error instanceof Overtaken),
+      onFailure: (error, attempt) => {
+        this.#retrying = true;
+        if (error instanceof NodeLeaseError) emit({ type: 'renewal-failed', error, attempt });
+      },
+    });
+    if (this.isHeld) emit({ type: 'renewed', deadline: this.deadline, tookMs: clock.monotonic() - begun });
+  }
+
+  /** Neither lost nor released. */
+  protected get isHeld(): boolean {
+    return this.#state === 'held';
+  }
+
+  /** Aborts when the tenure ends in either way; ends the loop and whatever runs for this lease. */
+  protected get ending(): AbortSignal {
+    return this.#ending.signal;
+  }
+
+  /**
+   * The bounds of one request of a renewal. A first attempt that hangs is soon given up; further ones get twice the time, for a server that is slow at
+   * everything. None outlasts the stop point, so that the loop is there when it comes.
+   */
+  protected call(): { readonly timeoutMs: number; readonly signal: AbortSignal } {
+    const timeoutMs = this.timing.requestTimeoutMs * (this.#retrying ? 2 : 1);
+    const leftMs = this.#stopAt - this.holding.clock.monotonic();
+    return { timeoutMs: Math.max(1, Math.min(timeoutMs, leftMs)), signal: this.ending };
+  }
+
+  /** @throws what {@link TenureTime.check} throws */
+  protected check(): void {
+    if (this.isHeld && this.holding.clock.monotonic() >= this.deadline) this.#giveUp('no renewal came through in time');
+    if (this.#lost.signal.aborted) throw this.#lost.signal.reason;
+    if (this.#state === 'released') throw new LeaseReleasedError(this.id, this.version);
+  }
+
+  /** Somebody else may hold the id. */
+  protected loseTo(detail: string): void {
+    this.#lose('taken', detail, this.holding.clock.monotonic());
+  }
+
+  /** Rule 7: the time from which on the work has to be ended unless a renewal comes through. */
+  get #stopAt(): number {
+    return this.deadline - this.timing.stopMarginMs;
+  }
+
+  async #keep(): Promise<void> {
+    const { clock, tracer } = this.holding;
+    while (this.isHeld) {
+      try {
+        await sleepUntil(clock, this.renewAt, this.ending);
+        if (clock.monotonic() >= this.#stopAt) this.#giveUp('no renewal came through in time');
+        else await tracer.span('nodelease.renew', this.#facts, () => this.renew());
+      } catch (error) {
+        // The end of the tenure interrupts whatever is under way: that is no failure.
+        if (!this.isHeld || this.ending.aborted) return;
+        this.#giveUp(`could not be renewed: ${explain(error)}`, error);
+      }
+    }
+  }
+
+  /** Out of time: either still before the deadline, with some left to end the work, or found to be past it. */
+  #giveUp(detail: string, cause?: unknown): void {
+    const now = this.holding.clock.monotonic();
+    if (now < this.deadline) this.#lose('unreachable', detail, this.deadline, cause);
+    else this.#lose('paused', `its deadline passed ${Math.round(now - this.deadline)} ms ago: ${detail}`, now, cause);
+  }
+
+  #lose(reason: LossReason, detail: string, deadline: number, cause?: unknown): void {
+    if (!this.isHeld) return;
+    this.#state = 'lost';
+    const error = new LeaseLostError(this.id, this.version, reason, deadline, detail, cause);
+    this.#ending.abort(error);
+    this.#lost.abort(error);
+    this.holding.emit({ type: 'lost', error });
+  }
+
+  async #release(): Promise<void> {
+    // Work that ended after the deadline was done without a lease, even if that was not noticed yet.
+    if (this.isHeld && this.holding.clock.monotonic() >= this.deadline) this.#giveUp('it was released too late');
+    const mine = this.isHeld;
+    if (mine) this.#state = 'released';
+    this.#ending.abort(new Error('the lease is being released'));
+    await this.#loop;
+    await Promise.all(this.#chores);
+    if (mine) await this.#giveBack();
+  }
+
+  async #giveBack(): Promise<void> {
+    const { clock, random, emit } = this.holding;
+    const { retryBaseMs: baseMs, retryCapMs: capMs } = this.timing;
+    try {
+      // Past the deadline there is nothing left to give back early.
+      const until = Math.min(this.deadline, clock.monotonic() + RELEASE_TIMEOUT_MS);
+      const shouldRetry = (error: unknown) => error instanceof Overtaken || this.mayPass(error);
+      await retry(() => this.giveBack(), { clock, random, until, baseMs, capMs, shouldRetry });
+      emit({ type: 'released' });
+    } catch (error) {
+      emit({ type: 'release-failed', error });
+    }
+  }
+}
