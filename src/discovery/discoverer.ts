@@ -1,14 +1,11 @@
-import type { Clock, RandomSource } from '../base/clock.js';
-import type { Lease } from '../lease/model/lease.js';
-import type { ClusterStatus } from '../lease/operate/inspect.js';
 import type { ConnectString } from '../zookeeper/connect-string.js';
 import { openZooKeeper, type ZooKeeperClient } from '../zookeeper/zookeeper-client.js';
-import { type Announcement, announcedFields } from './announcement.js';
-import { Discovery, type DiscoveryEvent, type TenureOrigin } from './discovery.js';
+import { announcedFields } from './announcement.js';
+import { Discovery, type DiscoveryOptions } from './discovery.js';
 import { DEFAULT_READY_TIMEOUT_MS } from './readiness.js';
 
 /** How to reach ZooKeeper and what to announce there, as settings say it. */
-export interface DiscovererOptions {
+export interface DiscovererOptions extends Pick<DiscoveryOptions, 'announcement' | 'clock' | 'random' | 'onEvent'> {
   readonly connect: string | ConnectString;
   /** `digest:user:password`. @default none */
   readonly auth?: string | undefined;
@@ -16,26 +13,12 @@ export interface DiscovererOptions {
   readonly sessionTimeoutMs?: number | undefined;
   /** Whether the start fails where ZooKeeper cannot be reached, or the announcement not be made. @default false */
   readonly required?: boolean | undefined;
-  readonly announcement: Announcement;
   /** How long readiness waits for the other nodes, in milliseconds. @default 60000 */
   readonly readyTimeoutMs?: number | undefined;
-  readonly clock: Clock;
-  readonly random: RandomSource;
-  /** Must not block. One that throws has its error surface as an uncaught one, and does no harm here. */
-  readonly onEvent?: ((event: DiscoveryEvent) => void) | undefined;
 }
 
 /** A held node id, and what discovery needs to know of it. */
-export interface DiscoveredLease {
-  readonly lease: Lease;
-  readonly origin: TenureOrigin;
-  /** Reads the leases; undefined where there are none. */
-  readonly leases: (() => Promise<ClusterStatus | undefined>) | undefined;
-  /** False where the allocation of the node id keeps its znode. */
-  readonly announcesNode: boolean;
-  /** False to leave out what sends work here until `announceService` of the discovery is called. @default true */
-  readonly announcesService?: boolean | undefined;
-}
+export type DiscoveredLease = Pick<DiscoveryOptions, 'lease' | 'origin' | 'leases' | 'announcesNode' | 'announcesService'>;
 
 /** How long a start waits for ZooKeeper where it is required, in milliseconds: once for the session, once for the tree. */
 const REQUIRED_TIMEOUT_MS = 10_000;

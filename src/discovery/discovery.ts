@@ -1,17 +1,17 @@
-import { onAbort } from '../base/abort.js';
+import { onAbort, withTimeout } from '../base/abort.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import type { Lease, LeaseEvent } from '../lease/model/lease.js';
 import type { ClusterStatus } from '../lease/operate/inspect.js';
 import { jsonPayload } from '../services/payload-codec.js';
 import type { RegistrationEvent } from '../services/registered-znode.js';
-import { ServiceDiscovery } from '../services/service-discovery.js';
+import { ServiceDiscovery, type ServiceEvent } from '../services/service-discovery.js';
 import type { ServiceInstance } from '../services/service-instance.js';
 import { notify } from '../zookeeper/listeners.js';
+import type { ReconcileEvent } from '../zookeeper/reconcile-loop.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { type Announcement, announcedFields, routingEntries, routingInstance } from './announcement.js';
-import { CombinedState, DegradedReasons } from './combined-state.js';
 import { DiscoveryTree, type TreeEvent, type TreeState } from './discovery-tree.js';
 import { type IdWidth, watchIdWidth } from './id-width.js';
 import { NodeWatcher } from './node-watcher.js';
@@ -23,13 +23,8 @@ export type TenureOrigin = Extract<LeaseEvent, { type: 'acquired' }>['from'] | '
 /** What happens to discovery, for logs. */
 export type DiscoveryEvent =
   | TreeEvent
-  /** A znode among the nodes that cannot be understood; reported once each. */
-  | {
-      readonly type: 'unreadable';
-      readonly path: string;
-      /** The rest of the sentence "<path> …". */
-      readonly problem: string;
-    }
+  /** A znode that cannot be understood. */
+  | Extract<ServiceEvent, { type: 'unreadable' }>
   /** What becomes of registrations for Curator's readers. */
   | { readonly type: 'service'; readonly event: RegistrationEvent }
   /** On the way to being ready. */
@@ -45,11 +40,7 @@ export interface DiscoveryOptions {
   readonly announcement: Announcement;
   /** False where the node id's own znode is looked after by whoever allocated it. */
   readonly announcesNode: boolean;
-  /**
-   * False to leave out what sends work here, the service and its endpoints, until {@link Discovery.announceService}.
-   *
-   * @default true
-   */
+  /** False to leave out what sends work here, the service and its endpoints, until {@link Discovery.announceService}. @default true */
   readonly announcesService?: boolean | undefined;
   /** Reads the leases, to learn who knows this node's version; undefined where there are none, and so nothing to wait for. */
   readonly leases: (() => Promise<ClusterStatus | undefined>) | undefined;
@@ -60,6 +51,9 @@ export interface DiscoveryOptions {
   /** Must not block. One that throws has its error surface as an uncaught one, and does no harm here. */
   readonly onEvent?: ((event: DiscoveryEvent) => void) | undefined;
 }
+
+/** What may be degraded. The instance is while it cannot be registered at all, whatever becomes of the others. */
+type Part = 'tree' | 'services' | 'instance';
 
 /** How long an announcement may take to be withdrawn by itself, in milliseconds. */
 const LEAVE_TIMEOUT_MS = 1_000;
@@ -83,10 +77,11 @@ export class Discovery {
   readonly idWidth: IdWidth;
   /** Settles once this node may take work: see {@link Readiness}. Never rejects. */
   readonly ready: Promise<Readiness>;
-  readonly #emit: (event: DiscoveryEvent) => void;
   #readiness: Readiness | undefined;
-  readonly #state: CombinedState;
-  readonly #reasons: DegradedReasons<'tree' | 'services' | 'instance'>;
+  /** Why each part is degraded, empty for not at all. */
+  readonly #problems = new Map<Part, string>();
+  /** The first of these problems that was reported last. */
+  #reported: string | undefined;
   /** What is registered at present for whoever sends work here. */
   #instance: ServiceInstance | undefined;
   #serviceAnnounced = false;
@@ -97,32 +92,22 @@ export class Discovery {
   #closing: Promise<void> | undefined;
 
   constructor(private readonly options: DiscoveryOptions) {
-    const { zookeeper, lease, clock, random, onEvent = () => undefined } = options;
-    const emit = (event: DiscoveryEvent) => notify(onEvent, event);
-    this.#emit = emit;
-    const reasons = new DegradedReasons<'tree' | 'services' | 'instance'>(['tree', 'services'], (problem) =>
-      emit(problem === '' ? { type: 'synced' } : { type: 'degraded', problem }),
-    );
-    this.#reasons = reasons;
+    const { zookeeper, lease, clock, random } = options;
     this.tree = new DiscoveryTree({
       ...{ zookeeper, lease, clock, random },
       onEvent: (event) => {
-        if (event.type === 'synced') reasons.tell('tree', '');
-        else if (event.type === 'degraded') reasons.tell('tree', event.problem);
-        else emit(event);
+        if (event.type === 'synced' || event.type === 'degraded') this.#onPart('tree', event);
+        else this.#emit(event);
       },
     });
     this.services = new ServiceDiscovery<unknown>({
       ...{ zookeeper, lease, clock, random, basePath: options.announcement.basePath, payload: jsonPayload },
       onEvent: (event) => {
-        if (event.type === 'synced') reasons.tell('services', '');
-        else if (event.type === 'degraded') reasons.tell('services', event.problem);
-        else if (event.type === 'unreadable') emit(event);
-        else emit({ type: 'service', event });
+        if (event.type === 'synced' || event.type === 'degraded') this.#onPart('services', event);
+        else this.#emit(event.type === 'unreadable' ? event : { type: 'service', event });
       },
     });
-    this.#state = new CombinedState([this.tree, this.services]);
-    this.nodes = new NodeWatcher({ zookeeper, clock, onUnreadable: (path, problem) => emit({ type: 'unreadable', path, problem }) });
+    this.nodes = new NodeWatcher({ zookeeper, clock, onUnreadable: (path, problem) => this.#emit({ type: 'unreadable', path, problem }) });
     this.idWidth = watchIdWidth(zookeeper, lease.id);
     this.nodes.onChange(() => this.#tellKnown());
     this.ready = this.#becomeReady();
@@ -146,7 +131,11 @@ export class Discovery {
 
   /** Whether what this node announces stands in the tree, and what it is registered as for Curator's readers. */
   get state(): TreeState {
-    return this.#state.state;
+    const states = [this.tree.state, this.services.state];
+    const refusal = this.#problems.get('instance');
+    if (refusal) states.push({ status: 'degraded', problem: refusal });
+    const is = (status: TreeState['status']) => states.find((state) => state.status === status);
+    return is('closed') ?? is('degraded') ?? { status: 'synced' };
   }
 
   /** True while this node holds its lease and may take work; whether the tree shows it does not count. */
@@ -161,7 +150,20 @@ export class Discovery {
    * @throws `signal.reason` as soon as `signal` aborts
    */
   async synced(timeoutMs: number, signal?: AbortSignal): Promise<void> {
-    const state = await this.#state.settled(this.options.clock, timeoutMs, signal);
+    let forget: readonly (() => void)[] = [];
+    const settled = new Promise<void>((resolve) => {
+      const check = () => {
+        if (this.state.status !== 'degraded') resolve();
+      };
+      forget = [this.tree, this.services].map((part) => part.onState(check));
+      check();
+    });
+    try {
+      await withTimeout(this.options.clock, timeoutMs, settled, signal);
+    } finally {
+      for (const each of forget) each();
+    }
+    const { state } = this;
     if (state.status === 'synced') return;
     const closed = state.status === 'closed';
     const message = closed ? 'the discovery has been closed' : `not in the discovery tree after ${timeoutMs} ms: ${state.problem}`;
@@ -177,7 +179,7 @@ export class Discovery {
     if (this.#instance === undefined) return;
     this.services.register(this.#instance).catch((error: unknown) => {
       // Whatever else fails is tried again, and is a reason of the services for being degraded.
-      if (error instanceof ConfigError && this.#serviceAnnounced) this.#refuse(error.message);
+      if (error instanceof ConfigError && this.#serviceAnnounced) this.#onPart('instance', { type: 'degraded', problem: error.message });
     });
   }
 
@@ -190,19 +192,13 @@ export class Discovery {
     const entries = routingEntries(this.options.announcement).map(([entry]) => entry);
     if (this.#serviceAnnounced) {
       this.#serviceAnnounced = false;
-      this.#refuse('');
+      this.#onPart('instance', { type: 'synced' });
       for (const entry of entries) this.tree.remove(entry);
     }
     const withinMs = this.zookeeper.state.status === 'connected' ? timeoutMs : 0;
-    const unregistered = this.#instance === undefined ? undefined : this.services.unregister(this.#instance, { timeoutMs: withinMs });
-    const gone = await Promise.all([
-      this.tree.removed(entries, withinMs),
-      unregistered?.then(
-        () => true,
-        () => false,
-      ),
-    ]);
-    return !gone.includes(false);
+    const unregistered = this.#instance && this.services.unregister(this.#instance, { timeoutMs: withinMs });
+    const gone = await Promise.allSettled([this.tree.removed(entries, withinMs), unregistered]);
+    return gone[0].status === 'fulfilled' && gone[0].value && gone[1].status === 'fulfilled';
   }
 
   /**
@@ -211,12 +207,9 @@ export class Discovery {
    */
   async leave(): Promise<void> {
     this.#left = true;
-    if (!this.options.announcesNode) {
-      // If it takes longer, it goes on for as long as the session lasts.
-      await Promise.all([this.tree.withdraw(LEAVE_TIMEOUT_MS), this.services.withdraw(LEAVE_TIMEOUT_MS)]);
-      return;
-    }
-    await this.close();
+    if (this.options.announcesNode) return this.close();
+    // If it takes longer, it goes on for as long as the session lasts.
+    await Promise.all([this.tree.withdraw(LEAVE_TIMEOUT_MS), this.services.withdraw(LEAVE_TIMEOUT_MS)]);
   }
 
   /** Takes this node out of the tree and ends the session. Resolves when that is done, or soon after if no server answers; never rejects. */
@@ -236,10 +229,18 @@ export class Discovery {
     await Promise.all([ended, this.tree.close(), this.services.close(), this.ready]);
   }
 
-  /** @param problem what is wrong with the instance itself, so that it is not registered at all; empty for nothing */
-  #refuse(problem: string): void {
-    this.#reasons.tell('instance', problem);
-    this.#state.refuse(problem);
+  /** Reports the first of the parts' problems, and the end of all of them, once each. */
+  #onPart(part: Part, event: ReconcileEvent): void {
+    this.#problems.set(part, event.type === 'synced' ? '' : event.problem);
+    const first = [...this.#problems.values()].find((each) => each !== '') ?? '';
+    const isKnown = first !== '' || (this.#problems.has('tree') && this.#problems.has('services'));
+    if (!isKnown || first === this.#reported) return;
+    this.#reported = first;
+    this.#emit(first === '' ? { type: 'synced' } : { type: 'degraded', problem: first });
+  }
+
+  #emit(event: DiscoveryEvent): void {
+    if (this.options.onEvent !== undefined) notify(this.options.onEvent, event);
   }
 
   #newInstance(): ServiceInstance | undefined {

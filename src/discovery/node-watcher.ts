@@ -1,11 +1,11 @@
 import type { Clock } from '../base/clock.js';
 import { CLUSTER_NODE_ID_OFFSET, nodeIdOf } from '../id/cluster-node-id.js';
+import { UnreadableReports } from '../services/unreadable-reports.js';
 import { FirstReads, REFUSED_AFTER_S } from '../zookeeper/first-reads.js';
 import { Listeners } from '../zookeeper/listeners.js';
 import type { SessionState } from '../zookeeper/session-state.js';
 import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { type Assignment, decodeAssignment } from './assignment.js';
-import { ChildMirror, type Closeable } from './child-mirror.js';
 import { NODES_PATH, parseHexPair } from './tree-paths.js';
 
 /** Where a {@link NodeWatcher} looks, and whom it tells of what it cannot read. */
@@ -13,8 +13,8 @@ export interface NodeWatcherOptions {
   readonly zookeeper: ZooKeeper;
   readonly clock: Clock;
   /**
-   * Told once of each znode among the nodes that cannot be understood, with the rest of the sentence "<path> …", and of 1,000 at the
-   * most. Must not throw and must not block.
+   * Told of each znode among the nodes that cannot be understood, once while its problem is the same, with the rest of the sentence "<path> …";
+   * of 1,000 at the most. Must not throw and must not block.
    */
   readonly onUnreadable?: ((path: string, problem: string) => void) | undefined;
 }
@@ -28,25 +28,24 @@ export interface UnreadableNode {
 /** Called with the cluster node ids whose nodes have come, changed or gone since the last call. Must not throw. */
 export type NodesListener = (changed: ReadonlySet<number>) => void;
 
-/** What is known of a znode among the nodes. Its data are kept, so that a write which changes nothing is no news. */
-type NodeZnode =
-  /** It is listed, and has not been read yet. */
-  | { readonly status: 'unread' }
-  | { readonly status: 'absent' }
-  | { readonly status: 'assigned'; readonly data: Buffer; readonly assignment: Assignment }
-  /** It stands there and does not tell by whom; `problem` is the rest of the sentence "<path> …". */
-  | { readonly status: 'unreadable'; readonly data: Buffer | undefined; readonly problem: string };
+interface Closeable {
+  close(): void;
+}
 
-interface Member extends Closeable {
+/** A znode among the nodes, and what is known of it. */
+interface Member {
   readonly path: string;
   readonly clusterNodeId: number;
-  told: NodeZnode;
+  /** False once it has gone; true also while it is listed and has not been read yet. */
+  present: boolean;
+  /** What was read last, so that a write which changes nothing is no news. */
+  data?: Buffer | undefined;
+  assignment?: Assignment | undefined;
+  unreadable?: UnreadableNode | undefined;
 }
 
 /** The problem of a znode whose watch tells nothing. */
 const UNREAD = `has not let itself be read for ${REFUSED_AFTER_S} s`;
-/** Maximum number of znodes that are reported: a tree full of others' znodes must not fill the log. */
-const MAX_REPORTS = 1_000;
 
 /**
  * The nodes in the discovery tree, and who holds them. It follows the tree until it is closed, across sessions too.
@@ -66,17 +65,16 @@ export class NodeWatcher {
   /** There are several znodes of one id only if its hex digits are written in upper and lower case. */
   readonly #members = new Map<number, Member[]>();
   readonly #reads: FirstReads;
-  readonly #reported = new Set<string>();
+  readonly #reports: UnreadableReports;
   readonly #listeners = new Listeners<ReadonlySet<number>>();
-  readonly #root: ChildMirror<Closeable>;
+  readonly #root: Closeable;
   readonly #forgetSession: () => void;
   #changed = new Set<number>();
-  #telling = false;
   #closed = false;
   #staleSince: number | undefined;
 
   constructor(private readonly options: NodeWatcherOptions) {
-    const { zookeeper, clock } = options;
+    const { zookeeper, clock, onUnreadable } = options;
     let becomeReady = () => {};
     this.ready = new Promise((resolve) => {
       becomeReady = resolve;
@@ -86,19 +84,11 @@ export class NodeWatcher {
       becomeReady();
     };
     this.#reads = new FirstReads({ zookeeper, clock, onWhole });
+    this.#reports = new UnreadableReports(onUnreadable);
     this.#onSession(zookeeper.state);
     this.#forgetSession = zookeeper.onState((state) => this.#onSession(state));
     // Without the groups there is nothing to go on with.
-    this.#reads.begin(NODES_PATH, () => {
-      this.#report(NODES_PATH, UNREAD);
-      return false;
-    });
-    this.#root = new ChildMirror({
-      zookeeper,
-      path: NODES_PATH,
-      open: (name) => this.#openGroup(name),
-      onTold: () => this.#reads.end(NODES_PATH),
-    });
+    this.#root = this.#follow(NODES_PATH, (name) => this.#openGroup(name), false);
   }
 
   /**
@@ -124,7 +114,7 @@ export class NodeWatcher {
 
   /** Whether a znode stands at a cluster node id, readable or not. */
   isTaken(clusterNodeId: number): boolean {
-    return this.#members.get(clusterNodeId)?.some(({ told }) => told.status !== 'absent') ?? false;
+    return this.#members.get(clusterNodeId)?.some(({ present }) => present) ?? false;
   }
 
   /** Node id → version, of every node that can be read: what a lease publishes as its `knownNodesMapping`. */
@@ -153,98 +143,101 @@ export class NodeWatcher {
     this.#root.close();
   }
 
-  #openGroup(name: string): Closeable | undefined {
-    const { zookeeper } = this.options;
-    const path = `${NODES_PATH}/${name}`;
-    const group = parseHexPair(name);
-    if (group === undefined) return this.#report(path, 'is not the name of a group, two hex digits');
+  /**
+   * Keeps one thing open for each child of a znode, for as long as the child is there. The znode need not exist.
+   *
+   * @param open opens it; undefined for a child to be ignored
+   * @param isOptional whether the tree counts as seen also where the servers refuse to let the znode be read
+   */
+  #follow(path: string, open: (name: string) => Closeable | undefined, isOptional: boolean): Closeable {
+    const opened = new Map<string, Closeable>();
+    const update = (names: readonly string[]) => {
+      const present = new Set(names);
+      for (const [name, child] of opened) {
+        if (present.has(name)) continue;
+        opened.delete(name);
+        child.close();
+      }
+      for (const name of present) {
+        const child = opened.has(name) ? undefined : open(name);
+        if (child !== undefined) opened.set(name, child);
+      }
+    };
     this.#reads.begin(path, () => {
-      this.#report(path, UNREAD);
-      return true;
+      this.#reports.report(path, UNREAD);
+      return isOptional;
     });
-    const members = new ChildMirror({
-      zookeeper,
-      path,
-      open: (index) => this.#openMember(path, group, index),
-      onTold: () => this.#reads.end(path),
+    const watch = this.options.zookeeper.watchChildren(path, (names = []) => {
+      update(names);
+      this.#reads.end(path);
     });
     const close = () => {
-      members.close();
+      watch.close();
+      update([]);
       this.#reads.end(path);
     };
     return { close };
   }
 
+  #openGroup(name: string): Closeable | undefined {
+    const path = `${NODES_PATH}/${name}`;
+    const group = parseHexPair(name);
+    if (group !== undefined) return this.#follow(path, (index) => this.#openMember(path, group, index), true);
+    this.#reports.report(path, 'is not the name of a group, two hex digits');
+    return undefined;
+  }
+
   #openMember(groupPath: string, group: number, name: string): Closeable | undefined {
     const path = `${groupPath}/${name}`;
     const index = parseHexPair(name);
-    if (index === undefined) return this.#report(path, 'is not the name of a node, two hex digits');
+    if (index === undefined) {
+      this.#reports.report(path, 'is not the name of a node, two hex digits');
+      return undefined;
+    }
     const clusterNodeId = (group << 8) | index;
     // Reserved for ids that are not leased.
     if (clusterNodeId < CLUSTER_NODE_ID_OFFSET) return undefined;
-    const member: Member = { path, clusterNodeId, told: { status: 'unread' }, close: () => undefined };
-    const spellings = this.#members.get(clusterNodeId);
-    if (spellings === undefined) this.#members.set(clusterNodeId, [member]);
-    else spellings.push(member);
+    const member: Member = { path, clusterNodeId, present: true };
+    this.#members.set(clusterNodeId, [...(this.#members.get(clusterNodeId) ?? []), member]);
     this.#reads.begin(path, () => {
-      member.told = { status: 'unreadable', data: undefined, problem: UNREAD };
+      member.unreadable = { path, problem: UNREAD };
       this.#publish(clusterNodeId);
       return true;
     });
-    const watch = this.options.zookeeper.watchData(path, (znode) => this.#onMember(member, znode));
-    member.close = () => {
+    const watch = this.options.zookeeper.watchData(path, (znode) => {
+      update(member, znode);
+      this.#publish(clusterNodeId);
+      this.#reads.end(path);
+    });
+    const close = () => {
       watch.close();
       this.#forget(member);
     };
-    return member;
+    return { close };
   }
 
-  #onMember(member: Member, znode: Znode | undefined): void {
-    member.told = readNodeZnode(member.clusterNodeId, znode, member.told);
-    this.#publish(member.clusterNodeId);
-    this.#reads.end(member.path);
-  }
-
-  #forget(member: Member): void {
+  #forget({ clusterNodeId, path }: Member): void {
     // Kept when the watcher is closed, and given up when the znode has gone.
     if (this.#closed) return;
-    const { clusterNodeId, path } = member;
-    const others = this.#members.get(clusterNodeId)?.filter((other) => other !== member) ?? [];
-    if (others.length > 0) this.#members.set(clusterNodeId, others);
-    else this.#members.delete(clusterNodeId);
+    const others = this.#members.get(clusterNodeId)?.filter((other) => other.path !== path) ?? [];
+    put(this.#members, clusterNodeId, others.length > 0 ? others : undefined);
     this.#publish(clusterNodeId);
     this.#reads.end(path);
   }
 
   /** Updates what is known of one id from its znodes. */
   #publish(clusterNodeId: number): void {
-    let assignment: Assignment | undefined;
-    let unreadable: UnreadableNode | undefined;
-    for (const { path, told } of this.#members.get(clusterNodeId) ?? []) {
-      if (told.status === 'assigned' && !(assignment && assignment.version >= told.assignment.version)) assignment = told.assignment;
-      if (told.status !== 'unreadable') continue;
-      const known = this.#unreadable.get(clusterNodeId);
-      unreadable = known?.path === path && known.problem === told.problem ? known : { path, problem: told.problem };
-      this.#report(path, told.problem);
-    }
-    if (assignment !== undefined) unreadable = undefined;
+    const members = this.#members.get(clusterNodeId) ?? [];
+    const [assignment] = members.flatMap((member) => member.assignment ?? []).sort((a, b) => b.version - a.version);
+    const problems = members.flatMap((member) => member.unreadable ?? []);
+    for (const { path, problem } of problems) this.#reports.report(path, problem);
+    const unreadable = assignment === undefined ? problems[0] : undefined;
     if (this.#nodes.get(clusterNodeId) === assignment && this.#unreadable.get(clusterNodeId) === unreadable) return;
-    this.#nodes.delete(clusterNodeId);
-    this.#unreadable.delete(clusterNodeId);
-    if (assignment !== undefined) this.#nodes.set(clusterNodeId, assignment);
-    else if (unreadable !== undefined) this.#unreadable.set(clusterNodeId, unreadable);
+    put(this.#nodes, clusterNodeId, assignment);
+    put(this.#unreadable, clusterNodeId, unreadable);
     this.#changed.add(clusterNodeId);
-    this.#tellSoon();
-  }
-
-  /** Tells once of all changes in one packet of the server. */
-  #tellSoon(): void {
-    if (this.#telling || !this.#reads.whole) return;
-    this.#telling = true;
-    queueMicrotask(() => {
-      this.#telling = false;
-      this.#tell();
-    });
+    // Once for all changes in one packet of the server.
+    if (this.#reads.whole && this.#changed.size === 1) queueMicrotask(() => this.#tell());
   }
 
   #tell(): void {
@@ -257,24 +250,22 @@ export class NodeWatcher {
     if (session.status === 'connected') this.#staleSince = undefined;
     else this.#staleSince ??= this.options.clock.monotonic();
   }
-
-  #report(path: string, problem: string): undefined {
-    if (this.#reported.has(path) || this.#reported.size >= MAX_REPORTS) return;
-    this.#reported.add(path);
-    this.options.onUnreadable?.(path, problem);
-  }
 }
 
-/** What a znode tells of a cluster node id; the same object as `before` if it has not changed. Never throws. */
-function readNodeZnode(clusterNodeId: number, znode: Znode | undefined, before: NodeZnode): NodeZnode {
-  if (znode === undefined) return { status: 'absent' };
-  const { data } = znode;
-  if ((before.status === 'assigned' || before.status === 'unreadable') && before.data?.equals(data)) return before;
-  const assignment = decodeAssignment(data) ?? claimOf(znode);
-  if (assignment === undefined) return { status: 'unreadable', data, problem: 'does not tell task, node id and version' };
-  const nodeId = nodeIdOf(clusterNodeId);
-  if (assignment.nodeId === nodeId) return { status: 'assigned', data, assignment };
-  return { status: 'unreadable', data, problem: `stands for node id ${nodeId}, but tells of ${assignment.nodeId}` };
+/** Notes what a member's znode tells. Never throws. */
+function update(member: Member, znode: Znode | undefined): void {
+  const { path, data: before } = member;
+  member.present = znode !== undefined;
+  if (znode !== undefined && before?.equals(znode.data)) return;
+  member.data = znode?.data;
+  member.assignment = undefined;
+  member.unreadable = undefined;
+  if (znode === undefined) return;
+  const nodeId = nodeIdOf(member.clusterNodeId);
+  const assignment = decodeAssignment(znode.data) ?? claimOf(znode);
+  if (assignment?.nodeId === nodeId) member.assignment = assignment;
+  else if (assignment === undefined) member.unreadable = { path, problem: 'does not tell task, node id and version' };
+  else member.unreadable = { path, problem: `stands for node id ${nodeId}, but tells of ${assignment.nodeId}` };
 }
 
 /** A task that allocates an id by creating this znode writes its version, the number of that transaction, a moment later. */
@@ -282,4 +273,10 @@ function claimOf({ data, stat }: Znode): Assignment | undefined {
   const version = Number(stat.createdZxid);
   const claim = decodeAssignment(data, version);
   return claim !== undefined && typeof claim.nonce === 'string' ? claim : undefined;
+}
+
+/** Sets a value, or deletes it where there is none. */
+function put<K, V>(map: Map<K, V>, key: K, value: V | undefined): void {
+  if (value === undefined) map.delete(key);
+  else map.set(key, value);
 }
