@@ -5,14 +5,15 @@ import type { Lease } from '../lease/model/lease.js';
 import { encodeInstance } from '../services/instance-codec.js';
 import { newInstance } from '../services/new-instance.js';
 import { jsonPayload } from '../services/payload-codec.js';
+import { MAP_CLASSES, payloadJson } from '../services/payload-json.js';
 import type { ServiceInstance } from '../services/service-instance.js';
 import { checkBasePath, DEFAULT_BASE_PATH } from '../services/service-path.js';
-import { shortened } from '../services/shortened.js';
+import { Kind, shortened } from '../services/shortened.js';
 import { springInstancePayload } from '../services/spring-payload.js';
-import { checkPayload, type PayloadType } from './announcement-payload.js';
 import { entryPath, type TreeEntry } from './tree-paths.js';
 
-export type { PayloadType };
+/** How the payload of an instance is written: as a map, or as Spring Cloud Zookeeper writes and reads its own. */
+export type PayloadType = 'map' | 'spring';
 
 /** An endpoint, under a key where several nodes implement it differently. */
 export interface AnnouncedEndpoint {
@@ -113,6 +114,36 @@ export function checkAnnouncement(announcement: Announcement, taskId: string): v
   checkEndpoints(endpoints);
 }
 
+/** The most that a payload, or the fields of an endpoint, take as JSON: every reader loads those of all nodes. */
+const MAX_BYTES = 65_536;
+
+/** What is added to every payload. */
+const OWN_FIELDS: readonly string[] = ['nodeId', 'version'];
+
+/**
+ * What a node says of itself beside its id and version, as the JSON that is written; of what has a `toJSON`, what that says.
+ *
+ * @param label the setting that it comes from, as its user knows it
+ * @throws {ConfigError} when JSON cannot hold it, Java's readers could not read it, or it holds what is added to it
+ */
+export function checkPayload(payload: unknown, type: PayloadType, label: string): Readonly<Record<string, unknown>> {
+  const refused = (shown: unknown, why: string) => new ConfigError(label, shown, `a JSON object such as {"weight":5}${why}`);
+  const noArray = () => refused(new Kind('an array'), ' (Java services cannot read an array)');
+  if (Array.isArray(payload)) throw noArray();
+  const json = payloadJson(payload, label);
+  if (Array.isArray(json)) throw noArray();
+  const text = JSON.stringify(json);
+  const expected = (why: string) => refused(shortened(text), why);
+  if (!isObject(json)) throw expected('');
+  const own = [...OWN_FIELDS, ...(type === 'spring' ? ['@class'] : [])].find((name) => Object.hasOwn(json, name));
+  if (own !== undefined) throw expected(` without ${own}, which is added to it`);
+  if (Object.hasOwn(json, '@class') && !MAP_CLASSES.includes(json['@class'])) {
+    throw expected(' whose @class, if there is one, is java.util.TreeMap or another map');
+  }
+  if (Buffer.byteLength(text) > MAX_BYTES) throw expected(` of at most ${MAX_BYTES} bytes`);
+  return json;
+}
+
 /** The names in the announcement of an instance's fields. */
 const FIELDS: Readonly<Partial<Record<string, string>>> = {
   'instance.name': 'service',
@@ -142,14 +173,8 @@ function texts(fields: Readonly<Record<string, unknown>>): Record<string, string
 }
 
 const ENDPOINT_FIELDS: readonly string[] = ['endpoint', 'key', 'fields'] satisfies (keyof AnnouncedEndpoint)[];
-/** Every reader of the endpoint has to load them. */
-const MAX_FIELDS_BYTES = 65_536;
 
-/**
- * Checks endpoints to announce, also for callers without TypeScript.
- *
- * @throws {ConfigError} that names the first that is wrong as `endpoints[0].key`, its value, and what was expected
- */
+/** Checks endpoints, also for callers without TypeScript. The error names the first that is wrong as `endpoints[0].key`. */
 function checkEndpoints(endpoints: unknown): void {
   if (!Array.isArray(endpoints)) throw new ConfigError('endpoints', shortened(endpoints), "an array such as [{ endpoint: 'pay' }]");
   for (const [index, each] of endpoints.entries()) checkEndpoint(each, `endpoints[${index}]`);
@@ -177,7 +202,7 @@ function checkFields(fields: unknown, label: string): void {
     throw new ConfigError(label, shortened(fields), 'something that JSON can hold');
   }
   const bytes = Buffer.byteLength(text);
-  if (bytes > MAX_FIELDS_BYTES) throw new ConfigError(label, shortened(text), `at most ${MAX_FIELDS_BYTES} bytes of JSON, not ${bytes}`);
+  if (bytes > MAX_BYTES) throw new ConfigError(label, shortened(text), `at most ${MAX_BYTES} bytes of JSON, not ${bytes}`);
 }
 
 function isObject(value: unknown): value is Readonly<Partial<Record<string, unknown>>> {

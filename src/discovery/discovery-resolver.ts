@@ -1,13 +1,14 @@
 import type { Clock, RandomSource } from '../base/clock.js';
 import type { DecodedInstance } from '../services/instance-codec.js';
-import type { InstanceSource } from '../services/instance-source.js';
+import { FollowedInstances, type FollowedInstancesOptions, type InstanceSource } from '../services/instance-source.js';
+import type { ServiceInstance } from '../services/service-instance.js';
 import { type ProviderChoices, ServiceProvider } from '../services/service-provider.js';
 import type { OnUnreadable } from '../services/unreadable-reports.js';
 import { WatchedInstances } from '../services/watched-instances.js';
-import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
+import { pathProblem } from '../zookeeper/znode-path.js';
+import type { Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { type Assignment, decodeAssignment } from './assignment.js';
-import { JoinedInstances } from './joined-instances.js';
 import { endpointKeysPath, endpointPath } from './tree-paths.js';
 
 /** What a {@link DiscoveryResolver} reads, and where it reports what it cannot read. */
@@ -28,9 +29,7 @@ export interface EndpointChoices extends ProviderChoices<Assignment> {
 /**
  * Finds the nodes that offer an endpoint in the discovery tree: `endpoints/<endpoint>/<key or _>/<service>:<node id>`. Each is an
  * instance: its name is the endpoint, its id that reference, its payload the assignment with the node's own fields. An instance without an
- * address is not picked unless `accept` is given.
- *
- * Each source follows ZooKeeper by watches of its own, and remembers what it saw while ZooKeeper is away, until it or the resolver is closed.
+ * address is not picked unless `accept` is given. While ZooKeeper is away a source remembers what it saw last.
  */
 export class DiscoveryResolver {
   readonly #open = new Set<InstanceSource<Assignment>>();
@@ -97,6 +96,87 @@ export class DiscoveryResolver {
     const source = open(() => this.#open.delete(source));
     this.#open.add(source);
     return source;
+  }
+}
+
+export interface JoinedInstancesOptions<P> extends FollowedInstancesOptions {
+  readonly zookeeper: Pick<ZooKeeper, 'state' | 'onState' | 'watchChildren'>;
+  /** The znode each of whose children has instances below it; it need not exist. */
+  readonly path: string;
+  /** Begins to follow the instances below a child. `onRefused` is to be called when the servers refuse to list them: they are gone on without. */
+  readonly open: (name: string, onRefused: () => void) => InstanceSource<P>;
+}
+
+/** The instances below one child. One that the servers refuse to let be listed has none to wait for. */
+interface Part<P> {
+  readonly source: InstanceSource<P>;
+  status: 'unread' | 'refused' | 'read';
+}
+
+/**
+ * The instances below all children of a znode, one child's after the other's, in the order of the children's names. A child that the servers
+ * refuse to let be read hides none of the others: it counts as empty until it has been read.
+ */
+export class JoinedInstances<P> extends FollowedInstances<P> {
+  /** By the names of the children, in their order. */
+  #parts = new Map<string, Part<P>>();
+  #children: Watch | undefined;
+  #read = false;
+  #whole = false;
+
+  constructor(private readonly options: JoinedInstancesOptions<P>) {
+    super(options);
+    this.start();
+  }
+
+  /** Since when any of them is not followed, also the instances below a child that has just appeared. One that has always been refused does not count. */
+  override get stale(): { readonly since: number } | undefined {
+    const followed = [...this.#parts.values()].filter(({ status }) => status !== 'refused');
+    const since = [this.staleSince, ...followed.map(({ source }) => source.stale?.since)].filter((each) => each !== undefined);
+    return since.length === 0 ? undefined : { since: Math.min(...since) };
+  }
+
+  protected override watch(): void {
+    this.#children?.close();
+    this.#children = this.options.zookeeper.watchChildren(this.options.path, (names) => this.#follow(names ?? []));
+  }
+
+  protected override stop(): void {
+    this.#children?.close();
+    for (const { source } of this.#parts.values()) source.close();
+  }
+
+  protected override collect(): readonly ServiceInstance<P>[] | undefined {
+    const parts = [...this.#parts.values()];
+    this.#whole ||= this.#read && parts.every(({ status }) => status !== 'unread');
+    return this.#whole ? parts.flatMap(({ source }) => source.instances) : undefined;
+  }
+
+  #follow(names: readonly string[]): void {
+    const present = new Set(names);
+    for (const [name, { source }] of this.#parts) if (!present.has(name)) source.close();
+    const parts = [...present]
+      .filter((name) => pathProblem(`${this.options.path}/${name}`) === undefined)
+      .map((name) => [name, this.#parts.get(name) ?? this.#open(name)] as const);
+    this.#parts = new Map(parts.sort(([a], [b]) => (a < b ? -1 : 1)));
+    this.#read = true;
+    this.staleSince = undefined;
+    this.tellSoon();
+  }
+
+  #open(name: string): Part<P> {
+    const onRefused = () => {
+      if (part.status !== 'unread') return;
+      part.status = 'refused';
+      this.tellSoon();
+    };
+    const part: Part<P> = { source: this.options.open(name, onRefused), status: 'unread' };
+    part.source.onChange(() => this.tellSoon());
+    void part.source.ready.then(() => {
+      part.status = 'read';
+      this.tellSoon();
+    });
+    return part;
   }
 }
 

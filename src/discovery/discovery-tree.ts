@@ -1,6 +1,6 @@
 import type { Clock, RandomSource } from '../base/clock.js';
 import type { Lease } from '../lease/model/lease.js';
-import { catchUp, isNotApplied } from '../services/registered-znode.js';
+import { catchUp } from '../services/registered-znode.js';
 import {
   type ReconcileCall,
   type Reconciled,
@@ -41,11 +41,9 @@ interface Announced extends Reconciled {
   wanted: boolean;
   /** The session in which the path was read or written last; in any other it is most likely free. */
   sessionId: string | undefined;
-  /** Whether it may have been created in that session without a reply: a server that lags behind may show it later. */
-  unsure: boolean;
   /** Why the znode at the path is left alone; undefined while nothing is in the way. */
   blockedBy: string | undefined;
-  /** The znode that was reported to be in the way, so that it is done once. */
+  /** The transaction of the znode that was reported to be in the way, so that it is done once. */
   reported: bigint | undefined;
   /** Opened after the first write or obstacle; its first read tells what happened since. */
   watch: Watch | undefined;
@@ -97,10 +95,8 @@ export class DiscoveryTree {
     const { id: nodeId, taskId, version } = this.options.lease;
     const path = entryPath(entry, nodeId);
     const data = encodeAssignment({ ...fields, taskId, nodeId, version });
-    const known = this.#entries.get(path);
-    const announced = known ?? nowhere(path);
-    announced.data = data;
-    announced.wanted = true;
+    const nowhere = { path, dirty: true, sessionId: undefined, blockedBy: undefined, reported: undefined, watch: undefined };
+    const announced = Object.assign(this.#entries.get(path) ?? nowhere, { data, wanted: true });
     this.#entries.set(path, announced);
     this.#loop.touched(announced);
   }
@@ -161,23 +157,23 @@ export class DiscoveryTree {
       // Whatever happens from here on makes it dirty again.
       entry.dirty = false;
       const { data } = entry;
-      if (entry.wanted && entry.sessionId !== sessionId) {
-        // Nothing of ours stands there yet in this session: it is written first, and read only if something is in the way.
-        entry.sessionId = sessionId;
-        entry.unsure = false;
-        entry.blockedBy = undefined;
-        if (await this.#write(entry, data, undefined, call)) return this.#watch(entry);
-      }
-      // A creation without a reply would stand for as long as the session does.
-      if (!entry.wanted && entry.unsure) await catchUp(zookeeper, path, call);
-      const znode = await zookeeper.read(path, call);
       if (!entry.wanted) {
-        if (znode?.stat.owner === sessionId) await zookeeper.remove(path, znode.stat.version, call);
+        // A creation without a reply, which a server that lags behind does not show yet, would stand for as long as the session does.
+        await catchUp(zookeeper, path, call);
+        const left = await zookeeper.read(path, call);
+        if (left?.stat.owner === sessionId) await zookeeper.remove(path, left.stat.version, call);
         if (entry.wanted) continue;
         entry.watch?.close();
         this.#entries.delete(path);
         return;
       }
+      if (entry.sessionId !== sessionId) {
+        // Nothing of ours stands there yet in this session: it is written first, and read only if something is in the way.
+        entry.sessionId = sessionId;
+        entry.blockedBy = undefined;
+        if (await this.#write(entry, data, undefined, call)) return this.#watch(entry);
+      }
+      const znode = await zookeeper.read(path, call);
       const obstacle = znode === undefined ? undefined : this.#obstacle(path, znode, sessionId);
       entry.blockedBy = obstacle?.problem;
       if (obstacle !== undefined && znode !== undefined) {
@@ -196,29 +192,20 @@ export class DiscoveryTree {
   }
 
   /** Writes the wanted data in place of a znode without an obstacle. False when another write came first, and it has to be read again. */
-  async #write(entry: Announced, data: string, znode: Znode | undefined, call: ReconcileCall): Promise<boolean> {
+  async #write({ path }: Announced, data: string, znode: Znode | undefined, call: ReconcileCall): Promise<boolean> {
     const { zookeeper, lease } = this.options;
-    const { path, unsure } = entry;
     // Between the loss of the lease and the withdrawal, or after a pause of the process.
     if (!lease.isValid()) throw new ZooKeeperError(`${path}: the lease is not valid`, { fault: 'refused', outcome: 'not-applied', path });
     try {
-      if (znode?.stat.owner !== call.sessionId) entry.unsure = true;
       if (znode === undefined) await zookeeper.createWithParents(path, data, 'ephemeral', call);
       else if (znode.stat.owner !== call.sessionId) {
         // In one transaction, so that no reader sees none.
-        await zookeeper.multi(
-          [
-            { type: 'remove', path, version: znode.stat.version },
-            { type: 'create', path, data, mode: 'ephemeral' },
-          ],
-          call,
-        );
+        const { version } = znode.stat;
+        const create = { type: 'create', path, data, mode: 'ephemeral' } as const;
+        await zookeeper.multi([{ type: 'remove', path, version }, create], call);
       } else if (znode.data.toString('utf8') !== data) await zookeeper.setData(path, data, znode.stat.version, call);
-      entry.unsure = false;
       return true;
     } catch (error) {
-      // The creation before may still have been applied.
-      if (isNotApplied(error)) entry.unsure = unsure;
       if (isFault(error, 'node-exists', 'no-node', 'bad-version')) return false;
       throw error;
     }
@@ -245,9 +232,4 @@ export class DiscoveryTree {
     if (right || obstructed || (znode === undefined && !entry.wanted)) return;
     this.#loop.touched(entry);
   }
-}
-
-function nowhere(path: string): Announced {
-  const nothing = { sessionId: undefined, blockedBy: undefined, reported: undefined, watch: undefined };
-  return { path, data: '', wanted: true, dirty: true, unsure: false, ...nothing };
 }

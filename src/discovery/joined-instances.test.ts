@@ -3,7 +3,7 @@ import { instanceOf, TestSource } from '../../test/support/service-instances.js'
 import { settled, VirtualClock } from '../../test/support/virtual-clock.js';
 import { WatchedTree } from '../../test/support/watched-tree.js';
 import type { ServiceInstance } from '../services/service-instance.js';
-import { JoinedInstances } from './joined-instances.js';
+import { JoinedInstances } from './discovery-resolver.js';
 
 const PATH = '/endpoints/pay';
 

@@ -1,5 +1,5 @@
 import { ConfigError } from '../base/errors.js';
-import { checkPayload, type PayloadType } from '../discovery/announcement-payload.js';
+import { checkPayload, type PayloadType } from '../discovery/announcement.js';
 import { newInstance } from '../services/new-instance.js';
 import { shortened } from '../services/shortened.js';
 import type { ConnectString } from '../zookeeper/connect-string.js';
