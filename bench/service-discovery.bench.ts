@@ -6,7 +6,7 @@ import { ServiceCache } from '../src/services/service-cache.js';
 import { ServiceDirectory } from '../src/services/service-directory.js';
 import type { ServiceInstance } from '../src/services/service-instance.js';
 import { ServiceProvider } from '../src/services/service-provider.js';
-import { parseStrategy, STRATEGY_NAMES } from '../src/services/strategies/parse-strategy.js';
+import { parseStrategy, STRATEGY_NAMES } from '../src/services/strategies/strategies.js';
 import { openZooKeeper, type ZooKeeperClient } from '../src/zookeeper/zookeeper-client.js';
 import { uniqueChroot } from '../test/support/zookeeper.js';
 import { inTurns } from './comparison.js';

@@ -4,12 +4,10 @@ import { ConfigError } from '../base/errors.js';
 import type { Lease } from '../lease/model/lease.js';
 import { encodeInstance } from '../services/instance-codec.js';
 import { newInstance } from '../services/new-instance.js';
-import { jsonPayload } from '../services/payload-codec.js';
-import { MAP_CLASSES, payloadJson } from '../services/payload-json.js';
+import { jsonPayload, MAP_CLASSES, payloadJson, springInstancePayload } from '../services/payload-codec.js';
 import type { ServiceInstance } from '../services/service-instance.js';
 import { checkBasePath, DEFAULT_BASE_PATH } from '../services/service-path.js';
 import { Kind, shortened } from '../services/shortened.js';
-import { springInstancePayload } from '../services/spring-payload.js';
 import { entryPath, type TreeEntry } from './tree-paths.js';
 
 /** How the payload of an instance is written: as a map, or as Spring Cloud Zookeeper writes and reads its own. */

@@ -1,10 +1,9 @@
 import type { Clock, RandomSource } from '../base/clock.js';
-import type { DecodedInstance } from '../services/instance-codec.js';
+import type { DecodedInstance, OnUnreadable } from '../services/instance-codec.js';
 import { FollowedInstances, type FollowedInstancesOptions, type InstanceSource } from '../services/instance-source.js';
+import { WatchedInstances } from '../services/service-cache.js';
 import type { ServiceInstance } from '../services/service-instance.js';
 import { type ProviderChoices, ServiceProvider } from '../services/service-provider.js';
-import type { OnUnreadable } from '../services/unreadable-reports.js';
-import { WatchedInstances } from '../services/watched-instances.js';
 import { pathProblem } from '../zookeeper/znode-path.js';
 import type { Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.js';
 import { CLUSTER_NODE_ID_OFFSET, nodeIdOf } from '../id/cluster-node-id.js';
-import { UnreadableReports } from '../services/unreadable-reports.js';
+import { UnreadableReports } from '../services/instance-codec.js';
 import { FirstReads, REFUSED_AFTER_S } from '../zookeeper/first-reads.js';
 import { Listeners } from '../zookeeper/listeners.js';
 import type { SessionState } from '../zookeeper/session-state.js';

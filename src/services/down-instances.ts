@@ -1,22 +1,21 @@
 import type { Clock } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
-import { InstanceMemory } from './instance-memory.js';
 import type { ServiceInstance } from './service-instance.js';
 
-/** When an instance that fails is left alone, and for how long. */
+/** When an instance that fails is not picked, and for how long. */
 export interface DownPolicy {
   /** After how many errors within `timeoutMs` an instance is down, 1 or more. @default 2 */
   readonly threshold?: number | undefined;
   /**
-   * How long errors count, from the first one on, and how long an instance is down, from the error that took it down, in milliseconds. After
-   * that it begins anew. Curator counts both from the first error.
+   * How long errors count, from the first one on, and how long an instance is down, from its last error on, in milliseconds. Curator counts
+   * both from the first error.
    *
    * @default 30000
    */
   readonly timeoutMs?: number | undefined;
   /**
-   * What is picked while every instance that could be is down: `any` of them, or `none`. Curator picks none. But when all seem to be down
-   * it is most often not they that have failed: then `none` turns a short trouble with the network into one of `timeoutMs`.
+   * What is picked while all instances are down: `any` of them, or `none`, as by Curator. When all seem to be down, most often something else
+   * has failed: then `none` extends a short trouble of the network to `timeoutMs`.
    *
    * @default 'any'
    */
@@ -30,11 +29,11 @@ const MAX_TIMEOUT_MS = 86_400_000;
 /** Which instances are down, by the errors that were noted: Curator's DownInstancePolicy, on the monotonic clock and without a timer. */
 export class DownInstances {
   readonly #threshold: number;
-  /** How many errors each has had since the first that counts. */
-  readonly #errors: InstanceMemory<number>;
+  /** The errors of each since the first that counts. */
+  readonly #errors: InstanceMemory<{ count: number }>;
   readonly #down: InstanceMemory<true>;
 
-  /** @throws {ConfigError} when the policy asks for the impossible */
+  /** @throws {ConfigError} when the policy is out of range */
   constructor(clock: Pick<Clock, 'now' | 'monotonic'>, { threshold = DEFAULT_THRESHOLD, timeoutMs = DEFAULT_TIMEOUT_MS }: DownPolicy = {}) {
     if (!Number.isSafeInteger(threshold) || threshold < 1)
       throw new ConfigError('downPolicy.threshold', threshold, 'a whole number, 1 or more');
@@ -50,24 +49,19 @@ export class DownInstances {
     return this.#down.due;
   }
 
-  /** Whether any is down, or was when {@link expire} was called last. */
-  get any(): boolean {
-    return this.#down.size > 0;
-  }
-
-  /** Notes an error. Those of an instance that is down already do not keep it down for longer. Returns whether it went down now. */
+  /** Notes an error. Errors of an instance that is down do not keep it down for longer. Returns whether it went down now. */
   note(instance: ServiceInstance): boolean {
-    this.expire();
+    this.#down.expire();
     this.#errors.expire();
     if (this.isDown(instance)) return false;
-    const count = (this.#errors.get(instance) ?? 0) + 1;
-    if (count >= this.#threshold) {
+    const errors = this.#errors.get(instance) ?? { count: 0 };
+    errors.count += 1;
+    if (errors.count >= this.#threshold) {
       this.#errors.delete(instance);
       this.#down.set(instance, true);
       return true;
     }
-    if (count === 1) this.#errors.set(instance, count);
-    else this.#errors.replace(instance, count);
+    if (errors.count === 1) this.#errors.set(instance, errors);
     return false;
   }
 
@@ -75,8 +69,67 @@ export class DownInstances {
     return this.#down.get(instance) !== undefined;
   }
 
-  /** Lets those come back whose time is over. */
+  /** Lets instances come back whose time is over. */
   expire(): void {
     this.#down.expire();
+  }
+}
+
+/** The same text for two values of one registration: equal id, time of registration and address, whatever else has been updated since. */
+export function registrationKey({ id, registrationTimeUTC, address, port, sslPort }: ServiceInstance): string {
+  return `${id}\n${registrationTimeUTC}\n${address}\n${port}\n${sslPort}`;
+}
+
+/** Something that is known of instances for a while: a value for each registration, all for the same time. */
+export class InstanceMemory<V> {
+  /** By registration, in the order in which they expire. */
+  readonly #entries = new Map<string, { readonly value: V; readonly expiresAt: number }>();
+  #checkedAt: number | undefined;
+
+  /** @param memoryMs how long a value is remembered, in milliseconds of the monotonic clock */
+  constructor(
+    private readonly clock: Pick<Clock, 'now' | 'monotonic'>,
+    private readonly memoryMs: number,
+  ) {}
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /**
+   * Whether something has expired, at most a millisecond late. It is asked at every pick: it reads the monotonic clock, which may be slow, at most
+   * once in a millisecond of the wall clock, and no clock while it is empty.
+   */
+  get due(): boolean {
+    if (this.#entries.size === 0) return false;
+    const now = this.clock.now();
+    if (now === this.#checkedAt) return false;
+    this.#checkedAt = now;
+    const [oldest] = this.#entries.values();
+    return oldest !== undefined && this.clock.monotonic() >= oldest.expiresAt;
+  }
+
+  get(instance: ServiceInstance): V | undefined {
+    return this.#entries.size === 0 ? undefined : this.#entries.get(registrationKey(instance))?.value;
+  }
+
+  /** Remembers a value from now on, in place of the one before. */
+  set(instance: ServiceInstance, value: V): void {
+    this.delete(instance);
+    this.#entries.set(registrationKey(instance), { value, expiresAt: this.clock.monotonic() + this.memoryMs });
+  }
+
+  delete(instance: ServiceInstance): void {
+    this.#entries.delete(registrationKey(instance));
+  }
+
+  /** Forgets what has expired. */
+  expire(): void {
+    if (this.#entries.size === 0) return;
+    const now = this.clock.monotonic();
+    for (const [key, { expiresAt }] of this.#entries) {
+      if (now < expiresAt) return;
+      this.#entries.delete(key);
+    }
   }
 }

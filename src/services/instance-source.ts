@@ -4,7 +4,7 @@ import type { SessionState } from '../zookeeper/session-state.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import type { ServiceInstance } from './service-instance.js';
 
-/** Where the instances of a service come from: a cache of Curator's tree, the providers of an endpoint, a list of one's own. */
+/** Where the instances of a service come from: a cache of Curator's tree, the providers of an endpoint, a fixed list. */
 export interface InstanceSource<P = unknown> {
   /** What the instances have in common, for people: a service's name. */
   readonly name: string;
@@ -28,7 +28,7 @@ export interface InstanceSource<P = unknown> {
   close(): void;
 }
 
-/** A list of one's own as a source: for instances that no ZooKeeper knows of, and for tests. Nothing is checked, and nothing ever changes. */
+/** A fixed list as a source: for instances that no ZooKeeper knows of, and for tests. Nothing is checked, and nothing ever changes. */
 export function fixedInstances<P>(name: string, instances: readonly ServiceInstance<P>[]): InstanceSource<P> {
   return {
     name,
@@ -51,6 +51,7 @@ export interface FollowedInstancesOptions {
 
 /** A source that follows ZooKeeper from one session to the next. A subclass says what is watched there and what has been found. */
 export abstract class FollowedInstances<P> implements InstanceSource<P> {
+  readonly name: string;
   readonly ready: Promise<void>;
   /** @internal Since when changes may go unnoticed, on the monotonic clock; undefined while they do not. */
   protected staleSince: number | undefined;
@@ -65,14 +66,11 @@ export abstract class FollowedInstances<P> implements InstanceSource<P> {
   /** The constructor of a subclass calls {@link start} at its end. */
   constructor(options: FollowedInstancesOptions) {
     this.#options = options;
+    this.name = options.name;
     this.staleSince = options.clock.monotonic();
     this.ready = new Promise((resolve) => {
       this.#becomeReady = resolve;
     });
-  }
-
-  get name(): string {
-    return this.#options.name;
   }
 
   /** Empty until {@link ready}. */
@@ -84,7 +82,7 @@ export abstract class FollowedInstances<P> implements InstanceSource<P> {
     return this.staleSince === undefined ? undefined : { since: this.staleSince };
   }
 
-  /** Calls `listener` after every change, from {@link ready} on. Changes that one packet of the servers tells are told as one. */
+  /** Calls `listener` after every change, from {@link ready} on. Changes in one packet of the servers are told as one. */
   onChange(listener: (instances: readonly ServiceInstance<P>[]) => void): () => void {
     return this.#closed ? () => undefined : this.#listeners.add(listener);
   }
@@ -99,7 +97,7 @@ export abstract class FollowedInstances<P> implements InstanceSource<P> {
     this.#options.onClose?.();
   }
 
-  /** @internal Opens all watches, with every connection anew: a new watch tells when it has read, one that stood only when something has changed. */
+  /** @internal Opens all watches, with every connection anew: only a new watch tells that it has read. */
   protected abstract watch(): void;
 
   /** @internal Closes all watches. */
@@ -115,7 +113,7 @@ export abstract class FollowedInstances<P> implements InstanceSource<P> {
     this.#onSession(zookeeper.state);
   }
 
-  /** @internal Tells of what has changed, once for everything that the same packet of the server tells. */
+  /** @internal Tells of changes, once for one packet of the servers. */
   protected tellSoon(): void {
     if (this.#telling) return;
     this.#telling = true;
@@ -125,7 +123,7 @@ export abstract class FollowedInstances<P> implements InstanceSource<P> {
     });
   }
 
-  /** @internal Tells of what has changed, and that all has been read. */
+  /** @internal Tells of changes, and that all has been read. */
   protected tell(): void {
     const [before, now] = [this.#instances, this.collect()];
     if (now === undefined) return;

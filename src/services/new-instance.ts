@@ -6,7 +6,7 @@ import type { ServiceInstance, ServiceType, UriSpec } from './service-instance.j
 import { shortened } from './shortened.js';
 import { parseUriSpec } from './uri-spec.js';
 
-/** What is to be told of an instance; the rest has defaults. */
+/** The fields of a new instance; those left out have defaults. */
 export interface ServiceInstanceInit<P = unknown> {
   /** The service: a znode's name of at most 255 bytes. */
   readonly name: string;
@@ -18,7 +18,7 @@ export interface ServiceInstanceInit<P = unknown> {
   readonly port?: number | undefined;
   /** The port for TLS, 1 … 65535. @default none */
   readonly sslPort?: number | undefined;
-  /** What the service says of itself beside. @default nothing */
+  /** Further facts for its readers. @default none */
   readonly payload?: P | undefined;
   /** @default DYNAMIC */
   readonly serviceType?: ServiceType | undefined;
@@ -38,7 +38,7 @@ const MAX_NAME_BYTES = 255;
 const MAX_ADDRESS_LENGTH = 253;
 const MAX_PORT = 65_535;
 
-/** The fields that an instance needs to be registered. Nothing is written; the payload is checked when it is. */
+/** An instance to be registered. Nothing is written; the payload is checked when it is. */
 export function newInstance<P = unknown>(
   init: ServiceInstanceInit<P>,
   { clock, random }: { readonly clock: Pick<Clock, 'now'>; readonly random: Pick<RandomSource, 'hex'> },
@@ -60,13 +60,13 @@ export function newInstance<P = unknown>(
 }
 
 /**
- * Checks everything but the payload: what ZooKeeper refuses, what Curator's readers cannot read, and what nobody can connect to.
+ * Checks everything but the payload: what ZooKeeper refuses, what Curator's readers cannot read, and what no client can connect to.
  *
  * @throws {ConfigError} that names the first field that is wrong, its value, and what was expected
  */
 export function checkInstance(instance: ServiceInstance): void {
-  checkServiceName(instance.name, 'instance.name');
-  checkInstanceId(instance.id, 'instance.id');
+  checkName(instance.name, 'instance.name');
+  checkName(instance.id, 'instance.id');
   checkAddress(instance.address);
   checkPort(instance.port, 'instance.port');
   checkPort(instance.sslPort, 'instance.sslPort');
@@ -105,26 +105,29 @@ function checkName(name: unknown, label: string): void {
 }
 
 function checkAddress(address: unknown): void {
-  if (typeof address !== 'string' || !isHost(address)) {
-    const expected = 'a host name or an IP address, without scheme, port and brackets';
-    throw new ConfigError('instance.address', shortened(address), expected);
-  }
+  if (typeof address !== 'string' || !isHost(address))
+    throw new ConfigError('instance.address', shortened(address), 'a host name or an IP address, without scheme, port and brackets');
   if (address === '0.0.0.0' || address === '::') {
     throw new ConfigError('instance.address', address, 'an address that others can connect to (this one means all of a host’s own)');
   }
 }
 
-/** Labels with "_" are no host names by the book, but those of Docker's networks have it. A zone ("%eth0") means nothing elsewhere. */
+/** Docker's networks have host names with "_". A zone ("%eth0") means nothing on other hosts. */
 function isHost(text: string): boolean {
   if (isIP(text) !== 0) return !text.includes('%');
   if (text.length > MAX_ADDRESS_LENGTH || !/^[\p{L}\p{N}_](?:[\p{L}\p{M}\p{N}_-]|\.(?!\.|$))*\.?$/u.test(text)) return false;
-  // What ends with a number is taken for an IPv4 address by everybody who parses URLs.
+  // Parsers of URLs take what ends with a number for an IPv4 address.
   return !/(?:^|\.)\d+\.?$/.test(text);
 }
 
 function checkPort(port: unknown, label: string): void {
-  if (port === undefined || (Number.isInteger(port) && (port as number) >= 1 && (port as number) <= MAX_PORT)) return;
+  if (port === undefined || isPort(port)) return;
   throw new ConfigError(label, shortened(port), `a whole number from 1 to ${MAX_PORT}, or none`);
+}
+
+/** Whether a value is the number of a port. */
+export function isPort(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_PORT;
 }
 
 function checkUriSpec(uriSpec: UriSpec): void {
@@ -137,9 +140,7 @@ function checkUriSpec(uriSpec: UriSpec): void {
 
 /** RFC 9562, version 4. */
 function randomUuid(random: Pick<RandomSource, 'hex'>): string {
-  const bytes = Buffer.from(random.hex(16), 'hex');
-  bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x40, 6);
-  bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8);
-  const hex = bytes.toString('hex');
-  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
+  const hex = random.hex(16);
+  const variant = '89ab'[Number.parseInt(hex.charAt(16), 16) % 4];
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20)}`;
 }

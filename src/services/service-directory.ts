@@ -1,15 +1,14 @@
 import type { Clock } from '../base/clock.js';
 import { concurrently } from '../base/concurrently.js';
 import { explain } from '../base/errors.js';
-import type { CallOptions, CreateMode, MultiOperation, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
+import type { CallOptions, CreateMode, MultiOperation, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import { decodeInstance, encodeInstance } from './instance-codec.js';
+import { decodeInstance, encodeInstance, type OnUnreadable, UnreadableReports } from './instance-codec.js';
 import type { PayloadCodec } from './payload-codec.js';
 import type { ServiceInstance, ServiceType } from './service-instance.js';
 import { checkBasePath, DEFAULT_BASE_PATH, instancePath, servicePath } from './service-path.js';
-import { type OnUnreadable, UnreadableReports } from './unreadable-reports.js';
 
-/** What a query, or a single write, may be given: its deadline, as a whole, and a signal that gives it up. */
+/** The deadline of a query, or of a single write, as a whole, and a signal that gives it up. */
 export type ServiceCall = Pick<CallOptions, 'timeoutMs' | 'signal'>;
 
 /** Where a {@link ServiceDirectory} looks, and how it reads what it finds. */
@@ -27,8 +26,8 @@ export interface ServiceDirectoryOptions<P> {
 const READS_AT_ONCE = 64;
 /** How often a write is tried against others' changes. */
 const ROUNDS = 8;
-/** How long a query may take that says nothing else, in milliseconds. */
-const QUERY_TIMEOUT_MS = 5_000;
+/** The default deadline of a call, in milliseconds. */
+const CALL_TIMEOUT_MS = 5_000;
 
 /**
  * Queries of Curator's tree, and single writes to it. It keeps nothing but what it has reported.
@@ -66,18 +65,7 @@ export class ServiceDirectory<P> {
   async instances(name: string, call: ServiceCall = {}): Promise<readonly ServiceInstance<P>[]> {
     const remaining = this.#deadline(call);
     const ids = await this.options.zookeeper.children(servicePath(this.basePath, name), remaining());
-    let failure: unknown;
-    const found = await concurrently([...(ids ?? [])].sort(), READS_AT_ONCE, async (id) => {
-      // The first failure is that of the query: the rest is not asked for.
-      if (failure !== undefined) return undefined;
-      try {
-        return await this.#read(name, id, remaining());
-      } catch (error) {
-        failure = error;
-        return undefined;
-      }
-    });
-    if (failure !== undefined) throw failure;
+    const found = await concurrently([...(ids ?? [])].sort(), READS_AT_ONCE, (id) => this.instance(name, id, remaining()));
     return found.filter((instance) => instance !== undefined);
   }
 
@@ -87,8 +75,17 @@ export class ServiceDirectory<P> {
    * @param id the znode's name: of a `DYNAMIC_SEQUENTIAL` instance with the servers' number
    * @throws {ConfigError} when the name or the id cannot be a znode's
    */
-  instance(name: string, id: string, call: ServiceCall = {}): Promise<ServiceInstance<P> | undefined> {
-    return this.#read(name, id, call);
+  async instance(name: string, id: string, call: ServiceCall = {}): Promise<ServiceInstance<P> | undefined> {
+    const { zookeeper, payload } = this.options;
+    const path = instancePath(this.basePath, name, id);
+    try {
+      const znode = await zookeeper.read(path, call);
+      return this.#reports.instanceOf(path, znode && decodeInstance<P>({ name, id, data: znode.data }, payload));
+    } catch (error) {
+      if (!isFault(error, 'no-auth')) throw error;
+      this.#reports.report(path, `cannot be read: ${explain(error)}`);
+      return undefined;
+    }
   }
 
   /**
@@ -108,20 +105,20 @@ export class ServiceDirectory<P> {
     const { sessionId } = await zookeeper.whenConnected(remaining());
     for (let round = 0; round < ROUNDS; round += 1) {
       const bound = { ...remaining(), sessionId };
-      const standing = mode === 'ephemeral-sequential' ? undefined : await zookeeper.read(path, bound);
+      const present = mode === 'ephemeral-sequential' ? undefined : await zookeeper.read(path, bound);
       try {
-        if (standing === undefined) return await zookeeper.createWithParents(path, data, mode, bound);
-        await zookeeper.multi(replacing(path, standing.stat.version, data, mode), bound);
+        if (present === undefined) return await zookeeper.createWithParents(path, data, mode, bound);
+        await zookeeper.multi(replacing(path, present.stat.version, data, mode), bound);
         return path;
       } catch (error) {
         if (!isFault(error, 'node-exists', 'no-node', 'bad-version')) throw error;
       }
     }
-    throw new ZooKeeperError(`${path} is being changed by others all the time`, { fault: 'refused', outcome: 'not-applied', path });
+    throw busy(path);
   }
 
   /**
-   * Removes an instance's znode, whoever registered it. A registration that is kept up creates it again.
+   * Removes an instance's znode, whichever process registered it. A registration that is kept up creates it again.
    *
    * @param id the znode's name: of a `DYNAMIC_SEQUENTIAL` instance with the servers' number
    * @returns false when there was none
@@ -131,28 +128,8 @@ export class ServiceDirectory<P> {
     return this.options.zookeeper.remove(instancePath(this.basePath, name, id), undefined, call);
   }
 
-  async #read(name: string, id: string, call: ServiceCall): Promise<ServiceInstance<P> | undefined> {
-    const path = instancePath(this.basePath, name, id);
-    let znode: Znode | undefined;
-    try {
-      znode = await this.options.zookeeper.read(path, call);
-    } catch (error) {
-      if (!isFault(error, 'no-auth')) throw error;
-      this.#reports.report(path, `cannot be read: ${explain(error)}`);
-      return undefined;
-    }
-    if (znode === undefined) {
-      this.#reports.clear(path);
-      return undefined;
-    }
-    const decoded = decodeInstance<P>({ name, id, data: znode.data }, this.options.payload);
-    if (decoded.status === 'readable') this.#reports.clear(path);
-    else this.#reports.report(path, decoded.problem);
-    return decoded.status === 'readable' ? decoded.instance : undefined;
-  }
-
   /** The options of several requests that are one call, and so have one deadline. */
-  #deadline({ timeoutMs = QUERY_TIMEOUT_MS, signal }: ServiceCall): () => ServiceCall {
+  #deadline({ timeoutMs = CALL_TIMEOUT_MS, signal }: ServiceCall): () => ServiceCall {
     const { clock } = this.options;
     const deadline = clock.monotonic() + timeoutMs;
     return () => ({ signal, timeoutMs: Math.max(0, deadline - clock.monotonic()) });
@@ -161,14 +138,8 @@ export class ServiceDirectory<P> {
 
 /** The mode of the znode of an instance of a type. */
 export function createModeOf(type: ServiceType): CreateMode {
-  switch (type) {
-    case 'DYNAMIC':
-      return 'ephemeral';
-    case 'DYNAMIC_SEQUENTIAL':
-      return 'ephemeral-sequential';
-    default:
-      return 'persistent';
-  }
+  if (type === 'DYNAMIC') return 'ephemeral';
+  return type === 'DYNAMIC_SEQUENTIAL' ? 'ephemeral-sequential' : 'persistent';
 }
 
 /**
@@ -188,4 +159,9 @@ export function replacing(path: string, version: number, data: string, mode: Cre
 /** The version of the data of a znode that replaced another. */
 export function replacementVersion(version: number): number {
   return version === 0 ? 1 : 0;
+}
+
+/** The failure of a znode that others change as often as it is written. */
+export function busy(path: string): ZooKeeperError {
+  return new ZooKeeperError(`${path} is being changed by others all the time`, { fault: 'refused', outcome: 'not-applied', path });
 }

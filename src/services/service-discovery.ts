@@ -4,7 +4,7 @@ import type { Lease } from '../lease/model/lease.js';
 import { notify } from '../zookeeper/listeners.js';
 import type { ReconcileEvent, ReconcileState } from '../zookeeper/reconcile-loop.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
-import { encodeInstance } from './instance-codec.js';
+import { encodeInstance, UnreadableReports } from './instance-codec.js';
 import { newInstance, type ServiceInstanceInit } from './new-instance.js';
 import { jsonPayload, type PayloadCodec } from './payload-codec.js';
 import type { RegistrationEvent, WantedZnode } from './registered-znode.js';
@@ -14,7 +14,6 @@ import { createModeOf, type ServiceCall, ServiceDirectory } from './service-dire
 import type { ServiceInstance } from './service-instance.js';
 import { instancePath } from './service-path.js';
 import { type ProviderChoices, ServiceProvider } from './service-provider.js';
-import { UnreadableReports } from './unreadable-reports.js';
 
 /** What happens to service discovery, for logs. */
 export type ServiceEvent =

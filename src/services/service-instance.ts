@@ -10,7 +10,7 @@ export interface UriPart {
   readonly variable: boolean;
 }
 
-/** How the URL of an instance is made of its fields: `{scheme}://{address}:{port}`, taken apart. */
+/** How the URL of an instance is made of its fields: `{scheme}://{address}:{port}`, in parts. */
 export interface UriSpec {
   readonly parts: readonly UriPart[];
 }
@@ -18,7 +18,7 @@ export interface UriSpec {
 /**
  * One instance of a service as Curator's service discovery knows it. A value: it is replaced, never changed.
  *
- * @typeParam P what the service says of itself beside; undefined where it says nothing
+ * @typeParam P the payload: further facts for its readers
  */
 export interface ServiceInstance<P = unknown> {
   /** The service; a znode's name. */
@@ -32,10 +32,10 @@ export interface ServiceInstance<P = unknown> {
   /** The port for TLS, 1 … 65535. */
   readonly sslPort: number | undefined;
   readonly payload: P | undefined;
-  /** When it was registered, in milliseconds since the Unix epoch by the wall clock of whoever did it. For people only. */
+  /** When it was registered, in milliseconds since the Unix epoch by the registrant's wall clock. For people only. */
   readonly registrationTimeUTC: number;
   readonly serviceType: ServiceType;
   readonly uriSpec: UriSpec | undefined;
-  /** False for one that is not to be sent any work for the time being: queries tell of it, providers skip it. */
+  /** False for one that gets no work for the time being: queries return it, providers skip it. */
   readonly enabled: boolean;
 }

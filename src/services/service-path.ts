@@ -4,7 +4,7 @@ import { checkZnodeName, isReserved, pathProblem } from '../zookeeper/znode-path
 /** The root of the discovery tree, within the chroot: no services are registered there. */
 export const DISCOVERY_PATH = '/discovery';
 
-/** Where services are registered unless somebody says otherwise: Spring Cloud's root. Curator itself has no default. */
+/** Where services are registered by default: Spring Cloud's root. Curator itself has no default. */
 export const DEFAULT_BASE_PATH = '/services';
 
 /**
@@ -18,11 +18,10 @@ export function checkBasePath(basePath: string, label = 'basePath'): void {
   if (problem !== undefined) throw new ConfigError(label, basePath, `an absolute path such as ${DEFAULT_BASE_PATH} (${problem})`);
 }
 
-/** Where others' znodes would pass for services, or services for theirs. */
+/** Foreign znodes would pass for services there. */
 function ownerProblem(path: string): string | undefined {
   if (isReserved(path)) return '/zookeeper belongs to the servers';
-  const isTree = path === DISCOVERY_PATH || path.startsWith(`${DISCOVERY_PATH}/`);
-  return isTree ? `${DISCOVERY_PATH} is the tree of the nodes and endpoints` : undefined;
+  return `${path}/`.startsWith(`${DISCOVERY_PATH}/`) ? `${DISCOVERY_PATH} is the tree of the nodes and endpoints` : undefined;
 }
 
 /**

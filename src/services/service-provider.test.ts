@@ -1,12 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { instanceOf, instancesOf, TestSource } from '../../test/support/service-instances.js';
 import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
-import { NoInstanceError } from './no-instance-error.js';
 import type { ServiceInstance } from './service-instance.js';
-import { type ProviderChoices, ServiceProvider } from './service-provider.js';
-import { leastRecentlyFailed } from './strategies/least-recently-failed.js';
-import { parseStrategy, STRATEGY_NAMES } from './strategies/parse-strategy.js';
-import { sticky } from './strategies/sticky.js';
+import { NoInstanceError, type ProviderChoices, ServiceProvider } from './service-provider.js';
+import { leastRecentlyFailed, parseStrategy, STRATEGY_NAMES, sticky } from './strategies/strategies.js';
 import { weighted } from './strategies/weighted.js';
 import { parseUriSpec } from './uri-spec.js';
 

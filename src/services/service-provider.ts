@@ -1,22 +1,21 @@
 import type { Clock, RandomSource } from '../base/clock.js';
-import { ConfigError } from '../base/errors.js';
+import { ConfigError, NodeLeaseError } from '../base/errors.js';
 import { DownInstances, type DownPolicy } from './down-instances.js';
 import type { InstanceSource } from './instance-source.js';
-import { NoInstanceError } from './no-instance-error.js';
+import { isInService } from './payload-codec.js';
 import type { ServiceInstance } from './service-instance.js';
-import { isInService } from './spring-payload.js';
-import type { ProviderStrategy, StrategyContext, StrategyFactory } from './strategies/provider-strategy.js';
-import { roundRobin } from './strategies/round-robin.js';
+import { type ProviderStrategy, QuickRandom, type StrategyFactory } from './strategies/provider-strategy.js';
+import { roundRobin } from './strategies/strategies.js';
 import { instanceUrl, type UriVariables } from './uri-spec.js';
 
 /** What may be chosen about a provider. */
 export interface ProviderChoices<P = unknown> {
   /** How one of several is chosen. @default `roundRobin()` */
   readonly strategy?: StrategyFactory<P> | undefined;
-  /** When an instance that fails is left alone, and for how long. @default two errors within 30 s, for 30 s */
+  /** When an instance that fails is not picked, and for how long. @default two errors within 30 s, for 30 s */
   readonly downPolicy?: DownPolicy | undefined;
   /**
-   * Which of the enabled instances may be picked at all. Asked once for each whenever something has changed. Must not throw.
+   * Which of the enabled instances may be picked at all. Called once for each after every change. Must not throw.
    *
    * @default those with an address, or with a uriSpec
    */
@@ -33,31 +32,31 @@ export interface ServiceProviderOptions<P = unknown> extends ProviderChoices<P> 
 const MORE_TRIES = 3;
 
 /**
- * Picks one of the instances of a service for each request, from what is known in memory: without waiting for anything, in constant time,
- * and without leaving anything to collect. Only the first pick after a change looks at all instances: one that has come, gone or been
- * updated, gone down or come back.
+ * Picks one of the instances of a service for each request, from memory: at once, in constant time, and without garbage. Only the first pick
+ * after a change looks at all instances.
  *
- * Disabled instances are never picked, nor those that Spring Cloud's `instance_status` takes out of service. While ZooKeeper is away it picks from what was seen last.
+ * Instances that are disabled, or that Spring Cloud's `instance_status` takes out of service, are never picked. While ZooKeeper is away it picks
+ * from what was seen last.
  */
 export class ServiceProvider<P = unknown> {
   readonly #options: ServiceProviderOptions<P>;
   readonly #down: DownInstances;
   readonly #accept: (instance: ServiceInstance<P>) => boolean;
   readonly #strategy: ProviderStrategy<P>;
-  /** Chooses where the first one's choice is not wanted, so as not to disturb what that prepared for all candidates. */
+  /** Chooses among fewer candidates, so that the first one keeps what it has prepared for all. */
   readonly #second: ProviderStrategy<P>;
   /** What the candidates were taken from. */
   #seen: readonly ServiceInstance<P>[] | undefined;
   #candidates: readonly ServiceInstance<P>[] = [];
 
-  /** @throws {ConfigError} when the strategy is none, or the down policy asks for the impossible */
+  /** @throws {ConfigError} when the strategy is none, or the down policy is out of range */
   constructor(options: ServiceProviderOptions<P>) {
-    const { clock, random, strategy = roundRobin<P>(), downPolicy, accept = isReachable } = options;
+    const { clock, strategy = roundRobin<P>(), downPolicy, accept = isReachable } = options;
     if (typeof strategy !== 'function') throw new ConfigError('strategy', strategy, 'a strategy itself, such as roundRobin()');
     this.#options = options;
     this.#down = new DownInstances(clock, downPolicy);
     this.#accept = accept;
-    const context: StrategyContext = { clock, random };
+    const context = { clock, random: new QuickRandom(options.random) };
     this.#strategy = strategy(context);
     this.#second = strategy(context);
   }
@@ -67,7 +66,7 @@ export class ServiceProvider<P = unknown> {
     return this.#options.source.name;
   }
 
-  /** All instances that are known, those included that are never picked. The same array until they change. */
+  /** All known instances, also those that are never picked. The same array until they change. */
   get instances(): readonly ServiceInstance<P>[] {
     return this.#options.source.instances;
   }
@@ -85,8 +84,8 @@ export class ServiceProvider<P = unknown> {
   /**
    * Chooses an instance.
    *
-   * @param except those that are not wanted, such as those which this request has been sent to already: the very values that were picked.
-   *   With them it may take a look at all candidates
+   * @param except instances that are not wanted, such as those that this request was sent to already: the very values that were picked. With
+   *   them it may look at all candidates
    * @returns undefined when there is none
    */
   pick(except?: ReadonlySet<ServiceInstance<P>>): ServiceInstance<P> | undefined {
@@ -98,7 +97,7 @@ export class ServiceProvider<P = unknown> {
   }
 
   /**
-   * The same for whoever cannot go on without.
+   * As {@link pick}, for callers that cannot go on without an instance.
    *
    * @throws {NoInstanceError} when there is none
    */
@@ -111,7 +110,7 @@ export class ServiceProvider<P = unknown> {
   /**
    * The URL of an instance that is picked for it: by its uriSpec, else of address and port.
    *
-   * @param variables values for variables of a uriSpec that are others' own
+   * @param variables values for the other variables of a uriSpec
    * @throws {NoInstanceError} when there is none, or none that tells enough for a URL
    */
   url(variables?: UriVariables): string {
@@ -123,7 +122,7 @@ export class ServiceProvider<P = unknown> {
     return instanceUrl(this.#second.pick(others), variables) as string;
   }
 
-  /** Says that an instance has failed: did not answer, or not as one that is well. Enough of it and it is not picked for a while. */
+  /** Says that an instance has failed: it did not answer, or not as a healthy one. After enough errors it is not picked for a while. */
   noteError(instance: ServiceInstance<P>): void {
     this.#strategy.noteError?.(instance);
     this.#second.noteError?.(instance);
@@ -131,7 +130,7 @@ export class ServiceProvider<P = unknown> {
     if (this.#down.note(instance)) this.#seen = undefined;
   }
 
-  /** Closes the source, which is all that there is to close. What was seen last is still picked from. Idempotent. */
+  /** Closes the source. What was seen last is still picked from. Idempotent. */
   close(): void {
     this.#options.source.close();
   }
@@ -146,31 +145,75 @@ export class ServiceProvider<P = unknown> {
   }
 
   #choose(instances: readonly ServiceInstance<P>[]): void {
-    const down = this.#down;
-    const accept = this.#accept;
-    down.expire();
-    const usable = instances.filter((instance) => instance.enabled && isInService(instance) && accept(instance));
-    const up = down.any ? usable.filter((instance) => !down.isDown(instance)) : usable;
-    const anyway = up.length === 0 && this.#options.downPolicy?.whenAllDown !== 'none';
-    this.#candidates = anyway ? usable : up;
+    this.#down.expire();
+    const usable = instances.filter((instance) => isOffered(instance) && this.#accept(instance));
+    const up = usable.filter((instance) => !this.#down.isDown(instance));
+    this.#candidates = up.length === 0 && this.#options.downPolicy?.whenAllDown !== 'none' ? usable : up;
     this.#seen = instances;
   }
 
   #none(isUsable = this.#accept): NoInstanceError {
     const { source, clock } = this.#options;
-    const enabled = source.instances.filter((instance) => instance.enabled && isInService(instance));
-    const usable = enabled.filter(isUsable);
-    const { stale } = source;
-    return new NoInstanceError(source.name, {
-      known: source.instances.length,
-      disabled: source.instances.length - enabled.length,
-      unacceptable: enabled.length - usable.length,
+    const { name, instances, stale } = source;
+    const offered = instances.filter(isOffered);
+    const usable = offered.filter(isUsable);
+    return new NoInstanceError(name, {
+      known: instances.length,
+      disabled: instances.length - offered.length,
+      unacceptable: offered.length - usable.length,
       down: usable.filter((instance) => this.#down.isDown(instance)).length,
       staleForMs: stale && clock.monotonic() - stale.since,
     });
   }
 }
 
+/** Whether an instance is offered to callers: it is enabled, and in service for Spring Cloud. */
+export function isOffered(instance: ServiceInstance): boolean {
+  return instance.enabled && isInService(instance);
+}
+
 function isReachable({ address, uriSpec }: ServiceInstance): boolean {
   return address !== undefined || uriSpec !== undefined;
+}
+
+/** What is known of a service of which no instance can be picked. */
+export interface NoInstanceFacts {
+  /** How many are known at all. */
+  readonly known: number;
+  /** How many of them are disabled, or out of service by Spring Cloud's `instance_status`. */
+  readonly disabled: number;
+  /** How many of the others are not acceptable, by default those without an address. */
+  readonly unacceptable: number;
+  /** How many of the rest are down: they failed too often. */
+  readonly down: number;
+  /** For how long ZooKeeper has told nothing, in milliseconds; undefined while it tells of every change. */
+  readonly staleForMs: number | undefined;
+}
+
+/** A service has no instance that a request could be sent to, or none besides those that were tried already. */
+export class NoInstanceError extends NodeLeaseError {
+  readonly code = 'NO_INSTANCE';
+
+  /**
+   * @param service the service, or whatever else the instances have in common
+   * @param facts what is known of its instances
+   */
+  constructor(
+    readonly service: string,
+    readonly facts?: NoInstanceFacts,
+  ) {
+    super(`no instance of ${service} can be picked${facts === undefined ? '' : ` (${describe(facts)})`}`);
+  }
+}
+
+function describe({ known, disabled, unacceptable, down, staleForMs }: NoInstanceFacts): string {
+  const parts = [
+    [disabled, 'disabled or out of service'],
+    [unacceptable, 'without a usable address'],
+    [down, 'down'],
+    [known - disabled - unacceptable - down, 'tried already'],
+  ] as const;
+  const counts = parts.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`);
+  const since = staleForMs === undefined ? '' : `; ZooKeeper has told nothing for ${Math.round(staleForMs / 1_000)} s`;
+  return `${known === 0 ? 'none is known' : `${known} known: ${counts.join(', ')}`}${since}`;
 }

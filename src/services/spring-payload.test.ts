@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { decodeInstance, encodeInstance } from './instance-codec.js';
-import { jsonPayload } from './payload-codec.js';
+import { jsonPayload, type SpringInstance, springInstancePayload, springPayload } from './payload-codec.js';
 import type { ServiceInstance } from './service-instance.js';
-import { type SpringInstance, springInstancePayload, springPayload } from './spring-payload.js';
 import { buildUri, parseUriSpec } from './uri-spec.js';
 
 const bytes = readFileSync(new URL('../../test/fixtures/spring/registered.znode', import.meta.url));

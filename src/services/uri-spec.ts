@@ -3,7 +3,7 @@ import { ConfigError } from '../base/errors.js';
 import type { ServiceInstance, UriPart, UriSpec } from './service-instance.js';
 import { shortened } from './shortened.js';
 
-/** What takes the place of variables, beside an instance's own fields and before them. */
+/** Values of variables, which win over an instance's own fields. */
 export type UriVariables = Readonly<Record<string, string | number | boolean | undefined>>;
 
 /**
@@ -17,7 +17,7 @@ export function parseUriSpec(text: string, label = 'uriSpec'): UriSpec {
   const parts: UriPart[] = [];
   let variable = false;
   for (const [token] of text.matchAll(/[{}]|[^{}]+/g)) {
-    if (token !== '{' && token !== '}') parts.push({ value: variable ? trimmed(token) : token, variable });
+    if (token !== '{' && token !== '}') parts.push({ value: variable ? token.trim() : token, variable });
     else if (variable === (token === '{')) throw unbalanced(label, text);
     else variable = token === '{';
   }
@@ -29,24 +29,17 @@ function unbalanced(label: string, text: string): ConfigError {
   return new ConfigError(label, shortened(text), 'each "{" to be closed by a "}" before the next one, as in {scheme}://{address}:{port}');
 }
 
-/** Java's idea of white space at the ends of a text: control characters too, but no others of Unicode's spaces. */
-function trimmed(text: string): string {
-  let start = 0;
-  let end = text.length;
-  while (start < end && text.charCodeAt(start) <= 0x20) start += 1;
-  while (end > start && text.charCodeAt(end - 1) <= 0x20) end -= 1;
-  return text.slice(start, end);
-}
-
 /**
  * The text that Curator makes of it. The variables are `scheme` (`https` whenever there is an sslPort, though `port` stays the plain one),
- * `name`, `id`, `address`, `port`, `ssl-port`, `registration-time-utc` and `service-type` (in lower case). What the instance does not tell, and
- * what nobody knows, is nothing: the text need not be a URL.
+ * `name`, `id`, `address`, `port`, `ssl-port`, `registration-time-utc` and `service-type` (in lower case). A variable without a value is empty:
+ * the text need not be a URL.
  *
- * @param variables others, by their names; they go before the instance's own
+ * @param variables others, by their names; they win over the instance's own
  */
 export function buildUri(spec: UriSpec, instance: ServiceInstance, variables: UriVariables = {}): string {
-  return spec.parts.map((part) => (part.variable ? substitute(part.value, instance, variables) : part.value)).join('');
+  const given = Object.entries(variables).filter(([, value]) => value !== undefined);
+  const values = new Map([...Object.entries(ownVariables(instance)), ...given]);
+  return spec.parts.map(({ value, variable }) => (variable ? String(values.get(value) ?? '') : value)).join('');
 }
 
 /**
@@ -58,9 +51,9 @@ export function buildUri(spec: UriSpec, instance: ServiceInstance, variables: Ur
 export function instanceUrl(instance: ServiceInstance, variables: UriVariables = {}): string | undefined {
   const { address, port, sslPort, uriSpec } = instance;
   if (uriSpec !== undefined) {
-    // The usual one, with `{port}`, would leave the port of an instance empty that has none but for TLS.
+    // An instance that has only a port for TLS would leave the usual `{port}` empty.
     const url = buildUri(bracketed(uriSpec, address), instance, { ...(port === undefined && { port: sslPort }), ...variables });
-    // One of no parts, which Curator can write, says as much as none.
+    // Curator can write one without parts.
     if (url !== '') return url;
   }
   if (address === undefined || address === '') return undefined;
@@ -80,22 +73,11 @@ export function bracketed(spec: UriSpec, address: string | undefined): UriSpec {
   return { parts };
 }
 
-function substitute(variable: string, instance: ServiceInstance, variables: UriVariables): string {
-  const given = Object.hasOwn(variables, variable) ? variables[variable] : undefined;
-  const own = Object.hasOwn(FIELDS, variable) ? FIELDS[variable]?.(instance) : undefined;
-  return String(given ?? own ?? '');
-}
-
 /** The variables that an instance has itself. */
-const FIELDS: Readonly<Partial<Record<string, (instance: ServiceInstance) => string | number | undefined>>> = {
-  '[': () => '{',
-  ']': () => '}',
-  scheme: ({ sslPort }) => (sslPort === undefined ? 'http' : 'https'),
-  name: ({ name }) => name,
-  id: ({ id }) => id,
-  address: ({ address }) => address,
-  port: ({ port }) => port,
-  'ssl-port': ({ sslPort }) => sslPort,
-  'registration-time-utc': ({ registrationTimeUTC }) => registrationTimeUTC,
-  'service-type': ({ serviceType }) => serviceType.toLowerCase(),
-};
+function ownVariables({ name, id, address, port, sslPort, registrationTimeUTC, serviceType }: ServiceInstance): UriVariables {
+  return {
+    ...{ '[': '{', ']': '}', scheme: sslPort === undefined ? 'http' : 'https' },
+    ...{ name, id, address, port, 'ssl-port': sslPort },
+    ...{ 'registration-time-utc': registrationTimeUTC, 'service-type': serviceType.toLowerCase() },
+  };
+}

@@ -1,7 +1,7 @@
 import { ConfigError, explain } from '../../base/errors.js';
 import type { DiscoveryServer, DiscoveryServerEvent } from '../../http/curator/discovery-server.js';
 import { problemOf } from '../../http/problem.js';
-import { parseStrategy } from '../../services/strategies/parse-strategy.js';
+import { parseStrategy } from '../../services/strategies/strategies.js';
 import { DEFAULT_LISTEN_ADDRESS } from '../../settings/listen-address.js';
 import { parseDuration } from '../../settings/values.js';
 import type { SessionState } from '../../zookeeper/session-state.js';

@@ -1,9 +1,8 @@
 import { checkServiceName } from '../../services/new-instance.js';
-import { jsonPayload } from '../../services/payload-codec.js';
+import { isInService, jsonPayload } from '../../services/payload-codec.js';
 import { ServiceDirectory } from '../../services/service-directory.js';
 import type { ServiceInstance } from '../../services/service-instance.js';
 import { servicePath } from '../../services/service-path.js';
-import { isInService } from '../../services/spring-payload.js';
 import { instanceUrl } from '../../services/uri-spec.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
 import type { ZooKeeperCommandSettings } from '../commands/command-group.js';

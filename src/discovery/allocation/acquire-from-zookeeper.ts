@@ -1,7 +1,7 @@
 import { ConfigError } from '../../base/errors.js';
+import { checkTaskId } from '../../base/task-id.js';
 import { detached, type Lease, type LeaseListener } from '../../lease/model/lease.js';
 import { harmless, type LeaseTracer, type NoteAttributes } from '../../lease/model/lease-tracer.js';
-import { checkTaskId } from '../../base/task-id.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { type ClaimedId, type ClaimOptions, IdAllocator } from './id-allocator.js';
 import { keepGroups, MAX_GROUPS } from './id-groups.js';

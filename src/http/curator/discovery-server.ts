@@ -1,12 +1,12 @@
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { ConfigError } from '../../base/errors.js';
+import { UnreadableReports } from '../../services/instance-codec.js';
 import { jsonPayload } from '../../services/payload-codec.js';
 import { ServiceCache } from '../../services/service-cache.js';
 import { type ServiceCall, ServiceDirectory } from '../../services/service-directory.js';
 import { checkBasePath, DEFAULT_BASE_PATH, servicePath } from '../../services/service-path.js';
 import { ServiceProvider } from '../../services/service-provider.js';
 import type { StrategyFactory } from '../../services/strategies/provider-strategy.js';
-import { UnreadableReports } from '../../services/unreadable-reports.js';
 import { DEFAULT_LISTEN_ADDRESS, formatListenAddress, isLoopback, type ListenAddress } from '../../settings/listen-address.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';

@@ -1,6 +1,6 @@
 import { ConfigError } from '../../base/errors.js';
 import { checkInstance } from '../../services/new-instance.js';
-import { checkPayloadClass } from '../../services/payload-json.js';
+import { checkPayloadClass } from '../../services/payload-codec.js';
 import type { ServiceInstance, ServiceType, UriSpec } from '../../services/service-instance.js';
 import { shortened } from '../../services/shortened.js';
 import { HttpProblem } from '../problem.js';

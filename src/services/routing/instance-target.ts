@@ -1,6 +1,6 @@
-import { NoInstanceError, type NoInstanceFacts } from '../no-instance-error.js';
+import { isInService } from '../payload-codec.js';
 import type { ServiceInstance } from '../service-instance.js';
-import { isInService } from '../spring-payload.js';
+import { NoInstanceError, type NoInstanceFacts } from '../service-provider.js';
 import { instanceUrl } from '../uri-spec.js';
 
 /** What routing needs of a provider, such as `ServiceProvider`. */

@@ -2,19 +2,15 @@ import { describe, expect, it } from 'vitest';
 import { chiSquare, chiSquareLimit, instanceOf, instancesOf } from '../../../test/support/service-instances.js';
 import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import type { ServiceInstance } from '../service-instance.js';
-import { leastRecentlyFailed } from './least-recently-failed.js';
-import { parseStrategy, STRATEGY_NAMES } from './parse-strategy.js';
-import type { StrategyFactory } from './provider-strategy.js';
-import { random } from './random.js';
-import { roundRobin } from './round-robin.js';
-import { sticky } from './sticky.js';
+import { QuickRandom, type StrategyFactory } from './provider-strategy.js';
+import { leastRecentlyFailed, parseStrategy, random, roundRobin, STRATEGY_NAMES, sticky } from './strategies.js';
 import { weighted } from './weighted.js';
 
 const DRAWS = 100_000;
 
 function made<P>(factory: StrategyFactory<P>, seed = 1) {
   const clock = new VirtualClock();
-  return { clock, strategy: factory({ clock, random: seededRandom(seed) }) };
+  return { clock, strategy: factory({ clock, random: new QuickRandom(seededRandom(seed)) }) };
 }
 
 /** How often each of the candidates is picked. */

@@ -1,12 +1,11 @@
 import type { ServiceInstance } from '../service-instance.js';
-import type { ProviderStrategy, StrategyFactory } from './provider-strategy.js';
-import { QuickRandom } from './random.js';
+import type { ProviderStrategy, StrategyContext, StrategyFactory } from './provider-strategy.js';
 
 /** Settings of {@link weighted}. */
 export interface WeightedOptions<P> {
   /**
-   * The weight of an instance, from 0 to 1,000,000: one of weight 2 is chosen twice as often as one of weight 1. Undefined for an instance
-   * that names none: then it is 1. Asked once for each instance whenever something has changed.
+   * The weight of an instance, from 0 to 1,000,000: one of weight 2 is chosen twice as often as one of weight 1. Undefined counts as 1. Called
+   * once for each instance after every change.
    *
    * @default `weight` of the payload, a number or the text of one
    */
@@ -15,13 +14,12 @@ export interface WeightedOptions<P> {
   readonly onBadWeight?: ((instance: ServiceInstance<P>, weight: unknown) => void) | undefined;
 }
 
-/** What an instance weighs that does not say. */
-const USUAL_WEIGHT = 1;
+const DEFAULT_WEIGHT = 1;
 const MAX_WEIGHT = 1_000_000;
 
 /**
- * Any of them, each as likely as its weight says. Of weight 0 only where all are. What is too large counts as 1,000,000; what is no weight
- * at all counts as 1, since whoever wrote it wanted the instance to be found.
+ * Any instance, each as likely as its weight says; one of weight 0 only where all are. A larger weight counts as 1,000,000, anything else that is
+ * no weight as 1: its registrant wants the instance to be found.
  */
 export function weighted<P = unknown>(options: WeightedOptions<P> = {}): StrategyFactory<P> {
   const reported = new WeakSet<ServiceInstance<P>>();
@@ -30,29 +28,26 @@ export function weighted<P = unknown>(options: WeightedOptions<P> = {}): Strateg
     reported.add(instance);
     options.onBadWeight?.(instance, weight);
   };
-  return ({ random }) => new Weighted(options.weightOf ?? weightOfPayload, report, new QuickRandom(random));
+  return ({ random }) => new Weighted(options.weightOf ?? weightOfPayload, report, random);
 }
 
 class Weighted<P> implements ProviderStrategy<P> {
   #candidates: readonly ServiceInstance<P>[] | undefined;
-  #table: AliasTable | undefined;
+  #table = new AliasTable([]);
 
   constructor(
     private readonly weightOf: (instance: ServiceInstance<P>) => unknown,
     private readonly report: (instance: ServiceInstance<P>, weight: unknown) => void,
-    private readonly chance: QuickRandom,
+    private readonly random: StrategyContext['random'],
   ) {}
 
   pick(candidates: readonly ServiceInstance<P>[]): ServiceInstance<P> {
-    if (candidates !== this.#candidates) this.#prepare(candidates);
-    const index = this.#table?.draw(this.chance) ?? this.chance.below(candidates.length);
-    return candidates[index] as ServiceInstance<P>;
-  }
-
-  #prepare(candidates: readonly ServiceInstance<P>[]): void {
-    const weights = candidates.map((candidate) => this.#weigh(candidate));
-    this.#candidates = candidates;
-    this.#table = weights.every((weight) => weight === weights[0]) ? undefined : new AliasTable(weights);
+    if (candidates !== this.#candidates) {
+      this.#candidates = candidates;
+      const weights = candidates.map((candidate) => this.#weigh(candidate));
+      this.#table = new AliasTable(weights.some((weight) => weight > 0) ? weights : weights.map(() => DEFAULT_WEIGHT));
+    }
+    return candidates[this.#table.draw(this.random)] as ServiceInstance<P>;
   }
 
   #weigh(instance: ServiceInstance<P>): number {
@@ -60,13 +55,13 @@ class Weighted<P> implements ProviderStrategy<P> {
     try {
       weight = this.weightOf(instance);
     } catch (error) {
-      // Somebody else's payload must not keep everybody from being picked.
+      // A foreign payload must not keep the other instances from being picked.
       weight = error;
     }
-    if (weight === undefined) return USUAL_WEIGHT;
+    if (weight === undefined) return DEFAULT_WEIGHT;
     if (typeof weight === 'number' && weight >= 0 && weight <= MAX_WEIGHT) return weight;
     this.report(instance, weight);
-    return typeof weight === 'number' && weight > MAX_WEIGHT ? MAX_WEIGHT : USUAL_WEIGHT;
+    return typeof weight === 'number' && weight > MAX_WEIGHT ? MAX_WEIGHT : DEFAULT_WEIGHT;
   }
 }
 
@@ -82,38 +77,30 @@ function weightOfPayload({ payload }: ServiceInstance): unknown {
  * algorithm for generating random numbers with a given distribution", IEEE Transactions on Software Engineering 17/9, 1991).
  */
 class AliasTable {
+  /** How much of each index is its own; the rest belongs to its alias. */
   readonly #share: Float64Array;
   readonly #alias: Uint32Array;
 
-  /** @param weights at least one, finite, none negative, and not all 0 */
+  /** @param weights finite, none negative, and not all 0 */
   constructor(weights: readonly number[]) {
     const count = weights.length;
-    this.#share = new Float64Array(count);
-    this.#alias = new Uint32Array(count);
     const sum = weights.reduce((total, weight) => total + weight, 0);
-    const small: number[] = [];
-    const large: number[] = [];
-    for (const [index, weight] of weights.entries()) {
-      const share = (weight * count) / sum;
-      this.#share[index] = share;
-      (share < 1 ? small : large).push(index);
-    }
-    for (;;) {
-      const [little, much] = [small.pop(), large.pop()];
-      if (little === undefined || much === undefined) {
-        // What is left differs from 1 by rounding only.
-        for (const index of [little, much, ...small, ...large]) if (index !== undefined) this.#share[index] = 1;
-        return;
-      }
+    this.#share = Float64Array.from(weights, (weight) => (weight * count) / sum);
+    this.#alias = Uint32Array.from(weights, (_, index) => index);
+    const isSmall = (index: number) => (this.#share[index] as number) < 1;
+    const small = [...weights.keys()].filter(isSmall);
+    const large = [...weights.keys()].filter((index) => !isSmall(index));
+    // What is left of either differs from 1 by rounding only, and is its own alias.
+    while (small.length > 0 && large.length > 0) {
+      const [little, much] = [small.pop() as number, large.pop() as number];
       this.#alias[little] = much;
-      const rest = (this.#share[much] as number) + (this.#share[little] as number) - 1;
-      this.#share[much] = rest;
-      (rest < 1 ? small : large).push(much);
+      this.#share[much] = (this.#share[much] as number) + (this.#share[little] as number) - 1;
+      (isSmall(much) ? small : large).push(much);
     }
   }
 
-  draw(chance: QuickRandom): number {
-    const index = chance.below(this.#share.length);
-    return chance.next() < (this.#share[index] as number) ? index : (this.#alias[index] as number);
+  draw(random: StrategyContext['random']): number {
+    const index = Math.floor(random.next() * this.#share.length);
+    return random.next() < (this.#share[index] as number) ? index : (this.#alias[index] as number);
   }
 }

@@ -1,7 +1,7 @@
 import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import { ConfigError } from '../base/errors.js';
-import { payloadJson } from './payload-json.js';
+import { payloadJson } from './payload-codec.js';
 
 describe('a payload', () => {
   test.each<[string, unknown]>([

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { instanceOf } from '../../test/support/service-instances.js';
 import { settled, VirtualClock } from '../../test/support/virtual-clock.js';
 import { WatchedTree } from '../../test/support/watched-tree.js';
-import { WatchedInstances } from './watched-instances.js';
+import { WatchedInstances } from './service-cache.js';
 
 const PATH = '/services/orders';
 
