@@ -1,149 +1,135 @@
-import { withTimeout } from '../base/abort.js';
 import type { Clock, RandomSource } from '../base/clock.js';
-import { explain } from '../base/errors.js';
 import type { Lease } from '../lease/model/lease.js';
-import type { ReconcileCall, Reconciled } from '../zookeeper/reconcile-loop.js';
+import type { ReconcileCall, Reconciled, ReconcileLoop } from '../zookeeper/reconcile-loop.js';
 import type { Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError, type ZooKeeperFault } from '../zookeeper/zookeeper-error.js';
 import { NamedRegistration } from './named-registration.js';
-import {
-  busy,
-  catchUp,
-  type RegisteredZnode,
-  type RegistrationContext,
-  type RegistrationEvent,
-  type WantedZnode,
-  WriteGuard,
-} from './registered-znode.js';
+import { catchUp, type RegisteredZnode, type RegistrationContext, type RegistrationEvent, type WantedZnode } from './registered-znode.js';
 import { SequentialRegistration } from './sequential-registration.js';
-import type { ServiceCall } from './service-directory.js';
+import { busy, CALL_TIMEOUT_MS, type ServiceCall } from './service-directory.js';
 
 export interface RegistrationOptions {
   readonly zookeeper: ZooKeeper;
   readonly clock: Clock;
   readonly random: RandomSource;
+  /** Nothing is written while it is not valid. @default always valid */
   readonly lease: Pick<Lease, 'isValid'> | undefined;
   readonly emit: (event: RegistrationEvent) => void;
-  /** It has to be settled. */
-  readonly onTouched: () => void;
+  /** Settles it whenever it is touched. */
+  readonly loop: Pick<ReconcileLoop<Registration>, 'touched' | 'until' | 'state'>;
   /** Nothing of it is left, nor wanted. */
   readonly onGone: () => void;
-  /** What is wrong with all of them; undefined while nothing is. */
-  readonly problem: () => string | undefined;
 }
 
 /** How often it is tried against others' changes before it counts as a failure. */
 const ROUNDS = 8;
+/** The bound on writes of one registration against others' changes: that many in that many milliseconds. */
+const MAX_WRITES = 20;
+const WRITES_WINDOW_MS = 5_000;
 
-/** One registered instance: which znode is wanted for it, and how far that stands in ZooKeeper. */
+/** One registered instance: which znode is wanted for it, and how far ZooKeeper has it. */
 export class Registration implements Reconciled {
   dirty = true;
   #wanted: WantedZnode | undefined;
   #znode: RegisteredZnode;
   /** Whether anything may have been written. */
   #begun = false;
+  /** Whether ZooKeeper has what is wanted, or nothing where nothing is. */
+  #settled = false;
+  /** How often it was unregistered, or registered again after that. */
+  #turns = 0;
   #sessionId: string | undefined;
-  #failure: string | undefined;
+  /** When it was written lately, for the wanted znode in this session. */
+  #writes: number[] = [];
   #watch: { readonly path: string; readonly watch: Watch } | undefined;
   /** Ends the pause in which the path is left to others. */
   #pause: AbortController | undefined;
   #ended = false;
   readonly #context: RegistrationContext;
-  readonly #waiters: RegistrationWaiters;
 
   constructor(
     wanted: WantedZnode,
     private readonly options: RegistrationOptions,
   ) {
-    const { zookeeper, clock, random, lease, emit } = options;
-    this.#context = { zookeeper, clock, random, emit, guard: new WriteGuard({ clock, lease }) };
-    this.#waiters = new RegistrationWaiters(clock);
+    const { zookeeper, clock, random, emit } = options;
+    this.#context = { zookeeper, clock, random, emit, checkWrite: (path) => this.#checkWrite(path) };
     this.#wanted = wanted;
     this.#znode = this.#znodeFor(wanted);
   }
 
   get path(): string {
-    return this.#znode.path ?? this.#wanted?.path ?? '';
+    return this.#znode.path;
   }
 
   get blockedBy(): string | undefined {
     return this.#wanted && this.#znode.blockedBy;
   }
 
-  /** Whether it is to stand in ZooKeeper. */
-  get isWanted(): boolean {
-    return this.#wanted !== undefined;
+  /** Undefined while it is being removed. */
+  get wanted(): WantedZnode | undefined {
+    return this.#wanted;
   }
 
   /**
-   * Wants something else to stand there.
+   * Wants another znode.
    *
    * @param claims whether another registrant's znode is replaced
    */
   want(wanted: WantedZnode, claims: boolean): void {
-    if (this.#wanted === undefined) this.#waiters.fail(this.path, 'aborted', 'it has been registered again');
-    this.#wanted = wanted;
+    if (this.#wanted === undefined) this.#turns += 1;
     if (claims) this.#znode.claim();
-    this.#context.guard.reset();
-    this.options.onTouched();
+    this.#wanted = wanted;
+    this.#touch();
   }
 
-  /** Wants nothing to stand there. Where nothing ever did, it is gone at once. */
+  /** Wants no znode. Where nothing was ever written, it is gone at once. */
   drop(): void {
     if (this.#wanted === undefined) return;
+    this.#turns += 1;
     this.#wanted = undefined;
-    this.#waiters.fail(this.path, 'aborted', 'it has been unregistered');
     if (!this.#begun) this.#gone();
-    else this.options.onTouched();
+    this.#touch();
   }
 
   /**
-   * Resolves when it stands as it is wanted, or is gone where it is not. Giving up to wait changes nothing of the registration.
+   * Resolves when ZooKeeper has what is wanted, or nothing where nothing is. Giving up to wait changes nothing of the registration.
    *
    * @throws {ZooKeeperError} `timeout`; `aborted` when the opposite is wanted in the meantime; `closed`
    * @throws `signal.reason`
    */
-  async settled(call: ServiceCall): Promise<void> {
-    if (this.#ended) return;
-    const verb = this.isWanted ? 'it does not stand there yet' : 'it is not removed yet';
-    const late = () => [verb, this.#failure ?? this.blockedBy ?? this.options.problem()].filter(Boolean).join(': ');
-    await this.#waiters.wait(call, this.path, late);
+  async settled({ timeoutMs = CALL_TIMEOUT_MS, signal }: ServiceCall): Promise<void> {
+    const { loop } = this.options;
+    const [turn, isWanted] = [this.#turns, this.#wanted !== undefined];
+    let outcome: 'settled' | 'turned' | undefined;
+    const isDecided = () => {
+      if (this.#turns !== turn) outcome ??= 'turned';
+      else if (this.#settled) outcome ??= 'settled';
+      return outcome !== undefined;
+    };
+    await loop.until(isDecided, timeoutMs, signal);
+    if (outcome === 'settled') return;
+    if (outcome === 'turned') throw this.#failure('aborted', isWanted ? 'it has been unregistered' : 'it has been registered again');
+    const { state } = loop;
+    if (state.status === 'closed') throw this.#failure('closed', 'the service discovery has been closed');
+    const problem = this.blockedBy ?? (state.status === 'degraded' ? state.problem : undefined);
+    const late = [isWanted ? 'it does not stand there yet' : 'it is not removed yet', problem].filter(Boolean).join(': ');
+    throw this.#failure('timeout', `${late} (not within ${timeoutMs} ms)`);
   }
 
-  /** Goes a step towards what is wanted, and no further before something changes. */
+  /** Goes towards what is wanted, and no further before something changes. */
   async settle(call: ReconcileCall): Promise<void> {
     // Its turn may come after its end, when another registration has its path.
     if (this.#ended) return;
     this.#begun = true;
-    try {
-      await this.#enter(call);
-      await this.#settle(call);
-      this.#failure = undefined;
-    } catch (error) {
-      this.#failure = explain(error);
-      throw error;
+    this.#pause?.abort();
+    if (this.#sessionId !== call.sessionId) {
+      this.#writes = [];
+      // The server of a new session may lag behind what was done in the one before.
+      if (this.#sessionId !== undefined) await catchUp(this.options.zookeeper, this.path, call);
+      this.#sessionId = call.sessionId;
     }
-  }
-
-  /** Looks after it no more. What stands there stays. */
-  close(): void {
-    this.#pause?.abort();
-    this.#watch?.watch.close();
-    this.#waiters.fail(this.path, 'closed', 'the service discovery has been closed');
-  }
-
-  /** Makes sure in a new session that its server knows of all that was done in the one before. */
-  async #enter(call: ReconcileCall): Promise<void> {
-    if (this.#sessionId === call.sessionId) return;
-    this.#context.guard.reset();
-    if (this.#sessionId !== undefined) await catchUp(this.options.zookeeper, this.path, call);
-    this.#sessionId = call.sessionId;
-  }
-
-  async #settle(call: ReconcileCall): Promise<void> {
-    this.#pause?.abort();
     for (let round = 0; round < ROUNDS; round += 1) {
-      // Whatever happens from here on makes it dirty again.
+      // Every change from here on makes it dirty again.
       this.dirty = false;
       const wanted = this.#wanted;
       if (wanted === undefined || !this.#znode.suits(wanted)) {
@@ -154,94 +140,73 @@ export class Registration implements Reconciled {
       if (!(await this.#znode.establish(wanted, call)) || wanted !== this.#wanted) continue;
       this.#follow(call);
       if (this.#znode.pauseMs !== undefined) return this.#settleLater(this.#znode.pauseMs, call);
-      if (this.#znode.blockedBy === undefined) this.#waiters.done();
+      this.#settled = this.#znode.blockedBy === undefined;
       return;
     }
     throw busy(this.path);
+  }
+
+  /** Follows its znode no more. What stands there stays. */
+  close(): void {
+    this.#pause?.abort();
+    this.#watch?.watch.close();
   }
 
   /** Settles again after a pause, in which it stays dirty: another registrant may be about to write there. */
   #settleLater(ms: number, { signal }: ReconcileCall): void {
     if (signal.aborted) return;
     this.dirty = true;
-    const pause = new AbortController();
-    this.#pause = pause;
-    void this.options.clock.sleep(ms, pause.signal).then(this.options.onTouched, () => undefined);
+    this.#pause = new AbortController();
+    void this.options.clock.sleep(ms, this.#pause.signal).then(
+      () => this.options.loop.touched(this),
+      () => undefined,
+    );
   }
 
   #gone(): void {
     this.#ended = true;
+    this.#settled = true;
     this.#watch?.watch.close();
     this.options.onGone();
-    this.#waiters.done();
+  }
+
+  #touch(): void {
+    this.#settled = this.#ended;
+    this.#writes = [];
+    this.options.loop.touched(this);
   }
 
   /** Watches the znode, whose name may have changed. */
   #follow({ signal }: ReconcileCall): void {
     const { path } = this.#znode;
-    if (path === undefined || path === this.#watch?.path || signal.aborted) return;
+    if (path === this.#watch?.path || signal.aborted) return;
     this.#watch?.watch.close();
     this.#watch = { path, watch: this.options.zookeeper.watchData(path, (znode) => this.#onZnode(path, znode)) };
   }
 
   #onZnode(path: string, znode: Znode | undefined): void {
     const { state } = this.options.zookeeper;
-    const sessionId = state.status === 'connected' ? state.sessionId : undefined;
-    if (this.#wanted === undefined || path !== this.#znode.path) return;
-    if (!this.#znode.expects(znode, this.#wanted, sessionId)) this.options.onTouched();
+    if (this.#wanted === undefined || path !== this.path) return;
+    const isExpected = state.status === 'connected' && this.#znode.expects(znode, this.#wanted, state.sessionId);
+    if (!isExpected) this.options.loop.touched(this);
+  }
+
+  #checkWrite(path: string): void {
+    const { clock, lease } = this.options;
+    // Between the loss of the lease and the withdrawal, or after a pause of the process.
+    if (lease?.isValid() === false)
+      throw new ZooKeeperError(`${path}: the lease is not valid`, { fault: 'refused', outcome: 'not-applied', path });
+    const now = clock.monotonic();
+    this.#writes = this.#writes.filter((at) => now - at < WRITES_WINDOW_MS);
+    if (this.#writes.length >= MAX_WRITES) throw busy(path);
+    this.#writes.push(now);
   }
 
   #znodeFor({ path, mode }: WantedZnode): RegisteredZnode {
     return mode === 'ephemeral-sequential' ? new SequentialRegistration(path, this.#context) : new NamedRegistration(path, this.#context);
   }
-}
 
-/** How long to wait where nobody says otherwise, in milliseconds. */
-const SETTLE_TIMEOUT_MS = 5_000;
-
-interface Waiter {
-  readonly done: () => void;
-  readonly fail: (reason: unknown) => void;
-}
-
-/** The calls that wait until a registration stands, or is gone. */
-export class RegistrationWaiters {
-  readonly #waiting = new Set<Waiter>();
-
-  constructor(private readonly clock: Clock) {}
-
-  /**
-   * Resolves with the next {@link done}.
-   *
-   * @param late what is said after the time-out
-   * @throws {ZooKeeperError} `timeout`, or as it is {@link fail}ed
-   * @throws `signal.reason`
-   */
-  async wait({ timeoutMs = SETTLE_TIMEOUT_MS, signal }: ServiceCall, path: string, late: () => string): Promise<void> {
-    let waiter: Waiter | undefined;
-    const settled = new Promise<true>((resolve, reject) => {
-      waiter = { done: () => resolve(true), fail: reject };
-      this.#waiting.add(waiter);
-    });
-    try {
-      if (await withTimeout(this.clock, timeoutMs, settled, signal)) return;
-    } finally {
-      if (waiter !== undefined) this.#waiting.delete(waiter);
-    }
-    throw failure(path, 'timeout', `${late()} (not within ${timeoutMs} ms)`);
+  #failure(fault: ZooKeeperFault, reason: string): ZooKeeperError {
+    return new ZooKeeperError(`${this.path}: ${reason}`, { fault, outcome: 'unknown', path: this.path });
   }
-
-  /** What they wait for has come. */
-  done(): void {
-    for (const { done } of [...this.#waiting]) done();
-  }
-
-  /** What they wait for will not come any more. */
-  fail(path: string, fault: ZooKeeperFault, reason: string): void {
-    for (const waiter of [...this.#waiting]) waiter.fail(failure(path, fault, reason));
-  }
-}
-
-function failure(path: string, fault: ZooKeeperFault, reason: string): ZooKeeperError {
-  return new ZooKeeperError(`${path}: ${reason}`, { fault, outcome: 'unknown', path });
 }

@@ -3,7 +3,7 @@ import type { ReconcileCall } from '../zookeeper/reconcile-loop.js';
 import { parentOf } from '../zookeeper/znode-path.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
-import { catchUp, isNotApplied, OwnData, type RegisteredZnode, type RegistrationContext, type WantedZnode } from './registered-znode.js';
+import { catchUp, isNotApplied, RegisteredZnode, type RegistrationContext, type WantedZnode } from './registered-znode.js';
 
 /** Our znode. Its transaction is learned by reading it. After the parent was removed, the servers may assign a number again. */
 interface Own {
@@ -14,30 +14,29 @@ interface Own {
 
 /** How many znodes are read at a time when ours is searched for. */
 const READS_AT_ONCE = 64;
-/** Maximum number of unanswered creations that are remembered. */
-const MAX_LOST = 16;
 /** The number that the servers append: ten digits, or a sign and nine or ten digits after an overflow. */
 const NUMBER = /^(?:\d{10}|-\d{9,10})$/;
 
 /** A registration whose znode the servers number. No other registrant can be in its way. */
-export class SequentialRegistration implements RegisteredZnode {
-  readonly blockedBy = undefined;
-  readonly pauseMs = undefined;
+export class SequentialRegistration extends RegisteredZnode {
   #own: Own | undefined;
   /** The data of znodes that may have been created in a session, or may still be: the replies were lost. */
   #lost: { readonly sessionId: string; readonly data: Set<string> } | undefined;
-  readonly #data: OwnData;
 
   constructor(
     /** The path without the number. */
     private readonly prefix: string,
-    private readonly context: RegistrationContext,
+    context: RegistrationContext,
   ) {
-    this.#data = new OwnData(context);
+    super(context);
   }
 
-  get path(): string | undefined {
-    return this.#own?.path;
+  get path(): string {
+    return this.#own?.path ?? this.prefix;
+  }
+
+  protected get createdZxid(): bigint | undefined {
+    return this.#own?.createdZxid;
   }
 
   suits({ path, mode }: WantedZnode): boolean {
@@ -45,53 +44,30 @@ export class SequentialRegistration implements RegisteredZnode {
   }
 
   claim(): void {
-    // There is nobody to take it from.
+    // There is no other registrant to take it from.
   }
 
   async establish(wanted: WantedZnode, call: ReconcileCall): Promise<boolean> {
-    const { zookeeper, emit } = this.context;
-    await this.#find(call);
-    const own = this.#own;
-    if (own === undefined) return this.#make(wanted, call);
-    const znode = await this.#read(own, call);
-    if (znode === undefined) {
+    const own = await this.#find(call);
+    const znode = own && (await this.#read(own, call));
+    if (own === undefined || znode === undefined) {
       this.#own = undefined;
       await this.#make(wanted, call);
-      if (own.sessionId === call.sessionId) emit({ type: 'restored', path: own.path, problem: 'was removed: it has another number now' });
+      const isRestored = own?.sessionId === call.sessionId;
+      if (isRestored) this.context.emit({ type: 'restored', path: own.path, problem: 'was removed: it has another number now' });
       return false;
     }
-    if (own.sessionId !== call.sessionId) {
-      // The znode of an earlier session stays until the servers end that session: the instance would be found twice.
-      if (await zookeeper.remove(own.path, undefined, call)) this.#own = undefined;
-      return false;
-    }
-    const text = znode.data.toString('utf8');
-    if (text === wanted.data) {
-      this.#data.confirm(text);
-      return true;
-    }
-    await this.#data.overwrite(own.path, znode, wanted, call);
+    if (own.sessionId === call.sessionId) return this.correct(znode, wanted, call);
+    // The znode of an earlier session stays until the servers end that session: the instance would be found twice.
+    if (await this.context.zookeeper.remove(own.path, undefined, call)) this.#own = undefined;
     return false;
   }
 
   async clear(call: ReconcileCall): Promise<boolean> {
-    await this.#find(call);
-    const own = this.#own;
-    if (own === undefined) return true;
-    if ((await this.#read(own, call)) !== undefined) await this.context.zookeeper.remove(own.path, undefined, call);
+    const own = await this.#find(call);
+    if (own !== undefined && (await this.#read(own, call)) !== undefined) await this.context.zookeeper.remove(own.path, undefined, call);
     this.#own = undefined;
     return true;
-  }
-
-  expects(znode: Znode | undefined, wanted: WantedZnode, sessionId: string | undefined): boolean {
-    const own = this.#own;
-    return (
-      own !== undefined &&
-      own.createdZxid !== undefined &&
-      own.createdZxid === znode?.stat.createdZxid &&
-      own.sessionId === sessionId &&
-      znode.data.toString('utf8') === wanted.data
-    );
   }
 
   /** Our znode; undefined when it has gone, or another has its number. */
@@ -105,41 +81,33 @@ export class SequentialRegistration implements RegisteredZnode {
     return znode;
   }
 
-  async #make({ data, mode }: WantedZnode, call: ReconcileCall): Promise<boolean> {
-    const { zookeeper, guard } = this.context;
+  async #make({ data, mode }: WantedZnode, call: ReconcileCall): Promise<void> {
+    const { zookeeper, checkWrite } = this.context;
     const { sessionId } = call;
-    guard.check(this.prefix);
-    this.#data.attempt(data);
+    checkWrite(this.prefix);
     try {
       const path = await zookeeper.createWithParents(this.prefix, data, mode, call);
       this.#own = { path, sessionId, createdZxid: undefined };
     } catch (error) {
       // Created again at once, it might exist twice, under two numbers.
-      if (!isNotApplied(error)) this.#lose(data, sessionId);
+      if (!isNotApplied(error)) {
+        if (this.#lost?.sessionId !== sessionId) this.#lost = { sessionId, data: new Set() };
+        this.#lost.data.add(data);
+      }
       throw error;
     }
-    return false;
-  }
-
-  #lose(data: string, sessionId: string): void {
-    if (this.#lost?.sessionId !== sessionId) this.#lost = { sessionId, data: new Set() };
-    const [oldest] = this.#lost.data;
-    if (this.#lost.data.size >= MAX_LOST && oldest !== undefined) this.#lost.data.delete(oldest);
-    this.#lost.data.add(data);
   }
 
   /**
-   * Searches all znodes of the name for those whose creation was not answered: one becomes ours, the others are removed. Those of an earlier
-   * session went with it. In this session the search is repeated each time: a request over a broken connection may still arrive.
+   * Our znode. Searches all znodes of the name for those whose creation was not answered: one becomes ours, the others are removed. Those of an
+   * earlier session went with it. In this session the search is repeated each time: a request over a broken connection may still arrive.
    */
-  async #find(call: ReconcileCall): Promise<void> {
-    const lost = this.#lost;
-    if (lost === undefined) return;
-    if (lost.sessionId !== call.sessionId) {
-      this.#lost = undefined;
-      return;
-    }
+  async #find(call: ReconcileCall): Promise<Own | undefined> {
+    if (this.#lost?.sessionId !== call.sessionId) this.#lost = undefined;
     const { zookeeper } = this.context;
+    const lost = this.#lost;
+    if (lost === undefined) return this.#own;
+    const { sessionId } = lost;
     const parent = parentOf(this.prefix) ?? '/';
     const name = this.prefix.slice(this.prefix.lastIndexOf('/') + 1);
     await catchUp(zookeeper, parent, call);
@@ -147,13 +115,16 @@ export class SequentialRegistration implements RegisteredZnode {
     const numbered = names.filter((each) => each.startsWith(name) && NUMBER.test(each.slice(name.length)));
     await concurrently(numbered, READS_AT_ONCE, async (each) => {
       const path = `${parent === '/' ? '' : parent}/${each}`;
-      const znode = path === this.#own?.path ? undefined : await this.#readable(path, call);
-      if (znode?.stat.owner !== lost.sessionId) return;
+      if (path === this.#own?.path) return;
+      const znode = await this.#readable(path, call);
+      if (znode?.stat.owner !== sessionId) return;
+      const { createdZxid, version } = znode.stat;
       const isLost = lost.data.has(znode.data.toString('utf8'));
-      if (isLost && this.#own === undefined) this.#own = { path, sessionId: lost.sessionId, createdZxid: znode.stat.createdZxid };
+      if (isLost && this.#own === undefined) this.#own = { path, sessionId, createdZxid };
       // An overwritten one may also be another registrant's of this session, who would create it again.
-      else if (isLost || znode.stat.version > 0) await zookeeper.remove(path, znode.stat.version, call);
+      else if (isLost || version > 0) await zookeeper.remove(path, version, call);
     });
+    return this.#own;
   }
 
   /** Undefined for a znode that may not be read: it is not ours. */

@@ -27,7 +27,7 @@ const READS_AT_ONCE = 64;
 /** How often a write is tried against others' changes. */
 const ROUNDS = 8;
 /** The default deadline of a call, in milliseconds. */
-const CALL_TIMEOUT_MS = 5_000;
+export const CALL_TIMEOUT_MS = 5_000;
 
 /**
  * Queries of Curator's tree, and single writes to it. It keeps nothing but what it has reported.

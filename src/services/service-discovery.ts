@@ -2,13 +2,14 @@ import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import type { Lease } from '../lease/model/lease.js';
 import { notify } from '../zookeeper/listeners.js';
-import type { ReconcileEvent, ReconcileState } from '../zookeeper/reconcile-loop.js';
+import { type ReconcileEvent, ReconcileLoop, type ReconcileState } from '../zookeeper/reconcile-loop.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
+import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { encodeInstance, UnreadableReports } from './instance-codec.js';
 import { newInstance, type ServiceInstanceInit } from './new-instance.js';
 import { jsonPayload, type PayloadCodec } from './payload-codec.js';
 import type { RegistrationEvent, WantedZnode } from './registered-znode.js';
-import { Registrar } from './registrar.js';
+import { Registration } from './registration.js';
 import { ServiceCache } from './service-cache.js';
 import { createModeOf, type ServiceCall, ServiceDirectory } from './service-directory.js';
 import type { ServiceInstance } from './service-instance.js';
@@ -19,13 +20,8 @@ import { type ProviderChoices, ServiceProvider } from './service-provider.js';
 export type ServiceEvent =
   | ReconcileEvent
   | RegistrationEvent
-  /** An instance that is left out; reported once while its problem is the same. */
-  | {
-      readonly type: 'unreadable';
-      readonly path: string;
-      /** The rest of the sentence "<path> …". */
-      readonly problem: string;
-    };
+  /** An instance that is left out; reported once while its problem is the same. `problem` is the rest of the sentence "<path> …". */
+  | { readonly type: 'unreadable'; readonly path: string; readonly problem: string };
 
 /** What a {@link ServiceDiscovery} works with, and where its services stand. */
 export interface ServiceDiscoveryOptions<P> {
@@ -35,7 +31,7 @@ export interface ServiceDiscoveryOptions<P> {
   readonly random: RandomSource;
   /** The parent of all services, within the chroot; to be agreed on with all others. @default "/services" */
   readonly basePath?: string | undefined;
-  /** What instances say of themselves. @default any JSON, as it is */
+  /** The codec of the instances' payloads. @default any JSON, as it is */
   readonly payload?: PayloadCodec<P> | undefined;
   /**
    * While this lease is not valid nothing is written, only removed. Persistent instances, which would outlive it, are refused. @default none
@@ -51,33 +47,40 @@ const CLOSE_TIMEOUT_MS = 2_000;
 /**
  * Registers instances of services in Curator's tree, keeps them registered, and finds others'.
  *
- * Registrations are kept in memory and restored in every new session, and within a moment when somebody removes or overwrites a znode; a path
- * whose znode has gone is left to others for 100 to 300 ms, since Curator replaces a znode by removing and creating. No method needs a connection
- * when it is called: what was asked for without one is done on its return.
+ * Registrations are kept in memory and restored in every new session, and within a moment when another client removes or overwrites a znode; a
+ * path whose znode has gone is left to others for 100 to 300 ms, since Curator replaces a znode by removing and creating. No method needs a
+ * connection when it is called: what is asked for without one is done when it returns.
  *
- * The last registrant of an id has it. `register` replaces whatever stands there, in one transaction, so a restarted process does not wait
- * for the end of its former session. A registrant that was replaced leaves the other alone, reports `superseded`, is `degraded` meanwhile, and
- * registers again when the other has gone. Not guaranteed: which of two has the id when both return at the same moment; anything against a
- * registrant of another kind that removes and writes again and again. A znode that is replaced between a read and its removal may be
- * removed in place of the one that was read; its registrant creates it again. A persistent instance may stay that is unregistered after somebody
- * changed its data and before its registrant first read it.
+ * The last registrant of an id has it. `register` replaces what stands there, in one transaction, so a restarted process does not wait for the
+ * end of its former session. A registrant that was replaced leaves the other alone, reports `superseded`, is `degraded` meanwhile, and registers
+ * again when the other has gone.
+ *
+ * Not guaranteed: which of two has the id when both return at the same moment; anything against a registrant of another kind that removes and
+ * writes again and again. A znode that is replaced between a read and its removal may be removed in place of the one that was read; its
+ * registrant creates it again. A persistent instance may stay if its data were changed before its registrant first read it.
  *
  * @typeParam P the payload
  */
 export class ServiceDiscovery<P = unknown> {
   readonly #payload: PayloadCodec<P>;
   readonly #directory: ServiceDirectory<P>;
-  readonly #instances = new Map<string, ServiceInstance<P>>();
   readonly #caches = new Set<ServiceCache<P>>();
-  readonly #registrar: Registrar;
+  /** By path, a sequential one's without its number; also those that are being removed. */
+  readonly #registrations = new Map<string, Registration>();
+  readonly #loop: ReconcileLoop<Registration>;
+  #withdrawn = false;
   #closing: Promise<void> | undefined;
 
   /** @throws {ConfigError} when the base path is not an absolute path */
   constructor(private readonly options: ServiceDiscoveryOptions<P>) {
-    const { zookeeper, clock, random, lease, basePath } = options;
+    const { zookeeper, clock, random, basePath } = options;
     this.#payload = options.payload ?? (jsonPayload as PayloadCodec<P>);
     this.#directory = new ServiceDirectory<P>({ zookeeper, clock, basePath, payload: this.#payload, onUnreadable: this.#reports });
-    this.#registrar = new Registrar({ zookeeper, clock, random, lease, emit: this.#emit });
+    this.#loop = new ReconcileLoop({
+      ...{ zookeeper, clock, random, name: 'the service discovery', onEvent: this.#emit },
+      items: () => this.#registrations.values(),
+      settle: (registration, call) => registration.settle(call),
+    });
   }
 
   /** The parent of all services. */
@@ -87,21 +90,21 @@ export class ServiceDiscovery<P = unknown> {
 
   /** Whether everything that is registered stands in the tree. */
   get state(): ReconcileState {
-    return this.#registrar.state;
+    return this.#loop.state;
   }
 
   /** Calls `listener` with every new state, until the returned function is called. Not with the present one. Listeners must not throw. */
   onState(listener: (state: ReconcileState) => void): () => void {
-    return this.#registrar.onState(listener);
+    return this.#loop.onState(listener);
   }
 
   /** What is registered here, whether it stands in the tree or not. */
   get registered(): readonly ServiceInstance<P>[] {
-    return [...this.#instances.values()];
+    return [...this.#registrations.values()].flatMap(({ wanted }) => (wanted?.instance as ServiceInstance<P> | undefined) ?? []);
   }
 
   /**
-   * An instance to be registered, with defaults for what is not told: a random id, the present time, `DYNAMIC`, enabled. Registers nothing.
+   * An instance to be registered, with defaults for the other fields: a random id, the present time, `DYNAMIC`, enabled. Registers nothing.
    *
    * @throws {ConfigError} that names the first field that is wrong
    */
@@ -124,10 +127,11 @@ export class ServiceDiscovery<P = unknown> {
       const others = 'DYNAMIC or DYNAMIC_SEQUENTIAL, which go with the session: a persistent one would outlive the lease';
       throw new ConfigError('instance.serviceType', instance.serviceType, others);
     }
-    this.#registrar.throwIfClosed();
+    this.#throwIfClosed();
     call.signal?.throwIfAborted();
-    this.#instances.set(wanted.path, instance);
-    await this.#registrar.add(wanted).settled(call);
+    const known = this.#registrations.get(wanted.path);
+    known?.want(wanted, true);
+    await (known ?? this.#add(wanted)).settled(call);
   }
 
   /**
@@ -140,17 +144,14 @@ export class ServiceDiscovery<P = unknown> {
    */
   async update(instance: ServiceInstance<P>, call: ServiceCall = {}): Promise<void> {
     const wanted = this.#wantedFor(instance);
-    this.#registrar.throwIfClosed();
+    this.#throwIfClosed();
     call.signal?.throwIfAborted();
-    const before = this.#instances.get(wanted.path);
-    const registration = this.#registrar.get(wanted.path);
-    if (before === undefined || registration === undefined) {
+    const registration = this.#registrations.get(wanted.path);
+    const before = registration?.wanted?.instance.serviceType;
+    if (registration === undefined || before === undefined)
       throw new ConfigError('instance', wanted.path, 'one that is registered here, to be updated');
-    }
-    if (before.serviceType !== instance.serviceType) {
-      throw new ConfigError('instance.serviceType', instance.serviceType, `${before.serviceType}, as it was registered`);
-    }
-    this.#instances.set(wanted.path, instance);
+    if (before !== instance.serviceType)
+      throw new ConfigError('instance.serviceType', instance.serviceType, `${before}, as it was registered`);
     registration.want(wanted, false);
     await registration.settled(call);
   }
@@ -166,11 +167,9 @@ export class ServiceDiscovery<P = unknown> {
   async unregister({ name, id }: Pick<ServiceInstance<P>, 'name' | 'id'>, call: ServiceCall = {}): Promise<void> {
     const path = instancePath(this.basePath, name, id);
     call.signal?.throwIfAborted();
-    const registration = this.#registrar.get(path);
-    this.#instances.delete(path);
-    if (registration === undefined) return;
-    registration.drop();
-    await registration.settled(call);
+    const registration = this.#registrations.get(path);
+    registration?.drop();
+    await registration?.settled(call);
   }
 
   /** @see ServiceDirectory.names */
@@ -194,7 +193,7 @@ export class ServiceDiscovery<P = unknown> {
    * @throws {ConfigError} when the name cannot be a znode's
    */
   cache(name: string): ServiceCache<P> {
-    this.#registrar.throwIfClosed();
+    this.#throwIfClosed();
     const { zookeeper, clock } = this.options;
     const cache = new ServiceCache<P>({
       ...{ zookeeper, clock, basePath: this.basePath, name, payload: this.#payload },
@@ -227,8 +226,9 @@ export class ServiceDiscovery<P = unknown> {
    * @returns whether everything is known to be gone after `timeoutMs` at the latest
    */
   async withdraw(timeoutMs: number): Promise<boolean> {
-    this.#instances.clear();
-    return this.#registrar.withdraw(timeoutMs);
+    this.#withdrawn = true;
+    for (const registration of [...this.#registrations.values()]) registration.drop();
+    return this.#loop.until(() => this.#registrations.size === 0, timeoutMs);
   }
 
   /**
@@ -243,12 +243,30 @@ export class ServiceDiscovery<P = unknown> {
   async #close(): Promise<void> {
     for (const cache of [...this.#caches]) cache.close();
     await this.withdraw(CLOSE_TIMEOUT_MS);
-    await this.#registrar.close();
+    for (const registration of this.#registrations.values()) registration.close();
+    await this.#loop.close();
+  }
+
+  /** @throws {ZooKeeperError} `closed` when nothing can be registered any more */
+  #throwIfClosed(): void {
+    if (!this.#withdrawn && this.state.status !== 'closed') return;
+    throw new ZooKeeperError('the service discovery has been closed', { fault: 'closed', outcome: 'not-applied' });
+  }
+
+  #add(wanted: WantedZnode): Registration {
+    const { zookeeper, clock, random, lease } = this.options;
+    const registration = new Registration(wanted, {
+      ...{ zookeeper, clock, random, lease, emit: this.#emit, loop: this.#loop },
+      onGone: () => this.#registrations.delete(wanted.path),
+    });
+    this.#registrations.set(wanted.path, registration);
+    this.#loop.touched(registration);
+    return registration;
   }
 
   #wantedFor(instance: ServiceInstance<P>): WantedZnode {
     const data = encodeInstance(instance, this.#payload);
-    return { path: instancePath(this.basePath, instance.name, instance.id), data, mode: createModeOf(instance.serviceType) };
+    return { instance, path: instancePath(this.basePath, instance.name, instance.id), data, mode: createModeOf(instance.serviceType) };
   }
 
   readonly #emit = (event: ServiceEvent): void => {

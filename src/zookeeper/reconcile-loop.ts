@@ -95,8 +95,9 @@ export class ReconcileLoop<T extends Reconciled> {
    * Waits until items are as a condition says, or this is closed. The condition is checked whenever an item was touched or settled.
    *
    * @returns whether it holds, after `timeoutMs` at the latest
+   * @throws `signal.reason` as soon as `signal` aborts
    */
-  async until(isReached: () => boolean, timeoutMs: number): Promise<boolean> {
+  async until(isReached: () => boolean, timeoutMs: number, signal?: AbortSignal): Promise<boolean> {
     let forget: () => void = () => undefined;
     const reached = new Promise<void>((resolve) => {
       const check = () => {
@@ -105,8 +106,11 @@ export class ReconcileLoop<T extends Reconciled> {
       forget = this.#progress.add(check);
       check();
     });
-    await withTimeout(this.options.clock, timeoutMs, reached);
-    forget();
+    try {
+      await withTimeout(this.options.clock, timeoutMs, reached, signal);
+    } finally {
+      forget();
+    }
     return isReached();
   }
 
