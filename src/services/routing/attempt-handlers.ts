@@ -1,140 +1,138 @@
 import type { Duplex } from 'node:stream';
+import type { ServiceInstance } from '../service-instance.js';
 import type { ControlledHandler, DispatchController, LegacyHandler } from './dispatch.js';
-import type { Attempt, Exchange } from './exchange.js';
+import { Attempt, type Exchange } from './exchange.js';
 
-/** Tells a caller of one attempt in the words of undici 6, as far as it is to be told. */
-export class LegacyAttempt implements LegacyHandler {
+/** Tells a caller of one attempt in the terms of undici 6. */
+export class LegacyAttempt extends Attempt implements LegacyHandler {
   constructor(
-    private readonly attempt: Attempt,
+    exchange: Exchange,
+    instance: ServiceInstance,
     private readonly caller: LegacyHandler,
-  ) {}
+  ) {
+    super(exchange, instance);
+  }
 
   onConnect(abort: (reason?: Error) => void, context?: unknown): void {
-    const { exchange } = this.attempt;
-    if (this.attempt.begin(abort)) this.caller.onConnect?.((reason) => exchange.abort(reason), context);
+    if (this.begin(abort)) this.caller.onConnect?.((reason) => this.exchange.abort(reason), context);
   }
 
   onBodySent(chunkSize: number, totalBytesSent: number): void {
-    if (this.attempt.wanted) this.caller.onBodySent?.(chunkSize, totalBytesSent);
+    if (this.wanted) this.caller.onBodySent?.(chunkSize, totalBytesSent);
   }
 
   onRequestSent(): void {
-    if (this.attempt.wanted) this.caller.onRequestSent?.();
+    if (this.wanted) this.caller.onRequestSent?.();
   }
 
   onResponseStarted(): void {
-    if (this.attempt.wanted) this.caller.onResponseStarted?.();
+    if (this.wanted) this.caller.onResponseStarted?.();
   }
 
   onUpgrade(status: number, headers: unknown, socket: Duplex): void {
-    if (this.attempt.exchange.upgrades(this.attempt)) this.caller.onUpgrade?.(status, headers, socket);
+    if (this.exchange.ends(this)) this.caller.onUpgrade?.(status, headers, socket);
     else socket.destroy();
   }
 
   onHeaders(status: number, headers: unknown, resume: () => void, statusText: string): boolean {
-    if (this.attempt.exchange.passes(this.attempt, status)) return this.caller.onHeaders?.(status, headers, resume, statusText) ?? true;
-    this.attempt.cancel();
+    if (this.exchange.passes(this, status)) return this.caller.onHeaders?.(status, headers, resume, statusText) ?? true;
+    this.cancel();
     return false;
   }
 
   onData(chunk: Buffer): boolean {
-    return this.attempt.wanted ? (this.caller.onData?.(chunk) ?? true) : true;
+    return this.wanted ? (this.caller.onData?.(chunk) ?? true) : true;
   }
 
   onComplete(trailers: unknown): void {
-    if (!this.attempt.wanted) return;
-    this.attempt.exchange.ended();
-    this.caller.onComplete?.(trailers);
+    if (this.exchange.ends(this)) this.caller.onComplete?.(trailers);
   }
 
   onError(error: Error): void {
-    if (this.attempt.exchange.fails(this.attempt, error)) this.caller.onError?.(error);
+    if (this.exchange.fails(this, error)) this.caller.onError?.(error);
   }
 }
 
-/** What a caller of undici 7 steers a whole exchange with, whichever attempt is under way. */
+/** How a caller of undici 7 controls a whole exchange, whichever attempt is under way. */
 export class ExchangeController implements DispatchController {
-  #exchange: Exchange | undefined;
-  #attempt: DispatchController | undefined;
-
-  /** From now on it steers this attempt. */
-  steer(exchange: Exchange, attempt: DispatchController): void {
-    this.#exchange = exchange;
-    this.#attempt = attempt;
-  }
+  exchange: Exchange | undefined;
+  /** That of the attempt under way. */
+  current: DispatchController | undefined;
 
   get aborted(): boolean {
-    return (this.#exchange?.aborted ?? false) || (this.#attempt?.aborted ?? false);
+    return (this.exchange?.aborted ?? false) || (this.current?.aborted ?? false);
   }
 
   get reason(): Error | null {
-    return this.#exchange?.reason ?? this.#attempt?.reason ?? null;
+    return this.exchange?.reason ?? this.current?.reason ?? null;
   }
 
   get paused(): boolean {
-    return this.#attempt?.paused ?? false;
+    return this.current?.paused ?? false;
   }
 
   get rawHeaders(): unknown {
-    return this.#attempt?.rawHeaders;
+    return this.current?.rawHeaders;
   }
 
   get rawTrailers(): unknown {
-    return this.#attempt?.rawTrailers;
+    return this.current?.rawTrailers;
   }
 
   abort(reason: Error): void {
-    this.#exchange?.abort(reason);
+    this.exchange?.abort(reason);
   }
 
   pause(): void {
-    this.#attempt?.pause();
+    this.current?.pause();
   }
 
   resume(): void {
-    this.#attempt?.resume();
+    this.current?.resume();
   }
 }
 
-/** Tells a caller of one attempt in the words of undici 7, as far as it is to be told. */
-export class ControlledAttempt implements ControlledHandler {
+/** Tells a caller of one attempt in the terms of undici 7. */
+export class ControlledAttempt extends Attempt implements ControlledHandler {
   constructor(
-    private readonly attempt: Attempt,
+    exchange: Exchange,
+    instance: ServiceInstance,
     private readonly controller: ExchangeController,
     private readonly caller: ControlledHandler,
-  ) {}
+  ) {
+    super(exchange, instance);
+  }
 
   onRequestStart(controller: DispatchController, context: unknown): void {
-    this.controller.steer(this.attempt.exchange, controller);
+    this.controller.exchange = this.exchange;
+    this.controller.current = controller;
     // It does without a reason, whatever its type says: undici's own handlers count on it.
-    if (this.attempt.begin((reason) => controller.abort(reason as Error))) this.caller.onRequestStart?.(this.controller, context);
+    if (this.begin((reason) => controller.abort(reason as Error))) this.caller.onRequestStart?.(this.controller, context);
   }
 
   onResponseStarted(): void {
-    if (this.attempt.wanted) this.caller.onResponseStarted?.();
+    if (this.wanted) this.caller.onResponseStarted?.();
   }
 
   onRequestUpgrade(_controller: DispatchController, status: number, headers: unknown, socket: Duplex): void {
-    if (this.attempt.exchange.upgrades(this.attempt)) this.caller.onRequestUpgrade?.(this.controller, status, headers, socket);
+    if (this.exchange.ends(this)) this.caller.onRequestUpgrade?.(this.controller, status, headers, socket);
     else socket.destroy();
   }
 
   onResponseStart(_controller: DispatchController, status: number, headers: unknown, statusText?: string): void {
-    if (this.attempt.exchange.passes(this.attempt, status)) this.caller.onResponseStart?.(this.controller, status, headers, statusText);
-    else this.attempt.cancel();
+    if (this.exchange.passes(this, status)) this.caller.onResponseStart?.(this.controller, status, headers, statusText);
+    else this.cancel();
   }
 
   onResponseData(_controller: DispatchController, chunk: Buffer): void {
-    if (this.attempt.wanted) this.caller.onResponseData?.(this.controller, chunk);
+    if (this.wanted) this.caller.onResponseData?.(this.controller, chunk);
   }
 
   onResponseEnd(_controller: DispatchController, trailers: unknown): void {
-    if (!this.attempt.wanted) return;
-    this.attempt.exchange.ended();
-    this.caller.onResponseEnd?.(this.controller, trailers);
+    if (this.exchange.ends(this)) this.caller.onResponseEnd?.(this.controller, trailers);
   }
 
   onResponseError(_controller: DispatchController, error: Error): void {
-    if (this.attempt.exchange.fails(this.attempt, error)) this.caller.onResponseError?.(this.controller, error);
+    if (this.exchange.fails(this, error)) this.caller.onResponseError?.(this.controller, error);
   }
 }

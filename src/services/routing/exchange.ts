@@ -4,14 +4,13 @@ import { type InstancePicker, type InstanceTarget, noInstance, type PickedTarget
 import { isIdempotent, isInstanceFault, isReplayable, isUntouched } from './retry-rules.js';
 import type { RoutingSettings } from './routing-options.js';
 
-/**
- * One request of a caller, from its beginning to its end, over as many attempts as it takes. It decides what the caller learns of each
- * attempt; `attempt-handlers.ts` puts that into the words of undici's two sorts of handlers.
- */
+/** Makes an attempt, which is undici's handler of it. */
+export type NewAttempt = (exchange: Exchange, instance: ServiceInstance) => Attempt & DispatchHandler;
+
+/** One request of a caller, from its beginning to its end, over all its attempts. It decides what the caller is told of each attempt. */
 export class Exchange<P = unknown> {
-  /** Whether the caller has given up. */
+  /** Whether the caller has given up, and why, if it said so. */
   aborted = false;
-  /** Why, if it said so. */
   reason: Error | undefined;
   readonly #secure: boolean;
   readonly #fits = ({ protocol }: InstanceTarget): boolean => !this.#secure || protocol === 'https:';
@@ -24,16 +23,13 @@ export class Exchange<P = unknown> {
   /** The caller has been told of the end. */
   #ended = false;
 
-  /**
-   * @param newHandler makes undici's handler for one attempt
-   * @param fail tells the caller that the exchange has failed
-   */
+  /** @param fail tells the caller that the exchange has failed */
   constructor(
     private readonly picker: InstancePicker<P>,
     private readonly settings: RoutingSettings,
     private readonly dispatch: Dispatch,
     private readonly options: DispatchOptions,
-    private readonly newHandler: (attempt: Attempt) => DispatchHandler,
+    private readonly newAttempt: NewAttempt,
     private readonly fail: (error: Error) => void,
   ) {
     this.#secure = options.origin !== undefined && String(options.origin).startsWith('https:');
@@ -59,24 +55,19 @@ export class Exchange<P = unknown> {
     else this.#end(reason ?? new DOMException('The request was aborted.', 'AbortError'));
   }
 
-  /** Whether the caller has yet to be told that the request begins. True once, however many attempts there are. */
+  /** Whether the caller has not been told yet that the request begins. True once, however many attempts there are. */
   announces(): boolean {
     const first = !this.#announced;
     this.#announced = true;
     return first;
   }
 
-  /** The caller is about to be told of an attempt's end. */
-  ended(): void {
-    this.#ended = true;
-  }
-
-  /** Whether what an attempt tells is for the caller: not once another one has taken its place, or the caller knows of the end. */
+  /** Whether the caller is told of an attempt: not once another one has taken its place, or the caller knows of the end. */
   wants(attempt: Attempt): boolean {
     return !this.#ended && attempt === this.#current;
   }
 
-  /** Whether the caller is to be told of a response that begins. */
+  /** Whether the caller is told of a response that begins. */
   passes(attempt: Attempt, status: number): boolean {
     if (!this.wants(attempt)) return false;
     if (status < 200) return true;
@@ -88,14 +79,14 @@ export class Exchange<P = unknown> {
     return true;
   }
 
-  /** Whether the caller is to be told of an upgrade, which is the end as far as we are concerned. */
-  upgrades(attempt: Attempt): boolean {
-    if (!this.wants(attempt)) return false;
-    this.#ended = true;
-    return true;
+  /** Whether the caller is told of the end of an answer, or of an upgrade, after which the connection is the caller's. */
+  ends(attempt: Attempt): boolean {
+    const isWanted = this.wants(attempt);
+    if (isWanted) this.#ended = true;
+    return isWanted;
   }
 
-  /** Whether the caller is to be told of an attempt's failure. */
+  /** Whether the caller is told of an attempt's failure. */
   fails(attempt: Attempt, error: unknown): boolean {
     if (!this.wants(attempt)) return false;
     if (!this.aborted && isInstanceFault(error, attempt.sent, this.options.body)) {
@@ -103,8 +94,7 @@ export class Exchange<P = unknown> {
       const repeatable = attempt.sent ? this.#mayRepeat() : isUntouched(this.options.body);
       if (!this.#answered && repeatable && this.#next()) return false;
     }
-    this.#ended = true;
-    return true;
+    return this.ends(attempt);
   }
 
   #note(attempt: Attempt): void {
@@ -141,19 +131,18 @@ export class Exchange<P = unknown> {
   #attempt({ instance, target }: PickedTarget<P>): boolean {
     this.#attempts += 1;
     this.#tried.add(instance);
-    const attempt = new Attempt(this as Exchange, instance);
+    const attempt = this.newAttempt(this as Exchange, instance);
     this.#current = attempt;
     const { path, headersTimeout } = this.options;
+    const headersTimeoutMs = headersTimeout ?? this.settings.headersTimeoutMs;
     return this.dispatch(
       {
         ...this.options,
         origin: target.origin,
-        path: target.basePath !== '' && path.startsWith('/') ? target.basePath + path : path,
-        ...(headersTimeout == null && this.settings.headersTimeoutMs !== undefined
-          ? { headersTimeout: this.settings.headersTimeoutMs }
-          : undefined),
+        path: path.startsWith('/') ? target.basePath + path : path,
+        ...(headersTimeoutMs !== undefined && { headersTimeout: headersTimeoutMs }),
       },
-      this.newHandler(attempt),
+      attempt,
     );
   }
 
@@ -164,14 +153,14 @@ export class Exchange<P = unknown> {
   }
 }
 
-/** One sending of a request to one instance. */
-export class Attempt {
+/** One sending of a request to one instance. A subclass tells the caller of it, in the terms of one of undici's two sorts of handlers. */
+export abstract class Attempt {
   /** Whether its failure has been noted. */
   noted = false;
   #cancel: ((reason?: Error) => void) | undefined;
 
   constructor(
-    readonly exchange: Exchange,
+    protected readonly exchange: Exchange,
     readonly instance: ServiceInstance,
   ) {}
 
@@ -180,13 +169,13 @@ export class Attempt {
     return this.#cancel !== undefined;
   }
 
-  /** Whether the caller is to hear of it. Some dispatchers, such as undici's `MockAgent`, go on with an attempt that was cancelled. */
-  get wanted(): boolean {
+  /** Whether the caller is told of it. Some dispatchers, such as undici's `MockAgent`, go on with an attempt that was cancelled. */
+  protected get wanted(): boolean {
     return this.exchange.wants(this);
   }
 
-  /** A connection was found. Returns whether the caller is to be told that the request begins; an attempt that is not wanted is cancelled. */
-  begin(cancel: (reason?: Error) => void): boolean {
+  /** A connection was found. Returns whether the caller is told that the request begins; an attempt that is not wanted is cancelled. */
+  protected begin(cancel: (reason?: Error) => void): boolean {
     this.#cancel = cancel;
     if (this.wanted) return this.exchange.announces();
     this.cancel(this.exchange.reason);

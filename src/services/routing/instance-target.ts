@@ -1,6 +1,5 @@
-import { isInService } from '../payload-codec.js';
 import type { ServiceInstance } from '../service-instance.js';
-import { NoInstanceError, type NoInstanceFacts } from '../service-provider.js';
+import { isOffered, NoInstanceError } from '../service-provider.js';
 import { instanceUrl } from '../uri-spec.js';
 
 /** What routing needs of a provider, such as `ServiceProvider`. */
@@ -8,20 +7,20 @@ export interface InstancePicker<P = unknown> {
   /** The service, for people, and the host name in the URLs that are meant for it where nothing else is said. */
   readonly name: string;
 
-  /** All known instances, also those that are never picked; read when many picked ones have no usable target. @default not known */
+  /** All known instances, also those that are never picked; read when a picked one has no usable target. @default not known */
   readonly instances?: readonly ServiceInstance<P>[];
 
   /** One instance to send work to, none of `except`; undefined where there is none. At once, without input or output. */
   pick(except?: ReadonlySet<ServiceInstance<P>>): ServiceInstance<P> | undefined;
 
   /**
-   * The same for whoever cannot go on without.
+   * As `pick`, for callers that cannot go on without an instance.
    *
    * @throws NoInstanceError when there is none, with what is known of them
    */
   need?(except?: ReadonlySet<ServiceInstance<P>>): ServiceInstance<P>;
 
-  /** The instance has failed somebody. */
+  /** The instance has failed. */
   noteError(instance: ServiceInstance<P>): void;
 }
 
@@ -43,7 +42,7 @@ export interface PickedTarget<P> {
   readonly target: InstanceTarget;
 }
 
-/** After how many picked instances without a usable target all instances are checked. */
+/** How many instances without a usable target are passed over where the picker does not tell all instances. */
 const MAX_PASSED_OVER = 64;
 
 const EMPTY_PORT = /^[^/]*\/\/[^/?#]*:(?:[/?#]|$)/;
@@ -68,7 +67,7 @@ export function targetOf(instance: ServiceInstance): InstanceTarget | undefined 
 /**
  * Picks an instance that something can be sent to.
  *
- * @param tried those that are not to be picked; grows by the ones that were passed over
+ * @param tried instances that are not picked; grows by those without a usable target
  * @param fits what else the target must be
  */
 export function pickTarget<P>(
@@ -76,17 +75,17 @@ export function pickTarget<P>(
   tried: Set<ServiceInstance<P>>,
   fits: (target: InstanceTarget) => boolean = () => true,
 ): PickedTarget<P> | undefined {
-  for (let passedOver = 0; ; passedOver += 1) {
+  for (let passedOver = 0; passedOver < MAX_PASSED_OVER; passedOver += 1) {
     const instance = tried.size ? picker.pick(tried) : picker.pick();
     // A picker that does not heed `tried` must not make this go on.
     if (instance === undefined || tried.has(instance)) return undefined;
     const target = targetOf(instance);
     if (target !== undefined && fits(target)) return { instance, target };
-    if (passedOver > MAX_PASSED_OVER) return undefined;
     tried.add(instance);
     // The next one is the picker's choice among the others, if there are any.
-    if (passedOver === MAX_PASSED_OVER) for (const useless of picker.instances ?? []) if (!isUsable(useless, fits)) tried.add(useless);
+    for (const useless of picker.instances ?? []) if (!isUsable(useless, fits)) tried.add(useless);
   }
+  return undefined;
 }
 
 /** Why nothing was picked. `tried` and `fits` are those of {@link pickTarget}. */
@@ -95,23 +94,19 @@ export function noInstance<P>(
   tried: ReadonlySet<ServiceInstance<P>>,
   fits: (target: InstanceTarget) => boolean = () => true,
 ): NoInstanceError {
+  const { name, instances = [] } = picker;
   try {
     picker.need?.(tried);
   } catch (error) {
-    if (error instanceof NoInstanceError) return new NoInstanceError(error.service, error.facts && withUseless(error.facts, picker, fits));
+    if (!(error instanceof NoInstanceError) || error.facts === undefined) return new NoInstanceError(name);
+    const { facts } = error;
+    // The picker does not know that nothing can be sent to some of its instances.
+    const useless = instances.filter((instance) => isOffered(instance) && !isUsable(instance, fits)).length;
+    const unacceptable = Math.max(facts.unacceptable, useless);
+    const down = Math.min(facts.down, Math.max(0, facts.known - facts.disabled - unacceptable));
+    return new NoInstanceError(error.service, { ...facts, unacceptable, down });
   }
-  return new NoInstanceError(picker.name);
-}
-
-/** The picker does not know that nothing can be sent to some of its instances. */
-function withUseless<P>(
-  facts: NoInstanceFacts,
-  { instances = [] }: InstancePicker<P>,
-  fits: (target: InstanceTarget) => boolean,
-): NoInstanceFacts {
-  const useless = instances.filter((instance) => instance.enabled && isInService(instance) && !isUsable(instance, fits)).length;
-  const unacceptable = Math.max(facts.unacceptable, useless);
-  return { ...facts, unacceptable, down: Math.min(facts.down, Math.max(0, facts.known - facts.disabled - unacceptable)) };
+  return new NoInstanceError(name);
 }
 
 function isUsable(instance: ServiceInstance, fits: (target: InstanceTarget) => boolean): boolean {
@@ -135,7 +130,7 @@ function parseTarget(text: string | undefined, instance: ServiceInstance): Insta
 }
 
 function defaultPort(text: string, protocol: 'http:' | 'https:', { port, sslPort }: ServiceInstance): number | undefined {
-  // The usual uriSpec, with `{port}`, leaves it empty for an instance that has none but for TLS.
+  // An instance that has only a port for TLS leaves the usual `{port}` empty.
   if (EMPTY_PORT.test(text)) return protocol === 'https:' ? sslPort : port;
   return protocol === 'https:' ? 443 : 80;
 }

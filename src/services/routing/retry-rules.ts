@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 
-/** Codes of failures of the other side or of the network: the operating system's, undici's, the resolver's. Once a request has been sent, only these count. */
+/** Codes of failures of the other side or of the network: the operating system's, undici's, the resolver's. */
 const NETWORK_CODES: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -21,27 +21,8 @@ const NETWORK_CODES: ReadonlySet<string> = new Set([
   'UND_ERR_RES_CONTENT_LENGTH_MISMATCH',
 ]);
 
-/** Codes of errors on this side: a wrong request, a closed dispatcher, an abort. */
-const OWN_CODES: ReadonlySet<string> = new Set([
-  'UND_ERR_INVALID_ARG',
-  'UND_ERR_INVALID_RETURN_VALUE',
-  'UND_ERR_NOT_SUPPORTED',
-  'UND_ERR_ABORT',
-  'UND_ERR_ABORTED',
-  'UND_ERR_DESTROYED',
-  'UND_ERR_CLOSED',
-  'UND_ERR_MAX_ORIGINS_REACHED',
-  'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH',
-  'UND_ERR_INFO',
-  // Too few descriptors, ports or memory on this machine.
-  'EMFILE',
-  'ENFILE',
-  'ENOBUFS',
-  'ENOMEM',
-  'EADDRNOTAVAIL',
-  'EACCES',
-  'EPERM',
-]);
+/** Codes of errors of this machine: too few descriptors, ports or memory, no permission. */
+const LOCAL_CODES: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL', 'EACCES', 'EPERM']);
 
 /**
  * Whether a request failed because of the instance, going by the error's code, or its name where undici gives it none.
@@ -54,15 +35,16 @@ export function isInstanceFault(error: unknown, sent: boolean, body: unknown): b
   // What is no HTTP at all has no code in undici 7.
   if (error instanceof Error && error.name === 'HTTPParserError') return true;
   const code = codeOf(error);
-  if (sent) return code !== undefined && (NETWORK_CODES.has(code) || code.startsWith('HPE_'));
-  // Any failure to connect, a bad certificate included, except those on this side.
-  return code !== undefined && !OWN_CODES.has(code);
+  if (code === undefined) return false;
+  if (NETWORK_CODES.has(code) || code.startsWith('HPE_')) return true;
+  // Any other failure to connect, such as a bad certificate. undici's other errors tell of a wrong request, a closed dispatcher, an abort.
+  return !sent && !LOCAL_CODES.has(code) && !code.startsWith('UND_ERR_');
 }
 
 function codeOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   if ('code' in error && typeof error.code === 'string') return error.code;
-  // What Node makes of several addresses of one host, none of which answered.
+  // A host with several addresses, none of which answered.
   return error instanceof AggregateError ? codeOf(error.errors[0]) : undefined;
 }
 
@@ -84,7 +66,7 @@ export function isReplayable(body: unknown): boolean {
   return REPLAYABLE_TAGS.has(Object.prototype.toString.call(body));
 }
 
-/** Whether a body can be handed over again after a connection could not be made: all can that nobody has begun to read. */
+/** Whether a body can be handed over again after a connection could not be made: nothing has begun to read it. */
 export function isUntouched(body: unknown): boolean {
   return !(body instanceof Readable) || (!body.destroyed && !Readable.isDisturbed(body));
 }

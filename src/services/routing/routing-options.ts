@@ -6,9 +6,8 @@ export type ServiceHosts = readonly string[] | 'any';
 /** How requests are sent to the instances of a service. */
 export interface RoutingOptions {
   /**
-   * The host names, without ports, of the URLs that are meant for the service; `any` for all URLs. Requests to other hosts, redirects too, go
-   * where they say. The port of the URL does not matter. Its scheme does: behind `https://` nothing is sent without TLS; behind `http://` the
-   * instance decides.
+   * The host names, without ports, of the URLs that are meant for the service; `any` for all URLs. Requests to other hosts, redirects too, pass
+   * through. The port of the URL does not matter. With `https://` nothing is sent without TLS; with `http://` the instance decides.
    *
    * @default the name of the service, as in `http://orders/…`
    */
@@ -54,7 +53,7 @@ export function checkRoutingOptions(name: string, options: RoutingOptions): Rout
     throw new ConfigError('headersTimeoutMs', headersTimeoutMs, 'milliseconds, 1 or more');
   }
   return {
-    isMeant: originMatcher(hostMatcher(name, options.hosts)),
+    isMeant: originMatcher(name, options.hosts),
     maxAttempts,
     retryStatuses: new Set(retryStatuses),
     headersTimeoutMs,
@@ -62,30 +61,18 @@ export function checkRoutingOptions(name: string, options: RoutingOptions): Rout
 }
 
 /**
- * Tells the requests that are meant for a service from all others.
+ * Tells the requests that are meant for a service from all others, by their origin. One without an origin is meant for it.
  *
  * @param hosts host names; undefined for the service's own name
  * @throws ConfigError when one of them cannot be the host of a URL
  */
-export function hostMatcher(name: string, hosts: ServiceHosts | undefined): (hostname: string) => boolean {
-  if (hosts === 'any') return () => true;
-  const accepted = new Set((hosts ?? [name]).map((host) => canonicalHost(host, hosts === undefined)));
-  return (hostname) => accepted.has(hostname);
-}
-
-/** The same for the origin of a request: no origin at all is meant for the service. */
-export function originMatcher(matches: (hostname: string) => boolean): (origin: string | URL | undefined) => boolean {
-  // Nearly always the same one again.
-  let last: string | undefined;
-  let lastMatches = false;
+export function originMatcher(name: string, hosts: ServiceHosts | undefined): (origin: string | URL | undefined) => boolean {
+  const all = hosts === 'any';
+  const accepted = new Set(all ? [] : (hosts ?? [name]).map((host) => canonicalHost(host, hosts === undefined)));
   return (origin) => {
     if (origin === undefined) return true;
-    if (typeof origin !== 'string') return matches(origin.hostname);
-    if (origin !== last) {
-      lastMatches = URL.canParse(origin) && matches(new URL(origin).hostname);
-      last = origin;
-    }
-    return lastMatches;
+    if (typeof origin === 'string' && !URL.canParse(origin)) return false;
+    return all || accepted.has(new URL(origin).hostname);
   };
 }
 

@@ -1,7 +1,8 @@
-import type { Dispatch, DispatchHandler, DispatchOptions } from './dispatch.js';
+import { ControlledAttempt, ExchangeController, LegacyAttempt } from './attempt-handlers.js';
+import type { ControlledHandler, Dispatch, DispatchHandler, DispatchOptions } from './dispatch.js';
+import { Exchange, type NewAttempt } from './exchange.js';
 import type { InstancePicker } from './instance-target.js';
-import { checkRoutingOptions, type RoutingOptions } from './routing-options.js';
-import { route, serviceInterceptor } from './service-interceptor.js';
+import { checkRoutingOptions, type RoutingOptions, type RoutingSettings } from './routing-options.js';
 
 /** A dispatcher of undici's, such as an `Agent`. */
 export interface ComposableDispatcher {
@@ -23,14 +24,14 @@ export type FetchDispatcher = RequestInit extends { dispatcher?: infer D } ? Non
  * await fetch('http://orders/items/7', { dispatcher: serviceDispatcher(provider) });   // Node's own
  * ```
  *
- * - **Target.** Each request gets an instance: its scheme, address and port, and before the path of the request the path in its uriSpec.
- *   The `Host` header and the TLS server name are the instance's, unless the request sets `Host`.
+ * - **Target.** Each request gets the scheme, address and port of an instance, and the path in its uriSpec before its own. The `Host` header and
+ *   the TLS server name are the instance's, unless the request sets `Host`.
  * - **Which requests.** Those whose host is the service's name, see {@link RoutingOptions.hosts}, or that have no origin. Others pass through.
  * - **Errors.** The provider notes: no connection, a reset, no answer in time, an answer cut off, a status of
  *   {@link RoutingOptions.retryStatuses}. It does not note an abort by the caller, or an error of the caller's body.
  * - **Retries.** Until the caller has seen a response, another instance is asked: always when no connection could be made, else only if the
  *   method is idempotent (GET, HEAD, OPTIONS, PUT, DELETE, TRACE, or undici's `idempotent: true`) and the body can be sent twice. A stream cannot,
- *   and every body of `fetch` is one. Upgrades and CONNECT are tried once. No pause in between, and no instance is asked twice.
+ *   and every body of `fetch` is one. Upgrades and CONNECT are tried once. There is no pause, and no instance is asked twice.
  * - **No instance.** `NoInstanceError`, for `fetch` as the `cause` of its `TypeError`. Await the provider's `ready` before the first request.
  *
  * **Types.** At run time the global `fetch` takes a dispatcher made of an `Agent` of undici 6 or 7. Its types accept one version of undici only
@@ -68,6 +69,56 @@ export function serviceDispatcher<P>(
   return {
     dispatch: (request: DispatchOptions, handler: DispatchHandler) => route(provider, settings, globalDispatch(handler), request, handler),
   };
+}
+
+/**
+ * What `Dispatcher.compose` of undici takes, whichever version of it.
+ *
+ * @typeParam D - the `dispatch` that is wrapped
+ */
+export type ServiceInterceptor = <D extends (options: never, handler: never) => boolean>(dispatch: D) => D;
+
+/**
+ * The routing of {@link serviceDispatcher} as one interceptor of several: `agent.compose(serviceInterceptor(provider), …)`. undici calls the last
+ * one first.
+ *
+ * @throws ConfigError for an option that is out of its range
+ */
+export function serviceInterceptor<P>(provider: InstancePicker<P>, options: RoutingOptions = {}): ServiceInterceptor {
+  const settings = checkRoutingOptions(provider.name, options);
+  return (<D>(dispatch: D) => {
+    const base = dispatch as Dispatch;
+    // undici counts the parameters.
+    return (request: DispatchOptions, handler: DispatchHandler) => route(provider, settings, base, request, handler);
+  }) as unknown as ServiceInterceptor;
+}
+
+/** Sends a request to an instance, or, where it is not meant for the service, to where it says. */
+function route<P>(
+  provider: InstancePicker<P>,
+  settings: RoutingSettings,
+  base: Dispatch,
+  request: DispatchOptions,
+  handler: DispatchHandler,
+): boolean {
+  // What is wrong with the request itself is for undici to say.
+  if (!isRequest(request) || !settings.isMeant(request.origin)) return base(request, handler);
+  // The dispatcher gets the sort of handler that the caller has: what works together without us does so with us.
+  if (isControlled(handler)) {
+    const controller = new ExchangeController();
+    const newAttempt: NewAttempt = (exchange, instance) => new ControlledAttempt(exchange, instance, controller, handler);
+    return new Exchange(provider, settings, base, request, newAttempt, (error) => handler.onResponseError?.(controller, error)).start();
+  }
+  const newAttempt: NewAttempt = (exchange, instance) => new LegacyAttempt(exchange, instance, handler);
+  return new Exchange(provider, settings, base, request, newAttempt, (error) => handler.onError?.(error)).start();
+}
+
+function isControlled(handler: DispatchHandler): handler is ControlledHandler {
+  return 'onRequestStart' in handler && typeof handler.onRequestStart === 'function';
+}
+
+function isRequest(request: DispatchOptions): boolean {
+  return typeof request === 'object' && request !== null && typeof request.path === 'string' && typeof request.method === 'string';
 }
 
 // Where undici keeps the dispatcher of the process: the first for versions with the handlers of undici 6, as Node up to 24 has, the second for

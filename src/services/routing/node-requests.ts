@@ -20,8 +20,8 @@ export type ProvidersByHost = ReadonlyMap<string, InstancePicker>;
  * **It gives no port**: Node asks it for an address only. It is for services whose instances all listen on one known port. For others use
  * `serviceRequestOptions` or `serviceDispatcher`.
  *
- * It does not learn whether the connection was made, so it notes no errors. Node does not call it for connections that are kept alive, as the
- * global agent does from Node 19 on; with `agent: false` each request gets a connection. With `https`, the certificate must bear the service's host name.
+ * It does not learn whether the connection was made, so it notes no errors. Node does not call it for connections that are kept alive (the global
+ * agent's are); with `agent: false` each request gets a connection. With `https`, the certificate must bear the service's host name.
  *
  * @param providers one provider, for its service's name as the host name, or a map of host names; other names are resolved as ever
  * @throws ConfigError when a name cannot be a host name
@@ -36,7 +36,7 @@ export function serviceLookup(providers: InstancePicker | ProvidersByHost, optio
     const provider = byHost.get(hostname.toLowerCase());
     if (provider === undefined) return lookup(hostname, lookupOptions, callback);
     const family = familyOf(lookupOptions);
-    // Of the other family, an address is of no use to the one who asks; a name may have addresses of both.
+    // An address of the other family is of no use to the caller; a name may have addresses of both.
     const tried = new Set<ServiceInstance>();
     const fits = ({ hostname: address }: InstanceTarget) => family === 0 || [0, family].includes(isIP(address));
     const picked = pickTarget(provider, tried, fits);
@@ -44,7 +44,7 @@ export function serviceLookup(providers: InstancePicker | ProvidersByHost, optio
     const address = picked.target.hostname;
     const version = isIP(address);
     if (version === 0) return lookup(address, lookupOptions, callback);
-    // As late as the system's own: callers have their listeners in place then.
+    // As late as the system's own: callers have their listeners in place by then.
     queueMicrotask(() => {
       if (lookupOptions.all) callback(null, [{ address, family: version }]);
       else callback(null, address, version);
@@ -55,4 +55,44 @@ export function serviceLookup(providers: InstancePicker | ProvidersByHost, optio
 function familyOf({ family }: LookupOptions): 0 | 4 | 6 {
   if (family === 4 || family === 'IPv4') return 4;
   return family === 6 || family === 'IPv6' ? 6 : 0;
+}
+
+/** Where one request goes, in the words of `http.request` and `https.request`. */
+export interface ServiceRequestOptions<P = unknown> {
+  /** The instance that was picked: give it to the provider's `noteError` when the request fails because of it. */
+  readonly instance: ServiceInstance<P>;
+  /** Says whether it takes `http` or `https`: Node refuses the other one's options. */
+  readonly protocol: 'http:' | 'https:';
+  /** A host name or an IP address. */
+  readonly hostname: string;
+  readonly port: number;
+  /** The path that was asked for, after the one in the instance's uriSpec where there is one. */
+  readonly path: string;
+}
+
+/**
+ * Picks an instance for one request of `http.request` or `https.request`:
+ *
+ * ```ts
+ * const options = serviceRequestOptions(provider, '/items/7');
+ * const { request } = options.protocol === 'https:' ? https : http;
+ * request({ ...options, method: 'GET' }).on('error', () => provider.noteError(options.instance)).end();
+ * ```
+ *
+ * An agent that keeps connections alive keeps them for each instance. Nothing is repeated, and only the caller notes errors.
+ *
+ * @param path begins with a slash; may have a query
+ * @param except instances that are not picked: those that have failed this request before
+ * @throws NoInstanceError when there is none
+ */
+export function serviceRequestOptions<P>(
+  provider: InstancePicker<P>,
+  path = '/',
+  except: ReadonlySet<ServiceInstance<P>> = new Set(),
+): ServiceRequestOptions<P> {
+  const tried = new Set(except);
+  const picked = pickTarget(provider, tried);
+  if (picked === undefined) throw noInstance(provider, tried);
+  const { protocol, hostname, port, basePath } = picked.target;
+  return { instance: picked.instance, protocol, hostname, port, path: basePath + path };
 }

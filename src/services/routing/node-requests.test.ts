@@ -5,7 +5,7 @@ import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.
 import { ConfigError } from '../../base/errors.js';
 import { newInstance } from '../new-instance.js';
 import type { InstancePicker } from './instance-target.js';
-import { serviceLookup } from './service-lookup.js';
+import { serviceLookup } from './node-requests.js';
 
 /** A picker of instances at these addresses, in turns. */
 function pickerOf(name: string, addresses: readonly string[]): InstancePicker {

@@ -7,7 +7,7 @@ import type { ServiceInstance } from '../service-instance.js';
 import type { ControlledHandler, Dispatch, DispatchController, DispatchOptions, LegacyHandler } from './dispatch.js';
 import type { InstancePicker } from './instance-target.js';
 import type { RoutingOptions } from './routing-options.js';
-import { serviceInterceptor } from './service-interceptor.js';
+import { serviceInterceptor } from './service-dispatcher.js';
 
 /** What the dispatcher was asked to do, for the test to play the servers' part. */
 interface Sent {
