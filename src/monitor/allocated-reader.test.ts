@@ -27,24 +27,24 @@ const signal = new AbortController().signal;
 
 it('an id whose znode is gone is free at once: nobody holds it, its version stays behind', async () => {
   const { zookeeper, reader } = scene();
-  const { nodes } = await reader.look(signal);
+  const { nodes } = await reader.scan(signal);
   expect(nodes.map(({ id, state }) => [id, state])).toEqual([
     [0, 'held'],
     [1, 'held'],
   ]);
   await zookeeper.remove(pathOf(9), -1, { sessionId: 'a' });
-  const { gone } = await reader.look(signal);
+  const { gone } = await reader.scan(signal);
   expect(gone).toEqual([expect.objectContaining({ id: 1, state: 'released', taskId: undefined, version: nodes[1]?.version })]);
-  expect((await reader.look(signal)).gone).toEqual([]);
+  expect((await reader.scan(signal)).gone).toEqual([]);
 });
 
-it('an id that is gone is told by the next look when one was given up meanwhile', async () => {
+it('an id that is gone is told by the next scan when one was given up meanwhile', async () => {
   const { zookeeper, reader } = scene();
-  await reader.look(signal);
+  await reader.scan(signal);
   await zookeeper.remove(pathOf(9), -1, { sessionId: 'a' });
   const abort = new AbortController();
   zookeeper.fault = async () => abort.abort(new Error('enough'));
-  await expect(reader.look(abort.signal)).rejects.toThrow('enough');
+  await expect(reader.scan(abort.signal)).rejects.toThrow('enough');
   zookeeper.fault = async () => undefined;
-  expect((await reader.look(signal)).gone).toHaveLength(1);
+  expect((await reader.scan(signal)).gone).toHaveLength(1);
 });

@@ -7,9 +7,9 @@ import { widthOfGroup } from '../id/cluster-node-id.js';
 import type { NodeStatus } from '../lease/operate/inspect.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
-import type { ClusterScan, ClusterSource } from './cluster-source.js';
+import type { ClusterScan } from './cluster-reader.js';
 import { type DiscoveryEntry, readDiscovery, type TreeReader } from './discovery-snapshot.js';
-import { inOrder, nodeReport, type ReportHead, type StatusReport } from './status-report.js';
+import { nodeReport, type ReportHead, reportOf, type StatusReport } from './status-report.js';
 
 /** The node ids from ZooKeeper alone, as a scan of the tree finds them. */
 export interface AllocatedStatus {
@@ -77,11 +77,10 @@ function widthIn(assignment: Assignment | undefined): number | undefined {
 }
 
 /** How long a scan waits for a connection, in milliseconds. */
-const CONNECTED_WITHIN_MS = 5_000;
+const CONNECT_TIMEOUT_MS = 5_000;
 
-/** Looks again and again at the node ids that ZooKeeper gives out: at all of them each time. */
-export class AllocatedReader implements ClusterSource {
-  latencyMs: number | null = null;
+/** Scans the node ids that ZooKeeper gives out, repeatedly: all of them each time. */
+export class AllocatedReader {
   #nodes: readonly NodeStatus[] = [];
 
   constructor(
@@ -91,28 +90,24 @@ export class AllocatedReader implements ClusterSource {
     private readonly clock: Clock,
   ) {}
 
-  async look(signal: AbortSignal): Promise<ClusterScan> {
-    await this.zookeeper.whenConnected({ timeoutMs: CONNECTED_WITHIN_MS, signal });
+  /**
+   * Scans once. Not to be called again before that has ended.
+   *
+   * @throws {ZooKeeperError} when there is no answer, or a group may not be read
+   * @throws `signal.reason`
+   */
+  async scan(signal: AbortSignal): Promise<ClusterScan> {
+    await this.zookeeper.whenConnected({ timeoutMs: CONNECT_TIMEOUT_MS, signal });
     const begun = this.clock.monotonic();
     const status = await inspectAllocated(this.zookeeper, signal);
-    this.latencyMs = this.clock.monotonic() - begun;
+    const latencyMs = this.clock.monotonic() - begun;
     // The ids that have gone since the scan before would be told to no listener.
     signal.throwIfAborted();
     const { nodes } = status;
     const present = new Set(nodes.map(({ id }) => id));
     const gone = this.#nodes.filter(({ id }) => !present.has(id)).map(withoutHolder);
     this.#nodes = nodes;
-    return {
-      nodes,
-      gone,
-      size: undefined,
-      problemOf: ({ problem }) => problem,
-      head: () => allocatedHead(this.where, status),
-    };
-  }
-
-  clockOffsetMs(): null {
-    return null;
+    return { nodes, gone, head: allocatedHead(this.where, status), latencyMs, clockOffsetMs: null };
   }
 }
 
@@ -124,10 +119,9 @@ function withoutHolder(node: NodeStatus): NodeStatus {
 /** The report on node ids from ZooKeeper alone. */
 export function allocatedReport(zookeeper: string, status: AllocatedStatus): StatusReport {
   const nodes = status.nodes.map((node) => nodeReport(node, node.problem));
-  return { ...inOrder(allocatedHead(zookeeper, status), nodes), totals: null, page: null };
+  return reportOf(allocatedHead(zookeeper, status), nodes, null);
 }
 
-/** The same without the node ids. */
-export function allocatedHead(zookeeper: string, { groups = [], idWidth }: AllocatedStatus): ReportHead {
+function allocatedHead(zookeeper: string, { groups = [], idWidth }: AllocatedStatus): ReportHead {
   return { store: null, cluster: null, discovery: null, allocation: { zookeeper, groups, idWidth }, draining: [] };
 }

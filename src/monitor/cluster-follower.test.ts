@@ -10,7 +10,7 @@ import { StoreError } from '../store/lease-store.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { type MemoryCall, MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
 import { ClusterFollower } from './cluster-follower.js';
-import { wholeCluster } from './paged-cluster.js';
+import { wholeCluster } from './listed-cluster.js';
 import { statusReport } from './status-report.js';
 
 async function scene({ nodes = 3, resolutionMs = 1 }: { nodes?: number; resolutionMs?: number } = {}) {

@@ -6,11 +6,11 @@ import { notify } from '../zookeeper/listeners.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { AllocatedReader } from './allocated-status.js';
 import { ClusterReader } from './cluster-reader.js';
-import type { ClusterSource } from './cluster-source.js';
 import { ClusterState } from './cluster-state.js';
 import type { ClusterSnapshot, ClusterView, CurrentCluster } from './cluster-view.js';
 import { ClusterTree } from './discovery-comparison.js';
-import { ScanLoop } from './scan-loop.js';
+import { PAUSE_FACTOR, ScanLoop } from './scan-loop.js';
+import { discoveryStatusReport } from './status-report.js';
 
 /** What a {@link ClusterFollower} follows: a store, the discovery tree, or both. */
 export interface ClusterFollowerOptions {
@@ -29,8 +29,6 @@ export interface ClusterFollowerOptions {
 
 /** From the beginning of one scan to that of the next, in milliseconds, at least. */
 const SCAN_MS = 1_000;
-/** The pause after a scan, in multiples of its duration: in a large cluster this process must not be busy with scans alone. */
-const PAUSE_FACTOR = 2;
 /** The longest pause, in milliseconds: the first scan of a large cluster takes long, since it reads everything, and further ones do not. */
 const LONGEST_PAUSE_MS = 10_000;
 /** For how long a snapshot waits for the discovery tree, in milliseconds. */
@@ -45,14 +43,12 @@ const TREE_TIMEOUT_MS = 1_000;
 export class ClusterFollower implements ClusterView {
   readonly epoch: string;
   readonly #clock: Clock;
-  readonly #source: ClusterSource;
+  readonly #reader: Pick<ClusterReader, 'scan'>;
   readonly #state: ClusterState;
   readonly #leases: ScanLoop;
   readonly #tree: ScanLoop | undefined;
-  readonly #discovery: ClusterTree | undefined;
   readonly #listeners = new Set<() => void>();
   readonly #closed = new AbortController();
-  #release: (() => void) | undefined;
   #failure: unknown;
   /** How many scans have failed in a row. */
   #failures = 0;
@@ -62,14 +58,19 @@ export class ClusterFollower implements ClusterView {
     this.epoch = random.hex(8);
     this.#clock = clock;
     this.#state = new ClusterState(clock);
-    if (session) this.#source = new ClusterReader(session, clock);
-    else if (zookeeper) this.#source = new AllocatedReader(zookeeper, connect, clock);
+    if (session) this.#reader = new ClusterReader(session, clock);
+    else if (zookeeper) this.#reader = new AllocatedReader(zookeeper, connect, clock);
     else throw new TypeError('expected a store or ZooKeeper to follow');
-    const pauseAfterAbort = (tookMs: number) => Math.max(SCAN_MS, PAUSE_FACTOR * tookMs);
-    this.#leases = new ScanLoop((signal) => this.#scan(signal), pauseAfterAbort, clock);
-    const tree = zookeeper && new ClusterTree(zookeeper, connect, clock);
-    this.#discovery = tree;
-    this.#tree = tree && new ScanLoop((signal) => this.#scanTree(tree, signal), pauseAfterAbort, clock);
+    this.#leases = new ScanLoop((signal) => this.#scan(signal), clock);
+    if (!zookeeper) return;
+    const tree = new ClusterTree(zookeeper, connect, clock);
+    this.#tree = new ScanLoop(async (signal) => {
+      const pauseMs = await tree.scan(() => this.#state.nodes, signal);
+      // Without a store there are no leases to agree with.
+      const discovery = session ? discoveryStatusReport(tree.status) : null;
+      if (this.#state.onTree(tree.report, discovery)) this.#tell();
+      return pauseMs;
+    }, clock);
   }
 
   async snapshot(signal?: AbortSignal): Promise<ClusterSnapshot> {
@@ -88,40 +89,28 @@ export class ClusterFollower implements ClusterView {
 
   follow(listener: () => void): () => void {
     if (this.#closed.signal.aborted) return () => undefined;
+    if (this.#listeners.size === 0 && !this.#leases.isFresh) this.#state.outdated();
     const own = () => listener();
     this.#listeners.add(own);
-    if (this.#release === undefined) this.#begin();
+    const releases = [this.#leases.use(), this.#tree?.use()];
     return () => {
-      if (this.#listeners.delete(own) && this.#listeners.size === 0) this.#end();
+      this.#listeners.delete(own);
+      for (const release of releases) release?.();
     };
   }
 
   async close(): Promise<void> {
     this.#closed.abort();
     this.#listeners.clear();
-    this.#end();
     await Promise.all([this.#leases.close(), this.#tree?.close()]);
-  }
-
-  #begin(): void {
-    if (!this.#leases.isFresh) this.#state.outdated();
-    const releases = [this.#leases.use(), this.#tree?.use()];
-    this.#release = () => {
-      for (const release of releases) release?.();
-    };
-  }
-
-  #end(): void {
-    this.#release?.();
-    this.#release = undefined;
   }
 
   async #scan(signal: AbortSignal): Promise<number> {
     const begun = this.#clock.monotonic();
     try {
-      const look = await this.#source.look(signal);
+      const scan = await this.#reader.scan(signal);
       signal.throwIfAborted();
-      this.#state.onScan(look, this.#source, this.#discovery?.status);
+      this.#state.onScan(scan);
       this.#failures = 0;
     } catch (error) {
       signal.throwIfAborted();
@@ -133,12 +122,6 @@ export class ClusterFollower implements ClusterView {
     const took = this.#clock.monotonic() - begun;
     const pauseMs = this.#failures > 0 ? SCAN_MS * 2 ** (this.#failures - 1) : Math.max(SCAN_MS - took, PAUSE_FACTOR * took);
     return Math.min(pauseMs, LONGEST_PAUSE_MS);
-  }
-
-  async #scanTree(tree: ClusterTree, signal: AbortSignal): Promise<number> {
-    const pauseMs = await tree.look(() => this.#state.nodes, signal);
-    if (this.#state.onTree(tree.report, tree.status)) this.#tell();
-    return pauseMs;
   }
 
   /** Waits for a scan of the tree where the last one is not fresh, but not for long: the scan goes on without the caller. */

@@ -27,12 +27,12 @@ describe('the memory that a large cluster takes', () => {
     const { clock, session } = await scene(10_000);
     const created = await settledHeap();
     const pager = new ClusterPager(session, clock, () => ({ everything: true, paged: false, limit: 100, telling: false }));
-    const seen = await pager.look(going);
+    const seen = await pager.scan(going);
     const read = await settledHeap();
     expect(seen?.nodes).toHaveLength(10_000);
     expect((created - before) / MB).toBeLessThan(20);
     expect((read - created) / MB).toBeLessThan(20);
-    await pager.look(going);
+    await pager.scan(going);
     expect(((await settledHeap()) - read) / MB).toBeLessThan(10);
   });
 
@@ -47,7 +47,7 @@ describe('the memory that a large cluster takes', () => {
     }
     const before = await settledHeap();
     const pager = new ClusterPager(session, clock, () => ({ everything: true, paged: false, limit: 100, telling: false }));
-    const seen = await pager.look(going);
+    const seen = await pager.scan(going);
     const grown = ((await settledHeap()) - before) / MB;
     expect(Object.keys(seen?.nodes[7]?.knownNodes ?? {})).toHaveLength(nodes);
     expect(grown).toBeLessThan(5);

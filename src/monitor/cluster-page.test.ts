@@ -60,7 +60,7 @@ describe('a page of a large cluster', () => {
     for (let id = 0; id < 8_990; id += 1) write(id, heldBy(`task-${id}`, 1));
     for (let id = 9_000; id < 9_100; id += 1) write(id, released(heldBy('gone'), undefined));
     bucket.remove('9500.json');
-    const seen = await pager().look(going);
+    const seen = await pager().scan(going);
     expect(asked()).toEqual(['list', 'cluster.json', ...Array.from({ length: 100 }, (_, id) => leaseKey(id))]);
     expect(seen?.nodes).toHaveLength(100);
     expect(seen?.nodes[7]).toMatchObject({ id: 7, state: 'held', taskId: 'task-7' });
@@ -75,7 +75,7 @@ describe('a page of a large cluster', () => {
     const { pager } = scene(1_000);
     const ids: number[] = [];
     for (let from: number | null = 0; from !== null; ) {
-      const seen = await pager({ from, limit: 300 }).look(going);
+      const seen = await pager({ from, limit: 300 }).scan(going);
       ids.push(...(seen?.nodes.map(({ id }) => id) ?? []));
       from = seen?.page?.next ?? null;
     }
@@ -85,11 +85,11 @@ describe('a page of a large cluster', () => {
   it('may have the held ids only, or the free ones, wherever they are', async () => {
     const { pager, asked, write } = scene(1_000);
     for (const id of [5, 700, 701, 950]) write(id, heldBy('task'));
-    const held = await pager({ only: 'held', limit: 3 }).look(going);
+    const held = await pager({ only: 'held', limit: 3 }).scan(going);
     expect(held?.nodes.map(({ id }) => id)).toEqual([5, 700, 701]);
     expect(held?.page?.next).toBe(950);
     expect(asked()).toEqual(['list', 'cluster.json', '5.json', '700.json', '701.json']);
-    const free = await pager({ only: 'free', from: 699, limit: 2 }).look(going);
+    const free = await pager({ only: 'free', from: 699, limit: 2 }).scan(going);
     expect(free?.nodes.map(({ id }) => id)).toEqual([699, 702]);
   });
 
@@ -100,7 +100,7 @@ describe('a page of a large cluster', () => {
     beforeRead((key) => {
       if (key === '3.json') write(3, released(heldBy('task'), undefined));
     });
-    const seen = await pager({ only: 'held' }).look(going);
+    const seen = await pager({ only: 'held' }).scan(going);
     expect(seen?.nodes.map(({ id }) => id)).toEqual([4]);
   });
 
@@ -111,7 +111,7 @@ describe('a page of a large cluster', () => {
     write(800, heldBy('alive'));
     write(850, released(heldBy('gone'), undefined));
     bucket.remove('950.json');
-    const seen = await pager({ telling: true, limit: 5 }).look(going);
+    const seen = await pager({ telling: true, limit: 5 }).scan(going);
     expect(seen?.nodes.map(({ id, state }) => [id, state])).toEqual([
       [0, 'vacant'],
       [800, 'held'],
@@ -121,22 +121,22 @@ describe('a page of a large cluster', () => {
     ]);
   });
 
-  it('costs a second look no more than what was written meanwhile', async () => {
+  it('costs a second scan no more than what was written meanwhile', async () => {
     const { pager, asked, write } = scene(10_000);
     for (let id = 0; id < 10_000; id += 1) write(id, heldBy('task'));
     const page = pager({ from: 5_000 });
-    await page.look(going);
+    await page.scan(going);
     asked();
     for (const id of [3, 5_001, 5_099, 5_100]) write(id, heldBy('task', 1));
-    const seen = await page.look(going);
+    const seen = await page.scan(going);
     expect(asked()).toEqual(['list', '5001.json', '5099.json']);
     expect(seen?.nodes).toHaveLength(100);
   });
 
   it('cannot begin beyond the cluster', async () => {
     const { pager } = scene(1_000);
-    await expect(pager({ from: 1_000 }).look(going)).rejects.toThrow(ConfigError);
-    await expect(pager({ from: 1_000 }).look(going)).rejects.toThrow('--from: expected a node id of the cluster, from 0 to 999, got 1000');
+    await expect(pager({ from: 1_000 }).scan(going)).rejects.toThrow(ConfigError);
+    await expect(pager({ from: 1_000 }).scan(going)).rejects.toThrow('--from: expected a node id of the cluster, from 0 to 999, got 1000');
   });
 });
 
@@ -144,7 +144,7 @@ describe('a cluster that is not large', () => {
   it('is read as a whole, so that its totals are no hints', async () => {
     const { pager, asked, write } = scene(500);
     write(3, { kind: 'released', version: 2, timestamp: 1, durationMs: 15_000, stampedUntil: undefined });
-    const seen = await pager().look(going);
+    const seen = await pager().scan(going);
     expect(asked()).toHaveLength(502);
     expect(seen?.nodes).toHaveLength(500);
     expect(seen?.totals).toMatchObject({ hints: false, evicted: 1, free: 499 });
@@ -153,7 +153,7 @@ describe('a cluster that is not large', () => {
 
   it('is read as far as somebody wants it who asks for a page', async () => {
     const { pager, asked } = scene(16);
-    const seen = await pager({ paged: true, from: 4, limit: 2 }).look(going);
+    const seen = await pager({ paged: true, from: 4, limit: 2 }).scan(going);
     expect(asked()).toEqual(['list', 'cluster.json', '4.json', '5.json']);
     expect(seen?.page).toEqual({ from: 4, limit: 2, next: 6 });
   });
@@ -166,7 +166,7 @@ describe('a cluster that has shrunk', () => {
     for (const id of [3, 4]) write(id, retired({ kind: 'vacant' }, 1));
     write(5, heldBy('later'));
     const pages = pager();
-    const seen = await pages.look(going);
+    const seen = await pages.scan(going);
     expect(seen?.nodes.map(({ id }) => id)).toEqual([0, 1]);
     expect(seen?.draining.map(({ id, taskId }) => [id, taskId])).toEqual([
       [2, 'late'],
@@ -177,7 +177,7 @@ describe('a cluster that has shrunk', () => {
     write(2, heldBy('late', 1));
     write(5, retired(released(heldBy('later'), undefined), 1));
     asked();
-    expect((await pages.look(going))?.draining.map(({ id }) => id)).toEqual([2]);
+    expect((await pages.scan(going))?.draining.map(({ id }) => id)).toEqual([2]);
     expect(asked()).toEqual(['list']);
   });
 
@@ -187,17 +187,17 @@ describe('a cluster that has shrunk', () => {
     beforeRead((key) => {
       if (key === '1.json') write(1, retired(released(heldBy('late'), undefined), 1));
     });
-    expect((await pager().look(going))?.draining.map(({ id }) => id)).toEqual([2]);
+    expect((await pager().scan(going))?.draining.map(({ id }) => id)).toEqual([2]);
   });
 
   it('has them as released once it has grown again, without a write to them', async () => {
     const { pager, asked, write, settle } = scene(6, { size: 2, generation: 1 });
     for (const id of [2, 3, 4, 5]) write(id, retired({ kind: 'released', version: 7, timestamp: 1, durationMs: 0, stampedUntil: 1 }, 1));
     const pages = pager();
-    await pages.look(going);
+    await pages.scan(going);
     settle({ size: 6, generation: 2 });
     asked();
-    const seen = await pages.look(going);
+    const seen = await pages.scan(going);
     expect(seen?.nodes.map(({ state, version }) => `${state} ${version}`)).toEqual([
       'vacant 0',
       'vacant 0',

@@ -1,10 +1,10 @@
 import type { Clock } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
-import type { ClusterStatus, NodeStatus } from '../lease/operate/inspect.js';
+import type { ClusterConfig } from '../lease/model/cluster-config.js';
+import type { NodeStatus } from '../lease/operate/inspect.js';
 import type { StoreSession } from '../lease/session/store-session.js';
 import { ClusterReader, type ReadProgress } from './cluster-reader.js';
-import { type ListedCluster, type ListedState, listedTotals, totalsOf } from './listed-cluster.js';
-import { type PagedCluster, type PageReport, READ_AS_A_WHOLE } from './paged-cluster.js';
+import { type ListedCluster, type ListedState, type PagedCluster, type PageReport, READ_AS_A_WHOLE, totalsOf } from './listed-cluster.js';
 
 /** Which node ids are to be shown. */
 export interface PageRequest {
@@ -23,17 +23,14 @@ export interface PageRequest {
 }
 
 /** Of which there is most to tell comes first. */
-const WEIGHTS: Readonly<Record<ListedState, number>> = { absent: 0, expired: 1, held: 2, released: 3, vacant: 4 };
+const RANKS: Readonly<Record<ListedState, number>> = { absent: 0, expired: 1, held: 2, released: 3, vacant: 4 };
 
-/**
- * Scans a page of a cluster, once or repeatedly: a scan is one LIST, which gives the totals, and a GET for each lease object of the page;
- * further scans read only what was written meanwhile, see {@link ClusterReader}.
- */
+/** Scans a page of a cluster, once or repeatedly, at the cost of a {@link ClusterReader}; the LIST gives the totals. */
 export class ClusterPager {
   readonly #reader: ClusterReader;
   #page: PageReport | null = null;
 
-  /** @param request asked for anew at every look */
+  /** @param request asked for anew at every scan */
   constructor(
     session: StoreSession,
     clock: Clock,
@@ -47,46 +44,35 @@ export class ClusterPager {
    * The page; undefined when there is no cluster yet.
    *
    * @throws {ConfigError} when the page begins beyond the cluster's size
-   * @throws {StoreError} when the store gives no answer
-   * @throws {StoreUnusableError} when `cluster.json` cannot be understood
-   * @throws `signal.reason`
+   * @throws {StoreError}, {StoreUnusableError} or `signal.reason` as {@link ClusterReader.scan} does
    */
-  async look(signal: AbortSignal): Promise<PagedCluster | undefined> {
-    const { nodes, hints, draining = [] } = await this.#reader.look(signal);
+  async scan(signal: AbortSignal): Promise<PagedCluster | undefined> {
+    const { nodes, hints, draining = [] } = await this.#reader.scan(signal);
     if (hints === undefined) return undefined;
     const { cluster } = hints;
-    const isWhole = nodes.length === cluster.size;
-    const totals = isWhole ? totalsOf(nodes, cluster, hints.retired) : listedTotals(hints);
-    return { cluster, nodes: nodes.filter(testOf(this.request().only, cluster)), totals, draining, page: this.#page };
+    const { only } = this.request();
+    // The LIST may have told of another state.
+    const asked = nodes.filter(({ state }) => isAskedFor(state, only, cluster));
+    return { cluster, nodes: asked, totals: totalsOf(nodes, hints), draining, page: this.#page };
   }
 
-  #choose(hints: ListedCluster): readonly number[] {
+  #choose({ cluster, leases }: ListedCluster): readonly number[] {
     const { everything, paged, from = 0, limit, only, telling } = this.request();
-    const { size, bootstrapped } = hints.cluster;
+    const { size } = cluster;
     if (from >= size) throw new ConfigError('--from', from, `a node id of the cluster, from 0 to ${size - 1}`);
     const ids = Array.from({ length: size - from }, (_, index) => from + index);
     this.#page = null;
     if (everything || (!paged && size <= READ_AS_A_WHOLE)) return ids;
-    const fitting = ids.filter((id) => {
-      const hint = hints.leases[id] ?? 'absent';
-      if (only === undefined) return true;
-      return only === 'held' ? hint === 'held' : hint === 'released' || hint === 'vacant' || (hint === 'absent' && !bootstrapped);
-    });
-    const chosen = telling ? mostTelling(fitting, hints, limit) : fitting.slice(0, limit);
-    this.#page = { from, limit, next: telling ? null : (fitting[limit] ?? null) };
-    return chosen;
+    const stateOf = (id: number) => leases[id] ?? 'absent';
+    const asked = ids.filter((id) => isAskedFor(stateOf(id), only, cluster));
+    this.#page = { from, limit, next: telling ? null : (asked[limit] ?? null) };
+    if (telling) asked.sort((a, b) => RANKS[stateOf(a)] - RANKS[stateOf(b)] || a - b);
+    return asked.slice(0, limit).sort((a, b) => a - b);
   }
 }
 
-function mostTelling(ids: readonly number[], { leases }: ListedCluster, limit: number): number[] {
-  const weight = (id: number) => WEIGHTS[leases[id] ?? 'vacant'];
-  const ordered = [...ids].sort((a, b) => weight(a) - weight(b) || a - b);
-  return ordered.slice(0, limit).sort((a, b) => a - b);
-}
-
-/** What was read is to be in the state that was asked for: the LIST may have told otherwise. */
-function testOf(only: PageRequest['only'], { bootstrapped }: ClusterStatus['cluster']): (node: NodeStatus) => boolean {
-  if (only === undefined) return () => true;
-  if (only === 'held') return ({ state }) => state === 'held';
-  return ({ state }) => state === 'vacant' || state === 'released' || (state === 'absent' && !bootstrapped);
+function isAskedFor(state: ListedState | NodeStatus['state'], only: PageRequest['only'], { bootstrapped }: ClusterConfig): boolean {
+  if (only === undefined) return true;
+  if (only === 'held') return state === 'held';
+  return state === 'vacant' || state === 'released' || (state === 'absent' && !bootstrapped);
 }

@@ -8,16 +8,33 @@ import { type LeaseReading, type NodeStatus, nodeStatus, readingOf, SharedKnowle
 import { readCluster } from '../lease/session/cluster-store.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../lease/session/store-session.js';
 import type { Interval, ListedObject } from '../store/lease-store.js';
-import type { ClusterScan, ClusterSource } from './cluster-source.js';
-import { type ListedCluster, listedCluster, problemOf } from './listed-cluster.js';
-import { reportHead } from './status-report.js';
+import { type ListedCluster, listedCluster } from './listed-cluster.js';
+import { type ReportHead, reportHead } from './status-report.js';
 
 /** Maximum number of objects that are read again in one scan. */
-const READS_A_LOOK = 100;
+const MAX_READS = 100;
 /** Reads under way at once. */
 const READS = 16;
 /** Maximum number of ids beyond the cluster's size that are read. */
-const MOST_DRAINING = 100;
+const MAX_DRAINING = 100;
+
+/** The result of one scan of a cluster, in a store or in ZooKeeper alone. */
+export interface ClusterScan {
+  /** In ascending order of the ids; empty when there is no cluster yet. */
+  readonly nodes: readonly NodeStatus[];
+  /** Those of the scan before that are not there any more, as they are now. @default none */
+  readonly gone?: readonly NodeStatus[];
+  /** What the LIST of this scan told; undefined when there is no cluster yet, and where there is no LIST. */
+  readonly hints?: ListedCluster;
+  /** Ids beyond the size that are held still, in ascending order. @default none */
+  readonly draining?: readonly NodeStatus[];
+  /** What `nodelease status --json` shows besides the nodes, without discovery. */
+  readonly head: ReportHead;
+  /** How long the request took that says how fast the answers come, in milliseconds. */
+  readonly latencyMs: number;
+  /** How far the store's clock is ahead of this host's wall clock, at least and at most, in milliseconds; null where that is not known. */
+  readonly clockOffsetMs: readonly [min: number, max: number] | null;
+}
 
 /** What is known of one lease object. */
 interface Known {
@@ -30,7 +47,7 @@ interface Known {
 }
 
 /** The rows of a LIST that are about leases, by their ids, and when it was made, on the monotonic clock. */
-interface Leases {
+interface Listing {
   readonly rows: ReadonlyMap<number, ListedObject>;
   readonly at: number;
 }
@@ -58,10 +75,9 @@ export interface ClusterReaderOptions {
  *
  * Ids beyond the cluster's size that seem to be held are read once, a hundred of them at most.
  */
-export class ClusterReader implements ClusterSource {
-  latencyMs: number | null = null;
+export class ClusterReader {
   readonly #known = new Map<number, Known>();
-  #listing: Leases = { rows: new Map(), at: 0 };
+  #listing: Listing = { rows: new Map(), at: 0 };
   #cluster: { readonly config: ClusterConfig; readonly etag: string } | undefined;
   readonly #knowledge = new SharedKnowledge();
 
@@ -71,78 +87,56 @@ export class ClusterReader implements ClusterSource {
     private readonly options: ClusterReaderOptions = {},
   ) {}
 
-  async look(signal: AbortSignal): Promise<ClusterScan> {
-    const begun = this.clock.monotonic();
-    const { objects } = await this.session.list({ signal, timeoutMs: Math.max(UNHURRIED_LISTING_MS, this.session.listTimeoutMs) });
-    const listedAt = this.clock.monotonic();
-    this.latencyMs = listedAt - begun;
-    const cluster = await this.#readCluster(
-      objects.find(({ key }) => key === CLUSTER_KEY),
-      signal,
-    );
+  /**
+   * Scans once. Not to be called again before that has ended.
+   *
+   * @throws {StoreError} when the store gives no answer
+   * @throws {StoreUnusableError} when `cluster.json` cannot be understood
+   * @throws `signal.reason`
+   */
+  async scan(signal: AbortSignal): Promise<ClusterScan> {
+    const { session, clock } = this;
+    const { url } = session.store;
+    const begun = clock.monotonic();
+    const { objects } = await session.list({ signal, timeoutMs: Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs) });
+    const at = clock.monotonic();
+    const cluster = await this.#readCluster(objects, signal);
     if (cluster === undefined) {
-      await refuseForeign(this.session, objects, { signal });
-      return this.#nothing();
+      await refuseForeign(session, objects, { signal });
+      this.#known.clear();
+      return { nodes: [], head: reportHead(url), latencyMs: at - begun, clockOffsetMs: this.#clockOffsetMs() };
     }
-
     const hints = listedCluster(objects, cluster);
-    const listing = { rows: hints.rows, at: listedAt };
-    const ids = this.options.choose?.(hints) ?? Array.from({ length: cluster.size }, (_, id) => id);
-    const draining = hints.draining.slice(0, MOST_DRAINING);
-    this.#forgetAllBut(ids, draining);
-    const toRead = [...this.#toRead(ids, listing, cluster.bootstrapped), ...draining.filter((id) => !this.#isKnownHeld(id))];
-    let done = 0;
-    const read = async (id: number, own: AbortSignal) => {
-      await this.#read(id, own);
-      done += 1;
-      this.options.onProgress?.({ done, of: toRead.length });
-    };
-    await concurrently(toRead, READS, read, signal);
-    this.#listing = listing;
+    const ids = this.options.choose?.(hints) ?? hints.leases.map((_, id) => id);
+    const beyond = hints.draining.slice(0, MAX_DRAINING);
+    this.#forgetAllBut([...ids, ...beyond]);
+    const toRead = [...this.#toRead(ids, { rows: hints.rows, at }, cluster), ...beyond.filter((id) => !this.#isKnownHeld(id))];
+    await this.#readAll(toRead, signal);
+    this.#listing = { rows: hints.rows, at };
 
     const justRead = new Set(toRead);
-    const now = this.clock.monotonic();
+    const now = clock.monotonic();
     const statusOf = (id: number) => this.#status(id, justRead.has(id), cluster, now);
-    const nodes = ids.map(statusOf);
-    const stillHeld = draining.map(statusOf).filter(({ state }) => state === 'held');
-    return {
-      nodes,
-      hints,
-      draining: stillHeld,
-      gone: [],
-      size: cluster.size,
-      problemOf: (node) => problemOf(node, cluster),
-      head: (discovery) => reportHead(this.session.store.url, { cluster, draining: stillHeld }, discovery),
-    };
+    const draining = beyond.map(statusOf).filter(({ state }) => state === 'held');
+    const head = reportHead(url, { cluster, draining });
+    return { nodes: ids.map(statusOf), hints, draining, head, latencyMs: at - begun, clockOffsetMs: this.#clockOffsetMs() };
   }
 
-  clockOffsetMs(): readonly [min: number, max: number] | null {
+  #clockOffsetMs(): ClusterScan['clockOffsetMs'] {
     const { min, max } = this.session.storeNow();
     const now = this.clock.now();
     return Number.isFinite(max) ? [Math.floor(min - now), Math.ceil(max - now)] : null;
   }
 
   /** The settings: read again only when they were written. */
-  async #readCluster(row: ListedObject | undefined, signal: AbortSignal): Promise<ClusterConfig | undefined> {
-    if (row !== undefined && row.etag === this.#cluster?.etag) return this.#cluster.config;
-    this.#cluster = await readCluster(this.session, { signal });
+  async #readCluster(objects: readonly ListedObject[], signal: AbortSignal): Promise<ClusterConfig | undefined> {
+    const row = objects.find(({ key }) => key === CLUSTER_KEY);
+    if (row === undefined || row.etag !== this.#cluster?.etag) this.#cluster = await readCluster(this.session, { signal });
     return this.#cluster?.config;
   }
 
-  #nothing(): ClusterScan {
-    this.#known.clear();
-    this.#listing = { rows: new Map(), at: this.clock.monotonic() };
-    return {
-      nodes: [],
-      gone: [],
-      size: undefined,
-      problemOf: () => undefined,
-      head: (discovery) => reportHead(this.session.store.url, undefined, discovery),
-    };
-  }
-
-  #forgetAllBut(ids: readonly number[], draining: readonly number[]): void {
-    const wanted = new Set([...ids, ...draining]);
+  #forgetAllBut(ids: readonly number[]): void {
+    const wanted = new Set(ids);
     for (const id of this.#known.keys()) if (!wanted.has(id)) this.#known.delete(id);
   }
 
@@ -152,7 +146,7 @@ export class ClusterReader implements ClusterSource {
   }
 
   /** The ids whose objects are to be read in this scan. */
-  #toRead(ids: readonly number[], listing: Leases, bootstrapped: boolean): number[] {
+  #toRead(ids: readonly number[], listing: Listing, { bootstrapped }: ClusterConfig): number[] {
     const unread: number[] = [];
     const urgent: number[] = [];
     const changed: number[] = [];
@@ -165,11 +159,11 @@ export class ClusterReader implements ClusterSource {
       else if (known.etag !== row?.etag) (this.#mayHaveChangedHands(id, known, listing) ? urgent : changed).push(id);
     }
     const byReading = (a: number, b: number) => (this.#known.get(a)?.readAt ?? 0) - (this.#known.get(b)?.readAt ?? 0);
-    return [...unread, ...[...urgent.sort(byReading), ...changed.sort(byReading)].slice(0, READS_A_LOOK)];
+    return [...unread, ...[...urgent.sort(byReading), ...changed.sort(byReading)].slice(0, MAX_READS)];
   }
 
   /** Whether a write was more than a renewal, as far as a LIST tells: the id was not held, it has a tombstone's size now, or the lease had run out. */
-  #mayHaveChangedHands(id: number, { reading }: Known, listing: Leases): boolean {
+  #mayHaveChangedHands(id: number, { reading }: Known, listing: Listing): boolean {
     const row = listing.rows.get(id);
     if (row === undefined || reading.kind !== 'lease' || reading.lease.kind !== 'held') return true;
     if (row.size <= nativeCodec.tombstoneMaxBytes) return true;
@@ -177,10 +171,16 @@ export class ClusterReader implements ClusterSource {
     return before === undefined || before.age.max + listing.at - this.#listing.at > reading.lease.durationMs;
   }
 
-  async #read(id: number, signal: AbortSignal): Promise<void> {
-    const object = await this.session.read(leaseKey(id), { signal });
-    const reading = readingOf(object, this.#knowledge);
-    this.#known.set(id, { reading, etag: object?.etag, age: object?.age, readAt: this.clock.monotonic() });
+  async #readAll(ids: readonly number[], signal: AbortSignal): Promise<void> {
+    let done = 0;
+    const read = async (id: number, own: AbortSignal) => {
+      const object = await this.session.read(leaseKey(id), { signal: own });
+      const reading = readingOf(object, this.#knowledge);
+      this.#known.set(id, { reading, etag: object?.etag, age: object?.age, readAt: this.clock.monotonic() });
+      done += 1;
+      this.options.onProgress?.({ done, of: ids.length });
+    };
+    await concurrently(ids, READS, read, signal);
   }
 
   #absent(): Known {
@@ -197,6 +197,7 @@ export class ClusterReader implements ClusterSource {
   }
 }
 
-function older(age: Interval | undefined, byMs: number): Interval | undefined {
+/** An age a while later. */
+export function older(age: Interval | undefined, byMs: number): Interval | undefined {
   return age && { min: age.min + byMs, max: age.max + byMs };
 }

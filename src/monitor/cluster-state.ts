@@ -1,18 +1,20 @@
 import type { Clock } from '../base/clock.js';
 import type { NodeStatus } from '../lease/operate/inspect.js';
-import type { ClusterScan, ClusterSource } from './cluster-source.js';
+import { type ClusterScan, older } from './cluster-reader.js';
 import type { ClusterEvent, CurrentCluster, StoreHealth } from './cluster-view.js';
-import type { DiscoveryStatus } from './discovery-comparison.js';
 import type { DiscoveryReport } from './discovery-report.js';
-import { type EventFacts, eventFacts, leaseChanges } from './lease-changes.js';
-import { totalsOf } from './listed-cluster.js';
-import { nodeReport, type ReportHead, type StatusReport, withKnownVersions } from './status-report.js';
+import { leaseChanges } from './lease-changes.js';
+import { problemOf, totalsOf } from './listed-cluster.js';
+import { type DiscoveryStatusReport, nodeReport, reportOf, type StatusReport, withWrongVersions } from './status-report.js';
 
 /** The result of a scan, and when it ended on the monotonic clock. */
 interface Scanned {
-  readonly look: ClusterScan;
+  readonly scan: ClusterScan;
   readonly at: number;
 }
+
+/** A {@link ClusterEvent} without its number and time. */
+type EventFacts = Pick<ClusterEvent, 'kind' | 'text'> & Partial<ClusterEvent>;
 
 /** For how long the same report is given again, in milliseconds: many may ask at one time. */
 const SAME_MS = 250;
@@ -23,9 +25,9 @@ const UNKNOWN: StoreHealth = { state: 'unknown', problem: null, latencyMs: null,
 /** What the last scans of a cluster have found, and what happened between them. */
 export class ClusterState {
   #scanned: Scanned | undefined;
-  #head: ReportHead | undefined;
   #store = UNKNOWN;
   #tree: DiscoveryReport | null = null;
+  #discovery: DiscoveryStatusReport | null = null;
   #events: readonly ClusterEvent[] = [];
   #revision = 0;
   #isOutdated = false;
@@ -35,7 +37,7 @@ export class ClusterState {
 
   /** The node ids, as the last scan found them. */
   get nodes(): readonly NodeStatus[] {
-    return this.#scanned?.look.nodes ?? [];
+    return this.#scanned?.scan.nodes ?? [];
   }
 
   /** Everything; without the cluster itself before the first scan has succeeded. */
@@ -51,18 +53,14 @@ export class ClusterState {
   }
 
   /** A scan has succeeded. */
-  onScan(look: ClusterScan, source: Pick<ClusterSource, 'latencyMs' | 'clockOffsetMs'>, discovery?: DiscoveryStatus): void {
+  onScan(scan: ClusterScan): void {
     const before = this.#scanned;
-    const now: Scanned = { look, at: this.clock.monotonic() };
-    this.#addEvents([
-      ...(this.#store.state === 'failing' ? [{ kind: 'store-ok', text: 'the node ids can be looked at again' } as const] : []),
-      ...(before ? factsBetween(before, now) : []),
-    ]);
-    this.#scanned = now;
-    this.#isOutdated = false;
-    this.#head = look.head(discovery);
-    const [latencyMs, clockOffsetMs] = [source.latencyMs, source.clockOffsetMs()];
+    const { latencyMs, clockOffsetMs } = scan;
+    this.#scanned = { scan, at: this.clock.monotonic() };
+    if (this.#store.state === 'failing') this.#addEvents([{ kind: 'store-ok', text: 'the node ids can be looked at again' }]);
+    if (before) this.#addEvents(eventsBetween(before, this.#scanned));
     this.#store = { state: 'ok', problem: null, latencyMs, clockOffsetMs, lookedAt: this.clock.now() };
+    this.#isOutdated = false;
     this.#changed();
   }
 
@@ -74,17 +72,20 @@ export class ClusterState {
     this.#changed();
   }
 
-  /** A scan of the discovery tree has ended, well or not. Returns whether anything is different now. */
-  onTree(tree: DiscoveryReport | null, discovery: DiscoveryStatus | undefined): boolean {
-    const head = this.#scanned?.look.head(discovery);
+  /**
+   * A scan of the discovery tree has ended, well or not. Returns whether anything is different now.
+   *
+   * @param discovery how far the tree agrees with the leases; null where there is nothing to agree with
+   */
+  onTree(tree: DiscoveryReport | null, discovery: DiscoveryStatusReport | null): boolean {
     const isNewTree = JSON.stringify(tree) !== JSON.stringify(this.#tree);
-    const isNewHead = JSON.stringify(head) !== JSON.stringify(this.#head);
+    const isNewDiscovery = JSON.stringify(discovery) !== JSON.stringify(this.#discovery);
     if (isNewTree) this.#tree = tree;
-    if (isNewHead) {
-      this.#head = head;
+    if (isNewDiscovery) {
+      this.#discovery = discovery;
       this.#changed();
     }
-    return isNewTree || isNewHead;
+    return isNewTree || isNewDiscovery;
   }
 
   #changed(): void {
@@ -96,36 +97,32 @@ export class ClusterState {
     const at = this.clock.now();
     const first = (this.#events.at(-1)?.id ?? 0) + 1;
     const added = facts.map((each, index): ClusterEvent => {
-      return { id: first + index, at, nodeId: null, version: null, taskId: null, previousTaskId: null, ...each };
+      return { nodeId: null, version: null, taskId: null, previousTaskId: null, ...each, id: first + index, at };
     });
     if (added.length > 0) this.#events = [...this.#events, ...added].slice(-EVENTS);
   }
 
   /** The ages are those of now; what can no longer be read keeps the age that it had. */
   #currentReport(): StatusReport | null {
-    if (this.#scanned === undefined || this.#head === undefined) return null;
+    if (this.#scanned === undefined) return null;
     const now = this.clock.monotonic();
     if (this.#report && now - this.#report.at <= SAME_MS) return this.#report.report;
-    const { look, at } = this.#scanned;
+    const { scan, at } = this.#scanned;
+    const { nodes, hints, head } = scan;
     const sinceMs = this.#store.state === 'ok' ? now - at : 0;
-    const reports = look.nodes.map((node) => nodeReport(aged(node, sinceMs), look.problemOf(node)));
-    const nodes = withKnownVersions(reports, look.nodes);
-    const totals = look.hints === undefined ? null : totalsOf(look.nodes, look.hints.cluster, look.hints.retired);
-    const report = { ...this.#head, nodes, totals, page: null };
+    const reports = withWrongVersions(nodes).map((node) =>
+      nodeReport({ ...node, age: older(node.age, sinceMs) }, problemOf(node, hints?.cluster)),
+    );
+    const report = reportOf({ ...head, discovery: this.#discovery }, reports, hints ? totalsOf(nodes, hints) : null);
     this.#report = { report, at: now };
     return report;
   }
 }
 
-/** A node id a while later, as far as it has not been written since. */
-function aged(node: NodeStatus, byMs: number): NodeStatus {
-  return node.age === undefined ? node : { ...node, age: { min: node.age.min + byMs, max: node.age.max + byMs } };
-}
-
-function factsBetween({ look: before, at }: Scanned, { look, at: now }: Scanned): EventFacts[] {
-  const problemOf = { before: before.problemOf, after: look.problemOf };
-  const changes = leaseChanges(before.nodes, [...look.nodes, ...look.gone], { sinceMs: now - at, problemOf });
-  return [...resized(before.size, look.size), ...changes.map(eventFacts)];
+function eventsBetween({ scan: before, at }: Scanned, { scan: after, at: now }: Scanned): EventFacts[] {
+  const nodes = [...after.nodes, ...(after.gone ?? [])];
+  const between = { sinceMs: now - at, before: before.hints?.cluster, after: after.hints?.cluster };
+  return [...resized(between.before?.size, between.after?.size), ...leaseChanges(before.nodes, nodes, between)];
 }
 
 function resized(before: number | undefined, size: number | undefined): EventFacts[] {

@@ -8,7 +8,7 @@ import type { ClusterStatus, NodeStatus } from '../lease/operate/inspect.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import { type DiscoveryReport, discoveryReport } from './discovery-report.js';
-import { readDiscovery } from './discovery-snapshot.js';
+import { type DiscoveryEntry, readDiscovery } from './discovery-snapshot.js';
 
 /** How the discovery tree shows a node id that is held. */
 export type NodeDiscovery =
@@ -32,6 +32,8 @@ export interface DiscoveryStatus {
 
 /** How long a scan waits for ZooKeeper, in milliseconds: less after one without an answer, so that the next ones of a watch come in time. */
 const TIMEOUT_MS = { usual: 2_000, afterFailure: 500 };
+/** What is told of the node ids in such a state. */
+const PROBLEMS = { missing: 'missing', 'other-version': 'shown with another version', unreadable: 'unreadable' };
 /** Reads under way at once. */
 const READS = 64;
 /** The shortest pause between two scans of the whole tree, in milliseconds. */
@@ -49,7 +51,7 @@ export class DiscoveryComparison {
   ) {}
 
   /** Resolves within about two seconds, also without an answer from ZooKeeper. */
-  async look(status: ClusterStatus | undefined): Promise<DiscoveryStatus> {
+  async compare(status: ClusterStatus | undefined): Promise<DiscoveryStatus> {
     const held = heldOf(status?.nodes ?? []);
     try {
       const begun = this.clock.monotonic();
@@ -72,7 +74,7 @@ export class DiscoveryComparison {
   async #find(node: NodeStatus, timeoutMs: number): Promise<NodeDiscovery> {
     try {
       const znode = await this.zookeeper.read(entryPath({ kind: 'node' }, node.id), { timeoutMs });
-      return znode === undefined ? { state: 'missing' } : compared(node, decodeAssignment(znode.data)?.version);
+      return compared(node, znode && { assignment: decodeAssignment(znode.data) });
     } catch (error) {
       if (isFault(error, 'no-auth')) return { state: 'unreadable' };
       throw error;
@@ -100,7 +102,7 @@ export class ClusterTree {
    * @param nodes the node ids at this moment
    * @throws `signal.reason`
    */
-  async look(nodes: () => readonly NodeStatus[], signal: AbortSignal): Promise<number> {
+  async scan(nodes: () => readonly NodeStatus[], signal: AbortSignal): Promise<number> {
     const begun = this.clock.monotonic();
     // As of before: a task that takes an id meanwhile may be announced only after this scan.
     const before = heldOf(nodes());
@@ -109,15 +111,9 @@ export class ClusterTree {
       await this.zookeeper.whenConnected({ timeoutMs: isFailing ? TIMEOUT_MS.afterFailure : TIMEOUT_MS.usual, signal });
       const snapshot = await orAborted(readDiscovery(this.zookeeper, DISCOVERY_PATH, signal), signal);
       const held = before.length === 0 ? heldOf(nodes()) : before;
-      const entries = snapshot?.entries ?? [];
-      const shown = new Map(entries.flatMap((entry) => (entry.parsed.kind === 'node' ? [[entry.parsed.nodeId, entry] as const] : [])));
+      const shown = new Map(snapshot?.entries.map((entry) => [entry.parsed.kind === 'node' ? entry.parsed.nodeId : undefined, entry]));
       this.report = discoveryReport(this.where, DISCOVERY_PATH, snapshot);
-      this.status = discoveryStatus(
-        held.map((node) => {
-          const entry = shown.get(node.id);
-          return [node.id, entry === undefined ? { state: 'missing' } : compared(node, entry.assignment?.version)];
-        }),
-      );
+      this.status = discoveryStatus(held.map((node) => [node.id, compared(node, shown.get(node.id))]));
     } catch (error) {
       signal.throwIfAborted();
       this.report = null;
@@ -131,29 +127,24 @@ function heldOf(nodes: readonly NodeStatus[]): readonly NodeStatus[] {
   return nodes.filter(({ state }) => state === 'held');
 }
 
-function compared({ version }: NodeStatus, shown: number | undefined): NodeDiscovery {
-  if (shown === undefined) return { state: 'unreadable' };
-  return { state: shown === version ? 'ok' : 'other-version', version: shown };
+/** @param znode undefined where there is none */
+function compared(node: NodeStatus, znode: Pick<DiscoveryEntry, 'assignment'> | undefined): NodeDiscovery {
+  if (znode === undefined) return { state: 'missing' };
+  if (znode.assignment === undefined) return { state: 'unreadable' };
+  const { version } = znode.assignment;
+  return { state: version === node.version ? 'ok' : 'other-version', version };
 }
 
+/** The problem names what is wrong with the tree, as a clause. */
 function discoveryStatus(found: readonly (readonly [id: number, node: NodeDiscovery])[]): DiscoveryStatus {
-  return { problem: disagreement(found.map(([, node]) => node)), nodes: new Map(found) };
+  const problems = Object.entries(PROBLEMS).flatMap(([state, what]) => {
+    const { length } = found.filter(([, node]) => node.state === state);
+    return length > 0 ? [`${length} ${what}`] : [];
+  });
+  const problem = problems.length === 0 ? undefined : `of ${found.length} held node ids ${problems.join(', ')}`;
+  return { problem, nodes: new Map(found) };
 }
 
 function unknownDiscovery(held: readonly NodeStatus[], error: unknown): DiscoveryStatus {
   return { problem: explain(error), nodes: new Map(held.map(({ id }) => [id, { state: 'unknown' }])) };
-}
-
-/** What is wrong with the tree, as a clause; undefined when nothing is. */
-function disagreement(nodes: readonly NodeDiscovery[]): string | undefined {
-  const count = (state: NodeDiscovery['state'], what: string) => {
-    const { length } = nodes.filter((node) => node.state === state);
-    return length > 0 ? [`${length} ${what}`] : [];
-  };
-  const told = [
-    ...count('missing', 'missing'),
-    ...count('other-version', 'shown with another version'),
-    ...count('unreadable', 'unreadable'),
-  ];
-  return told.length === 0 ? undefined : `of ${nodes.length} held node ids ${told.join(', ')}`;
 }

@@ -7,7 +7,7 @@ import type { ListedObject } from '../store/lease-store.js';
 
 /**
  * The state of a lease object as a LIST shows it, by size and age alone. `expired`: older than duration and grace of the cluster. `released`: of a
- * tombstone's size, which one that was taken away by force has, too.
+ * tombstone's size, which an evicted one has, too.
  */
 export type ListedState = 'held' | 'expired' | 'released' | 'vacant' | 'absent';
 
@@ -44,6 +44,34 @@ export interface LeaseTotals {
   readonly retired: number;
 }
 
+/** Where a page stands in a large cluster. */
+export interface PageReport {
+  /** From which id on they were asked for. */
+  readonly from: number;
+  /** Maximum number of node ids. */
+  readonly limit: number;
+  /** Where the next page begins; null where there is none, and where the page is a choice of the ids of which there is most to tell. */
+  readonly next: number | null;
+}
+
+/** A cluster, and as many of its node ids as were asked for. */
+export interface PagedCluster extends ClusterStatus {
+  /** Of all node ids, whatever the page shows. */
+  readonly totals: LeaseTotals;
+  /** Ids beyond the cluster's size that are held still, a hundred at most. */
+  readonly draining: readonly NodeStatus[];
+  /** Null where every lease object was read. */
+  readonly page: PageReport | null;
+}
+
+/** Clusters of up to so many node ids are read as a whole unless a page is asked for. */
+export const READ_AS_A_WHOLE = 500;
+
+/** A cluster all of whose node ids were read, and of which nothing else is known. */
+export function wholeCluster({ cluster, nodes }: ClusterStatus): PagedCluster {
+  return { cluster, nodes, totals: readTotals(nodes, cluster, 0), draining: [], page: null };
+}
+
 /** Classifies the rows of a LIST. */
 export function listedCluster(objects: readonly ListedObject[], cluster: ClusterConfig): ListedCluster {
   const rows = new Map<number, ListedObject>();
@@ -67,31 +95,18 @@ function listedState(row: ListedObject | undefined, { durationMs, graceMs }: Clu
   return row.age.min > durationMs + graceMs ? 'expired' : 'held';
 }
 
-/** The totals as far as a LIST tells them. */
-export function listedTotals({ cluster, leases, retired }: ListedCluster): LeaseTotals {
+/** The totals of a cluster: exact where all of its node ids were read, else as far as its LIST tells them. */
+export function totalsOf(nodes: readonly NodeStatus[], { cluster, leases, retired }: ListedCluster): LeaseTotals {
+  if (nodes.length === cluster.size) return readTotals(nodes, cluster, retired);
   const count = { held: 0, expired: 0, released: 0, vacant: 0, absent: 0 };
-  for (const hint of leases) count[hint] += 1;
-  const created = cluster.bootstrapped ? 0 : count.absent;
-  const neverHeld = count.vacant + created;
-  const { held, expired } = count;
-  return {
-    hints: true,
-    held,
-    expired,
-    free: count.released + neverHeld,
-    neverHeld,
-    evicted: null,
-    damaged: count.absent - created,
-    retired,
-  };
+  for (const state of leases) count[state] += 1;
+  const { held, expired, released, vacant, absent } = count;
+  const notCreated = cluster.bootstrapped ? 0 : absent;
+  const neverHeld = vacant + notCreated;
+  return { hints: true, held, expired, free: released + neverHeld, neverHeld, evicted: null, damaged: absent - notCreated, retired };
 }
 
-/**
- * The totals of node ids that were all read.
- *
- * @param retiredBeyond how many objects of retired ids there are beyond the cluster's size
- */
-export function totalsOf(nodes: readonly NodeStatus[], cluster: ClusterConfig, retiredBeyond: number): LeaseTotals {
+function readTotals(nodes: readonly NodeStatus[], cluster: ClusterConfig, retiredBeyond: number): LeaseTotals {
   const count = { held: 0, free: 0, expired: 0, evicted: 0, damaged: 0, retired: retiredBeyond };
   let neverHeld = 0;
   for (const node of nodes) {
@@ -114,9 +129,9 @@ export interface Damage {
 }
 
 /** What keeps a node id from being used; undefined for one that is fine. Before bootstrap is complete an absent object is a vacancy. */
-export function problemOf(node: NodeStatus, cluster: ClusterStatus['cluster']): string | undefined {
-  if (node.state === 'absent') return cluster.bootstrapped ? 'lease object is absent although the cluster is bootstrapped' : undefined;
-  return node.problem;
+export function problemOf({ state, problem }: NodeStatus, cluster: ClusterConfig | undefined): string | undefined {
+  if (state !== 'absent') return problem;
+  return cluster?.bootstrapped ? 'lease object is absent although the cluster is bootstrapped' : undefined;
 }
 
 /** Every damaged lease object of a cluster, in ascending order of the ids. */

@@ -25,7 +25,7 @@ beforeEach(() => {
       underWay -= 1;
     }
   };
-  loop = new ScanLoop(scan, (tookMs) => Math.max(1_000, 2 * tookMs), clock);
+  loop = new ScanLoop(scan, clock);
 });
 
 describe('a scan', () => {

@@ -3,6 +3,10 @@ import type { Clock } from '../base/clock.js';
 
 /** For how long the result of a scan counts as fresh, in milliseconds; longer where the pause after it is. */
 const FRESH_MS = 2_000;
+/** The shortest pause after a scan that was aborted, in milliseconds. */
+const MIN_PAUSE_MS = 1_000;
+/** The pause after a scan, in multiples of its duration: in a large cluster this process must not be busy with scans alone. */
+export const PAUSE_FACTOR = 2;
 
 /**
  * Repeats a scan for as long as it has users: one scan at a time for all of them, and a pause between two. Without users the scan is aborted, and a
@@ -17,13 +21,9 @@ export class ScanLoop {
   #due = Number.NEGATIVE_INFINITY;
   #next = deferred();
 
-  /**
-   * @param scan resolves with the pause after it, in milliseconds; rejects only with the reason of its signal
-   * @param pauseAfterAbort the pause after a scan that was aborted, by how long it had taken, both in milliseconds
-   */
+  /** @param scan resolves with the pause after it, in milliseconds; rejects only with the reason of its signal */
   constructor(
     private readonly scan: (signal: AbortSignal) => Promise<number>,
-    private readonly pauseAfterAbort: (tookMs: number) => number,
     private readonly clock: Pick<Clock, 'monotonic' | 'sleep'>,
   ) {}
 
@@ -73,26 +73,23 @@ export class ScanLoop {
 
   async #run(signal: AbortSignal): Promise<void> {
     const { clock } = this;
-    try {
-      for (;;) {
-        const early = this.#due - clock.monotonic();
-        if (early > 0) await clock.sleep(early, signal);
-        signal.throwIfAborted();
-        const begun = clock.monotonic();
-        try {
-          const pauseMs = await this.scan(signal);
-          this.#due = clock.monotonic() + pauseMs;
-          this.#freshUntil = clock.monotonic() + Math.max(pauseMs, FRESH_MS);
-        } catch (error) {
-          const now = clock.monotonic();
-          this.#due = now + this.pauseAfterAbort(now - begun);
-          throw error;
-        }
-        this.#next.resolve();
-        this.#next = deferred();
+    while (!signal.aborted) {
+      const early = this.#due - clock.monotonic();
+      if (early > 0) await clock.sleep(early, signal).catch(() => undefined);
+      if (signal.aborted) return;
+      const begun = clock.monotonic();
+      try {
+        const pauseMs = await this.scan(signal);
+        this.#due = clock.monotonic() + pauseMs;
+        this.#freshUntil = clock.monotonic() + Math.max(pauseMs, FRESH_MS);
+      } catch (error) {
+        if (!signal.aborted) throw error;
+        const now = clock.monotonic();
+        this.#due = now + Math.max(MIN_PAUSE_MS, PAUSE_FACTOR * (now - begun));
+        return;
       }
-    } catch (error) {
-      if (!signal.aborted) throw error;
+      this.#next.resolve();
+      this.#next = deferred();
     }
   }
 }

@@ -1,9 +1,7 @@
 import type { ClusterConfig } from '../lease/model/cluster-config.js';
 import type { NodeStatus } from '../lease/operate/inspect.js';
 import type { DiscoveryStatus, NodeDiscovery } from './discovery-comparison.js';
-import type { LeaseTotals } from './listed-cluster.js';
-import { problemOf } from './listed-cluster.js';
-import { type PagedCluster, type PageReport, READ_AS_A_WHOLE } from './paged-cluster.js';
+import { type LeaseTotals, type PagedCluster, type PageReport, problemOf, READ_AS_A_WHOLE } from './listed-cluster.js';
 
 /** What `status --json` prints: every field is always there, null where there is nothing to say. */
 export interface StatusReport {
@@ -85,64 +83,62 @@ export interface NodeReport {
  * The report on a cluster, or on its absence. In a cluster that is too large to be read as a whole by default `knownNodes` has only what differs from
  * the versions of the node ids that were read.
  */
-export function statusReport(store: string, status: PagedCluster | undefined, discoveryStatus: DiscoveryStatus | undefined): StatusReport {
-  const head = reportHead(store, status, discoveryStatus);
-  if (status === undefined) return { ...inOrder(head, []), totals: null, page: null };
+export function statusReport(store: string, status: PagedCluster | undefined, discovery: DiscoveryStatus | undefined): StatusReport {
+  const head = { ...reportHead(store, status), discovery: discoveryStatusReport(discovery) };
+  if (status === undefined) return reportOf(head, [], null);
   const { cluster, nodes, totals, page } = status;
-  const reports = nodes.map((node) => nodeReport(node, problemOf(node, cluster)));
-  if (cluster.size <= READ_AS_A_WHOLE) return { ...inOrder(head, reports), totals, page };
-  return { ...inOrder(head, withKnownVersions(reports, nodes, page !== null)), totals, page };
+  const told = cluster.size <= READ_AS_A_WHOLE ? nodes : withWrongVersions(nodes, page !== null);
+  const reports = told.map((node) => nodeReport(node, problemOf(node, cluster)));
+  return reportOf(head, reports, totals, page);
+}
+
+/** A report with its fields in the order of its JSON. */
+export function reportOf(
+  { store, cluster, discovery, allocation, draining }: ReportHead,
+  nodes: readonly NodeReport[],
+  totals: LeaseTotals | null,
+  page: PageReport | null = null,
+): StatusReport {
+  return { store, cluster, nodes, discovery, allocation, draining, totals, page };
 }
 
 /** With more node ids than this, what all know of all others would fill megabytes. */
-const MOST_TOLD_IN_FULL = 256;
+const MAX_TOLD_IN_FULL = 256;
 
 /**
- * Leaves out of reports what the holders know rightly of the others' versions, where there are many node ids.
+ * Leaves out what the holders know rightly of the others' versions, where there are many node ids.
  *
  * @param nodes all node ids, or those of a page
  * @param isPage whether the others have not been read: what the holders know of them is left out, too
  */
-export function withKnownVersions(reports: readonly NodeReport[], nodes: readonly NodeStatus[], isPage = false): readonly NodeReport[] {
-  if (nodes.length <= MOST_TOLD_IN_FULL && !isPage) return reports;
+export function withWrongVersions(nodes: readonly NodeStatus[], isPage = false): readonly NodeStatus[] {
+  if (nodes.length <= MAX_TOLD_IN_FULL && !isPage) return nodes;
   const versions = new Map(nodes.map(({ id, version }) => [id, version]));
   const isWrong = (id: number, version: number) => versions.get(id) !== version && !(isPage && !versions.has(id));
   // Most holders know the same, and share one object.
-  const shortened = new Map<NodeReport['knownNodes'], NodeReport['knownNodes']>();
-  return reports.map((report) => {
-    const { knownNodes } = report;
+  const shortened = new Map<NodeStatus['knownNodes'], NodeStatus['knownNodes']>();
+  return nodes.map((node) => {
+    const { knownNodes } = node;
     const wrong =
       shortened.get(knownNodes) ?? Object.fromEntries(Object.entries(knownNodes).filter(([id, known]) => isWrong(Number(id), known)));
     shortened.set(knownNodes, wrong);
-    return { ...report, knownNodes: wrong };
+    return { ...node, knownNodes: wrong };
   });
 }
 
-/** Everything but the node ids. */
-export function reportHead(
-  store: string,
-  status: Pick<PagedCluster, 'cluster' | 'draining'> | undefined,
-  discoveryStatus: DiscoveryStatus | undefined,
-): ReportHead {
-  return {
-    store,
-    cluster: status === undefined ? null : clusterReport(status.cluster),
-    discovery: discoveryStatus === undefined ? null : discoveryStatusReport(discoveryStatus),
-    allocation: null,
-    draining: (status?.draining ?? []).map(({ id, version, taskId = null }) => ({ id, version, taskId })),
-  };
+/** Everything but the node ids, and without discovery. */
+export function reportHead(store: string, status?: Pick<PagedCluster, 'cluster' | 'draining'>): ReportHead {
+  const draining = (status?.draining ?? []).map(({ id, version, taskId = null }) => ({ id, version, taskId }));
+  return { store, cluster: status === undefined ? null : clusterReport(status.cluster), discovery: null, allocation: null, draining };
 }
 
-/** The fields of a report in the order of its JSON. */
-export function inOrder({ store, cluster, discovery, allocation, draining }: ReportHead, nodes: readonly NodeReport[]) {
-  return { store, cluster, nodes, discovery, allocation, draining };
-}
-
-function discoveryStatusReport({ problem, nodes }: DiscoveryStatus): DiscoveryStatusReport {
+/** What a report says of the discovery tree; null where it was not asked. */
+export function discoveryStatusReport(status: DiscoveryStatus | undefined): DiscoveryStatusReport | null {
+  if (status === undefined) return null;
   return {
-    state: problem === undefined ? 'ok' : 'degraded',
-    problem: problem ?? null,
-    nodes: [...nodes].map(([id, node]) => ({ id, state: node.state, version: 'version' in node ? node.version : null })),
+    state: status.problem === undefined ? 'ok' : 'degraded',
+    problem: status.problem ?? null,
+    nodes: [...status.nodes].map(([id, node]) => ({ id, state: node.state, version: 'version' in node ? node.version : null })),
   };
 }
 
@@ -153,18 +149,13 @@ export function clusterReport({ size, durationMs, graceMs, idWidth, bootstrapped
 
 /** What a report says of one node id. `problem` is what is wrong with it, where something is. */
 export function nodeReport(node: NodeStatus, problem: string | undefined): NodeReport {
-  const { id, state, version, taskId, age, timestamp, knownNodes } = node;
+  const { id, state, version, taskId = null, age, timestamp = null, knownNodes, idWidth = null } = node;
   const expiresIn = expiresInMs(node);
   return {
-    id,
-    state,
-    version,
-    taskId: taskId ?? null,
+    ...{ id, state, version, taskId },
     ageMs: age === undefined ? null : [Math.floor(age.min), Number.isFinite(age.max) ? Math.ceil(age.max) : null],
     expiresInMs: expiresIn === undefined ? null : Math.ceil(expiresIn),
-    timestamp: timestamp ?? null,
-    knownNodes,
-    idWidth: node.idWidth ?? null,
+    ...{ timestamp, knownNodes, idWidth },
     problem: problem ?? null,
   };
 }

@@ -103,19 +103,19 @@ export class DemoStory {
 
   #tellChange(change: LeaseChange, status: ClusterStatus | undefined): void {
     const { view, clock } = this.options;
-    const { id, version } = change;
+    const { nodeId: id, version, taskId } = change;
     switch (change.kind) {
       case 'acquired':
       case 'taken-over': {
-        this.#held.add(change.taskId);
+        if (taskId !== null) this.#held.add(taskId);
         const phase = this.#phase;
         if (phase.kind !== 'accident' || phase.id !== id || version <= phase.version) {
-          view.tell(`${change.taskId} acquired node id ${id} at version ${version}`, 'green');
+          view.tell(`${taskId} acquired node id ${id} at version ${version}`, 'green');
           break;
         }
         const now = clock.monotonic();
         const took = formatDuration(now - phase.since);
-        view.tell(`${change.taskId} took over node id ${id}: version ${phase.version} -> ${version}, ${took} after the kill`, 'green');
+        view.tell(`${taskId} took over node id ${id}: version ${phase.version} -> ${version}, ${took} after the kill`, 'green');
         this.#phase = { kind: 'calm', since: now };
         break;
       }

@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.js';
 import type { ClusterStatus } from '../../lease/operate/inspect.js';
-import { wholeCluster } from '../../monitor/paged-cluster.js';
+import { wholeCluster } from '../../monitor/listed-cluster.js';
 import { sayLines } from '../commands/store-command.js';
 import { statusTable } from '../status/status-table.js';
 import { type Color, paintFor } from '../terminal/color.js';

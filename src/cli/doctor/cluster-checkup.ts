@@ -2,8 +2,7 @@ import type { Clock, RandomSource } from '../../base/clock.js';
 import type { ClusterStatus } from '../../lease/operate/inspect.js';
 import type { StoreSession } from '../../lease/session/store-session.js';
 import { ClusterReader } from '../../monitor/cluster-reader.js';
-import { type LeaseTotals, type ListedCluster, listedTotals, totalsOf } from '../../monitor/listed-cluster.js';
-import { READ_AS_A_WHOLE } from '../../monitor/paged-cluster.js';
+import { type LeaseTotals, type ListedCluster, READ_AS_A_WHOLE, totalsOf } from '../../monitor/listed-cluster.js';
 
 /** The maximum number of lease objects that are read, and of those that are conspicuous in the same way. */
 const MAX_READS = { all: READ_AS_A_WHOLE, alike: 130 } as const;
@@ -32,11 +31,10 @@ export async function checkUp(
   { clock, random, signal }: { readonly clock: Clock; readonly random: RandomSource; readonly signal?: AbortSignal | undefined },
 ): Promise<ClusterCheckup | undefined> {
   const reader = new ClusterReader(session, clock, { choose: (hints) => chosen(hints, random) });
-  const { nodes, hints } = await reader.look(signal ?? new AbortController().signal);
+  const { nodes, hints } = await reader.scan(signal ?? new AbortController().signal);
   if (hints === undefined) return undefined;
   const { cluster, foreign } = hints;
-  const totals = nodes.length === cluster.size ? totalsOf(nodes, cluster, hints.retired) : listedTotals(hints);
-  return { cluster, nodes, totals, foreign };
+  return { cluster, nodes, totals: totalsOf(nodes, hints), foreign };
 }
 
 function chosen({ cluster, leases, rows }: ListedCluster, random: RandomSource): readonly number[] {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ClusterStatus, NodeStatus } from '../../lease/operate/inspect.js';
 import type { AllocatedStatus } from '../../monitor/allocated-status.js';
-import { wholeCluster } from '../../monitor/paged-cluster.js';
+import { wholeCluster } from '../../monitor/listed-cluster.js';
 import { allocatedTable } from './allocated-table.js';
 import { statusTable } from './status-table.js';
 

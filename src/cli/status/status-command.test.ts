@@ -7,7 +7,7 @@ import { initializeCluster } from '../../lease/operate/initialize.js';
 import { inspectCluster } from '../../lease/operate/inspect.js';
 import { StoreSession } from '../../lease/session/store-session.js';
 import type { DiscoveryStatus } from '../../monitor/discovery-comparison.js';
-import { wholeCluster } from '../../monitor/paged-cluster.js';
+import { wholeCluster } from '../../monitor/listed-cluster.js';
 import { type StatusReport, statusReport } from '../../monitor/status-report.js';
 import { StoreError } from '../../store/lease-store.js';
 import { MemoryBucket } from '../../store/memory/memory-bucket.js';

@@ -5,7 +5,7 @@ import type { StoreSession } from '../../lease/session/store-session.js';
 import { type AllocatedStatus, allocatedReport, inspectAllocated } from '../../monitor/allocated-status.js';
 import { ClusterPager, type PageRequest } from '../../monitor/cluster-page.js';
 import { DiscoveryComparison, type DiscoveryStatus } from '../../monitor/discovery-comparison.js';
-import type { PagedCluster } from '../../monitor/paged-cluster.js';
+import type { PagedCluster } from '../../monitor/listed-cluster.js';
 import { type StatusReport, statusReport } from '../../monitor/status-report.js';
 import type { Settings } from '../../settings/settings.js';
 import { parseInteger } from '../../settings/values.js';
@@ -102,8 +102,8 @@ function storeView(session: StoreSession, options: StatusOptions, io: Io, compar
   );
   return {
     read: async (signal) => {
-      const status = await pager.look(signal).finally(() => progress.end());
-      return { status, discovery: await comparison?.look(status) };
+      const status = await pager.scan(signal).finally(() => progress.end());
+      return { status, discovery: await comparison?.compare(status) };
     },
     report: ({ status, discovery }) => statusReport(url, status, discovery),
     lines: ({ status, discovery }, screen, maxLines) => {

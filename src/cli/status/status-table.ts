@@ -1,7 +1,6 @@
 import type { ClusterStatus, NodeStatus } from '../../lease/operate/inspect.js';
 import type { DiscoveryStatus, NodeDiscovery } from '../../monitor/discovery-comparison.js';
-import { problemOf } from '../../monitor/listed-cluster.js';
-import type { PagedCluster, PageReport } from '../../monitor/paged-cluster.js';
+import { type PagedCluster, type PageReport, problemOf } from '../../monitor/listed-cluster.js';
 import { expiresInMs } from '../../monitor/status-report.js';
 import type { Interval } from '../../store/lease-store.js';
 import { type Color, type Paint, paintFor } from '../terminal/color.js';
