@@ -1,5 +1,5 @@
-import { nodeIdOfRef } from './discovery-path.js';
-import type { DiscoveryEntry, DiscoverySnapshot } from './discovery-snapshot.js';
+import type { Assignment } from '../discovery/assignment.js';
+import { type DiscoveryEntry, type DiscoverySnapshot, nodeIdOfRef } from './discovery-snapshot.js';
 
 /** How `discovery` shows what it sees. */
 export interface DiscoveryOptions {
@@ -53,25 +53,22 @@ export function discoveryReport(zookeeper: string, path: string, snapshot: Disco
   const nodes: (EntryReport & { clusterNodeId: number })[] = [];
   const services = new Map<string, EntryReport[]>();
   const endpoints = new Map<string, Map<string, (EntryReport & { ref: string })[]>>();
-  const refsOf = (endpoint: string, key: string) =>
-    ensure(
-      ensure(endpoints, endpoint, () => new Map()),
-      key,
-      () => [],
-    );
+  const nodesOf = (service: string) => ensure(services, service, []);
+  const keysOf = (endpoint: string) => ensure(endpoints, endpoint, new Map());
+  const refsOf = (endpoint: string, key: string) => ensure(keysOf(endpoint), key, []);
   // Folders first: services without any node are listed, too.
   for (const folder of snapshot?.emptyFolders ?? []) {
     const [, , branch, first, second] = folder.split('/');
     if (first === undefined) continue;
-    if (branch === 'servicetypes') ensure(services, first, () => []);
-    if (branch === 'endpoints' && second === undefined) ensure(endpoints, first, () => new Map());
+    if (branch === 'servicetypes') nodesOf(first);
+    if (branch === 'endpoints' && second === undefined) keysOf(first);
     if (branch === 'endpoints' && second !== undefined) refsOf(first, second);
   }
   for (const entry of snapshot?.entries ?? []) {
     const { parsed } = entry;
     const report = entryReport(entry);
     if (parsed.kind === 'node') nodes.push({ clusterNodeId: parsed.clusterNodeId, ...report });
-    else if (parsed.kind === 'service') ensure(services, parsed.service, () => []).push(report);
+    else if (parsed.kind === 'service') nodesOf(parsed.service).push(report);
     else refsOf(parsed.endpoint, parsed.key).push({ ref: parsed.ref, ...report });
   }
   return {
@@ -87,16 +84,16 @@ export function discoveryReport(zookeeper: string, path: string, snapshot: Disco
 
 /** What a report says of one announcement. */
 export function entryReport({ path, parsed, assignment, text, sessionId, problem }: DiscoveryEntry): EntryReport {
-  const fields = { service: assignment?.service, address: assignment?.address, port: assignment?.port };
+  const { service, address, port }: Partial<Assignment> = assignment ?? {};
   const byName = parsed.kind === 'node' ? parsed.nodeId : nodeIdOfRef(parsed.ref);
   return {
     path,
     nodeId: byName ?? assignment?.nodeId ?? null,
     version: assignment?.version ?? null,
     taskId: assignment?.taskId ?? null,
-    service: typeof fields.service === 'string' ? fields.service : parsed.kind === 'service' ? parsed.service : null,
-    address: typeof fields.address === 'string' ? fields.address : null,
-    port: typeof fields.port === 'number' ? fields.port : null,
+    service: typeof service === 'string' ? service : parsed.kind === 'service' ? parsed.service : null,
+    address: typeof address === 'string' ? address : null,
+    port: typeof port === 'number' ? port : null,
     sessionId: sessionId ?? null,
     data: assignment ?? objectIn(text),
     problem: problem ?? null,
@@ -112,12 +109,10 @@ function objectIn(text: string | undefined): Readonly<Record<string, unknown>> |
   }
 }
 
-function ensure<K, V>(map: Map<K, V>, key: K, make: () => V): V {
-  const present = map.get(key);
-  if (present !== undefined) return present;
-  const made = make();
-  map.set(key, made);
-  return made;
+function ensure<K, V>(map: Map<K, V>, key: K, fresh: V): V {
+  const value = map.get(key) ?? fresh;
+  map.set(key, value);
+  return value;
 }
 
 function sorted<V>(map: ReadonlyMap<string, V>): [string, V][] {

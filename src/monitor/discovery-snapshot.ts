@@ -1,9 +1,85 @@
 import { concurrently } from '../base/concurrently.js';
+import { ConfigError } from '../base/errors.js';
 import { type Assignment, decodeAssignment } from '../discovery/assignment.js';
-import { DISCOVERY_PATH, NODES_PATH } from '../discovery/tree-paths.js';
+import { DISCOVERY_PATH, ENDPOINTS_PATH, NODES_PATH, parseHexPair, SERVICES_PATH, STAMPS_PATH } from '../discovery/tree-paths.js';
+import { CLUSTER_NODE_ID_OFFSET, nodeIdOf } from '../id/cluster-node-id.js';
+import { pathProblem } from '../zookeeper/znode-path.js';
 import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
-import { type EntryPath, nodeIdOfRef, parsePath } from './discovery-path.js';
+
+/** What a path in the discovery tree stands for, by its names alone. */
+export type TreePath =
+  /** A znode that others stand below: the root, a branch, a group, a service, an endpoint, a key. */
+  | { readonly kind: 'folder' }
+  | { readonly kind: 'node'; readonly nodeId: number; readonly clusterNodeId: number }
+  | { readonly kind: 'service'; readonly service: string; readonly ref: string }
+  | { readonly kind: 'endpoint'; readonly endpoint: string; readonly key: string; readonly ref: string }
+  /** What node ids from ZooKeeper alone need besides: no node announces anything there. */
+  | { readonly kind: 'internal' }
+  /** Nothing that the tree has a place for; left alone. */
+  | { readonly kind: 'foreign' };
+
+/** A path where nodes announce something. */
+export type EntryPath = Extract<TreePath, { kind: 'node' | 'service' | 'endpoint' }>;
+
+const FOLDER: TreePath = { kind: 'folder' };
+const FOREIGN: TreePath = { kind: 'foreign' };
+
+/**
+ * What stands at a path, or would.
+ *
+ * @param path `/discovery`, or below
+ */
+export function parsePath(path: string): TreePath {
+  if (path === DISCOVERY_PATH) return FOLDER;
+  const [, , branch, first, second, third, ...rest] = path.split('/');
+  const isDeep = third !== undefined;
+  if (rest.length > 0) return FOREIGN;
+  switch (`${DISCOVERY_PATH}/${branch}`) {
+    case STAMPS_PATH:
+      return isDeep ? FOREIGN : { kind: 'internal' };
+    case NODES_PATH:
+      return isDeep ? FOREIGN : nodePath(first, second);
+    case SERVICES_PATH:
+      if (isDeep) return FOREIGN;
+      return first !== undefined && second !== undefined ? { kind: 'service', service: first, ref: second } : FOLDER;
+    case ENDPOINTS_PATH:
+      if (first === undefined || second === undefined || third === undefined) return FOLDER;
+      return { kind: 'endpoint', endpoint: first, key: second, ref: third };
+    default:
+      return FOREIGN;
+  }
+}
+
+function nodePath(groupName: string | undefined, indexName: string | undefined): TreePath {
+  const group = parseHexPair(groupName ?? '00');
+  const index = parseHexPair(indexName ?? '00');
+  if (group === undefined || index === undefined) return FOREIGN;
+  if (indexName === undefined) return FOLDER;
+  const clusterNodeId = group * 256 + index;
+  // The reserved ones are not leased: their holders were given them by hand, and are unknown to nodelease.
+  return clusterNodeId < CLUSTER_NODE_ID_OFFSET ? FOREIGN : { kind: 'node', nodeId: nodeIdOf(clusterNodeId), clusterNodeId };
+}
+
+/** The node id that a reference of a service or an endpoint ends in: `7`, `orders:7`; undefined where it names none. */
+export function nodeIdOfRef(ref: string): number | undefined {
+  const digits = ref.slice(ref.lastIndexOf(':') + 1);
+  return /^\d{1,5}$/.test(digits) ? Number(digits) : undefined;
+}
+
+/**
+ * Parses the path of a request: within the chroot, with or without the `/discovery` that all of them begin with.
+ *
+ * @throws {ConfigError} when it is not a path there
+ */
+export function parseDiscoveryPath(text: string): string {
+  const path = text.startsWith('/') ? text : `${DISCOVERY_PATH}/${text}`;
+  const trimmed = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
+  if (text === '' || pathProblem(trimmed) !== undefined || `/${trimmed.split('/')[1]}` !== DISCOVERY_PATH) {
+    throw new ConfigError('path', text, `${DISCOVERY_PATH} or a path below it, such as ${NODES_PATH}`);
+  }
+  return trimmed;
+}
 
 /** One announcement in the discovery tree. */
 export interface DiscoveryEntry {
@@ -57,39 +133,39 @@ export async function readDiscovery(
   const emptyFolders: string[] = [];
   const foreign: string[] = [];
   const denied: string[] = [];
-  let missing = false;
+  /** What was not there, or not any more. */
+  const missing = new Set<string>();
 
   /** Visits one path; the paths below it are its answer. */
   const visit = async (path: string): Promise<string[]> => {
     const parsed = parsePath(path);
-    if (parsed.kind === 'foreign' || parsed.kind === 'internal') {
-      // One that was found is there; one that was asked for may be not.
-      const present = path !== at || (await zookeeper.read(path, { signal })) !== undefined;
-      missing ||= !present;
-      if (present && parsed.kind === 'foreign') foreign.push(path);
-      return [];
-    }
     if (parsed.kind === 'folder') {
       const names = await zookeeper.children(path, { signal });
-      if (names === undefined) missing ||= path === at;
+      if (names === undefined) missing.add(path);
       else if (names.length === 0) emptyFolders.push(path);
       return (names ?? []).map((name) => `${path}/${name}`);
     }
+    if (parsed.kind === 'foreign' || parsed.kind === 'internal') {
+      // A path that was found is there; the one that was asked for may be not.
+      if (path === at && (await zookeeper.read(path, { signal })) === undefined) missing.add(path);
+      else if (parsed.kind === 'foreign') foreign.push(path);
+      return [];
+    }
     try {
       const znode = await zookeeper.read(path, { signal });
-      // Gone since its folder was read.
-      if (znode === undefined) missing ||= path === at;
+      if (znode === undefined) missing.add(path);
       else entries.push(entryOf(path, parsed, znode));
     } catch (error) {
       if (!isFault(error, 'no-auth')) throw error;
       denied.push(path);
-      entries.push(deniedEntry(path, parsed));
+      const nothing = { assignment: undefined, text: undefined, sessionId: undefined, createdZxid: undefined };
+      entries.push({ path, parsed, ...nothing, problem: 'may not be read: no-auth' });
     }
     return [];
   };
 
   for (let level = [at]; level.length > 0; ) level = (await concurrently(level, READS, visit)).flat();
-  if (missing) return undefined;
+  if (missing.has(at)) return undefined;
   return {
     entries: entries.sort((a, b) => comparePaths(a.path, b.path)),
     emptyFolders: emptyFolders.sort(comparePaths),
@@ -103,18 +179,11 @@ export function entryOf(path: string, parsed: EntryPath, { data, stat }: Znode):
   const assignment = decodeAssignment(data);
   const text = data.toString('utf8');
   const nodeId = parsed.kind === 'node' ? parsed.nodeId : nodeIdOfRef(parsed.ref);
-  const wrongNode =
-    assignment !== undefined && nodeId !== undefined && assignment.nodeId !== nodeId
-      ? `its data names node id ${assignment.nodeId}`
-      : undefined;
-  const unreadable = text === '' ? 'no data' : `unreadable: ${text.length > EXCERPT ? `${text.slice(0, EXCERPT)}…` : text}`;
-  const problem = assignment === undefined ? unreadable : wrongNode;
+  let problem: string | undefined;
+  if (assignment === undefined)
+    problem = text === '' ? 'no data' : `unreadable: ${text.length > EXCERPT ? `${text.slice(0, EXCERPT)}…` : text}`;
+  else if (nodeId !== undefined && assignment.nodeId !== nodeId) problem = `its data names node id ${assignment.nodeId}`;
   return { path, parsed, assignment, text, sessionId: stat.owner, createdZxid: stat.createdZxid, problem };
-}
-
-function deniedEntry(path: string, parsed: EntryPath): DiscoveryEntry {
-  const nothing = { assignment: undefined, text: undefined, sessionId: undefined, createdZxid: undefined };
-  return { path, parsed, ...nothing, problem: 'may not be read: no-auth' };
 }
 
 /** The order of a listing: by path, numbers at its end by their values. */

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { parsePath } from '../../monitor/discovery-path.js';
 import { discoveryReport } from '../../monitor/discovery-report.js';
-import { comparePaths, type DiscoveryEntry, type DiscoverySnapshot, entryOf } from '../../monitor/discovery-snapshot.js';
+import { comparePaths, type DiscoveryEntry, type DiscoverySnapshot, entryOf, parsePath } from '../../monitor/discovery-snapshot.js';
 import type { Znode } from '../../zookeeper/zookeeper.js';
 import { formatAddress } from '../terminal/text.js';
 import { discoveryTables } from './discovery-command.js';

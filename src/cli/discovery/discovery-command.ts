@@ -1,7 +1,6 @@
 import { DISCOVERY_PATH, NODES_PATH } from '../../discovery/tree-paths.js';
-import { parseDiscoveryPath, parsePath } from '../../monitor/discovery-path.js';
 import { type DiscoveryOptions, type DiscoveryReport, discoveryReport, type EntryReport } from '../../monitor/discovery-report.js';
-import { readDiscovery } from '../../monitor/discovery-snapshot.js';
+import { parseDiscoveryPath, parsePath, readDiscovery } from '../../monitor/discovery-snapshot.js';
 import type { ZooKeeperCommandSettings } from '../commands/command-group.js';
 import { complain, say, sayJson, sayLines } from '../commands/store-command.js';
 import { onZooKeeper } from '../commands/zookeeper-command.js';

@@ -1,6 +1,5 @@
 import { DISCOVERY_PATH } from '../../discovery/tree-paths.js';
-import { parsePath } from '../../monitor/discovery-path.js';
-import { type DiscoveryEntry, entryOf } from '../../monitor/discovery-snapshot.js';
+import { type DiscoveryEntry, entryOf, parsePath } from '../../monitor/discovery-snapshot.js';
 import type { Watch, ZooKeeper } from '../../zookeeper/zookeeper.js';
 
 /** A change of an announcement. */

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parsePath } from '../../monitor/discovery-path.js';
-import { type DiscoveryEntry, entryOf } from '../../monitor/discovery-snapshot.js';
+import { type DiscoveryEntry, entryOf, parsePath } from '../../monitor/discovery-snapshot.js';
 import { discoveryChange } from './discovery-follower.js';
 import { changeReport, changeText } from './discovery-watch.js';
 

@@ -1,7 +1,6 @@
 import { DISCOVERY_PATH, NODES_PATH } from '../../discovery/tree-paths.js';
-import type { EntryPath } from '../../monitor/discovery-path.js';
 import { type DiscoveryOptions, type EntryReport, entryReport } from '../../monitor/discovery-report.js';
-import { type DiscoveryEntry, readDiscovery } from '../../monitor/discovery-snapshot.js';
+import { type DiscoveryEntry, type EntryPath, readDiscovery } from '../../monitor/discovery-snapshot.js';
 import type { SessionState } from '../../zookeeper/session-state.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import type { ZooKeeperCommandSettings } from '../commands/command-group.js';

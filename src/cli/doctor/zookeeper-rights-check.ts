@@ -3,7 +3,7 @@ import { concurrently } from '../../base/concurrently.js';
 import { explain, NodeLeaseError } from '../../base/errors.js';
 import { barrierGroupOf } from '../../discovery/allocation/width-barrier.js';
 import { DISCOVERY_PATH, ENDPOINTS_PATH, NODES_PATH, parseHexPair, SERVICES_PATH, STAMPS_PATH } from '../../discovery/tree-paths.js';
-import { parsePath } from '../../monitor/discovery-path.js';
+import { parsePath } from '../../monitor/discovery-snapshot.js';
 import type { MultiOperation, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
 import type { Io } from '../terminal/io.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { nodeIdOfRef, parseDiscoveryPath, parsePath } from './discovery-path.js';
+import { nodeIdOfRef, parseDiscoveryPath, parsePath } from './discovery-snapshot.js';
 
 describe('a path in the discovery tree', () => {
   it.each([
