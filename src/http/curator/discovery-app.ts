@@ -1,4 +1,4 @@
-import { type Context, Hono } from 'hono';
+import { type Context, Hono, type HonoRequest } from 'hono';
 import type { Clock } from '../../base/clock.js';
 import { ConfigError } from '../../base/errors.js';
 import type { ServiceCall, ServiceDirectory } from '../../services/service-directory.js';
@@ -51,20 +51,16 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
   const { directory, pool, clock, writes = { kind: 'nobody' }, hosts, timeoutMs = 2_000, listTimeoutMs = 10_000 } = options;
   const app = new Hono();
   const lists = new SharedQueries<readonly ServiceInstance[]>();
-  /** Limits of a query; it is given up with its request. */
-  const asked = async ({ req }: Context): Promise<ServiceCall> => {
-    const call = { timeoutMs, signal: req.raw.signal };
+  /** The limits of a call, once ZooKeeper is connected. A query is given up with its request, a write is not. */
+  const connected = async (signal?: AbortSignal): Promise<ServiceCall> => {
+    const call = { timeoutMs, signal };
     await options.connected?.(call);
     return call;
   };
-  const written = async (): Promise<ServiceCall> => {
-    await options.connected?.({ timeoutMs });
-    return { timeoutMs };
-  };
-
-  const one = async (context: Context): Promise<InstanceJson> => {
-    const instance = await directory.instance(nameOf(context), idOf(context), await asked(context));
-    if (instance === undefined) throw new HttpProblem('not-found', `${nameOf(context)} has no instance ${idOf(context)}`);
+  const one = async ({ req }: Context): Promise<InstanceJson> => {
+    const { name, id } = instanceIn(req);
+    const instance = await directory.instance(name, id, await connected(req.raw.signal));
+    if (instance === undefined) throw new HttpProblem('not-found', `${name} has no instance ${id}`);
     return instanceJson(instance);
   };
 
@@ -84,35 +80,35 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
 
   route(app, '/openapi.json', { GET: () => answer(DISCOVERY_OPENAPI) });
   route(app, '/v1/service', {
-    GET: async (context) => answer((await directory.names(await asked(context))).map((name) => ({ name }))),
+    GET: async ({ req }) => answer((await directory.names(await connected(req.raw.signal))).map((name) => ({ name }))),
   });
   route(app, '/v1/service/:name', {
-    GET: async (context) => {
-      const name = nameOf(context);
-      await asked(context);
+    GET: async ({ req }) => {
+      const { name } = instanceIn(req);
+      await connected(req.raw.signal);
       const instances = await lists.ask(name, () => directory.instances(name, { timeoutMs: listTimeoutMs }));
       return answer(instances.map(instanceJson));
     },
   });
   route(app, '/v1/service/:name/:id', {
     GET: async (context) => answer(await one(context)),
-    PUT: async (context) => {
-      await checkWrite(writes, context.req.raw);
-      const place = { name: nameOf(context), id: idOf(context), now: Math.trunc(clock.now()) };
-      const instance = instanceOf(await readJson(context.req.raw), place);
-      await directory.write(instance, await written());
+    PUT: async ({ req }) => {
+      await checkWrite(writes, req.raw);
+      const instance = instanceOf(await readJson(req.raw), { ...instanceIn(req), now: Math.trunc(clock.now()) });
+      await directory.write(instance, await connected());
       return new Response(null, { status: 201, headers: PLAIN });
     },
-    DELETE: async (context) => {
-      await checkWrite(writes, context.req.raw);
-      await directory.remove(nameOf(context), idOf(context), await written());
+    DELETE: async ({ req }) => {
+      await checkWrite(writes, req.raw);
+      const { name, id } = instanceIn(req);
+      await directory.remove(name, id, await connected());
       return new Response(null, { status: 200, headers: PLAIN });
     },
   });
   route(app, '/v1/anyservice/:name', {
-    GET: async (context) => {
-      const name = nameOf(context);
-      const any = await pool.any(name, context.req.raw.signal);
+    GET: async ({ req }) => {
+      const { name } = instanceIn(req);
+      const any = await pool.any(name, req.raw.signal);
       if (any.status === 'unknown')
         throw new HttpProblem('unavailable', `${name} has not been read yet: ZooKeeper did not answer in time`, { 'retry-after': '1' });
       const age: Record<string, string> = any.staleMs === undefined ? {} : { age: String(Math.ceil(any.staleMs / 1_000)) };
@@ -139,10 +135,7 @@ function checkPath({ url }: Request): void {
   }
 }
 
-function nameOf(context: Context): string {
-  return context.req.param('name') ?? '';
-}
-
-function idOf(context: Context): string {
-  return context.req.param('id') ?? '';
+/** The names in the path. */
+function instanceIn(req: HonoRequest): { readonly name: string; readonly id: string } {
+  return { name: req.param('name') ?? '', id: req.param('id') ?? '' };
 }

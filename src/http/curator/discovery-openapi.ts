@@ -1,5 +1,5 @@
 import { PROBLEM_CODES } from '../problem.js';
-import type { JsonContent, JsonSchema, OpenApiDocument, OpenApiParameter, OpenApiResponse } from './openapi.js';
+import type { JsonContent, JsonSchema, OpenApiDocument, OpenApiOperation, OpenApiParameter, OpenApiResponse } from './openapi.js';
 
 const ref = (name: string): JsonSchema => ({ $ref: `#/components/schemas/${name}` });
 const json = (schema: JsonSchema, example?: unknown): JsonContent => ({
@@ -18,25 +18,17 @@ const EXAMPLE = {
 
 const PORT: JsonSchema = { type: 'integer', minimum: 1, maximum: 65_535 };
 
-const URI_SPEC: JsonSchema = {
+const TEXT: JsonSchema = { type: 'string', minLength: 1 };
+
+const URI_PART: JsonSchema = {
   type: 'object',
-  description: 'How the URL of the instance is made, taken apart: literal texts, and names of variables.',
-  required: ['parts'],
-  properties: {
-    parts: {
-      type: 'array',
-      items: {
-        type: 'object',
-        required: ['value', 'variable'],
-        properties: { value: { type: 'string' }, variable: { type: 'boolean' } },
-      },
-    },
-  },
+  required: ['value', 'variable'],
+  properties: { value: { type: 'string' }, variable: { type: 'boolean' } },
 };
 
 const FIELDS: Readonly<Record<string, JsonSchema>> = {
-  name: { type: 'string', minLength: 1, description: 'The service.' },
-  id: { type: 'string', minLength: 1, description: 'Tells the instance apart from the others of the service.' },
+  name: { ...TEXT, description: 'The service.' },
+  id: { ...TEXT, description: 'Tells the instance apart from the others of the service.' },
   address: { type: 'string', description: 'Host name or IP address, without a port.' },
   port: PORT,
   sslPort: { ...PORT, description: 'The port for TLS.' },
@@ -48,11 +40,16 @@ const FIELDS: Readonly<Record<string, JsonSchema>> = {
     type: 'integer',
     description: 'When it was registered, in milliseconds since the Unix epoch by the clock of whoever did it.',
   },
-  uriSpec: URI_SPEC,
+  uriSpec: {
+    type: 'object',
+    description: 'How the URL of the instance is made, taken apart: literal texts, and names of variables.',
+    required: ['parts'],
+    properties: { parts: { type: 'array', items: URI_PART } },
+  },
 };
 
 const SCHEMAS: Readonly<Record<string, JsonSchema>> = {
-  ServiceName: { type: 'object', required: ['name'], properties: { name: { type: 'string', minLength: 1 } }, additionalProperties: false },
+  ServiceName: { type: 'object', required: ['name'], properties: { name: TEXT }, additionalProperties: false },
   ServiceNames: { type: 'array', items: ref('ServiceName') },
   ServiceInstance: {
     type: 'object',
@@ -94,62 +91,60 @@ const SCHEMAS: Readonly<Record<string, JsonSchema>> = {
     type: 'object',
     required: ['error', 'message'],
     properties: {
-      error: {
-        type: 'string',
-        enum: PROBLEM_CODES,
-      },
-      message: { type: 'string', minLength: 1, description: 'For people: names the field, the value, and what was expected.' },
+      error: { type: 'string', enum: PROBLEM_CODES },
+      message: { ...TEXT, description: 'For people: names the field, the value, and what was expected.' },
     },
     additionalProperties: false,
   },
 };
 
-const NAME: OpenApiParameter = {
-  name: 'name',
+const parameter = (name: string, description: string): OpenApiParameter => ({
+  name,
   in: 'path',
   required: true,
-  description: 'The service.',
-  schema: { type: 'string', minLength: 1 },
-};
-const ID: OpenApiParameter = {
-  name: 'id',
-  in: 'path',
-  required: true,
-  description: 'The instance; of a DYNAMIC_SEQUENTIAL one with the number that ZooKeeper gave it.',
-  schema: { type: 'string', minLength: 1 },
-};
+  description,
+  schema: TEXT,
+});
+const NAME = parameter('name', 'The service.');
+const ID = parameter('id', 'The instance; of a DYNAMIC_SEQUENTIAL one with the number that ZooKeeper gave it.');
 
-const AGE = {
-  age: {
-    description: 'There while the server does not hear of changes: for how many seconds it has not.',
-    schema: { type: 'integer' as const, minimum: 0 },
-  },
-};
+type Headers = OpenApiResponse['headers'];
+const seconds = (description: string) => ({ description, schema: { type: 'integer', minimum: 0 } as const });
+const AGE: Headers = { age: seconds('There while the server does not hear of changes: for how many seconds it has not.') };
+const RETRY_AFTER: Headers = { 'retry-after': seconds('In how many seconds to ask again.') };
 
-const problem = (description: string, headers?: OpenApiResponse['headers']): OpenApiResponse => ({
+/** @param schema the name of the body's */
+const answer = (description: string, schema: string, example?: unknown, headers?: Headers): OpenApiResponse => ({
   description,
   ...(headers && { headers }),
-  content: json(ref('Problem')),
+  content: json(ref(schema), example),
 });
+const problem = (description: string, headers?: Headers) => answer(description, 'Problem', undefined, headers);
 
 const BAD_NAME = problem('The name or the id cannot be those of a service and its instance.');
 const FOREIGN_HOST = problem('The request names a host that is not this one (only where the server listens on a loopback address).');
 const REFUSED = problem('ZooKeeper refuses it, as for want of rights.');
-const AWAY = problem('ZooKeeper cannot be asked for the time being.', {
-  'retry-after': { description: 'In how many seconds to ask again.', schema: { type: 'integer', minimum: 0 } },
-});
+const AWAY = problem('ZooKeeper cannot be asked for the time being.', RETRY_AFTER);
 const NO_TOKEN = problem('The server asks for a bearer token, and this is none or not the right one.', {
   'www-authenticate': { description: 'Bearer.', schema: { type: 'string' } },
 });
 const NO_WRITES = problem(
   'The server is read-only, the request comes from a page of another origin, or names a host that is not this one.',
 );
+const NO_INSTANCE = problem('There is none, or it cannot be understood.');
 const DEFAULT = { default: problem('Anything else that goes wrong.') };
 
-/** The answers that a query may get beside its own. */
-const QUERIED = { 400: BAD_NAME, 403: FOREIGN_HOST, 502: REFUSED, 503: AWAY, ...DEFAULT };
+/** The answers that a query may get beside its own, one with names, and a write. */
+const QUERIED = { 403: FOREIGN_HOST, 502: REFUSED, 503: AWAY, ...DEFAULT };
+const QUERIED_BY_NAME = { 400: BAD_NAME, ...QUERIED };
 const WRITTEN = { 401: NO_TOKEN, 403: NO_WRITES, 502: REFUSED, 503: AWAY, ...DEFAULT };
 const SECURITY = [{}, { bearer: [] }];
+
+const operation = (operationId: string, summary: string, more: Omit<OpenApiOperation, 'operationId' | 'summary'>): OpenApiOperation => ({
+  operationId,
+  summary,
+  ...more,
+});
 
 /** What the discovery server offers, as a document of OpenAPI 3.1. Its addresses are relative to where it is found itself. */
 export const DISCOVERY_OPENAPI: OpenApiDocument = {
@@ -164,53 +159,33 @@ export const DISCOVERY_OPENAPI: OpenApiDocument = {
   servers: [{ url: './', description: 'Beside this document.' }],
   paths: {
     '/openapi.json': {
-      get: {
-        operationId: 'getDocument',
-        summary: 'This document',
+      get: operation('getDocument', 'This document', {
         responses: {
           200: { description: 'A document of OpenAPI 3.1.', content: json({ type: 'object', required: ['openapi', 'paths'] }) },
           403: FOREIGN_HOST,
           ...DEFAULT,
         },
-      },
+      }),
     },
     '/v1/service': {
-      get: {
-        operationId: 'getNames',
-        summary: 'The names of all services',
+      get: operation('getNames', 'The names of all services', {
         description: 'In the order of their characters. One whose last instance has left may be among them for a while.',
-        responses: {
-          200: { description: 'The names.', content: json(ref('ServiceNames'), [{ name: 'billing' }, { name: 'orders' }]) },
-          403: FOREIGN_HOST,
-          502: REFUSED,
-          503: AWAY,
-          ...DEFAULT,
-        },
-      },
+        responses: { 200: answer('The names.', 'ServiceNames', [{ name: 'billing' }, { name: 'orders' }]), ...QUERIED },
+      }),
     },
     '/v1/service/{name}': {
-      get: {
-        operationId: 'getInstances',
-        summary: 'All instances of a service',
+      get: operation('getInstances', 'All instances of a service', {
         description: 'Disabled ones included; none of a service that does not exist. What cannot be understood is left out.',
         parameters: [NAME],
-        responses: { 200: { description: 'The instances.', content: json(ref('ServiceInstances'), [EXAMPLE]) }, ...QUERIED },
-      },
+        responses: { 200: answer('The instances.', 'ServiceInstances', [EXAMPLE]), ...QUERIED_BY_NAME },
+      }),
     },
     '/v1/service/{name}/{id}': {
-      get: {
-        operationId: 'getInstance',
-        summary: 'One instance',
+      get: operation('getInstance', 'One instance', {
         parameters: [NAME, ID],
-        responses: {
-          200: { description: 'The instance.', content: json(ref('ServiceInstance'), EXAMPLE) },
-          404: problem('There is none, or it cannot be understood.'),
-          ...QUERIED,
-        },
-      },
-      put: {
-        operationId: 'putInstance',
-        summary: 'Registers an instance, or writes it again',
+        responses: { 200: answer('The instance.', 'ServiceInstance', EXAMPLE), 404: NO_INSTANCE, ...QUERIED_BY_NAME },
+      }),
+      put: operation('putInstance', 'Registers an instance, or writes it again', {
         description: 'In place of whatever stands there. It outlives the server, and stays until it is unregistered.',
         parameters: [NAME, ID],
         requestBody: { required: true, content: json(ref('NewInstance'), EXAMPLE) },
@@ -222,10 +197,8 @@ export const DISCOVERY_OPENAPI: OpenApiDocument = {
           ...WRITTEN,
         },
         security: SECURITY,
-      },
-      delete: {
-        operationId: 'deleteInstance',
-        summary: 'Unregisters an instance',
+      }),
+      delete: operation('deleteInstance', 'Unregisters an instance', {
         description: [
           'Whatever stands there is removed, of any serviceType, whoever registered it: also a DYNAMIC instance that is alive.',
           'A process with nodelease puts its own there again at once. One with Curator in Java does so only after it has lost its session,',
@@ -234,40 +207,34 @@ export const DISCOVERY_OPENAPI: OpenApiDocument = {
         parameters: [NAME, ID],
         responses: { 200: { description: 'It is not registered any more, or never was.' }, 400: BAD_NAME, ...WRITTEN },
         security: SECURITY,
-      },
+      }),
     },
     '/v1/anyservice/{name}': {
-      get: {
-        operationId: 'getAny',
-        summary: 'Any instance of a service that is enabled',
+      get: operation('getAny', 'Any instance of a service that is enabled', {
         description: 'As the server’s strategy chooses it, from what the server has seen last: also while ZooKeeper is away.',
         parameters: [NAME],
         responses: {
-          200: { description: 'The instance.', headers: AGE, content: json(ref('ServiceInstance'), EXAMPLE) },
+          200: answer('The instance.', 'ServiceInstance', EXAMPLE, AGE),
           400: BAD_NAME,
           403: FOREIGN_HOST,
           404: problem('There is none that is enabled.', AGE),
-          503: problem('ZooKeeper could not be asked for this service yet.', AWAY.headers),
+          503: problem('ZooKeeper could not be asked for this service yet.', RETRY_AFTER),
           ...DEFAULT,
         },
-      },
+      }),
     },
     '/{name}/{id}': {
-      get: {
-        operationId: 'getInstanceByOldPath',
-        summary: 'One instance, as v1/service/{name}/{id}',
+      get: operation('getInstanceByOldPath', 'One instance, as v1/service/{name}/{id}', {
         deprecated: true,
         parameters: [NAME, ID],
         responses: {
-          200: {
-            description: 'The instance.',
-            headers: { warning: { description: 'Names the path to ask instead.', schema: { type: 'string' } } },
-            content: json(ref('ServiceInstance'), EXAMPLE),
-          },
-          404: problem('There is none, or it cannot be understood.'),
-          ...QUERIED,
+          200: answer('The instance.', 'ServiceInstance', EXAMPLE, {
+            warning: { description: 'Names the path to ask instead.', schema: { type: 'string' } },
+          }),
+          404: NO_INSTANCE,
+          ...QUERIED_BY_NAME,
         },
-      },
+      }),
     },
   },
   components: {

@@ -3,13 +3,12 @@ import { ConfigError } from '../../base/errors.js';
 import { UnreadableReports } from '../../services/instance-codec.js';
 import { jsonPayload } from '../../services/payload-codec.js';
 import { ServiceCache } from '../../services/service-cache.js';
-import { type ServiceCall, ServiceDirectory } from '../../services/service-directory.js';
+import { ServiceDirectory } from '../../services/service-directory.js';
 import { checkBasePath, DEFAULT_BASE_PATH, servicePath } from '../../services/service-path.js';
 import { ServiceProvider } from '../../services/service-provider.js';
 import type { StrategyFactory } from '../../services/strategies/provider-strategy.js';
 import { DEFAULT_LISTEN_ADDRESS, formatListenAddress, isLoopback, type ListenAddress } from '../../settings/listen-address.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
-import { isFault } from '../../zookeeper/zookeeper-error.js';
 import { type WriteAccess, writeAccess } from '../access.js';
 import { BearerTokenFile } from '../bearer-token.js';
 import { listen } from '../listen.js';
@@ -64,6 +63,8 @@ export interface DiscoveryServer {
   close(): Promise<void>;
 }
 
+const LABELS = { listen: 'listen', bearerTokenFile: 'bearerTokenFile' };
+
 /**
  * Starts a discovery server: `discoveryApp` on a port of its own. Resolves once it listens, whether ZooKeeper is there or not.
  *
@@ -81,17 +82,15 @@ export async function startDiscoveryServer(options: DiscoveryServerOptions): Pro
   const directory = new ServiceDirectory({ zookeeper, clock, basePath, payload: jsonPayload, onUnreadable });
   const pool = new ProviderPool({
     clock,
-    exists: (name, call) => exists(zookeeper, servicePath(basePath, name), call),
+    // Without a watch.
+    exists: async (name, call) => (await zookeeper.read(servicePath(basePath, name), call)) !== undefined,
     open: (name) => {
       const source = new ServiceCache({ zookeeper, clock, basePath, name, payload: jsonPayload, onUnreadable });
       return new ServiceProvider({ source, clock, random, strategy }) satisfies PooledProvider;
     },
   });
   const app = discoveryApp({
-    directory,
-    pool,
-    clock,
-    writes,
+    ...{ directory, pool, clock, writes },
     connected: (call) => zookeeper.whenConnected(call),
     ...(isLoopback(at.host) && { hosts: new Set([at.host.toLowerCase()]) }),
     onFailure: (request, error) => onEvent?.({ type: 'request-failed', request, error }),
@@ -105,10 +104,7 @@ export async function startDiscoveryServer(options: DiscoveryServerOptions): Pro
     staticTimeoutMs === undefined || writes.kind === 'nobody'
       ? undefined
       : new StaticPurge({
-          zookeeper,
-          clock,
-          basePath,
-          timeoutMs: staticTimeoutMs,
+          ...{ zookeeper, clock, basePath, timeoutMs: staticTimeoutMs },
           onPurged: (name, id) => onEvent?.({ type: 'purged', name, id }),
           onFailure: (error) => onEvent?.({ type: 'purge-failed', error }),
         });
@@ -119,15 +115,3 @@ export async function startDiscoveryServer(options: DiscoveryServerOptions): Pro
   };
   return { url: listener.url, writes: writes.kind, close: () => (closing ??= close()) };
 }
-
-/** Without a watch. One that may not be read is there. */
-async function exists(zookeeper: ZooKeeper, path: string, call: ServiceCall): Promise<boolean> {
-  try {
-    return (await zookeeper.read(path, call)) !== undefined;
-  } catch (error) {
-    if (isFault(error, 'no-auth')) return true;
-    throw error;
-  }
-}
-
-const LABELS = { listen: 'listen', bearerTokenFile: 'bearerTokenFile' };

@@ -100,7 +100,6 @@ export async function readJson(request: Request): Promise<unknown> {
       'unsupported-media-type',
       `content-type: expected application/json, got ${type === null ? 'none' : JSON.stringify(type)}`,
     );
-  if (Number(request.headers.get('content-length') ?? 0) > LARGEST_BODY) throw tooLarge();
   const text = decode(await readBytes(request));
   try {
     return JSON.parse(text);
@@ -109,29 +108,23 @@ export async function readJson(request: Request): Promise<unknown> {
   }
 }
 
+async function readBytes({ headers, body }: Request): Promise<Buffer> {
+  const tooLarge = new HttpProblem('too-large', `the body: expected at most ${LARGEST_BODY} bytes`);
+  if (Number(headers.get('content-length') ?? 0) > LARGEST_BODY) throw tooLarge;
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of body ?? []) {
+    length += chunk.length;
+    if (length > LARGEST_BODY) throw tooLarge;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
 function decode(bytes: Buffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
     throw new ConfigError('the body', `${bytes.length} bytes of something else`, 'UTF-8');
   }
-}
-
-async function readBytes({ body }: Request): Promise<Buffer> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  const reader = body?.getReader();
-  for (let next = await reader?.read(); next !== undefined && !next.done; next = await reader?.read()) {
-    length += next.value.length;
-    if (length > LARGEST_BODY) {
-      await reader?.cancel();
-      throw tooLarge();
-    }
-    chunks.push(next.value);
-  }
-  return Buffer.concat(chunks);
-}
-
-function tooLarge(): HttpProblem {
-  return new HttpProblem('too-large', `the body: expected at most ${LARGEST_BODY} bytes`);
 }

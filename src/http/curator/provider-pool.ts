@@ -41,10 +41,13 @@ export interface ProviderPoolOptions {
   readonly readyWithinMs?: number | undefined;
 }
 
+/** A service that is followed. */
 interface Entry {
   readonly provider: PooledProvider;
   /** Aborts once the service has been read: the requests meanwhile wait for that. */
   readonly read: AbortController;
+  /** Aborts when it is followed no longer. */
+  readonly dropped: AbortController;
   usedAt: number;
 }
 
@@ -54,9 +57,8 @@ interface Entry {
  */
 export class ProviderPool {
   readonly #entries = new Map<string, Entry>();
-  readonly #closed = new AbortController();
   readonly #options: Required<{ [Name in keyof ProviderPoolOptions]: NonNullable<ProviderPoolOptions[Name]> }>;
-  #sweeping = false;
+  #isClosed = false;
 
   constructor({ open, exists = async () => true, clock, most = 200, idleMs = 600_000, readyWithinMs = 2_000 }: ProviderPoolOptions) {
     this.#options = { open, exists, clock, most, idleMs, readyWithinMs };
@@ -74,13 +76,14 @@ export class ProviderPool {
    * @throws `signal.reason` when it aborts
    */
   async any(name: string, signal?: AbortSignal): Promise<AnyInstance> {
-    const { clock, readyWithinMs } = this.#options;
-    const deadline = clock.monotonic() + readyWithinMs;
-    const found = this.#entries.has(name) ? 'found' : await this.#look(name, { timeoutMs: readyWithinMs, signal });
-    if (found === 'none') return { status: 'none', staleMs: undefined };
-    if (found === 'unknown' || this.#closed.signal.aborted) return { status: 'unknown' };
-    const entry = this.#entryOf(name);
-    if (!(await this.#readInTime(entry, deadline - clock.monotonic(), signal))) return { status: 'unknown' };
+    const { clock, readyWithinMs: timeoutMs } = this.#options;
+    const deadline = clock.monotonic() + timeoutMs;
+    const exists = await this.#exists(name, { timeoutMs, signal });
+    if (exists === false) return { status: 'none', staleMs: undefined };
+    if (exists === undefined || this.#isClosed) return { status: 'unknown' };
+    const entry = this.#use(name);
+    if (!entry.read.signal.aborted) await this.#reading(entry, deadline, signal);
+    if (!entry.read.signal.aborted) return { status: 'unknown' };
     const { stale } = entry.provider;
     const staleMs = stale && Math.max(0, clock.monotonic() - stale.since);
     const instance = entry.provider.pick();
@@ -89,39 +92,41 @@ export class ProviderPool {
 
   /** Follows no service any more. Idempotent. */
   close(): void {
-    this.#closed.abort();
+    this.#isClosed = true;
     for (const name of [...this.#entries.keys()]) this.#drop(name);
   }
 
-  #entryOf(name: string): Entry {
-    const usedAt = this.#options.clock.monotonic();
-    const known = this.#entries.get(name);
-    const entry = known ?? this.#open(name, usedAt);
-    // A Map keeps the order of insertion: the first entry is the one that was asked for the longest time ago.
-    if (known) this.#entries.delete(name);
-    entry.usedAt = usedAt;
-    this.#entries.set(name, entry);
-    if (!known && this.#entries.size > this.#options.most) this.#evict(name);
-    if (!this.#sweeping) void this.#sweep();
-    return entry;
-  }
-
-  #open(name: string, usedAt: number): Entry {
-    const entry = { provider: this.#options.open(name), read: new AbortController(), usedAt };
-    void entry.provider.ready.then(() => entry.read.abort());
-    return entry;
-  }
-
-  /** Whether there is such a service, asking ZooKeeper without leaving a watch there. */
-  async #look(name: string, call: ServiceCall): Promise<'found' | 'none' | 'unknown'> {
-    if (this.#closed.signal.aborted) return 'unknown';
+  /** Whether there is such a service, asking ZooKeeper without leaving a watch there; undefined where it does not answer. */
+  async #exists(name: string, call: ServiceCall): Promise<boolean | undefined> {
+    if (this.#entries.has(name)) return true;
+    if (this.#isClosed) return undefined;
     try {
-      return (await this.#options.exists(name, call)) ? 'found' : 'none';
+      return await this.#options.exists(name, call);
     } catch (error) {
       call.signal?.throwIfAborted();
-      if (error instanceof ZooKeeperError) return 'unknown';
+      // One that may not be read is there.
+      if (error instanceof ZooKeeperError) return error.fault === 'no-auth' ? true : undefined;
       throw error;
     }
+  }
+
+  #use(name: string): Entry {
+    const { clock, most } = this.#options;
+    const entry = this.#entries.get(name) ?? this.#open(name);
+    entry.usedAt = clock.monotonic();
+    // A Map keeps the order of insertion: the first entry is the one that was asked for the longest time ago.
+    this.#entries.delete(name);
+    this.#entries.set(name, entry);
+    if (this.#entries.size > most) this.#evict(name);
+    return entry;
+  }
+
+  #open(name: string): Entry {
+    const { open, clock } = this.#options;
+    const entry = { provider: open(name), read: new AbortController(), dropped: new AbortController(), usedAt: clock.monotonic() };
+    void entry.provider.ready.then(() => entry.read.abort());
+    void this.#dropWhenIdle(name, entry);
+    return entry;
   }
 
   /** Services without instances go first: requests for names that do not exist must not push out those that do. */
@@ -132,34 +137,27 @@ export class ProviderPool {
   }
 
   #drop(name: string): void {
-    this.#entries.get(name)?.provider.close();
+    const entry = this.#entries.get(name);
     this.#entries.delete(name);
+    entry?.provider.close();
+    entry?.dropped.abort();
   }
 
-  async #readInTime({ read }: Entry, withinMs: number, signal: AbortSignal | undefined): Promise<boolean> {
-    if (read.signal.aborted) return true;
-    signal?.throwIfAborted();
-    const over = anySignal(read.signal, this.#closed.signal, signal);
-    await this.#options.clock.sleep(withinMs, over.signal).catch(() => {});
+  /** Ends when the service has been read, at the deadline, or when the service is dropped. */
+  async #reading({ read, dropped }: Entry, deadline: number, signal: AbortSignal | undefined): Promise<void> {
+    const { clock } = this.#options;
+    const over = anySignal(read.signal, dropped.signal, signal);
+    await clock.sleep(deadline - clock.monotonic(), over.signal).catch(() => {});
     over.release();
-    if (read.signal.aborted) return true;
-    signal?.throwIfAborted();
-    return false;
+    if (!read.signal.aborted) signal?.throwIfAborted();
   }
 
-  async #sweep(): Promise<void> {
+  async #dropWhenIdle(name: string, entry: Entry): Promise<void> {
     const { clock, idleMs } = this.#options;
-    this.#sweeping = true;
-    try {
-      while (this.#entries.size > 0) {
-        const [oldest] = this.#entries.values();
-        await clock.sleep((oldest?.usedAt ?? 0) + idleMs - clock.monotonic(), this.#closed.signal);
-        for (const [name, { usedAt }] of this.#entries) if (clock.monotonic() - usedAt >= idleMs) this.#drop(name);
-      }
-    } catch {
-      // Closed: nothing is followed any more.
-    } finally {
-      this.#sweeping = false;
+    for (let left = idleMs; left > 0; left = entry.usedAt + idleMs - clock.monotonic()) {
+      await clock.sleep(left, entry.dropped.signal).catch(() => {});
+      if (entry.dropped.signal.aborted) return;
     }
+    this.#drop(name);
   }
 }
