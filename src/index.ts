@@ -10,7 +10,7 @@ export {
 } from './base/errors.js';
 export { systemClock, systemRandom } from './base/system.js';
 export type { AnnouncedEndpoint, Announcement, PayloadType } from './discovery/announcement.js';
-export { IdsExhaustedError } from './id/id-error.js';
+export { IdsExhaustedError } from './id/id-time.js';
 export { type UniqueIdsOptions, uniqueIds } from './id/lease-ids.js';
 export type { UniqueIdGenerator } from './id/unique-id-generator.js';
 export { ordinalOf, staticLease } from './lease/hold/static-lease.js';

@@ -36,11 +36,8 @@ export function formatId(id: bigint, format: IdFormat): string {
 export function parseId(text: string, format?: IdFormat): bigint {
   const id = read(text.trim(), format);
   if (id === undefined || id > MAX_ID) {
-    throw new ConfigError(
-      'id',
-      text.length > 80 ? `${text.slice(0, 80)}…` : text,
-      'a 64-bit id: decimal, 13 base-32 digits, or 16 hex digits',
-    );
+    const shown = text.length > 80 ? `${text.slice(0, 80)}…` : text;
+    throw new ConfigError('id', shown, 'a 64-bit id: decimal, 13 base-32 digits, or 16 hex digits');
   }
   return id;
 }

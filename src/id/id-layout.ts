@@ -74,11 +74,8 @@ export function idLayout(options: IdLayoutOptions): IdLayout {
   checkBits('layout.nodeBits', nodeBits, 1, 16);
   const sum = timeBits + sequenceBits + nodeBits;
   if (sum !== 63 && sum !== 64) {
-    throw new ConfigError(
-      'layout',
-      `${timeBits} + ${sequenceBits} + ${nodeBits} = ${sum}`,
-      'bits of time, sequence and node that make 63 or 64',
-    );
+    const given = `${timeBits} + ${sequenceBits} + ${nodeBits} = ${sum}`;
+    throw new ConfigError('layout', given, 'bits of time, sequence and node that make 63 or 64');
   }
   if (!Number.isSafeInteger(epochMs) || epochMs < 0 || epochMs >= MAX_TIME) {
     throw new ConfigError('layout.epochMs', epochMs, `whole milliseconds since the Unix epoch, 0 to ${MAX_TIME - 1}`);
@@ -93,12 +90,10 @@ export function idLayout(options: IdLayoutOptions): IdLayout {
  * @throws {ConfigError} that names `layout`, or the field of it which is out of range
  */
 export function checkedLayout(layout: unknown): IdLayout {
-  if (typeof layout !== 'object' || layout === null)
-    throw new ConfigError(
-      'layout',
-      typeof layout === 'function' ? 'a function' : layout,
-      'what cluster16(), snowflake() or idLayout() returns',
-    );
+  if (typeof layout !== 'object' || layout === null) {
+    const given = typeof layout === 'function' ? 'a function' : layout;
+    throw new ConfigError('layout', given, 'what cluster16(), snowflake() or idLayout() returns');
+  }
   return idLayout(layout as IdLayoutOptions);
 }
 

@@ -1,7 +1,6 @@
 // Unique 64-bit ids: layouts, the generator, ids as texts and taken apart.
 
 export { CLUSTER_NODE_ID_OFFSET, clusterNodeIdOf, nodeIdOf } from './cluster-node-id.js';
-export { IdsExhaustedError } from './id-error.js';
 export { formatId, type IdFormat, parseId } from './id-format.js';
 export {
   cluster16,
@@ -14,7 +13,7 @@ export {
   snowflake,
   TWITTER_EPOCH_MS,
 } from './id-layout.js';
-export type { IdTime } from './id-time.js';
+export { IdsExhaustedError, type IdTime } from './id-time.js';
 export { type UniqueIdsOptions, uniqueIds } from './lease-ids.js';
 export { type StandaloneIdsOptions, standaloneIds } from './standalone-ids.js';
 export { UniqueIdGenerator, type UniqueIdGeneratorOptions } from './unique-id-generator.js';

@@ -12,8 +12,8 @@ import { StoreSession } from '../lease/session/store-session.js';
 import { StoreError } from '../store/lease-store.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { type MemoryCall, MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
-import { IdsExhaustedError } from './id-error.js';
 import { cluster16, snowflake } from './id-layout.js';
+import { IdsExhaustedError } from './id-time.js';
 import { uniqueIds } from './lease-ids.js';
 import type { UniqueIdGenerator } from './unique-id-generator.js';
 

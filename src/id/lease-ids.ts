@@ -55,11 +55,8 @@ export async function uniqueIds(lease: Pick<Lease, 'id' | 'tenureTime'>, options
   checkOptions(options);
   const { id, tenureTime: time } = lease;
   if (time === undefined) {
-    throw new ConfigError(
-      'lease',
-      `the fixed node id ${id}`,
-      'a leased node id (standaloneIds makes ids for a fixed one, by the wall clock)',
-    );
+    const expected = 'a leased node id (standaloneIds makes ids for a fixed one, by the wall clock)';
+    throw new ConfigError('lease', `the fixed node id ${id}`, expected);
   }
   const { layout, lagMs, advanceMs, signal } = options;
   if (layout !== undefined) checkRoom(id, checkedLayout(layout));
@@ -70,7 +67,9 @@ export async function uniqueIds(lease: Pick<Lease, 'id' | 'tenureTime'>, options
     checkSame(before.options, options);
     return before.generator;
   }
-  if (layout !== undefined) checkWidth(layout, time.idWidth);
+  if (layout !== undefined && isTooNarrow(layout, time.idWidth)) {
+    throw new ConfigError('layout', `cluster16(${layout.nodeBits})`, `cluster16(${time.idWidth}) at least, as the cluster has it`);
+  }
   const generator = new UniqueIdGenerator({
     ...{ layout: layout ?? cluster16(time.idWidth), node: clusterNodeIdOf(id), time, clock: time.clock, lagMs, advanceMs },
   });
@@ -104,11 +103,6 @@ function checkRoom(nodeId: number, { name, nodeBits }: IdLayout): void {
 /** Only of `cluster16` itself it is known what the others make: a layout of one's own is everybody's. */
 function isTooNarrow({ name, nodeBits }: IdLayout, idWidth: number): boolean {
   return name === 'cluster16' && nodeBits < idWidth;
-}
-
-function checkWidth(layout: IdLayout, idWidth: number): void {
-  if (isTooNarrow(layout, idWidth))
-    throw new ConfigError('layout', `cluster16(${layout.nodeBits})`, `cluster16(${idWidth}) at least, as the cluster has it`);
 }
 
 function checkSame(before: UniqueIdsOptions, now: UniqueIdsOptions): void {

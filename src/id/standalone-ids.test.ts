@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../test/support/virtual-clock.js';
 import { ConfigError } from '../base/errors.js';
-import { IdsExhaustedError } from './id-error.js';
 import { cluster16, snowflake } from './id-layout.js';
+import { IdsExhaustedError } from './id-time.js';
 import { standaloneIds } from './standalone-ids.js';
 import type { UniqueIdGenerator } from './unique-id-generator.js';
 

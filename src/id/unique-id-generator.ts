@@ -2,10 +2,9 @@ import { types } from 'node:util';
 import { anySignal, onAbort } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
-import { IdsExhaustedError } from './id-error.js';
 import { formatId, type IdFormat } from './id-format.js';
 import { checkedLayout, type DecodedId, decodeId, type IdLayout, idsPerMs } from './id-layout.js';
-import type { IdTime } from './id-time.js';
+import { IdsExhaustedError, type IdTime } from './id-time.js';
 
 /** What a {@link UniqueIdGenerator} puts into its ids, and what it waits with. */
 export interface UniqueIdGeneratorOptions {
@@ -15,11 +14,7 @@ export interface UniqueIdGeneratorOptions {
   readonly time: IdTime;
   /** Only to wait with. */
   readonly clock: Pick<Clock, 'sleep'>;
-  /**
-   * How far behind `time` the ids are stamped while few are made, in milliseconds: what is not used of it serves a burst.
-   *
-   * @default 4000
-   */
+  /** How far behind `time` the ids are stamped while few are made, in milliseconds: what is not used of it serves a burst. @default 4000 */
   readonly lagMs?: number | undefined;
   /** How far ahead of that they may be stamped in a burst, in milliseconds. @default 8000 */
   readonly advanceMs?: number | undefined;
@@ -53,11 +48,8 @@ export class UniqueIdGenerator {
   readonly #clock: Pick<Clock, 'sleep'>;
   readonly #lagMs: number;
   readonly #advanceMs: number;
-  #perMs: number;
-  /** How much the lower half of an id grows by with the sequence. */
+  /** How much an id grows by with the sequence. */
   #step: number;
-  readonly #timeUnit: number;
-  #nodePart: number;
   readonly #id = new BigUint64Array(1);
   readonly #halves = new Uint32Array(this.#id.buffer);
   /** The next id's time, in milliseconds since the Unix epoch, and its place within it, both as of the beginning of the run. */
@@ -88,10 +80,7 @@ export class UniqueIdGenerator {
     this.#clock = clock;
     this.#lagMs = lagMs;
     this.#advanceMs = advanceMs;
-    this.#perMs = idsPerMs(layout);
-    this.#timeUnit = 2 ** (layout.sequenceBits + layout.nodeBits);
     this.#step = stepOf(layout);
-    this.#nodePart = nodePartOf(node, layout);
     this.#ms = layout.epochMs;
     this.#end = layout.epochMs + 2 ** layout.timeBits;
     // The next id asks then, and is refused.
@@ -119,19 +108,15 @@ export class UniqueIdGenerator {
     const now = this.#layout;
     const isSameTime = epochMs === now.epochMs && timeBits === now.timeBits && lowest === now.lowest;
     // As many bits below the time as before: it has to stay where it is.
-    if (!isSameTime || nodeBits < now.nodeBits || nodeBits + sequenceBits !== now.nodeBits + now.sequenceBits)
-      throw new ConfigError(
-        'layout',
-        layout.name,
-        `the time of layout ${now.name} in the same place, and at least ${now.nodeBits} bits for the node`,
-      );
+    if (!isSameTime || nodeBits < now.nodeBits || nodeBits + sequenceBits !== now.nodeBits + now.sequenceBits) {
+      const expected = `the time of layout ${now.name} in the same place, and at least ${now.nodeBits} bits for the node`;
+      throw new ConfigError('layout', layout.name, expected);
+    }
     this.#settle();
     // The rest of the millisecond may have been another node's in the layout before.
     if (this.#sequence > 0) this.#advanceTo(this.#ms + 1);
     this.#layout = layout;
-    this.#perMs = idsPerMs(layout);
     this.#step = stepOf(layout);
-    this.#nodePart = nodePartOf(this.node, layout);
   }
 
   /**
@@ -230,17 +215,20 @@ export class UniqueIdGenerator {
     this.#advanceTo(ms);
     this.#longest = Math.abs(now - this.#lookedAt) < FAST_MS ? Math.min(this.#longest * 2, RUN.max) : RUN.first;
     this.#lookedAt = now;
+    const { lowest, epochMs, sequenceBits, nodeBits } = this.#layout;
+    const perMs = 2 ** sequenceBits;
     // Whole milliseconds that the run may use, the one that has begun among them.
     const wholeMs = Math.min(allowed + 1, before) - this.#ms;
-    const inMs = this.#perMs - this.#sequence;
-    const max = this.#layout.lowest === 'node' ? inMs + (wholeMs - 1) * this.#perMs : inMs;
-    const sinceEpoch = this.#ms - this.#layout.epochMs;
-    const unit = this.#timeUnit;
+    const inMs = perMs - this.#sequence;
+    const max = lowest === 'node' ? inMs + (wholeMs - 1) * perMs : inMs;
+    const sinceEpoch = this.#ms - epochMs;
+    const unit = 2 ** (sequenceBits + nodeBits);
     // Divided without losing digits: the time's bits are more than a number has below it.
     const perHalf = HALF / unit;
-    const base = (sinceEpoch % perHalf) * unit + this.#sequence * this.#step + this.#nodePart;
+    const nodePart = lowest === 'node' ? this.node : this.node * perMs;
+    const base = (sinceEpoch % perHalf) * unit + this.#sequence * this.#step + nodePart;
     const run = Math.min(this.#longest, max, Math.floor((HALF - 1 - base) / this.#step) + 1);
-    time.stamp?.(this.#ms + Math.floor((this.#sequence + run - 1) / this.#perMs));
+    time.stamp?.(this.#ms + Math.floor((this.#sequence + run - 1) / perMs));
     this.#run = run;
     this.#left = run;
     this.#halves[HIGH] = Math.floor(sinceEpoch / perHalf);
@@ -251,12 +239,13 @@ export class UniqueIdGenerator {
   /** Brings time and sequence to where the run was left. */
   #settle(): void {
     const made = this.#run - this.#left;
-    const place = this.#sequence + made;
+    const sequence = this.#sequence + made;
+    const perMs = idsPerMs(this.#layout);
     this.#before += made;
     this.#run = 0;
     this.#left = 0;
-    this.#ms += Math.floor(place / this.#perMs);
-    this.#sequence = place % this.#perMs;
+    this.#ms += Math.floor(sequence / perMs);
+    this.#sequence = sequence % perMs;
   }
 
   #advanceTo(ms: number): void {
@@ -271,9 +260,9 @@ export class UniqueIdGenerator {
       return new IdsExhaustedError(MAX_WAIT_MS, filled, `the ${layout.timeBits} bits of time of layout ${layout.name} are used up`);
     if (ms > allowed) {
       const early = `they would be stamped more than ${this.#advanceMs - this.#lagMs} ms ahead of the time`;
-      // Nothing of ours is used up.
-      const why =
-        ms > this.#ms ? `, since somebody else with the node's number may have used it up to ${new Date(ms - 1).toISOString()}` : '';
+      const until = new Date(ms - 1).toISOString();
+      // Then nothing of this generator's own is used up.
+      const why = ms > this.#ms ? `, since somebody else with the node's number may have used it up to ${until}` : '';
       return new IdsExhaustedError(Math.min(ms - allowed, MAX_WAIT_MS), filled, early + why);
     }
     const waitMs = Math.min(MAX_WAIT_MS, Math.max(RENEWAL_WAIT_MS, ms - before || 0));
@@ -300,11 +289,6 @@ function checkNode(node: number, { name, nodeBits }: IdLayout): void {
   throw new ConfigError('node', node, `a whole number from 0 to ${max}, since layout ${name} has ${nodeBits} bits for it`);
 }
 
-/** How much an id grows by with the sequence. */
 function stepOf({ lowest, nodeBits }: IdLayout): number {
   return lowest === 'node' ? 2 ** nodeBits : 1;
-}
-
-function nodePartOf(node: number, { lowest, sequenceBits }: IdLayout): number {
-  return lowest === 'node' ? node : node * 2 ** sequenceBits;
 }

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, inject, it } from 'vitest';
 import { ConfigError } from '../../src/base/errors.js';
 import { systemClock } from '../../src/base/system.js';
-import { IdsExhaustedError } from '../../src/id/id-error.js';
+import { IdsExhaustedError } from '../../src/id/id-time.js';
 import { uniqueIds } from '../../src/id/lease-ids.js';
 import { staticLease } from '../../src/lease/hold/static-lease.js';
 import { LeaseReleasedError } from '../../src/lease/model/lease.js';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it, vi } from 'vitest';
-import { IdsExhaustedError } from '../../src/id/id-error.js';
+import { IdsExhaustedError } from '../../src/id/id-time.js';
 import { uniqueIds } from '../../src/id/lease-ids.js';
 import type { Lease } from '../../src/lease/model/lease.js';
 import { nativeCodec } from '../../src/lease/model/lease-codec.js';

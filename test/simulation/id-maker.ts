@@ -1,5 +1,5 @@
-import { IdsExhaustedError } from '../../src/id/id-error.js';
 import { cluster16, type IdLayout, idsPerMs } from '../../src/id/id-layout.js';
+import { IdsExhaustedError } from '../../src/id/id-time.js';
 import { uniqueIds } from '../../src/id/lease-ids.js';
 import type { UniqueIdGenerator } from '../../src/id/unique-id-generator.js';
 import { type Lease, LeaseLostError, LeaseReleasedError } from '../../src/lease/model/lease.js';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { capturedIo } from '../../../test/support/captured-io.js';
 import { settled, type VirtualClock } from '../../../test/support/virtual-clock.js';
-import type { IdsExhaustedError } from '../../id/id-error.js';
 import { cluster16 } from '../../id/id-layout.js';
+import type { IdsExhaustedError } from '../../id/id-time.js';
 import { UniqueIdGenerator } from '../../id/unique-id-generator.js';
 import { printIds } from './id-command.js';
 

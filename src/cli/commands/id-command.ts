@@ -1,8 +1,8 @@
 import { anySignal, orAborted } from '../../base/abort.js';
 import { ConfigError, explain } from '../../base/errors.js';
 import { defaultTaskId } from '../../base/task-id.js';
-import { IdsExhaustedError } from '../../id/id-error.js';
 import { formatId } from '../../id/id-format.js';
+import { IdsExhaustedError } from '../../id/id-time.js';
 import type { UniqueIdGenerator } from '../../id/unique-id-generator.js';
 import type { Lease } from '../../lease/model/lease.js';
 import type { AcquireOptions } from '../../runtime/acquire.js';
