@@ -24,8 +24,7 @@ export {
   LeaseRetiringError,
   type LossReason,
 } from './lease/model/lease.js';
-export type { NodeHealth, NodePhase } from './monitor/node-health.js';
-export { type MonitorEvent, NodeMonitor } from './monitor/node-monitor.js';
+export { type MonitorEvent, type NodeHealth, NodeMonitor, type NodePhase } from './monitor/node-monitor.js';
 export { type AcquireOptions, acquire, type ZooKeeperOptions } from './runtime/acquire.js';
 export { type ConnectedServices, type ConnectServicesOptions, connectServices } from './runtime/connect-services.js';
 export type { LossPolicy, ManagedLease } from './runtime/managed-lease.js';

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { ReportPage } from '../http/shared-messages.js';
 import type { ClusterEvent, ClusterSnapshot } from '../monitor/cluster-view.js';
-import type { NodeHealthJson } from '../monitor/node-health.js';
+import type { NodeHealthJson } from '../monitor/node-monitor.js';
 import type { WireEvent, WireHello, WireInstance, WirePage, WireReport, WireStore, WireTree } from './wire.js';
 
 /** Everything that the stream sends by its name. That this compiles is the test. */

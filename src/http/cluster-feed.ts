@@ -1,7 +1,7 @@
 import { orAborted } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
 import type { ClusterView, CurrentCluster } from '../monitor/cluster-view.js';
-import type { WatchedNode } from '../monitor/node-health.js';
+import type { WatchedNode } from '../monitor/node-monitor.js';
 import type { SharedMessages } from './shared-messages.js';
 
 /** The process' own node id, for clients of the cluster that it is part of. */

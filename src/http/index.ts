@@ -2,7 +2,7 @@ export { ClusterFollower, type ClusterFollowerOptions } from '../monitor/cluster
 export type { ClusterEvent, ClusterSnapshot, ClusterView, CurrentCluster, StoreHealth } from '../monitor/cluster-view.js';
 export type { DiscoveryReport, EntryReport, KeyReport } from '../monitor/discovery-report.js';
 export type { LeaseTotals, PageReport } from '../monitor/listed-cluster.js';
-export type { NodeHealth, NodeHealthJson, NodePhase, WatchedNode } from '../monitor/node-health.js';
+export type { NodeHealth, NodeHealthJson, NodePhase, WatchedNode } from '../monitor/node-monitor.js';
 export { type MonitorEvent, NodeMonitor } from '../monitor/node-monitor.js';
 export type {
   AllocationReport,

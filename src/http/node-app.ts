@@ -1,8 +1,7 @@
 import { Hono } from 'hono';
 import type { Clock } from '../base/clock.js';
 import type { ClusterView } from '../monitor/cluster-view.js';
-import type { NodeHealth, WatchedNode } from '../monitor/node-health.js';
-import { nodeHealthJson } from '../monitor/node-health.js';
+import { type NodeHealth, nodeHealthJson, type WatchedNode } from '../monitor/node-monitor.js';
 import { checkBearer, checkHost } from './access.js';
 import type { BearerToken } from './bearer-token.js';
 import { clusterApi } from './cluster-api.js';

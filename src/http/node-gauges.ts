@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Gauge, type Registry } from 'prom-client';
 import type { Clock } from '../base/clock.js';
-import type { NodeHealth, NodePhase } from '../monitor/node-health.js';
-import type { NodeMonitor } from '../monitor/node-monitor.js';
+import type { NodeHealth, NodeMonitor, NodePhase } from '../monitor/node-monitor.js';
 
 interface NodeGaugesOptions {
   readonly monitor: NodeMonitor;

@@ -1,9 +1,62 @@
 import { onAbort } from '../base/abort.js';
+import type { Clock } from '../base/clock.js';
 import { explain } from '../base/errors.js';
 import type { Discovery, DiscoveryEvent } from '../discovery/discovery.js';
 import type { Lease, LeaseEvent } from '../lease/model/lease.js';
-import { notify } from '../zookeeper/listeners.js';
-import type { NodeHealth, NodePhase } from './node-health.js';
+import { Listeners } from '../zookeeper/listeners.js';
+
+/**
+ * How far a process has got with its node id. `acquiring`: none yet. `held`. `stopping`: held, or about to be, while the work is
+ * being ended. `released`: given back. `lost`: against its will, or found to be past its deadline. `failed`: none was acquired, and none will be.
+ */
+export type NodePhase = 'acquiring' | 'held' | 'stopping' | 'released' | 'lost' | 'failed';
+
+/** What a process says of its own node id at the time of the asking; all of it can be told as JSON. */
+export interface NodeHealth {
+  readonly state: NodePhase;
+  /** Whether the process is worth keeping: until the lease is lost. */
+  readonly live: boolean;
+  /** Whether work may be sent here: the lease is valid, readiness reached, and the node id is not being retired. */
+  readonly ready: boolean;
+  /** Why it is not ready; null when it is. */
+  readonly reason: string | null;
+  /** Whether the lease is valid, while the cluster has fewer node ids now and this one is none of them: it is to be given up. */
+  readonly retiring: boolean;
+  readonly nodeId: number | null;
+  /** The fencing token. */
+  readonly version: number | null;
+  readonly taskId: string | null;
+  /** Until when the lease is valid unless it is renewed, in milliseconds on the monotonic clock; null unless it is, and for a fixed node id. */
+  readonly deadline: number | null;
+  /** How many bits a node id takes in unique ids, 8 … 16; null without a lease. */
+  readonly idWidth: number | null;
+  /** Null without ZooKeeper. It never decides about `live`, and about `ready` only until the other nodes know of a take-over. */
+  readonly discovery: {
+    readonly state: 'ok' | 'degraded';
+    /** Why it is degraded. */
+    readonly problem: string | null;
+    readonly ready: boolean;
+  } | null;
+}
+
+/** What knows the health of a node: its `NodeMonitor`, or its mirror in another thread. */
+export interface WatchedNode {
+  /** What the answer is right now. */
+  health(): NodeHealth;
+  /** Calls `listener` whenever it may be another one for something that has happened, until the returned function is called. */
+  onEvent(listener: () => void): () => void;
+}
+
+/** What `/livez`, `/readyz` and `/lease` send of a process' own node id, and `/api/events` as its `instance`. */
+export interface NodeHealthJson extends Omit<NodeHealth, 'deadline'> {
+  /** For how much longer the lease is valid unless it is renewed, in whole milliseconds; null unless it is, and for a fixed node id. */
+  readonly validForMs: number | null;
+}
+
+/** The same facts for readers with another clock: a deadline on this process' monotonic one would tell them nothing. */
+export function nodeHealthJson({ deadline, ...facts }: NodeHealth, clock: Pick<Clock, 'monotonic'>): NodeHealthJson {
+  return { ...facts, validForMs: deadline === null ? null : Math.max(0, Math.floor(deadline - clock.monotonic())) };
+}
 
 const RELEASED = 'the lease has been released';
 
@@ -17,15 +70,14 @@ export type MonitorEvent =
  * What one process knows of its own node id, from before it has one to after it has given it back: for health checks, metrics and consoles.
  * Hand it to `acquire({ monitor })`, and to whatever shows it.
  *
- * It only watches. Nothing here takes part in holding the lease, and `health()` compares clocks when it is asked, so that a process that was
- * paused says at once that it holds nothing any more.
+ * It takes no part in holding the lease. `health()` compares clocks when it is asked: a process that was paused says at once that it holds nothing.
  */
 export class NodeMonitor {
   #phase: NodePhase = 'acquiring';
   #reason: string | undefined;
   #lease: Lease | undefined;
   #discovery: Discovery | undefined;
-  readonly #listeners = new Set<(event: MonitorEvent) => void>();
+  readonly #listeners = new Listeners<MonitorEvent>();
 
   /** The lease that is, or was, held; undefined as long as there is none. */
   get lease(): Lease | undefined {
@@ -39,7 +91,7 @@ export class NodeMonitor {
 
   /** Takes note of what happens to the lease: the listener of `acquireLease`. */
   readonly onLeaseEvent = (event: LeaseEvent): void => {
-    this.#tell({ type: 'lease', event });
+    this.#listeners.tell({ type: 'lease', event });
     if (event.type === 'lost') this.#enter('lost', explain(event.error));
     else if (event.type === 'released') this.#enter('released', RELEASED);
     else if (event.type === 'release-failed')
@@ -48,7 +100,7 @@ export class NodeMonitor {
   };
 
   /** Takes note of what happens to the announcement. */
-  readonly onDiscoveryEvent = (event: DiscoveryEvent): void => this.#tell({ type: 'discovery', event });
+  readonly onDiscoveryEvent = (event: DiscoveryEvent): void => this.#listeners.tell({ type: 'discovery', event });
 
   /** A node id is held from now on; it stays `stopping` where that was told before. */
   hold(lease: Lease, discovery?: Discovery): void {
@@ -70,8 +122,7 @@ export class NodeMonitor {
 
   /** What the answer is right now. */
   health(): NodeHealth {
-    const lease = this.#lease;
-    const discovery = this.#discovery;
+    const { lease, discovery } = this;
     // One that is being stopped before it has a lease has none to lose.
     const holds = lease !== undefined && (this.#phase === 'held' || this.#phase === 'stopping');
     const valid = holds && lease.isValid();
@@ -91,21 +142,13 @@ export class NodeMonitor {
       // The lease's own clock reckons, as for `isValid()`: a deadline that cannot be told in milliseconds is that of a fixed id.
       deadline: valid && Number.isFinite(lease.deadline) ? lease.deadline : null,
       idWidth: lease?.tenureTime?.idWidth ?? null,
-      discovery:
-        discovery === undefined
-          ? null
-          : {
-              state: discovery.state.status === 'synced' ? 'ok' : 'degraded',
-              problem: discovery.state.status === 'degraded' ? discovery.state.problem : null,
-              ready: discovery.isReady,
-            },
+      discovery: discovery === undefined ? null : discoveryHealth(discovery),
     };
   }
 
   /** Calls `listener` with everything that happens, until the returned function is called. Listeners must neither throw nor block. */
   onEvent(listener: (event: MonitorEvent) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    return this.#listeners.add(listener);
   }
 
   #whyNot(phase: NodePhase): string {
@@ -122,11 +165,7 @@ export class NodeMonitor {
     if (over || (this.#phase === 'stopping' && (phase === 'stopping' || phase === 'held'))) return;
     this.#phase = phase;
     this.#reason = reason;
-    this.#tell({ type: 'phase', phase });
-  }
-
-  #tell(event: MonitorEvent): void {
-    for (const listener of this.#listeners) notify(listener, event);
+    this.#listeners.tell({ type: 'phase', phase });
   }
 }
 
@@ -135,6 +174,11 @@ function whyNotYet(event: LeaseEvent): string | undefined {
   if (event.type === 'waiting') return event.why ?? 'no node id is free: waiting';
   if (event.type === 'store-failed') return `the store failed: ${explain(event.error)}`;
   return event.type === 'acquired' ? `node id ${event.id} has been acquired, and is being announced` : undefined;
+}
+
+function discoveryHealth({ state, isReady: ready }: Discovery): NodeHealth['discovery'] {
+  const problem = state.status === 'degraded' ? state.problem : null;
+  return { state: state.status === 'synced' ? 'ok' : 'degraded', problem, ready };
 }
 
 /** Whether a lease that is not valid has been given back, or is being given back, and was not lost: no clock tells that. */

@@ -1,8 +1,7 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import { onAbort } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
-import type { NodeHealth, WatchedNode } from '../../monitor/node-health.js';
-import type { MonitorEvent, NodeMonitor } from '../../monitor/node-monitor.js';
+import type { MonitorEvent, NodeHealth, NodeMonitor, WatchedNode } from '../../monitor/node-monitor.js';
 import { notify } from '../../zookeeper/listeners.js';
 
 /** What a thread needs to mirror a node's health; it can be sent there, with the port as one of those that move. */
