@@ -36,23 +36,17 @@ export async function inspectAllocated(zookeeper: TreeReader, signal?: AbortSign
     .sort((a, b) => a - b);
   const snapshot = names && (await readDiscovery(zookeeper, NODES_PATH, signal));
   const nodes = snapshot?.entries.flatMap((entry) => (entry.parsed.kind === 'node' ? [nodeStatus(entry.parsed.nodeId, entry)] : [])) ?? [];
-  const widths = [widthNeededBy(groups), await widest(zookeeper, signal), ...nodes.map(({ idWidth = 0 }) => idWidth)];
+  const recorded = await readWidest(zookeeper, { signal }).catch((error: unknown) => {
+    if (isFault(error, 'no-auth')) return 0;
+    throw error;
+  });
+  const widths = [widthNeededBy(groups), recorded, ...nodes.map(({ idWidth = 0 }) => idWidth)];
   return { groups, idWidth: Math.max(...widths), nodes: nodes.sort((a, b) => a.id - b.id) };
 }
 
 /** How many bits the ids of these groups need. */
 export function widthNeededBy(groups: readonly number[] = []): number {
   return widthOfGroup(Math.max(0, ...groups));
-}
-
-/** What stands on record; 0 where nothing does, or may not be read. */
-async function widest(zookeeper: TreeReader, signal: AbortSignal | undefined): Promise<number> {
-  try {
-    return await readWidest(zookeeper, { signal });
-  } catch (error) {
-    if (isFault(error, 'no-auth')) return 0;
-    throw error;
-  }
 }
 
 function nodeStatus(id: number, entry: DiscoveryEntry): NodeStatus {
@@ -105,15 +99,12 @@ export class AllocatedReader {
     signal.throwIfAborted();
     const { nodes } = status;
     const present = new Set(nodes.map(({ id }) => id));
-    const gone = this.#nodes.filter(({ id }) => !present.has(id)).map(withoutHolder);
+    // An id whose znode is gone has no holder, and keeps its version.
+    const released = { state: 'released', taskId: undefined, idWidth: undefined, problem: undefined } as const;
+    const gone = this.#nodes.flatMap((node) => (present.has(node.id) ? [] : [{ ...node, ...released }]));
     this.#nodes = nodes;
     return { nodes, gone, head: allocatedHead(this.where, status), latencyMs, clockOffsetMs: null };
   }
-}
-
-/** An id whose znode is gone: it has no holder, and keeps its version. */
-function withoutHolder(node: NodeStatus): NodeStatus {
-  return { ...node, state: 'released', taskId: undefined, idWidth: undefined, problem: undefined };
 }
 
 /** The report on node ids from ZooKeeper alone. */

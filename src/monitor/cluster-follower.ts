@@ -10,7 +10,6 @@ import { ClusterState } from './cluster-state.js';
 import type { ClusterSnapshot, ClusterView, CurrentCluster } from './cluster-view.js';
 import { ClusterTree } from './discovery-comparison.js';
 import { PAUSE_FACTOR, ScanLoop } from './scan-loop.js';
-import { discoveryStatusReport } from './status-report.js';
 
 /** What a {@link ClusterFollower} follows: a store, the discovery tree, or both. */
 export interface ClusterFollowerOptions {
@@ -67,8 +66,7 @@ export class ClusterFollower implements ClusterView {
     this.#tree = new ScanLoop(async (signal) => {
       const pauseMs = await tree.scan(() => this.#state.nodes, signal);
       // Without a store there are no leases to agree with.
-      const discovery = session ? discoveryStatusReport(tree.status) : null;
-      if (this.#state.onTree(tree.report, discovery)) this.#tell();
+      if (this.#state.onTree(tree.report, (session && tree.status) ?? null)) this.#tell();
       return pauseMs;
     }, clock);
   }
@@ -76,11 +74,14 @@ export class ClusterFollower implements ClusterView {
   async snapshot(signal?: AbortSignal): Promise<ClusterSnapshot> {
     signal?.throwIfAborted();
     this.#closed.signal.throwIfAborted();
-    await Promise.all([this.#leases.isFresh ? undefined : this.#leases.next(signal), this.#treeSoon(signal)]);
+    const leases = this.#leases.isFresh ? undefined : this.#leases.next(signal);
+    // Not for long: the scan of the tree goes on without the caller.
+    const tree = this.#tree && !this.#tree.isFresh && withTimeout(this.#clock, TREE_TIMEOUT_MS, this.#tree.next(signal));
+    await Promise.all([leases, tree]);
     this.#closed.signal.throwIfAborted();
-    const { report, store, tree, events } = this.current();
+    const { report, revision, ...facts } = this.current();
     if (report === null) throw this.#failure;
-    return { report, store, tree, events };
+    return { report, ...facts };
   }
 
   current(): CurrentCluster {
@@ -122,12 +123,6 @@ export class ClusterFollower implements ClusterView {
     const took = this.#clock.monotonic() - begun;
     const pauseMs = this.#failures > 0 ? SCAN_MS * 2 ** (this.#failures - 1) : Math.max(SCAN_MS - took, PAUSE_FACTOR * took);
     return Math.min(pauseMs, LONGEST_PAUSE_MS);
-  }
-
-  /** Waits for a scan of the tree where the last one is not fresh, but not for long: the scan goes on without the caller. */
-  async #treeSoon(signal: AbortSignal | undefined): Promise<void> {
-    if (this.#tree === undefined || this.#tree.isFresh) return;
-    await withTimeout(this.#clock, TREE_TIMEOUT_MS, this.#tree.next(signal));
   }
 
   #tell(): void {

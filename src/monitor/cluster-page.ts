@@ -3,7 +3,7 @@ import { ConfigError } from '../base/errors.js';
 import type { ClusterConfig } from '../lease/model/cluster-config.js';
 import type { NodeStatus } from '../lease/operate/inspect.js';
 import type { StoreSession } from '../lease/session/store-session.js';
-import { ClusterReader, type ReadProgress } from './cluster-reader.js';
+import { ClusterReader, type ClusterReaderOptions } from './cluster-reader.js';
 import { type ListedCluster, type ListedState, type PagedCluster, type PageReport, READ_AS_A_WHOLE, totalsOf } from './listed-cluster.js';
 
 /** Which node ids are to be shown. */
@@ -35,7 +35,7 @@ export class ClusterPager {
     session: StoreSession,
     clock: Clock,
     private readonly request: () => PageRequest,
-    onProgress?: (progress: ReadProgress) => void,
+    onProgress?: ClusterReaderOptions['onProgress'],
   ) {
     this.#reader = new ClusterReader(session, clock, { choose: (hints) => this.#choose(hints), onProgress });
   }

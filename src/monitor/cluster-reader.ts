@@ -46,24 +46,20 @@ interface Known {
   readonly readAt: number;
 }
 
+const ABSENT: Known = { reading: { kind: 'absent' }, etag: undefined, age: undefined, readAt: 0 };
+
 /** The rows of a LIST that are about leases, by their ids, and when it was made, on the monotonic clock. */
 interface Listing {
   readonly rows: ReadonlyMap<number, ListedObject>;
   readonly at: number;
 }
 
-/** How far the reading of lease objects in one scan has come. */
-export interface ReadProgress {
-  readonly done: number;
-  readonly of: number;
-}
-
 /** What a {@link ClusterReader} is to read. */
 export interface ClusterReaderOptions {
   /** The node ids that are of interest, in ascending order; what it throws, the scan throws. @default all of them */
   readonly choose?: ((hints: ListedCluster) => readonly number[]) | undefined;
-  /** Called for each lease object that was read. Must not throw. */
-  readonly onProgress?: ((progress: ReadProgress) => void) | undefined;
+  /** Called for each lease object that was read, with how many are read in this scan. Must not throw. */
+  readonly onProgress?: ((progress: { readonly done: number; readonly of: number }) => void) | undefined;
 }
 
 /**
@@ -109,7 +105,8 @@ export class ClusterReader {
     const hints = listedCluster(objects, cluster);
     const ids = this.options.choose?.(hints) ?? hints.leases.map((_, id) => id);
     const beyond = hints.draining.slice(0, MAX_DRAINING);
-    this.#forgetAllBut([...ids, ...beyond]);
+    const wanted = new Set([...ids, ...beyond]);
+    for (const id of this.#known.keys()) if (!wanted.has(id)) this.#known.delete(id);
     const toRead = [...this.#toRead(ids, { rows: hints.rows, at }, cluster), ...beyond.filter((id) => !this.#isKnownHeld(id))];
     await this.#readAll(toRead, signal);
     this.#listing = { rows: hints.rows, at };
@@ -135,11 +132,6 @@ export class ClusterReader {
     return this.#cluster?.config;
   }
 
-  #forgetAllBut(ids: readonly number[]): void {
-    const wanted = new Set(ids);
-    for (const id of this.#known.keys()) if (!wanted.has(id)) this.#known.delete(id);
-  }
-
   #isKnownHeld(id: number): boolean {
     const reading = this.#known.get(id)?.reading;
     return reading?.kind === 'lease' && reading.lease.kind === 'held';
@@ -154,7 +146,7 @@ export class ClusterReader {
       const row = listing.rows.get(id);
       const known = this.#known.get(id);
       // What is not there yet needs no request.
-      if (known === undefined && row === undefined && !bootstrapped) this.#known.set(id, this.#absent());
+      if (known === undefined && row === undefined && !bootstrapped) this.#known.set(id, ABSENT);
       else if (known === undefined) unread.push(id);
       else if (known.etag !== row?.etag) (this.#mayHaveChangedHands(id, known, listing) ? urgent : changed).push(id);
     }
@@ -183,12 +175,8 @@ export class ClusterReader {
     await concurrently(ids, READS, read, signal);
   }
 
-  #absent(): Known {
-    return { reading: { kind: 'absent' }, etag: undefined, age: undefined, readAt: this.clock.monotonic() };
-  }
-
   #status(id: number, isJustRead: boolean, { graceMs, generation }: ClusterConfig, now: number): NodeStatus {
-    const { reading, age, readAt } = this.#known.get(id) ?? this.#absent();
+    const { reading, age, readAt } = this.#known.get(id) ?? ABSENT;
     const row = this.#listing.rows.get(id);
     // What was read is newer than the LIST.
     const grown = isJustRead || row === undefined ? older(age, now - readAt) : older(row.age, now - this.#listing.at);

@@ -9,26 +9,7 @@ import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import { type DiscoveryReport, discoveryReport } from './discovery-report.js';
 import { type DiscoveryEntry, readDiscovery } from './discovery-snapshot.js';
-
-/** How the discovery tree shows a node id that is held. */
-export type NodeDiscovery =
-  /** Under the version that the lease has. */
-  | { readonly state: 'ok'; readonly version: number }
-  | { readonly state: 'missing' }
-  /** Under another one: the tree lags behind, or a znode is left over. */
-  | { readonly state: 'other-version'; readonly version: number }
-  /** Something stands there that tells no version, or that may not be read. */
-  | { readonly state: 'unreadable' }
-  /** ZooKeeper gave no answer. */
-  | { readonly state: 'unknown' };
-
-/** How far the discovery tree agrees with the leases. */
-export interface DiscoveryStatus {
-  /** Why discovery is degraded; undefined while it is not. */
-  readonly problem: string | undefined;
-  /** Of every node id that is held. */
-  readonly nodes: ReadonlyMap<number, NodeDiscovery>;
-}
+import type { DiscoveryStatusReport, NodeDiscovery } from './status-report.js';
 
 /** How long a scan waits for ZooKeeper, in milliseconds: less after one without an answer, so that the next ones of a watch come in time. */
 const TIMEOUT_MS = { usual: 2_000, afterFailure: 500 };
@@ -51,13 +32,13 @@ export class DiscoveryComparison {
   ) {}
 
   /** Resolves within about two seconds, also without an answer from ZooKeeper. */
-  async compare(status: ClusterStatus | undefined): Promise<DiscoveryStatus> {
+  async compare(status: ClusterStatus | undefined): Promise<DiscoveryStatusReport> {
     const held = heldOf(status?.nodes ?? []);
     try {
       const begun = this.clock.monotonic();
       await this.zookeeper.whenConnected({ timeoutMs: this.#timeoutMs });
       const leftMs = () => Math.max(1, this.#timeoutMs - (this.clock.monotonic() - begun));
-      const found = await concurrently(held, READS, async (node) => [node.id, await this.#find(node, leftMs())] as const);
+      const found = await concurrently(held, READS, (node) => this.#find(node, leftMs()));
       this.#timeoutMs = TIMEOUT_MS.usual;
       return discoveryStatus(found);
     } catch (error) {
@@ -76,7 +57,7 @@ export class DiscoveryComparison {
       const znode = await this.zookeeper.read(entryPath({ kind: 'node' }, node.id), { timeoutMs });
       return compared(node, znode && { assignment: decodeAssignment(znode.data) });
     } catch (error) {
-      if (isFault(error, 'no-auth')) return { state: 'unreadable' };
+      if (isFault(error, 'no-auth')) return { id: node.id, state: 'unreadable', version: null };
       throw error;
     }
   }
@@ -87,7 +68,7 @@ export class ClusterTree {
   /** Null while it cannot be read. */
   report: DiscoveryReport | null = null;
   /** How far it agrees with the node ids that are held; undefined before the first scan has ended. */
-  status: DiscoveryStatus | undefined;
+  status: DiscoveryStatusReport | undefined;
 
   constructor(
     private readonly zookeeper: Pick<ZooKeeper, 'whenConnected' | 'children' | 'read'>,
@@ -113,7 +94,7 @@ export class ClusterTree {
       const held = before.length === 0 ? heldOf(nodes()) : before;
       const shown = new Map(snapshot?.entries.map((entry) => [entry.parsed.kind === 'node' ? entry.parsed.nodeId : undefined, entry]));
       this.report = discoveryReport(this.where, DISCOVERY_PATH, snapshot);
-      this.status = discoveryStatus(held.map((node) => [node.id, compared(node, shown.get(node.id))]));
+      this.status = discoveryStatus(held.map((node) => compared(node, shown.get(node.id))));
     } catch (error) {
       signal.throwIfAborted();
       this.report = null;
@@ -128,23 +109,23 @@ function heldOf(nodes: readonly NodeStatus[]): readonly NodeStatus[] {
 }
 
 /** @param znode undefined where there is none */
-function compared(node: NodeStatus, znode: Pick<DiscoveryEntry, 'assignment'> | undefined): NodeDiscovery {
-  if (znode === undefined) return { state: 'missing' };
-  if (znode.assignment === undefined) return { state: 'unreadable' };
-  const { version } = znode.assignment;
-  return { state: version === node.version ? 'ok' : 'other-version', version };
+function compared({ id, version: expected }: NodeStatus, znode: Pick<DiscoveryEntry, 'assignment'> | undefined): NodeDiscovery {
+  if (znode === undefined) return { id, state: 'missing', version: null };
+  const version = znode.assignment?.version ?? null;
+  if (version === null) return { id, state: 'unreadable', version };
+  return { id, state: version === expected ? 'ok' : 'other-version', version };
 }
 
 /** The problem names what is wrong with the tree, as a clause. */
-function discoveryStatus(found: readonly (readonly [id: number, node: NodeDiscovery])[]): DiscoveryStatus {
-  const problems = Object.entries(PROBLEMS).flatMap(([state, what]) => {
-    const { length } = found.filter(([, node]) => node.state === state);
+function discoveryStatus(nodes: readonly NodeDiscovery[]): DiscoveryStatusReport {
+  const problems = Object.entries(PROBLEMS).flatMap(([wrong, what]) => {
+    const { length } = nodes.filter(({ state }) => state === wrong);
     return length > 0 ? [`${length} ${what}`] : [];
   });
-  const problem = problems.length === 0 ? undefined : `of ${found.length} held node ids ${problems.join(', ')}`;
-  return { problem, nodes: new Map(found) };
+  if (problems.length === 0) return { state: 'ok', problem: null, nodes };
+  return { state: 'degraded', problem: `of ${nodes.length} held node ids ${problems.join(', ')}`, nodes };
 }
 
-function unknownDiscovery(held: readonly NodeStatus[], error: unknown): DiscoveryStatus {
-  return { problem: explain(error), nodes: new Map(held.map(({ id }) => [id, { state: 'unknown' }])) };
+function unknownDiscovery(held: readonly NodeStatus[], error: unknown): DiscoveryStatusReport {
+  return { state: 'degraded', problem: explain(error), nodes: held.map(({ id }) => ({ id, state: 'unknown', version: null })) };
 }

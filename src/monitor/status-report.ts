@@ -1,6 +1,5 @@
 import type { ClusterConfig } from '../lease/model/cluster-config.js';
 import type { NodeStatus } from '../lease/operate/inspect.js';
-import type { DiscoveryStatus, NodeDiscovery } from './discovery-comparison.js';
 import { type LeaseTotals, type PagedCluster, type PageReport, problemOf, READ_AS_A_WHOLE } from './listed-cluster.js';
 
 /** What `status --json` prints: every field is always there, null where there is nothing to say. */
@@ -42,18 +41,25 @@ export interface AllocationReport {
   readonly idWidth: number;
 }
 
-/** What a {@link StatusReport} says of the discovery tree. */
+/** How far the discovery tree agrees with the leases. */
 export interface DiscoveryStatusReport {
   readonly state: 'ok' | 'degraded';
   /** Why it is degraded. */
   readonly problem: string | null;
   /** The node ids that are held, in ascending order. */
-  readonly nodes: readonly {
-    readonly id: number;
-    readonly state: NodeDiscovery['state'];
-    /** The version in the tree; null where it shows none. */
-    readonly version: number | null;
-  }[];
+  readonly nodes: readonly NodeDiscovery[];
+}
+
+/** How the discovery tree shows a node id that is held. */
+export interface NodeDiscovery {
+  readonly id: number;
+  /**
+   * `other-version`: the tree lags behind, or a znode is left over. `unreadable`: what stands there tells no version, or may not be read.
+   * `unknown`: ZooKeeper gave no answer.
+   */
+  readonly state: 'ok' | 'missing' | 'other-version' | 'unreadable' | 'unknown';
+  /** The version in the tree; null where it shows none. */
+  readonly version: number | null;
 }
 
 /** The settings of a cluster in a report. */
@@ -83,8 +89,8 @@ export interface NodeReport {
  * The report on a cluster, or on its absence. In a cluster that is too large to be read as a whole by default `knownNodes` has only what differs from
  * the versions of the node ids that were read.
  */
-export function statusReport(store: string, status: PagedCluster | undefined, discovery: DiscoveryStatus | undefined): StatusReport {
-  const head = { ...reportHead(store, status), discovery: discoveryStatusReport(discovery) };
+export function statusReport(store: string, status?: PagedCluster, discovery: DiscoveryStatusReport | null = null): StatusReport {
+  const head = { ...reportHead(store, status), discovery };
   if (status === undefined) return reportOf(head, [], null);
   const { cluster, nodes, totals, page } = status;
   const told = cluster.size <= READ_AS_A_WHOLE ? nodes : withWrongVersions(nodes, page !== null);
@@ -130,16 +136,6 @@ export function withWrongVersions(nodes: readonly NodeStatus[], isPage = false):
 export function reportHead(store: string, status?: Pick<PagedCluster, 'cluster' | 'draining'>): ReportHead {
   const draining = (status?.draining ?? []).map(({ id, version, taskId = null }) => ({ id, version, taskId }));
   return { store, cluster: status === undefined ? null : clusterReport(status.cluster), discovery: null, allocation: null, draining };
-}
-
-/** What a report says of the discovery tree; null where it was not asked. */
-export function discoveryStatusReport(status: DiscoveryStatus | undefined): DiscoveryStatusReport | null {
-  if (status === undefined) return null;
-  return {
-    state: status.problem === undefined ? 'ok' : 'degraded',
-    problem: status.problem ?? null,
-    nodes: [...status.nodes].map(([id, node]) => ({ id, state: node.state, version: 'version' in node ? node.version : null })),
-  };
 }
 
 /** What a report says of a cluster's settings. */

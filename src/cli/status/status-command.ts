@@ -4,9 +4,9 @@ import { MAX_NODE_IDS } from '../../lease/model/lease-state.js';
 import type { StoreSession } from '../../lease/session/store-session.js';
 import { type AllocatedStatus, allocatedReport, inspectAllocated } from '../../monitor/allocated-status.js';
 import { ClusterPager, type PageRequest } from '../../monitor/cluster-page.js';
-import { DiscoveryComparison, type DiscoveryStatus } from '../../monitor/discovery-comparison.js';
+import { DiscoveryComparison } from '../../monitor/discovery-comparison.js';
 import type { PagedCluster } from '../../monitor/listed-cluster.js';
-import { type StatusReport, statusReport } from '../../monitor/status-report.js';
+import { type DiscoveryStatusReport, type StatusReport, statusReport } from '../../monitor/status-report.js';
 import type { Settings } from '../../settings/settings.js';
 import { parseInteger } from '../../settings/values.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
@@ -88,7 +88,7 @@ interface StoreStatus {
   /** Undefined when there is no cluster yet. */
   readonly status: PagedCluster | undefined;
   /** Undefined without discovery. */
-  readonly discovery: DiscoveryStatus | undefined;
+  readonly discovery: DiscoveryStatusReport | undefined;
 }
 
 function storeView(session: StoreSession, options: StatusOptions, io: Io, comparison: DiscoveryComparison | undefined): View<StoreStatus> {

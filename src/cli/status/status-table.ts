@@ -1,7 +1,6 @@
 import type { ClusterStatus, NodeStatus } from '../../lease/operate/inspect.js';
-import type { DiscoveryStatus, NodeDiscovery } from '../../monitor/discovery-comparison.js';
 import { type PagedCluster, type PageReport, problemOf } from '../../monitor/listed-cluster.js';
-import { expiresInMs } from '../../monitor/status-report.js';
+import { type DiscoveryStatusReport, expiresInMs, type NodeDiscovery } from '../../monitor/status-report.js';
 import type { Interval } from '../../store/lease-store.js';
 import { type Color, type Paint, paintFor } from '../terminal/color.js';
 import type { Screen } from '../terminal/io.js';
@@ -41,7 +40,7 @@ export interface StatusTableOptions {
   /** The number of lines in all, the summary included. @default unlimited */
   readonly maxLines?: number | undefined;
   /** How the discovery tree shows the node ids; undefined without discovery. */
-  readonly discovery?: DiscoveryStatus | undefined;
+  readonly discovery?: DiscoveryStatusReport | undefined;
 }
 
 /**
@@ -57,7 +56,8 @@ export function statusTable(status: PagedCluster, options: StatusTableOptions): 
   const all = nodes.length + overhead <= maxLines;
   // One more line is for the note that says how many are left out.
   const shown = all ? nodes : mostTelling(status, Math.max(1, maxLines - overhead - (page === null ? 1 : 0)));
-  const rows = shown.map((node) => row(node, cluster, discovery));
+  const announced = discovery && new Map(discovery.nodes.map((node) => [node.id, node]));
+  const rows = shown.map((node) => row(node, cluster, announced));
   // A terminal has no room for an empty column; programs that read a pipe want the same columns every time.
   const spared = screen !== undefined && shown.every((node) => problemOf(node, cluster) === undefined);
   const columns = [...LEASE_COLUMNS, ...(discovery === undefined ? [] : [DISCOVERY_COLUMN]), ...(spared ? [] : [PROBLEM_COLUMN])];
@@ -116,12 +116,12 @@ function counts({ totals }: PagedCluster, paint: Paint): string {
 }
 
 /** One line on the discovery tree: `discovery: ok`, `discovery: degraded (why)`. */
-export function discoverySummary({ problem }: DiscoveryStatus, screen: Screen | undefined): string {
-  if (problem === undefined) return `discovery: ${paintFor(screen)('ok', 'green')}`;
+export function discoverySummary({ problem }: DiscoveryStatusReport, screen: Screen | undefined): string {
+  if (problem === null) return `discovery: ${paintFor(screen)('ok', 'green')}`;
   return fitLine(`discovery: degraded (${problem})`, screen, 'yellow');
 }
 
-function row(node: NodeStatus, cluster: ClusterStatus['cluster'], discovery: DiscoveryStatus | undefined): Cell[] {
+function row(node: NodeStatus, cluster: ClusterStatus['cluster'], announced: ReadonlyMap<number, NodeDiscovery> | undefined): Cell[] {
   const problem = problemOf(node, cluster);
   return [
     { text: String(node.id) },
@@ -130,7 +130,7 @@ function row(node: NodeStatus, cluster: ClusterStatus['cluster'], discovery: Dis
     { text: node.taskId ?? '' },
     { text: ageText(node.age) },
     expiryCell(node),
-    ...(discovery === undefined ? [] : [discoveryCell(discovery.nodes.get(node.id))]),
+    ...(announced === undefined ? [] : [discoveryCell(announced.get(node.id))]),
     { text: problem ?? '', color: 'red' },
   ];
 }
