@@ -9,30 +9,20 @@ import { parseId } from './id-format.js';
 export interface IdLayout {
   /** For people. */
   readonly name: string;
-  /** What the time counts from, in milliseconds since the Unix epoch. */
+  /** What the time counts from, in milliseconds since the Unix epoch, 0 … 2^48 - 1. */
   readonly epochMs: number;
-  readonly timeBits: number;
-  readonly sequenceBits: number;
-  readonly nodeBits: number;
-  /** Which of the two stands in the lowest bits. */
-  readonly lowest: 'node' | 'sequence';
-}
-
-/** What may be said of a layout of one's own; its bits are 63 or 64 together. */
-export interface IdLayoutOptions {
-  /** @default 'custom' */
-  readonly name?: string;
-  /** 0 … 2^48 - 1. @default 0 */
-  readonly epochMs?: number;
   /** 34 … 48. */
   readonly timeBits: number;
   /** 0 … 22. */
   readonly sequenceBits: number;
   /** 1 … 16. */
   readonly nodeBits: number;
-  /** @default 'sequence' */
-  readonly lowest?: 'node' | 'sequence';
+  /** Which of the two stands in the lowest bits. */
+  readonly lowest: 'node' | 'sequence';
 }
+
+/** A layout of one's own; its bits are 63 or 64 together. @default the name 'custom', the epoch 0, the sequence in the lowest bits */
+export type IdLayoutOptions = Pick<IdLayout, 'timeBits' | 'sequenceBits' | 'nodeBits'> & Partial<IdLayout>;
 
 /** Where Twitter's ids begin: 2010-11-04T01:42:54.657Z. */
 export const TWITTER_EPOCH_MS = 1_288_834_974_657;

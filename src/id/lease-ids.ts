@@ -3,10 +3,10 @@ import type { TenureTime } from '../lease/hold/tenure-time.js';
 import type { Lease } from '../lease/model/lease.js';
 import { CLUSTER_NODE_ID_OFFSET, clusterNodeIdOf } from './cluster-node-id.js';
 import { checkedLayout, cluster16, type IdLayout } from './id-layout.js';
-import { UniqueIdGenerator } from './unique-id-generator.js';
+import { UniqueIdGenerator, type UniqueIdGeneratorOptions } from './unique-id-generator.js';
 
 /** How the ids of a lease are made. */
-export interface UniqueIdsOptions {
+export interface UniqueIdsOptions extends Pick<UniqueIdGeneratorOptions, 'lagMs' | 'advanceMs'> {
   /**
    * The same for all nodes whose ids meet. One that is given here stays as it is: choose one with room for the most node ids that there will
    * ever be, such as `snowflake(epoch)` for 1,016 of them.
@@ -14,10 +14,6 @@ export interface UniqueIdsOptions {
    * @default `cluster16` with the bits that the cluster has for a node id, more as it grows
    */
   readonly layout?: IdLayout | undefined;
-  /** How far behind store time the ids are stamped while few are made, in milliseconds, 0 … 3600000: what is not used of it serves a burst. @default 4000 */
-  readonly lagMs?: number | undefined;
-  /** How far ahead of that they may be stamped in a burst, in milliseconds, 0 … 3600000. @default 8000 */
-  readonly advanceMs?: number | undefined;
   /** Gives up waiting for the store. */
   readonly signal?: AbortSignal | undefined;
 }

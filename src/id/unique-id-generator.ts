@@ -14,9 +14,9 @@ export interface UniqueIdGeneratorOptions {
   readonly time: IdTime;
   /** Only to wait with. */
   readonly clock: Pick<Clock, 'sleep'>;
-  /** How far behind `time` the ids are stamped while few are made, in milliseconds: what is not used of it serves a burst. @default 4000 */
+  /** How far behind the time ids are stamped while few are made, in milliseconds, 0 … 3600000: the rest serves a burst. @default 4000 */
   readonly lagMs?: number | undefined;
-  /** How far ahead of that they may be stamped in a burst, in milliseconds. @default 8000 */
+  /** How far ahead of that they may be stamped in a burst, in milliseconds, 0 … 3600000. @default 8000 */
   readonly advanceMs?: number | undefined;
 }
 
