@@ -13,7 +13,7 @@ import { type WriteAccess, writeAccess } from '../access.js';
 import { BearerTokenFile } from '../bearer-token.js';
 import { listen } from '../listen.js';
 import { discoveryApp } from './discovery-app.js';
-import { type PooledProvider, ProviderPool } from './provider-pool.js';
+import { ProviderPool } from './provider-pool.js';
 import { StaticPurge } from './static-purge.js';
 
 /** What a discovery server tells of. */
@@ -86,7 +86,7 @@ export async function startDiscoveryServer(options: DiscoveryServerOptions): Pro
     exists: async (name, call) => (await zookeeper.read(servicePath(basePath, name), call)) !== undefined,
     open: (name) => {
       const source = new ServiceCache({ zookeeper, clock, basePath, name, payload: jsonPayload, onUnreadable });
-      return new ServiceProvider({ source, clock, random, strategy }) satisfies PooledProvider;
+      return new ServiceProvider({ source, clock, random, strategy });
     },
   });
   const app = discoveryApp({

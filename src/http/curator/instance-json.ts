@@ -38,22 +38,16 @@ export function instanceJson(instance: ServiceInstance): InstanceJson {
   };
 }
 
-/** What a request says of an instance beside its body. */
-export interface InstancePlace {
-  readonly name: string;
-  readonly id: string;
-  /** When it comes, in milliseconds since the Unix epoch. */
-  readonly now: number;
-}
-
 /**
  * The instance that a request wants to be registered; unknown fields are ignored, as Curator's server does, and null is as good as absent.
  * Of its payload only the class is checked here, the rest when it is written.
  *
  * @param json the body, parsed
+ * @param place the names in the path, and when the request comes, in milliseconds since the Unix epoch
  * @throws {ConfigError} naming the field, the value and what was expected
  */
-export function instanceOf(json: unknown, { name, id, now }: InstancePlace): ServiceInstance {
+export function instanceOf(json: unknown, place: { readonly name: string; readonly id: string; readonly now: number }): ServiceInstance {
+  const { name, id, now } = place;
   if (typeof json !== 'object' || json === null || Array.isArray(json)) throw new ConfigError('the body', shortened(json), 'a JSON object');
   const fields = new Map<string, unknown>(Object.entries(json).filter(([, value]) => value !== null && value !== undefined));
   if (fields.get('name') !== name) throw wrong('name', fields, `${JSON.stringify(name)}, as in the path`);

@@ -2,18 +2,11 @@ import { anySignal } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
 import type { ServiceCall } from '../../services/service-directory.js';
 import type { ServiceInstance } from '../../services/service-instance.js';
+import type { ServiceProvider } from '../../services/service-provider.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 
-/** One service, followed: what a `ServiceProvider` offers. */
-export interface PooledProvider {
-  readonly instances: readonly ServiceInstance[];
-  readonly ready: Promise<void>;
-  readonly stale: { readonly since: number } | undefined;
-  /** One of the instances, or undefined where there is none. */
-  pick(): ServiceInstance | undefined;
-  /** Follows the service no longer. */
-  close(): void;
-}
+/** One service, followed. */
+export type PooledProvider = Pick<ServiceProvider, 'instances' | 'ready' | 'stale' | 'pick' | 'close'>;
 
 /** An answer to "any instance of this service". */
 export type AnyInstance =
