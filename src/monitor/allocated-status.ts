@@ -9,7 +9,7 @@ import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import type { ClusterScan } from './cluster-reader.js';
 import { type DiscoveryEntry, readDiscovery, type TreeReader } from './discovery-snapshot.js';
-import { nodeReport, type ReportHead, reportOf, type StatusReport } from './status-report.js';
+import { type AllocationReport, nodeReport, reportOf, type StatusReport } from './status-report.js';
 
 /** The node ids from ZooKeeper alone, as a scan of the tree finds them. */
 export interface AllocatedStatus {
@@ -103,16 +103,16 @@ export class AllocatedReader {
     const released = { state: 'released', taskId: undefined, idWidth: undefined, problem: undefined } as const;
     const gone = this.#nodes.flatMap((node) => (present.has(node.id) ? [] : [{ ...node, ...released }]));
     this.#nodes = nodes;
-    return { nodes, gone, head: allocatedHead(this.where, status), latencyMs, clockOffsetMs: null };
+    return { nodes, gone, head: { allocation: allocationReport(this.where, status) }, latencyMs, clockOffsetMs: null };
   }
 }
 
 /** The report on node ids from ZooKeeper alone. */
 export function allocatedReport(zookeeper: string, status: AllocatedStatus): StatusReport {
   const nodes = status.nodes.map((node) => nodeReport(node, node.problem));
-  return reportOf(allocatedHead(zookeeper, status), nodes, null);
+  return reportOf({ nodes, allocation: allocationReport(zookeeper, status) });
 }
 
-function allocatedHead(zookeeper: string, { groups = [], idWidth }: AllocatedStatus): ReportHead {
-  return { store: null, cluster: null, discovery: null, allocation: { zookeeper, groups, idWidth }, draining: [] };
+function allocationReport(zookeeper: string, { groups = [], idWidth }: AllocatedStatus): AllocationReport {
+  return { zookeeper, groups, idWidth };
 }

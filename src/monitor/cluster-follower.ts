@@ -8,7 +8,7 @@ import { AllocatedReader } from './allocated-status.js';
 import { ClusterReader } from './cluster-reader.js';
 import { ClusterState } from './cluster-state.js';
 import type { ClusterSnapshot, ClusterView, CurrentCluster } from './cluster-view.js';
-import { ClusterTree } from './discovery-comparison.js';
+import { scanTree } from './discovery-comparison.js';
 import { PAUSE_FACTOR, ScanLoop } from './scan-loop.js';
 
 /** What a {@link ClusterFollower} follows: a store, the discovery tree, or both. */
@@ -30,6 +30,8 @@ export interface ClusterFollowerOptions {
 const SCAN_MS = 1_000;
 /** The longest pause, in milliseconds: the first scan of a large cluster takes long, since it reads everything, and further ones do not. */
 const LONGEST_PAUSE_MS = 10_000;
+/** The pause after a scan of the tree, in multiples of its duration, and at least: the tree is one request for each znode. */
+const TREE_PAUSE = { factor: 4, minMs: 2_000 };
 /** For how long a snapshot waits for the discovery tree, in milliseconds. */
 const TREE_TIMEOUT_MS = 1_000;
 
@@ -62,12 +64,12 @@ export class ClusterFollower implements ClusterView {
     else throw new TypeError('expected a store or ZooKeeper to follow');
     this.#leases = new ScanLoop((signal) => this.#scan(signal), clock);
     if (!zookeeper) return;
-    const tree = new ClusterTree(zookeeper, connect, clock);
     this.#tree = new ScanLoop(async (signal) => {
-      const pauseMs = await tree.scan(() => this.#state.nodes, signal);
+      const begun = clock.monotonic();
+      const { report, status } = await scanTree(zookeeper, connect, () => this.#state.nodes, signal);
       // Without a store there are no leases to agree with.
-      if (this.#state.onTree(tree.report, (session && tree.status) ?? null)) this.#tell();
-      return pauseMs;
+      if (this.#state.onTree(report, session ? status : null)) this.#tell();
+      return Math.max(TREE_PAUSE.minMs, report === null ? 0 : TREE_PAUSE.factor * (clock.monotonic() - begun));
     }, clock);
   }
 

@@ -28,8 +28,8 @@ export interface ClusterScan {
   readonly hints?: ListedCluster;
   /** Ids beyond the size that are held still, in ascending order. @default none */
   readonly draining?: readonly NodeStatus[];
-  /** What `nodelease status --json` shows besides the nodes, without discovery. */
-  readonly head: ReportHead;
+  /** What `nodelease status --json` shows besides the nodes and discovery. */
+  readonly head: Partial<ReportHead>;
   /** How long the request took that says how fast the answers come, in milliseconds. */
   readonly latencyMs: number;
   /** How far the store's clock is ahead of this host's wall clock, at least and at most, in milliseconds; null where that is not known. */
@@ -100,7 +100,7 @@ export class ClusterReader {
     if (cluster === undefined) {
       await refuseForeign(session, objects, { signal });
       this.#known.clear();
-      return { nodes: [], head: reportHead(url), latencyMs: at - begun, clockOffsetMs: this.#clockOffsetMs() };
+      return { nodes: [], head: { store: url }, latencyMs: at - begun, clockOffsetMs: this.#clockOffsetMs() };
     }
     const hints = listedCluster(objects, cluster);
     const ids = this.options.choose?.(hints) ?? hints.leases.map((_, id) => id);

@@ -25,11 +25,8 @@ const UNKNOWN: StoreHealth = { state: 'unknown', problem: null, latencyMs: null,
 /** What the last scans of a cluster have found, and what happened between them. */
 export class ClusterState {
   #scanned: Scanned | undefined;
-  #store = UNKNOWN;
-  #tree: DiscoveryReport | null = null;
+  #facts: Omit<CurrentCluster, 'report'> = { store: UNKNOWN, tree: null, events: [], revision: 0 };
   #discovery: DiscoveryStatusReport | null = null;
-  #events: readonly ClusterEvent[] = [];
-  #revision = 0;
   #isOutdated = false;
   #report: { readonly report: StatusReport; readonly at: number } | undefined;
 
@@ -42,9 +39,8 @@ export class ClusterState {
 
   /** Everything; without the cluster itself before the first scan has succeeded. */
   current(): CurrentCluster {
-    const facts = { events: this.#events, revision: this.#revision };
-    if (this.#isOutdated) return { report: null, store: UNKNOWN, tree: null, ...facts };
-    return { report: this.#currentReport(), store: this.#store, tree: this.#tree, ...facts };
+    if (this.#isOutdated) return { ...this.#facts, report: null, store: UNKNOWN, tree: null };
+    return { ...this.#facts, report: this.#currentReport() };
   }
 
   /** What was found is too old to be shown, until the next scan has ended. */
@@ -57,19 +53,18 @@ export class ClusterState {
     const before = this.#scanned;
     const { latencyMs, clockOffsetMs } = scan;
     this.#scanned = { scan, at: this.clock.monotonic() };
-    if (this.#store.state === 'failing') this.#addEvents([{ kind: 'store-ok', text: 'the node ids can be looked at again' }]);
+    if (this.#facts.store.state === 'failing') this.#addEvents([{ kind: 'store-ok', text: 'the node ids can be looked at again' }]);
     if (before) this.#addEvents(eventsBetween(before, this.#scanned));
-    this.#store = { state: 'ok', problem: null, latencyMs, clockOffsetMs, lookedAt: this.clock.now() };
     this.#isOutdated = false;
-    this.#changed();
+    this.#change({ store: { state: 'ok', problem: null, latencyMs, clockOffsetMs, lookedAt: this.clock.now() } });
   }
 
   /** A scan has failed. What was found before stays as it was then. */
   onFailure(problem: string): void {
-    if (this.#store.state !== 'failing') this.#addEvents([{ kind: 'store-failed', text: `the node ids cannot be looked at: ${problem}` }]);
-    this.#store = { ...this.#store, state: 'failing', problem };
+    const { store } = this.#facts;
+    if (store.state !== 'failing') this.#addEvents([{ kind: 'store-failed', text: `the node ids cannot be looked at: ${problem}` }]);
     this.#isOutdated = false;
-    this.#changed();
+    this.#change({ store: { ...store, state: 'failing', problem } });
   }
 
   /**
@@ -78,28 +73,27 @@ export class ClusterState {
    * @param discovery how far the tree agrees with the leases; null where there is nothing to agree with
    */
   onTree(tree: DiscoveryReport | null, discovery: DiscoveryStatusReport | null): boolean {
-    const isNewTree = JSON.stringify(tree) !== JSON.stringify(this.#tree);
+    const isNewTree = JSON.stringify(tree) !== JSON.stringify(this.#facts.tree);
     const isNewDiscovery = JSON.stringify(discovery) !== JSON.stringify(this.#discovery);
-    if (isNewTree) this.#tree = tree;
-    if (isNewDiscovery) {
-      this.#discovery = discovery;
-      this.#changed();
-    }
+    if (isNewTree) this.#facts = { ...this.#facts, tree };
+    this.#discovery = discovery;
+    if (isNewDiscovery) this.#change({});
     return isNewTree || isNewDiscovery;
   }
 
-  #changed(): void {
+  #change(facts: Partial<CurrentCluster>): void {
+    this.#facts = { ...this.#facts, ...facts, revision: this.#facts.revision + 1 };
     this.#report = undefined;
-    this.#revision += 1;
   }
 
-  #addEvents(facts: readonly EventFacts[]): void {
+  #addEvents(added: readonly EventFacts[]): void {
+    const { events } = this.#facts;
     const at = this.clock.now();
-    const first = (this.#events.at(-1)?.id ?? 0) + 1;
-    const added = facts.map((each, index): ClusterEvent => {
+    const first = (events.at(-1)?.id ?? 0) + 1;
+    const numbered = added.map((each, index): ClusterEvent => {
       return { nodeId: null, version: null, taskId: null, previousTaskId: null, ...each, id: first + index, at };
     });
-    if (added.length > 0) this.#events = [...this.#events, ...added].slice(-EVENTS);
+    if (added.length > 0) this.#facts = { ...this.#facts, events: [...events, ...numbered].slice(-EVENTS) };
   }
 
   /** The ages are those of now; what can no longer be read keeps the age that it had. */
@@ -109,11 +103,11 @@ export class ClusterState {
     if (this.#report && now - this.#report.at <= SAME_MS) return this.#report.report;
     const { scan, at } = this.#scanned;
     const { nodes, hints, head } = scan;
-    const sinceMs = this.#store.state === 'ok' ? now - at : 0;
+    const sinceMs = this.#facts.store.state === 'ok' ? now - at : 0;
     const reports = withWrongVersions(nodes).map((node) =>
       nodeReport({ ...node, age: older(node.age, sinceMs) }, problemOf(node, hints?.cluster)),
     );
-    const report = reportOf({ ...head, discovery: this.#discovery }, reports, hints ? totalsOf(nodes, hints) : null);
+    const report = reportOf({ ...head, nodes: reports, discovery: this.#discovery, totals: hints ? totalsOf(nodes, hints) : null });
     this.#report = { report, at: now };
     return report;
   }

@@ -15,29 +15,21 @@ export interface StoreHealth {
   readonly lookedAt: number | null;
 }
 
+/**
+ * `acquired`: a free id. `taken-over`: one whose holder had not released it. `released`: by its holder. `evicted`: by force. `overdue`: its
+ * holder did not renew it in time; no task may take it before the grace period is over. `retired`, `restored`: by scaling. `damaged`: the lease object
+ * is absent or unreadable.
+ */
+export type LeaseChangeKind = 'acquired' | 'taken-over' | 'released' | 'evicted' | 'overdue' | 'retired' | 'restored' | 'damaged';
+
 /** Something that happened in a cluster between two scans. */
 export interface ClusterEvent {
   /** Counts from 1 within the {@link ClusterView.epoch}. */
   readonly id: number;
   /** When it was seen, by this host's wall clock, in milliseconds since the Unix epoch. */
   readonly at: number;
-  /**
-   * `acquired`: a free id. `taken-over`: one whose holder had not released it. `released`: by its holder. `evicted`: by force. `overdue`: its
-   * holder did not renew it in time; no task may take it before the grace period is over. `retired`, `restored`: by scaling. `resized`: the
-   * cluster has another number of ids. `damaged`: the lease object is absent or unreadable. `store-failed`, `store-ok`: the scans themselves.
-   */
-  readonly kind:
-    | 'acquired'
-    | 'taken-over'
-    | 'released'
-    | 'evicted'
-    | 'overdue'
-    | 'retired'
-    | 'restored'
-    | 'resized'
-    | 'damaged'
-    | 'store-failed'
-    | 'store-ok';
+  /** `resized`: the cluster has another number of ids. `store-failed`, `store-ok`: the scans themselves. */
+  readonly kind: LeaseChangeKind | 'resized' | 'store-failed' | 'store-ok';
   /** Null where it is not about one node id. */
   readonly nodeId: number | null;
   readonly version: number | null;
@@ -86,11 +78,7 @@ export interface ClusterView {
   /** What is known at this moment. The parts that have not changed are the same objects, the report aside. */
   current(): CurrentCluster;
 
-  /**
-   * Scans again and again as long as there are listeners, and calls them whenever something may be different. Listeners must not throw.
-   *
-   * @returns ends it
-   */
+  /** Scans while there are listeners, and calls them whenever something may be different. They must not throw. Returns what ends it. */
   follow(listener: () => void): () => void;
 
   /** Ends all scans. The store is closed by its owner. Idempotent. */

@@ -17,10 +17,6 @@ const TIMEOUT_MS = { usual: 2_000, afterFailure: 500 };
 const PROBLEMS = { missing: 'missing', 'other-version': 'shown with another version', unreadable: 'unreadable' };
 /** Reads under way at once. */
 const READS = 64;
-/** The shortest pause between two scans of the whole tree, in milliseconds. */
-const MIN_PAUSE_MS = 2_000;
-/** The pause in multiples of a scan's duration: the tree is one request for each znode. */
-const PAUSE_FACTOR = 4;
 
 /** Compares the node ids that are held with their znodes, without ever delaying what is told of the leases. */
 export class DiscoveryComparison {
@@ -63,44 +59,32 @@ export class DiscoveryComparison {
   }
 }
 
-/** The whole discovery tree, as the last scan found it. Scans never reject: that the tree cannot be read is something to show. */
-export class ClusterTree {
-  /** Null while it cannot be read. */
-  report: DiscoveryReport | null = null;
-  /** How far it agrees with the node ids that are held; undefined before the first scan has ended. */
-  status: DiscoveryStatusReport | undefined;
-
-  constructor(
-    private readonly zookeeper: Pick<ZooKeeper, 'whenConnected' | 'children' | 'read'>,
-    /** The connect string. */
-    private readonly where: string,
-    private readonly clock: Clock,
-  ) {}
-
-  /**
-   * Scans once. Resolves with the pause after it, in milliseconds.
-   *
-   * @param nodes the node ids at this moment
-   * @throws `signal.reason`
-   */
-  async scan(nodes: () => readonly NodeStatus[], signal: AbortSignal): Promise<number> {
-    const begun = this.clock.monotonic();
-    // As of before: a task that takes an id meanwhile may be announced only after this scan.
-    const before = heldOf(nodes());
-    const isFailing = this.report === null && this.status !== undefined;
-    try {
-      await this.zookeeper.whenConnected({ timeoutMs: isFailing ? TIMEOUT_MS.afterFailure : TIMEOUT_MS.usual, signal });
-      const snapshot = await orAborted(readDiscovery(this.zookeeper, DISCOVERY_PATH, signal), signal);
-      const held = before.length === 0 ? heldOf(nodes()) : before;
-      const shown = new Map(snapshot?.entries.map((entry) => [entry.parsed.kind === 'node' ? entry.parsed.nodeId : undefined, entry]));
-      this.report = discoveryReport(this.where, DISCOVERY_PATH, snapshot);
-      this.status = discoveryStatus(held.map((node) => compared(node, shown.get(node.id))));
-    } catch (error) {
-      signal.throwIfAborted();
-      this.report = null;
-      this.status = unknownDiscovery(heldOf(nodes()), error);
-    }
-    return Math.max(MIN_PAUSE_MS, PAUSE_FACTOR * (this.clock.monotonic() - begun));
+/**
+ * Reads the whole discovery tree, and compares it with the node ids that are held. That the tree cannot be read is something to show: the report is
+ * null then.
+ *
+ * @param where the connect string
+ * @param nodes the node ids at this moment
+ * @throws `signal.reason`
+ */
+export async function scanTree(
+  zookeeper: Pick<ZooKeeper, 'whenConnected' | 'children' | 'read'>,
+  where: string,
+  nodes: () => readonly NodeStatus[],
+  signal: AbortSignal,
+): Promise<{ readonly report: DiscoveryReport | null; readonly status: DiscoveryStatusReport }> {
+  // As of before: a task that takes an id meanwhile may be announced only after this scan.
+  const before = heldOf(nodes());
+  try {
+    await zookeeper.whenConnected({ timeoutMs: TIMEOUT_MS.usual, signal });
+    const snapshot = await orAborted(readDiscovery(zookeeper, DISCOVERY_PATH, signal), signal);
+    const held = before.length === 0 ? heldOf(nodes()) : before;
+    const shown = new Map(snapshot?.entries.map((entry) => [entry.parsed.kind === 'node' ? entry.parsed.nodeId : undefined, entry]));
+    const status = discoveryStatus(held.map((node) => compared(node, shown.get(node.id))));
+    return { report: discoveryReport(where, DISCOVERY_PATH, snapshot), status };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { report: null, status: unknownDiscovery(heldOf(nodes()), error) };
   }
 }
 

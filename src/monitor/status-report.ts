@@ -90,22 +90,17 @@ export interface NodeReport {
  * the versions of the node ids that were read.
  */
 export function statusReport(store: string, status?: PagedCluster, discovery: DiscoveryStatusReport | null = null): StatusReport {
-  const head = { ...reportHead(store, status), discovery };
-  if (status === undefined) return reportOf(head, [], null);
+  if (status === undefined) return reportOf({ store, discovery });
   const { cluster, nodes, totals, page } = status;
   const told = cluster.size <= READ_AS_A_WHOLE ? nodes : withWrongVersions(nodes, page !== null);
   const reports = told.map((node) => nodeReport(node, problemOf(node, cluster)));
-  return reportOf(head, reports, totals, page);
+  return reportOf({ ...reportHead(store, status), nodes: reports, discovery, totals, page });
 }
 
-/** A report with its fields in the order of its JSON. */
-export function reportOf(
-  { store, cluster, discovery, allocation, draining }: ReportHead,
-  nodes: readonly NodeReport[],
-  totals: LeaseTotals | null,
-  page: PageReport | null = null,
-): StatusReport {
-  return { store, cluster, nodes, discovery, allocation, draining, totals, page };
+/** A report of these facts, with its fields in the order of its JSON. */
+export function reportOf(facts: Partial<StatusReport>): StatusReport {
+  const nothing = { store: null, cluster: null, nodes: [], discovery: null, allocation: null, draining: [], totals: null, page: null };
+  return { ...nothing, ...facts };
 }
 
 /** With more node ids than this, what all know of all others would fill megabytes. */
@@ -132,10 +127,10 @@ export function withWrongVersions(nodes: readonly NodeStatus[], isPage = false):
   });
 }
 
-/** Everything but the node ids, and without discovery. */
-export function reportHead(store: string, status?: Pick<PagedCluster, 'cluster' | 'draining'>): ReportHead {
-  const draining = (status?.draining ?? []).map(({ id, version, taskId = null }) => ({ id, version, taskId }));
-  return { store, cluster: status === undefined ? null : clusterReport(status.cluster), discovery: null, allocation: null, draining };
+/** What a report says of a cluster in a store besides its node ids. */
+export function reportHead(store: string, { cluster, draining }: Pick<PagedCluster, 'cluster' | 'draining'>): Partial<ReportHead> {
+  const told = draining.map(({ id, version, taskId = null }) => ({ id, version, taskId }));
+  return { store, cluster: clusterReport(cluster), draining: told };
 }
 
 /** What a report says of a cluster's settings. */
