@@ -1,9 +1,9 @@
-import { collectDefaultMetrics, Registry } from 'prom-client';
+import { readFileSync } from 'node:fs';
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { Clock } from '../base/clock.js';
-import type { MonitorEvent, NodeMonitor } from '../monitor/node-monitor.js';
+import type { NodeHealth, NodeMonitor, NodePhase } from '../monitor/node-monitor.js';
 import type { MetricsText } from './node-app.js';
-import { NodeCounters } from './node-counters.js';
-import { NodeGauges } from './node-gauges.js';
+import { nodeCounters } from './node-counters.js';
 
 /** Whose metrics they are, and where they go. */
 export interface NodeMetricsOptions {
@@ -22,7 +22,7 @@ export interface NodeMetricsOptions {
  * The metrics of one process' node id, in the text format of Prometheus. `docs/metrics.md` lists them.
  *
  * Make it before the node id is acquired: counters count what happens from then on. Gauges tell what is true when they are asked, so that a
- * process which was paused reports at once that it holds nothing any more.
+ * process that was paused reports at once that it holds nothing any more.
  *
  * ```ts
  * const monitor = new NodeMonitor();
@@ -35,11 +35,10 @@ export class NodeMetrics implements MetricsText {
   readonly #forget: () => void;
 
   /** @throws Error when the registry has metrics of these names already: there is one `NodeMetrics` to a registry */
-  constructor({ monitor, clock, registry }: NodeMetricsOptions) {
-    this.#registry = registry ?? Registry.merge([processMetrics()]);
-    new NodeGauges({ monitor, clock, registry: this.#registry });
-    const counters = new NodeCounters({ monitor, clock, registry: this.#registry });
-    this.#forget = monitor.onEvent((event: MonitorEvent) => counters.count(event));
+  constructor({ monitor, clock, registry = Registry.merge([processMetrics()]) }: NodeMetricsOptions) {
+    this.#registry = registry;
+    registerGauges(monitor, clock, registry);
+    this.#forget = monitor.onEvent(nodeCounters(monitor, clock, registry));
   }
 
   /** That of the text format. */
@@ -58,6 +57,98 @@ export class NodeMetrics implements MetricsText {
   }
 }
 
+const STATES = ['acquiring', 'held', 'stopping', 'released', 'lost', 'failed'] as const satisfies NodePhase[];
+
+/** Registers what is true of a node id at the time of the scrape. */
+function registerGauges(monitor: NodeMonitor, clock: Pick<Clock, 'now' | 'monotonic'>, registry: Registry): void {
+  const registers = [registry];
+  /** Null and NaN: the gauge has no value. */
+  const value = (name: string, help: string, ask: (health: NodeHealth) => number | null) => {
+    const collect = () => {
+      const now = ask(monitor.health());
+      if (now === null || Number.isNaN(now)) gauge.remove();
+      else gauge.set(now);
+    };
+    const gauge: Gauge = new Gauge({ name, help, registers, collect });
+  };
+  const states = (name: string, help: string, all: readonly string[], ask: (health: NodeHealth) => string | undefined) => {
+    const collect = () => {
+      const now = ask(monitor.health());
+      for (const state of all) {
+        if (now === undefined) gauge.remove({ state });
+        else gauge.set({ state }, state === now ? 1 : 0);
+      }
+    };
+    const gauge = new Gauge({ name, help, labelNames: ['state'], registers, collect });
+  };
+  states(
+    'nodelease_lease_state',
+    'How far this process has got with its node id: 1 for the state that it is in.',
+    STATES,
+    ({ state }) => state,
+  );
+  value('nodelease_lease_held', 'Whether this process holds a node id that is valid right now: 1 or 0.', (health) =>
+    Number(isHeld(health)),
+  );
+  value('nodelease_ready', 'Whether work may be sent here: 1 or 0.', ({ ready }) => Number(ready));
+  value(
+    'nodelease_lease_retiring',
+    'Whether a node id is held that the cluster has no more, and that is to be given up: 1 or 0.',
+    ({ retiring }) => Number(retiring),
+  );
+  value('nodelease_lease_node_id', 'The node id that is, or was, held. Absent before.', ({ nodeId }) => nodeId);
+  value(
+    'nodelease_lease_version',
+    'The fencing token of the tenure: greater at every new one of the same node id. Absent before.',
+    ({ version }) => version,
+  );
+  value(
+    'nodelease_lease_remaining_seconds',
+    'How long the lease stays valid unless it is renewed: 0 where none is held, infinite for a fixed node id.',
+    (health) => remainingMs(health, clock) / 1_000,
+  );
+  value(
+    'nodelease_store_clock_offset_seconds',
+    'How far the clock of the store is ahead of the wall clock of this host, at the least. Absent as long as nothing is known of it.',
+    () => offsetMs(monitor, clock) / 1_000,
+  );
+  states(
+    'nodelease_discovery_state',
+    'Whether the announcement stands in ZooKeeper: 1 for the state that it is in. Absent without ZooKeeper.',
+    ['ok', 'degraded'],
+    ({ discovery }) => discovery?.state,
+  );
+  value(
+    'nodelease_discovery_ready',
+    'Whether the other nodes know of this tenure, or do not have to: 1 or 0. Absent without ZooKeeper.',
+    ({ discovery }) => discovery && Number(discovery.ready),
+  );
+  const info = { name: 'nodelease_build_info', help: 'Which nodelease this is: always 1.', labelNames: ['version'], registers };
+  new Gauge(info).set({ version: packageVersion() }, 1);
+}
+
+function isHeld({ state }: NodeHealth): boolean {
+  return state === 'held' || state === 'stopping';
+}
+
+function remainingMs(health: NodeHealth, clock: Pick<Clock, 'monotonic'>): number {
+  if (!isHeld(health)) return 0;
+  return health.deadline === null ? Number.POSITIVE_INFINITY : Math.max(0, health.deadline - clock.monotonic());
+}
+
+/** What has ended learns nothing any more: its clock would only drift away. */
+function offsetMs(monitor: NodeMonitor, clock: Pick<Clock, 'now'>): number {
+  const time = monitor.lease?.tenureTime;
+  if (time === undefined || time.signal.aborted) return Number.NaN;
+  const now = time.now();
+  return now > 0 && Number.isFinite(now) ? now - clock.now() : Number.NaN;
+}
+
+function packageVersion(): string {
+  const { version }: { version: string } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+  return version;
+}
+
 /**
  * Gauges among prom-client's that are named like counters, which the official checker refuses; counting them walks through all handles at every
  * scrape.
@@ -67,16 +158,15 @@ const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total',
 let collected: Registry | undefined;
 
 /**
- * The usual metrics of this process, or thread: prom-client's default ones. Collected from the first call on, once however often it is called:
- * what measures the event loop and the garbage collection cannot be taken away again.
+ * prom-client's default metrics of this process, or thread. Collected from the first call on, once however often it is called: what measures the
+ * event loop and the garbage collection cannot be taken away again.
  *
- * What is NOT guaranteed: that each of several readers sees all of the event loop. Its delays are those since anybody read them last.
+ * Not guaranteed: that each of several readers sees all of the event loop. Its delays are those since the last reading.
  */
-export function processMetrics(): Registry {
-  if (collected === undefined) {
-    collected = new Registry();
-    collectDefaultMetrics({ register: collected });
-    for (const name of MISNAMED) collected.removeSingleMetric(name);
-  }
+function processMetrics(): Registry {
+  if (collected) return collected;
+  collected = new Registry();
+  collectDefaultMetrics({ register: collected });
+  for (const name of MISNAMED) collected.removeSingleMetric(name);
   return collected;
 }
