@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { ReportPage } from '../http/shared-messages.js';
+import type { ReportPage } from '../http/report-pages.js';
 import type { ClusterEvent, ClusterSnapshot } from '../monitor/cluster-view.js';
 import type { NodeHealthJson } from '../monitor/node-monitor.js';
 import type { WireEvent, WireHello, WireInstance, WirePage, WireReport, WireStore, WireTree } from './wire.js';

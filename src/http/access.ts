@@ -52,8 +52,8 @@ export async function checkBearer(right: BearerToken, request: Request, why: str
 }
 
 /**
- * Refuses a request that did not mean this machine. A page in a browser may have its own name resolved to a loopback address
- * (DNS rebinding): it would be of the same origin then, but cannot hide the name.
+ * Refuses a request that names another host. A page in a browser may have its own name resolved to a loopback address (DNS rebinding): it would
+ * be of the same origin then, but cannot hide the name.
  *
  * @param names the names and addresses that the server goes by beside those of loopback, in lower case
  * @throws {HttpProblem} `forbidden`

@@ -1,11 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { settled, VirtualClock } from '../../test/support/virtual-clock.js';
+import { seededRandom, settled, VirtualClock } from '../../test/support/virtual-clock.js';
 import { ConfigError } from '../base/errors.js';
+import { StoreSession } from '../lease/session/store-session.js';
+import { ClusterFollower } from '../monitor/cluster-follower.js';
 import type { ClusterEvent, ClusterSnapshot, ClusterView, CurrentCluster } from '../monitor/cluster-view.js';
 import type { MonitorEvent } from '../monitor/node-monitor.js';
 import type { StatusReport } from '../monitor/status-report.js';
 import { StoreError } from '../store/lease-store.js';
+import { MemoryBucket } from '../store/memory/memory-bucket.js';
+import { MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
 import { clusterApi } from './cluster-api.js';
+import { OpenStreams } from './open-streams.js';
 
 const EMPTY: ClusterSnapshot = {
   report: { store: 'memory:', cluster: null, nodes: [], discovery: null, allocation: null, draining: [], totals: null, page: null },
@@ -68,7 +73,8 @@ function scene({ withInstance = false } = {}) {
     if (failure) throw failure;
     return view;
   };
-  const api = clusterApi({ clock, cluster, ...(withInstance && { instance: { monitor, json: () => ({ ...health }) } }) });
+  const instance = withInstance ? { monitor, json: () => ({ ...health }) } : undefined;
+  const api = clusterApi({ clock, cluster, streams: new OpenStreams(), instance });
   return {
     clock,
     view,
@@ -323,14 +329,14 @@ describe('/api/events', () => {
     expect(client.take()).toEqual([]);
   });
 
-  it('follows the cluster once for all, and no longer than somebody listens', async () => {
+  it('follows the cluster for as long as there are clients, and no longer', async () => {
     const { view, get, clock, monitors } = scene({ withInstance: true });
     const clients = await Promise.all(Array.from({ length: 5 }, async () => new Client(await get('events'))));
     for (const client of clients) void client.read();
     await settled();
-    expect([view.listeners.size, monitors.size]).toEqual([1, 1]);
+    expect([view.listeners.size, monitors.size]).toEqual([5, 5]);
     for (const client of clients.slice(1)) await client.cancel();
-    expect(view.listeners.size).toBe(1);
+    expect([view.listeners.size, monitors.size]).toEqual([1, 1]);
     await clients[0]?.cancel();
     expect([view.listeners.size, monitors.size, clock.sleepers]).toEqual([0, 0, 0]);
     const again = new Client(await get('events'));
@@ -339,7 +345,27 @@ describe('/api/events', () => {
     expect(view.listeners.size).toBe(1);
   });
 
-  it('does not wait for a snapshot that nobody wants any more', async () => {
+  it('scans the cluster once a second, however many clients there are', async () => {
+    const clock = new VirtualClock();
+    let lists = 0;
+    const store = new MemoryLeaseStore({ clock }, new MemoryBucket(clock, 1)).connect(async ({ operation }, apply) => {
+      if (operation === 'list') lists += 1;
+      return apply();
+    });
+    const view = new ClusterFollower({ clock, random: seededRandom(1), session: new StoreSession(store, clock, 1_000) });
+    const api = clusterApi({ clock, cluster: async () => view, streams: new OpenStreams() });
+    const answers = Array.from({ length: 5 }, () => api.events(new Request('http://localhost/api/events')));
+    const clients = (await Promise.all(answers)).map((response) => new Client(response));
+    for (const client of clients) void client.read();
+    await clock.advance(10_000);
+    expect(clients.map((client) => client.take()[0]?.[0])).toEqual(Array(5).fill('hello'));
+    expect(lists).toBeGreaterThan(5);
+    expect(lists).toBeLessThan(13);
+    for (const client of clients) await client.cancel();
+    await view.close();
+  });
+
+  it('does not wait for a snapshot that no client wants any more', async () => {
     const { view, get, clock } = scene();
     let given: AbortSignal | undefined;
     view.answer = async (signal) => {

@@ -1,8 +1,8 @@
-import { orAborted } from '../base/abort.js';
+import { withTimeout } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
 import type { ClusterView, CurrentCluster } from '../monitor/cluster-view.js';
 import type { WatchedNode } from '../monitor/node-monitor.js';
-import type { SharedMessages } from './shared-messages.js';
+import { jsonOf, partsOf } from './report-pages.js';
 
 /** The process' own node id, for clients of the cluster that it is part of. */
 export interface FeedInstance {
@@ -11,189 +11,110 @@ export interface FeedInstance {
   json(): Readonly<Record<string, unknown>>;
 }
 
-/** What a {@link ClusterFeed} tells of. */
-export interface ClusterFeedOptions {
+/** What {@link clusterEvents} tells of. */
+interface ClusterFeedOptions {
   readonly clock: Clock;
   readonly view: ClusterView;
-  readonly messages: SharedMessages;
   readonly instance: FeedInstance | undefined;
+}
+
+/** Everything that a client is told at one moment. */
+interface Told extends CurrentCluster {
+  readonly epoch: string;
+  /** The process' own node id as JSON, and how it differs from other moments by more than the passing of time. */
+  readonly instance: string;
+  readonly instanceFacts: string;
 }
 
 /** How long a new client waits for a scan, in milliseconds: then it is told that nothing is known yet. */
 const HELLO_TIMEOUT_MS = 1_000;
 /** How often the process' own node id is checked, in milliseconds: no event tells that a deadline has passed. */
 const TICK_MS = 1_000;
-/** How often a client is sent at least a comment, in ticks. */
-const HEARTBEAT_TICKS = 10;
+/** Time without a message after which a client is sent a comment, in milliseconds. */
+const HEARTBEAT_MS = 10_000;
 const HEARTBEAT = Buffer.from(':\n\n');
 /** How long a browser is to wait before it connects again, in milliseconds. */
 const RETRY = 'retry: 1000\n';
 
-/** What a client has been sent last. */
-interface Sent extends Pick<CurrentCluster, 'revision' | 'store' | 'tree'> {
-  readonly eventId: number;
-  readonly instanceChanges: number;
-}
-
 /**
- * Sends a cluster to clients as server-sent events: everything first, and then each part that is different, as a whole. A client is sent what there
- * is when it is ready for more: a slow one misses snapshots, and nothing is kept for it. The cluster is followed while there are clients.
+ * A cluster as server-sent events, for one client: everything first, and then each part that is different, as a whole. The client is sent what
+ * there is when it is ready for more: a slow one misses snapshots, and nothing is kept for it. The cluster is followed until the generator ends.
+ *
+ * @param gone ends it, with its reason as the error
  */
-export class ClusterFeed {
-  #clients = 0;
-  #stop: (() => void) | undefined;
-  /** Resolves when there may be news for the clients; another one then. */
-  #news = Promise.resolve();
-  #wake: () => void = () => undefined;
-  /** The process' own health but for the time that is left, and how often it has changed. */
-  #instanceFacts = '';
-  #instanceChanges = 0;
-
-  constructor(private readonly options: ClusterFeedOptions) {}
-
-  /** A stream for one more client, which leaves by cancelling it. Nothing is made before it is read. */
-  open(): ReadableStream<Uint8Array> {
-    const gone = new AbortController();
-    const messages = this.#messages(gone.signal);
-    return new ReadableStream<Uint8Array>(
-      {
-        pull: async (controller) => {
-          const { done, value } = await messages.next();
-          if (done) controller.close();
-          else controller.enqueue(value);
-        },
-        cancel: () => gone.abort(),
-      },
-      { highWaterMark: 0 },
-    );
-  }
-
-  async *#messages(gone: AbortSignal): AsyncGenerator<Uint8Array, void> {
-    const leave = this.#join();
-    gone.addEventListener('abort', leave);
-    try {
-      await this.#firstScan(gone);
-      let sent: Sent | undefined;
-      for (;;) {
-        const news = this.#news;
-        const before = sent;
-        const { chunks, now } = this.#chunks(before);
-        sent = now;
-        yield* chunks;
-        if (now.revision !== before?.revision) yield* this.#furtherPages();
-        if (chunks.length === 0) yield HEARTBEAT;
-        await orAborted(news, gone);
+export async function* clusterEvents({ clock, view, instance }: ClusterFeedOptions, gone: AbortSignal): AsyncGenerator<Uint8Array, void> {
+  let wake: () => void = () => undefined;
+  let instanceEvents = 0;
+  const unfollow = view.follow(() => wake());
+  const forget = instance?.monitor.onEvent(() => {
+    instanceEvents += 1;
+    wake();
+  });
+  const tellNow = (): Told => {
+    const json = instance?.json() ?? null;
+    const instanceFacts = JSON.stringify({ ...json, validForMs: instanceEvents });
+    return { ...view.current(), epoch: view.epoch, instance: JSON.stringify(json), instanceFacts };
+  };
+  try {
+    // A cluster that cannot be read is told as such.
+    const scanned = view.snapshot(gone).catch(() => undefined);
+    await withTimeout(clock, HELLO_TIMEOUT_MS, scanned, gone);
+    let before: Told | undefined;
+    for (let sentAt = clock.monotonic(); ; ) {
+      const news = new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+      const now = tellNow();
+      for (const chunk of before ? differences(before, now) : hello(now)) {
+        yield chunk;
+        sentAt = clock.monotonic();
       }
-    } finally {
-      leave();
+      if (now.revision !== before?.revision) yield* furtherPages(view);
+      before = now;
+      if (clock.monotonic() - sentAt >= HEARTBEAT_MS) {
+        yield HEARTBEAT;
+        sentAt = clock.monotonic();
+      }
+      await withTimeout(clock, TICK_MS, news, gone);
     }
-  }
-
-  /** Everything, or what is different from what has been sent before. */
-  #chunks(sent: Sent | undefined): { readonly chunks: readonly Uint8Array[]; readonly now: Sent } {
-    const { report, revision, store, tree, events } = this.options.view.current();
-    const { messages } = this.options;
-    const now = { revision, store, tree, eventId: events.at(-1)?.id ?? 0, instanceChanges: this.#instanceChanges };
-    const first = report && messages.parts(report)[0];
-    if (sent === undefined) {
-      const [reportJson, treeJson] = [messages.json('report', first), messages.json('tree', tree)];
-      const begin = `${RETRY}event: hello\ndata: {"epoch":"${this.options.view.epoch}","instance":${this.#instanceJson()},\ndata: "report":`;
-      const middle = `,\ndata: "store":${JSON.stringify(store)},"events":${JSON.stringify(events)},\ndata: "tree":`;
-      return { chunks: [Buffer.from(begin), reportJson, Buffer.from(middle), treeJson, Buffer.from('}\n\n')], now };
-    }
-    const chunks: Uint8Array[] = [];
-    if (store !== sent.store) chunks.push(messages.message('store', store));
-    if (revision !== sent.revision && first) chunks.push(messages.message('report', first));
-    if (tree !== sent.tree) chunks.push(messages.message('tree', tree));
-    for (const event of events) if (event.id > sent.eventId) chunks.push(messages.message('change', event, `id: ${event.id}\n`));
-    if (now.instanceChanges !== sent.instanceChanges) chunks.push(Buffer.from(`event: instance\ndata: ${this.#instanceJson()}\n\n`));
-    return { chunks, now };
-  }
-
-  /** Each as it is when the client is ready for it: only that one is kept meanwhile. */
-  *#furtherPages(): Generator<Uint8Array> {
-    const { view, messages } = this.options;
-    const pageAt = (index: number) => {
-      const { report } = view.current();
-      const page = report && messages.parts(report)[index];
-      return page && messages.message('page', page);
-    };
-    for (let index = 1, page = pageAt(index); page; index += 1, page = pageAt(index)) yield page;
-  }
-
-  /** What cannot be read is told as such. */
-  async #firstScan(gone: AbortSignal): Promise<void> {
-    const { clock, view } = this.options;
-    const over = new AbortController();
-    const end = () => over.abort();
-    gone.addEventListener('abort', end);
-    const scanned = view.snapshot(over.signal).catch(() => undefined);
-    const late = clock.sleep(HELLO_TIMEOUT_MS, over.signal).catch(() => undefined);
-    await Promise.race([scanned, late]);
-    end();
-    gone.throwIfAborted();
-  }
-
-  /** One more client. Returns what ends its part; idempotent. */
-  #join(): () => void {
-    this.#clients += 1;
-    if (this.#clients === 1) this.#begin();
-    let isHere = true;
-    return () => {
-      if (!isHere) return;
-      isHere = false;
-      this.#clients -= 1;
-      if (this.#clients === 0) this.#stop?.();
-    };
-  }
-
-  #begin(): void {
-    const { view, instance } = this.options;
-    const over = new AbortController();
-    this.#renew();
-    this.#instanceFacts = this.#currentFacts();
-    const unfollow = view.follow(() => this.#tell());
-    const forget = instance?.monitor.onEvent(() => this.#instanceChanged());
-    void this.#tick(over.signal);
-    this.#stop = () => {
-      over.abort();
-      unfollow();
-      forget?.();
-    };
-  }
-
-  #tell(): void {
-    this.#wake();
-    this.#renew();
-  }
-
-  #renew(): void {
-    this.#news = new Promise((resolve) => {
-      this.#wake = resolve;
-    });
-  }
-
-  async #tick(signal: AbortSignal): Promise<void> {
-    for (let count = 1; !signal.aborted; count += 1) {
-      await this.options.clock.sleep(TICK_MS, signal).catch(() => undefined);
-      if (signal.aborted) return;
-      if (this.#currentFacts() !== this.#instanceFacts) this.#instanceChanged();
-      else if (count % HEARTBEAT_TICKS === 0) this.#tell();
-    }
-  }
-
-  #instanceChanged(): void {
-    this.#instanceFacts = this.#currentFacts();
-    this.#instanceChanges += 1;
-    this.#tell();
-  }
-
-  /** What changes by more than the passing of time. */
-  #currentFacts(): string {
-    return JSON.stringify({ ...this.options.instance?.json(), validForMs: null });
-  }
-
-  #instanceJson(): string {
-    return JSON.stringify(this.options.instance?.json() ?? null);
+  } finally {
+    unfollow();
+    forget?.();
   }
 }
+
+function* hello({ epoch, instance, report, store, events, tree }: Told): Generator<Uint8Array> {
+  yield Buffer.from(`${RETRY}event: hello\ndata: {"epoch":"${epoch}","instance":${instance},\ndata: "report":`);
+  yield report ? jsonOf(partsOf(report)[0]) : NULL;
+  yield Buffer.from(`,\ndata: "store":${JSON.stringify(store)},"events":${JSON.stringify(events)},\ndata: "tree":`);
+  yield tree ? jsonOf(tree) : NULL;
+  yield Buffer.from('}\n\n');
+}
+
+function* differences(before: Told, now: Told): Generator<Uint8Array> {
+  const { report, store, tree, events, instance } = now;
+  if (store !== before.store) yield* message('store', store);
+  if (now.revision !== before.revision && report) yield* message('report', partsOf(report)[0]);
+  if (tree !== before.tree) yield* message('tree', tree);
+  const lastId = before.events.at(-1)?.id ?? 0;
+  for (const event of events) if (event.id > lastId) yield* message('change', event, `id: ${event.id}\n`);
+  if (now.instanceFacts !== before.instanceFacts) yield Buffer.from(`event: instance\ndata: ${instance}\n\n`);
+}
+
+/** Each as it is when the client is ready for it: only that one is kept meanwhile. */
+function* furtherPages(view: ClusterView): Generator<Uint8Array> {
+  for (let index = 1; ; index += 1) {
+    const { report } = view.current();
+    const page = report && partsOf(report)[index];
+    if (!page) return;
+    yield* message('page', page);
+  }
+}
+
+function* message(event: string, data: object | null, field = ''): Generator<Uint8Array> {
+  yield Buffer.from(`${field}event: ${event}\ndata: `);
+  yield data ? jsonOf(data) : NULL;
+  yield Buffer.from('\n\n');
+}
+
+const NULL = Buffer.from('null');

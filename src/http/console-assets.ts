@@ -5,8 +5,7 @@ import { serveStatic } from '@hono/node-server/serve-static';
 import { type Context, Hono } from 'hono';
 import { etag } from 'hono/etag';
 import { secureHeaders } from 'hono/secure-headers';
-import { HttpProblem } from './problem.js';
-import { route } from './route.js';
+import { HttpProblem, route } from './problem.js';
 
 const SELF = "'self'";
 const NONE = "'none'";

@@ -25,7 +25,7 @@ export interface ListenOptions {
   readonly maxConnections?: number | undefined;
   /** How many requests may be under way, from their beginning until the client has taken the answer; further ones get 503. @default 256 */
   readonly maxRequests?: number | undefined;
-  /** Whether requests for this path are exempt from that bound, as health checks are: their answers must be quick and small. @default none */
+  /** Whether requests for this path are exempt from that bound, for health checks: their answers must be quick and small. @default none */
   readonly isUrgent?: ((path: string) => boolean) | undefined;
   /**
    * For how long nothing may go through a connection with a request under way, in milliseconds. It is closed then; an idle connection stays.
@@ -75,7 +75,8 @@ export async function listen(options: ListenOptions): Promise<HttpListener> {
       keepAliveInitialDelay: HTTP_LIMITS.probeAfterMs,
     },
     (request, response) => {
-      const admission = limiter.admit(request, response, isUrgent(pathOf(request.url ?? '')));
+      const [path = ''] = (request.url ?? '').split('?', 1);
+      const admission = limiter.admit(request, response, isUrgent(path));
       if (admission === 'dropped') return;
       if (!server.listening) response.setHeader('connection', 'close');
       // A connection with an answer under way when the server is closed becomes idle later.
@@ -106,11 +107,6 @@ function listening(server: Server, at: ListenAddress, label: string): Promise<Li
       resolve({ host: address, port });
     });
   });
-}
-
-function pathOf(url: string): string {
-  const query = url.indexOf('?');
-  return query === -1 ? url : url.slice(0, query);
 }
 
 /** The expected value, by the system's code for what is wrong. */

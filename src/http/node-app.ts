@@ -7,8 +7,7 @@ import type { BearerToken } from './bearer-token.js';
 import { clusterApi } from './cluster-api.js';
 import { consoleAssets } from './console-assets.js';
 import { OpenStreams } from './open-streams.js';
-import { HttpProblem, PLAIN, problemOf, problemResponse } from './problem.js';
-import { route } from './route.js';
+import { HttpProblem, PLAIN, problemOf, problemResponse, route } from './problem.js';
 
 /** What a {@link nodeApp} answers from; what is left out is not there. */
 export interface NodeAppOptions {
@@ -16,8 +15,8 @@ export interface NodeAppOptions {
   /** What `/livez`, `/readyz`, `/lease` tell of. @default none of them is there, as for a console alone */
   readonly monitor?: WatchedNode | undefined;
   /**
-   * Whether other processes work with the node id, which learn of its end by asking `/lease`: then that is 503 as soon as the process is
-   * being stopped, for the lease goes without waiting for them. @default false: it is 200 until the work has ended
+   * Whether other processes work with the node id, which learn of its end by asking `/lease`: that is 503 then as soon as the process is being
+   * stopped, since the lease is released without waiting for them. @default false: it is 200 until the work has ended
    */
   readonly heldForOthers?: boolean | undefined;
   /** What `/metrics` tells. @default it is not there */
@@ -43,8 +42,8 @@ export interface NodeAppOptions {
 /** Paths that need the token. */
 const PROTECTED = ['/lease', '/metrics', '/api/*'];
 
-/** Whether a path is one of those that health checks ask for: they are answered at once and with little. */
-export function isHealthPath(path: string): boolean {
+/** Whether requests for a path are urgent, as health checks are: they are answered at once and with little. */
+export function isUrgent(path: string): boolean {
   return path === '/livez' || path === '/readyz';
 }
 
@@ -105,9 +104,9 @@ export function nodeApp(options: NodeAppOptions): Hono {
   if (cluster) {
     app.route('/', consoleAssets());
     const instance = monitor && { monitor, json: () => ({ ...healthBody(monitor.health(), 'ready', clock) }) };
-    const api = clusterApi({ clock, cluster, instance });
+    const api = clusterApi({ clock, cluster, streams, instance });
     route(app, '/api/leases', { GET: ({ req }) => api.leases(req.raw) });
-    route(app, '/api/events', { GET: ({ req }) => streams.answer(req.raw, () => api.events(req.raw)) });
+    route(app, '/api/events', { GET: ({ req }) => api.events(req.raw) });
   }
   return app;
 }
@@ -125,18 +124,10 @@ function answer(status: number, json: unknown): Response {
   return Response.json(json, { status, headers: PLAIN });
 }
 
-/**
- * What a scrape of `/metrics` is answered with.
- *
- * The HTTP application knows no more of metrics than this: whatever can write itself as text may be
- * served, and the library that does the writing is loaded only by those who ask for it.
- */
+/** What `/metrics` is answered with. The app knows no more of metrics: the library that writes them is loaded only where they are wanted. */
 export interface MetricsText {
   /** The media type of the text, with its format's version and charset; what `Content-Type` says. */
   readonly contentType: string;
-  /**
-   * @returns all metrics as they are at the time of the asking; values that change by themselves
-   *   (seconds to a deadline) are computed now and not at the last event
-   */
+  /** All metrics as they are now; what changes by itself, such as the seconds to a deadline, is computed now. */
   text(): Promise<string>;
 }

@@ -1,7 +1,7 @@
 import { isLoopback, type ListenAddress } from '../settings/listen-address.js';
 import { BearerTokenFile } from './bearer-token.js';
 import { type HttpListener, listen } from './listen.js';
-import { isHealthPath, type NodeAppOptions, nodeApp } from './node-app.js';
+import { isUrgent, type NodeAppOptions, nodeApp } from './node-app.js';
 import { OpenStreams } from './open-streams.js';
 
 /** Settings of {@link startNodeServer}: what it answers from, and where. */
@@ -15,7 +15,7 @@ export interface NodeServerOptions extends Omit<NodeAppOptions, 'hosts' | 'strea
 
 /** A server of a node that answers. */
 export interface NodeServer extends HttpListener {
-  /** Whether what it tells is for this machine or the holders of the token only; false when anybody who reaches it can read everything. */
+  /** Whether what it tells is for this machine or the holders of the token only; false when every client that reaches it can read everything. */
   readonly protected: boolean;
 }
 
@@ -31,7 +31,7 @@ export async function startNodeServer(options: NodeServerOptions): Promise<NodeS
   const hosts = isLoopback(at.host) ? new Set([at.host.toLowerCase()]) : undefined;
   const streams = new OpenStreams();
   const app = nodeApp({ ...rest, clock, token, hosts, streams });
-  const listener = await listen({ fetch: (request) => app.fetch(request), at, label: labels.listen, clock, isUrgent: isHealthPath });
+  const listener = await listen({ fetch: (request) => app.fetch(request), at, label: labels.listen, clock, isUrgent });
   const close = () => {
     streams.endAll();
     return listener.close();

@@ -1,92 +1,84 @@
 import { describe, expect, it } from 'vitest';
 import { OpenStreams } from './open-streams.js';
 
-const GET = new Request('http://localhost/api/events');
-const HEAD = new Request('http://localhost/api/events', { method: 'HEAD' });
-
-/** A stream that goes on until it is cancelled, and makes something only when it is asked for it. */
+/** Goes on until it is ended, and makes something only when it is asked for it. */
 class Source {
   asked = 0;
-  cancelled: unknown;
+  ended = false;
+  gone: AbortSignal | undefined;
 
-  respond = async (): Promise<Response> => {
-    const body = new ReadableStream<Uint8Array>(
-      {
-        pull: (controller) => {
-          this.asked += 1;
-          controller.enqueue(new TextEncoder().encode(`${this.asked}\n`));
-        },
-        cancel: (reason) => {
-          this.cancelled = reason ?? 'cancelled';
-        },
-      },
-      { highWaterMark: 0 },
-    );
-    return new Response(body, { status: 200, headers: { 'content-type': 'text/event-stream' } });
-  };
+  readonly open = async function* (this: Source, gone: AbortSignal): AsyncGenerator<Uint8Array, void> {
+    this.gone = gone;
+    try {
+      for (;;) {
+        this.asked += 1;
+        yield new TextEncoder().encode(`${this.asked}\n`);
+      }
+    } finally {
+      this.ended = true;
+    }
+  }.bind(this);
+}
+
+/** A source that yields nothing until its client has gone. */
+async function* silent(gone: AbortSignal): AsyncGenerator<Uint8Array, void> {
+  await new Promise((_resolve, reject) => gone.addEventListener('abort', () => reject(gone.reason)));
 }
 
 describe('streams', () => {
-  it('are so many at the most; further ones are refused until somebody has gone', async () => {
+  it('are bounded; further ones are refused until a client has gone', async () => {
     const streams = new OpenStreams(2);
-    const [first] = [await streams.answer(GET, new Source().respond), await streams.answer(GET, new Source().respond)];
-    const third = () => streams.answer(GET, new Source().respond);
-    await expect(third()).rejects.toMatchObject({ error: 'unavailable', headers: { 'retry-after': '5' } });
-    await first.body?.cancel('gone');
+    const [first] = [streams.open(new Source().open), streams.open(new Source().open)];
+    const third = () => streams.open(new Source().open);
+    expect(third).toThrow(expect.objectContaining({ error: 'unavailable', headers: { 'retry-after': '5' } }));
+    await first.cancel('gone');
     expect(streams.count).toBe(1);
-    expect((await third()).headers.get('content-type')).toBe('text/event-stream');
+    third();
     expect(streams.count).toBe(2);
   });
 
-  it('are counted before they have begun: those who come at the same moment do not slip in', async () => {
+  it('count no more once they have ended or failed', async () => {
     const streams = new OpenStreams(1);
-    const source = new Source();
-    const both = await Promise.allSettled([streams.answer(GET, source.respond), streams.answer(GET, source.respond)]);
-    expect(both.map(({ status }) => status)).toEqual(['fulfilled', 'rejected']);
-  });
-
-  it('count no more once they have ended, failed, or could not begin', async () => {
-    const streams = new OpenStreams(1);
-    await expect(streams.answer(GET, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
-    expect(await (await streams.answer(GET, async () => new Response('short'))).text()).toBe('short');
-    const failing = async () => new Response(new ReadableStream({ pull: (controller) => controller.error(new Error('broken')) }));
-    await expect((await streams.answer(GET, failing)).text()).rejects.toThrow('broken');
-    expect((await streams.answer(GET, async () => new Response(null, { status: 204 }))).status).toBe(204);
+    const short = async function* () {
+      yield new TextEncoder().encode('short');
+    };
+    expect(await new Response(streams.open(short)).text()).toBe('short');
+    const failing = async function* () {
+      yield new Uint8Array(1);
+      throw new Error('broken');
+    };
+    await expect(new Response(streams.open(failing)).text()).rejects.toThrow('broken');
     expect(streams.count).toBe(0);
   });
 
-  it('that nobody reads are not read ahead', async () => {
+  it('that no client reads are not read ahead, and end when the client goes', async () => {
     const source = new Source();
-    const response = await new OpenStreams().answer(GET, source.respond);
+    const stream = new OpenStreams().open(source.open);
     await new Promise((resolve) => setImmediate(resolve));
     expect(source.asked).toBe(0);
-    const reader = response.body?.getReader();
-    await reader?.read();
+    const reader = stream.getReader();
+    await reader.read();
     expect(source.asked).toBe(1);
-    await reader?.cancel('gone');
-    expect(source.cancelled).toBe('gone');
+    await reader.cancel('gone');
+    expect([source.ended, source.gone?.aborted]).toEqual([true, true]);
   });
 
-  it('are not left running for HEAD, which nobody reads', async () => {
-    const [streams, source] = [new OpenStreams(), new Source()];
-    const response = await streams.answer(HEAD, source.respond);
-    expect({ body: response.body, type: response.headers.get('content-type') }).toEqual({ body: null, type: 'text/event-stream' });
-    expect([source.cancelled, streams.count]).toEqual(['cancelled', 0]);
+  it('end when the client goes that waits for more', async () => {
+    const streams = new OpenStreams();
+    const reader = streams.open(silent).getReader();
+    const reading = reader.read();
+    await reader.cancel();
+    expect([await reading, streams.count]).toEqual([{ done: true, value: undefined }, 0]);
   });
 
-  it('all end when the server does, and none begins any more', async () => {
+  it('all end when the server does, whether their clients read or not, and none begins any more', async () => {
     const [streams, source] = [new OpenStreams(), new Source()];
-    const response = await streams.answer(GET, source.respond);
+    const slow = streams.open(source.open).getReader();
+    await slow.read();
+    const waiting = new Response(streams.open(silent)).text();
     streams.endAll();
-    expect(await response.text()).toBe('');
-    expect([source.cancelled, streams.count]).toEqual(['cancelled', 0]);
-    await expect(streams.answer(GET, source.respond)).rejects.toMatchObject({ error: 'unavailable' });
-  });
-
-  it('end also where one was being made when the server ended', async () => {
-    const [streams, source] = [new OpenStreams(), new Source()];
-    const making = streams.answer(GET, source.respond);
-    streams.endAll();
-    expect(await (await making).text()).toBe('');
+    expect([(await slow.read()).done, await waiting, streams.count]).toEqual([true, '', 0]);
+    expect([source.ended, source.gone?.aborted]).toEqual([true, true]);
+    expect(() => streams.open(source.open)).toThrow(expect.objectContaining({ error: 'unavailable' }));
   });
 });

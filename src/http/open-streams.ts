@@ -3,79 +3,69 @@ import { HttpProblem } from './problem.js';
 
 /**
  * Answers that go on for as long as their clients listen. They have a bound of their own, so that they never take the place of requests that are
- * answered at once, and they end with the server. Nothing is kept of what a client does not take: a stream is asked for more only when there is room.
+ * answered at once, and they end with the server.
  */
 export class OpenStreams {
+  /** What ends each of them. */
   readonly #open = new Set<() => void>();
-  #count = 0;
   #isOver = false;
 
-  constructor(private readonly most: number = HTTP_LIMITS.streams) {}
+  constructor(private readonly max: number = HTTP_LIMITS.streams) {}
 
   /** How many there are. */
   get count(): number {
-    return this.#count;
+    return this.#open.size;
   }
 
   /**
-   * Answers with a stream, which counts until it has ended or its client has gone.
+   * A stream of what `source` yields. It counts until that has ended or its client has gone; `gone` aborts then. The source is asked for more only
+   * when the client has taken what there is: nothing is kept for it.
    *
    * @throws {HttpProblem} `unavailable` when there are too many
    */
-  async answer(request: Request, make: () => Promise<Response>): Promise<Response> {
+  open(source: (gone: AbortSignal) => AsyncGenerator<Uint8Array, void>): ReadableStream<Uint8Array> {
     if (this.#isOver) throw unavailable('this server is being closed');
-    if (this.#count >= this.most) throw unavailable(`there are ${this.most} streams already, which is the most`);
-    this.#count += 1;
-    let response: Response | undefined;
-    try {
-      response = await make();
-    } finally {
-      if (!response?.body) this.#count -= 1;
-    }
-    const { body } = response;
-    if (body === null) return response;
-    const reader = body.getReader();
-    const end = () => {
-      if (!this.#open.delete(end)) return;
-      this.#count -= 1;
-      void reader.cancel().catch(() => undefined);
+    if (this.count >= this.max) throw unavailable(`there are ${this.max} streams already, which is the most`);
+    const gone = new AbortController();
+    const chunks = source(gone.signal);
+    let close: () => void;
+    const over = () => {
+      this.#open.delete(close);
+      gone.abort();
+      return chunks.return();
     };
-    this.#open.add(end);
-    // No client would ever read what HEAD leaves out.
-    if (this.#isOver || request.method === 'HEAD') end();
-    return new Response(request.method === 'HEAD' ? null : untilEnd(reader, end), response);
+    return new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => {
+          close = () => {
+            void over();
+            controller.close();
+          };
+          this.#open.add(close);
+        },
+        pull: async (controller) => {
+          try {
+            const { done, value } = await chunks.next();
+            if (done) close();
+            else controller.enqueue(value);
+          } catch (error) {
+            await over();
+            throw error;
+          }
+        },
+        cancel: async () => {
+          await over();
+        },
+      },
+      { highWaterMark: 0 },
+    );
   }
 
   /** Ends all of them, and lets no more begin. */
   endAll(): void {
     this.#isOver = true;
-    for (const end of this.#open) end();
+    for (const close of this.#open) close();
   }
-}
-
-/** What a reader reads; `end` is called once there is no more of it, or no client for it. */
-function untilEnd(reader: ReadableStreamDefaultReader<Uint8Array>, end: () => void): ReadableStream<Uint8Array> {
-  return new ReadableStream<Uint8Array>(
-    {
-      pull: async (controller) => {
-        try {
-          const { done, value } = await reader.read();
-          if (!done) return controller.enqueue(value);
-          end();
-          controller.close();
-        } catch (error) {
-          end();
-          controller.error(error);
-        }
-      },
-      cancel: async (reason) => {
-        const cancelled = reader.cancel(reason);
-        end();
-        await cancelled;
-      },
-    },
-    { highWaterMark: 0 },
-  );
 }
 
 function unavailable(message: string): HttpProblem {

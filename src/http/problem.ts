@@ -1,20 +1,9 @@
+import type { Context, Hono } from 'hono';
 import { ConfigError, explain, NodeLeaseError } from '../base/errors.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 
-/** What kind of refusal an answer is; its `error` field. */
-export type ProblemCode =
-  | 'bad-request'
-  | 'unauthorized'
-  | 'forbidden'
-  | 'not-found'
-  | 'method-not-allowed'
-  | 'too-large'
-  | 'unsupported-media-type'
-  | 'internal'
-  | 'refused-by-zookeeper'
-  | 'unavailable';
-
-const STATUS: Readonly<Record<ProblemCode, number>> = {
+/** The kinds of refusals, as the `error` field of an answer names them, and the status of each. */
+const STATUS = {
   'bad-request': 400,
   unauthorized: 401,
   forbidden: 403,
@@ -25,7 +14,10 @@ const STATUS: Readonly<Record<ProblemCode, number>> = {
   internal: 500,
   'refused-by-zookeeper': 502,
   unavailable: 503,
-};
+} as const;
+
+/** What kind of refusal an answer is; its `error` field. */
+export type ProblemCode = keyof typeof STATUS;
 
 /** All of them. */
 export const PROBLEM_CODES = Object.keys(STATUS) as readonly ProblemCode[];
@@ -43,19 +35,14 @@ export class HttpProblem extends Error {
 }
 
 /**
- * The refusal that a failure is answered with. The client learns nothing of a fault in this program.
- *
- * Values that are wrong are the request's own: 400. ZooKeeper away: 503. ZooKeeper refusing, as for want of rights: 502.
+ * The refusal that a failure is answered with: 400 for wrong values, 502 where ZooKeeper refuses, as for want of rights, 503 where a server is away.
+ * The client learns nothing of a fault in this program.
  */
 export function problemOf(failure: unknown): HttpProblem {
   if (failure instanceof HttpProblem) return failure;
   if (failure instanceof ConfigError) return new HttpProblem('bad-request', failure.message);
-  if (failure instanceof ZooKeeperError) {
-    const away = failure.transient || failure.fault === 'closed' || failure.fault === 'aborted';
-    return away
-      ? new HttpProblem('unavailable', explain(failure), { 'retry-after': '1' })
-      : new HttpProblem('refused-by-zookeeper', explain(failure));
-  }
+  if (failure instanceof ZooKeeperError && !failure.transient && failure.fault !== 'closed' && failure.fault !== 'aborted')
+    return new HttpProblem('refused-by-zookeeper', explain(failure));
   if (failure instanceof NodeLeaseError) return new HttpProblem('unavailable', explain(failure), { 'retry-after': '1' });
   return new HttpProblem('internal', 'a fault in this server; its log says more');
 }
@@ -66,4 +53,16 @@ export const PLAIN: Readonly<Record<string, string>> = { 'cache-control': 'no-st
 /** A refusal as it is sent: `{ "error", "message" }`. */
 export function problemResponse({ error, message, headers }: HttpProblem): Response {
   return Response.json({ error, message }, { status: STATUS[error], headers: { ...PLAIN, ...headers } });
+}
+
+/** Answers a request, or throws what it is refused for. */
+type Handle = (context: Context) => Promise<Response> | Response;
+
+/** A route and its methods; any other one is answered with 405. HEAD is GET without the body. */
+export function route(app: Hono, path: string, methods: Readonly<Partial<Record<'GET' | 'PUT' | 'DELETE', Handle>>>): void {
+  for (const [method, handle] of Object.entries(methods)) app.on(method, path, handle);
+  const allow = Object.keys(methods).flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
+  app.all(path, ({ req }) => {
+    throw new HttpProblem('method-not-allowed', `method: expected ${allow.join(', ')}, got ${req.method}`, { allow: allow.join(', ') });
+  });
 }

@@ -34,8 +34,11 @@ export class RequestLimiter {
     if (this.#connections.size >= this.limits.connections) this.#leastUsed(socket)?.destroy();
   }
 
-  /** Counts a request until its answer has been sent, or its connection has gone. Health checks are never refused. */
-  admit({ socket }: IncomingMessage, response: ServerResponse, isHealthCheck: boolean): Admission {
+  /**
+   * Counts a request until its answer has been sent, or its connection has gone. An urgent one, such as a health check, is not refused. A connection
+   * that sends more ahead than `requestsPerConnection` is dropped, urgent requests included.
+   */
+  admit({ socket }: IncomingMessage, response: ServerResponse, isUrgent: boolean): Admission {
     const underWay = this.#connections.get(socket);
     // Node parses what it has read of a connection to its end, also after the connection was closed.
     if (underWay === undefined || socket.destroyed) return 'dropped';
@@ -43,7 +46,7 @@ export class RequestLimiter {
       socket.destroy();
       return 'dropped';
     }
-    const isRefused = this.#requests >= this.limits.requests && !isHealthCheck;
+    const isRefused = this.#requests >= this.limits.requests && !isUrgent;
     this.#requests += 1;
     this.#connections.set(socket, underWay + 1);
     this.#unused.delete(socket);

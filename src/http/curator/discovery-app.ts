@@ -5,8 +5,7 @@ import type { ServiceCall, ServiceDirectory } from '../../services/service-direc
 import type { ServiceInstance } from '../../services/service-instance.js';
 import { shortened } from '../../services/shortened.js';
 import { checkHost, checkWrite, type WriteAccess } from '../access.js';
-import { HttpProblem, PLAIN, problemOf, problemResponse } from '../problem.js';
-import { route } from '../route.js';
+import { HttpProblem, PLAIN, problemOf, problemResponse, route } from '../problem.js';
 import { SharedQueries } from '../shared-queries.js';
 import { DISCOVERY_OPENAPI } from './discovery-openapi.js';
 import { type InstanceJson, instanceJson, instanceOf, readJson } from './instance-json.js';
