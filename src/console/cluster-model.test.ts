@@ -165,7 +165,6 @@ describe('the events', () => {
     send('change', event(3));
     send('change', event(4));
     expect(model.takeChanges()).toMatchObject({ reset: false, events: [{ id: 3 }, { id: 4 }] });
-    expect(model.events.map(({ id }) => id)).toEqual([1, 2, 3, 4]);
   });
 
   it('are those that happened before, not those that happen, on a page that is opened', () => {
@@ -177,14 +176,14 @@ describe('the events', () => {
     begin({ events: [event(1), event(2)] });
     model.takeChanges();
     begin({ epoch: 'b', events: [event(1, { text: 'another' })] });
-    expect(model.events.map(({ text }) => text)).toEqual(['another']);
-    expect(model.takeChanges().reset).toBe(true);
+    expect(model.takeChanges()).toMatchObject({ reset: true, events: [{ text: 'another' }] });
   });
 
   it('that are kept are the last 200', () => {
     begin();
     for (let id = 1; id <= 250; id += 1) send('change', event(id));
-    expect([model.events.length, model.events[0]?.id, model.takeChanges().events.length]).toEqual([200, 51, 200]);
+    const { events } = model.takeChanges();
+    expect([events.length, events[0]?.id]).toEqual([200, 51]);
   });
 });
 

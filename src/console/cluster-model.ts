@@ -1,4 +1,4 @@
-import type { StreamEvent } from './event-stream.js';
+import type { StreamEvent } from './feed.js';
 import { leftMs, type NodeState, stateOf } from './node-state.js';
 import type { PageClock } from './page-clock.js';
 import type { WireCluster, WireEvent, WireHello, WireInstance, WireNode, WirePage, WireReport, WireStore, WireTree } from './wire.js';
@@ -11,21 +11,23 @@ export interface SeenNode {
 
 /** What is different since the last call. */
 export interface Changes {
-  /** New events, oldest first; everything that there is after a new beginning. */
+  /** New events, oldest first, the last 200 of them; everything that there is after a new beginning. */
   readonly events: readonly WireEvent[];
   /** Whether they began anew: nothing of them has only just happened. */
   readonly reset: boolean;
-  readonly parts: ReadonlySet<'cluster' | 'nodes' | 'store' | 'tree' | 'instance'>;
+  readonly parts: ReadonlySet<Part>;
 }
 
-/** Events that are kept. */
+const EVERYTHING = ['cluster', 'nodes', 'store', 'tree', 'instance'] as const;
+type Part = (typeof EVERYTHING)[number];
+
+/** Events that the server keeps, too. */
 const EVENTS = 200;
 /** Latencies of the store that are kept. */
 const LATENCIES = 60;
 /** The ids in a group of 256 that are never leased. */
 const RESERVED = 8;
 
-const EVERYTHING = ['cluster', 'nodes', 'store', 'tree', 'instance'] as const;
 const NOTHING_KNOWN: WireStore = { state: 'unknown', problem: null, latencyMs: null, clockOffsetMs: null, lookedAt: null };
 
 /** What the page knows of the cluster, from the events of the stream. */
@@ -37,8 +39,6 @@ export class ClusterModel {
   instanceReceivedAt = 0;
   /** In ascending order of the ids. */
   nodes: readonly SeenNode[] = [];
-  /** The last 200, oldest first. */
-  events: readonly WireEvent[] = [];
   /** How long the last listings of the store took, in milliseconds, oldest first. */
   latencies: readonly number[] = [];
   /** Since when what there is has not been renewed, on the page's monotonic clock; undefined while it is fresh. */
@@ -46,13 +46,14 @@ export class ClusterModel {
   /** When something was last heard, on the same clock. */
   heardAt: number | undefined;
   #epoch = '';
+  #lastEvent = 0;
   readonly #byId = new Map<number, SeenNode>();
   #connected = false;
   /** When the store was last told to be fine. */
   #freshAt: number | undefined;
   #reset = true;
-  #news: WireEvent[] = [];
-  #parts = new Set<'cluster' | 'nodes' | 'store' | 'tree' | 'instance'>(EVERYTHING);
+  #events: WireEvent[] = [];
+  #parts = new Set<Part>(EVERYTHING);
 
   constructor(private readonly clock: PageClock) {}
 
@@ -117,17 +118,15 @@ export class ClusterModel {
         this.#takeEvent(json as WireEvent);
         break;
       case 'instance':
-        this.instance = json as WireInstance;
-        this.instanceReceivedAt = this.clock.monotonic();
-        this.#parts.add('instance');
+        this.#takeInstance(json as WireInstance);
     }
   }
 
   /** What is different since this was last called. */
   takeChanges(): Changes {
-    const changes: Changes = { events: this.#news, reset: this.#reset, parts: this.#parts };
+    const changes: Changes = { events: this.#events, reset: this.#reset, parts: this.#parts };
     this.#reset = false;
-    this.#news = [];
+    this.#events = [];
     this.#parts = new Set();
     return changes;
   }
@@ -140,20 +139,24 @@ export class ClusterModel {
     this.nodes = [];
     if (report !== null) this.#takeReport(report);
     this.tree = tree;
-    this.instance = instance;
-    this.instanceReceivedAt = this.clock.monotonic();
+    this.#takeInstance(instance);
     this.#parts = new Set(EVERYTHING);
     // What a server tells that cannot look itself is older than the message; only the wall clocks can say by how much.
     if (store.state === 'failing' && store.lookedAt !== null)
       this.staleSince = this.clock.monotonic() - Math.max(0, this.clock.now() - store.lookedAt);
     this.#takeStore(store);
-    const last = this.events.at(-1)?.id ?? 0;
-    if (isSame) for (const event of events.filter(({ id }) => id > last)) this.#takeEvent(event);
-    else {
-      this.events = events.slice(-EVENTS);
-      this.#news = [...this.events];
+    if (!isSame) {
+      this.#events = [];
+      this.#lastEvent = 0;
       this.#reset = true;
     }
+    for (const event of events) this.#takeEvent(event);
+  }
+
+  #takeInstance(instance: WireInstance | null): void {
+    this.instance = instance;
+    this.instanceReceivedAt = this.clock.monotonic();
+    this.#parts.add('instance');
   }
 
   #takeReport({ nodes, page, ...cluster }: WireReport): void {
@@ -186,10 +189,9 @@ export class ClusterModel {
   }
 
   #takeEvent(event: WireEvent): void {
-    if (event.id <= (this.events.at(-1)?.id ?? 0)) return;
-    this.events = [...this.events, event].slice(-EVENTS);
-    this.#news.push(event);
-    if (this.#news.length > EVENTS) this.#news.shift();
+    if (event.id <= this.#lastEvent) return;
+    this.#lastEvent = event.id;
+    this.#events = [...this.#events, event].slice(-EVENTS);
   }
 
   #judgeFreshness(): void {

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../test/support/virtual-clock.js';
-import type { StreamEvent } from './event-stream.js';
-import { Feed, type FeedState } from './feed.js';
+import { Feed, type FeedState, type StreamEvent } from './feed.js';
 
 /** A server, of which a test says what it answers. */
 class Server {
@@ -25,7 +24,11 @@ class Server {
   }
 
   say(text: string): void {
-    for (const stream of this.#streams) stream.enqueue(new TextEncoder().encode(text));
+    this.sayBytes(new TextEncoder().encode(text));
+  }
+
+  sayBytes(bytes: Uint8Array): void {
+    for (const stream of this.#streams) stream.enqueue(bytes);
   }
 
   hangUp(): void {
@@ -40,8 +43,6 @@ let server: Server;
 let states: FeedState[];
 let events: StreamEvent[];
 let feed: Feed;
-let ending: AbortController;
-let running: Promise<void>;
 let chance: number;
 let onEvent: (event: StreamEvent) => void;
 
@@ -52,7 +53,6 @@ beforeEach(() => {
   events = [];
   chance = 0.999;
   onEvent = (event) => events.push(event);
-  ending = new AbortController();
   feed = new Feed({
     open: server.open,
     clock,
@@ -62,15 +62,11 @@ beforeEach(() => {
   });
 });
 
-afterEach(async () => {
-  ending.abort();
-  await clock.advance(0);
-  await running;
-  expect(clock.sleepers, 'nothing sleeps on').toBe(0);
-});
+// A silence or the next attempt, and nothing of what was before.
+afterEach(() => expect(clock.sleepers, 'one wait at a time').toBe(1));
 
 const start = async () => {
-  running = feed.run(ending.signal);
+  void feed.run();
   await clock.advance(0);
 };
 
@@ -187,4 +183,33 @@ describe('the connection to the server', () => {
     await clock.advance(0);
     expect(last()).toMatchObject({ kind: 'waiting', reason: 'the server has sent something that this page does not understand' });
   });
+
+  it('is given up over an event that never ends, before that fills the memory', async () => {
+    await start();
+    const piece = 'x'.repeat(8_000_000);
+    for (let index = 0; index < 9; index += 1) {
+      server.say(piece);
+      await clock.advance(0);
+    }
+    expect(last()).toMatchObject({ kind: 'waiting', reason: 'the server has sent an event that does not end' });
+  });
+});
+
+const STREAM =
+  'retry: 1000\nevent: hello\ndata: {"a":1,\ndata: "b":2}\n\n:\n\nid: 7\nevent: change\ndata: "é"\n\nevent: page\ndata: unfinished\n';
+
+it('a stream is read the same however it is cut into pieces', async () => {
+  const bytes = new TextEncoder().encode(STREAM);
+  await start();
+  for (let size = 1; size <= bytes.length; size += 1) {
+    events = [];
+    for (let at = 0; at < bytes.length; at += size) server.sayBytes(bytes.slice(at, at + size));
+    await clock.advance(0);
+    expect(events, `pieces of ${size}`).toEqual([
+      { event: 'hello', data: '{"a":1,\n"b":2}' },
+      { event: 'change', data: '"é"' },
+    ]);
+    server.hangUp();
+    await clock.advance(1_000);
+  }
 });

@@ -1,4 +1,3 @@
-import { EventStreamParser, type StreamEvent } from './event-stream.js';
 import type { PageClock } from './page-clock.js';
 
 /** How the connection to the server is doing. */
@@ -9,6 +8,12 @@ export type FeedState =
   | { readonly kind: 'waiting'; readonly retryAt: number; readonly reason: string }
   /** The server wants a bearer token, or another one than it was sent. */
   | { readonly kind: 'token'; readonly refused: boolean };
+
+/** One event of a stream of server-sent events. */
+export interface StreamEvent {
+  readonly event: string;
+  readonly data: string;
+}
 
 export interface FeedOptions {
   /** Asks for the stream, with this token where there is one. Rejects when no server answers. */
@@ -25,6 +30,10 @@ const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 10_000;
 /** The server sends something at least every 10 seconds: a connection that is silent for longer is dead, in milliseconds. */
 const SILENCE_MS = 25_000;
+/** For as long as there can be a wait: until a token is given. */
+const FOREVER_MS = 2 ** 31 - 1;
+/** More than this in one event is no console talking, in characters: a page of 1,000 ids takes about 400,000. */
+const LONGEST_EVENT = 64_000_000;
 
 /**
  * Keeps a stream of server-sent events coming: connects, and connects again whenever that fails, after 1 to 10 seconds with jitter. By `fetch`,
@@ -37,12 +46,15 @@ export class Feed {
 
   constructor(private readonly options: FeedOptions) {}
 
-  /** Goes on until `signal` aborts, and resolves then. */
-  async run(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      const wait = await this.#attempt(signal);
-      if (signal.aborted) return;
-      await this.#pause(wait, signal);
+  /** Goes on for as long as the page is open. */
+  async run(): Promise<never> {
+    const { clock, onState } = this.options;
+    for (;;) {
+      const state = await this.#attempt();
+      this.#hurry = new AbortController();
+      onState(state);
+      const wait = state.kind === 'waiting' ? state.retryAt - clock.monotonic() : FOREVER_MS;
+      await clock.sleep(wait, this.#hurry.signal).catch(() => undefined);
     }
   }
 
@@ -53,48 +65,59 @@ export class Feed {
   }
 
   /** One connection, from its beginning to its end. */
-  async #attempt(signal: AbortSignal): Promise<FeedState> {
+  async #attempt(): Promise<FeedState> {
     const { open, onState } = this.options;
     const ending = new AbortController();
-    const end = () => ending.abort(signal.reason);
-    signal.addEventListener('abort', end);
-    const watch = new SilenceWatch(this.options.clock, SILENCE_MS, ending);
     onState({ kind: 'connecting' });
     try {
-      const response = await open(this.#token, ending.signal);
+      const response = await this.#inTime(open(this.#token, ending.signal));
       if (response.status === 401) return { kind: 'token', refused: this.#token !== undefined };
-      if (!response.ok || response.body === null) return this.#failed(await refusalOf(response));
-      await this.#read(response.body, watch);
+      if (!response.ok || response.body === null) return this.#failed(await this.#inTime(refusalOf(response)));
+      await this.#read(response.body.getReader());
       return this.#failed('the connection has ended');
     } catch (error) {
-      return this.#failed(watch.isDead ? 'the server has fallen silent' : causeOf(error));
+      // Of other failures browsers tell no more than that there was one.
+      return this.#failed(error instanceof RangeError ? error.message : 'the server cannot be reached');
     } finally {
-      watch.end();
-      signal.removeEventListener('abort', end);
       ending.abort();
     }
   }
 
-  async #read(body: ReadableStream<Uint8Array>, watch: SilenceWatch): Promise<void> {
+  async #read(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
     const { onState, onEvent } = this.options;
     const decoder = new TextDecoder();
-    const parser = new EventStreamParser();
-    const reader = body.getReader();
+    let rest = '';
     for (let isLive = false; ; ) {
-      const { done, value } = await reader.read();
+      const { done, value } = await this.#inTime(reader.read());
       if (done) return;
-      watch.heard();
-      for (const event of parser.push(decoder.decode(value, { stream: true }))) {
+      const piece = decoder.decode(value, { stream: true });
+      // Only a piece with the end of a line can end an event: a long one comes in many pieces.
+      const blocks = piece.includes('\n') ? (rest + piece).split('\n\n') : [rest + piece];
+      rest = blocks.pop() ?? '';
+      if (rest.length > LONGEST_EVENT) throw new RangeError('the server has sent an event that does not end');
+      for (const event of blocks.flatMap(eventOf)) {
         try {
           onEvent(event);
         } catch (cause) {
           throw new RangeError('the server has sent something that this page does not understand', { cause });
         }
-        if (isLive) continue;
+        if (!isLive) onState({ kind: 'live' });
         isLive = true;
         this.#failures = 0;
-        onState({ kind: 'live' });
       }
+    }
+  }
+
+  /** @throws {RangeError} when the server is silent for too long */
+  async #inTime<T>(answer: Promise<T>): Promise<T> {
+    const over = new AbortController();
+    const silence = this.options.clock.sleep(SILENCE_MS, over.signal).then(() => {
+      throw new RangeError('the server has fallen silent');
+    });
+    try {
+      return await Promise.race([answer, silence]);
+    } finally {
+      over.abort();
     }
   }
 
@@ -104,56 +127,14 @@ export class Feed {
     const wait = longest * (0.5 + this.options.random() / 2);
     return { kind: 'waiting', retryAt: this.options.clock.monotonic() + Math.max(FIRST_WAIT_MS, wait), reason };
   }
-
-  async #pause(state: FeedState, signal: AbortSignal): Promise<void> {
-    const { clock, onState } = this.options;
-    this.#hurry = new AbortController();
-    const hurry = this.#hurry;
-    const end = () => hurry.abort();
-    signal.addEventListener('abort', end);
-    onState(state);
-    // Without a token there is nothing to wait for but the token.
-    const until = state.kind === 'waiting' ? state.retryAt - clock.monotonic() : 2 ** 31 - 1;
-    await clock.sleep(until, hurry.signal).catch(() => undefined);
-    signal.removeEventListener('abort', end);
-  }
 }
 
-/** Ends a connection on which nothing is heard any more. */
-class SilenceWatch {
-  isDead = false;
-  #heardAt: number;
-  readonly #over = new AbortController();
-
-  constructor(clock: PageClock, limitMs: number, ending: AbortController) {
-    this.clock = clock;
-    this.#heardAt = clock.monotonic();
-    void this.#watch(limitMs, ending);
-  }
-
-  private readonly clock: PageClock;
-
-  heard(): void {
-    this.#heardAt = this.clock.monotonic();
-  }
-
-  end(): void {
-    this.#over.abort();
-  }
-
-  async #watch(limitMs: number, ending: AbortController): Promise<void> {
-    try {
-      for (;;) {
-        const left = this.#heardAt + limitMs - this.clock.monotonic();
-        if (left <= 0) break;
-        await this.clock.sleep(left, this.#over.signal);
-      }
-      this.isDead = true;
-      ending.abort();
-    } catch {
-      // The connection has ended before.
-    }
-  }
+/** The event of a block of lines, as this server writes them; none for a comment. */
+function eventOf(block: string): StreamEvent[] {
+  const lines = block.split('\n');
+  const valuesOf = (field: string) => lines.flatMap((line) => (line.startsWith(field) ? [line.slice(field.length)] : []));
+  const data = valuesOf('data: ');
+  return data.length === 0 ? [] : [{ event: valuesOf('event: ').join(), data: data.join('\n') }];
 }
 
 /** Why the server does not send a stream: what it says itself, where it says anything. */
@@ -165,9 +146,4 @@ async function refusalOf(response: Response): Promise<string> {
     // Not one of our answers: its status has to do.
   }
   return `the server answered with status ${response.status}`;
-}
-
-/** Browsers tell no more than that it failed. */
-function causeOf(error: unknown): string {
-  return error instanceof RangeError ? error.message : 'the server cannot be reached';
 }

@@ -46,10 +46,10 @@ export function clockTime(at: number, precision: 's' | 'ms' = 's'): string {
 /** How many holders are named; the others are counted. */
 const NAMED = 3;
 
-/** The holders of ids that the cluster has given up; undefined without any, and where a server does not say. */
-export function drainingText({ draining = [] }: Partial<Pick<WireCluster, 'draining'>>): string | undefined {
-  if (draining.length === 0) return undefined;
+/** The holders of ids that the cluster has given up, as one text; none without any, and where a server does not say. */
+export function drainingText({ draining = [] }: Partial<Pick<WireCluster, 'draining'>>): string[] {
+  if (draining.length === 0) return [];
   const named = draining.slice(0, NAMED).map(({ id, taskId }) => `${id} by ${taskId ?? 'a task without a name'}`);
   const more = draining.length - named.length;
-  return `draining: ${named.join(', ')}${more > 0 ? ` and ${more.toLocaleString('en')} more` : ''}`;
+  return [`draining: ${named.join(', ')}${more > 0 ? ` and ${more.toLocaleString('en')} more` : ''}`];
 }

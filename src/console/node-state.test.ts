@@ -22,7 +22,7 @@ it.each([
   ['nobody', []],
 ])('%j shows %j', (text, ids) => {
   const filter = parseFilter(text);
-  expect(nodes.filter(([node, state]) => filter?.(node, state)).map(([{ id }]) => id)).toEqual(ids);
+  expect(nodes.filter(([node, state]) => filter(node, state)).map(([{ id }]) => id)).toEqual(ids);
 });
 
-it('nothing filters nothing', () => expect(parseFilter('  ')).toBeUndefined());
+it('nothing filters nothing', () => expect(nodes.every(([node, state]) => parseFilter('  ')(node, state))).toBe(true));

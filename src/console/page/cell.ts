@@ -1,6 +1,6 @@
 import { formatDuration } from '../format.js';
-import type { Knowledge } from '../knowledge.js';
-import { describeNode, NODE_STATES, type NodeState, STATE_TITLES } from '../node-state.js';
+import type { KnownVersions } from '../knowledge.js';
+import { describeNode, NODE_STATES, type NodeState } from '../node-state.js';
 import type { WireNode } from '../wire.js';
 import { make, mark, setData, setText } from './dom.js';
 
@@ -39,18 +39,19 @@ export class Cell {
     readonly id: number,
     private readonly density: Density,
   ) {
-    const attributes = { role: 'option', tabindex: '-1', 'aria-selected': 'false', 'data-id': String(id) };
-    this.element = make('div', { class: 'cell', attributes }, make('span', { class: 'cell-id', text: String(id) }), this.#mark);
-    if (density === 'cards') this.element.append(this.#state, this.#holder, this.#version, this.#left);
-    if (density === 'tiles') this.element.append(this.#version, this.#holder);
-    this.element.append(make('span', { class: 'bar' }, this.#bar));
-    if (density === 'cards') this.element.append(this.#note);
+    const attributes = { class: 'cell', role: 'option', tabindex: '-1', 'aria-selected': 'false', 'data-id': String(id) };
+    const bar = make('span', { class: 'bar' }, this.#bar);
+    const parts = {
+      cards: [this.#state, this.#holder, this.#version, this.#left, bar, this.#note],
+      tiles: [this.#version, this.#holder, bar],
+      dots: [bar],
+    }[density];
+    this.element = make('div', attributes, make('span', { class: 'cell-id' }, String(id)), this.#mark, ...parts);
   }
 
   /** Shows what changes with the lease, where that is different, and what changes by itself. */
   show(look: CellLook): void {
-    const { node, state } = look;
-    const label = describeNode(node, state);
+    const label = describeNode(look.node, look.state);
     if (label !== this.#label) this.#draw(look, label);
     this.tick(look);
   }
@@ -61,12 +62,12 @@ export class Cell {
     setData(this.element, 'state', state);
     setData(this.#mark, 'mark', state);
     this.element.setAttribute('aria-label', label);
-    if (this.density !== 'cards') this.element.title = label;
-    if (this.density !== 'dots') {
-      setText(this.#version, node.version > 0 ? `v${node.version}` : '');
-      setText(this.#holder, node.taskId ?? (this.density === 'tiles' ? STATE_TITLES[state] : nobody(node)));
-    }
-    if (this.density === 'cards') setText(this.#state, STATE_TITLES[state]);
+    const isCard = this.density === 'cards';
+    if (!isCard) this.element.title = label;
+    const nobody = node.version > 0 ? 'nobody' : 'never held';
+    setText(this.#state, state);
+    setText(this.#version, node.version > 0 ? `v${node.version}` : '');
+    setText(this.#holder, node.taskId ?? (isCard ? nobody : state));
   }
 
   /** Shows what changes by itself: called some times a second, and cheap where nothing is to be seen. */
@@ -85,14 +86,14 @@ export class Cell {
     if (this.density === 'cards') setText(this.#left, leftText(state, left, graceMs));
   }
 
-  /** What there is to say of how it came to be as it is. */
+  /** What there is to say of how it came to be as it is: on a card. */
   note(text: string): void {
-    if (this.density === 'cards') setText(this.#note, text);
+    setText(this.#note, text);
   }
 
   /** How far its holder knows the version of the node id that is selected. */
-  showKnown(known: ReturnType<Knowledge['others']['get']>): void {
-    setData(this.element, 'known', known?.known);
+  showKnown(versions: KnownVersions | undefined): void {
+    setData(this.element, 'known', versions?.get(this.id)?.known);
   }
 }
 
@@ -109,30 +110,28 @@ export class IdGroup {
     hasHeading: boolean,
   ) {
     const range = `${first} – ${cells.at(-1)?.id ?? first}`;
-    const heading = make('div', { class: 'group-heading', attributes: { 'aria-hidden': 'true' } }, make('b', { text: range }), this.#sum);
-    const attributes = { role: 'group', 'aria-label': `Node ids ${range}` };
-    const body = make('div', { class: 'cells', attributes: { role: 'presentation' } }, ...cells.map(({ element }) => element));
-    this.element = make('div', { class: 'group', attributes }, ...(hasHeading ? [heading] : []), body);
+    const heading = hasHeading && make('div', { class: 'group-heading', 'aria-hidden': 'true' }, make('b', {}, range), this.#sum);
+    const body = make('div', { class: 'cells', role: 'presentation' }, ...cells.map(({ element }) => element));
+    this.element = make('div', { class: 'group', role: 'group', 'aria-label': `Node ids ${range}` }, heading, body);
     // The browser reserves the room of a group that it has not drawn yet.
     this.element.style.setProperty('--count', String(cells.length));
+    this.element.addEventListener('contentvisibilityautostatechange', (event) => {
+      this.isSeen = !(event as ContentVisibilityAutoStateChangeEvent).skipped;
+    });
   }
 
-  /** Hides the cells that do not fit, and itself with the last of them. Returns how many are left. */
-  apply(fits: (cell: Cell) => boolean): number {
-    const counts = new Map<string, number>();
-    let shown = 0;
+  /** Hides the cells that do not fit, and itself with the last of them. */
+  apply(fits: (cell: Cell) => boolean): void {
+    const counts = new Map<NodeState, number>();
     for (const cell of this.cells) {
-      const isShown = fits(cell);
-      if (cell.element.hidden === isShown) cell.element.hidden = !isShown;
-      if (isShown) shown += 1;
+      const isHidden = !fits(cell);
+      if (cell.element.hidden !== isHidden) cell.element.hidden = isHidden;
       counts.set(cell.state, (counts.get(cell.state) ?? 0) + 1);
     }
-    if (this.element.hidden !== (shown === 0)) this.element.hidden = shown === 0;
-    setText(
-      this.#sum,
-      NODE_STATES.flatMap((state) => (counts.has(state) ? [`${counts.get(state)} ${STATE_TITLES[state]}`] : [])).join(' · '),
-    );
-    return shown;
+    const isHidden = this.cells.every(({ element }) => element.hidden);
+    if (this.element.hidden !== isHidden) this.element.hidden = isHidden;
+    const sums = NODE_STATES.flatMap((state) => (counts.has(state) ? [`${counts.get(state)} ${state}`] : []));
+    setText(this.#sum, sums.join(' · '));
   }
 }
 
@@ -143,8 +142,4 @@ export function leftText(state: NodeState, left: number | undefined, graceMs: nu
   const untilFree = graceMs + left;
   if (state === 'overdue' && untilFree > 0) return `free in ${formatDuration(untilFree)}`;
   return `${formatDuration(-left)} over`;
-}
-
-function nobody({ version }: WireNode): string {
-  return version > 0 ? 'nobody' : 'never held';
 }

@@ -1,6 +1,6 @@
 import { find } from './dom.js';
 
-export interface KeyTargets {
+interface KeyTargets {
   readonly filter: HTMLInputElement;
   /** Gives the focus to the grid. */
   readonly grid: () => void;
@@ -8,74 +8,57 @@ export interface KeyTargets {
   readonly clear: () => void;
 }
 
-/** The keys that work everywhere on the page. Those of the grid are its own. */
-export class Keyboard {
-  readonly #help = find('help', HTMLDialogElement);
-
-  constructor(private readonly targets: KeyTargets) {
-    document.addEventListener('keydown', (event) => this.#key(event));
-    find('help-open', HTMLButtonElement).addEventListener('click', () => this.#help.showModal());
-    find('help-close', HTMLButtonElement).addEventListener('click', () => this.#help.close());
-  }
-
-  #key(event: KeyboardEvent): void {
-    if (event.altKey || event.ctrlKey || event.metaKey || document.querySelector('dialog[open]')) return;
+/** The keys that work everywhere on the page, and the help about them. Those of the grid are its own. */
+export function listenToKeys({ filter, grid, clear }: KeyTargets): void {
+  const help = find('help', HTMLDialogElement);
+  find('help-open').addEventListener('click', () => help.showModal());
+  find('help-close').addEventListener('click', () => help.close());
+  document.addEventListener('keydown', (event) => {
     const { target, key } = event;
-    const { filter, grid, clear } = this.targets;
+    if (event.altKey || event.ctrlKey || event.metaKey || document.querySelector('dialog[open]')) return;
+    if (key === 'Escape') return clear();
     const isTyping = target instanceof HTMLInputElement || target instanceof HTMLSelectElement;
-    if (key === 'Escape') clear();
-    else if (target === filter && (key === 'Enter' || key === 'ArrowDown')) {
-      // From the filter straight to what it has found.
-      event.preventDefault();
-      grid();
-    } else if (!isTyping && key === '?') {
-      event.preventDefault();
-      this.#help.showModal();
-    } else if (!isTyping && key === '/') {
-      event.preventDefault();
+    // From the filter straight to what it has found.
+    if (target === filter && (key === 'Enter' || key === 'ArrowDown')) grid();
+    else if (!isTyping && key === '?') help.showModal();
+    else if (!isTyping && key === '/') {
       filter.focus();
       filter.select();
-    }
-  }
+    } else return;
+    event.preventDefault();
+  });
 }
 
 const KEY = 'nodelease-theme';
-const THEMES = ['system', 'light', 'dark'] as const;
-type Theme = (typeof THEMES)[number];
-
-const TITLES: Readonly<Record<Theme, string>> = { system: 'as the system', light: 'light', dark: 'dark' };
+const TITLES = { system: 'as the system', light: 'light', dark: 'dark' } as const;
+type Theme = keyof typeof TITLES;
+const NEXT: Readonly<Record<Theme, Theme>> = { system: 'light', light: 'dark', dark: 'system' };
 
 /** Light, dark, or as the system has it; kept by the browser, where it keeps anything. */
-export class ThemeSwitch {
-  #theme: Theme = stored();
-
-  constructor(private readonly button: HTMLButtonElement) {
-    button.addEventListener('click', () => this.#next());
-    this.#show();
-  }
-
-  #next(): void {
-    this.#theme = THEMES[(THEMES.indexOf(this.#theme) + 1) % THEMES.length] ?? 'system';
+export function offerThemes(): void {
+  const button = find('theme');
+  let theme = storedTheme();
+  const show = () => {
+    document.documentElement.dataset.theme = theme;
+    button.title = `Colours: ${TITLES[theme]}`;
+    button.setAttribute('aria-label', button.title);
+  };
+  button.addEventListener('click', () => {
+    theme = NEXT[theme];
     try {
-      localStorage.setItem(KEY, this.#theme);
+      localStorage.setItem(KEY, theme);
     } catch {
       // Not to be kept here: it lasts as long as the page.
     }
-    this.#show();
-  }
-
-  #show(): void {
-    const label = `Colours: ${TITLES[this.#theme]}`;
-    document.documentElement.dataset.theme = this.#theme;
-    this.button.setAttribute('aria-label', label);
-    this.button.title = label;
-  }
+    show();
+  });
+  show();
 }
 
-function stored(): Theme {
+function storedTheme(): Theme {
   try {
-    const text = localStorage.getItem(KEY);
-    return THEMES.find((theme) => theme === text) ?? 'system';
+    const stored = localStorage.getItem(KEY);
+    return stored === 'light' || stored === 'dark' ? stored : 'system';
   } catch {
     return 'system';
   }

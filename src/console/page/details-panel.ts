@@ -1,18 +1,19 @@
 import type { ClusterModel, SeenNode } from '../cluster-model.js';
 import { clockTime, formatDuration } from '../format.js';
-import { type Knowledge, tally } from '../knowledge.js';
-import { type NodeState, STATE_MEANINGS, STATE_TITLES } from '../node-state.js';
+import { type Knowledge, type KnownVersions, tally } from '../knowledge.js';
+import { type NodeState, STATE_MEANINGS } from '../node-state.js';
 import type { WireNode } from '../wire.js';
 import { leftText } from './cell.js';
-import { make, mark, pair, setText } from './dom.js';
+import { button, chip, fact, find, make, mark, quiet, setText } from './dom.js';
 
 /** More ids than this are counted, not listed. */
-const MOST_LISTED = 48;
+const MAX_LISTED = 48;
 /** Added to a node id in the discovery tree. */
 const RESERVED = 8;
 
 /** Everything about the node id that is selected. */
 export class DetailsPanel {
+  readonly #root = find('details');
   readonly #left = make('span');
   readonly #age = make('span');
   readonly #expiry = make('span');
@@ -21,20 +22,19 @@ export class DetailsPanel {
   #drawn = '';
 
   constructor(
-    private readonly root: HTMLElement,
     private readonly model: ClusterModel,
     private readonly onClose: () => void,
     private readonly onSelect: (id: number) => void,
   ) {}
 
   /** Shows a node id, or nothing. */
-  show(id: number | undefined, knowledge: Knowledge | undefined): void {
-    this.#seen = id === undefined ? undefined : this.model.node(id);
-    this.root.hidden = this.#seen === undefined;
-    if (this.#seen === undefined) return;
-    const { node } = this.#seen;
-    const { state } = this.model.look(this.#seen);
-    const { ageMs: _age, expiresInMs: _expires, timestamp: _timestamp, ...lasting } = node;
+  show(seen: SeenNode | undefined, knowledge: Knowledge | undefined): void {
+    this.#seen = seen;
+    this.#root.hidden = seen === undefined;
+    if (seen === undefined) return;
+    const { node } = seen;
+    const { state } = this.model.look(seen);
+    const lasting = { ...node, ageMs: node.ageMs !== null, expiresInMs: node.expiresInMs !== null, timestamp: node.timestamp !== null };
     const drawn = JSON.stringify([lasting, state, this.#inDiscovery(node.id), [...(knowledge?.others ?? [])], [...(knowledge?.own ?? [])]]);
     // A renewal does not disturb a reader, nor the keyboard focus.
     if (drawn !== this.#drawn) this.#draw(node, state, knowledge);
@@ -43,35 +43,29 @@ export class DetailsPanel {
   }
 
   #draw(node: WireNode, state: NodeState, knowledge: Knowledge | undefined): void {
-    const close = make('button', {
-      class: 'icon',
-      text: '×',
-      attributes: { type: 'button', 'aria-label': 'Close the details' },
-      onClick: this.onClose,
-    });
-    const heading = make('h2', { attributes: { id: 'details-title' } }, `Node id ${node.id}`);
-    const title = make(
-      'div',
-      { class: 'panel-title' },
-      heading,
-      make('span', { class: 'chip', attributes: { 'data-state': state } }, mark(state), STATE_TITLES[state]),
-      close,
+    const { id, version, taskId, problem, idWidth } = node;
+    const close = button({ class: 'icon', 'aria-label': 'Close the details' }, this.onClose, '×');
+    const heading = make('h2', { id: 'details-title' }, `Node id ${id}`);
+    const holder = taskId === null ? 'nobody' : make('code', {}, taskId);
+    const facts = make(
+      'dl',
+      { class: 'facts' },
+      fact(taskId !== null && state !== 'expired' ? 'Holder' : 'Last holder', holder),
+      fact('Version', version > 0 ? `${version}` : 'never held'),
+      node.expiresInMs !== null && fact('Lease', this.#left),
+      node.ageMs !== null && fact('Last write', this.#age),
+      node.timestamp !== null && fact('Expiry', this.#expiry),
+      idWidth !== null && fact('Unique ids', `${idWidth} bits for the node id`),
+      fact('In discovery', make('code', {}, hexPath(id)), ` ${this.#inDiscovery(id)}`),
+      problem !== null && fact('Problem', make('span', { class: 'bad' }, problem)),
     );
-    const facts = make('dl', { class: 'facts' });
-    facts.append(
-      pair(
-        node.taskId !== null && state !== 'expired' ? 'Holder' : 'Last holder',
-        node.taskId === null ? 'nobody' : make('code', { text: node.taskId }),
-      ),
+    this.#root.replaceChildren(
+      make('div', { class: 'panel-title' }, heading, chip(state, state), close),
+      quiet(STATE_MEANINGS[state]),
+      facts,
+      ...this.#known('Who knows its version', ' do', knowledge?.others),
+      ...this.#known('Whose version its holder knows', '', knowledge?.own),
     );
-    facts.append(pair('Version', node.version > 0 ? `${node.version}` : 'never held'));
-    if (node.expiresInMs !== null) facts.append(pair('Lease', this.#left));
-    if (node.ageMs !== null) facts.append(pair('Last write', this.#age));
-    if (node.timestamp !== null) facts.append(pair('Expiry', this.#expiry));
-    if (node.idWidth !== null) facts.append(pair('Unique ids', `${node.idWidth} bits for the node id`));
-    facts.append(pair('In discovery', make('code', { text: hexPath(node.id) }), ` ${this.#inDiscovery(node.id)}`));
-    if (node.problem !== null) facts.append(pair('Problem', make('span', { class: 'bad', text: node.problem })));
-    this.root.replaceChildren(title, make('p', { class: 'quiet', text: STATE_MEANINGS[state] }), facts, ...this.#knowing(knowledge));
   }
 
   /** Lets the times run. */
@@ -85,43 +79,30 @@ export class DetailsPanel {
   }
 
   #inDiscovery(id: number): string {
-    const { discovery } = this.model.cluster ?? {};
-    if (!discovery) return '';
-    const shown = discovery.nodes.find((node) => node.id === id);
+    const shown = this.model.cluster?.discovery?.nodes.find((node) => node.id === id);
     if (shown === undefined) return '';
     if (shown.state === 'ok') return `at version ${shown.version ?? '?'}`;
     return shown.version === null ? shown.state : `at version ${shown.version}, which is not the lease’s`;
   }
 
-  #knowing(knowledge: Knowledge | undefined): HTMLElement[] {
-    const { others, own } = knowledge ?? {};
-    return [
-      ...(others?.size
-        ? [make('h3', { text: 'Who knows its version' }), ...this.#list(others, (current, all) => `${current} of ${all} do`)]
-        : []),
-      ...(own?.size
-        ? [make('h3', { text: 'Whose version its holder knows' }), ...this.#list(own, (current, all) => `${current} of ${all}`)]
-        : []),
-    ];
-  }
-
   /** In words how many are of each kind, and those that are not up to date; all where there are few. */
-  #list(map: Knowledge['others'], sum: (current: number, all: number) => string): HTMLElement[] {
+  #known(heading: string, verb: string, map: KnownVersions = new Map()): HTMLElement[] {
+    if (map.size === 0) return [];
     const { current, behind, unknown } = tally(map);
-    const rest = [...(behind > 0 ? [`${behind} behind`] : []), ...(unknown > 0 ? [`${unknown} not yet`] : [])];
-    const isShort = map.size <= MOST_LISTED;
-    const listed = [...map].filter(([, { known }]) => isShort || known === 'behind' || (known === 'unknown' && unknown <= MOST_LISTED));
-    const chips = listed.slice(0, MOST_LISTED).map(([id, { known, version }]) => {
+    const sum = [`${current} of ${map.size}${verb}`];
+    if (behind > 0) sum.push(`${behind} behind`);
+    if (unknown > 0) sum.push(`${unknown} not yet`);
+    const isShort = map.size <= MAX_LISTED;
+    const listed = [...map].filter(([, { known }]) => isShort || known === 'behind' || (known === 'unknown' && unknown <= MAX_LISTED));
+    const chips = listed.slice(0, MAX_LISTED).map(([id, { known, version }]) => {
       const said = known === 'current' ? 'up to date' : known === 'behind' ? `behind, at version ${version}` : 'not yet';
+      const attributes = { class: 'id-chip', 'data-known': known, 'aria-label': `Node id ${id}: ${said}`, title: said };
       const text = known === 'behind' ? `${id} (v${version})` : String(id);
-      const attributes = { type: 'button', 'data-known': known, 'aria-label': `Node id ${id}: ${said}`, title: said };
-      return make('button', { class: 'id-chip', attributes, onClick: () => this.onSelect(id) }, mark(`known-${known}`), text);
+      return button(attributes, () => this.onSelect(id), mark(`known-${known}`), text);
     });
     const more = listed.length - chips.length;
-    return [
-      make('p', { class: 'quiet', text: [sum(current, map.size), ...rest].join(' · ') }),
-      make('div', { class: 'chips' }, ...chips, ...(more > 0 ? [make('span', { class: 'quiet', text: `and ${more} more` })] : [])),
-    ];
+    const rest = more > 0 && make('span', { class: 'quiet' }, `and ${more} more`);
+    return [make('h3', {}, heading), quiet(sum.join(' · ')), make('div', { class: 'chips' }, ...chips, rest)];
   }
 }
 

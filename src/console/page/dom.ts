@@ -1,24 +1,23 @@
-/** What an element is made of. */
-interface Parts {
-  readonly class?: string;
-  readonly text?: string;
-  readonly attributes?: Readonly<Record<string, string>>;
-  readonly onClick?: () => void;
-}
+/** What an element has in it; what is not there is left out. */
+type Child = Node | string | false | null | undefined;
+type Attributes = Readonly<Record<string, string>>;
 
 /** A new element. All text goes in as text: nothing that a task calls itself can become markup. */
 export function make<K extends keyof HTMLElementTagNameMap>(
   tag: K,
-  parts: Parts = {},
-  ...children: readonly (Node | string)[]
+  attributes: Attributes = {},
+  ...children: readonly Child[]
 ): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
-  if (parts.class !== undefined) element.className = parts.class;
-  if (parts.text !== undefined) element.textContent = parts.text;
-  for (const [name, value] of Object.entries(parts.attributes ?? {})) element.setAttribute(name, value);
-  const { onClick } = parts;
-  if (onClick) element.addEventListener('click', onClick);
-  element.append(...children);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  for (const child of children) if (child) element.append(child);
+  return element;
+}
+
+/** A new button, and what it does. */
+export function button(attributes: Attributes, onClick: () => void, ...children: readonly Child[]): HTMLButtonElement {
+  const element = make('button', { type: 'button', ...attributes }, ...children);
+  element.addEventListener('click', onClick);
   return element;
 }
 
@@ -27,7 +26,9 @@ export function make<K extends keyof HTMLElementTagNameMap>(
  *
  * @throws {Error} when the page is not the one that this code belongs to
  */
-export function find<T extends HTMLElement>(id: string, type: abstract new () => T): T {
+export function find(id: string): HTMLElement;
+export function find<T extends HTMLElement>(id: string, type: abstract new () => T): T;
+export function find(id: string, type: abstract new () => HTMLElement = HTMLElement): HTMLElement {
   const element = document.getElementById(id);
   if (element instanceof type) return element;
   throw new Error(`the page has no ${type.name} with the id ${id}`);
@@ -46,10 +47,25 @@ export function setData(element: HTMLElement, name: string, value: string | unde
 
 /** The small sign of a state: a shape of its own for each, since not every reader sees colours. Hidden from screen readers. */
 export function mark(kind: string): HTMLElement {
-  return make('i', { class: 'mark', attributes: { 'data-mark': kind, 'aria-hidden': 'true' } });
+  return make('i', { class: 'mark', 'data-mark': kind, 'aria-hidden': 'true' });
 }
 
-/** A pair for a description list. */
-export function pair(term: string, ...value: readonly (Node | string)[]): HTMLElement {
-  return make('div', { class: 'pair' }, make('dt', { text: term }), make('dd', {}, ...value));
+/** A sign and what it means. */
+export function chip(kind: string, text: string): HTMLElement {
+  return make('span', { class: 'chip' }, mark(kind), text);
+}
+
+/** The heading of a panel, and what stands beside it. */
+export function title(text: string, ...beside: readonly Child[]): HTMLElement {
+  return make('div', { class: 'panel-title' }, make('h2', {}, text), ...beside);
+}
+
+/** A paragraph that is no more than a note. */
+export function quiet(...children: readonly Child[]): HTMLElement {
+  return make('p', { class: 'quiet' }, ...children);
+}
+
+/** A fact for a description list. */
+export function fact(term: string, ...value: readonly Child[]): HTMLElement {
+  return make('div', { class: 'pair' }, make('dt', {}, term), make('dd', {}, ...value));
 }

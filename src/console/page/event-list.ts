@@ -1,7 +1,7 @@
 import { clockTime } from '../format.js';
 import type { PageClock } from '../page-clock.js';
 import type { WireEvent } from '../wire.js';
-import { make, mark } from './dom.js';
+import { button, find, make, mark } from './dom.js';
 
 /** Events that are shown. */
 const EVENTS = 200;
@@ -16,53 +16,43 @@ const KINDS: Readonly<Record<string, readonly string[]>> = {
 
 /** What happened, newest first. */
 export class EventList {
-  #kind = '';
-  #text = '';
-  readonly #items: { readonly event: WireEvent; readonly element: HTMLElement }[] = [];
+  readonly #list = find('event-list');
+  readonly #none = find('no-events');
+  readonly #kind = find('event-kind', HTMLSelectElement);
+  readonly #text = find('event-text', HTMLInputElement);
+  #items: { readonly event: WireEvent; readonly element: HTMLElement }[] = [];
 
-  constructor(
-    private readonly list: HTMLElement,
-    private readonly none: HTMLElement,
-    private readonly onSelect: (id: number) => void,
-  ) {}
+  constructor(private readonly onSelect: (id: number) => void) {
+    this.#kind.addEventListener('change', () => this.#filter());
+    this.#text.addEventListener('input', () => this.#filter());
+  }
 
   /** Puts new events, oldest first, on top of those there are, or in their place. */
   add(events: readonly WireEvent[], reset: boolean): void {
-    if (reset) this.#items.splice(0);
-    const added = events.map((event) => ({ event, element: this.#item(event, !reset) }));
-    this.#items.push(...added);
-    for (const { element } of this.#items.splice(0, Math.max(0, this.#items.length - EVENTS))) element.remove();
-    if (reset) this.list.replaceChildren();
-    this.list.prepend(...added.map(({ element }) => element).reverse());
-    this.#apply();
+    const added = events.map((event) => ({ event, element: this.#item(event, !reset) })).reverse();
+    this.#items = [...added, ...(reset ? [] : this.#items)].slice(0, EVENTS);
+    if (reset) this.#list.replaceChildren();
+    this.#list.prepend(...added.map(({ element }) => element));
+    while (this.#list.childElementCount > EVENTS) this.#list.lastElementChild?.remove();
+    this.#filter();
   }
 
-  /** @param kind one of the values of the selection; empty for all */
-  filter(kind: string, text: string): void {
-    this.#kind = kind;
-    this.#text = text.trim().toLowerCase();
-    this.#apply();
-  }
-
-  #apply(): void {
-    const kinds = KINDS[this.#kind];
-    let shown = 0;
-    for (const { event, element } of this.#items) {
-      const fits = (kinds === undefined || kinds.includes(event.kind)) && event.text.toLowerCase().includes(this.#text);
-      element.hidden = !fits;
-      if (fits) shown += 1;
-    }
-    this.none.hidden = shown > 0;
-    this.none.textContent = this.#items.length > 0 ? 'No event fits the filter.' : 'Nothing has happened since this console began to look.';
+  #filter(): void {
+    const kinds = KINDS[this.#kind.value];
+    const text = this.#text.value.trim().toLowerCase();
+    for (const { event, element } of this.#items)
+      element.hidden = (kinds !== undefined && !kinds.includes(event.kind)) || !event.text.toLowerCase().includes(text);
+    this.#none.hidden = this.#items.some(({ element }) => !element.hidden);
+    this.#none.textContent =
+      this.#items.length > 0 ? 'No event fits the filter.' : 'Nothing has happened since this console began to look.';
   }
 
   #item({ at, kind, nodeId, text }: WireEvent, isNew: boolean): HTMLElement {
-    const time = make('time', { text: clockTime(at), attributes: { datetime: new Date(at).toISOString() } });
-    const attributes = { type: 'button', title: `Show node id ${nodeId}` };
-    const said = make('span', { class: 'event-text', text });
-    const content =
-      nodeId === null ? said : make('button', { class: 'event-link', attributes, onClick: () => this.onSelect(nodeId) }, said);
-    return make('li', { class: 'event', attributes: { 'data-kind': kind, ...(isNew && { 'data-new': '' }) } }, time, mark(kind), content);
+    const time = make('time', { datetime: new Date(at).toISOString() }, clockTime(at));
+    const said = make('span', { class: 'event-text' }, text);
+    const attributes = { class: 'event-link', title: `Show node id ${nodeId}` };
+    const content = nodeId === null ? said : button(attributes, () => this.onSelect(nodeId), said);
+    return make('li', { class: 'event', 'data-kind': kind, ...(isNew && { 'data-new': '' }) }, time, mark(kind), content);
   }
 }
 
@@ -73,13 +63,11 @@ const PAUSE_MS = 1_500;
 
 /** Tells screen readers what happens, with pauses. */
 export class Announcer {
+  readonly #region = find('announcer');
   #waiting: string[] = [];
   #isTalking = false;
 
-  constructor(
-    private readonly region: HTMLElement,
-    private readonly clock: PageClock,
-  ) {}
+  constructor(private readonly clock: PageClock) {}
 
   say(text: string): void {
     this.#waiting.push(text);
@@ -92,7 +80,7 @@ export class Announcer {
       const texts = this.#waiting.splice(0);
       const count = texts.length - ONE_BY_ONE;
       const rest = count > 0 ? [`and ${count} more events`] : [];
-      this.region.textContent = [...texts.slice(0, ONE_BY_ONE), ...rest].join('. ');
+      this.#region.textContent = [...texts.slice(0, ONE_BY_ONE), ...rest].join('. ');
       await this.clock.sleep(PAUSE_MS);
     }
     this.#isTalking = false;

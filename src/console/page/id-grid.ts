@@ -2,37 +2,34 @@ import type { ClusterModel, SeenNode } from '../cluster-model.js';
 import type { Knowledge } from '../knowledge.js';
 import type { NodeFilter } from '../node-state.js';
 import { Cell, type CellLook, type Density, IdGroup } from './cell.js';
-import { make, setData } from './dom.js';
+import { find, make, setData } from './dom.js';
 
-/** Up to so many ids are shown as cards, and as tiles; more of them as dots. */
-const MOST_CARDS = 24;
-const MOST_TILES = 240;
+/** Maximum number of ids that are shown as cards, and as tiles; more of them are dots. */
+const MAX_CARDS = 24;
+const MAX_TILES = 240;
 /** Ids in a group: people find number 742 in the eighth one. */
 const GROUP = 100;
-/** Bars out of sight run with every so manieth tick. */
+/** Bars out of sight run once in this many ticks. */
 const ALL_EVERY = 10;
 
 /** All node ids as cells, of which one has the focus and one may be selected. */
 export class IdGrid {
   density: Density = 'cards';
-  /** Cells that are shown. */
-  visible = 0;
+  readonly #root = find('grid');
   #cells = new Map<number, Cell>();
   #groups: IdGroup[] = [];
-  #filter: NodeFilter | undefined;
+  #filter: NodeFilter = () => true;
   #selected: number | undefined;
   #current: number | undefined;
   #ticks = 0;
-  readonly #seen = new IntersectionObserver((entries) => this.#noteSeen(entries), { rootMargin: '200px' });
 
   constructor(
-    private readonly root: HTMLElement,
     private readonly model: ClusterModel,
     private readonly onSelect: (id: number | undefined) => void,
   ) {
-    root.addEventListener('click', (event) => this.#click(event));
-    root.addEventListener('keydown', (event) => this.#key(event));
-    root.addEventListener('focusin', (event) => this.#focused(event));
+    this.#root.addEventListener('click', (event) => this.#click(event));
+    this.#root.addEventListener('keydown', (event) => this.#key(event));
+    this.#root.addEventListener('focusin', (event) => this.#focused(event));
   }
 
   /** Shows the nodes as they are now. */
@@ -40,7 +37,7 @@ export class IdGrid {
     const { nodes } = this.model;
     if (nodes.length !== this.#cells.size || nodes.some(({ node }) => !this.#cells.has(node.id))) this.#build();
     for (const seen of nodes) this.#cells.get(seen.node.id)?.show(this.#look(seen));
-    this.applyFilter();
+    this.filter();
   }
 
   /** Lets the bars run: those that can be seen, and now and then all. Returns whether a lease has run out, although nothing was heard of it. */
@@ -58,37 +55,28 @@ export class IdGrid {
         else cell.show(look);
       }
     }
-    if (hasTurned) this.applyFilter();
+    if (hasTurned) this.filter();
     return hasTurned;
   }
 
-  /** Shows only what fits; everything without a filter. */
-  filter(filter: NodeFilter | undefined): void {
+  /** Shows only what fits. @default what fitted the last filter */
+  filter(filter: NodeFilter = this.#filter): void {
     this.#filter = filter;
-    this.applyFilter();
-  }
-
-  applyFilter(): void {
-    this.visible = 0;
-    for (const group of this.#groups) {
-      this.visible += group.apply((cell) => {
-        const seen = this.model.node(cell.id);
-        return seen !== undefined && (this.#filter === undefined || this.#filter(seen.node, cell.state));
-      });
-    }
-    const current = this.#current === undefined ? undefined : this.#cells.get(this.#current);
-    if (current === undefined || current.element.hidden) this.#enter(this.#shown()[0]);
+    const fits = (cell: Cell) => {
+      const seen = this.model.node(cell.id);
+      return seen !== undefined && filter(seen.node, cell.state);
+    };
+    for (const group of this.#groups) group.apply(fits);
+    if (this.#cells.get(this.#current ?? -1)?.element.hidden ?? true) this.#enter(this.#shown()[0]);
   }
 
   /** Marks a node id as the selected one, and those whose holders know its version. */
   select(id: number | undefined, knowledge: Knowledge | undefined): void {
-    if (this.#selected !== id) {
-      this.#cells.get(this.#selected ?? -1)?.element.setAttribute('aria-selected', 'false');
-      this.#cells.get(id ?? -1)?.element.setAttribute('aria-selected', 'true');
-      this.#selected = id;
-    }
-    setData(this.root, 'knowing', knowledge === undefined ? undefined : '');
-    for (const cell of this.#cells.values()) cell.showKnown(knowledge?.others.get(cell.id));
+    this.#cells.get(this.#selected ?? -1)?.element.setAttribute('aria-selected', 'false');
+    this.#cells.get(id ?? -1)?.element.setAttribute('aria-selected', 'true');
+    this.#selected = id;
+    setData(this.#root, 'knowing', knowledge === undefined ? undefined : '');
+    for (const cell of this.#cells.values()) cell.showKnown(knowledge?.others);
   }
 
   /** Draws the eye to a node id to which something has just happened. */
@@ -120,10 +108,9 @@ export class IdGrid {
 
   #build(): void {
     const { nodes } = this.model;
-    const hadFocus = this.root.contains(document.activeElement);
-    this.density = nodes.length <= MOST_CARDS ? 'cards' : nodes.length <= MOST_TILES ? 'tiles' : 'dots';
-    this.root.dataset.density = this.density;
-    this.#seen.disconnect();
+    const hadFocus = this.#root.contains(document.activeElement);
+    this.density = nodes.length <= MAX_CARDS ? 'cards' : nodes.length <= MAX_TILES ? 'tiles' : 'dots';
+    this.#root.dataset.density = this.density;
     this.#cells = new Map(nodes.map(({ node }) => [node.id, new Cell(node.id, this.density)]));
     const byGroup = new Map<number, Cell[]>();
     for (const cell of this.#cells.values()) {
@@ -131,17 +118,10 @@ export class IdGrid {
       byGroup.set(number, [...(byGroup.get(number) ?? []), cell]);
     }
     this.#groups = [...byGroup].map(([number, cells]) => new IdGroup(number * GROUP, cells, byGroup.size > 1));
-    this.root.replaceChildren(
-      ...this.#groups.map(({ element }) => element),
-      make('p', { class: 'none', text: 'No node id fits the filter.' }),
-    );
-    for (const { element } of this.#groups) this.#seen.observe(element);
-    const selected = this.#selected;
-    this.#selected = undefined;
-    if (selected !== undefined && this.#cells.has(selected)) this.#cells.get(selected)?.element.setAttribute('aria-selected', 'true');
-    this.#selected = selected;
+    const none = make('p', { class: 'none' }, 'No node id fits the filter.');
+    this.#root.replaceChildren(...this.#groups.map(({ element }) => element), none);
+    this.#cells.get(this.#selected ?? -1)?.element.setAttribute('aria-selected', 'true');
     const current = this.#cells.get(this.#current ?? -1) ?? this.#cells.values().next().value;
-    this.#current = undefined;
     this.#enter(current);
     if (hadFocus) current?.element.focus({ preventScroll: true });
   }
@@ -149,13 +129,6 @@ export class IdGrid {
   #look(seen: SeenNode): CellLook {
     const { cluster, graceMs } = this.model;
     return { node: seen.node, ...this.model.look(seen), durationMs: cluster?.cluster?.durationMs ?? 0, graceMs };
-  }
-
-  #noteSeen(entries: readonly IntersectionObserverEntry[]): void {
-    for (const { target, isIntersecting } of entries) {
-      const group = this.#groups.find(({ element }) => element === target);
-      if (group) group.isSeen = isIntersecting;
-    }
   }
 
   #shown(): Cell[] {
@@ -183,17 +156,13 @@ export class IdGrid {
 
   #key(event: KeyboardEvent): void {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
-    if (event.key === 'Enter' || event.key === ' ') {
-      event.preventDefault();
-      this.onSelect(this.#current);
-      return;
-    }
-    const next = this.#step(event.key);
+    const isChoice = event.key === 'Enter' || event.key === ' ';
+    const next = isChoice ? this.#cells.get(this.#current ?? -1) : this.#step(event.key);
     if (next === undefined) return;
     event.preventDefault();
-    this.focus(next.id);
+    if (!isChoice) this.focus(next.id);
     // With the details open they follow the focus, so that one can read along.
-    if (this.#selected !== undefined) this.onSelect(next.id);
+    if (isChoice || this.#selected !== undefined) this.onSelect(next.id);
   }
 
   /** Where a key leads to from the cell that has the focus. */
@@ -201,26 +170,18 @@ export class IdGrid {
     const shown = this.#shown();
     const index = shown.findIndex(({ id }) => id === this.#current);
     if (index < 0) return undefined;
-    switch (key) {
-      case 'ArrowRight':
-        return shown[index + 1];
-      case 'ArrowLeft':
-        return shown[index - 1];
-      case 'ArrowDown':
-        return below(shown.slice(index), 1);
-      case 'ArrowUp':
-        return below(shown.slice(0, index + 1).reverse(), -1);
-      case 'PageDown':
-        return shown.find(({ id }) => id >= (this.#current ?? 0) + GROUP) ?? shown.at(-1);
-      case 'PageUp':
-        return [...shown].reverse().find(({ id }) => id <= (this.#current ?? 0) - GROUP) ?? shown[0];
-      case 'Home':
-        return shown[0];
-      case 'End':
-        return shown.at(-1);
-      default:
-        return undefined;
-    }
+    const from = this.#current ?? 0;
+    const steps: Readonly<Record<string, () => Cell | undefined>> = {
+      ArrowRight: () => shown[index + 1],
+      ArrowLeft: () => shown[index - 1],
+      ArrowDown: () => below(shown.slice(index), 1),
+      ArrowUp: () => below(shown.slice(0, index + 1).reverse(), -1),
+      PageDown: () => shown.find(({ id }) => id >= from + GROUP) ?? shown.at(-1),
+      PageUp: () => [...shown].reverse().find(({ id }) => id <= from - GROUP) ?? shown[0],
+      Home: () => shown[0],
+      End: () => shown.at(-1),
+    };
+    return steps[key]?.();
   }
 }
 

@@ -1,21 +1,215 @@
-import { Feed } from '../feed.js';
-import { browserClock, browserRandom } from './browser-clock.js';
-import { Console } from './console.js';
+import { ClusterModel } from '../cluster-model.js';
+import { Feed, type FeedState } from '../feed.js';
+import { formatDuration } from '../format.js';
+import { knowledgeOf } from '../knowledge.js';
+import { type NodeState, parseFilter } from '../node-state.js';
+import { browserClock, browserRandom, type PageClock } from '../page-clock.js';
+import type { WireEvent } from '../wire.js';
+import { ConnectionBadge, TokenDialog } from './connection.js';
+import { listenToKeys, offerThemes } from './controls.js';
+import { DetailsPanel } from './details-panel.js';
+import { find, setData, setText } from './dom.js';
+import { Announcer, EventList } from './event-list.js';
+import { IdGrid } from './id-grid.js';
+import { InstancePanel, StorePanel } from './status-panels.js';
+import { Summary } from './summary.js';
+import { TreePanel } from './tree-panel.js';
 
-const console = new Console(browserClock);
-const feed: Feed = new Feed({
-  // Relative to the page: the app may be mounted below some path.
-  open: (token, signal) =>
-    fetch('api/events', {
-      signal,
-      cache: 'no-store',
-      credentials: 'same-origin',
-      headers: { accept: 'text/event-stream', ...(token !== undefined && { authorization: `Bearer ${token}` }) },
-    }),
-  clock: browserClock,
-  random: browserRandom,
-  onState: (state) => console.connection(state),
-  onEvent: (event) => console.receive(event),
-});
-console.start((token) => feed.retry(token));
-void feed.run(new AbortController().signal);
+/** What is told aloud: who comes and who goes is, what happens all the time is not. */
+const SPOKEN = new Set(['taken-over', 'overdue', 'evicted', 'damaged', 'resized', 'store-failed', 'store-ok']);
+
+/** From one drawing to the next at least, in milliseconds. */
+const DRAW_MS = 100;
+
+/** The page: takes in what the stream tells, and draws it, ten times a second at most. */
+class Console {
+  readonly #clock: PageClock = browserClock;
+  readonly #model = new ClusterModel(this.#clock);
+  readonly #grid = new IdGrid(this.#model, (id) => this.#select(id));
+  readonly #details = new DetailsPanel(
+    this.#model,
+    () => this.#closeDetails(),
+    (id) => this.#showNode(id),
+  );
+  readonly #events = new EventList((id) => this.#showNode(id));
+  readonly #store = new StorePanel(this.#model);
+  readonly #instance = new InstancePanel(this.#model, (id) => this.#showNode(id));
+  readonly #tree = new TreePanel(this.#model, (id) => this.#showNode(id));
+  readonly #summary = new Summary(this.#model, (state) => this.#filterByState(state));
+  readonly #announcer = new Announcer(this.#clock);
+  readonly #badge = new ConnectionBadge(this.#model, this.#clock);
+  readonly #token = new TokenDialog((token) => this.#feed.retry(token));
+  readonly #filter = find('filter', HTMLInputElement);
+  readonly #feed = new Feed({
+    open: openStream,
+    clock: this.#clock,
+    random: browserRandom,
+    onState: (state) => this.#connection(state),
+    onEvent: (event) => this.#model.apply(event),
+  });
+  #selected: number | undefined;
+  #wasLive = false;
+  /** The last thing that happened to each node id. */
+  readonly #last = new Map<number, WireEvent>();
+
+  /** Goes on for as long as the page is open. */
+  start(): void {
+    find('retry').addEventListener('click', () => this.#feed.retry());
+    this.#filter.addEventListener('input', () => this.#filterBy(this.#filter.value, undefined));
+    offerThemes();
+    listenToKeys({ filter: this.#filter, grid: () => this.#grid.focusCurrent(), clear: () => this.#clear() });
+    void this.#feed.run();
+    void this.#beat();
+  }
+
+  /**
+   * Draws up to ten times a second, and not at all while the page is hidden: browsers draw no frames of hidden ones. Whatever came in between is
+   * drawn at once with the next frame.
+   */
+  async #beat(): Promise<never> {
+    for (;;) {
+      await new Promise((resolve) => requestAnimationFrame(resolve));
+      try {
+        this.#draw();
+      } catch (error) {
+        reportError(error);
+      }
+      await this.#clock.sleep(DRAW_MS);
+    }
+  }
+
+  #connection(state: FeedState): void {
+    this.#model.connection(state.kind === 'live');
+    this.#badge.show(state);
+    if (state.kind === 'token') this.#token.ask(state.refused);
+    if (state.kind === 'waiting' && this.#wasLive) this.#announcer.say('The connection to the console is lost');
+    if (state.kind === 'waiting') this.#wasLive = false;
+    if (state.kind === 'live') this.#wasLive = true;
+  }
+
+  #draw(): void {
+    const { events, reset, parts } = this.#model.takeChanges();
+    if (parts.has('nodes')) this.#drawNodes();
+    if (events.length > 0 || reset) this.#drawEvents(events, reset);
+    if (parts.has('store') || parts.has('cluster')) this.#store.show();
+    if (parts.has('instance')) this.#instance.show();
+    if (parts.has('tree') || parts.has('cluster')) this.#tree.show();
+    if (this.#grid.tick()) this.#summary.show();
+    this.#details.tick();
+    this.#instance.tick();
+    this.#badge.tick();
+    this.#noteTimes();
+  }
+
+  #drawNodes(): void {
+    this.#grid.update();
+    const density = this.#model.nodes.length === 0 ? 'none' : this.#grid.density;
+    if (document.documentElement.dataset.layout !== density) this.#layOut(density);
+    const held = this.#summary.show().get('held') ?? 0;
+    this.#showEmpty();
+    this.#showSelected();
+    document.title = this.#model.nodes.length > 0 ? `${held}/${this.#model.nodes.length} held · nodelease` : 'nodelease';
+  }
+
+  /** The events stand below the node ids while there are few of those, and beside them where there are many. */
+  #layOut(density: string): void {
+    setData(document.documentElement, 'layout', density);
+    if (density === 'cards' || density === 'none') find('left').append(find('events'));
+    else find('tree').before(find('events'));
+  }
+
+  #drawEvents(events: readonly WireEvent[], reset: boolean): void {
+    this.#events.add(events, reset);
+    if (reset) this.#last.clear();
+    for (const event of events) {
+      if (event.nodeId !== null) this.#last.set(event.nodeId, event);
+      if (reset) continue;
+      if (event.nodeId !== null) this.#grid.flash(event.nodeId, event.kind);
+      if (SPOKEN.has(event.kind)) this.#announcer.say(event.text);
+    }
+  }
+
+  /** On a card: how the id came to its holder, and how long ago. */
+  #noteTimes(): void {
+    if (this.#grid.density !== 'cards') return;
+    for (const { node } of this.#model.nodes) {
+      const event = this.#last.get(node.id);
+      if (event === undefined) continue;
+      const ago = formatAgo(this.#clock.now() - event.at);
+      const from = event.previousTaskId === null ? '' : ` from ${event.previousTaskId}`;
+      const told = event.kind === 'taken-over' && event.version === node.version ? `taken over${from}` : event.kind.replace('-', ' ');
+      this.#grid.note(node.id, `${told}, ${ago}`);
+    }
+  }
+
+  #showEmpty(): void {
+    const { cluster, nodes, store, isKnown } = this.#model;
+    const empty = find('empty');
+    empty.hidden = nodes.length > 0;
+    if (!isKnown) return;
+    const where = cluster?.store ?? 'this store';
+    const none = `There is no cluster at ${where} yet. The first task creates it, or: nodelease init --nodes N`;
+    const isUnread = cluster === null || store.state === 'unknown';
+    setText(empty, isUnread ? 'The leases have not been read yet.' : none);
+  }
+
+  #select(id: number | undefined): void {
+    this.#selected = id;
+    this.#showSelected();
+  }
+
+  /** Selects a node id that was named somewhere else than in the grid. */
+  #showNode(id: number): void {
+    if (this.#model.node(id) === undefined) return;
+    this.#filterBy('', undefined);
+    this.#select(id);
+    this.#grid.focus(id);
+  }
+
+  #showSelected(): void {
+    const seen = this.#selected === undefined ? undefined : this.#model.node(this.#selected);
+    const all = this.#model.nodes.map(({ node }) => node);
+    const knowledge = seen && knowledgeOf(seen.node, all);
+    this.#details.show(seen, knowledge);
+    this.#grid.select(seen?.node.id, knowledge);
+    setData(document.documentElement, 'details', seen === undefined ? undefined : '');
+  }
+
+  #closeDetails(): void {
+    this.#select(undefined);
+    this.#grid.focusCurrent();
+  }
+
+  /** What Escape does: closes the details, else takes the filter away. */
+  #clear(): void {
+    if (this.#selected !== undefined) this.#closeDetails();
+    else if (this.#filter.value !== '') {
+      this.#filterBy('', undefined);
+      this.#grid.focusCurrent();
+    }
+  }
+
+  #filterByState(state: NodeState): void {
+    const isOn = this.#filter.value.trim() === state;
+    this.#filterBy(isOn ? '' : state, isOn ? undefined : state);
+  }
+
+  #filterBy(text: string, state: NodeState | undefined): void {
+    if (this.#filter.value !== text) this.#filter.value = text;
+    this.#summary.press(state);
+    this.#grid.filter(parseFilter(text));
+  }
+}
+
+/** Relative to the page: the app may be mounted below some path. */
+function openStream(token: string | undefined, signal: AbortSignal): Promise<Response> {
+  const authorization = token !== undefined && { authorization: `Bearer ${token}` };
+  const headers = { accept: 'text/event-stream', ...authorization };
+  return fetch('api/events', { signal, cache: 'no-store', credentials: 'same-origin', headers });
+}
+
+function formatAgo(ms: number): string {
+  return ms < 1_000 ? 'just now' : `${formatDuration(Math.floor(ms / 1_000) * 1_000).replace('.0 s', ' s')} ago`;
+}
+
+new Console().start();

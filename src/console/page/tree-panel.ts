@@ -1,24 +1,22 @@
 import type { ClusterModel } from '../cluster-model.js';
-import type { WireEntry } from '../wire.js';
-import { make, mark } from './dom.js';
+import type { WireEntry, WireTree } from '../wire.js';
+import { button, find, make, mark, quiet, title } from './dom.js';
 
 /** Announcements of one folder that are listed. */
-const MOST_LISTED = 40;
+const MAX_LISTED = 40;
 /** Folders of one level that are listed. */
-const MOST_BRANCHES = 200;
+const MAX_BRANCHES = 200;
 /** A folder with more of them is closed at first. */
-const MOST_OPEN = 12;
+const MAX_OPEN = 12;
 
 /** The discovery tree: nodes, services and endpoints as ZooKeeper has them. */
 export class TreePanel {
-  /** Those folders that there are, and whether they are open. */
-  #open = new Map<string, boolean>();
-  /** The ones that are being drawn. */
-  #drawn = new Map<string, boolean>();
+  readonly #root = find('tree');
+  /** Whether the folders were open when they were last drawn anew, by their keys. */
+  #wasOpen = new Map<string | undefined, boolean>();
   #shown = '';
 
   constructor(
-    private readonly root: HTMLElement,
     private readonly model: ClusterModel,
     private readonly onSelect: (id: number) => void,
   ) {}
@@ -26,98 +24,64 @@ export class TreePanel {
   /** Draws it anew where it is another one; the keyboard focus stays where it is. */
   show(): void {
     const { tree, cluster } = this.model;
-    const shown = JSON.stringify([tree, cluster?.discovery === null || cluster?.discovery === undefined]);
+    const isExpected = cluster?.discovery != null;
+    const shown = JSON.stringify([tree, isExpected]);
     if (shown === this.#shown) return;
     this.#shown = shown;
-    const { activeElement } = document;
-    const focused = activeElement instanceof HTMLElement && this.root.contains(activeElement) ? activeElement.dataset.key : undefined;
-    this.#draw();
-    this.#open = this.#drawn;
-    this.#drawn = new Map();
-    if (focused === undefined) return;
-    for (const each of this.root.querySelectorAll<HTMLElement>('[data-key]')) if (each.dataset.key === focused) each.focus();
+    const focused = this.#root.querySelector<HTMLElement>(':focus')?.dataset.key;
+    this.#wasOpen = new Map([...this.#root.querySelectorAll('details')].map(({ dataset, open }) => [dataset.folder, open]));
+    const none = isExpected ? 'It cannot be read: ZooKeeper does not answer.' : 'No ZooKeeper: this console was started without one.';
+    this.#root.replaceChildren(title('Discovery tree'), ...(tree === null ? [quiet(none)] : this.#draw(tree)));
+    if (focused !== undefined) this.#root.querySelector<HTMLElement>(`[data-key="${CSS.escape(focused)}"]`)?.focus();
   }
 
-  #draw(): void {
-    const { tree } = this.model;
-    const title = make('div', { class: 'panel-title' }, make('h2', { text: 'Discovery tree' }));
-    if (tree === null) {
-      const isExpected = this.model.cluster?.discovery !== null && this.model.cluster?.discovery !== undefined;
-      const text = isExpected ? 'It cannot be read: ZooKeeper does not answer.' : 'No ZooKeeper: this console was started without one.';
-      this.root.replaceChildren(title, make('p', { class: 'quiet', text }));
-      return;
-    }
-    const where = make('p', { class: 'quiet' }, make('code', { text: tree.zookeeper }));
-    if (!tree.exists) {
-      this.root.replaceChildren(title, where, make('p', { class: 'quiet', text: 'There is nothing in it yet.' }));
-      return;
-    }
-    const services = tree.services
-      .slice(0, MOST_BRANCHES)
-      .map(({ service, nodes }) => this.#folder(`s/${service}`, service, nodes, nodes.length <= MOST_OPEN && tree.services.length === 1));
-    const endpoints = tree.endpoints.slice(0, MOST_BRANCHES).map(({ endpoint, keys }) => {
-      const inner = keys
-        .slice(0, MOST_BRANCHES)
+  #draw({ zookeeper, exists, nodes, services, endpoints, foreign }: WireTree): HTMLElement[] {
+    const where = quiet(make('code', {}, zookeeper));
+    if (!exists) return [where, quiet('There is nothing in it yet.')];
+    const ofServices = services
+      .slice(0, MAX_BRANCHES)
+      .map(({ service, nodes }) => this.#folder(`s/${service}`, service, nodes, nodes.length <= MAX_OPEN && services.length === 1));
+    const ofEndpoints = endpoints.slice(0, MAX_BRANCHES).map(({ endpoint, keys }) => {
+      const ofKeys = keys
+        .slice(0, MAX_BRANCHES)
         .map(({ key, refs }) => this.#folder(`e/${endpoint}/${key}`, key === '_' ? 'no key' : key, refs, false));
-      return this.#branch(`e/${endpoint}`, endpoint, inner, false, keys.length);
+      return this.#branch(`e/${endpoint}`, endpoint, ofKeys, false, keys.length);
     });
-    this.root.replaceChildren(
-      title,
-      where,
-      this.#folder('nodes', 'nodes', tree.nodes, tree.nodes.length <= MOST_OPEN),
-      ...(services.length > 0 ? [this.#branch('services', 'services', services, true, tree.services.length)] : []),
-      ...(endpoints.length > 0 ? [this.#branch('endpoints', 'endpoints', endpoints, false, tree.endpoints.length)] : []),
-      ...(tree.foreign.length > 0
-        ? [
-            make('p', {
-              class: 'quiet',
-              text: `${tree.foreign.length} znodes that do not belong here: ${tree.foreign.slice(0, 5).join(', ')}`,
-            }),
-          ]
-        : []),
-    );
+    const drawn = [where, this.#folder('nodes', 'nodes', nodes, nodes.length <= MAX_OPEN)];
+    if (services.length > 0) drawn.push(this.#branch('services', 'services', ofServices, true, services.length));
+    if (endpoints.length > 0) drawn.push(this.#branch('endpoints', 'endpoints', ofEndpoints, false, endpoints.length));
+    if (foreign.length > 0) drawn.push(quiet(`${foreign.length} znodes that do not belong here: ${foreign.slice(0, 5).join(', ')}`));
+    return drawn;
   }
 
   /** Announcements, as the ids that they are of. */
   #folder(key: string, name: string, entries: readonly WireEntry[], isOpen: boolean): HTMLElement {
-    const listed = entries.slice(0, MOST_LISTED).map((entry) => this.#entry(entry));
+    const listed = entries.slice(0, MAX_LISTED).map((entry) => this.#entry(entry));
     const more = entries.length - listed.length;
-    const rest = more > 0 ? [make('li', { class: 'quiet', text: `and ${more} more` })] : [];
-    return this.#details(key, name, [make('ul', { class: 'entries' }, ...listed, ...rest)], isOpen, entries.length);
+    const rest = more > 0 && make('li', { class: 'quiet' }, `and ${more} more`);
+    return this.#details(key, name, [make('ul', { class: 'entries' }, ...listed, rest)], isOpen, entries.length);
   }
 
   /** Folders, of which there may be more than are drawn. */
   #branch(key: string, name: string, folders: readonly HTMLElement[], isOpen: boolean, count: number): HTMLElement {
     const more = count - folders.length;
-    const rest = more > 0 ? [make('p', { class: 'quiet', text: `and ${more} more` })] : [];
-    return this.#details(key, name, [...folders, ...rest], isOpen, count);
+    return this.#details(key, name, more > 0 ? [...folders, quiet(`and ${more} more`)] : folders, isOpen, count);
   }
 
   #details(key: string, name: string, children: readonly HTMLElement[], isOpen: boolean, count: number): HTMLElement {
-    const parts = [make('span', { text: name }), make('span', { class: 'count', text: String(count) })];
-    const summary = make('summary', { attributes: { 'data-key': key } }, ...parts);
-    const details = make('details', { class: 'branch' }, summary, ...children);
-    details.open = this.#open.get(key) ?? isOpen;
-    this.#drawn.set(key, details.open);
-    details.addEventListener('toggle', () => {
-      if (this.#open.has(key)) this.#open.set(key, details.open);
-    });
+    const summary = make('summary', { 'data-key': key }, make('span', {}, name), make('span', { class: 'count' }, String(count)));
+    const details = make('details', { class: 'branch', 'data-folder': key }, summary, ...children);
+    details.open = this.#wasOpen.get(key) ?? isOpen;
     return details;
   }
 
   #entry({ path, nodeId, version, taskId, address, port, problem }: WireEntry): HTMLElement {
-    const where = address === null ? (taskId ?? '') : `${address}${port === null ? '' : `:${port}`}`;
-    const told = make(
-      'span',
-      { class: 'entry-told' },
-      ...(version === null ? [] : [make('span', { class: 'quiet', text: `v${version} ` })]),
-      where,
-    );
-    const bad = problem === null ? [] : [make('span', { class: 'bad', text: problem })];
-    const label = nodeId === null ? (path.split('/').at(-1) ?? path) : String(nodeId);
-    if (nodeId === null) return make('li', { attributes: { title: path } }, make('span', { class: 'id-chip', text: label }), told, ...bad);
-    const attributes = { type: 'button', 'aria-label': `Show node id ${nodeId}`, 'data-key': path };
-    const button = make('button', { class: 'id-chip', text: label, attributes, onClick: () => this.onSelect(nodeId) });
-    return make('li', { attributes: { title: path } }, button, told, ...(problem === null ? [] : [mark('damaged')]), ...bad);
+    const where = address === null ? taskId : `${address}${port === null ? '' : `:${port}`}`;
+    const told = make('span', { class: 'entry-told' }, version !== null && make('span', { class: 'quiet' }, `v${version} `), where);
+    const bad = problem !== null && make('span', { class: 'bad' }, problem);
+    if (nodeId === null) return make('li', { title: path }, make('span', { class: 'id-chip' }, path.split('/').at(-1) ?? path), told, bad);
+    const attributes = { class: 'id-chip', 'aria-label': `Show node id ${nodeId}`, 'data-key': path };
+    const show = button(attributes, () => this.onSelect(nodeId), String(nodeId));
+    return make('li', { title: path }, show, told, bad && mark('damaged'), bad);
   }
 }
