@@ -3,8 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../test/support/virtual-clock.js';
 import { ConfigError } from '../base/errors.js';
 import { cluster16, type IdLayout, idLayout, snowflake } from './id-layout.js';
-import type { IdTime } from './id-time.js';
-import { IdsExhaustedError } from './id-time.js';
+import { IdsExhaustedError, type IdTime } from './id-time.js';
 import { UniqueIdGenerator, type UniqueIdGeneratorOptions } from './unique-id-generator.js';
 
 const NODE = 0x0143;

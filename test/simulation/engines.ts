@@ -1,5 +1,4 @@
-import type { Engine } from './engine.js';
-import { shippedEngine } from './engine.js';
+import { type Engine, shippedEngine } from './engine.js';
 import { plainProtocol } from './plain-protocol.js';
 
 /** The engines that a simulation can run, by the name that `--engine` takes. */

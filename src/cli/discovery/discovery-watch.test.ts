@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type DiscoveryEntry, entryOf, parsePath } from '../../monitor/discovery-snapshot.js';
-import { discoveryChange } from './discovery-follower.js';
-import { changeReport, changeText } from './discovery-watch.js';
+import { changeReport, changeText, discoveryChange } from './discovery-watch.js';
 
 function entry(path: string, data: unknown, { zxid = 1n, owner = '01' }: { zxid?: bigint; owner?: string } = {}): DiscoveryEntry {
   const parsed = parsePath(path);
