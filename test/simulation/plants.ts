@@ -156,8 +156,8 @@ export const PLANTS: readonly Plant[] = [
       },
       {
         file: 'src/lease/acquire/acquire-lease.js',
-        from: 'new Acquirer({ session, clock, random, taskId, emit, until, signal })',
-        to: 'new Acquirer({ session, clock, random, taskId, emit, until, signal, wanted: options })',
+        from: 'new Acquirer(context)',
+        to: 'new Acquirer({ ...context, wanted: options })',
       },
       {
         file: candidates,

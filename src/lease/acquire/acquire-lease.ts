@@ -13,6 +13,7 @@ import { StoreSession } from '../session/store-session.js';
 import { Acquirer, type Beginning } from './acquirer.js';
 import { completeBootstrap } from './bootstrap.js';
 import { firstListing } from './candidate-scan.js';
+import type { AcquireContext } from './claim.js';
 import { ensureCluster } from './ensure-cluster.js';
 
 /** What the engine needs to acquire a node id. */
@@ -71,10 +72,11 @@ async function acquire(
   const session = new StoreSession(store, clock, ACQUIRE_REQUEST_MS);
   try {
     const until = options.acquireTimeoutMs === undefined ? Number.POSITIVE_INFINITY : begun + options.acquireTimeoutMs;
-    const beginning = await firstContact(options, { session, until, emit });
+    const context: AcquireContext = { session, clock, random, taskId, emit, until, signal };
+    const beginning = await firstContact(options, context);
     const { cluster } = beginning;
     reportOverruled(options, cluster.config, emit);
-    const acquisition = await new Acquirer({ session, clock, random, taskId, emit, until, signal }).acquire(beginning);
+    const acquisition = await new Acquirer(context).acquire(beginning);
     const timing = leaseTiming(acquisition.held.durationMs);
     session.timeoutMs = Math.min(session.timeoutMs, timing.requestTimeoutMs);
     const { settingsIntervalMs } = options;
@@ -87,7 +89,7 @@ async function acquire(
     const { from } = acquisition;
     note({ 'nodelease.node_id': id, 'nodelease.version': version, 'nodelease.from': from, 'nodelease.requests': session.requests });
     emit({ type: 'acquired', id, version, from, tookMs: clock.monotonic() - begun, requests: session.requests, deadline });
-    if (!cluster.config.bootstrapped) keeper.addChore((ending) => completeBootstrap({ session, clock, random, emit }, ending));
+    if (!cluster.config.bootstrapped) keeper.addChore((ending) => completeBootstrap(context, ending));
     return keeper;
   } catch (error) {
     if (!(error instanceof StoreError)) throw error;
@@ -96,35 +98,26 @@ async function acquire(
   }
 }
 
-interface Contact {
-  readonly session: StoreSession;
-  /** On the monotonic clock. */
-  readonly until: number;
-  readonly emit: LeaseListener;
-}
-
-/** What the store shows first, and the cluster's settings; or the news that the store cannot be reached, soon. */
-function firstContact(options: AcquireLeaseOptions, contact: Contact): Promise<Beginning> {
-  const { session } = contact;
-  const { clock, random, signal } = options;
-  session.expectObjects(options.nodes ?? 1);
+/** What the store shows first, and the cluster's settings. Rejects soon when the store cannot be reached. */
+function firstContact(wanted: WantedSettings, context: AcquireContext): Promise<Beginning> {
+  const { session, clock, random, signal } = context;
+  session.expectObjects(wanted.nodes ?? 1);
   let failed = false;
   const attempt = async () => {
     // The cluster may be larger than this task knows, so that its listing takes longer: the settings tell.
     if (failed) await readCluster(session, { signal });
     failed = true;
-    return begin(options, contact);
+    return begin(wanted, context);
   };
   return retry(attempt, { ...whileStoreIsAway({ clock, random, signal, until: clock.monotonic() + FIRST_CONTACT_MS }), capMs: 1_000 });
 }
 
 /** A LIST comes first: it tells whether there are settings to be read, and which ids may be free. */
-async function begin(options: AcquireLeaseOptions, { session, until, emit }: Contact): Promise<Beginning> {
-  const { clock, random, nodes = 1, signal } = options;
-  const listing = firstListing(session, nodes, random);
+async function begin(wanted: WantedSettings, context: AcquireContext): Promise<Beginning> {
+  const { session, random, signal } = context;
+  const listing = firstListing(session, wanted.nodes ?? 1, random);
   await listing.fetchNext(session, { signal });
   const absent = listing.complete && listing.objects.every(({ key }) => key !== CLUSTER_KEY);
-  const shown = absent ? listing.objects : undefined;
-  const { cluster, raced } = await ensureCluster({ session, clock, random, wanted: options, signal, listing: shown, until, emit });
+  const { cluster, raced } = await ensureCluster({ ...context, wanted, listing: absent ? listing.objects : undefined });
   return { cluster, listing, raced };
 }

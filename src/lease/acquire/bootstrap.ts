@@ -1,18 +1,11 @@
-import type { Clock, RandomSource } from '../../base/clock.js';
+import type { RandomSource } from '../../base/clock.js';
 import { StoreError } from '../../store/lease-store.js';
-import type { LeaseListener } from '../model/lease.js';
 import { nativeCodec } from '../model/lease-codec.js';
 import { leaseKey } from '../model/lease-state.js';
 import { markCluster, readCluster } from '../session/cluster-store.js';
 import { type SessionCall, type StoreSession, UNHURRIED_LISTING_MS } from '../session/store-session.js';
 import { absentIds } from './candidates.js';
-
-export interface BootstrapOptions {
-  readonly session: StoreSession;
-  readonly clock: Clock;
-  readonly random: RandomSource;
-  readonly emit: LeaseListener;
-}
+import type { AcquireContext } from './claim.js';
 
 /** After so many objects that exist already, another task is creating them. */
 const YIELD_AFTER = 3;
@@ -21,28 +14,28 @@ const YIELD_AFTER = 3;
 const PAUSE_MS = { first: 500, max: 10_000 };
 
 /**
- * Creates the lease objects that are missing and records that none is, while the caller's lease is held. No task waits for it: a starter
- * creates the object of the id that it takes, and has the first second for that.
+ * Creates the missing lease objects, and records that none is missing, while the caller's lease is held. No task waits for it: a starter creates
+ * the object of the id that it takes.
  *
  * Resolves when the cluster is bootstrapped or `ending` aborts; never rejects.
  */
-export async function completeBootstrap(options: BootstrapOptions, ending: AbortSignal): Promise<void> {
-  const { clock, random, emit } = options;
+export async function completeBootstrap(context: AcquireContext, ending: AbortSignal): Promise<void> {
+  const { clock, random, emit } = context;
   for (let pauseMs = PAUSE_MS.first; !ending.aborted; pauseMs = Math.min(pauseMs * 2, PAUSE_MS.max)) {
     try {
       await clock.sleep(pauseMs * (1 + random.next()), ending);
-      const step = await bootstrapStep(options, ending);
+      const step = await bootstrapStep(context, ending);
       if (step === 'completed') emit({ type: 'bootstrapped' });
       if (step !== 'incomplete') return;
     } catch (error) {
-      // A store that is away is tried again; one that refuses is for the lease's own renewals to report.
+      // A store that is away is tried again. What else fails, the lease's renewals report.
       if (ending.aborted || !(error instanceof StoreError)) return;
     }
   }
 }
 
-async function bootstrapStep(options: BootstrapOptions, ending: AbortSignal): Promise<'completed' | 'known' | 'incomplete'> {
-  const { session, random } = options;
+async function bootstrapStep(context: AcquireContext, ending: AbortSignal): Promise<'completed' | 'known' | 'incomplete'> {
+  const { session, random } = context;
   const call = { signal: ending };
   const cluster = await readCluster(session, call);
   if (cluster === undefined || cluster.config.bootstrapped) return 'known';
@@ -53,8 +46,8 @@ async function bootstrapStep(options: BootstrapOptions, ending: AbortSignal): Pr
     if (ending.aborted || existing === YIELD_AFTER) return 'incomplete';
     if ((await createVacant(session, id, call)) === 'exists') existing += 1;
   }
-  // The task that marks the cluster has seen every object in a listing, not just an answer to its own writes.
-  return bootstrapStep(options, ending);
+  // The task that marks the cluster has seen every object in a listing, not only replies to its own writes.
+  return bootstrapStep(context, ending);
 }
 
 /** Creates the object of an id that was never held. */

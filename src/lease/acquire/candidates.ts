@@ -50,10 +50,7 @@ export function absentIds(rows: readonly ListedObject[], size: number, covers: (
   return Array.from({ length: size }, (_, id) => id).filter((id) => isAbsent(leaseKey(id)));
 }
 
-/**
- * A fleet this large starts many tasks at once: so many ids that were used before, and so many that are free; or so many free ids that no task
- * has used yet. A starter that sees this presumes other starters.
- */
+/** A starter that sees so many used ids and so many free ones, or so many free ids that no task has used yet, presumes other starters. */
 const LARGE_FLEET = { used: 32, free: 32, unused: 512 } as const;
 
 /** The longest pause after a lost race, as a number of requests: after the first one, and after any further one. Chance shortens it. */
@@ -70,10 +67,7 @@ export interface IdCounts {
   readonly used: number;
 }
 
-/**
- * Chooses the candidate to try next: the lowest one, and once other starters are known, a random one, so that all find an id in few
- * requests.
- */
+/** Chooses the candidate to try next: the lowest one, and once other starters are known, a random one, so that all find an id in few requests. */
 export class CandidateChoice {
   #contended = false;
   /** The number of lost races so far. */
@@ -104,7 +98,7 @@ export class CandidateChoice {
     return rest.splice(index, 1)[0] as Candidate;
   }
 
-  /** Notes a lost race. True where the same listing is to be used once more: the very first loss only tells that there are other starters. */
+  /** Notes a lost race. True where the same listing is used once more: the first loss only tells that there are other starters. */
   lost(): boolean {
     const news = !this.#contended;
     this.#contended = true;

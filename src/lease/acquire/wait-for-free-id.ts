@@ -8,13 +8,13 @@ import type { AcquireContext } from './claim.js';
 /** Each scan that shows no change makes the next pause longer by this factor: 1.2, 1.8, 2.7, 4.05 s, and then the longest pause. */
 const GROWTH = 1.5;
 /**
- * The longest pause, as a share of the duration. It costs three requests a task and duration, and a released id is noticed within it. It is
- * shorter than the time from a renewal that failed to the expiry, so that a scan always comes in between and foresees the expiry.
+ * The longest pause, as a share of the duration: three requests a task and duration, and a released id is noticed within it. It is shorter than
+ * the time from a failed renewal to the expiry, so that a scan comes in between and foresees the expiry.
  */
 const MAX_PAUSE = 1 / 3;
 /** Chance makes each pause this much shorter or longer, so that tasks that began together do not scan together. */
 const SPREAD = 0.2;
-/** Chance delays the scan for a foreseen expiry by a tenth of the duration, and by this at most, in milliseconds: most tasks then find it taken. */
+/** Chance delays the scan for a foreseen expiry by up to a tenth of the duration, and up to this, in milliseconds: most tasks then find it taken. */
 const MAX_EXPIRY_JITTER_MS = 1_000;
 /** The same for an id whose release the store told of, in milliseconds. */
 const NEWS_JITTER_MS = 200;
@@ -44,11 +44,8 @@ export interface ScanPlan {
 }
 
 /**
- * Waits between two scans of a task that found no free id.
- *
- * The next scan comes after a pause that grows, or earlier when a lease that was seen can be found expired. A scan is one page of the listing;
- * once a duration it is all pages. A store that tells of changes wakes the task when an id may have become free. Nothing is written, and tasks
- * know nothing of each other.
+ * Waits between two scans of a task that found no free id (docs/design/protocol.md, "Acquiring and waiting"): for a pause that grows, or less when
+ * a lease that was seen can be found expired, or when the store tells of a change. Nothing is written, and tasks know nothing of each other.
  */
 export class WaitForFreeId {
   readonly #watch: ChangeWatch | undefined;
@@ -121,7 +118,7 @@ export class WaitForFreeId {
   }
 }
 
-/** Notes what a store tells of its objects. These are hints: nothing is taken by them, and the wait has an end without them. */
+/** Notes what a store tells of its objects. These are hints: the wait has an end without them. */
 class ChangeWatch {
   /** Called with every piece of news. */
   onNews: () => void = () => undefined;
@@ -134,7 +131,7 @@ class ChangeWatch {
 
   constructor(private readonly options: Pick<AcquireContext, 'session' | 'clock'>) {}
 
-  /** False where the store cannot watch, or told that something has changed but not what: its word does not replace polling. */
+  /** False where the store cannot watch, or did not say what has changed: then it does not replace polling. */
   get tellsWhat(): boolean {
     return !this.#failed;
   }
@@ -147,7 +144,7 @@ class ChangeWatch {
     const ending = new AbortController();
     this.#ending = ending;
     const { store } = this.options.session;
-    // A watch ends only when it fails, or when the store does not say what has changed. Another one begins after the next scan.
+    // A watch ends when it fails, or when the store does not say what has changed. The next scan begins another one.
     const over = () => {
       if (this.#ending !== ending) return;
       this.#ending = undefined;
