@@ -7,7 +7,7 @@ import { type SessionCall, type StoreSession, UNHURRIED_LISTING_MS } from '../se
 import { absentIds } from './candidates.js';
 import type { AcquireContext } from './claim.js';
 
-/** After so many objects that exist already, another task is creating them. */
+/** Number of objects that exist already after which this task leaves the rest to another one, which is creating them. */
 const YIELD_AFTER = 3;
 
 /** First and longest pause between two listings of what is missing, in milliseconds. */

@@ -20,7 +20,7 @@ export interface CandidateScan {
   readonly isConclusive: boolean;
   /** When the listing was there, on the monotonic clock. */
   readonly scannedAt: number;
-  /** The lease that can be found expired first, of those that seem held, and when, on the monotonic clock. */
+  /** The seemingly held lease that can be found expired first, and when, on the monotonic clock. */
   readonly firstExpiry: { readonly key: string; readonly at: number } | undefined;
 }
 

@@ -18,7 +18,7 @@ export interface ClassifiedRows {
   readonly candidates: readonly Candidate[];
   /** How many ids are held, or have been. */
   readonly used: number;
-  /** The lease that can be found expired first, of those that seem held, and how long after the listing, in milliseconds. */
+  /** The seemingly held lease that can be found expired first, and how long after the listing, in milliseconds. */
   readonly firstExpiry: { readonly key: string; readonly inMs: number } | undefined;
 }
 
@@ -43,14 +43,14 @@ export function classify(rows: readonly ListedObject[], cluster: ClusterConfig):
   return { candidates, used, firstExpiry };
 }
 
-/** The ids below `size` without a row, of those that the rows `cover`, in ascending order. */
+/** The ids below `size` without a row, as far as the rows `cover` them, in ascending order. */
 export function absentIds(rows: readonly ListedObject[], size: number, covers: (key: string) => boolean = () => true): number[] {
   const keys = new Set(rows.map(({ key }) => key));
   const isAbsent = (key: string) => !keys.has(key) && covers(key);
   return Array.from({ length: size }, (_, id) => id).filter((id) => isAbsent(leaseKey(id)));
 }
 
-/** A starter that sees so many used ids and so many free ones, or so many free ids that no task has used yet, presumes other starters. */
+/** Numbers of ids from which on a starter presumes other starters: `used` ones and `free` ones, or `unused` free ones alone. */
 const LARGE_FLEET = { used: 32, free: 32, unused: 512 } as const;
 
 /** The longest pause after a lost race, as a number of requests: after the first one, and after any further one. Chance shortens it. */

@@ -120,7 +120,7 @@ export class Keeper extends Holder {
     }
     const result = await this.#write();
     if (result === 'written' || !this.isHeld) return;
-    // Refused: by another task's write, or by one of our own that came late. Only the object can tell (rule 5).
+    // Refused, because of another task's write or of a late own one. Only the object tells (rule 5).
     this.#uncertain = true;
     await this.#readBack();
     if (this.isHeld && this.#sentAt < begun) throw new Overtaken('a write of our own came in between');
@@ -184,7 +184,7 @@ export class Keeper extends Holder {
     const { session } = this.options;
     const key = leaseKey(this.id);
     let last = this.#held;
-    // After the first attempt, or with a renewal of unknown outcome behind us, our etag may be out of date.
+    // After the first attempt, or after a renewal of unknown outcome, the known etag may be outdated.
     if (this.#uncertain) {
       const object = await session.read(key);
       const state = object && nativeCodec.decode(object.body, object.metadata);

@@ -32,7 +32,7 @@ export interface TenureTime {
 
   /**
    * Calls `listener` with every wider width, until the returned function is called. Once the listener is done, no narrower id may be made, and
-   * {@link stamp} has been told the last time of those that were made.
+   * {@link stamp} has been told the last timestamp of narrower ids.
    */
   onWidth(listener: WidthListener): () => void;
 
@@ -78,7 +78,7 @@ export class TenureWidth {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Has new ids made with so many bits; nothing where there are as many already. */
+  /** Has new ids made with that width, unless they are as wide already. */
   widen(idWidth: number): void {
     if (idWidth <= this.value) return;
     this.value = idWidth;

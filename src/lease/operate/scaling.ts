@@ -150,7 +150,7 @@ export class ScaleSteps {
     return { clusterEtag, rows };
   }
 
-  /** Calls `step` for every id, some at a time, and again while the store is away: it has to begin by reading what there is. */
+  /** Calls `step` for every id, some at a time, and again while the store is away: `step` begins by reading what there is. */
   async onEach(ids: readonly number[], step: (id: number, call: SessionCall) => Promise<void>): Promise<void> {
     const each = (id: number, signal: AbortSignal) =>
       retry(() => step(id, { signal }), whileStoreIsAway({ clock: this.options.clock, random: this.options.random, signal }));
@@ -158,8 +158,8 @@ export class ScaleSteps {
   }
 
   /**
-   * Creates the objects of ids that were never held, where there are none: from `first` on, below `end`. Resolves to a listing that shows
-   * every one of them: an answer to a write of our own is not enough, where another task wrote at the same time.
+   * Creates the missing objects of ids that were never held, from `first` on, below `end`. Resolves to a listing that shows every one of them: the
+   * reply to an own write is not enough where another task writes at the same time.
    */
   async createMissing(first: number, end: number): Promise<ClusterListing> {
     const { session } = this.options;

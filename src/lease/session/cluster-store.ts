@@ -106,7 +106,7 @@ async function write(
   return result.status === 'written' ? { config, body, etag: result.etag } : undefined;
 }
 
-/** Tells of every setting of our own that the cluster overrules. */
+/** Tells of each own setting that the cluster overrules. */
 export function reportOverruled(wanted: WantedSettings, stored: ClusterConfig, emit: LeaseListener): void {
   const pairs: [string, number | undefined, number][] = [
     ['nodes', wanted.nodes, stored.size],
