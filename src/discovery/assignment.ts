@@ -10,8 +10,8 @@ export interface Assignment {
   readonly [field: string]: unknown;
 }
 
-/** The JSON of an assignment, the three fields that everybody needs first. */
-export function encodeAssignment(assignment: Assignment): string {
+/** The JSON of an assignment, the three fields that all readers need first. A claim has no version before it stands. */
+export function encodeAssignment(assignment: Omit<Assignment, 'version'> & { readonly version: number | undefined }): string {
   const { taskId, nodeId, version, ...more } = assignment;
   return JSON.stringify({ taskId, nodeId, version, ...more });
 }

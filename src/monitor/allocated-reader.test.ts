@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { pathOf, ScriptedZooKeeper } from '../../test/support/scripted-zookeeper.js';
 import { VirtualClock } from '../../test/support/virtual-clock.js';
-import { BoundSession } from '../discovery/allocation/id-claim.js';
+import { BoundSession } from '../discovery/allocation/id-znodes.js';
 import { AllocatedReader } from './allocated-status.js';
 
 /** The node ids 0 and 1. */

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, inject, it } from 'vitest';
 import { systemClock, systemRandom } from '../../src/base/system.js';
 import { type AcquireFromZooKeeperOptions, acquireFromZooKeeper } from '../../src/discovery/allocation/acquire-from-zookeeper.js';
-import { BoundSession } from '../../src/discovery/allocation/id-claim.js';
 import { tendGroups } from '../../src/discovery/allocation/id-groups.js';
+import { BoundSession } from '../../src/discovery/allocation/id-znodes.js';
 import { decodeAssignment } from '../../src/discovery/assignment.js';
 import { groupPath, hexPair } from '../../src/discovery/tree-paths.js';
 import type { Lease, LeaseEvent } from '../../src/lease/model/lease.js';

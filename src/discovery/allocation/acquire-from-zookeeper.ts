@@ -85,7 +85,7 @@ async function allocate(
       // Nothing of ours is left with a session that has ended: begin again in the next one.
       if (!isFault(error, 'session-expired') || clock.monotonic() >= until) throw error;
       emit({ type: 'store-failed', error, sleepMs: 0 });
-      earlierRequests += allocator.requests;
+      earlierRequests += allocator.session.requests;
     }
   }
 }

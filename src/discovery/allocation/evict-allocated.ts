@@ -2,9 +2,7 @@ import { clusterNodeIdOf } from '../../id/cluster-node-id.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
 import { encodeAssignment } from '../assignment.js';
-import { claimPath, fieldsOf, versionOf } from './id-claim.js';
-
-// An operator's forced release of a node id from ZooKeeper alone: it ends the tenure of the holder, and no other task gets the id before that.
+import { claimPath, fieldsOf, versionOf } from './id-znodes.js';
 
 /** What a claim says of the tenure of a node id from ZooKeeper alone. */
 export interface AllocatedTenure {
@@ -13,29 +11,16 @@ export interface AllocatedTenure {
   readonly taskId: string;
 }
 
-/** The result of a forced release. */
+/** The result of a forced release. Only the first writes anything. */
 export type AllocatedEviction =
-  /** The claim is marked; the id is free when the session that made it has ended. */
-  | {
-      readonly kind: 'evicted';
-      /** The holder; undefined where another task came to hold the id in the very instant. */
-      readonly taskId: string | undefined;
-      /** Of the tenure that this ends. */
-      readonly version: number;
-      /** True: it was marked before, and nothing was written. */
-      readonly earlier: boolean;
-    }
-  /** No task held the id: nothing was written. */
+  /** The claim is marked, `earlier` where it was before; the id is free when its session ends. No `taskId` where a task came to hold the id just then. */
+  | { readonly kind: 'evicted'; readonly taskId: string | undefined; readonly version: number; readonly earlier: boolean }
+  /** No task held the id. */
   | { readonly kind: 'free' }
   /** The holder that was to be evicted is gone by itself; another task may hold the id by now, and was left alone. */
   | { readonly kind: 'ended'; readonly taskId: string; readonly version: number }
-  /** What stands there is not the claim of an id: nothing was written. */
-  | {
-      readonly kind: 'not-allocated';
-      readonly path: string;
-      /** `persistent`: it goes with no session. `foreign`: it mirrors a lease in a store, or is somebody's own. */
-      readonly why: 'persistent' | 'foreign';
-    };
+  /** No claim of an id stands there: it goes with no session, or it mirrors a lease in a store, or is somebody's own. */
+  | { readonly kind: 'not-allocated'; readonly path: string; readonly why: 'persistent' | 'foreign' };
 
 export interface EvictAllocatedOptions {
   readonly zookeeper: ZooKeeper;
@@ -48,9 +33,8 @@ const ATTEMPTS = 10;
 
 /**
  * Takes a node id from its holder without ever letting two have it. The claim stays, so that no other task can make one; its nonce, by which the
- * holder knows it, gives way to the time of the eviction. A connected holder learns of it by its watch, or else with its next heartbeat. It loses
- * the id as `taken`, ends its work and then its session, which frees the id. A holder that is cut off stops at half of its time-out, and the servers end
- * the session of one that is stopped or dead after the whole time-out.
+ * holder knows it, gives way to the time of the eviction. A connected holder learns of it by its watch or its next heartbeat, loses the id as
+ * `taken`, ends its work and then its session, which frees the id. A holder that is cut off, stopped or dead has its session ended by the servers.
  *
  * Not guaranteed: that the evicted holder is the one that was seen, where its session ends and the next task claims the id
  * between the read and the write. Then the next task loses the id, and the result says its version.

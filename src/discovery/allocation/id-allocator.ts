@@ -5,10 +5,10 @@ import { CLUSTER_NODE_ID_OFFSET, groupOf, nodeIdOf, widthOfGroup } from '../../i
 import type { LeaseListener } from '../../lease/model/lease.js';
 import { retry } from '../../lease/session/retry.js';
 import type { CallOptions, MultiOperation, Watch, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
-import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
+import { isFault } from '../../zookeeper/zookeeper-error.js';
 import { groupPath, NODES_PATH } from '../tree-paths.js';
-import { BoundSession, type Claimer, claimData, claimPath, type IdTenure, isOurs, versionOf } from './id-claim.js';
 import { findFreeIds, GROUP_SIZE, MAX_GROUPS } from './id-groups.js';
+import { BoundSession, type Claimer, claimData, claimPath, type IdTenure, isOurs, versionOf } from './id-znodes.js';
 import { SessionDeadline } from './session-deadline.js';
 import { type BarrierState, WidthBarrier } from './width-barrier.js';
 
@@ -50,15 +50,12 @@ const MIN_PAUSE_MS = 100;
 const SPREAD = 4;
 /** After so many lost races the scan is out of date. */
 const CLAIMS_PER_SCAN = 2;
-/** How long the lock of a width barrier may take to be removed, which the end of the session removes as well, in milliseconds. */
-const LEAVE_TIMEOUT_MS = 1_000;
 
 /** Finds a free node id and claims it, in one session. One use each. */
 export class IdAllocator {
-  readonly #session: BoundSession;
+  readonly session: BoundSession;
   readonly #claimer: Claimer;
   readonly #barrier: WidthBarrier;
-  readonly #maxGroups: number;
   readonly #watches = new Map<string, Watch>();
   /** Aborts when something that is watched has changed. */
   #change = new AbortController();
@@ -73,16 +70,10 @@ export class IdAllocator {
     private readonly until: number,
     private readonly emit: LeaseListener,
   ) {
-    const { zookeeper, random, taskId, data = {}, maxGroups = MAX_GROUPS } = options;
-    this.#session = new BoundSession(zookeeper, granted.sessionId);
+    const { zookeeper, random, taskId, data = {} } = options;
+    this.session = new BoundSession(zookeeper, granted.sessionId);
     this.#claimer = { taskId, nonce: random.hex(12), fields: data };
-    this.#barrier = new WidthBarrier(this.#session, granted.timeoutMs);
-    this.#maxGroups = maxGroups;
-  }
-
-  /** The calls made for it so far. */
-  get requests(): number {
-    return this.#session.requests;
+    this.#barrier = new WidthBarrier(this.session, granted.timeoutMs);
   }
 
   /**
@@ -95,13 +86,13 @@ export class IdAllocator {
    * @throws `signal.reason`
    */
   async allocate(): Promise<ClaimedId> {
-    const { zookeeper, random, signal } = this.options;
-    const session = this.#session;
+    const { session } = this;
+    const { zookeeper, random, signal, maxGroups = MAX_GROUPS } = this.options;
     const forgetSession = zookeeper.onState(() => this.#change.abort());
     try {
       for (let choices = 1; ; ) {
         signal?.throwIfAborted();
-        const { groups, free } = await this.#retrying((call) => findFreeIds(session, this.#maxGroups, call));
+        const { groups, free } = await this.#retrying((call) => findFreeIds(session, maxGroups, call));
         const [lowest] = free;
         if (lowest === undefined) {
           await this.#waitForChange(groups);
@@ -127,17 +118,17 @@ export class IdAllocator {
     } finally {
       forgetSession();
       for (const watch of this.#watches.values()) watch.close();
-      if (zookeeper.state.status === 'connected') await this.#barrier.leave({ timeoutMs: LEAVE_TIMEOUT_MS }).catch(ignoreZooKeeper);
+      if (zookeeper.state.status === 'connected') await this.#barrier.leave();
     }
   }
 
   /** Undefined when another task was faster. An unknown outcome is read back, so that no second id is claimed beside the first. */
   async #claim(id: number, idWidth: number, { mark, floor }: BarrierState & { open: true }): Promise<ClaimedId | undefined> {
     const { clock, signal } = this.options;
-    const session = this.#session;
+    const { session } = this;
     const claimer = this.#claimer;
-    const path = claimPath(id);
-    const operations: MultiOperation[] = [{ type: 'create', path, data: claimData(claimer, id), mode: 'ephemeral' }];
+    const [path, nodeId] = [claimPath(id), nodeIdOf(id)];
+    const operations: MultiOperation[] = [{ type: 'create', path, data: claimData(claimer, { nodeId }), mode: 'ephemeral' }];
     if (mark !== undefined) operations.push({ type: 'check', ...mark });
     const sentAt = clock.monotonic();
     try {
@@ -152,7 +143,7 @@ export class IdAllocator {
     const deadline = new SessionDeadline(this.granted.timeoutMs);
     deadline.answered(sentAt, clock.monotonic());
     const version = versionOf(path, claim.stat.createdZxid);
-    return { tenure: { nodeId: nodeIdOf(id), path, version, idWidth, floor, claimer, session, deadline }, claim };
+    return { tenure: { nodeId, path, version, idWidth, floor, claimer, session, deadline }, claim };
   }
 
   /**
@@ -162,10 +153,10 @@ export class IdAllocator {
    */
   async #waitForChange(groups: ReadonlySet<number>, why?: string): Promise<void> {
     const { until, emit } = this;
-    const { zookeeper, clock, random, signal } = this.options;
+    const { zookeeper, clock, random, signal, maxGroups = MAX_GROUPS } = this.options;
     const now = clock.monotonic();
     if (now >= until) {
-      const count = GROUP_SIZE * this.#maxGroups - CLUSTER_NODE_ID_OFFSET;
+      const count = GROUP_SIZE * maxGroups - CLUSTER_NODE_ID_OFFSET;
       const problem = why === undefined ? `none of the ${count} node ids became free in time` : `no node id could be had in time: ${why}`;
       throw new AcquireTimeoutError(`${zookeeper.description}: ${problem}`);
     }
@@ -195,8 +186,4 @@ export class IdAllocator {
       onFailure: (error, _attempt, sleepMs) => this.emit({ type: 'store-failed', error, sleepMs }),
     });
   }
-}
-
-function ignoreZooKeeper(error: unknown): void {
-  if (!(error instanceof ZooKeeperError)) throw error;
 }

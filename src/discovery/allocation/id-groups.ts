@@ -4,7 +4,7 @@ import { CLUSTER_NODE_ID_OFFSET, clusterNodeIdOf, indexOf, MAX_CLUSTER_NODE_ID }
 import type { CallOptions } from '../../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { groupPath, NODES_PATH, parseHexPair } from '../tree-paths.js';
-import type { BoundSession, IdTenure } from './id-claim.js';
+import type { BoundSession, IdTenure } from './id-znodes.js';
 
 // Node ids stand in groups of 256, one znode a group, so that no znode has thousands of children. The groups that exist decide how many
 // bits every node id takes in a unique id.

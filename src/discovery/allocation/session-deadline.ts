@@ -9,22 +9,9 @@ const RESERVE_SHARE = 1 / 12;
 const MAX_SHARE = 1 / 2;
 
 /**
- * Until when the servers cannot have ended a session, by the writes that they answered: the holder's deadline counts from before a request was sent.
- * No input, no output: arithmetic on times of the monotonic clock, in milliseconds.
- *
- * Only the leader ends a session, when it has not heard of it for the session's time-out. A follower tells it each time the leader pings it, every
- * half tick: at most a quarter of a time-out, since servers grant no less than two ticks unless they are set to. A follower that is cut off right
- * after it answered a write has perhaps not told of that write. But it stood in line with the leader when the write passed, so it has told of what
- * reached it a quarter of a time-out before. Hence, for a write sent at `s`:
- *
- * - the leader has heard of the session at or after the sending of the last request that was answered before `s - 1/4` of the time-out;
- * - it ends the session a whole time-out after that, at the earliest; a twelfth of it is kept in hand here.
- *
- * With a write every sixth of the time-out that comes to `s + 7/12`, so half a time-out is safe, and no more is ever claimed.
- * At the begin of a tenure no earlier requests are known. The client may have been silent for a third then, as its pings allow: so a third is
- * claimed. Reads count for nothing: a follower without a leader goes on to answer them for a while.
- *
- * Not covered: a leader whose least session time-out is set to below two ticks, and a session that is ended on purpose.
+ * Until when the servers cannot have ended a session, by the writes that they answered: half a time-out after the sending of the last one where they
+ * come every sixth of it, a third at first. The arithmetic, and what it does not cover: docs/design/allocation.md, "One holder".
+ * No input, no output: times are those of the monotonic clock, in milliseconds.
  */
 export class SessionDeadline {
   /** The session's time-out, the least one ever granted, in milliseconds. */

@@ -4,12 +4,8 @@ import { type LeaseTiming, leaseTiming } from '../../lease/model/lease-timing.js
 import type { SessionState } from '../../zookeeper/session-state.js';
 import type { Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
-import { type IdTenure, isOurs, tenureData } from './id-claim.js';
+import { claimData, type IdTenure, isOurs } from './id-znodes.js';
 import { SessionTime } from './session-time.js';
-
-export interface SessionLeaseOptions extends HolderOptions {
-  readonly zookeeper: ZooKeeper;
-}
 
 /**
  * Holds one node id by its claim: probes again and again whether its session lives, knows until when it certainly does, and gives the id up before that
@@ -26,7 +22,7 @@ export class SessionLease extends Holder {
 
   constructor(
     private readonly tenure: IdTenure,
-    options: SessionLeaseOptions,
+    options: HolderOptions & { readonly zookeeper: ZooKeeper },
   ) {
     super(tenure.nodeId, tenure.version, tenure.claimer.taskId, options);
     const { zookeeper } = options;
@@ -72,10 +68,10 @@ export class SessionLease extends Holder {
    * @param known the claim as it was just read
    */
   async announce(known?: Znode): Promise<void> {
-    const { session, path } = this.tenure;
+    const { session, path, nodeId, version, claimer } = this.tenure;
     try {
       const claim = known ?? (await session.read(path, this.call()));
-      const data = tenureData(this.tenure, this.tenureTime.adoptedWidth);
+      const data = claimData(claimer, { nodeId, version, idWidth: this.tenureTime.adoptedWidth });
       if (!this.#stillOurs(claim) || claim.data.toString('utf8') === data) return;
       await session.setData(path, data, claim.stat.version, this.call());
     } catch (error) {

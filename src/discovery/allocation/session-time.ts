@@ -1,25 +1,21 @@
 import { onAbort, orAborted } from '../../base/abort.js';
-import type { Clock, RandomSource } from '../../base/clock.js';
+import type { Clock } from '../../base/clock.js';
 import { explain } from '../../base/errors.js';
-import { widthOfGroup } from '../../id/cluster-node-id.js';
+import { clusterNodeIdOf, widthOfGroup } from '../../id/cluster-node-id.js';
+import type { HolderOptions } from '../../lease/hold/holder.js';
 import { type TenureTime, TenureWidth } from '../../lease/hold/tenure-time.js';
-import type { LeaseListener } from '../../lease/model/lease.js';
 import { retry } from '../../lease/session/retry.js';
 import { StoreTime } from '../../lease/session/store-time.js';
 import { parentOf } from '../../zookeeper/znode-path.js';
 import type { CallOptions, MultiOperation, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { watchIdWidth } from '../id-width.js';
-import type { IdTenure } from './id-claim.js';
 import { groupsOf } from './id-groups.js';
-import { decodeRecord, isMs, lastIdTimestampIn, recordPath, writeOf } from './id-time-record.js';
+import { decodeRecord, type IdTenure, isMs, lastIdTimestampIn, recordPath, writeOf } from './id-znodes.js';
 import { readWidest } from './width-barrier.js';
 
-export interface SessionTimeOptions {
+export interface SessionTimeOptions extends Pick<HolderOptions, 'clock' | 'random' | 'emit'> {
   readonly zookeeper: ZooKeeper;
-  readonly clock: Clock;
-  readonly random: RandomSource;
-  readonly emit: LeaseListener;
   readonly tenure: IdTenure;
   /** Aborts when the tenure ends in either way. */
   readonly signal: AbortSignal;
@@ -69,6 +65,7 @@ export class SessionTime implements TenureTime {
   #found = 0;
   #minTimestamp = 0;
   #after = Number.POSITIVE_INFINITY;
+  /** 0 while the window has not been opened yet. */
   #before = 0;
   #stampedUntil = 0;
   readonly #reported = new Set<string>();
@@ -78,7 +75,7 @@ export class SessionTime implements TenureTime {
     this.clock = clock;
     this.signal = signal;
     this.check = check;
-    this.#path = recordPath(tenure.nodeId);
+    this.#path = recordPath(clusterNodeIdOf(tenure.nodeId));
     this.#leaderTime = new StoreTime(clock);
     // What the others have been told is never taken back.
     const width = new TenureWidth(tenure.idWidth, () => options.onAdopted());
@@ -143,8 +140,8 @@ export class SessionTime implements TenureTime {
     try {
       const found = await this.options.tenure.session.read(this.#path, call);
       // Before a write is known to be applied, no id was made: the record of the tenure before stays as it is.
-      if (!this.#isOpen && this.#ownTimestamp(found) === undefined) return undefined;
-      const stampedUntil = this.#isOpen ? Math.max(this.#after, this.#stampedUntil) : this.#found;
+      if (this.#before === 0 && this.#ownTimestamp(found) === undefined) return undefined;
+      const stampedUntil = this.#before > 0 ? Math.max(this.#after, this.#stampedUntil) : this.#found;
       return writeOf(this.#path, found, { timestamp, stampedUntil });
     } catch {
       return undefined;
@@ -211,14 +208,14 @@ export class SessionTime implements TenureTime {
   #settle(found: Znode | undefined): void {
     const timestamp = this.#ownTimestamp(found);
     if (found !== undefined && timestamp !== undefined) {
-      if (!this.#isOpen) this.#after = this.#found;
+      if (this.#before === 0) this.#after = this.#found;
       this.#before = Math.max(this.#before, timestamp);
       if (timestamp < this.#written.timestamp) return;
       this.#openedAt = this.#written.sentAt;
       const { modifiedAt } = found.stat;
       // The leader cuts its clock to whole milliseconds.
       this.#leaderTime.learn({ min: modifiedAt, max: modifiedAt + 1 }, this.#openedAt);
-    } else if (this.#isOpen) {
+    } else if (this.#before > 0) {
       this.#report(`${found === undefined ? 'it was deleted' : 'it was overwritten'} while the node id is held, and is put right`);
     } else {
       const { floor } = this.options.tenure;
@@ -234,10 +231,6 @@ export class SessionTime implements TenureTime {
     const record = found && decodeRecord(found);
     const isOwn = record?.nonce === this.options.tenure.claimer.nonce && record.timestamp <= this.#written.timestamp;
     return isOwn ? record.timestamp : undefined;
-  }
-
-  get #isOpen(): boolean {
-    return this.#before > 0;
   }
 
   get #timeoutMs(): number {

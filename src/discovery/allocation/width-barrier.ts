@@ -3,24 +3,20 @@ import { CLUSTER_NODE_ID_OFFSET, widthOfGroup } from '../../id/cluster-node-id.j
 import type { CallOptions, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
 import { groupPath, hexPair, parseHexPair, STAMPS_PATH, stampGroupPath } from '../tree-paths.js';
-import { type BoundSession, fieldsOf } from './id-claim.js';
 import { GROUP_SIZE } from './id-groups.js';
-import { isMs, lastIdTimestampIn } from './id-time-record.js';
+import { type BoundSession, fieldsOf, isMs, lastIdTimestampIn } from './id-znodes.js';
 
-/** Whether ids of a group may be claimed. */
+/**
+ * Whether ids of a group may be claimed. `mark` is the znode that says so, none for group 0: to be checked in the transaction that claims. `floor` is
+ * the last millisecond, by the leader's clock, in which narrower ids may have been made. `why` ends the sentence "none may be claimed: …".
+ */
 export type BarrierState =
-  | {
-      readonly open: true;
-      /** The znode that says so, and its version: to be checked in the transaction that claims. None for group 0. */
-      readonly mark?: { readonly path: string; readonly version: number };
-      /** The last millisecond in which narrower ids may have been made, by the leader's clock. */
-      readonly floor: number;
-    }
-  /** Not yet; `why` is the rest of the sentence "no id of this group may be claimed: …". */
+  | { readonly open: true; readonly mark?: { readonly path: string; readonly version: number }; readonly floor: number }
   | { readonly open: false; readonly why: string };
 
 /** How many znodes are read at a time. */
 const READS_AT_ONCE = 64;
+const LEAVE_TIMEOUT_MS = 1_000;
 /** Maximum number of narrow holders that are named. */
 const MAX_NAMED = 3;
 
@@ -64,7 +60,8 @@ export class WidthBarrier {
       this.#narrow = await this.#narrowClaims(lowest, idWidth, call);
       if (this.#narrow.length > 0)
         return { open: false, why: `others do not use ${idWidth} bits for a node id yet: ${namesOf(this.#narrow)}` };
-      const floor = await this.#floorBelow(lowest, call);
+      const records = await this.#readBelow(lowest, stampGroupPath, call);
+      const floor = Math.max(0, ...records.map(({ znode }) => lastIdTimestampIn(znode, this.timeoutMs)));
       const stat = await session.setData(path, JSON.stringify({ idWidth, floor }), version, call);
       return { open: true, mark: { path, version: stat.version }, floor };
     } catch (error) {
@@ -73,9 +70,9 @@ export class WidthBarrier {
     }
   }
 
-  /** Lets others look. */
-  async leave(call: CallOptions): Promise<void> {
-    if (this.#lock !== undefined) await this.session.remove(this.#lock, undefined, call);
+  /** Lets others look. What fails here, the end of the session sees to. Never rejects. */
+  async leave(): Promise<void> {
+    if (this.#lock !== undefined) await this.session.remove(this.#lock, undefined, { timeoutMs: LEAVE_TIMEOUT_MS }).catch(() => undefined);
   }
 
   /** Of many tasks that start together one looks, not each of them. No safety rests on it. */
@@ -92,15 +89,12 @@ export class WidthBarrier {
   async #narrowClaims(group: number, idWidth: number, call: CallOptions): Promise<readonly string[]> {
     const [first] = this.#narrow;
     // While the first of them is narrow, there is no sense in reading all others.
-    if (first !== undefined && isNarrow(await this.session.read(first, call), idWidth)) return this.#narrow;
+    const before = first === undefined ? undefined : await this.session.read(first, call);
+    if (before !== undefined && isNarrow(before, idWidth)) return this.#narrow;
     // Before the claims are listed: a holder that is not among them reads this later than its claim.
     await this.#raiseWidest(idWidth, call);
-    for (let below = 0; below < group; below += 1) {
-      const znodes = await this.#readIds(groupPath(below), call);
-      const narrow = znodes.flatMap(({ path, znode }) => (isNarrow(znode, idWidth) ? [path] : []));
-      if (narrow.length > 0) return narrow;
-    }
-    return [];
+    const claims = await this.#readBelow(group, groupPath, call);
+    return claims.filter(({ znode }) => isNarrow(znode, idWidth)).map(({ path }) => path);
   }
 
   /** Makes sure that {@link readWidest} answers with so many bits at the least, from now on. Fails where another task does so at the same time. */
@@ -111,22 +105,16 @@ export class WidthBarrier {
     else if (widthIn(record.data) < idWidth) await this.session.setData(STAMPS_PATH, data, record.stat.version, call);
   }
 
-  /** The last millisecond that a holder below may have put into an id, whether it is there still or not. */
-  async #floorBelow(group: number, call: CallOptions): Promise<number> {
-    let floor = 0;
+  /** The znodes of ids in the groups below, in ascending order: other names belong to somebody else. */
+  async #readBelow(group: number, pathOf: (group: number) => string, call: CallOptions): Promise<{ path: string; znode: Znode }[]> {
+    const paths: string[] = [];
     for (let below = 0; below < group; below += 1) {
-      for (const { znode } of await this.#readIds(stampGroupPath(below), call)) {
-        if (znode !== undefined) floor = Math.max(floor, lastIdTimestampIn(znode, this.timeoutMs));
-      }
+      const names = (await this.session.children(pathOf(below), call)) ?? [];
+      const ids = names.filter((name) => parseHexPair(name) !== undefined).sort();
+      paths.push(...ids.map((name) => `${pathOf(below)}/${name}`));
     }
-    return floor;
-  }
-
-  /** The znodes of ids below a path, in the order of their names: other names belong to somebody else. */
-  async #readIds(above: string, call: CallOptions): Promise<{ readonly path: string; readonly znode: Znode | undefined }[]> {
-    const names = (await this.session.children(above, call)) ?? [];
-    const paths = names.filter((name) => parseHexPair(name) !== undefined).map((name) => `${above}/${name}`);
-    return concurrently(paths.sort(), READS_AT_ONCE, async (path) => ({ path, znode: await this.session.read(path, call) }));
+    const znodes = await concurrently(paths, READS_AT_ONCE, async (path) => ({ path, znode: await this.session.read(path, call) }));
+    return znodes.flatMap(({ path, znode }) => (znode === undefined ? [] : [{ path, znode }]));
   }
 }
 
@@ -152,9 +140,9 @@ function widthIn(data: Buffer): number {
   return Number.isInteger(idWidth) && (idWidth as number) >= 8 && (idWidth as number) <= 16 ? (idWidth as number) : 0;
 }
 
-/** A claim that is gone makes no ids. One that says nothing of a width, or nothing readable, may make narrow ones. */
-function isNarrow(znode: Znode | undefined, idWidth: number): boolean {
-  return znode !== undefined && widthIn(znode.data) < idWidth;
+/** A claim that says nothing of a width, or nothing readable, may make narrow ids. */
+function isNarrow(claim: Znode, idWidth: number): boolean {
+  return widthIn(claim.data) < idWidth;
 }
 
 /** @returns 0 where none is told, as in a mark made by hand; undefined where it is no time, and the mark is not to be believed */

@@ -1,12 +1,13 @@
-import { groupOf, indexOf, nodeIdOf } from '../../id/cluster-node-id.js';
-import type { CallOptions, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
+import { groupOf, indexOf } from '../../id/cluster-node-id.js';
+import { END_OF_TIME } from '../../lease/model/lease-state.js';
+import type { CallOptions, MultiOperation, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { encodeAssignment } from '../assignment.js';
-import { groupPath, hexPair } from '../tree-paths.js';
+import { groupPath, hexPair, stampGroupPath } from '../tree-paths.js';
 import type { SessionDeadline } from './session-deadline.js';
 
-// The claim of a node id, `nodes/<GG>/<II>`: an ephemeral znode, so that no two tasks hold one node id (mutual exclusion), and its JSON, which says who
-// holds the id. The transaction that made it is the fencing token.
+// The two znodes of a node id. The claim, `nodes/<GG>/<II>`, is ephemeral, so that no two tasks hold one node id; the transaction that made it is the
+// fencing token. The record of the id time window, `stamps/<GG>/<II>`, is persistent.
 
 /** A client in one session: every call fails as `session-expired` in any other one, so that nothing decided in one session is done in the next. */
 export class BoundSession {
@@ -64,14 +65,9 @@ export function claimPath(clusterNodeId: number): string {
   return `${groupPath(groupOf(clusterNodeId))}/${hexPair(indexOf(clusterNodeId))}`;
 }
 
-/** What the claim is made with. The version is not known before the znode exists, and is written into it right after. */
-export function claimData({ taskId, nonce, fields }: Claimer, clusterNodeId: number): string {
-  return JSON.stringify({ ...fields, taskId, nodeId: nodeIdOf(clusterNodeId), version: undefined, nonce });
-}
-
-/** What the claim says during the tenure. */
-export function tenureData({ nodeId, version, claimer: { taskId, nonce, fields } }: IdTenure, idWidth: number): string {
-  return encodeAssignment({ ...fields, taskId, nodeId, version, idWidth, nonce });
+/** What the claim says. The version is not known before the znode exists, and is written into it right after, with the width of ids. */
+export function claimData({ taskId, nonce, fields }: Claimer, tenure: { nodeId: number; version?: number; idWidth?: number }): string {
+  return encodeAssignment({ ...fields, taskId, version: undefined, ...tenure, nonce });
 }
 
 /** Whether a claim was made in this session by this claimer, and still says so. */
@@ -91,6 +87,50 @@ export function versionOf(path: string, createdZxid: bigint): number {
   if (Number.isSafeInteger(version)) return version;
   const message = `${path}: the transaction id ${createdZxid} is too large for a version (at most ${Number.MAX_SAFE_INTEGER})`;
   throw new ZooKeeperError(message, { fault: 'refused', outcome: 'not-applied', path });
+}
+
+/** What stands in a record. Times are milliseconds since the Unix epoch, by the leader's clock. */
+export interface TimeRecord {
+  /** Ids have timestamps before this, in the present tenure and all before it. */
+  readonly timestamp: number;
+  /** The last id timestamp, where the holder said so when it released. */
+  readonly stampedUntil?: number | undefined;
+  /** Whose tenure wrote it, as in the claim; none after a release. */
+  readonly nonce?: string | undefined;
+}
+
+/** Where the record of a cluster node id stands. */
+export function recordPath(clusterNodeId: number): string {
+  return `${stampGroupPath(groupOf(clusterNodeId))}/${hexPair(indexOf(clusterNodeId))}`;
+}
+
+/** Undefined for what is no record. Never throws. */
+export function decodeRecord({ data }: Znode): TimeRecord | undefined {
+  const { timestamp, stampedUntil, nonce } = fieldsOf(data);
+  if (!isMs(timestamp) || (stampedUntil !== undefined && !isMs(stampedUntil))) return undefined;
+  return { timestamp, stampedUntil, nonce: typeof nonce === 'string' ? nonce : undefined };
+}
+
+/** The write of a record in place of what was found: nothing where that has changed since. */
+export function writeOf(path: string, found: Znode | undefined, record: TimeRecord): MultiOperation {
+  const data = JSON.stringify(record);
+  return found ? { type: 'set', path, data, version: found.stat.version } : { type: 'create', path, data, mode: 'shared' };
+}
+
+/**
+ * The last id timestamp of all tenures that have written a record, in milliseconds since the Unix epoch.
+ *
+ * @param timeoutMs how far ahead of the leader's clock a holder may go, where what it wrote cannot be read any more
+ */
+export function lastIdTimestampIn(znode: Znode, timeoutMs: number): number {
+  const record = decodeRecord(znode);
+  if (record === undefined) return znode.stat.modifiedAt + timeoutMs;
+  return record.stampedUntil ?? record.timestamp - 1;
+}
+
+/** Whether a value can be the time of an id, in milliseconds since the Unix epoch: there are 48 bits for it. */
+export function isMs(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) < END_OF_TIME;
 }
 
 /** The fields of a znode's JSON object; none for anything else. Never throws. */
