@@ -73,10 +73,10 @@ export class Discoverer {
    * @throws `signal.reason` as soon as `signal` aborts
    */
   async start(held: DiscoveredLease, signal?: AbortSignal): Promise<Discovery> {
-    const { announcement, readyTimeoutMs = DEFAULT_READY_TIMEOUT_MS, required, clock, random, onEvent } = this.options;
-    this.#discovery = new Discovery({ ...held, zookeeper: this.zookeeper, announcement, readyTimeoutMs, clock, random, onEvent });
+    const { readyTimeoutMs = DEFAULT_READY_TIMEOUT_MS } = this.options;
+    this.#discovery = new Discovery({ ...this.options, ...held, zookeeper: this.zookeeper, readyTimeoutMs });
     try {
-      if (required) await this.#discovery.synced(REQUIRED_TIMEOUT_MS, signal);
+      if (this.options.required) await this.#discovery.synced(REQUIRED_TIMEOUT_MS, signal);
     } catch (error) {
       // The loss of the lease closes the discovery: it is the loss that counts.
       held.lease.signal.throwIfAborted();

@@ -7,24 +7,17 @@ import { NODES_PATH, parseHexPair } from './tree-paths.js';
 export interface Observable<T> {
   /** The value as of now. */
   readonly value: T;
-
   /** Calls `listener` with every new value, until the returned function is called. Not with the present one. Listeners must not throw. */
   onChange(listener: (value: T) => void): () => void;
 }
 
 /**
- * How many bits of a unique id the node ids take, by the groups that stand in the discovery tree: 8 to 16.
- *
- * It grows when a higher group appears, and never shrinks while it is watched: a node of a group that has gone may still make ids, and the
- * narrow id of one node can be the wide id of another.
+ * How many bits of a unique id the node ids take, by the groups that stand in the discovery tree: 8 to 16. It grows when a higher group appears, and
+ * never shrinks while it is watched: a node of a group that has gone may still make ids, and the narrow id of one node can be the wide id of another.
  */
 export interface IdWidth extends Observable<number> {
-  /**
-   * Resolves once the groups have been seen; before that, `value` is what this node's own id needs. Never rejects, and never resolves when
-   * closed before.
-   */
+  /** Resolves once the groups have been seen; before that, `value` is what this node's own id needs. Never rejects, nor resolves when closed before. */
   readonly first: Promise<void>;
-
   /** Ends the watch; `value` stays as it is. */
   close(): void;
 }

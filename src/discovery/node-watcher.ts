@@ -28,10 +28,6 @@ export interface UnreadableNode {
 /** Called with the cluster node ids whose nodes have come, changed or gone since the last call. Must not throw. */
 export type NodesListener = (changed: ReadonlySet<number>) => void;
 
-interface Closeable {
-  close(): void;
-}
-
 /** A znode among the nodes, and what is known of it. */
 interface Member {
   readonly path: string;
@@ -67,7 +63,7 @@ export class NodeWatcher {
   readonly #reads: FirstReads;
   readonly #reports: UnreadableReports;
   readonly #listeners = new Listeners<ReadonlySet<number>>();
-  readonly #root: Closeable;
+  readonly #forgetNodes: () => void;
   readonly #forgetSession: () => void;
   #changed = new Set<number>();
   #closed = false;
@@ -77,18 +73,14 @@ export class NodeWatcher {
     const { zookeeper, clock, onUnreadable } = options;
     let becomeReady = () => {};
     this.ready = new Promise((resolve) => {
-      becomeReady = resolve;
+      becomeReady = () => resolve(this.#tell());
     });
-    const onWhole = () => {
-      this.#tell();
-      becomeReady();
-    };
-    this.#reads = new FirstReads({ zookeeper, clock, onWhole });
+    this.#reads = new FirstReads({ zookeeper, clock, onWhole: () => becomeReady() });
     this.#reports = new UnreadableReports(onUnreadable);
     this.#onSession(zookeeper.state);
     this.#forgetSession = zookeeper.onState((state) => this.#onSession(state));
     // Without the groups there is nothing to go on with.
-    this.#root = this.#follow(NODES_PATH, (name) => this.#openGroup(name), false);
+    this.#forgetNodes = this.#follow(NODES_PATH, (name) => this.#openGroup(name), false);
   }
 
   /**
@@ -140,28 +132,26 @@ export class NodeWatcher {
     this.#forgetSession();
     this.#listeners.clear();
     this.#staleSince ??= this.options.clock.monotonic();
-    this.#root.close();
+    this.#forgetNodes();
   }
 
   /**
    * Keeps one thing open for each child of a znode, for as long as the child is there. The znode need not exist.
    *
-   * @param open opens it; undefined for a child to be ignored
+   * @param open opens it, and returns what closes it; undefined for a child to be ignored
    * @param isOptional whether the tree counts as seen also where the servers refuse to let the znode be read
+   * @returns what closes everything
    */
-  #follow(path: string, open: (name: string) => Closeable | undefined, isOptional: boolean): Closeable {
-    const opened = new Map<string, Closeable>();
+  #follow(path: string, open: (name: string) => (() => void) | undefined, isOptional: boolean): () => void {
+    const opened = new Map<string, () => void>();
     const update = (names: readonly string[]) => {
       const present = new Set(names);
-      for (const [name, child] of opened) {
+      for (const [name, close] of opened) {
         if (present.has(name)) continue;
         opened.delete(name);
-        child.close();
+        close();
       }
-      for (const name of present) {
-        const child = opened.has(name) ? undefined : open(name);
-        if (child !== undefined) opened.set(name, child);
-      }
+      for (const name of present) if (!opened.has(name)) put(opened, name, open(name));
     };
     this.#reads.begin(path, () => {
       this.#reports.report(path, UNREAD);
@@ -171,32 +161,25 @@ export class NodeWatcher {
       update(names);
       this.#reads.end(path);
     });
-    const close = () => {
+    return () => {
       watch.close();
       update([]);
       this.#reads.end(path);
     };
-    return { close };
   }
 
-  #openGroup(name: string): Closeable | undefined {
+  #openGroup(name: string): (() => void) | undefined {
     const path = `${NODES_PATH}/${name}`;
-    const group = parseHexPair(name);
-    if (group !== undefined) return this.#follow(path, (index) => this.#openMember(path, group, index), true);
-    this.#reports.report(path, 'is not the name of a group, two hex digits');
-    return undefined;
+    const group = this.#parse(path, name, 'group');
+    return group === undefined ? undefined : this.#follow(path, (index) => this.#openMember(path, group, index), true);
   }
 
-  #openMember(groupPath: string, group: number, name: string): Closeable | undefined {
+  #openMember(groupPath: string, group: number, name: string): (() => void) | undefined {
     const path = `${groupPath}/${name}`;
-    const index = parseHexPair(name);
-    if (index === undefined) {
-      this.#reports.report(path, 'is not the name of a node, two hex digits');
-      return undefined;
-    }
-    const clusterNodeId = (group << 8) | index;
-    // Reserved for ids that are not leased.
-    if (clusterNodeId < CLUSTER_NODE_ID_OFFSET) return undefined;
+    const index = this.#parse(path, name, 'node');
+    const clusterNodeId = (group << 8) | (index ?? 0);
+    // Lower ids are reserved for those that are not leased.
+    if (index === undefined || clusterNodeId < CLUSTER_NODE_ID_OFFSET) return undefined;
     const member: Member = { path, clusterNodeId, present: true };
     this.#members.set(clusterNodeId, [...(this.#members.get(clusterNodeId) ?? []), member]);
     this.#reads.begin(path, () => {
@@ -209,11 +192,17 @@ export class NodeWatcher {
       this.#publish(clusterNodeId);
       this.#reads.end(path);
     });
-    const close = () => {
+    return () => {
       watch.close();
       this.#forget(member);
     };
-    return { close };
+  }
+
+  /** The number that a name stands for; reports one that stands for none. */
+  #parse(path: string, name: string, what: 'group' | 'node'): number | undefined {
+    const number = parseHexPair(name);
+    if (number === undefined) this.#reports.report(path, `is not the name of a ${what}, two hex digits`);
+    return number;
   }
 
   #forget({ clusterNodeId, path }: Member): void {

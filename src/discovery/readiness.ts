@@ -14,9 +14,7 @@ export type Readiness =
        * `timeout`: some may not, and the wait was over.
        */
       readonly why: 'vacant' | 'released' | 'static' | 'known' | 'timeout';
-      /**
-       * The node ids of the live nodes that did not know of this tenure when the leases were last read; undefined when they never could be.
-       */
+      /** The live nodes that did not know of this tenure when the leases were last read; undefined when they never could be. */
       readonly ignorant: readonly number[] | undefined;
       readonly tookMs: number;
     }
@@ -34,20 +32,13 @@ export interface ReadinessOptions {
   readonly lease: Pick<Lease, 'id' | 'version' | 'signal' | 'isValid'>;
   /** What the lease was before it was acquired; `static` for an id that is not leased. */
   readonly origin: 'vacant' | 'released' | 'expired' | 'static';
-  /**
-   * Reads the leases, to learn who knows what. Resolves to undefined where there is no cluster; undefined where there are no leases, and so
-   * nobody to wait for.
-   */
+  /** Reads the leases; resolves to undefined where there is no cluster. Undefined where there are no leases, and so no node to wait for. */
   readonly leases: (() => Promise<ClusterStatus | undefined>) | undefined;
   readonly clock: Clock;
   readonly random: RandomSource;
   /** How long to wait for the others, in milliseconds, 0 or more. @default 60000 */
   readonly timeoutMs?: number | undefined;
-  /**
-   * About how long from one scan of the leases to the next, in milliseconds.
-   *
-   * @default a third of their duration, but 5 for each node id at the least
-   */
+  /** About how long from one scan of the leases to the next, in milliseconds. @default a third of their duration, but 5 for each node id at the least */
   readonly pollMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Must not throw and must not block. */

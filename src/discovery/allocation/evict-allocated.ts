@@ -1,8 +1,8 @@
-import { clusterNodeIdOf } from '../../id/cluster-node-id.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
 import { encodeAssignment } from '../assignment.js';
-import { claimPath, fieldsOf, versionOf } from './id-znodes.js';
+import { entryPath } from '../tree-paths.js';
+import { fieldsOf, versionOf } from './id-znodes.js';
 
 /** What a claim says of the tenure of a node id from ZooKeeper alone. */
 export interface AllocatedTenure {
@@ -43,7 +43,7 @@ const ATTEMPTS = 10;
  * @throws {ZooKeeperError} when ZooKeeper gives no answer, or denies it
  */
 export async function evictAllocated({ zookeeper, clock, signal }: EvictAllocatedOptions, nodeId: number): Promise<AllocatedEviction> {
-  const path = claimPath(clusterNodeIdOf(nodeId));
+  const path = entryPath({ kind: 'node' }, nodeId);
   let seen: { readonly taskId: string; readonly version: number } | undefined;
   for (let attempt = 1; ; attempt += 1) {
     const znode = await zookeeper.read(path, { signal });

@@ -6,9 +6,9 @@ import type { LeaseListener } from '../../lease/model/lease.js';
 import { retry } from '../../lease/session/retry.js';
 import type { CallOptions, MultiOperation, Watch, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
-import { groupPath, NODES_PATH } from '../tree-paths.js';
+import { entryPath, groupPath, NODES_PATH } from '../tree-paths.js';
 import { findFreeIds, GROUP_SIZE, MAX_GROUPS } from './id-groups.js';
-import { BoundSession, type Claimer, claimData, claimPath, type IdTenure, isOurs, versionOf } from './id-znodes.js';
+import { BoundSession, type Claimer, claimData, type IdTenure, isOurs, versionOf } from './id-znodes.js';
 import { SessionDeadline } from './session-deadline.js';
 import { type BarrierState, WidthBarrier } from './width-barrier.js';
 
@@ -127,7 +127,8 @@ export class IdAllocator {
     const { clock, signal } = this.options;
     const { session } = this;
     const claimer = this.#claimer;
-    const [path, nodeId] = [claimPath(id), nodeIdOf(id)];
+    const nodeId = nodeIdOf(id);
+    const path = entryPath({ kind: 'node' }, nodeId);
     const operations: MultiOperation[] = [{ type: 'create', path, data: claimData(claimer, { nodeId }), mode: 'ephemeral' }];
     if (mark !== undefined) operations.push({ type: 'check', ...mark });
     const sentAt = clock.monotonic();

@@ -11,32 +11,26 @@ import type { BoundSession, IdTenure } from './id-znodes.js';
 
 /** The cluster node ids of a group. */
 export const GROUP_SIZE = 256;
-
 /** Maximum number of groups. */
 export const MAX_GROUPS: number = (MAX_CLUSTER_NODE_ID + 1) / GROUP_SIZE;
-
 /** The next group is made when so many ids of the last one are taken: ahead of need, so that all tasks learn of the wider ids in time. */
 const GROW_AT = 200;
-
 /** The last group, where it is empty, is removed when fewer ids than these of the one before are taken. */
 const SHRINK_BELOW = 152;
-
 /** How often a holder looks whether a group is missing or of no use, on the average, in milliseconds. */
 const TEND_EVERY_MS = 60_000;
-
-/** A scan of the groups. */
-export interface FreeIds {
-  /** The groups whose znodes exist. */
-  readonly groups: ReadonlySet<number>;
-  /** The free cluster node ids of the first group that is not full, in ascending order; none where all are. */
-  readonly free: number[];
-}
 
 /**
  * Looks for free cluster node ids. The reserved ones never are free; znodes whose names are not two hex digits belong to somebody else, and take
  * no id.
+ *
+ * @returns the groups whose znodes exist; the free ids of the first group that is not full, in ascending order, none where all are
  */
-export async function findFreeIds(session: BoundSession, maxGroups: number, call?: CallOptions): Promise<FreeIds> {
+export async function findFreeIds(
+  session: BoundSession,
+  maxGroups: number,
+  call?: CallOptions,
+): Promise<{ groups: Set<number>; free: number[] }> {
   const groups = new Set(await groupsOf(session, call));
   const free: number[] = [];
   for (let group = 0; group < maxGroups && free.length === 0; group += 1) {
@@ -51,8 +45,6 @@ export async function findFreeIds(session: BoundSession, maxGroups: number, call
 /**
  * Makes the next group where the last one fills up, and removes the last ones where they are no longer needed. Others may do the same at
  * the same time; a task that is about to claim an id in a group that is removed makes it again.
- *
- * Not guaranteed: that a group is there before its first id is wanted, or that an empty one goes soon.
  */
 export async function tendGroups(session: BoundSession, maxGroups: number, call?: CallOptions): Promise<void> {
   let last = Math.max(0, ...(await groupsOf(session, call)));

@@ -1,9 +1,7 @@
-import { groupOf, indexOf } from '../../id/cluster-node-id.js';
 import { END_OF_TIME } from '../../lease/model/lease-state.js';
 import type { CallOptions, MultiOperation, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { encodeAssignment } from '../assignment.js';
-import { groupPath, hexPair, stampGroupPath } from '../tree-paths.js';
 import type { SessionDeadline } from './session-deadline.js';
 
 // The two znodes of a node id. The claim, `nodes/<GG>/<II>`, is ephemeral, so that no two tasks hold one node id; the transaction that made it is the
@@ -34,12 +32,10 @@ export class BoundSession {
   }
 }
 
-/** What a claim says of the task that made it. */
+/** What a claim says of the task that made it, and further fields. The nonce tells it from all other claims, those of the same task too. */
 export interface Claimer {
   readonly taskId: string;
-  /** Tells the claims of a tenure from those of all others, of earlier tenures of the same task too. */
   readonly nonce: string;
-  /** Further fields of the znode's JSON. */
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
@@ -58,11 +54,6 @@ export interface IdTenure {
   readonly session: BoundSession;
   /** Until when the session certainly lives. */
   readonly deadline: SessionDeadline;
-}
-
-/** Where the claim of a cluster node id stands. */
-export function claimPath(clusterNodeId: number): string {
-  return `${groupPath(groupOf(clusterNodeId))}/${hexPair(indexOf(clusterNodeId))}`;
 }
 
 /** What the claim says. The version is not known before the znode exists, and is written into it right after, with the width of ids. */
@@ -97,11 +88,6 @@ export interface TimeRecord {
   readonly stampedUntil?: number | undefined;
   /** Whose tenure wrote it, as in the claim; none after a release. */
   readonly nonce?: string | undefined;
-}
-
-/** Where the record of a cluster node id stands. */
-export function recordPath(clusterNodeId: number): string {
-  return `${stampGroupPath(groupOf(clusterNodeId))}/${hexPair(indexOf(clusterNodeId))}`;
 }
 
 /** Undefined for what is no record. Never throws. */

@@ -1,7 +1,7 @@
 import { onAbort, orAborted } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
 import { explain } from '../../base/errors.js';
-import { clusterNodeIdOf, widthOfGroup } from '../../id/cluster-node-id.js';
+import { clusterNodeIdOf, groupOf, indexOf, widthOfGroup } from '../../id/cluster-node-id.js';
 import type { HolderOptions } from '../../lease/hold/holder.js';
 import { type TenureTime, TenureWidth } from '../../lease/hold/tenure-time.js';
 import { retry } from '../../lease/session/retry.js';
@@ -10,21 +10,18 @@ import { parentOf } from '../../zookeeper/znode-path.js';
 import type { CallOptions, MultiOperation, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { watchIdWidth } from '../id-width.js';
+import { hexPair, stampGroupPath } from '../tree-paths.js';
 import { groupsOf } from './id-groups.js';
-import { decodeRecord, type IdTenure, isMs, lastIdTimestampIn, recordPath, writeOf } from './id-znodes.js';
+import { decodeRecord, type IdTenure, isMs, lastIdTimestampIn, writeOf } from './id-znodes.js';
 import { readWidest } from './width-barrier.js';
 
-export interface SessionTimeOptions extends Pick<HolderOptions, 'clock' | 'random' | 'emit'> {
+export interface SessionTimeOptions extends Pick<HolderOptions, 'clock' | 'random' | 'emit'>, Pick<TenureTime, 'signal' | 'check'> {
   readonly zookeeper: ZooKeeper;
   readonly tenure: IdTenure;
-  /** Aborts when the tenure ends in either way. */
-  readonly signal: AbortSignal;
   /** How a call of the tenure is made, as of now. */
   readonly call: () => CallOptions;
   /** Reads whether the claim still stands. Throws when the tenure has ended. */
   readonly confirm: () => Promise<void>;
-  /** Throws when the tenure has ended. */
-  readonly check: () => void;
   /** All listeners use a wider width: the others may be told. */
   readonly onAdopted: () => void;
 }
@@ -75,7 +72,8 @@ export class SessionTime implements TenureTime {
     this.clock = clock;
     this.signal = signal;
     this.check = check;
-    this.#path = recordPath(clusterNodeIdOf(tenure.nodeId));
+    const id = clusterNodeIdOf(tenure.nodeId);
+    this.#path = `${stampGroupPath(groupOf(id))}/${hexPair(indexOf(id))}`;
     this.#leaderTime = new StoreTime(clock);
     // What the others have been told is never taken back.
     const width = new TenureWidth(tenure.idWidth, () => options.onAdopted());
