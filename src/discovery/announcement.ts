@@ -19,9 +19,7 @@ export interface AnnouncedEndpoint {
   readonly key?: string | undefined;
   /**
    * Stand in the znode's JSON, where they win over `service`, `address` and `port` of the announcement: an endpoint may listen elsewhere than
-   * its service. What tells of the lease (`taskId`, `nodeId`, `version`) they cannot replace. At most 64 KiB of JSON.
-   *
-   * @default none
+   * its service. They cannot replace `taskId`, `nodeId` and `version`. At most 64 KiB of JSON. @default none
    */
   readonly fields?: Readonly<Record<string, unknown>> | undefined;
 }
@@ -37,9 +35,7 @@ export interface Announcement {
   readonly sslPort?: number | undefined;
   /**
    * What the instance says of itself for Curator's readers: an object that JSON can hold, of at most 64 KiB. `nodeId` and `version` are added,
-   * and must not be given; an `@class` must be one of Java's maps.
-   *
-   * @default nothing but these
+   * and must not be given; an `@class` must be one of Java's maps. @default nothing but these
    */
   readonly payload?: Readonly<Record<string, unknown>> | undefined;
   /** With `spring` all values become texts, and there has to be a port. @default 'map' */
@@ -67,11 +63,10 @@ export function routingEntries(announcement: Announcement): readonly (readonly [
   // A port alone leads nowhere.
   const fields = announcedFields({ service, address, port });
   const entries = endpoints.map(
-    ({ endpoint, key, fields: more }) =>
+    ({ fields: own, ...names }) =>
       [
-        { kind: 'endpoint', endpoint, key, service },
-        // Its own win: it may listen elsewhere than its service.
-        { ...fields, ...more },
+        { kind: 'endpoint', ...names, service },
+        { ...fields, ...own },
       ] as const,
   );
   return service === undefined ? entries : [[{ kind: 'service', service }, fields], ...entries];

@@ -48,11 +48,10 @@ export class DiscoveryResolver {
   }
 
   /**
-   * Follows the nodes that offer an endpoint in any implementation, with or without a key. One that offers it under several keys is listed as often.
-   * A key that the servers refuse to list is reported and left out, until they allow it.
+   * The same in any implementation, with or without a key. A node that offers it under several keys is listed as often. A key that the servers
+   * refuse to list is reported and left out, until they allow it.
    *
-   * @throws {ConfigError} when the name cannot be a znode's
-   * @throws {ZooKeeperError} `closed` after `close()`
+   * @throws as {@link instances}
    */
   instancesOfAllKeys(endpoint: string): InstanceSource<Assignment> {
     const { zookeeper, clock } = this.options;
@@ -102,7 +101,7 @@ export interface JoinedInstancesOptions<P> extends FollowedInstancesOptions {
   readonly zookeeper: Pick<ZooKeeper, 'state' | 'onState' | 'watchChildren'>;
   /** The znode each of whose children has instances below it; it need not exist. */
   readonly path: string;
-  /** Begins to follow the instances below a child. `onRefused` is to be called when the servers refuse to list them: they are gone on without. */
+  /** Begins to follow the instances below a child. `onRefused` is to be called when the servers refuse to list them. */
   readonly open: (name: string, onRefused: () => void) => InstanceSource<P>;
 }
 

@@ -53,8 +53,7 @@ interface Announced extends Reconciled {
 const ROUNDS = 8;
 
 /**
- * What one task announces in the discovery tree, kept in memory and restored after every change: of what is wanted, of the session,
- * of the znodes.
+ * What one task announces in the discovery tree, kept in memory and restored after every change: of what is wanted, of the session, of the znodes.
  *
  * A znode of an earlier session, or of an earlier holder of the node id, is replaced only if its version is lower than ours. A znode that is
  * replaced between our read and our write may be removed with it; its owner's watch then restores it, so the highest version ends up in the tree.
@@ -108,9 +107,7 @@ export class DiscoveryTree {
    */
   remove(entry: TreeEntry): void {
     const known = this.#entries.get(entryPath(entry, this.options.lease.id));
-    if (known === undefined) return;
-    known.wanted = false;
-    this.#loop.touched(known);
+    if (known !== undefined) this.#loop.touched(Object.assign(known, { wanted: false }));
   }
 
   /**
@@ -137,10 +134,7 @@ export class DiscoveryTree {
    */
   async withdraw(timeoutMs: number): Promise<boolean> {
     this.#withdrawn = true;
-    for (const entry of this.#entries.values()) {
-      entry.wanted = false;
-      this.#loop.touched(entry);
-    }
+    for (const entry of this.#entries.values()) this.#loop.touched(Object.assign(entry, { wanted: false }));
     return this.#gone([...this.#entries.keys()], timeoutMs);
   }
 

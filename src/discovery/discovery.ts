@@ -59,8 +59,7 @@ type Part = 'tree' | 'services' | 'instance';
 const LEAVE_TIMEOUT_MS = 1_000;
 
 /**
- * A node in the discovery tree for as long as it holds its lease: what it announces, what it knows of the others, and whether
- * the others know of it.
+ * A node in the discovery tree for as long as it holds its lease: what it announces, what it knows of the others, and whether they know of it.
  *
  * The lease decides. When it is lost, the session with ZooKeeper is ended in the same tick, and with it every znode, in one request. If the
  * node id itself lives by the session, everything else is withdrawn instead. While ZooKeeper is away, the node works on, `state` is `degraded`, and
@@ -88,7 +87,7 @@ export class Discovery {
   /** Whether nothing is announced any more. */
   #left = false;
   readonly #ending = new AbortController();
-  #forgetLease: () => void = () => undefined;
+  #forgetLease = () => {};
   #closing: Promise<void> | undefined;
 
   constructor(private readonly options: DiscoveryOptions) {
@@ -201,10 +200,7 @@ export class Discovery {
     return gone[0].status === 'fulfilled' && gone[0].value && gone[1].status === 'fulfilled';
   }
 
-  /**
-   * Takes this node out of the tree, before its node id is released. Ends the session, unless the node id itself lives by it. Resolves when that
-   * is done, or soon after if no server answers; never rejects.
-   */
+  /** The same as {@link close}, but leaves a session by which the node id itself lives: for before its release. */
   async leave(): Promise<void> {
     this.#left = true;
     if (this.options.announcesNode) return this.close();

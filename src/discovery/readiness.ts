@@ -54,11 +54,9 @@ const FIRST_POLL_MS = 1_000;
 const POLL_PER_NODE_MS = 5;
 
 /**
- * Waits until this node may take part.
- *
- * After a lease that expired, other nodes may still send to its former holder, and accept what that sends. So the node is ready only once
- * every other live node has published, in its lease, that it knows this version of the node id or a higher one. A node is live while it
- * holds a lease that has not expired; one that publishes nothing knows nothing. After a release, or for an id that was never held, there is no wait.
+ * Waits until this node may take part. After a lease that expired, other nodes may still send to its former holder, and accept what that sends. So
+ * the node is ready only once every other live node has published, in its lease, that it knows this version of the node id or a higher one. A node is
+ * live while it holds a lease that has not expired. After a release, or for an id that was never held, there is no wait.
  *
  * Failures of the store prolong the wait, at most to the time-out. Not guaranteed: that a node which starts later knows of this one, or
  * that the others act on what they know.

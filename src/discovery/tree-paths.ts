@@ -7,7 +7,7 @@ export { DISCOVERY_PATH };
 
 /** The assignment: one group znode for each 256 cluster node ids, the ids below it. */
 export const NODES_PATH = `${DISCOVERY_PATH}/nodes`;
-/** How far unique ids have been stamped, where node ids come from ZooKeeper alone: one persistent znode for each, in groups as the nodes. */
+/** The records of id time windows, where node ids come from ZooKeeper alone: a persistent znode each, in groups as the nodes. */
 export const STAMPS_PATH = `${DISCOVERY_PATH}/stamps`;
 export const SERVICES_PATH = `${DISCOVERY_PATH}/servicetypes`;
 export const ENDPOINTS_PATH = `${DISCOVERY_PATH}/endpoints`;
@@ -53,22 +53,13 @@ export function entryPath(entry: TreeEntry, nodeId: number): string {
   }
 }
 
-/**
- * The znode below which the nodes stand that offer an endpoint.
- *
- * @param key which implementation of it; none where there is one only
- * @throws {ConfigError} when a name cannot be a znode's
- */
+/** The znode below which the nodes stand that offer an endpoint. @throws {ConfigError} when a name cannot be a znode's */
 export function endpointPath(endpoint: string, key?: string): string {
   if (key === NO_KEY) throw new ConfigError('endpoint key', key, `a key other than ${NO_KEY}, which stands for none`);
   return `${endpointKeysPath(endpoint)}/${key === undefined ? NO_KEY : checkName(key, 'endpoint key')}`;
 }
 
-/**
- * The znode below which the keys of an endpoint stand, {@link NO_KEY} among them.
- *
- * @throws {ConfigError} when the name cannot be a znode's
- */
+/** The znode below which the keys of an endpoint stand, {@link NO_KEY} among them. @throws {ConfigError} when the name cannot be a znode's */
 export function endpointKeysPath(endpoint: string): string {
   return `${ENDPOINTS_PATH}/${checkName(endpoint, 'endpoint')}`;
 }
@@ -78,7 +69,7 @@ export function groupPath(group: number): string {
   return `${NODES_PATH}/${hexPair(group)}`;
 }
 
-/** The znode below which the stamps of a group of cluster node ids stand. */
+/** The znode below which the records of a group's id time windows stand. */
 export function stampGroupPath(group: number): string {
   return `${STAMPS_PATH}/${hexPair(group)}`;
 }

@@ -71,7 +71,7 @@ export class SessionLease extends Holder {
     const { session, path, nodeId, version, claimer } = this.tenure;
     try {
       const claim = known ?? (await session.read(path, this.call()));
-      const data = claimData(claimer, { nodeId, version, idWidth: this.tenureTime.adoptedWidth });
+      const data = claimData(claimer, { nodeId, version, idWidth: this.tenureTime.width.adopted });
       if (!this.#stillOurs(claim) || claim.data.toString('utf8') === data) return;
       await session.setData(path, data, claim.stat.version, this.call());
     } catch (error) {

@@ -50,8 +50,11 @@ export class SessionTime implements TenureTime {
   readonly signal: AbortSignal;
   readonly check: () => void;
   readonly onWidth: TenureTime['onWidth'];
+  /** Infinity before the tenure has written. */
+  after: number = Number.POSITIVE_INFINITY;
+  /** What is adopted is what the claim is to tell the others. */
+  readonly width: TenureWidth;
   readonly #path: string;
-  readonly #width: TenureWidth;
   readonly #leaderTime: StoreTime;
   #preparing: Promise<void> | undefined;
   /** The last write that was sent. Each has a later timestamp than the one before. */
@@ -61,7 +64,6 @@ export class SessionTime implements TenureTime {
   /** By the newest read before that: the last id timestamp of all earlier tenures, and the least timestamp to be written. */
   #found = 0;
   #minTimestamp = 0;
-  #after = Number.POSITIVE_INFINITY;
   /** 0 while the window has not been opened yet. */
   #before = 0;
   #stampedUntil = 0;
@@ -76,26 +78,15 @@ export class SessionTime implements TenureTime {
     this.#path = `${stampGroupPath(groupOf(id))}/${hexPair(indexOf(id))}`;
     this.#leaderTime = new StoreTime(clock);
     // What the others have been told is never taken back.
-    const width = new TenureWidth(tenure.idWidth, () => options.onAdopted());
-    this.#width = width;
-    this.onWidth = (listener) => width.onWidth(listener);
+    this.width = new TenureWidth(tenure.idWidth, () => options.onAdopted());
+    this.onWidth = (listener) => this.width.onWidth(listener);
     const watch = watchIdWidth(zookeeper, tenure.nodeId);
-    watch.onChange((idWidth) => width.widen(idWidth));
+    watch.onChange((idWidth) => this.width.widen(idWidth));
     onAbort(signal, () => watch.close());
   }
 
   get idWidth(): number {
-    return this.#width.value;
-  }
-
-  /** The width that all ids of this tenure have at the least: what the claim is to tell the others. */
-  get adoptedWidth(): number {
-    return this.#width.adopted;
-  }
-
-  /** Infinity before the tenure has written. */
-  get after(): number {
-    return this.#after;
+    return this.width.value;
   }
 
   before(): number {
@@ -139,7 +130,7 @@ export class SessionTime implements TenureTime {
       const found = await this.options.tenure.session.read(this.#path, call);
       // Before a write is known to be applied, no id was made: the record of the tenure before stays as it is.
       if (this.#before === 0 && this.#ownTimestamp(found) === undefined) return undefined;
-      const stampedUntil = this.#before > 0 ? Math.max(this.#after, this.#stampedUntil) : this.#found;
+      const stampedUntil = this.#before > 0 ? Math.max(this.after, this.#stampedUntil) : this.#found;
       return writeOf(this.#path, found, { timestamp, stampedUntil });
     } catch {
       return undefined;
@@ -151,7 +142,7 @@ export class SessionTime implements TenureTime {
     await this.#retrying(async () => {
       // Reads of a session come after its writes, so these tell what the groups are like at the claim or later.
       const [groups, widest] = await Promise.all([groupsOf(tenure.session, call()), readWidest(tenure.session, call())]);
-      this.#width.widen(Math.max(widest, widthOfGroup(Math.max(0, ...groups))));
+      this.width.widen(Math.max(widest, widthOfGroup(Math.max(0, ...groups))));
       await this.#moveWindow();
     });
     this.#reportWait();
@@ -206,7 +197,7 @@ export class SessionTime implements TenureTime {
   #settle(found: Znode | undefined): void {
     const timestamp = this.#ownTimestamp(found);
     if (found !== undefined && timestamp !== undefined) {
-      if (this.#before === 0) this.#after = this.#found;
+      if (this.#before === 0) this.after = this.#found;
       this.#before = Math.max(this.#before, timestamp);
       if (timestamp < this.#written.timestamp) return;
       this.#openedAt = this.#written.sentAt;
@@ -244,9 +235,9 @@ export class SessionTime implements TenureTime {
 
   /** Reports where ids can be made only long after now, by the leader's clock: a task that waits for ids should know why. */
   #reportWait(): void {
-    if (this.#after <= this.now() + this.#timeoutMs + FAR_AHEAD_MS) return;
-    const [until, now] = [this.#after, this.now()].map((ms) => new Date(ms).toISOString());
-    const source = this.#after > this.options.tenure.floor ? 'it' : 'the mark of its group';
+    if (this.after <= this.now() + this.#timeoutMs + FAR_AHEAD_MS) return;
+    const [until, now] = [this.after, this.now()].map((ms) => new Date(ms).toISOString());
+    const source = this.after > this.options.tenure.floor ? 'it' : 'the mark of its group';
     this.#report(`${source} says that ids are stamped up to ${until}, and the servers' clock says ${now}: none can be made before that`);
   }
 }

@@ -17,8 +17,6 @@ export type BarrierState =
 /** How many znodes are read at a time. */
 const READS_AT_ONCE = 64;
 const LEAVE_TIMEOUT_MS = 1_000;
-/** Maximum number of narrow holders that are named. */
-const MAX_NAMED = 3;
 
 /**
  * Keeps the ids of a group, whose node ids take more bits than those of the groups below it, from being claimed until every live holder below
@@ -151,13 +149,9 @@ function floorIn({ data }: Znode): number | undefined {
   return isMs(floor) ? floor : undefined;
 }
 
-/** The node ids of claims, for people. */
-function namesOf(paths: readonly string[]): string {
-  const names = paths.slice(0, MAX_NAMED).map((path) => {
-    const [group = 0, index = 0] = path.split('/').slice(-2).map(parseHexPair);
-    const nodeId = group * GROUP_SIZE + index - CLUSTER_NODE_ID_OFFSET;
-    return nodeId < 0 ? path : `node id ${nodeId}`;
-  });
-  const more = paths.length - names.length;
-  return names.join(', ') + (more > 0 ? ` and ${more} more` : '');
+/** The node ids of claims, for people: the first of them. */
+function namesOf([first = '', ...others]: readonly string[]): string {
+  const [group = 0, index = 0] = first.split('/').slice(-2).map(parseHexPair);
+  const nodeId = group * GROUP_SIZE + index - CLUSTER_NODE_ID_OFFSET;
+  return `${nodeId < 0 ? first : `node id ${nodeId}`}${others.length > 0 ? ` and ${others.length} more` : ''}`;
 }
