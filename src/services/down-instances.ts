@@ -69,9 +69,10 @@ export class DownInstances {
     return this.#down.get(instance) !== undefined;
   }
 
-  /** Lets instances come back whose time is over. */
-  expire(): void {
+  /** The instances that are not down, of those that are given. */
+  up<P>(instances: readonly ServiceInstance<P>[]): readonly ServiceInstance<P>[] {
     this.#down.expire();
+    return instances.filter((instance) => !this.isDown(instance));
   }
 }
 
@@ -80,7 +81,7 @@ export function registrationKey({ id, registrationTimeUTC, address, port, sslPor
   return `${id}\n${registrationTimeUTC}\n${address}\n${port}\n${sslPort}`;
 }
 
-/** Something that is known of instances for a while: a value for each registration, all for the same time. */
+/** What is known of instances for a while: a value for each registration, all for the same time. */
 export class InstanceMemory<V> {
   /** By registration, in the order in which they expire. */
   readonly #entries = new Map<string, { readonly value: V; readonly expiresAt: number }>();
@@ -92,13 +93,9 @@ export class InstanceMemory<V> {
     private readonly memoryMs: number,
   ) {}
 
-  get size(): number {
-    return this.#entries.size;
-  }
-
   /**
-   * Whether something has expired, at most a millisecond late. It is asked at every pick: it reads the monotonic clock, which may be slow, at most
-   * once in a millisecond of the wall clock, and no clock while it is empty.
+   * Whether something has expired, at most a millisecond late. Every pick asks: the monotonic clock, which may be slow, is read at most once in a
+   * millisecond of the wall clock, and no clock while nothing is known.
    */
   get due(): boolean {
     if (this.#entries.size === 0) return false;
@@ -110,6 +107,7 @@ export class InstanceMemory<V> {
   }
 
   get(instance: ServiceInstance): V | undefined {
+    // Without entries no key is made.
     return this.#entries.size === 0 ? undefined : this.#entries.get(registrationKey(instance))?.value;
   }
 

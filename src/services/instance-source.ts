@@ -8,22 +8,17 @@ import type { ServiceInstance } from './service-instance.js';
 export interface InstanceSource<P = unknown> {
   /** What the instances have in common, for people: a service's name. */
   readonly name: string;
-
   /** The instances that were seen last, disabled ones included, in a stable order. The same array until they change, then another. */
   readonly instances: readonly ServiceInstance<P>[];
-
   /** Resolves once they have been read for the first time. Never rejects, and never resolves when closed before. */
   readonly ready: Promise<void>;
-
   /**
    * Undefined while ZooKeeper tells of every change; otherwise since when it does not, in milliseconds on the monotonic clock. Until then
    * `instances` was right.
    */
   readonly stale: { readonly since: number } | undefined;
-
   /** Calls `listener` after every change, with the new instances, until the returned function is called. Listeners must not throw. */
   onChange(listener: (instances: readonly ServiceInstance<P>[]) => void): () => void;
-
   /** Follows no changes any more. What was seen last can still be asked for. Idempotent. */
   close(): void;
 }

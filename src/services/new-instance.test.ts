@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { ConfigError } from '../base/errors.js';
 import { systemRandom } from '../base/system.js';
-import { checkInstanceId, checkServiceName, newInstance } from './new-instance.js';
+import { checkServiceName, newInstance } from './new-instance.js';
 
 const clock = { now: () => 1_795_219_197_534.5 };
 const zeros = { hex: (bytes: number) => '00'.repeat(bytes) };
@@ -61,7 +61,7 @@ test('names from elsewhere are refused under the names that their users know', (
     new ConfigError('--service', 'a/b', 'a name without "/" and control characters, other than "." and ".."'),
   );
   expect(() => checkServiceName('')).toThrow('service name: expected a name, got ""');
-  expect(() => checkInstanceId('x'.repeat(256))).toThrow('instance id: expected at most 255 bytes, not 256');
+  expect(() => checkServiceName('x'.repeat(256), 'instance id')).toThrow('instance id: expected at most 255 bytes, not 256');
 });
 
 test('an error stays short, whatever it is about', () => {

@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import { checkZnodeName } from '../zookeeper/znode-path.js';
-import type { ServiceInstance, ServiceType, UriSpec } from './service-instance.js';
+import type { ServiceInstance, ServiceType, UriPart, UriSpec } from './service-instance.js';
 import { shortened } from './shortened.js';
 import { parseUriSpec } from './uri-spec.js';
 
@@ -33,7 +33,7 @@ export interface ServiceInstanceInit<P = unknown> {
 /** In the order of Curator's enumeration. */
 export const SERVICE_TYPES: readonly ServiceType[] = ['DYNAMIC', 'STATIC', 'PERMANENT', 'DYNAMIC_SEQUENTIAL'];
 
-/** All names of a service's instances must fit into one answer of a server, 1 MB: that is room for some 4,000 of the longest. */
+/** The names of a service's instances must fit into one answer of a server, 1 MB: some 4,000 of the longest. */
 const MAX_NAME_BYTES = 255;
 const MAX_ADDRESS_LENGTH = 253;
 const MAX_PORT = 65_535;
@@ -65,39 +65,25 @@ export function newInstance<P = unknown>(
  * @throws {ConfigError} that names the first field that is wrong, its value, and what was expected
  */
 export function checkInstance(instance: ServiceInstance): void {
-  checkName(instance.name, 'instance.name');
-  checkName(instance.id, 'instance.id');
+  checkServiceName(instance.name, 'instance.name');
+  checkServiceName(instance.id, 'instance.id');
   checkAddress(instance.address);
   checkPort(instance.port, 'instance.port');
   checkPort(instance.sslPort, 'instance.sslPort');
   const { registrationTimeUTC, serviceType, uriSpec, enabled } = instance;
-  if (!Number.isSafeInteger(registrationTimeUTC) || registrationTimeUTC < 0) {
+  if (!Number.isSafeInteger(registrationTimeUTC) || registrationTimeUTC < 0)
     throw new ConfigError('instance.registrationTimeUTC', shortened(registrationTimeUTC), 'whole milliseconds since the Unix epoch');
-  }
-  if (!SERVICE_TYPES.includes(serviceType)) {
+  if (!SERVICE_TYPES.includes(serviceType))
     throw new ConfigError('instance.serviceType', shortened(serviceType), `one of ${SERVICE_TYPES.join(', ')}`);
-  }
   if (typeof enabled !== 'boolean') throw new ConfigError('instance.enabled', shortened(enabled), 'true or false');
   if (uriSpec !== undefined) checkUriSpec(uriSpec);
 }
 
 /**
- * @param label where the name comes from, as its user knows it
- * @throws {ConfigError} when no service can have this name
+ * @param label where the name, or an instance's id, comes from, as its user knows it
+ * @throws {ConfigError} when no service, or no instance, can have it
  */
-export function checkServiceName(name: string, label = 'service name'): void {
-  checkName(name, label);
-}
-
-/**
- * @param label where the id comes from, as its user knows it
- * @throws {ConfigError} when no instance can have this id
- */
-export function checkInstanceId(id: string, label = 'instance id'): void {
-  checkName(id, label);
-}
-
-function checkName(name: unknown, label: string): void {
+export function checkServiceName(name: unknown, label = 'service name'): void {
   if (typeof name !== 'string' || name === '') throw new ConfigError(label, shortened(name), 'a name');
   const bytes = Buffer.byteLength(name);
   if (bytes > MAX_NAME_BYTES) throw new ConfigError(label, shortened(name), `at most ${MAX_NAME_BYTES} bytes, not ${bytes}`);
@@ -107,9 +93,8 @@ function checkName(name: unknown, label: string): void {
 function checkAddress(address: unknown): void {
   if (typeof address !== 'string' || !isHost(address))
     throw new ConfigError('instance.address', shortened(address), 'a host name or an IP address, without scheme, port and brackets');
-  if (address === '0.0.0.0' || address === '::') {
+  if (address === '0.0.0.0' || address === '::')
     throw new ConfigError('instance.address', address, 'an address that others can connect to (this one means all of a host’s own)');
-  }
 }
 
 /** Docker's networks have host names with "_". A zone ("%eth0") means nothing on other hosts. */
@@ -132,10 +117,9 @@ export function isPort(value: unknown): value is number {
 
 function checkUriSpec(uriSpec: UriSpec): void {
   const parts: unknown = uriSpec?.parts;
-  const isRight =
-    Array.isArray(parts) &&
-    parts.every((part: Partial<UriSpec['parts'][number]> | null) => typeof part?.value === 'string' && typeof part.variable === 'boolean');
-  if (!isRight) throw new ConfigError('instance.uriSpec', shortened(uriSpec), 'its parts, each with a value and whether it is a variable');
+  const isPart = (part: Partial<UriPart> | null) => typeof part?.value === 'string' && typeof part.variable === 'boolean';
+  if (!Array.isArray(parts) || !parts.every(isPart))
+    throw new ConfigError('instance.uriSpec', shortened(uriSpec), 'its parts, each with a value and whether it is a variable');
 }
 
 /** RFC 9562, version 4. */

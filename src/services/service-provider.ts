@@ -33,17 +33,15 @@ const MORE_TRIES = 3;
 
 /**
  * Picks one of the instances of a service for each request, from memory: at once, in constant time, and without garbage. Only the first pick
- * after a change looks at all instances.
- *
- * Instances that are disabled, or that Spring Cloud's `instance_status` takes out of service, are never picked. While ZooKeeper is away it picks
- * from what was seen last.
+ * after a change looks at all instances. Those that are disabled, or out of service by Spring Cloud's `instance_status`, are never picked. While
+ * ZooKeeper is away it picks from what was seen last.
  */
 export class ServiceProvider<P = unknown> {
   readonly #options: ServiceProviderOptions<P>;
   readonly #down: DownInstances;
   readonly #accept: (instance: ServiceInstance<P>) => boolean;
   readonly #strategy: ProviderStrategy<P>;
-  /** Chooses among fewer candidates, so that the first one keeps what it has prepared for all. */
+  /** Chooses among fewer candidates: the first one keeps what it has prepared for all. */
   readonly #second: ProviderStrategy<P>;
   /** What the candidates were taken from. */
   #seen: readonly ServiceInstance<P>[] | undefined;
@@ -145,9 +143,8 @@ export class ServiceProvider<P = unknown> {
   }
 
   #choose(instances: readonly ServiceInstance<P>[]): void {
-    this.#down.expire();
     const usable = instances.filter((instance) => isOffered(instance) && this.#accept(instance));
-    const up = usable.filter((instance) => !this.#down.isDown(instance));
+    const up = this.#down.up(usable);
     this.#candidates = up.length === 0 && this.#options.downPolicy?.whenAllDown !== 'none' ? usable : up;
     this.#seen = instances;
   }

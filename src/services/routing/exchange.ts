@@ -1,6 +1,6 @@
 import type { ServiceInstance } from '../service-instance.js';
 import type { Dispatch, DispatchHandler, DispatchOptions } from './dispatch.js';
-import { type InstancePicker, type InstanceTarget, noInstance, type PickedTarget, pickTarget } from './instance-target.js';
+import { type InstancePicker, type InstanceTarget, noInstance, pickTarget } from './instance-target.js';
 import { isIdempotent, isInstanceFault, isReplayable, isUntouched } from './retry-rules.js';
 import type { RoutingSettings } from './routing-options.js';
 
@@ -12,11 +12,10 @@ export class Exchange<P = unknown> {
   /** Whether the caller has given up, and why, if it said so. */
   aborted = false;
   reason: Error | undefined;
-  readonly #secure: boolean;
-  readonly #fits = ({ protocol }: InstanceTarget): boolean => !this.#secure || protocol === 'https:';
+  readonly #fits: (target: InstanceTarget) => boolean;
   readonly #tried = new Set<ServiceInstance<P>>();
   #attempts = 0;
-  #current: Attempt | undefined;
+  #current: (Attempt & DispatchHandler) | undefined;
   #announced = false;
   /** The caller has been told of a response, or of an upgrade: there is no going back. */
   #answered = false;
@@ -32,17 +31,15 @@ export class Exchange<P = unknown> {
     private readonly newAttempt: NewAttempt,
     private readonly fail: (error: Error) => void,
   ) {
-    this.#secure = options.origin !== undefined && String(options.origin).startsWith('https:');
+    const isSecure = String(options.origin).startsWith('https:');
+    this.#fits = ({ protocol }) => !isSecure || protocol === 'https:';
   }
 
   /** Makes the first attempt. Returns what the dispatcher does. */
   start(): boolean {
-    const picked = this.#pick();
-    if (picked === undefined) {
-      this.#end(noInstance(this.picker, this.#tried, this.#fits));
-      return false;
-    }
-    return this.#attempt(picked);
+    const begun = this.#attempt();
+    if (begun === undefined) this.#end(noInstance(this.picker, this.#tried, this.#fits));
+    return begun ?? false;
   }
 
   /** The caller gives up. */
@@ -114,36 +111,31 @@ export class Exchange<P = unknown> {
     const { upgrade, method } = this.options;
     // An upgrade, or a CONNECT, is for the connection itself, and is tried once.
     if (upgrade || method === 'CONNECT' || this.#attempts >= this.settings.maxAttempts) return false;
-    const picked = this.#pick();
-    if (picked === undefined) return false;
     try {
-      this.#attempt(picked);
+      return this.#attempt() !== undefined;
     } catch (error) {
       this.#end(error instanceof Error ? error : new Error(String(error)));
+      return true;
     }
-    return true;
   }
 
-  #pick(): PickedTarget<P> | undefined {
-    return pickTarget(this.picker, this.#tried, this.#fits);
-  }
-
-  #attempt({ instance, target }: PickedTarget<P>): boolean {
-    this.#attempts += 1;
-    this.#tried.add(instance);
-    const attempt = this.newAttempt(this as Exchange, instance);
-    this.#current = attempt;
+  /** Asks an instance. Returns what the dispatcher does; undefined where there is none. */
+  #attempt(): boolean | undefined {
+    const picked = pickTarget(this.picker, this.#tried, this.#fits);
+    if (picked === undefined) return undefined;
+    const { instance, target } = picked;
     const { path, headersTimeout } = this.options;
     const headersTimeoutMs = headersTimeout ?? this.settings.headersTimeoutMs;
-    return this.dispatch(
-      {
-        ...this.options,
-        origin: target.origin,
-        path: path.startsWith('/') ? target.basePath + path : path,
-        ...(headersTimeoutMs !== undefined && { headersTimeout: headersTimeoutMs }),
-      },
-      attempt,
-    );
+    this.#attempts += 1;
+    this.#tried.add(instance);
+    this.#current = this.newAttempt(this as Exchange, instance);
+    const request = {
+      ...this.options,
+      origin: target.origin,
+      path: path.startsWith('/') ? target.basePath + path : path,
+      ...(headersTimeoutMs !== undefined && { headersTimeout: headersTimeoutMs }),
+    };
+    return this.dispatch(request, this.#current);
   }
 
   #end(error: Error): void {

@@ -36,18 +36,11 @@ export interface InstanceTarget {
   readonly basePath: string;
 }
 
-/** An instance that was picked, and where it is. */
-export interface PickedTarget<P> {
-  readonly instance: ServiceInstance<P>;
-  readonly target: InstanceTarget;
-}
-
 /** How many instances without a usable target are passed over where the picker does not tell all instances. */
 const MAX_PASSED_OVER = 64;
-
 const EMPTY_PORT = /^[^/]*\/\/[^/?#]*:(?:[/?#]|$)/;
 
-// Instances are values: what was made of one stays right.
+/** Instances are values: what was made of one stays right. */
 const targets = new WeakMap<ServiceInstance, InstanceTarget | 'none'>();
 
 /**
@@ -56,11 +49,8 @@ const targets = new WeakMap<ServiceInstance, InstanceTarget | 'none'>();
  * @returns undefined where it does not say, or where that is no http(s) URL
  */
 export function targetOf(instance: ServiceInstance): InstanceTarget | undefined {
-  let target = targets.get(instance);
-  if (target === undefined) {
-    target = parseTarget(instanceUrl(instance), instance) ?? 'none';
-    targets.set(instance, target);
-  }
+  const target = targets.get(instance) ?? parseTarget(instanceUrl(instance)) ?? 'none';
+  targets.set(instance, target);
   return target === 'none' ? undefined : target;
 }
 
@@ -74,7 +64,7 @@ export function pickTarget<P>(
   picker: InstancePicker<P>,
   tried: Set<ServiceInstance<P>>,
   fits: (target: InstanceTarget) => boolean = () => true,
-): PickedTarget<P> | undefined {
+): { readonly instance: ServiceInstance<P>; readonly target: InstanceTarget } | undefined {
   for (let passedOver = 0; passedOver < MAX_PASSED_OVER; passedOver += 1) {
     const instance = tried.size ? picker.pick(tried) : picker.pick();
     // A picker that does not heed `tried` must not make this go on.
@@ -114,12 +104,13 @@ function isUsable(instance: ServiceInstance, fits: (target: InstanceTarget) => b
   return target !== undefined && fits(target);
 }
 
-function parseTarget(text: string | undefined, instance: ServiceInstance): InstanceTarget | undefined {
+function parseTarget(text: string | undefined): InstanceTarget | undefined {
   if (text === undefined || !URL.canParse(text)) return undefined;
   const { protocol, hostname, port: written, pathname } = new URL(text);
   if (protocol !== 'http:' && protocol !== 'https:') return undefined;
-  const port = written !== '' ? Number(written) : defaultPort(text, protocol, instance);
-  if (port === undefined) return undefined;
+  // A uriSpec for a port that the instance does not have.
+  if (EMPTY_PORT.test(text)) return undefined;
+  const port = Number(written) || (protocol === 'https:' ? 443 : 80);
   return {
     origin: `${protocol}//${hostname}:${port}`,
     protocol,
@@ -127,10 +118,4 @@ function parseTarget(text: string | undefined, instance: ServiceInstance): Insta
     port,
     basePath: pathname.replace(/\/+$/, ''),
   };
-}
-
-function defaultPort(text: string, protocol: 'http:' | 'https:', { port, sslPort }: ServiceInstance): number | undefined {
-  // An instance that has only a port for TLS leaves the usual `{port}` empty.
-  if (EMPTY_PORT.test(text)) return protocol === 'https:' ? sslPort : port;
-  return protocol === 'https:' ? 443 : 80;
 }

@@ -12,23 +12,16 @@ export interface RoutingOptions {
    * @default the name of the service, as in `http://orders/…`
    */
   readonly hosts?: ServiceHosts | undefined;
-
   /** To how many instances a request is sent at most, the first one included, 1 … 16. @default 3 */
   readonly maxAttempts?: number | undefined;
-
   /**
-   * The status codes, 500 … 599, that are the instance's failure: they are noted, and another instance is asked where the request may be
-   * repeated. The caller gets the answer of the last one.
+   * The status codes, 500 … 599, that count as the instance's failure: another instance is asked where the request may be repeated. The caller gets
+   * the answer of the last one.
    *
    * @default [502, 503, 504]
    */
   readonly retryStatuses?: readonly number[] | undefined;
-
-  /**
-   * How long an instance may take to begin its answer, in milliseconds, 1 or more, for requests that do not say so themselves.
-   *
-   * @default that of the dispatcher: 300 s
-   */
+  /** How long an instance may take to begin its answer, in milliseconds, 1 or more; a request's own wins. @default that of the dispatcher: 300 s */
   readonly headersTimeoutMs?: number | undefined;
 }
 
@@ -43,21 +36,13 @@ export interface RoutingSettings {
 /** @throws ConfigError for an option that is out of its range */
 export function checkRoutingOptions(name: string, options: RoutingOptions): RoutingSettings {
   const { maxAttempts = 3, retryStatuses = [502, 503, 504], headersTimeoutMs } = options;
-  if (!Number.isInteger(maxAttempts) || maxAttempts < 1 || maxAttempts > 16)
-    throw new ConfigError('maxAttempts', maxAttempts, 'an integer, 1 … 16');
-  for (const status of retryStatuses) {
-    if (!Number.isInteger(status) || status < 500 || status > 599)
-      throw new ConfigError('retryStatuses', status, 'status codes, 500 … 599');
-  }
-  if (headersTimeoutMs !== undefined && !(Number.isFinite(headersTimeoutMs) && headersTimeoutMs >= 1)) {
+  const isWithin = (value: number, min: number, max: number) => Number.isInteger(value) && value >= min && value <= max;
+  if (!isWithin(maxAttempts, 1, 16)) throw new ConfigError('maxAttempts', maxAttempts, 'an integer, 1 … 16');
+  const wrong = retryStatuses.find((status) => !isWithin(status, 500, 599));
+  if (wrong !== undefined) throw new ConfigError('retryStatuses', wrong, 'status codes, 500 … 599');
+  if (headersTimeoutMs !== undefined && !(Number.isFinite(headersTimeoutMs) && headersTimeoutMs >= 1))
     throw new ConfigError('headersTimeoutMs', headersTimeoutMs, 'milliseconds, 1 or more');
-  }
-  return {
-    isMeant: originMatcher(name, options.hosts),
-    maxAttempts,
-    retryStatuses: new Set(retryStatuses),
-    headersTimeoutMs,
-  };
+  return { isMeant: originMatcher(name, options.hosts), maxAttempts, retryStatuses: new Set(retryStatuses), headersTimeoutMs };
 }
 
 /**
@@ -81,9 +66,7 @@ export function canonicalHost(host: string, isName = false): string {
   const text = `http://${host}/`;
   const url = URL.canParse(text) ? new URL(text) : undefined;
   // A URL does not tell its default port.
-  if (url === undefined || /:\d*$/.test(host) || url.href !== `http://${url.hostname}/`) {
-    const why = isName ? ', since the name of the service cannot be the host of a URL' : '';
-    throw new ConfigError('hosts', host, `a host name without a port${why}`);
-  }
-  return url.hostname;
+  if (url !== undefined && !/:\d*$/.test(host) && url.href === `http://${url.hostname}/`) return url.hostname;
+  const why = isName ? ', since the name of the service cannot be the host of a URL' : '';
+  throw new ConfigError('hosts', host, `a host name without a port${why}`);
 }
