@@ -99,18 +99,24 @@ export function decodeInstance<P>({ name, id, data }: InstanceZnode, payload: Pa
 function parseFields(data: Buffer): Partial<Record<string, unknown>> {
   if (data.length === 0) throw new Error('is empty');
   if (data.length > MAX_READ_BYTES) throw new Error(`holds more than ${MAX_READ_BYTES} bytes`);
-  const text = orThrow('is not UTF-8', () => UTF8.decode(data));
-  const fields = orThrow('is not JSON', () => parseExactJson(text));
+  const text = orThrow(
+    () => new Error('is not UTF-8'),
+    () => UTF8.decode(data),
+  );
+  const fields = orThrow(
+    () => new Error('is not JSON'),
+    () => parseExactJson(text),
+  );
   if (isNestedTooDeeply(fields)) throw new Error(`has more than ${MAX_NESTING} levels of JSON`);
   if (!isObject(fields)) throw new Error('is not a JSON object');
   return fields;
 }
 
-function orThrow<T>(problem: string, read: () => T): T {
+function orThrow<T>(problem: () => Error, read: () => T): T {
   try {
     return read();
   } catch {
-    throw new Error(problem);
+    throw problem();
   }
 }
 
@@ -193,13 +199,11 @@ function readServiceType(value: unknown, field: string): ServiceType {
 /** Curator's constructor takes a text too. */
 function readUriSpec(value: unknown, field: string): UriSpec | undefined {
   if (value === undefined || value === null) return undefined;
-  if (typeof value === 'string') {
-    try {
-      return parseUriSpec(value);
-    } catch {
-      throw unusable(field, value);
-    }
-  }
+  if (typeof value === 'string')
+    return orThrow(
+      () => unusable(field, value),
+      () => parseUriSpec(value),
+    );
   if (!isObject(value)) throw unusable(field, value);
   const parts = value.parts ?? [];
   if (!Array.isArray(parts)) throw unusable(`${field}.parts`, parts);

@@ -151,11 +151,11 @@ export class NamedRegistration extends RegisteredZnode {
 
   /** Creates our znode, in place of the one that stands there. It has to be read afterwards in any case. False when another write came first. */
   async #write(znode: Znode | undefined, { data, mode }: WantedZnode, owner: string | undefined, call: ReconcileCall): Promise<boolean> {
-    const { zookeeper, checkWrite, emit } = this.context;
+    const { zookeeper, emit } = this.context;
     const { path } = this;
     const version = znode?.stat.version;
     const isRestored = znode === undefined && this.#wasRemoved(owner);
-    checkWrite(path);
+    this.checkWrite();
     const before = this.#made;
     const made = { data, owner, version: version === undefined ? 0 : replacementVersion(version) };
     this.#made = { ...made, certain: false };

@@ -6,29 +6,18 @@ import type { ServiceInstance, ServiceType, UriPart, UriSpec } from './service-i
 import { shortened } from './shortened.js';
 import { parseUriSpec } from './uri-spec.js';
 
-/** The fields of a new instance; those left out have defaults. */
-export interface ServiceInstanceInit<P = unknown> {
-  /** The service: a znode's name of at most 255 bytes. */
+/**
+ * The fields of a new instance. Name and id are znode's names of at most 255 bytes, the address is without scheme, port and brackets. By default the
+ * id is a random UUID, the time is now, the type is `DYNAMIC`, it is enabled, and all else is absent.
+ */
+export type ServiceInstanceInit<P = unknown> = {
   readonly name: string;
-  /** Host name or IP address, without scheme, port and brackets, as others reach it. */
   readonly address: string;
-  /** A znode's name of at most 255 bytes. @default a random UUID */
-  readonly id?: string | undefined;
-  /** 1 … 65535. @default none */
-  readonly port?: number | undefined;
-  /** The port for TLS, 1 … 65535. @default none */
-  readonly sslPort?: number | undefined;
-  /** Further facts for its readers. @default none */
-  readonly payload?: P | undefined;
-  /** @default DYNAMIC */
-  readonly serviceType?: ServiceType | undefined;
-  /** How its URL is made, taken apart or as a text: `{scheme}://{address}:{port}/orders`. @default none */
+  /** In parts, or as a text: `{scheme}://{address}:{port}/orders`. */
   readonly uriSpec?: UriSpec | string | undefined;
-  /** False for one that is not to be sent any work yet. @default true */
-  readonly enabled?: boolean | undefined;
-  /** Milliseconds since the Unix epoch. @default now */
-  readonly registrationTimeUTC?: number | undefined;
-}
+} & {
+  readonly [Field in Exclude<keyof ServiceInstance<P>, 'name' | 'address' | 'uriSpec'>]?: ServiceInstance<P>[Field] | undefined;
+};
 
 /** In the order of Curator's enumeration. */
 export const SERVICE_TYPES: readonly ServiceType[] = ['DYNAMIC', 'STATIC', 'PERMANENT', 'DYNAMIC_SEQUENTIAL'];

@@ -40,15 +40,13 @@ const CLASS_NAME = /^[\p{L}_$][\p{L}\p{N}_$]*(?:\.[\p{L}_$][\p{L}\p{N}_$]*)+$/u;
  * @throws {ConfigError} when JSON cannot hold it, or Java's readers could not read it
  */
 export function payloadJson(value: unknown, label = 'instance.payload'): unknown {
-  const json = plain(value, label, { root: label, above: new Set() });
+  const json = plain(value, label, label, new Set());
   const isTyped = (items: unknown[]) => items.length === 2 && typeof items[0] === 'string' && CLASS_NAME.test(items[0]);
-  if (Array.isArray(json) && !isTyped(json)) {
+  if (Array.isArray(json) && !isTyped(json))
     throw new ConfigError(label, new Kind('an array'), 'an object, a text, a number or a boolean (Java reads no array without its class)');
-  }
   const type = classOf(json);
-  if (type !== undefined && (typeof type !== 'string' || type === '' || /\s/.test(type))) {
+  if (type !== undefined && (typeof type !== 'string' || type === '' || /\s/.test(type)))
     throw new ConfigError(`${label}.@class`, shortened(type), 'the name of a class that every Java reader has');
-  }
   return json;
 }
 
@@ -57,15 +55,8 @@ function classOf(json: unknown): unknown {
   return Object.hasOwn(Object(json), '@class') ? (json as { readonly '@class': unknown })['@class'] : undefined;
 }
 
-/** The walk through a payload: its label, and the objects around the present value. */
-interface Walk {
-  readonly root: string;
-  readonly above: Set<object>;
-}
-
-/** A copy of a value that is nothing but JSON. */
-function plain(value: unknown, label: string, walk: Walk): unknown {
-  const { root, above } = walk;
+/** A copy of a value that is nothing but JSON. `above` are the objects around it. */
+function plain(value: unknown, label: string, root: string, above: Set<object>): unknown {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
   if (typeof value === 'number') {
     if (!Number.isFinite(value)) throw new ConfigError(label, value, 'a finite number: JSON has no other');
@@ -78,21 +69,21 @@ function plain(value: unknown, label: string, walk: Walk): unknown {
   const isDeep = above.size >= MAX_NESTING - 1;
   if (isDeep) throw new ConfigError(root, new Kind('more'), `fewer than ${MAX_NESTING} levels of objects and arrays`);
   above.add(value);
-  const copy = plainObject(value, label, walk);
+  const copy = plainObject(value, label, (item, itsLabel) => plain(item, itsLabel, root, above));
   above.delete(value);
   return copy;
 }
 
-function plainObject(value: object, label: string, walk: Walk): unknown {
-  if ('toJSON' in value && typeof value.toJSON === 'function') return plain(value.toJSON(), label, walk);
-  if (Array.isArray(value)) return Array.from(value, (item, index) => plain(item, `${label}[${index}]`, walk));
+function plainObject(value: object, label: string, copied: (item: unknown, label: string) => unknown): unknown {
+  if ('toJSON' in value && typeof value.toJSON === 'function') return copied(value.toJSON(), label);
+  if (Array.isArray(value)) return Array.from(value, (item, index) => copied(item, `${label}[${index}]`));
   // Of any realm's `Object`, or of none: a `Map`, say, would become `{}`.
   const prototype: unknown = Object.getPrototypeOf(value);
   const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null;
   if (!isPlain)
     throw new ConfigError(label, new Kind(`a ${value.constructor?.name}`), 'plain objects, arrays and values (or a toJSON method)');
   if (Object.getOwnPropertySymbols(value).length > 0) throw new ConfigError(label, new Kind('a symbol'), 'texts as keys');
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, plain(item, `${label}.${shortened(key)}`, walk)]));
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, copied(item, `${label}.${shortened(key)}`)]));
 }
 
 /** The classes that every Java reader takes for a map. */
@@ -142,9 +133,8 @@ const SPRING_CLASS = 'org.springframework.cloud.zookeeper.discovery.ZookeeperIns
 export function springInstancePayload({ id, name, metadata }: SpringInstance): SpringInstanceJson {
   checkText(id, 'id');
   checkText(name, 'name');
-  if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata)) {
+  if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata))
     throw new ConfigError('instance.payload.metadata', shortened(metadata), 'an object of texts');
-  }
   for (const [key, value] of Object.entries(metadata)) checkText(value, `metadata.${shortened(key)}`);
   return { '@class': SPRING_CLASS, id, name, metadata };
 }
@@ -158,20 +148,16 @@ export function isSpringPayload(json: unknown): boolean {
   return classOf(json) === SPRING_CLASS;
 }
 
-/** Spring's own, and one that leads to the right port where that is the one for TLS. */
-const URI_SPEC = parseUriSpec('{scheme}://{address}:{port}');
-const TLS_URI_SPEC = parseUriSpec('{scheme}://{address}:{ssl-port}');
-
 /**
- * The uriSpec of an instance with Spring's payload that has none: without one Spring's URI is empty.
+ * The uriSpec of an instance with Spring's payload that has none: Spring's own, or for TLS one that leads to the right port. Without one Spring's
+ * URI is empty.
  *
  * @throws {ConfigError} when it has no port: Spring throws for the whole service then
  */
 export function springUriSpec({ address, port, sslPort }: ServiceInstance): UriSpec {
-  if (port === undefined && sslPort === undefined) {
+  if (port === undefined && sslPort === undefined)
     throw new ConfigError('instance.port', port, 'a port or an sslPort (Spring cannot read a service with an instance that has neither)');
-  }
-  return bracketed(sslPort === undefined ? URI_SPEC : TLS_URI_SPEC, address);
+  return bracketed(parseUriSpec(`{scheme}://{address}:{${sslPort === undefined ? 'port' : 'ssl-port'}}`), address);
 }
 
 /** Whether an instance may be picked by the status in its metadata, as Spring's load balancer sees it: `instance_status` is UP, or there is none. */

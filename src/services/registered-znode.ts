@@ -1,7 +1,9 @@
 import type { Clock, RandomSource } from '../base/clock.js';
+import type { Lease } from '../lease/model/lease.js';
 import type { ReconcileCall } from '../zookeeper/reconcile-loop.js';
 import type { CreateMode, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import { busy } from './service-directory.js';
 import type { ServiceInstance } from './service-instance.js';
 
 /** The znode that is wanted for an instance. A value: it is replaced, never changed. */
@@ -25,15 +27,19 @@ export type RegistrationEvent =
   /** Our znode was removed, or overwritten, by another client, and stands there again. `problem` is the rest of the sentence "<path> …". */
   | { readonly type: 'restored'; readonly path: string; readonly problem: string };
 
-/** What both kinds of registered znode work with. */
+/** What a registration works with. */
 export interface RegistrationContext {
   readonly zookeeper: ZooKeeper;
   readonly clock: Clock;
   readonly random: RandomSource;
-  /** Called before every write. @throws {ZooKeeperError} `refused` when nothing may be written now */
-  readonly checkWrite: (path: string) => void;
+  /** Nothing is written while it is not valid. @default always valid */
+  readonly lease: Pick<Lease, 'isValid'> | undefined;
   readonly emit: (event: RegistrationEvent) => void;
 }
+
+/** The bound on writes against others' changes: that many in that many milliseconds. */
+const MAX_WRITES = 20;
+const WRITES_WINDOW_MS = 5_000;
 
 /** The znode of one registered instance, and what is known of it. A subclass says how it is found and made. */
 export abstract class RegisteredZnode {
@@ -43,6 +49,8 @@ export abstract class RegisteredZnode {
   pauseMs: number | undefined;
   /** The data that are known to stand in our znode. */
   #confirmed: string | undefined;
+  /** When it was written lately, on the monotonic clock. */
+  #writes: number[] = [];
 
   constructor(protected readonly context: RegistrationContext) {}
 
@@ -65,15 +73,33 @@ export abstract class RegisteredZnode {
     return znode.stat.owner === ownerOf(wanted, sessionId) && znode.data.toString('utf8') === wanted.data;
   }
 
+  /** Counts its writes anew: another znode is wanted, or there is another session. */
+  forgetWrites(): void {
+    this.#writes = [];
+  }
+
+  /** Called before every write. @throws {ZooKeeperError} `refused` when nothing may be written now */
+  protected checkWrite(): void {
+    const { path } = this;
+    const { clock, lease } = this.context;
+    // Between the loss of the lease and the withdrawal, or after a pause of the process.
+    if (lease?.isValid() === false)
+      throw new ZooKeeperError(`${path}: the lease is not valid`, { fault: 'refused', outcome: 'not-applied', path });
+    const now = clock.monotonic();
+    this.#writes = this.#writes.filter((at) => now - at < WRITES_WINDOW_MS);
+    if (this.#writes.length >= MAX_WRITES) throw busy(path);
+    this.#writes.push(now);
+  }
+
   /** Writes the wanted data into our znode unless they stand there. True when they do; false when it has to be read again. */
   protected async correct({ data, stat }: Znode, wanted: WantedZnode, call: ReconcileCall): Promise<boolean> {
-    const { zookeeper, checkWrite, emit } = this.context;
+    const { zookeeper, emit } = this.context;
     const { path } = this;
     if (data.toString('utf8') === wanted.data) {
       this.#confirmed = wanted.data;
       return true;
     }
-    checkWrite(path);
+    this.checkWrite();
     if (this.#confirmed !== wanted.data) this.#confirmed = undefined;
     try {
       await zookeeper.setData(path, wanted.data, stat.version, call);

@@ -1,20 +1,12 @@
-import type { Clock, RandomSource } from '../base/clock.js';
-import type { Lease } from '../lease/model/lease.js';
 import type { ReconcileCall, Reconciled, ReconcileLoop } from '../zookeeper/reconcile-loop.js';
-import type { Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
+import type { Watch, Znode } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError, type ZooKeeperFault } from '../zookeeper/zookeeper-error.js';
 import { NamedRegistration } from './named-registration.js';
-import { catchUp, type RegisteredZnode, type RegistrationContext, type RegistrationEvent, type WantedZnode } from './registered-znode.js';
+import { catchUp, type RegisteredZnode, type RegistrationContext, type WantedZnode } from './registered-znode.js';
 import { SequentialRegistration } from './sequential-registration.js';
 import { busy, CALL_TIMEOUT_MS, type ServiceCall } from './service-directory.js';
 
-export interface RegistrationOptions {
-  readonly zookeeper: ZooKeeper;
-  readonly clock: Clock;
-  readonly random: RandomSource;
-  /** Nothing is written while it is not valid. @default always valid */
-  readonly lease: Pick<Lease, 'isValid'> | undefined;
-  readonly emit: (event: RegistrationEvent) => void;
+export interface RegistrationOptions extends RegistrationContext {
   /** Settles it whenever it is touched. */
   readonly loop: Pick<ReconcileLoop<Registration>, 'touched' | 'until' | 'state'>;
   /** Nothing of it is left, nor wanted. */
@@ -23,9 +15,6 @@ export interface RegistrationOptions {
 
 /** How often it is tried against others' changes before it counts as a failure. */
 const ROUNDS = 8;
-/** The bound on writes of one registration against others' changes: that many in that many milliseconds. */
-const MAX_WRITES = 20;
-const WRITES_WINDOW_MS = 5_000;
 
 /** One registered instance: which znode is wanted for it, and how far ZooKeeper has it. */
 export class Registration implements Reconciled {
@@ -39,20 +28,15 @@ export class Registration implements Reconciled {
   /** How often it was unregistered, or registered again after that. */
   #turns = 0;
   #sessionId: string | undefined;
-  /** When it was written lately, for the wanted znode in this session. */
-  #writes: number[] = [];
   #watch: { readonly path: string; readonly watch: Watch } | undefined;
   /** Ends the pause in which the path is left to others. */
   #pause: AbortController | undefined;
   #ended = false;
-  readonly #context: RegistrationContext;
 
   constructor(
     wanted: WantedZnode,
     private readonly options: RegistrationOptions,
   ) {
-    const { zookeeper, clock, random, emit } = options;
-    this.#context = { zookeeper, clock, random, emit, checkWrite: (path) => this.#checkWrite(path) };
     this.#wanted = wanted;
     this.#znode = this.#znodeFor(wanted);
   }
@@ -70,11 +54,7 @@ export class Registration implements Reconciled {
     return this.#wanted;
   }
 
-  /**
-   * Wants another znode.
-   *
-   * @param claims whether another registrant's znode is replaced
-   */
+  /** Wants another znode. @param claims whether another registrant's znode is replaced */
   want(wanted: WantedZnode, claims: boolean): void {
     if (this.#wanted === undefined) this.#turns += 1;
     if (claims) this.#znode.claim();
@@ -123,7 +103,7 @@ export class Registration implements Reconciled {
     this.#begun = true;
     this.#pause?.abort();
     if (this.#sessionId !== call.sessionId) {
-      this.#writes = [];
+      this.#znode.forgetWrites();
       // The server of a new session may lag behind what was done in the one before.
       if (this.#sessionId !== undefined) await catchUp(this.options.zookeeper, this.path, call);
       this.#sessionId = call.sessionId;
@@ -172,7 +152,7 @@ export class Registration implements Reconciled {
 
   #touch(): void {
     this.#settled = this.#ended;
-    this.#writes = [];
+    this.#znode.forgetWrites();
     this.options.loop.touched(this);
   }
 
@@ -191,19 +171,8 @@ export class Registration implements Reconciled {
     if (!isExpected) this.options.loop.touched(this);
   }
 
-  #checkWrite(path: string): void {
-    const { clock, lease } = this.options;
-    // Between the loss of the lease and the withdrawal, or after a pause of the process.
-    if (lease?.isValid() === false)
-      throw new ZooKeeperError(`${path}: the lease is not valid`, { fault: 'refused', outcome: 'not-applied', path });
-    const now = clock.monotonic();
-    this.#writes = this.#writes.filter((at) => now - at < WRITES_WINDOW_MS);
-    if (this.#writes.length >= MAX_WRITES) throw busy(path);
-    this.#writes.push(now);
-  }
-
   #znodeFor({ path, mode }: WantedZnode): RegisteredZnode {
-    return mode === 'ephemeral-sequential' ? new SequentialRegistration(path, this.#context) : new NamedRegistration(path, this.#context);
+    return mode === 'ephemeral-sequential' ? new SequentialRegistration(path, this.options) : new NamedRegistration(path, this.options);
   }
 
   #failure(fault: ZooKeeperFault, reason: string): ZooKeeperError {

@@ -82,11 +82,10 @@ export class SequentialRegistration extends RegisteredZnode {
   }
 
   async #make({ data, mode }: WantedZnode, call: ReconcileCall): Promise<void> {
-    const { zookeeper, checkWrite } = this.context;
     const { sessionId } = call;
-    checkWrite(this.prefix);
+    this.checkWrite();
     try {
-      const path = await zookeeper.createWithParents(this.prefix, data, mode, call);
+      const path = await this.context.zookeeper.createWithParents(this.prefix, data, mode, call);
       this.#own = { path, sessionId, createdZxid: undefined };
     } catch (error) {
       // Created again at once, it might exist twice, under two numbers.
@@ -116,8 +115,11 @@ export class SequentialRegistration extends RegisteredZnode {
     await concurrently(numbered, READS_AT_ONCE, async (each) => {
       const path = `${parent === '/' ? '' : parent}/${each}`;
       if (path === this.#own?.path) return;
-      const znode = await this.#readable(path, call);
-      if (znode?.stat.owner !== sessionId) return;
+      const znode = await zookeeper.read(path, call).catch((error: unknown) => {
+        // One that may not be read is not ours.
+        if (!isFault(error, 'no-auth')) throw error;
+      });
+      if (!znode || znode.stat.owner !== sessionId) return;
       const { createdZxid, version } = znode.stat;
       const isLost = lost.data.has(znode.data.toString('utf8'));
       if (isLost && this.#own === undefined) this.#own = { path, sessionId, createdZxid };
@@ -125,15 +127,5 @@ export class SequentialRegistration extends RegisteredZnode {
       else if (isLost || version > 0) await zookeeper.remove(path, version, call);
     });
     return this.#own;
-  }
-
-  /** Undefined for a znode that may not be read: it is not ours. */
-  async #readable(path: string, call: ReconcileCall): Promise<Znode | undefined> {
-    try {
-      return await this.context.zookeeper.read(path, call);
-    } catch (error) {
-      if (isFault(error, 'no-auth')) return undefined;
-      throw error;
-    }
   }
 }

@@ -187,11 +187,7 @@ export class ServiceDiscovery<P = unknown> {
     return this.#directory.instance(name, id, call);
   }
 
-  /**
-   * Follows the instances of a service, until the cache or this is closed.
-   *
-   * @throws {ConfigError} when the name cannot be a znode's
-   */
+  /** Follows the instances of a service, until the cache or this is closed. @throws {ConfigError} when the name cannot be a znode's */
   cache(name: string): ServiceCache<P> {
     this.#throwIfClosed();
     const { zookeeper, clock } = this.options;

@@ -24,11 +24,7 @@ function ownerProblem(path: string): string | undefined {
   return `${path}/`.startsWith(`${DISCOVERY_PATH}/`) ? `${DISCOVERY_PATH} is the tree of the nodes and endpoints` : undefined;
 }
 
-/**
- * The znode whose children are the instances of a service: `<base>/<name>`.
- *
- * @throws {ConfigError} when the name cannot be a znode's
- */
+/** The znode whose children are the instances of a service: `<base>/<name>`. @throws {ConfigError} when the name cannot be a znode's */
 export function servicePath(basePath: string, name: string): string {
   checkZnodeName(name, 'service');
   return `${basePath === '/' ? '' : basePath}/${name}`;

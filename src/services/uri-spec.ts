@@ -14,19 +14,16 @@ export type UriVariables = Readonly<Record<string, string | number | boolean | u
  * @throws {ConfigError} when the braces do not match
  */
 export function parseUriSpec(text: string, label = 'uriSpec'): UriSpec {
+  const expected = 'each "{" to be closed by a "}" before the next one, as in {scheme}://{address}:{port}';
   const parts: UriPart[] = [];
   let variable = false;
   for (const [token] of text.matchAll(/[{}]|[^{}]+/g)) {
     if (token !== '{' && token !== '}') parts.push({ value: variable ? token.trim() : token, variable });
-    else if (variable === (token === '{')) throw unbalanced(label, text);
+    else if (variable === (token === '{')) throw new ConfigError(label, shortened(text), expected);
     else variable = token === '{';
   }
-  if (variable) throw unbalanced(label, text);
+  if (variable) throw new ConfigError(label, shortened(text), expected);
   return { parts };
-}
-
-function unbalanced(label: string, text: string): ConfigError {
-  return new ConfigError(label, shortened(text), 'each "{" to be closed by a "}" before the next one, as in {scheme}://{address}:{port}');
 }
 
 /**

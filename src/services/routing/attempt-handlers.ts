@@ -53,42 +53,21 @@ export class LegacyAttempt extends Attempt implements LegacyHandler {
   }
 }
 
-/** How a caller of undici 7 controls a whole exchange, whichever attempt is under way. */
-export class ExchangeController implements DispatchController {
+/** How a caller of undici 7 controls a whole exchange: by the controller of the attempt under way, but an abort is that of the exchange. */
+export class ExchangeController {
   exchange: Exchange | undefined;
   /** That of the attempt under way. */
   current: DispatchController | undefined;
+  /** What the caller gets. */
+  readonly controller = new Proxy({} as DispatchController, { get: (_, name) => this.#get(name) });
 
-  get aborted(): boolean {
-    return (this.exchange?.aborted ?? false) || (this.current?.aborted ?? false);
-  }
-
-  get reason(): Error | null {
-    return this.exchange?.reason ?? this.current?.reason ?? null;
-  }
-
-  get paused(): boolean {
-    return this.current?.paused ?? false;
-  }
-
-  get rawHeaders(): unknown {
-    return this.current?.rawHeaders;
-  }
-
-  get rawTrailers(): unknown {
-    return this.current?.rawTrailers;
-  }
-
-  abort(reason: Error): void {
-    this.exchange?.abort(reason);
-  }
-
-  pause(): void {
-    this.current?.pause();
-  }
-
-  resume(): void {
-    this.current?.resume();
+  #get(name: string | symbol): unknown {
+    const { exchange, current } = this;
+    if (name === 'abort') return (reason: Error) => exchange?.abort(reason);
+    if (name === 'aborted' && exchange?.aborted) return true;
+    if (name === 'reason' && exchange?.reason) return exchange.reason;
+    const value: unknown = current && Reflect.get(current, name);
+    return typeof value === 'function' ? value.bind(current) : value;
   }
 }
 
@@ -97,17 +76,17 @@ export class ControlledAttempt extends Attempt implements ControlledHandler {
   constructor(
     exchange: Exchange,
     instance: ServiceInstance,
-    private readonly controller: ExchangeController,
+    private readonly steering: ExchangeController,
     private readonly caller: ControlledHandler,
   ) {
     super(exchange, instance);
   }
 
   onRequestStart(controller: DispatchController, context: unknown): void {
-    this.controller.exchange = this.exchange;
-    this.controller.current = controller;
+    this.steering.exchange = this.exchange;
+    this.steering.current = controller;
     // It does without a reason, whatever its type says: undici's own handlers count on it.
-    if (this.begin((reason) => controller.abort(reason as Error))) this.caller.onRequestStart?.(this.controller, context);
+    if (this.begin((reason) => controller.abort(reason as Error))) this.caller.onRequestStart?.(this.steering.controller, context);
   }
 
   onResponseStarted(): void {
@@ -115,24 +94,24 @@ export class ControlledAttempt extends Attempt implements ControlledHandler {
   }
 
   onRequestUpgrade(_controller: DispatchController, status: number, headers: unknown, socket: Duplex): void {
-    if (this.exchange.ends(this)) this.caller.onRequestUpgrade?.(this.controller, status, headers, socket);
+    if (this.exchange.ends(this)) this.caller.onRequestUpgrade?.(this.steering.controller, status, headers, socket);
     else socket.destroy();
   }
 
   onResponseStart(_controller: DispatchController, status: number, headers: unknown, statusText?: string): void {
-    if (this.exchange.passes(this, status)) this.caller.onResponseStart?.(this.controller, status, headers, statusText);
+    if (this.exchange.passes(this, status)) this.caller.onResponseStart?.(this.steering.controller, status, headers, statusText);
     else this.cancel();
   }
 
   onResponseData(_controller: DispatchController, chunk: Buffer): void {
-    if (this.wanted) this.caller.onResponseData?.(this.controller, chunk);
+    if (this.wanted) this.caller.onResponseData?.(this.steering.controller, chunk);
   }
 
   onResponseEnd(_controller: DispatchController, trailers: unknown): void {
-    if (this.exchange.ends(this)) this.caller.onResponseEnd?.(this.controller, trailers);
+    if (this.exchange.ends(this)) this.caller.onResponseEnd?.(this.steering.controller, trailers);
   }
 
   onResponseError(_controller: DispatchController, error: Error): void {
-    if (this.exchange.fails(this, error)) this.caller.onResponseError?.(this.controller, error);
+    if (this.exchange.fails(this, error)) this.caller.onResponseError?.(this.steering.controller, error);
   }
 }

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 
-// undici's own words, as far as they are needed here: nodelease does not depend on undici, and takes whichever one the user has.
+// undici's own terms, as far as they are needed here: nodelease does not depend on undici, and takes the one that the user has.
 
 /** What undici is told of a request. What is not named here is passed on as it is. */
 export interface DispatchOptions {
@@ -13,19 +13,12 @@ export interface DispatchOptions {
   readonly headersTimeout?: number | null;
 }
 
-/** How the handlers of undici 7 and later steer what they are told of. */
+/** How the handlers of undici 7 and later control a request; it has further fields. */
 export interface DispatchController {
-  readonly aborted: boolean;
-  readonly paused: boolean;
-  readonly reason: Error | null;
-  readonly rawHeaders?: unknown;
-  readonly rawTrailers?: unknown;
   abort(reason: Error): void;
-  pause(): void;
-  resume(): void;
 }
 
-/** Who is told of a response, in the words of undici 6 and of Node's own `fetch`. */
+/** Who is told of a response, in the terms of undici 6 and of Node's own `fetch`. */
 export interface LegacyHandler {
   onConnect?(abort: (reason?: Error) => void, context?: unknown): void;
   onError?(error: Error): void;
@@ -38,7 +31,7 @@ export interface LegacyHandler {
   onRequestSent?(): void;
 }
 
-/** Who is told of a response, in the words of undici 7 and later. */
+/** Who is told of a response, in the terms of undici 7 and later. */
 export interface ControlledHandler {
   onRequestStart?(controller: DispatchController, context: unknown): void;
   onRequestUpgrade?(controller: DispatchController, status: number, headers: unknown, socket: Duplex): void;

@@ -25,16 +25,11 @@ export interface RoutingOptions {
   readonly headersTimeoutMs?: number | undefined;
 }
 
-/** The same, checked. */
-export interface RoutingSettings {
-  readonly isMeant: (origin: string | URL | undefined) => boolean;
-  readonly maxAttempts: number;
-  readonly retryStatuses: ReadonlySet<number>;
-  readonly headersTimeoutMs: number | undefined;
-}
+/** The options, checked, with their defaults. */
+export type RoutingSettings = ReturnType<typeof checkRoutingOptions>;
 
 /** @throws ConfigError for an option that is out of its range */
-export function checkRoutingOptions(name: string, options: RoutingOptions): RoutingSettings {
+export function checkRoutingOptions(name: string, options: RoutingOptions) {
   const { maxAttempts = 3, retryStatuses = [502, 503, 504], headersTimeoutMs } = options;
   const isWithin = (value: number, min: number, max: number) => Number.isInteger(value) && value >= min && value <= max;
   if (!isWithin(maxAttempts, 1, 16)) throw new ConfigError('maxAttempts', maxAttempts, 'an integer, 1 … 16');

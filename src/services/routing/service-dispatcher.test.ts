@@ -171,7 +171,14 @@ describe('a caller', () => {
       onRequestUpgrade: () => heard.push('upgrade'),
       onResponseError: (_, error) => heard.push(error.message),
     };
-    const controller: DispatchController = { aborted: false, paused: false, reason: null, abort() {}, pause() {}, resume() {} };
+    const controller: DispatchController & Record<string, unknown> = {
+      aborted: false,
+      paused: false,
+      reason: null,
+      abort() {},
+      pause() {},
+      resume() {},
+    };
     serviceInterceptor(picker)(base)({ origin: 'http://orders', path: '/', method: 'GET' }, listening);
     controlled[0]?.onRequestStart(controller, undefined);
     controlled[0]?.onResponseStart(controller, 503, {});

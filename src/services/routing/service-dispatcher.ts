@@ -105,9 +105,11 @@ function route<P>(
   if (!isRequest(request) || !settings.isMeant(request.origin)) return base(request, handler);
   // The dispatcher gets the sort of handler that the caller has: what works together without us does so with us.
   if (isControlled(handler)) {
-    const controller = new ExchangeController();
-    const newAttempt: NewAttempt = (exchange, instance) => new ControlledAttempt(exchange, instance, controller, handler);
-    return new Exchange(provider, settings, base, request, newAttempt, (error) => handler.onResponseError?.(controller, error)).start();
+    const steering = new ExchangeController();
+    const newAttempt: NewAttempt = (exchange, instance) => new ControlledAttempt(exchange, instance, steering, handler);
+    return new Exchange(provider, settings, base, request, newAttempt, (error) =>
+      handler.onResponseError?.(steering.controller, error),
+    ).start();
   }
   const newAttempt: NewAttempt = (exchange, instance) => new LegacyAttempt(exchange, instance, handler);
   return new Exchange(provider, settings, base, request, newAttempt, (error) => handler.onError?.(error)).start();
