@@ -3,7 +3,7 @@ import { ConfigError, explain } from '../../base/errors.js';
 import { DEFAULT_LISTEN_ADDRESS, parseListenAddress, reachableUrl } from '../../settings/listen-address.js';
 import { parseDuration } from '../../settings/values.js';
 import { ExitCode } from '../exit-codes.js';
-import { type HttpReply, httpGet } from '../run/health-probe.js';
+import { type HttpReply, httpGet } from '../run/health-check.js';
 import type { Io } from '../terminal/io.js';
 import { callWithTimeout } from '../terminal/with-timeout.js';
 import { say, sayJson } from './store-command.js';

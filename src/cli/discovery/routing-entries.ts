@@ -3,8 +3,7 @@ import { explain } from '../../base/errors.js';
 import type { Discovery } from '../../discovery/discovery.js';
 import type { CheckSettings } from '../../settings/check-target.js';
 import type { Logger } from '../log/logger.js';
-import { HealthCheck, type HealthVerdict } from '../run/health-check.js';
-import { describeTarget, healthProbe } from '../run/health-probe.js';
+import { describeTarget, HealthCheck, type HealthVerdict, healthProbe } from '../run/health-check.js';
 
 export interface RoutingEntriesOptions {
   readonly discovery: Pick<Discovery, 'state' | 'announceService' | 'withdrawService'>;
@@ -32,7 +31,7 @@ export class RoutingEntries {
     if (check === undefined) return;
     const { target, intervalMs, threshold } = check;
     this.#check = new HealthCheck({
-      ...{ probe: healthProbe(target, { clock }), clock, intervalMs, threshold },
+      ...{ probe: healthProbe(target, clock), clock, intervalMs, threshold },
       onChange: (verdict) => this.#follow(verdict, describeTarget(target)),
       onWaiting: (problem) => options.log.info(`not announced until ${describeTarget(target)} answers: ${explain(problem)}`),
     });

@@ -1,6 +1,17 @@
+import type { LookupAddress } from 'node:dns';
+import { once } from 'node:events';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { connect, isIP, type LookupFunction } from 'node:net';
+import { onAbort } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
+import type { CheckTarget } from '../../settings/check-target.js';
+import { formatListenAddress, type ListenAddress } from '../../settings/listen-address.js';
+import { type NameResolver, sharedResolver } from '../../zookeeper/name-resolver.js';
 import { callWithTimeout } from '../terminal/with-timeout.js';
-import type { HealthProbe } from './health-probe.js';
+
+/** Probes once. Rejects with the problem, or with the signal's reason as soon as that aborts. */
+export type HealthProbe = (signal: AbortSignal) => Promise<void>;
 
 /** The health of a command, told when it changes. */
 export type HealthVerdict =
@@ -77,4 +88,117 @@ export class HealthCheck {
       return { error };
     }
   }
+}
+
+/** How much of a body is read. */
+const MAX_BODY_BYTES = 65_536;
+/** How long the lookup of a name may take, in milliseconds. A probe ends sooner. */
+const LOOKUP_TIMEOUT_MS = 10_000;
+/** The addresses of localhost: the command may listen on one of them only. */
+const LOOPBACK: readonly string[] = ['127.0.0.1', '::1'];
+
+/**
+ * A probe of a target, the command that runs beside: a URL answers 2xx, without redirects and proxies; a port takes a connection. Certificates are
+ * not verified: no certificate has a name such as 127.0.0.1. At most one lookup of the host's name is under way, and none for `localhost`: lookups
+ * without an answer would delay that of the store's host.
+ *
+ * @param names finds the target's addresses. @default the resolver for ZooKeeper's servers
+ */
+export function healthProbe(target: CheckTarget, clock: Clock, names = sharedResolver): HealthProbe {
+  if (target.kind === 'tcp') return (signal) => connectTo(target, lookupFor(names, clock, signal), signal);
+  return async (signal) => {
+    const { status } = await httpGet(new URL(target.url), { signal, lookup: lookupFor(names, clock, signal), userAgent: 'nodelease' });
+    if (status < 200 || status > 299) throw new Error(`it answers ${status}`);
+  };
+}
+
+/** The target for people, without the password that a URL may hold. */
+export function describeTarget(target: CheckTarget): string {
+  if (target.kind === 'tcp') return `tcp:${formatListenAddress(target)}`;
+  const { origin, pathname } = new URL(target.url);
+  return `${origin}${pathname}`;
+}
+
+/** The answer of a server. */
+export interface HttpReply {
+  readonly status: number;
+  /** The first 64 KiB or so. */
+  readonly body: string;
+}
+
+/**
+ * Requests a URL on this host, by a connection of its own, without redirects, proxies, and the verification of certificates.
+ *
+ * @throws what went wrong, or `signal.reason`
+ */
+export async function httpGet(
+  url: URL,
+  { signal, lookup, userAgent }: { readonly signal: AbortSignal; readonly lookup?: LookupFunction; readonly userAgent: string },
+): Promise<HttpReply> {
+  const headers = { 'user-agent': userAgent, accept: '*/*' };
+  // A name may have several addresses, and the server listen on one of them.
+  const options = { agent: false, signal, headers, autoSelectFamily: true, ...(lookup && { lookup }) };
+  const request = url.protocol === 'https:' ? httpsRequest(url, { ...options, rejectUnauthorized: false }) : httpRequest(url, options);
+  // A failure after the answer has begun is told by the answer.
+  request.on('error', () => undefined).end();
+  // Also after a change of protocols.
+  const closed = once(request, 'close').then(() => Promise.reject(new Error('the connection ended without an answer')));
+  try {
+    const [response] = (await Promise.race([once(request, 'response'), closed])) as [IncomingMessage];
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    for await (const chunk of response) {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes > MAX_BODY_BYTES) break;
+    }
+    return { status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString('utf8') };
+  } catch (error) {
+    throw signal.aborted ? signal.reason : told(error);
+  }
+}
+
+async function connectTo(to: ListenAddress, lookup: LookupFunction, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  const socket = connect({ ...to, lookup, autoSelectFamily: true });
+  const cancel = onAbort(signal, () => socket.destroy(new Error('given up')));
+  try {
+    await once(socket, 'connect');
+  } catch (error) {
+    throw signal.aborted ? signal.reason : told(error);
+  } finally {
+    cancel();
+    socket.destroy();
+  }
+}
+
+/** The error of a host with several addresses says nothing by itself: the texts of all. */
+function told(error: unknown): unknown {
+  if (!(error instanceof AggregateError)) return error;
+  const problems = error.errors.map((each) => (each instanceof Error ? each.message : String(each)));
+  return new Error(problems.join(', '), { cause: error.errors[0] });
+}
+
+/** A lookup for one probe. Sockets call it with names only, not with addresses. */
+function lookupFor(names: NameResolver, clock: Clock, signal: AbortSignal): LookupFunction {
+  const find = async (host: string): Promise<LookupAddress[]> => {
+    if (host.toLowerCase() === 'localhost') return LOOPBACK.map(withFamily);
+    const resolution = await names.resolve(host, { clock, limitMs: LOOKUP_TIMEOUT_MS, signal });
+    if (resolution.status === 'failed') throw new Error(`${host}: ${resolution.problem}`);
+    return resolution.addresses.map(withFamily);
+  };
+  return (host, { all }, callback) => {
+    find(host).then(
+      (addresses) => {
+        const [first] = addresses;
+        if (all || first === undefined) callback(null, addresses);
+        else callback(null, first.address, first.family);
+      },
+      (error) => callback(error, []),
+    );
+  };
+}
+
+function withFamily(address: string): LookupAddress {
+  return { address, family: isIP(address) };
 }

@@ -10,8 +10,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../../test/support/virtual-clock.js';
 import { systemClock } from '../../base/system.js';
 import { NameResolver } from '../../zookeeper/name-resolver.js';
-import { HealthCheck } from './health-check.js';
-import { describeTarget, healthProbe } from './health-probe.js';
+import { describeTarget, HealthCheck, healthProbe } from './health-check.js';
 
 const servers: Server[] = [];
 afterEach(() => {
@@ -40,8 +39,7 @@ function resolver(addresses: readonly string[] = ['127.0.0.1']): { names: NameRe
   return { names: new NameResolver(lookup), asked };
 }
 const { names: strict, asked: askedOfStrict } = resolver([]);
-const options = { clock: systemClock, names: strict };
-const http = (url: string, signal = never(), names = strict) => healthProbe({ kind: 'http', url }, { ...options, names })(signal);
+const http = (url: string, signal = never(), names = strict) => healthProbe({ kind: 'http', url }, systemClock, names)(signal);
 
 describe('asking a URL', () => {
   it.each([200, 204, 299])('is content with %d, and asks for just that path', async (status) => {
@@ -159,7 +157,7 @@ describe('asking a URL', () => {
 });
 
 describe('asking a port', () => {
-  const tcp = (port: number, signal = never(), host = 'localhost') => healthProbe({ kind: 'tcp', host, port }, options)(signal);
+  const tcp = (port: number, signal = never(), host = 'localhost') => healthProbe({ kind: 'tcp', host, port }, systemClock, strict)(signal);
 
   it('is content with a connection, and ends it', async () => {
     const closed = deferred();
@@ -214,7 +212,7 @@ describe('a host whose name nobody resolves', () => {
     const target = { http: { kind: 'http', url: 'http://app.internal/' }, tcp: { kind: 'tcp', host: 'app.internal', port: 80 } } as const;
     const told: string[] = [];
     const check = new HealthCheck({
-      ...{ probe: healthProbe(target[kind], { clock, names }), clock, intervalMs: 1_000, threshold: 3 },
+      ...{ probe: healthProbe(target[kind], clock, names), clock, intervalMs: 1_000, threshold: 3 },
       onChange: () => told.push('announced'),
       onWaiting: (problem) => told.push(`${clock.monotonic()} ${problem}`),
     });
