@@ -1,11 +1,11 @@
-import { constants } from 'node:fs';
-import { lstat, open, rename, rm } from 'node:fs/promises';
+import type { Stats } from 'node:fs';
+import { lstat, open, readFile, rename, rm } from 'node:fs/promises';
 import type { RandomSource } from '../../base/clock.js';
 import { ConfigError, explain } from '../../base/errors.js';
 
 const OPTION = '--wait-file';
 /** More than any wait file has, in bytes. */
-const LARGEST = 65_536;
+const MAX_BYTES = 65_536;
 
 /**
  * A file that is there while a node id is held, for programs that wait for one: written all at once, never seen half-written.
@@ -35,10 +35,7 @@ export class WaitFile {
     const file = new WaitFile(path, random, onFailure);
     await file.#checkLeftOver();
     // Tried now: programs that wait for the file later are told nothing.
-    const attempt = file.#draft('').then((draft) => rm(draft));
-    await attempt.catch((error: unknown) => {
-      throw unusable(path, explain(error));
-    });
+    await file.#orUnusable(file.#withDraft('', async () => undefined));
     return file;
   }
 
@@ -50,21 +47,13 @@ export class WaitFile {
    */
   async removeLeftOver(): Promise<void> {
     await this.#checkLeftOver();
-    await rm(this.path, { force: true }).catch((error: unknown) => {
-      throw unusable(this.path, explain(error));
-    });
+    await this.#orUnusable(rm(this.path, { force: true }));
   }
 
   /** Resolves to true when the file says this, and to false when it cannot. Never rejects. */
   write(text: string): Promise<boolean> {
     return this.#next('written', async () => {
-      const draft = await this.#draft(text);
-      try {
-        await rename(draft, this.path);
-      } catch (error) {
-        await discard(draft);
-        throw error;
-      }
+      await this.#withDraft(text, (draft) => rename(draft, this.path));
       this.#written = text;
     });
   }
@@ -73,20 +62,23 @@ export class WaitFile {
   remove(): Promise<boolean> {
     return this.#next('removed', async () => {
       const own = this.#written;
-      if (own !== undefined && (await textIn(this.path, Buffer.byteLength(own))) === own) await rm(this.path, { force: true });
+      if (own !== undefined && (await textIn(this.path)) === own) await rm(this.path, { force: true });
     });
   }
 
   /** A file that is named here by mistake may be its owner's only copy. */
   async #checkLeftOver(): Promise<void> {
-    const isOurs = await isLeftOver(this.path).catch((error: unknown) => {
-      throw unusable(this.path, explain(error));
-    });
-    if (!isOurs) throw unusable(this.path, 'something else is there, and left alone');
+    if (!(await this.#orUnusable(isLeftOver(this.path)))) throw unusable(this.path, 'something else is there, and left alone');
   }
 
-  /** A file beside it that says this. */
-  async #draft(text: string): Promise<string> {
+  #orUnusable<T>(step: Promise<T>): Promise<T> {
+    return step.catch((error: unknown) => {
+      throw unusable(this.path, explain(error));
+    });
+  }
+
+  /** Writes a file beside it that says this, for `use` to move; what is left of it is removed. */
+  async #withDraft(text: string, use: (draft: string) => Promise<void>): Promise<void> {
     const draft = `${this.path}.${this.random.hex(4)}`;
     try {
       // Through one handle: another user of the folder can put something else at the path at any time.
@@ -94,10 +86,9 @@ export class WaitFile {
       await file.writeFile(text);
       // Whatever the umask: programs that wait may run as other users.
       await file.chmod(0o644);
-      return draft;
-    } catch (error) {
-      await discard(draft);
-      throw error;
+      await use(draft);
+    } finally {
+      await rm(draft, { force: true }).catch(() => undefined);
     }
   }
 
@@ -120,10 +111,10 @@ function unusable(path: string, why: string): ConfigError {
 
 /** Whether there is nothing but what a process of ours may have left: an object that names a node id, something empty, or a link. */
 async function isLeftOver(path: string): Promise<boolean> {
-  const there = await lstat(path).catch(unlessAbsent);
+  const there = await statOf(path);
   // A link is only unlinked: what it leads to stays.
   if (there === undefined || there.isSymbolicLink()) return true;
-  const text = await textIn(path, LARGEST);
+  const text = await textIn(path);
   return text === '' || (text !== undefined && namesNodeId(text));
 }
 
@@ -136,22 +127,16 @@ function namesNodeId(text: string): boolean {
   }
 }
 
-/** What a file says; undefined where there is none, or one that is larger than `most` bytes, or something else than a file. */
-async function textIn(path: string, most: number): Promise<string | undefined> {
-  // Neither a link is followed nor is a pipe waited for.
-  await using file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(unlessAbsentOrLink);
-  const there = await file?.stat();
-  return there?.isFile() && there.size <= most ? file?.readFile('utf8') : undefined;
+/** What a file says; undefined where there is none, or one that is larger than a wait file, or something else than a file. */
+async function textIn(path: string): Promise<string | undefined> {
+  const there = await statOf(path);
+  return there?.isFile() && there.size <= MAX_BYTES ? readFile(path, 'utf8') : undefined;
 }
 
-function unlessAbsent(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== 'ENOENT') throw error;
-}
-
-function unlessAbsentOrLink(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== 'ELOOP') unlessAbsent(error);
-}
-
-async function discard(draft: string): Promise<void> {
-  await rm(draft, { force: true }).catch(() => undefined);
+/** What stands at a path, a link as itself; undefined for nothing. */
+function statOf(path: string): Promise<Stats | undefined> {
+  return lstat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error;
+    return undefined;
+  });
 }
