@@ -42,7 +42,6 @@ describe('the bundled command', () => {
     const files = await loadedFiles(['run', '--nodes', '1', ...store.options, '--', 'true'], store.env);
     expect(files.map((file) => basename(file))).toEqual([
       'base.js',
-      'lean-memory.js',
       'main.js',
       'nodelease.js',
       'rolldown-runtime.js',
