@@ -3,7 +3,7 @@ import { DEFAULT_LISTEN_ADDRESS, reachableUrl } from '../../settings/listen-addr
 import type { Settings } from '../../settings/settings.js';
 import { exitCodeOfStop } from '../exit-codes.js';
 import { type Logger, loggerFor } from '../log/logger.js';
-import { OwnClusterView } from '../run/own-cluster-view.js';
+import { isVisible, OwnClusterView } from '../run/own-cluster-view.js';
 import type { Io } from '../terminal/io.js';
 import { interruptible, interruption, reported, say } from './store-command.js';
 
@@ -15,7 +15,7 @@ import { interruptible, interruption, reported, say } from './store-command.js';
  * @throws {ConfigError} when a setting is unusable, or it cannot listen where it should
  */
 export async function consoleCommand(settings: Settings, io: Io): Promise<number> {
-  if (!OwnClusterView.isPossible(settings))
+  if (!isVisible(settings))
     throw new ConfigError('--store', settings.store.url, 's3:// or file: (what is in memory is seen by its holder alone)');
   const work = async (interrupted: AbortSignal) => {
     const log = await loggerFor(settings, io);

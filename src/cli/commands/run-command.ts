@@ -57,9 +57,9 @@ async function httpFor(settings: Settings, io: Io): Promise<WorkloadOptions['htt
   const { http: at } = settings;
   if (at === undefined) return undefined;
   const { NodeMonitor } = await import('../../monitor/node-monitor.js');
-  const { openNodeHttp } = await import('../run/node-http.js');
+  const { NodeHttp } = await import('../run/node-http.js');
   const monitor = new NodeMonitor();
-  return { monitor, open: (log: Logger) => openNodeHttp({ at, settings, io, log, monitor }) };
+  return { monitor, open: (log: Logger) => NodeHttp.open({ at, settings, io, log, monitor }) };
 }
 
 /** A command, as the workload that a node id is held for. */

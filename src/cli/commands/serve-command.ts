@@ -7,7 +7,7 @@ import { DEFAULT_LISTEN_ADDRESS } from '../../settings/listen-address.js';
 import type { RetirePolicy, Settings } from '../../settings/settings.js';
 import { ExitCode, exitCodeOfSignal } from '../exit-codes.js';
 import { type Logger, loggerFor } from '../log/logger.js';
-import { openNodeHttp } from '../run/node-http.js';
+import { NodeHttp } from '../run/node-http.js';
 import { onRetirement, whyStopping } from '../run/retirement.js';
 import { Interrupted, SignalRelay } from '../run/signal-relay.js';
 import { WaitFile } from '../run/wait-file.js';
@@ -42,7 +42,7 @@ export async function serveCommand({ waitFile: path }: ServeOptions, settings: S
   try {
     const file = path === undefined ? undefined : await WaitFile.open(path, io.random, (problem) => log.error(problem));
     const open = async (child: Logger) => {
-      const http = await openNodeHttp({ at, settings, io, log: child, monitor, heldForOthers: true });
+      const http = await NodeHttp.open({ at, settings, io, log: child, monitor, heldForOthers: true });
       try {
         // Not before: while the port is another process', the file may be, too.
         await file?.removeLeftOver();

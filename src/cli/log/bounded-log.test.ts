@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import { VirtualClock } from '../../../test/support/virtual-clock.js';
-import type { LogLine } from '../run/node-http-messages.js';
-import { BoundedLog } from './bounded-log.js';
+import { BoundedLog, type LogLine } from './bounded-log.js';
 
 it('sends at most twenty lines in a second, and says later how many there were more', async () => {
   const clock = new VirtualClock();

@@ -1,5 +1,13 @@
 import type { Clock } from '../../base/clock.js';
-import type { LogLine } from '../run/node-http-messages.js';
+
+/** Something for the log of another thread. */
+export interface LogLine {
+  readonly type: 'log';
+  readonly level: 'debug' | 'warn' | 'error';
+  readonly message: string;
+  /** Of a fault. */
+  readonly stack?: string | undefined;
+}
 
 const LINES_A_SECOND = 20;
 

@@ -3,12 +3,39 @@ import { explain } from '../../base/errors.js';
 import { systemClock as clock, systemRandom as random } from '../../base/system.js';
 import { type NodeServer, startNodeServer } from '../../http/node-server.js';
 import { problemOf } from '../../http/problem.js';
-import { toWire } from '../../runtime/worker/messages.js';
-import { BoundedLog } from '../log/bounded-log.js';
-import { AskedMetrics } from './asked-metrics.js';
-import { HealthMirror } from './health-mirror.js';
-import type { FromNodeHttp, NodeHttpData, ToNodeHttp } from './node-http-messages.js';
-import { OwnClusterView } from './own-cluster-view.js';
+import { toWire, type WireError } from '../../runtime/worker/messages.js';
+import type { ListenAddress } from '../../settings/listen-address.js';
+import type { Settings } from '../../settings/settings.js';
+import { BoundedLog, type LogLine } from '../log/bounded-log.js';
+import { AskedMetrics, type CollectedMetrics, HealthMirror, type MirrorSource } from './node-mirror.js';
+import { isVisible, OwnClusterView } from './own-cluster-view.js';
+
+/** What the thread that answers over HTTP is started with; everything in it can be cloned, or moved. */
+export interface NodeHttpData {
+  readonly listen: ListenAddress;
+  readonly settings: Settings;
+  readonly heldForOthers: boolean;
+  readonly mirror: MirrorSource;
+  /** Whether debug lines are logged. */
+  readonly debug: boolean;
+}
+
+/** To the thread that answers over HTTP. */
+export type ToNodeHttp =
+  /** Answers `metrics`; undefined where there are none to be had. */
+  | { readonly type: 'metrics'; readonly metrics: CollectedMetrics | undefined }
+  /** Answered by `closed`. */
+  | { readonly type: 'close' };
+
+/** From the thread that answers over HTTP. */
+export type FromNodeHttp =
+  /** Begins with one of these two. */
+  | { readonly type: 'listening'; readonly address: ListenAddress; readonly url: string; readonly protected: boolean }
+  | { readonly type: 'refused'; readonly error: WireError }
+  | LogLine
+  /** Wants the metrics of the process. */
+  | { readonly type: 'metrics' }
+  | { readonly type: 'closed' };
 
 /**
  * What a command answers over HTTP, in a thread of its own: no number of requests delays the thread that renews the lease. What
@@ -27,19 +54,22 @@ class NodeHttpThread {
   ) {
     this.#log = new BoundedLog(clock, (line) => this.#post(line));
     process.removeAllListeners('warning').on('warning', (warning) => this.#log.write('warn', explain(warning)));
-    this.#metrics = new AskedMetrics({ clock, ask: (id, until) => this.#post({ type: 'metrics', id, until }) });
+    this.#metrics = new AskedMetrics(clock, () => this.#post({ type: 'metrics' }));
     this.#node = new HealthMirror(data.mirror, clock);
     const log = { warn: (message: string) => this.#log.write('warn', message) };
-    this.#cluster = data.cluster && new OwnClusterView(data.cluster, { clock, random }, log);
-    port.on('message', (message: ToNodeHttp) => this.#receive(message));
+    if (isVisible(data.settings)) this.#cluster = new OwnClusterView(data.settings, { clock, random }, log);
+    port.on('message', (message: ToNodeHttp) => {
+      if (message.type === 'metrics') this.#metrics.answered(message.metrics);
+      else void this.#close();
+    });
   }
 
   async run(): Promise<void> {
-    const { listen, bearerTokenFile, heldForOthers } = this.data;
+    const { listen, heldForOthers, settings } = this.data;
     const cluster = this.#cluster;
     try {
       this.#server = await startNodeServer({
-        ...{ listen, bearerTokenFile, heldForOthers, clock, monitor: this.#node, metrics: this.#metrics },
+        ...{ listen, bearerTokenFile: settings.bearerTokenFile, heldForOthers, clock, monitor: this.#node, metrics: this.#metrics },
         cluster: cluster && (() => cluster.open()),
         onFailure: (request, failure) => this.#failed(request, failure),
         labels: { listen: '--http', bearerTokenFile: '--bearer-token-file' },
@@ -49,11 +79,6 @@ class NodeHttpThread {
     } catch (error) {
       this.#post({ type: 'refused', error: toWire(error) });
     }
-  }
-
-  #receive(message: ToNodeHttp): void {
-    if (message.type === 'metrics') this.#metrics.answered(message.id, message.contentType, message.text);
-    else void this.#close();
   }
 
   #failed(request: string, failure: unknown): void {

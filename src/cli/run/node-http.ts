@@ -1,26 +1,17 @@
 import { Worker } from 'node:worker_threads';
 import { explain } from '../../base/errors.js';
-import type { MetricsText } from '../../http/node-app.js';
+import type { NodeMetrics } from '../../http/node-metrics.js';
 import type { NodeMonitor } from '../../monitor/node-monitor.js';
 import { mayHaveSdk } from '../../runtime/preloaded-sdk.js';
 import { fromWire } from '../../runtime/worker/messages.js';
 import { type ListenAddress, reachableUrl } from '../../settings/listen-address.js';
 import type { Settings } from '../../settings/settings.js';
-import { present } from '../../settings/sources.js';
+import type { LogLine } from '../log/bounded-log.js';
 import type { Logger } from '../log/logger.js';
 import type { Io } from '../terminal/io.js';
-import { HealthPublisher } from './health-mirror.js';
-import type { FromNodeHttp, LogLine, NodeHttpData, ToNodeHttp } from './node-http-messages.js';
-import { type ClusterPlace, OwnClusterView } from './own-cluster-view.js';
+import type { FromNodeHttp, NodeHttpData, ToNodeHttp } from './node-http-thread.js';
+import { HealthPublisher } from './node-mirror.js';
 import { RestartingWorker, type StartedThread } from './restarting-worker.js';
-
-/** What a command that holds a node id answers over HTTP. */
-export interface NodeHttp {
-  /** By which programs on this host reach it, without a slash at the end. */
-  readonly url: string;
-  /** Ends it, and what it has opened, within a second or so. Never rejects. */
-  close(): Promise<void>;
-}
 
 export interface NodeHttpOptions {
   readonly at: ListenAddress;
@@ -32,61 +23,57 @@ export interface NodeHttpOptions {
   readonly heldForOthers?: boolean;
 }
 
-type Listening = Extract<FromNodeHttp, { type: 'listening' }>;
-
 /** How long the exit waits for requests under way, and for connections to be closed, in milliseconds. */
 const CLOSE_TIMEOUT_MS = 1_500;
 /** What the thread may take before it is started anew, so that the process, and the lease, do not end with it. In megabytes. */
 const MEMORY_LIMIT_MB = 256;
 
 /**
- * Listens for HTTP, in a thread of its own: no client can keep the lease from being renewed. Resolves once it does; from then on nothing that
- * goes wrong with it ends the command.
- *
- * @throws {ConfigError} naming the option when it cannot listen there, or the token file holds none
+ * What a command that holds a node id answers over HTTP, in a thread of its own: no client can keep the lease from being renewed. This side
+ * tells that thread of the node, collects metrics for it, and writes its log.
  */
-export async function openNodeHttp(options: NodeHttpOptions): Promise<NodeHttp> {
-  const { log } = options;
-  const threads = new NodeHttpThreads(options);
-  const thread = await threads.open();
-  const { address, url, protected: isProtected } = threads.listening;
-  log.info({ url }, `answering HTTP requests at ${url}`);
-  if (!isProtected) {
-    log.warn(`whoever reaches ${url} can see all leases and metrics: a bearer token file, or a loopback address, keeps others out`);
-  }
-  return {
-    url: reachableUrl(address),
-    close: async () => {
-      await thread.close();
-      threads.close();
-    },
-  };
-}
-
-/** The side of this thread: it tells the other one of the node, collects metrics for it, and writes its log. */
-class NodeHttpThreads {
+export class NodeHttp {
   readonly #publisher: HealthPublisher;
-  readonly #place: ClusterPlace | undefined;
+  #thread: RestartingWorker | undefined;
   /** Set once the first thread listens: all others do so on the same port. */
-  #listening: Listening | undefined;
-  #metrics: Promise<MetricsText & { close(): void }> | undefined;
+  #listening: Extract<FromNodeHttp, { type: 'listening' }> | undefined;
+  #metrics: NodeMetrics | undefined;
 
-  constructor(private readonly options: NodeHttpOptions) {
-    const { settings, monitor } = options;
-    this.#publisher = new HealthPublisher(monitor);
-    if (!OwnClusterView.isPossible(settings)) return;
-    const { provider, store, endpoint, region, zookeeper } = settings;
-    this.#place = { provider, store, ...present({ endpoint, region, zookeeper }) };
+  private constructor(private readonly options: NodeHttpOptions) {
+    this.#publisher = new HealthPublisher(options.monitor);
   }
 
-  get listening(): Listening {
-    if (this.#listening === undefined) throw new Error('not listening yet');
-    return this.#listening;
+  /**
+   * Resolves once it listens; from then on nothing that goes wrong with it ends the command.
+   *
+   * @throws {ConfigError} naming the option when it cannot listen there, or the token file holds none
+   */
+  static async open(options: NodeHttpOptions): Promise<NodeHttp> {
+    const http = new NodeHttp(options);
+    try {
+      await http.#open();
+      return http;
+    } catch (error) {
+      await http.close();
+      throw error;
+    }
   }
 
-  async open(): Promise<RestartingWorker> {
-    const { io, log } = this.options;
-    const thread = RestartingWorker.start({
+  /** By which programs on this host reach it, without a slash at the end. */
+  get url(): string {
+    return reachableUrl(this.#listening?.address ?? this.options.at);
+  }
+
+  /** Ends it, and what it has opened, within a second or so. Never rejects. */
+  async close(): Promise<void> {
+    await this.#thread?.close();
+    this.#publisher.close();
+    this.#metrics?.close();
+  }
+
+  async #open(): Promise<void> {
+    const { io, log, monitor } = this.options;
+    const started = RestartingWorker.start({
       clock: io.clock,
       start: () => this.#start(),
       askToEnd: (worker) => worker.postMessage({ type: 'close' } satisfies ToNodeHttp),
@@ -94,29 +81,21 @@ class NodeHttpThreads {
       onFailure: (failure, againInMs) => log.error(`HTTP: ${explain(failure)}; starting it again in ${againInMs} ms`),
     });
     // Loaded while the thread starts, and there before anything happens that it counts.
-    this.#metrics = this.#openMetrics();
-    try {
-      const [started] = await Promise.all([thread, this.#metrics]);
-      return started;
-    } catch (error) {
-      this.close();
-      throw error;
+    const [thread, { NodeMetrics }] = await Promise.all([started, import('../../http/node-metrics.js')]);
+    this.#thread = thread;
+    this.#metrics = new NodeMetrics({ monitor, clock: io.clock });
+    const { url = '', protected: isProtected } = this.#listening ?? {};
+    log.info({ url }, `answering HTTP requests at ${url}`);
+    if (!isProtected) {
+      log.warn(`whoever reaches ${url} can see all leases and metrics: a bearer token file, or a loopback address, keeps others out`);
     }
-  }
-
-  close(): void {
-    this.#publisher.close();
-    void this.#metrics?.then((metrics) => metrics.close());
   }
 
   #start(): StartedThread {
     const { at, settings, log, heldForOthers = false, io } = this.options;
     const { port = at.port } = this.#listening?.address ?? {};
     const mirror = this.#publisher.connect();
-    const data: NodeHttpData = {
-      ...{ listen: { host: at.host, port }, bearerTokenFile: settings.bearerTokenFile, heldForOthers },
-      ...{ cluster: this.#place, mirror, debug: log.isLevelEnabled('debug') },
-    };
+    const data: NodeHttpData = { listen: { host: at.host, port }, settings, heldForOthers, mirror, debug: log.isLevelEnabled('debug') };
     const worker = new Worker(new URL('./node-http-thread.js', import.meta.url), {
       workerData: data,
       transferList: [mirror.port],
@@ -133,7 +112,7 @@ class NodeHttpThreads {
           this.#listening ??= message;
           resolve();
         } else if (message.type === 'refused') reject(fromWire(message.error));
-        else if (message.type === 'metrics') void this.#collect(worker, message);
+        else if (message.type === 'metrics') void this.#collect(worker);
         else if (message.type === 'log') this.#write(message);
         else void worker.terminate();
       });
@@ -141,24 +120,14 @@ class NodeHttpThreads {
     return { worker, ready };
   }
 
-  async #openMetrics() {
-    const { monitor, io } = this.options;
-    const { NodeMetrics } = await import('../../http/node-metrics.js');
-    return new NodeMetrics({ monitor, clock: io.clock });
-  }
-
-  async #collect(worker: Worker, { id, until }: Extract<FromNodeHttp, { type: 'metrics' }>): Promise<void> {
-    const { io, log } = this.options;
-    if (io.clock.monotonic() > until) return;
-    try {
-      const metrics = await this.#metrics;
-      if (metrics === undefined) return;
-      const text = await metrics.text();
-      worker.postMessage({ type: 'metrics', id, contentType: metrics.contentType, text } satisfies ToNodeHttp);
-    } catch (error) {
-      // The request is given up after its own time-out.
-      log.error({ err: error }, `GET /metrics: ${explain(error)}`);
-    }
+  async #collect(worker: Worker): Promise<void> {
+    const collected = this.#metrics;
+    const text = await collected?.text().catch((error: unknown) => {
+      this.options.log.error({ err: error }, `GET /metrics: ${explain(error)}`);
+      return undefined;
+    });
+    const metrics = collected && text !== undefined ? { contentType: collected.contentType, text } : undefined;
+    worker.postMessage({ type: 'metrics', metrics } satisfies ToNodeHttp);
   }
 
   #write({ level, message, stack }: LogLine): void {

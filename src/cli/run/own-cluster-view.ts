@@ -1,21 +1,22 @@
+import { StoreSession } from '../../lease/session/store-session.js';
 import type { ClusterView } from '../../monitor/cluster-view.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from '../../runtime/opened-store.js';
-import type { Settings, ZooKeeperSettings } from '../../settings/settings.js';
+import type { Settings } from '../../settings/settings.js';
+import { connectTo } from '../commands/zookeeper-command.js';
 import type { Logger } from '../log/logger.js';
 import type { Io } from '../terminal/io.js';
 import { withTimeout } from '../terminal/with-timeout.js';
 
-/** What of the settings says where the cluster is; another thread can be told it. */
-export interface ClusterPlace extends Pick<Settings, 'provider' | 'store' | 'endpoint' | 'region'> {
-  readonly zookeeper?: Pick<ZooKeeperSettings, 'connect' | 'auth' | 'sessionTimeoutMs'>;
-}
-
 /** How long the closing of a connection may hold up the exit, in milliseconds. */
 const CLOSE_LIMIT_MS = 500;
 
+/** Whether a cluster can be seen from another thread or process: a fixed node id is leased nowhere, and only its holder sees `memory:`. */
+export function isVisible({ nodeId, provider, store }: Settings): boolean {
+  return nodeId === undefined && (provider === 'zookeeper' || store.kind !== 'memory');
+}
+
 /**
- * The cluster of a command that holds a node id, for the console. It has connections of its own, opened at the first
- * request: what renews the lease never waits behind a look.
+ * The cluster of the settings, for the console. It has connections of its own, opened at the first request: no renewal of a lease waits for them.
  */
 export class OwnClusterView {
   readonly #opened: (() => Promise<void>)[] = [];
@@ -23,17 +24,12 @@ export class OwnClusterView {
   #closed = false;
 
   constructor(
-    private readonly settings: ClusterPlace,
+    private readonly settings: Settings,
     private readonly io: Pick<Io, 'clock' | 'random'>,
     private readonly log: Pick<Logger, 'warn'>,
   ) {}
 
-  /** Whether there is anything to see from outside of this process: a fixed node id is leased nowhere, and `memory:` is seen by its holder alone. */
-  static isPossible({ nodeId, provider, store }: Settings): boolean {
-    return nodeId === undefined && (provider === 'zookeeper' || store.kind !== 'memory');
-  }
-
-  /** The same one for everybody; after a failure it is tried again. */
+  /** One view for all requests; after a failure it is tried again. */
   open(): Promise<ClusterView> {
     this.#view ??= this.#open().catch(async (error: unknown) => {
       this.#view = undefined;
@@ -62,8 +58,6 @@ export class OwnClusterView {
     const { provider, zookeeper: toZooKeeper } = this.settings;
     const { clock, random } = this.io;
     const { ClusterFollower } = await import('../../monitor/cluster-follower.js');
-    const { StoreSession } = await import('../../lease/session/store-session.js');
-    const { connectTo } = await import('../commands/zookeeper-command.js');
     if (this.#closed) throw new Error('this command is ending');
     const zookeeper = toZooKeeper && (await connectTo(toZooKeeper, this.io));
     if (zookeeper) this.#opened.push(() => zookeeper.close());

@@ -21,108 +21,83 @@ export interface RestartingWorkerOptions {
   readonly onFailure: (failure: unknown, againInMs: number) => void;
 }
 
-interface Run {
-  /** Undefined where the thread could not be started. */
-  readonly worker: Worker | undefined;
-  /** Rejects when it ends before it does its work. */
-  readonly ready: Promise<void>;
-  /** Resolves when the thread is gone, to why. */
-  readonly ended: Promise<unknown>;
-}
-
 /** How long it takes until a thread is started again: doubled with each failure, in milliseconds. */
 const PAUSE_MS = { min: 100, max: 10_000 };
-/** A thread that has done its work for that long has not failed for the same reason as before, in milliseconds. */
+/** A thread that has worked for that long has not failed for the same reason as before, in milliseconds. */
 const SETTLED_MS = 60_000;
 
 /** A thread that is started again when it dies: of an uncaught error, or for want of memory. Its failures never end the process. */
 export class RestartingWorker {
   readonly #closing = new AbortController();
-  #run: Run;
-  #closed: Promise<void> | undefined;
+  /** Undefined where the thread could not be started. */
+  #worker: Worker | undefined;
+  /** Resolves when the thread is gone, to why. */
+  #ended: Promise<unknown> = Promise.resolve();
 
-  private constructor(
-    private readonly options: RestartingWorkerOptions,
-    first: Run,
-  ) {
-    this.#run = first;
-    void this.#keep();
-  }
+  private constructor(private readonly options: RestartingWorkerOptions) {}
 
   /**
-   * Resolves when it does its work for the first time.
+   * Resolves when the thread does its work for the first time.
    *
    * @throws whatever kept it from that
    */
   static async start(options: RestartingWorkerOptions): Promise<RestartingWorker> {
-    const first = begin(options.start);
-    await first.ready;
-    return new RestartingWorker(options, first);
+    const thread = new RestartingWorker(options);
+    await new Promise<void>((resolve, reject) => {
+      thread.#ended = thread.#run(resolve);
+      void thread.#ended.then(reject);
+    });
+    void thread.#keep();
+    return thread;
   }
 
-  /** Ends it, for good. Never rejects; idempotent. */
-  close(): Promise<void> {
-    this.#closed ??= this.#close();
-    return this.#closed;
-  }
-
-  async #close(): Promise<void> {
+  /** Ends the thread, for good. Never rejects. */
+  async close(): Promise<void> {
     const { clock, endTimeoutMs, askToEnd } = this.options;
     this.#closing.abort();
-    const { worker, ended } = this.#run;
-    if (worker === undefined) return;
-    askToEnd(worker);
-    await withTimeout(clock, endTimeoutMs, ended);
+    if (this.#worker === undefined) return;
+    askToEnd(this.#worker);
+    await withTimeout(clock, endTimeoutMs, this.#ended);
     // Not waited for: a thread that does not come to its end is stopped with the process.
-    void worker.terminate();
+    void this.#worker.terminate();
   }
 
+  /** Starts the thread again whenever it has ended. */
   async #keep(): Promise<void> {
-    const { clock, start, onFailure } = this.options;
+    const { clock, onFailure } = this.options;
     const { signal } = this.#closing;
-    let begunAt = clock.monotonic();
     let pauseMs = PAUSE_MS.min;
     for (;;) {
-      const failure = await this.#run.ended;
+      const begunAt = clock.monotonic();
+      const failure = await this.#ended;
       if (signal.aborted) return;
       if (clock.monotonic() - begunAt >= SETTLED_MS) pauseMs = PAUSE_MS.min;
       onFailure(failure, pauseMs);
       await clock.sleep(pauseMs, signal).catch(() => undefined);
       if (signal.aborted) return;
       pauseMs = Math.min(2 * pauseMs, PAUSE_MS.max);
-      begunAt = clock.monotonic();
-      this.#run = begin(start);
+      this.#ended = this.#run();
     }
   }
-}
 
-/** A thread that does not come to do its work is ended. */
-function begin(start: () => StartedThread): Run {
-  let started: StartedThread;
-  try {
-    started = start();
-  } catch (error) {
-    return { worker: undefined, ready: handled(Promise.reject(error)), ended: Promise.resolve(error) };
+  /** Starts a thread, and ends one that does not come to do its work. Resolves when it is gone, to why. */
+  async #run(onReady: () => void = () => undefined): Promise<unknown> {
+    this.#worker = undefined;
+    try {
+      const { worker, ready } = this.options.start();
+      this.#worker = worker;
+      return await new Promise<unknown>((resolve) => {
+        let failure: unknown;
+        const fail = (error: unknown) => {
+          failure ??= error;
+          void worker.terminate();
+        };
+        worker.on('error', fail);
+        worker.on('exit', () => resolve(failure ?? new Error('the thread has ended')));
+        ready.then(onReady, fail);
+      });
+    } catch (error) {
+      return error;
+    }
   }
-  const { worker } = started;
-  let failure: unknown;
-  worker.on('error', (error) => {
-    failure ??= error;
-  });
-  const ended = new Promise<unknown>((resolve) => {
-    worker.on('exit', () => resolve(failure ?? new Error('the thread has ended')));
-  });
-  const endedFirst = ended.then((why) => Promise.reject(why));
-  const ready = Promise.race([started.ready, handled(endedFirst)]);
-  ready.catch((error: unknown) => {
-    failure ??= error;
-    void worker.terminate();
-  });
-  return { worker, ready, ended };
-}
-
-/** The promise, whose rejection is no uncaught one where nothing waits for it. */
-function handled<T>(promise: Promise<T>): Promise<T> {
-  promise.catch(() => undefined);
-  return promise;
 }

@@ -1,8 +1,10 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
-import { onAbort } from '../../base/abort.js';
+import { onAbort, withTimeout } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
+import type { MetricsText } from '../../http/node-app.js';
+import { HttpProblem } from '../../http/problem.js';
 import type { MonitorEvent, NodeHealth, NodeMonitor, WatchedNode } from '../../monitor/node-monitor.js';
-import { notify } from '../../zookeeper/listeners.js';
+import { Listeners } from '../../zookeeper/listeners.js';
 
 /** What a thread needs to mirror a node's health; it can be sent there, with the port as one of those that move. */
 export interface MirrorSource {
@@ -13,6 +15,10 @@ export interface MirrorSource {
 }
 
 const MICROS = 1_000;
+/** How long a request waits for metrics, in milliseconds. */
+const METRICS_TIMEOUT_MS = 2_000;
+/** The minimum time from one question for metrics to the next, in milliseconds: collecting them takes the other thread a millisecond or two. */
+const METRICS_INTERVAL_MS = 100;
 const OVER = 'the lease is over: no renewal came through before its deadline';
 
 /**
@@ -23,7 +29,6 @@ export class HealthPublisher {
   readonly #deadline = new BigInt64Array(new SharedArrayBuffer(BigInt64Array.BYTES_PER_ELEMENT));
   readonly #forget: () => void;
   #port: MessagePort | undefined;
-  #isPending = false;
   #forgetRelease: (() => void) | undefined;
 
   constructor(private readonly monitor: NodeMonitor) {
@@ -58,17 +63,8 @@ export class HealthPublisher {
     // The release begins without an event: from then on nothing is held, however long it takes.
     if (ending?.aborted === false) this.#forgetRelease ??= onAbort(ending, () => this.#tell());
     if (event.type === 'phase') this.#tell();
-    else this.#tellSoon();
-  }
-
-  /** When all of what belongs to the event has happened. */
-  #tellSoon(): void {
-    if (this.#isPending) return;
-    this.#isPending = true;
-    queueMicrotask(() => {
-      this.#isPending = false;
-      this.#tell();
-    });
+    // When all of what belongs to the event has happened.
+    else queueMicrotask(() => this.#tell());
   }
 
   #tell(): void {
@@ -81,7 +77,7 @@ export class HealthPublisher {
  * other thread is there to say so or not.
  */
 export class HealthMirror implements WatchedNode {
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Listeners<void>();
   readonly #deadline: BigInt64Array;
   #told: NodeHealth;
 
@@ -111,8 +107,7 @@ export class HealthMirror implements WatchedNode {
   }
 
   onEvent(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    return this.#listeners.add(listener);
   }
 
   /** Hears nothing any more. */
@@ -122,6 +117,54 @@ export class HealthMirror implements WatchedNode {
 
   #receive(health: NodeHealth): void {
     this.#told = health;
-    for (const listener of this.#listeners) notify(listener, undefined);
+    this.#listeners.tell();
+  }
+}
+
+/** The metrics of a process at one moment. */
+export interface CollectedMetrics {
+  readonly contentType: string;
+  readonly text: string;
+}
+
+/**
+ * The metrics of another thread, which is asked for them: one question at a time, and at most ten in a second. Requests that come meanwhile
+ * share the answer.
+ */
+export class AskedMetrics implements MetricsText {
+  /** That of the last answer. */
+  contentType = 'text/plain; charset=utf-8';
+  #askedAt = Number.NEGATIVE_INFINITY;
+  #answer: Promise<string | undefined> | undefined;
+  #resolve: (text: string | undefined) => void = () => undefined;
+
+  /** @param ask sends a question, to be answered by {@link answered} */
+  constructor(
+    private readonly clock: Pick<Clock, 'monotonic' | 'sleep'>,
+    private readonly ask: () => void,
+  ) {}
+
+  /** @throws {HttpProblem} `unavailable` when the other thread does not answer within two seconds, or without metrics */
+  async text(): Promise<string> {
+    this.#answer ??= this.#ask();
+    const text = await withTimeout(this.clock, METRICS_TIMEOUT_MS, this.#answer);
+    if (text !== undefined) return text;
+    throw new HttpProblem('unavailable', `the process did not tell its metrics within ${METRICS_TIMEOUT_MS} ms`, { 'retry-after': '1' });
+  }
+
+  /** The answer of the other thread; undefined where it has no metrics. */
+  answered(metrics: CollectedMetrics | undefined): void {
+    this.contentType = metrics?.contentType ?? this.contentType;
+    this.#answer = undefined;
+    this.#resolve(metrics?.text);
+  }
+
+  async #ask(): Promise<string | undefined> {
+    await this.clock.sleep(Math.max(0, this.#askedAt + METRICS_INTERVAL_MS - this.clock.monotonic()));
+    this.#askedAt = this.clock.monotonic();
+    return new Promise((resolve) => {
+      this.#resolve = resolve;
+      this.ask();
+    });
   }
 }

@@ -7,7 +7,7 @@ import { NodeMonitor } from '../../monitor/node-monitor.js';
 import { StoreError } from '../../store/lease-store.js';
 import { MemoryBucket } from '../../store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
-import { HealthMirror, HealthPublisher } from './health-mirror.js';
+import { AskedMetrics, HealthMirror, HealthPublisher } from './node-mirror.js';
 
 const DURATION = 15_000;
 
@@ -128,5 +128,64 @@ describe('the health mirror', () => {
     monitor.failed(new Error('over'));
     expect(second.health()).toEqual(monitor.health());
     second.close();
+  });
+});
+
+const contentType = 'text/x-metrics';
+
+function askedMetrics(answers = true) {
+  const clock = new VirtualClock();
+  const asked: number[] = [];
+  const metrics: AskedMetrics = new AskedMetrics(clock, () => {
+    asked.push(clock.monotonic());
+    if (answers) metrics.answered({ contentType, text: `metrics ${asked.length}` });
+  });
+  return { clock, asked, metrics };
+}
+
+describe('the metrics of another thread', () => {
+  it('are what it answers with', async () => {
+    const { clock, metrics } = askedMetrics();
+    const text = metrics.text();
+    await clock.advance(0);
+    expect([await text, metrics.contentType]).toEqual(['metrics 1', contentType]);
+    expect(clock.sleepers).toBe(0);
+  });
+
+  it('are asked for ten times a second at the most, however many want them, and never before who gets them wants them', async () => {
+    const { clock, metrics, asked } = askedMetrics();
+    const first = metrics.text();
+    await clock.advance(0);
+    const others = Array.from({ length: 1_000 }, () => metrics.text());
+    await clock.advance(99);
+    expect(asked).toHaveLength(1);
+    await clock.advance(1);
+    expect([await first, new Set(await Promise.all(others))]).toEqual(['metrics 1', new Set(['metrics 2'])]);
+  });
+
+  it('are unavailable where it does not answer within two seconds, and it is not asked again before it has answered', async () => {
+    const { clock, metrics, asked } = askedMetrics(false);
+    for (let i = 0; i < 3; i += 1) {
+      const refused = expect(metrics.text()).rejects.toMatchObject({ error: 'unavailable' });
+      await clock.advance(2_000);
+      await refused;
+    }
+    expect(asked).toHaveLength(1);
+    const inTime = metrics.text();
+    metrics.answered({ contentType, text: 'late, and as it is now' });
+    expect(await inTime).toBe('late, and as it is now');
+    const again = metrics.text();
+    await clock.advance(0);
+    expect(asked).toHaveLength(2);
+    metrics.answered({ contentType, text: 'in time' });
+    expect(await again).toBe('in time');
+  });
+
+  it('are unavailable at once where it has none', async () => {
+    const { clock, metrics } = askedMetrics(false);
+    const refused = expect(metrics.text()).rejects.toMatchObject({ error: 'unavailable' });
+    await clock.advance(0);
+    metrics.answered(undefined);
+    await refused;
   });
 });
