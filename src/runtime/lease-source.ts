@@ -1,40 +1,24 @@
-import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import type { Discoverer } from '../discovery/discoverer.js';
+import type { AcquireLeaseOptions } from '../lease/acquire/acquire-lease.js';
 import type { Lease, LeaseListener } from '../lease/model/lease.js';
-import type { LeaseTracer } from '../lease/model/lease-tracer.js';
 import type { ClusterStatus } from '../lease/operate/inspect.js';
 import type { Settings } from '../settings/settings.js';
 import type { LeaseStore } from '../store/lease-store.js';
 import type { StoreUrl } from '../store/store-url.js';
-import { openedStore, REQUEST_TIMEOUT_MS } from './opened-store.js';
-
-type Wanted =
-  | 'nodeId'
-  | 'nodes'
-  | 'durationMs'
-  | 'graceMs'
-  | 'acquireTimeoutMs'
-  | 'waitPollMs'
-  | 'settingsIntervalMs'
-  | 'endpoint'
-  | 'region';
+import { openedStore, REQUEST_TIMEOUT_MS, type StoreOptions } from './opened-store.js';
 
 /** Where a node id comes from, and how it is acquired and kept. */
-export interface LeaseOptions extends Pick<Settings, Wanted> {
+export interface LeaseOptions extends Omit<AcquireLeaseOptions, 'store' | 'onEvent'>, Omit<StoreOptions, 'store'> {
+  /** A fixed one. */
+  readonly nodeId?: number | undefined;
   readonly provider?: Settings['provider'];
   /** Used unless the node id is fixed, or comes from ZooKeeper. One that is passed as an object is not closed. */
   readonly store: StoreUrl | string | LeaseStore;
-  readonly taskId: string;
   /** Where the lease is renewed: in this thread, or in one of its own. @default 'inline' */
   readonly keeper?: 'inline' | 'worker';
   /** Whether the keeper's own thread ends a process that does not act on a loss in time. @default false */
   readonly killOnLoss?: boolean;
-  readonly clock: Clock;
-  readonly random: RandomSource;
-  readonly tracer?: LeaseTracer | undefined;
-  /** Gives up acquiring. */
-  readonly signal?: AbortSignal | undefined;
 }
 
 /** A held node id, and what came with it. */
@@ -86,7 +70,7 @@ async function fromWorker(options: LeaseOptions, onEvent: LeaseListener): Promis
   const { taskId, endpoint, region, nodes, durationMs, graceMs, acquireTimeoutMs, waitPollMs, settingsIntervalMs } = options;
   const wanted = { taskId, endpoint, region, nodes, durationMs, graceMs, acquireTimeoutMs, waitPollMs, settingsIntervalMs };
   const { acquireInWorker } = await import('./worker/worker-lease.js');
-  const lease = await acquireInWorker({ settings: { ...wanted, storeUrl, killOnLoss }, clock, emit: onEvent, signal, tracer });
+  const lease = await acquireInWorker({ settings: { ...wanted, store: storeUrl, killOnLoss }, clock, emit: onEvent, signal, tracer });
   // A connection of this thread's own, opened when the leases are first read.
   let second: Promise<LeaseStore> | undefined;
   const leases = async () => {

@@ -202,10 +202,7 @@ describe('the generator of a lease that a worker thread keeps', () => {
   };
   const acquireThere = () =>
     acquireInWorker({
-      settings: {
-        ...{ storeUrl: `file:${newFolder()}`, endpoint: undefined, region: undefined, taskId: 'task', nodes: 1, durationMs: DURATION_MS },
-        ...{ graceMs: undefined, acquireTimeoutMs: undefined, requestTimeoutMs: 1_000, killOnLoss: false },
-      },
+      settings: { store: `file:${newFolder()}`, taskId: 'task', nodes: 1, durationMs: DURATION_MS, killOnLoss: false },
       clock: systemClock,
       emit: () => undefined,
     });

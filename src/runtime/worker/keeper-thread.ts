@@ -37,12 +37,12 @@ class KeeperThread {
   }
 
   async run(): Promise<void> {
-    const { storeUrl, ...wanted } = this.settings;
     const system = { clock: systemClock, random: systemRandom };
     try {
-      this.#store = await openedStore({ ...wanted, store: storeUrl }, system);
-      const signal = this.#stopWaiting.signal;
-      const lease = await acquireLease({ ...wanted, ...system, store: this.#store, signal, onEvent: (event) => this.#onEvent(event) });
+      const store = await openedStore(this.settings, system);
+      this.#store = store;
+      const { signal } = this.#stopWaiting;
+      const lease = await acquireLease({ ...this.settings, ...system, store, signal, onEvent: (event) => this.#onEvent(event) });
       this.#lease = lease;
       this.#publish();
       lease.tenureTime?.onWidth((idWidth) => this.#onWidth(idWidth));
@@ -85,9 +85,9 @@ class KeeperThread {
     try {
       await time.prepare();
       this.#publish();
-      this.#post({ type: 'prepared', idWidth: time.idWidth });
+      this.#post({ type: 'prepared' });
     } catch (error) {
-      this.#post({ type: 'unprepared', error: toWire(error) });
+      this.#post({ type: 'prepared', error: toWire(error) });
     }
   }
 
@@ -128,7 +128,7 @@ class KeeperThread {
     const lease = this.#lease;
     // Once it has ended it stays so, whatever is heard of a renewal that was under way.
     if (lease?.tenureTime === undefined || lease.tenureTime.signal.aborted) return;
-    this.#shared.publish({ deadline: lease.deadline, time: lease.tenureTime }, systemClock.monotonic());
+    this.#shared.publish(lease.deadline, lease.tenureTime, systemClock.monotonic());
   }
 
   #post(message: FromWorker): void {

@@ -1,20 +1,17 @@
 import { AcquireTimeoutError, ConfigError, explain, StoreUnusableError } from '../../base/errors.js';
+import type { AcquireLeaseOptions } from '../../lease/acquire/acquire-lease.js';
 import { type LeaseEvent, LeaseLostError, LeaseReleasedError } from '../../lease/model/lease.js';
 import { LeaseUnreadableError } from '../../lease/model/lease-codec.js';
 import { StoreError } from '../../store/lease-store.js';
+import type { StoreOptions } from '../opened-store.js';
+
+/** What cannot be cloned. */
+type OfOneThread = 'store' | 'clock' | 'random' | 'signal' | 'onEvent' | 'tracer';
 
 /** What the thread is started with; everything in it can be cloned. */
-export interface WorkerSettings {
-  readonly storeUrl: string;
-  readonly endpoint: string | undefined;
-  readonly region: string | undefined;
-  readonly taskId: string;
-  readonly nodes: number | undefined;
-  readonly durationMs: number | undefined;
-  readonly graceMs: number | undefined;
-  readonly acquireTimeoutMs: number | undefined;
-  readonly waitPollMs?: number | undefined;
-  readonly settingsIntervalMs?: number | undefined;
+export interface WorkerSettings extends Omit<AcquireLeaseOptions, OfOneThread>, StoreOptions {
+  /** Its URL. */
+  readonly store: string;
   /** Whether the thread ends the process when the main thread does not act on a loss in time. */
   readonly killOnLoss: boolean;
   /** See `SharedTenure`. */
@@ -25,7 +22,7 @@ export interface WorkerSettings {
 export type ToWorker =
   | { readonly type: 'abort' }
   | { readonly type: 'known-nodes'; readonly versions: Readonly<Record<number, number>> }
-  /** Unique ids are to be made; answered by `prepared` or `unprepared`. */
+  /** Unique ids are to be made; answered by `prepared`. */
   | { readonly type: 'prepare' }
   /** No id will be made with fewer bits for the node id than that. */
   | { readonly type: 'adopted'; readonly idWidth: number }
@@ -36,8 +33,8 @@ export type FromWorker =
   | { readonly type: 'acquired'; readonly id: number; readonly version: number; readonly idWidth: number }
   | { readonly type: 'failed'; readonly error: WireError }
   | { readonly type: 'event'; readonly event: WireEvent }
-  | { readonly type: 'prepared'; readonly idWidth: number }
-  | { readonly type: 'unprepared'; readonly error: WireError }
+  /** With what kept it from being prepared, if anything did. */
+  | { readonly type: 'prepared'; readonly error?: WireError }
   /** Ids are to have so many bits for the node id; answered by `adopted`. */
   | { readonly type: 'width'; readonly idWidth: number }
   | { readonly type: 'lost'; readonly error: WireError }

@@ -5,7 +5,7 @@ const NOW = 1_795_219_197_534;
 
 function published(deadline: number, before: number, now: number, monotonic: number): SharedTenure {
   const keeper = new SharedTenure();
-  keeper.publish({ deadline, time: { after: NOW - 1, before: () => before, now: () => now } }, monotonic);
+  keeper.publish(deadline, { after: NOW - 1, before: () => before, now: () => now }, monotonic);
   return new SharedTenure(keeper.memory);
 }
 

@@ -1,13 +1,7 @@
-import type { TenureTime } from '../../lease/hold/tenure-time.js';
+import { orAborted } from '../../base/abort.js';
+import type { Clock } from '../../base/clock.js';
+import { type TenureTime, TenureWidth, type WidthListener } from '../../lease/hold/tenure-time.js';
 import { DRIFT } from '../../lease/session/store-time.js';
-
-/** What the keeper's thread lets the main one know of a tenure. */
-export interface TenureFacts {
-  /** On the monotonic clock, in milliseconds; 0 once the lease is not held any more. */
-  readonly deadline: number;
-  /** See {@link TenureTime}. */
-  readonly time: Pick<TenureTime, 'after' | 'before' | 'now'>;
-}
 
 /** What each of the numbers is: the stamps in whole milliseconds since the Unix epoch, the others in microseconds. */
 const Cell = { deadline: 0, after: 1, before: 2, learnedAt: 3, storeOffset: 4, stampedUntil: 5 } as const;
@@ -61,9 +55,10 @@ export class SharedTenure {
   /**
    * For the keeper's thread.
    *
+   * @param deadline on the monotonic clock, in milliseconds
    * @param monotonic now, on the monotonic clock
    */
-  publish({ deadline, time }: TenureFacts, monotonic: number): void {
+  publish(deadline: number, time: Pick<TenureTime, 'after' | 'before' | 'now'>, monotonic: number): void {
     this.#store(Cell.after, time.after);
     this.#store(Cell.before, time.before());
     this.#store(Cell.storeOffset, (time.now() - monotonic) * MICROS);
@@ -87,5 +82,104 @@ export class SharedTenure {
 
   #store(cell: number, value: number): void {
     Atomics.store(this.#cells, cell, BigInt(Math.floor(value)));
+  }
+}
+
+export interface WorkerTenureTimeOptions {
+  readonly clock: Clock;
+  readonly shared: SharedTenure;
+  /** The width that the acquiring write told the others. */
+  readonly idWidth: number;
+  /** Throws when the tenure has ended. */
+  readonly check: () => void;
+  /** Asks the keeper's thread to make sure that ids may be made. */
+  readonly askToPrepare: () => void;
+  /** Tells it that no id will be made with fewer bits for the node id. */
+  readonly tellAdopted: (idWidth: number) => void;
+}
+
+/**
+ * A tenure's share of store time where another thread keeps the lease: everything that a generator looks at while it makes ids stands in
+ * shared memory, so that a thread which does nothing else for minutes has the bounds of the latest renewal.
+ */
+export class WorkerTenureTime implements TenureTime {
+  readonly clock: Clock;
+  readonly #ending = new AbortController();
+  readonly #width: TenureWidth;
+  /** What the keeper's thread owes, or has given, an answer to. */
+  #preparing: Promise<void> | undefined;
+  #answer: (error?: unknown) => void = () => undefined;
+
+  constructor(private readonly options: WorkerTenureTimeOptions) {
+    this.clock = options.clock;
+    this.#width = new TenureWidth(options.idWidth, options.tellAdopted);
+  }
+
+  get signal(): AbortSignal {
+    return this.#ending.signal;
+  }
+
+  get idWidth(): number {
+    return this.#width.value;
+  }
+
+  get after(): number {
+    return this.options.shared.after;
+  }
+
+  async prepare(signal?: AbortSignal): Promise<void> {
+    signal?.throwIfAborted();
+    this.check();
+    this.#preparing ??= this.#askToPrepare();
+    await orAborted(this.#preparing, signal);
+    this.check();
+  }
+
+  onWidth(listener: WidthListener): () => void {
+    return this.#width.onWidth(listener);
+  }
+
+  now(): number {
+    return this.options.shared.storeNow(this.clock.monotonic());
+  }
+
+  before(): number {
+    return this.options.shared.before;
+  }
+
+  stamp(untilMs: number): void {
+    this.options.shared.stamp(untilMs);
+  }
+
+  check(): void {
+    this.options.check();
+  }
+
+  /** The thread has heard that ids are to have so many bits for the node id. */
+  widen(idWidth: number): void {
+    this.#width.widen(idWidth);
+  }
+
+  /** The thread has made sure that ids may be made, or could not: then the next call has it try again. */
+  prepared(error?: unknown): void {
+    this.#answer(error);
+  }
+
+  /** The tenure has ended: no answer will come. */
+  end(reason: unknown): void {
+    this.#ending.abort(reason);
+    this.#answer(reason);
+  }
+
+  #askToPrepare(): Promise<void> {
+    const asked = new Promise<void>((resolve, reject) => {
+      this.#answer = (error) => (error === undefined ? resolve() : reject(error));
+    });
+    // All callers may have given up by the time of a failure.
+    asked.catch(() => {
+      this.#preparing = undefined;
+    });
+    this.options.askToPrepare();
+    return asked;
   }
 }

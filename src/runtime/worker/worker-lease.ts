@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads';
+import { onAbort } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
 import type { TenureTime } from '../../lease/hold/tenure-time.js';
 import {
@@ -11,8 +12,7 @@ import {
 } from '../../lease/model/lease.js';
 import { harmless, type LeaseAttributes, type LeaseTracer, type NoteAttributes } from '../../lease/model/lease-tracer.js';
 import { type FromWorker, fromWire, type ToWorker, type WorkerSettings } from './messages.js';
-import { SharedTenure } from './shared-tenure.js';
-import { WorkerTenureTime } from './worker-tenure-time.js';
+import { SharedTenure, WorkerTenureTime } from './shared-tenure.js';
 
 /** Where a lease that a worker thread keeps comes from. */
 interface WorkerLeaseParts {
@@ -104,9 +104,8 @@ class WorkerLease implements Lease {
   receive(message: FromWorker): void {
     if (message.type === 'event') this.#tell(message.event);
     else if (message.type === 'lost') this.#lose(fromWire(message.error) as LeaseLostError);
-    else if (message.type === 'width') void this.#time.widen(message.idWidth);
-    else if (message.type === 'prepared') void this.#time.prepared(message.idWidth);
-    else if (message.type === 'unprepared') this.#time.unprepared(fromWire(message.error));
+    else if (message.type === 'width') this.#time.widen(message.idWidth);
+    else if (message.type === 'prepared') this.#time.prepared(message.error && fromWire(message.error));
     else if (message.type === 'released') this.#ended();
   }
 
@@ -179,34 +178,31 @@ export interface WorkerLeaseOptions {
  */
 export async function acquireInWorker(options: WorkerLeaseOptions): Promise<Lease> {
   options.signal?.throwIfAborted();
-  const { taskId, storeUrl } = options.settings;
+  const { taskId, store } = options.settings;
   const tracer = harmless(options.tracer);
-  const facts = { 'nodelease.task_id': taskId, 'nodelease.store': storeUrl };
-  return tracer.span('nodelease.acquire', facts, (note) => startThread(options, tracer, note));
+  const facts = { 'nodelease.task_id': taskId, 'nodelease.store': store };
+  return tracer.span('nodelease.acquire', facts, (note) => startThread({ ...options, tracer }, facts, note));
 }
 
 async function startThread(
-  { settings, clock, emit, signal }: WorkerLeaseOptions,
-  tracer: LeaseTracer,
+  { settings, clock, emit, signal, tracer }: WorkerLeaseOptions & { readonly tracer: LeaseTracer },
+  known: LeaseAttributes,
   note: NoteAttributes,
 ): Promise<Lease> {
   const shared = new SharedTenure();
   const thread = new Worker(new URL('./keeper-thread.js', import.meta.url), {
     workerData: { ...settings, tenure: shared.memory } satisfies WorkerSettings,
   });
+  const cancel = onAbort(signal, () => thread.postMessage({ type: 'abort' } satisfies ToWorker));
   let lease: WorkerLease | undefined;
-  let onAbort: (() => void) | undefined;
   try {
     return await new Promise<Lease>((resolve, reject) => {
-      onAbort = () => thread.postMessage({ type: 'abort' } satisfies ToWorker);
-      signal?.addEventListener('abort', onAbort, { once: true });
       thread.on('message', (message: FromWorker) => {
         if (message.type === 'acquired') {
           const facts = { 'nodelease.node_id': message.id, 'nodelease.version': message.version };
           note(facts);
-          const { taskId, storeUrl } = settings;
-          const all = { ...facts, 'nodelease.task_id': taskId, 'nodelease.store': storeUrl };
-          lease = new WorkerLease({ acquired: message, taskId, thread, clock, emit, shared, tracer, facts: all });
+          const { taskId } = settings;
+          lease = new WorkerLease({ acquired: message, taskId, thread, clock, emit, shared, tracer, facts: { ...facts, ...known } });
           resolve(lease);
         } else if (message.type === 'failed') {
           reject(signal?.aborted ? signal.reason : fromWire(message.error));
@@ -226,6 +222,6 @@ async function startThread(
       });
     });
   } finally {
-    if (onAbort !== undefined) signal?.removeEventListener('abort', onAbort);
+    cancel();
   }
 }

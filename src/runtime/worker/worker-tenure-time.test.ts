@@ -2,8 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { settled, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { LeaseReleasedError } from '../../lease/model/lease.js';
 import { StoreError } from '../../store/lease-store.js';
-import { SharedTenure } from './shared-tenure.js';
-import { WorkerTenureTime } from './worker-tenure-time.js';
+import { SharedTenure, WorkerTenureTime } from './shared-tenure.js';
 
 describe('the share of store time of a lease that another thread keeps', () => {
   let asked: number;
@@ -31,7 +30,8 @@ describe('the share of store time of a lease that another thread keeps', () => {
 
   it('is prepared once, however many ask', async () => {
     const both = Promise.all([time.prepare(), time.prepare()]);
-    await time.prepared(9);
+    time.widen(9);
+    time.prepared();
     await both;
     await time.prepare();
     expect(asked).toBe(1);
@@ -41,10 +41,10 @@ describe('the share of store time of a lease that another thread keeps', () => {
   it('tells why it could not be prepared, and can be asked again', async () => {
     const error = new StoreError('denied', { fault: 'denied', outcome: 'not-applied' });
     const first = time.prepare();
-    time.unprepared(error);
+    time.prepared(error);
     await expect(first).rejects.toBe(error);
     const second = time.prepare();
-    await time.prepared(8);
+    time.prepared();
     await second;
     expect(asked).toBe(2);
   });
@@ -55,7 +55,7 @@ describe('the share of store time of a lease that another thread keeps', () => {
     const other = time.prepare();
     giveUp.abort(new Error('enough'));
     await expect(one).rejects.toThrow('enough');
-    await time.prepared(8);
+    time.prepared();
     await other;
     await expect(time.prepare(giveUp.signal)).rejects.toThrow('enough');
   });
@@ -74,36 +74,34 @@ describe('the share of store time of a lease that another thread keeps', () => {
     const told: number[] = [];
     time.onWidth((idWidth) => void told.push(idWidth));
     time.onWidth(() => new Promise<void>((resolve) => (goOn = resolve)));
-    void time.widen(9);
-    // Asked to prepare meanwhile, the other thread says the same width again.
-    void time.prepared(9);
+    time.widen(9);
     await settled();
     expect({ told, adopted }).toEqual({ told: [9], adopted: [] });
     goOn();
     await settled();
-    expect(adopted).toEqual([9, 9]);
+    expect(adopted).toEqual([9]);
   });
 
-  it('says that the wider of two widths is used only when all have gone over to the first one, too', async () => {
+  it('says that the wider of two widths is used only when all who were told of it have gone over to it', async () => {
     const waiting = new Map<number, () => void>();
     time.onWidth((idWidth) => new Promise<void>((resolve) => waiting.set(idWidth, resolve)));
-    void time.widen(9);
-    void time.widen(10);
-    waiting.get(10)?.();
-    await settled();
-    expect(adopted).toEqual([]);
+    time.widen(9);
+    time.widen(10);
     waiting.get(9)?.();
     await settled();
-    expect(adopted.at(-1)).toBe(10);
+    expect(adopted).toEqual([9]);
+    waiting.get(10)?.();
+    await settled();
+    expect(adopted).toEqual([9, 10]);
   });
 
-  it('does not tell those who do not listen any more, nor anybody twice', async () => {
+  it('does not tell those who do not listen any more, nor anybody twice', () => {
     const told: number[] = [];
     const forget = time.onWidth((idWidth) => void told.push(idWidth));
-    await time.widen(10);
-    await time.widen(9);
+    time.widen(10);
+    time.widen(9);
     forget();
-    await time.widen(11);
+    time.widen(11);
     expect(told).toEqual([10]);
     expect(time.idWidth).toBe(11);
   });
