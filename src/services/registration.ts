@@ -19,7 +19,8 @@ const ROUNDS = 8;
 /** One registered instance: which znode is wanted for it, and how far ZooKeeper has it. */
 export class Registration implements Reconciled {
   dirty = true;
-  #wanted: WantedZnode | undefined;
+  /** Undefined while it is being removed. */
+  wanted: WantedZnode | undefined;
   #znode: RegisteredZnode;
   /** Whether anything may have been written. */
   #begun = false;
@@ -37,7 +38,7 @@ export class Registration implements Reconciled {
     wanted: WantedZnode,
     private readonly options: RegistrationOptions,
   ) {
-    this.#wanted = wanted;
+    this.wanted = wanted;
     this.#znode = this.#znodeFor(wanted);
   }
 
@@ -46,27 +47,22 @@ export class Registration implements Reconciled {
   }
 
   get blockedBy(): string | undefined {
-    return this.#wanted && this.#znode.blockedBy;
-  }
-
-  /** Undefined while it is being removed. */
-  get wanted(): WantedZnode | undefined {
-    return this.#wanted;
+    return this.wanted && this.#znode.blockedBy;
   }
 
   /** Wants another znode. @param claims whether another registrant's znode is replaced */
   want(wanted: WantedZnode, claims: boolean): void {
-    if (this.#wanted === undefined) this.#turns += 1;
+    if (this.wanted === undefined) this.#turns += 1;
     if (claims) this.#znode.claim();
-    this.#wanted = wanted;
+    this.wanted = wanted;
     this.#touch();
   }
 
   /** Wants no znode. Where nothing was ever written, it is gone at once. */
   drop(): void {
-    if (this.#wanted === undefined) return;
+    if (this.wanted === undefined) return;
     this.#turns += 1;
-    this.#wanted = undefined;
+    this.wanted = undefined;
     if (!this.#begun) this.#gone();
     this.#touch();
   }
@@ -79,7 +75,7 @@ export class Registration implements Reconciled {
    */
   async settled({ timeoutMs = CALL_TIMEOUT_MS, signal }: ServiceCall): Promise<void> {
     const { loop } = this.options;
-    const [turn, isWanted] = [this.#turns, this.#wanted !== undefined];
+    const [turn, isWanted] = [this.#turns, this.wanted !== undefined];
     let outcome: 'settled' | 'turned' | undefined;
     const isDecided = () => {
       if (this.#turns !== turn) outcome ??= 'turned';
@@ -111,13 +107,13 @@ export class Registration implements Reconciled {
     for (let round = 0; round < ROUNDS; round += 1) {
       // Every change from here on makes it dirty again.
       this.dirty = false;
-      const wanted = this.#wanted;
+      const wanted = this.wanted;
       if (wanted === undefined || !this.#znode.suits(wanted)) {
-        if (!(await this.#znode.clear(call)) || wanted !== this.#wanted) continue;
+        if (!(await this.#znode.clear(call)) || wanted !== this.wanted) continue;
         if (wanted === undefined) return this.#gone();
         this.#znode = this.#znodeFor(wanted);
       }
-      if (!(await this.#znode.establish(wanted, call)) || wanted !== this.#wanted) continue;
+      if (!(await this.#znode.establish(wanted, call)) || wanted !== this.wanted) continue;
       this.#follow(call);
       if (this.#znode.pauseMs !== undefined) return this.#settleLater(this.#znode.pauseMs, call);
       this.#settled = this.#znode.blockedBy === undefined;
@@ -166,8 +162,8 @@ export class Registration implements Reconciled {
 
   #onZnode(path: string, znode: Znode | undefined): void {
     const { state } = this.options.zookeeper;
-    if (this.#wanted === undefined || path !== this.path) return;
-    const isExpected = state.status === 'connected' && this.#znode.expects(znode, this.#wanted, state.sessionId);
+    if (this.wanted === undefined || path !== this.path) return;
+    const isExpected = state.status === 'connected' && this.#znode.expects(znode, this.wanted, state.sessionId);
     if (!isExpected) this.options.loop.touched(this);
   }
 

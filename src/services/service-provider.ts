@@ -37,7 +37,6 @@ const MORE_TRIES = 3;
  * ZooKeeper is away it picks from what was seen last.
  */
 export class ServiceProvider<P = unknown> {
-  readonly #options: ServiceProviderOptions<P>;
   readonly #down: DownInstances;
   readonly #accept: (instance: ServiceInstance<P>) => boolean;
   readonly #strategy: ProviderStrategy<P>;
@@ -48,10 +47,9 @@ export class ServiceProvider<P = unknown> {
   #candidates: readonly ServiceInstance<P>[] = [];
 
   /** @throws {ConfigError} when the strategy is none, or the down policy is out of range */
-  constructor(options: ServiceProviderOptions<P>) {
+  constructor(private readonly options: ServiceProviderOptions<P>) {
     const { clock, strategy = roundRobin<P>(), downPolicy, accept = isReachable } = options;
     if (typeof strategy !== 'function') throw new ConfigError('strategy', strategy, 'a strategy itself, such as roundRobin()');
-    this.#options = options;
     this.#down = new DownInstances(clock, downPolicy);
     this.#accept = accept;
     const context = { clock, random: new QuickRandom(options.random) };
@@ -61,22 +59,22 @@ export class ServiceProvider<P = unknown> {
 
   /** The service, for people. */
   get name(): string {
-    return this.#options.source.name;
+    return this.options.source.name;
   }
 
   /** All known instances, also those that are never picked. The same array until they change. */
   get instances(): readonly ServiceInstance<P>[] {
-    return this.#options.source.instances;
+    return this.options.source.instances;
   }
 
   /** Resolves once the instances have been read for the first time. Never rejects, and never resolves when closed before. */
   get ready(): Promise<void> {
-    return this.#options.source.ready;
+    return this.options.source.ready;
   }
 
   /** Undefined while ZooKeeper tells of every change; otherwise since when it does not, in milliseconds on the monotonic clock. */
   get stale(): { readonly since: number } | undefined {
-    return this.#options.source.stale;
+    return this.options.source.stale;
   }
 
   /**
@@ -87,7 +85,7 @@ export class ServiceProvider<P = unknown> {
    * @returns undefined when there is none
    */
   pick(except?: ReadonlySet<ServiceInstance<P>>): ServiceInstance<P> | undefined {
-    const { instances } = this.#options.source;
+    const { instances } = this.options.source;
     if (instances !== this.#seen || this.#down.due) this.#choose(instances);
     if (this.#candidates.length === 0) return undefined;
     const picked = this.#strategy.pick(this.#candidates);
@@ -130,7 +128,7 @@ export class ServiceProvider<P = unknown> {
 
   /** Closes the source. What was seen last is still picked from. Idempotent. */
   close(): void {
-    this.#options.source.close();
+    this.options.source.close();
   }
 
   #pickOther(except: ReadonlySet<ServiceInstance<P>>): ServiceInstance<P> | undefined {
@@ -145,12 +143,12 @@ export class ServiceProvider<P = unknown> {
   #choose(instances: readonly ServiceInstance<P>[]): void {
     const usable = instances.filter((instance) => isOffered(instance) && this.#accept(instance));
     const up = this.#down.up(usable);
-    this.#candidates = up.length === 0 && this.#options.downPolicy?.whenAllDown !== 'none' ? usable : up;
+    this.#candidates = up.length === 0 && this.options.downPolicy?.whenAllDown !== 'none' ? usable : up;
     this.#seen = instances;
   }
 
   #none(isUsable = this.#accept): NoInstanceError {
-    const { source, clock } = this.#options;
+    const { source, clock } = this.options;
     const { name, instances, stale } = source;
     const offered = instances.filter(isOffered);
     const usable = offered.filter(isUsable);

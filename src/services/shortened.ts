@@ -9,19 +9,10 @@ export class Kind {
   }
 }
 
-/** A value as an error may show it: what is long is cut, and of what is no text, number or the like only its kind is told. */
+/** A value as an error shows it: a long text is cut; of objects, functions and the like only the kind is told. */
 export function shortened(value: unknown): unknown {
-  switch (typeof value) {
-    case 'string':
-      return value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value;
-    case 'number':
-    case 'boolean':
-    case 'undefined':
-      return value;
-    case 'object':
-      if (value === null) return value;
-      return new Kind(Array.isArray(value) ? 'an array' : 'an object');
-    default:
-      return new Kind(`a ${typeof value}`);
-  }
+  if (typeof value === 'string') return value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value;
+  if (value === null || ['number', 'boolean', 'undefined'].includes(typeof value)) return value;
+  if (typeof value === 'object') return new Kind(Array.isArray(value) ? 'an array' : 'an object');
+  return new Kind(`a ${typeof value}`);
 }

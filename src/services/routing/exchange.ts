@@ -1,7 +1,7 @@
 import type { ServiceInstance } from '../service-instance.js';
 import type { Dispatch, DispatchHandler, DispatchOptions } from './dispatch.js';
 import { type InstancePicker, type InstanceTarget, noInstance, pickTarget } from './instance-target.js';
-import { isIdempotent, isInstanceFault, isReplayable, isUntouched } from './retry-rules.js';
+import { IDEMPOTENT_METHODS, isInstanceFault, isReplayable, isUntouched } from './retry-rules.js';
 import type { RoutingSettings } from './routing-options.js';
 
 /** Makes an attempt, which is undici's handler of it. */
@@ -16,6 +16,8 @@ export class Exchange<P = unknown> {
   readonly #tried = new Set<ServiceInstance<P>>();
   #attempts = 0;
   #current: (Attempt & DispatchHandler) | undefined;
+  /** The last attempt whose failure has been noted. */
+  #noted: Attempt | undefined;
   #announced = false;
   /** The caller has been told of a response, or of an upgrade: there is no going back. */
   #answered = false;
@@ -95,15 +97,15 @@ export class Exchange<P = unknown> {
   }
 
   #note(attempt: Attempt): void {
-    if (attempt.noted) return;
-    attempt.noted = true;
+    if (this.#noted === attempt) return;
+    this.#noted = attempt;
     this.picker.noteError(attempt.instance as ServiceInstance<P>);
   }
 
   /** Whether the request may be sent again though the instance may have acted on it. */
   #mayRepeat(): boolean {
     const { idempotent, method, body } = this.options;
-    return (idempotent ?? isIdempotent(method)) && isReplayable(body);
+    return (idempotent ?? IDEMPOTENT_METHODS.has(method)) && isReplayable(body);
   }
 
   /** Asks another instance. Returns false where there is none, or enough have been asked. */
@@ -147,8 +149,6 @@ export class Exchange<P = unknown> {
 
 /** One sending of a request to one instance. A subclass tells the caller of it, in the terms of one of undici's two sorts of handlers. */
 export abstract class Attempt {
-  /** Whether its failure has been noted. */
-  noted = false;
   #cancel: ((reason?: Error) => void) | undefined;
 
   constructor(

@@ -1,7 +1,7 @@
 import type { LookupAddress, LookupOptions } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { expect, it } from 'vitest';
-import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
+import { seededRandom, settled, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { ConfigError } from '../../base/errors.js';
 import { newInstance } from '../new-instance.js';
 import type { InstancePicker } from './instance-target.js';
@@ -75,7 +75,7 @@ it.each([
   const answers: unknown[] = [];
   serviceLookup(pickerOf('orders', addresses))('orders', {}, (failure) => answers.push(failure));
   expect(answers).toEqual([]);
-  await Promise.resolve();
+  await settled();
   expect(answers).toEqual([error]);
 });
 

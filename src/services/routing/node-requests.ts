@@ -4,6 +4,8 @@ import type { ServiceInstance } from '../service-instance.js';
 import { type InstancePicker, type InstanceTarget, noInstance, pickTarget } from './instance-target.js';
 import { canonicalHost } from './routing-options.js';
 
+const nodeLookup = systemLookup as LookupFunction;
+
 /** Options of {@link serviceLookup}. */
 export interface ServiceLookupOptions {
   /** Resolves the host names that are not services, and the instances whose addresses are host names. @default `dns.lookup` of Node */
@@ -17,17 +19,16 @@ export type ProvidersByHost = ReadonlyMap<string, InstancePicker>;
  * A `lookup` for `http.request`, `https.request` and `net.connect`: the host name of a service becomes the address of one of its instances, picked
  * for each new connection.
  *
- * **It gives no port**: Node asks it for an address only. It is for services whose instances all listen on one known port. For others use
- * `serviceRequestOptions` or `serviceDispatcher`.
- *
- * It does not learn whether the connection was made, so it notes no errors. Node does not call it for connections that are kept alive (the global
- * agent's are); with `agent: false` each request gets a connection. With `https`, the certificate must bear the service's host name.
+ * **It gives no port**: Node asks it for an address only. It is for services whose instances all listen on one known port. It does not learn whether
+ * the connection was made, so it notes no errors. Otherwise use `serviceRequestOptions` or `serviceDispatcher`. Node does not call it
+ * for connections that are kept alive (the global agent's are); with `agent: false` each request gets a connection. With `https`, the certificate
+ * must bear the service's host name.
  *
  * @param providers one provider, for its service's name as the host name, or a map of host names; other names are resolved as ever
  * @throws ConfigError when a name cannot be a host name
  */
 export function serviceLookup(providers: InstancePicker | ProvidersByHost, options: ServiceLookupOptions = {}): LookupFunction {
-  const { lookup = systemLookup as LookupFunction } = options;
+  const { lookup = nodeLookup } = options;
   const byHost = new Map<string, InstancePicker>();
   if ('pick' in providers) byHost.set(canonicalHost(providers.name, true), providers);
   else for (const [host, provider] of providers) byHost.set(canonicalHost(host), provider);
@@ -41,14 +42,9 @@ export function serviceLookup(providers: InstancePicker | ProvidersByHost, optio
     const fits = ({ hostname: address }: InstanceTarget) => family === 0 || [0, family].includes(isIP(address));
     const picked = pickTarget(provider, tried, fits);
     if (picked === undefined) return queueMicrotask(() => callback(noInstance(provider, tried, fits), []));
-    const address = picked.target.hostname;
-    const version = isIP(address);
-    if (version === 0) return lookup(address, lookupOptions, callback);
-    // As late as the system's own: callers have their listeners in place by then.
-    queueMicrotask(() => {
-      if (lookupOptions.all) callback(null, [{ address, family: version }]);
-      else callback(null, address, version);
-    });
+    const { hostname: address } = picked.target;
+    // Node's own calls back with an IP address as it is.
+    return isIP(address) === 0 ? lookup(address, lookupOptions, callback) : nodeLookup(address, lookupOptions, callback);
   };
 }
 
@@ -57,16 +53,11 @@ function familyOf({ family }: LookupOptions): 0 | 4 | 6 {
   return family === 6 || family === 'IPv6' ? 6 : 0;
 }
 
-/** Where one request goes, in the words of `http.request` and `https.request`. */
-export interface ServiceRequestOptions<P = unknown> {
+/** Where one request goes, in the terms of `http.request` and `https.request`. The protocol says which of the two. */
+export interface ServiceRequestOptions<P = unknown> extends Pick<InstanceTarget, 'protocol' | 'hostname' | 'port'> {
   /** The instance that was picked: give it to the provider's `noteError` when the request fails because of it. */
   readonly instance: ServiceInstance<P>;
-  /** Says whether it takes `http` or `https`: Node refuses the other one's options. */
-  readonly protocol: 'http:' | 'https:';
-  /** A host name or an IP address. */
-  readonly hostname: string;
-  readonly port: number;
-  /** The path that was asked for, after the one in the instance's uriSpec where there is one. */
+  /** The given path, after the one in the instance's uriSpec where there is one. */
   readonly path: string;
 }
 

@@ -1,5 +1,5 @@
 import type { ServiceInstance } from '../service-instance.js';
-import type { ProviderStrategy, StrategyContext, StrategyFactory } from './provider-strategy.js';
+import type { StrategyContext, StrategyFactory } from './provider-strategy.js';
 
 /** Settings of {@link weighted}. */
 export interface WeightedOptions<P> {
@@ -21,55 +21,44 @@ const MAX_WEIGHT = 1_000_000;
  * Any instance, each as likely as its weight says; one of weight 0 only where all are. A larger weight counts as 1,000,000, anything else that is
  * no weight as 1: its registrant wants the instance to be found.
  */
-export function weighted<P = unknown>(options: WeightedOptions<P> = {}): StrategyFactory<P> {
+export function weighted<P = unknown>({ weightOf = weightOfPayload, onBadWeight }: WeightedOptions<P> = {}): StrategyFactory<P> {
   const reported = new WeakSet<ServiceInstance<P>>();
-  const report = (instance: ServiceInstance<P>, weight: unknown) => {
-    if (reported.has(instance)) return;
-    reported.add(instance);
-    options.onBadWeight?.(instance, weight);
-  };
-  return ({ random }) => new Weighted(options.weightOf ?? weightOfPayload, report, random);
-}
-
-class Weighted<P> implements ProviderStrategy<P> {
-  #candidates: readonly ServiceInstance<P>[] | undefined;
-  #table = new AliasTable([]);
-
-  constructor(
-    private readonly weightOf: (instance: ServiceInstance<P>) => unknown,
-    private readonly report: (instance: ServiceInstance<P>, weight: unknown) => void,
-    private readonly random: StrategyContext['random'],
-  ) {}
-
-  pick(candidates: readonly ServiceInstance<P>[]): ServiceInstance<P> {
-    if (candidates !== this.#candidates) {
-      this.#candidates = candidates;
-      const weights = candidates.map((candidate) => this.#weigh(candidate));
-      this.#table = new AliasTable(weights.some((weight) => weight > 0) ? weights : weights.map(() => DEFAULT_WEIGHT));
-    }
-    return candidates[this.#table.draw(this.random)] as ServiceInstance<P>;
-  }
-
-  #weigh(instance: ServiceInstance<P>): number {
+  const weigh = (instance: ServiceInstance<P>): number => {
     let weight: unknown;
     try {
-      weight = this.weightOf(instance);
+      weight = weightOf(instance);
     } catch (error) {
       // A foreign payload must not keep the other instances from being picked.
       weight = error;
     }
     if (weight === undefined) return DEFAULT_WEIGHT;
     if (typeof weight === 'number' && weight >= 0 && weight <= MAX_WEIGHT) return weight;
-    this.report(instance, weight);
+    if (!reported.has(instance)) onBadWeight?.(instance, weight);
+    reported.add(instance);
     return typeof weight === 'number' && weight > MAX_WEIGHT ? MAX_WEIGHT : DEFAULT_WEIGHT;
-  }
+  };
+  return ({ random }) => {
+    let seen: readonly ServiceInstance<P>[] | undefined;
+    let table = new AliasTable([]);
+    return {
+      pick(candidates) {
+        if (candidates !== seen) {
+          const weights = candidates.map(weigh);
+          table = new AliasTable(weights.some((weight) => weight > 0) ? weights : weights.map(() => DEFAULT_WEIGHT));
+          seen = candidates;
+        }
+        return candidates[table.draw(random)] as ServiceInstance<P>;
+      },
+    };
+  };
 }
 
-function weightOfPayload({ payload }: ServiceInstance): unknown {
+function weightOfPayload({ payload }: ServiceInstance): number | undefined {
   if (typeof payload !== 'object' || payload === null) return undefined;
   const { weight } = payload as { readonly weight?: unknown };
   // Java services often write maps from text to text.
-  return typeof weight === 'string' && /^\d+(\.\d+)?$/.test(weight) ? Number(weight) : (weight ?? undefined);
+  const number = typeof weight === 'string' && /^\d+(\.\d+)?$/.test(weight) ? Number(weight) : weight;
+  return (number ?? undefined) as number | undefined;
 }
 
 /**
