@@ -73,38 +73,24 @@ function widthIn(assignment: Assignment | undefined): number | undefined {
 /** How long a scan waits for a connection, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 5_000;
 
-/** Scans the node ids that ZooKeeper gives out, repeatedly: all of them each time. */
-export class AllocatedReader {
-  #nodes: readonly NodeStatus[] = [];
-
-  constructor(
-    private readonly zookeeper: Pick<ZooKeeper, 'whenConnected' | 'children' | 'read'>,
-    /** The connect string. */
-    private readonly where: string,
-    private readonly clock: Clock,
-  ) {}
-
-  /**
-   * Scans once. Not to be called again before that has ended.
-   *
-   * @throws {ZooKeeperError} when there is no answer, or a group may not be read
-   * @throws `signal.reason`
-   */
-  async scan(signal: AbortSignal): Promise<ClusterScan> {
-    await this.zookeeper.whenConnected({ timeoutMs: CONNECT_TIMEOUT_MS, signal });
-    const begun = this.clock.monotonic();
-    const status = await inspectAllocated(this.zookeeper, signal);
-    const latencyMs = this.clock.monotonic() - begun;
-    // The ids that have gone since the scan before would be told to no listener.
-    signal.throwIfAborted();
-    const { nodes } = status;
-    const present = new Set(nodes.map(({ id }) => id));
-    // An id whose znode is gone has no holder, and keeps its version.
-    const released = { state: 'released', taskId: undefined, idWidth: undefined, problem: undefined } as const;
-    const gone = this.#nodes.flatMap((node) => (present.has(node.id) ? [] : [{ ...node, ...released }]));
-    this.#nodes = nodes;
-    return { nodes, gone, head: { allocation: allocationReport(this.where, status) }, latencyMs, clockOffsetMs: null };
-  }
+/**
+ * Scans the node ids that ZooKeeper gives out: all of them each time.
+ *
+ * @param where the connect string
+ * @throws {ZooKeeperError} when there is no answer, or a group may not be read
+ * @throws `signal.reason`
+ */
+export async function scanAllocated(
+  zookeeper: Pick<ZooKeeper, 'whenConnected' | 'children' | 'read'>,
+  where: string,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<ClusterScan> {
+  await zookeeper.whenConnected({ timeoutMs: CONNECT_TIMEOUT_MS, signal });
+  const begun = clock.monotonic();
+  const status = await inspectAllocated(zookeeper, signal);
+  const head = { allocation: allocationReport(where, status) };
+  return { nodes: status.nodes, head, latencyMs: clock.monotonic() - begun, clockOffsetMs: null };
 }
 
 /** The report on node ids from ZooKeeper alone. */

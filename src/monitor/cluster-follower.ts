@@ -4,8 +4,8 @@ import { explain } from '../base/errors.js';
 import type { StoreSession } from '../lease/session/store-session.js';
 import { notify } from '../zookeeper/listeners.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
-import { AllocatedReader } from './allocated-status.js';
-import { ClusterReader } from './cluster-reader.js';
+import { scanAllocated } from './allocated-status.js';
+import { ClusterReader, type ClusterScan } from './cluster-reader.js';
 import { ClusterState } from './cluster-state.js';
 import type { ClusterSnapshot, ClusterView, CurrentCluster } from './cluster-view.js';
 import { scanTree } from './discovery-comparison.js';
@@ -44,7 +44,7 @@ const TREE_TIMEOUT_MS = 1_000;
 export class ClusterFollower implements ClusterView {
   readonly epoch: string;
   readonly #clock: Clock;
-  readonly #reader: Pick<ClusterReader, 'scan'>;
+  readonly #read: (signal: AbortSignal) => Promise<ClusterScan>;
   readonly #state: ClusterState;
   readonly #leases: ScanLoop;
   readonly #tree: ScanLoop | undefined;
@@ -59,8 +59,9 @@ export class ClusterFollower implements ClusterView {
     this.epoch = random.hex(8);
     this.#clock = clock;
     this.#state = new ClusterState(clock);
-    if (session) this.#reader = new ClusterReader(session, clock);
-    else if (zookeeper) this.#reader = new AllocatedReader(zookeeper, connect, clock);
+    const reader = session && new ClusterReader(session, clock);
+    if (reader) this.#read = (signal) => reader.scan(signal);
+    else if (zookeeper) this.#read = (signal) => scanAllocated(zookeeper, connect, clock, signal);
     else throw new TypeError('expected a store or ZooKeeper to follow');
     this.#leases = new ScanLoop((signal) => this.#scan(signal), clock);
     if (!zookeeper) return;
@@ -111,7 +112,7 @@ export class ClusterFollower implements ClusterView {
   async #scan(signal: AbortSignal): Promise<number> {
     const begun = this.#clock.monotonic();
     try {
-      const scan = await this.#reader.scan(signal);
+      const scan = await this.#read(signal);
       signal.throwIfAborted();
       this.#state.onScan(scan);
       this.#failures = 0;

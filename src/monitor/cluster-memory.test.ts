@@ -8,10 +8,12 @@ import { inspectCluster } from '../lease/operate/inspect.js';
 import { StoreSession } from '../lease/session/store-session.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
-import { ClusterPager } from './cluster-page.js';
+import { scanPage } from './cluster-page.js';
+import { ClusterReader } from './cluster-reader.js';
 
 const MB = 1024 * 1024;
 const going = new AbortController().signal;
+const everything = { everything: true, paged: false, limit: 100, telling: false };
 
 async function scene(nodes: number) {
   const clock = new VirtualClock();
@@ -26,13 +28,13 @@ describe('the memory that a large cluster takes', () => {
     const before = await settledHeap();
     const { clock, session } = await scene(10_000);
     const created = await settledHeap();
-    const pager = new ClusterPager(session, clock, () => ({ everything: true, paged: false, limit: 100, telling: false }));
-    const seen = await pager.scan(going);
+    const reader = new ClusterReader(session, clock);
+    const seen = await scanPage(reader, everything, going);
     const read = await settledHeap();
     expect(seen?.nodes).toHaveLength(10_000);
     expect((created - before) / MB).toBeLessThan(20);
     expect((read - created) / MB).toBeLessThan(20);
-    await pager.scan(going);
+    await scanPage(reader, everything, going);
     expect(((await settledHeap()) - read) / MB).toBeLessThan(10);
   });
 
@@ -46,8 +48,8 @@ describe('the memory that a large cluster takes', () => {
       bucket.replace(leaseKey(id), body, metadata, bucket.read(leaseKey(id))?.etag ?? '');
     }
     const before = await settledHeap();
-    const pager = new ClusterPager(session, clock, () => ({ everything: true, paged: false, limit: 100, telling: false }));
-    const seen = await pager.scan(going);
+    const reader = new ClusterReader(session, clock);
+    const seen = await scanPage(reader, everything, going);
     const grown = ((await settledHeap()) - before) / MB;
     expect(Object.keys(seen?.nodes[7]?.knownNodes ?? {})).toHaveLength(nodes);
     expect(grown).toBeLessThan(5);

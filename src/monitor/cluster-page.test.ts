@@ -7,7 +7,8 @@ import { acquired, type LeaseState, leaseKey, released, retired } from '../lease
 import { StoreSession } from '../lease/session/store-session.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { type MemoryIntercept, MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
-import { ClusterPager, type PageRequest } from './cluster-page.js';
+import { type PageRequest, scanPage } from './cluster-page.js';
+import { ClusterReader } from './cluster-reader.js';
 
 const ordinary: PageRequest = { everything: false, paged: false, limit: 100, telling: false };
 const going = new AbortController().signal;
@@ -48,7 +49,10 @@ function scene(nodes: number, { size = nodes, generation = 0 } = {}) {
     beforeRead: (listener: (key: string) => void) => {
       onRead = listener;
     },
-    pager: (request: Partial<PageRequest> = {}) => new ClusterPager(session, clock, () => ({ ...ordinary, ...request })),
+    pager: (request: Partial<PageRequest> = {}) => {
+      const reader = new ClusterReader(session, clock);
+      return { scan: (signal: AbortSignal) => scanPage(reader, { ...ordinary, ...request }, signal) };
+    },
   };
 }
 

@@ -1,9 +1,7 @@
-import type { Clock } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import type { ClusterConfig } from '../lease/model/cluster-config.js';
 import type { NodeStatus } from '../lease/operate/inspect.js';
-import type { StoreSession } from '../lease/session/store-session.js';
-import { ClusterReader, type ClusterReaderOptions } from './cluster-reader.js';
+import type { ClusterReader } from './cluster-reader.js';
 import { type ListedCluster, type ListedState, type PagedCluster, type PageReport, READ_AS_A_WHOLE, totalsOf } from './listed-cluster.js';
 
 /** Which node ids are to be shown. */
@@ -25,50 +23,40 @@ export interface PageRequest {
 /** Of which there is most to tell comes first. */
 const RANKS: Readonly<Record<ListedState, number>> = { absent: 0, expired: 1, held: 2, released: 3, vacant: 4 };
 
-/** Scans a page of a cluster, once or repeatedly, at the cost of a {@link ClusterReader}; the LIST gives the totals. */
-export class ClusterPager {
-  readonly #reader: ClusterReader;
-  #page: PageReport | null = null;
+/**
+ * Scans a page of a cluster, at the cost of a scan of the reader; the LIST gives the totals. Undefined when there is no cluster yet.
+ *
+ * @throws {ConfigError} when the page begins beyond the cluster's size
+ * @throws {StoreError}, {StoreUnusableError} or `signal.reason` as the reader does
+ */
+export async function scanPage(reader: ClusterReader, request: PageRequest, signal: AbortSignal): Promise<PagedCluster | undefined> {
+  let page: PageReport | null = null;
+  const {
+    nodes,
+    hints,
+    draining = [],
+  } = await reader.scan(signal, (found) => {
+    const chosen = choose(found, request);
+    page = chosen.page;
+    return chosen.ids;
+  });
+  if (hints === undefined) return undefined;
+  const { cluster } = hints;
+  // The LIST may have told of another state.
+  const asked = nodes.filter(({ state }) => isAskedFor(state, request.only, cluster));
+  return { cluster, nodes: asked, totals: totalsOf(nodes, hints), draining, page };
+}
 
-  /** @param request asked for anew at every scan */
-  constructor(
-    session: StoreSession,
-    clock: Clock,
-    private readonly request: () => PageRequest,
-    onProgress?: ClusterReaderOptions['onProgress'],
-  ) {
-    this.#reader = new ClusterReader(session, clock, { choose: (hints) => this.#choose(hints), onProgress });
-  }
-
-  /**
-   * The page; undefined when there is no cluster yet.
-   *
-   * @throws {ConfigError} when the page begins beyond the cluster's size
-   * @throws {StoreError}, {StoreUnusableError} or `signal.reason` as {@link ClusterReader.scan} does
-   */
-  async scan(signal: AbortSignal): Promise<PagedCluster | undefined> {
-    const { nodes, hints, draining = [] } = await this.#reader.scan(signal);
-    if (hints === undefined) return undefined;
-    const { cluster } = hints;
-    const { only } = this.request();
-    // The LIST may have told of another state.
-    const asked = nodes.filter(({ state }) => isAskedFor(state, only, cluster));
-    return { cluster, nodes: asked, totals: totalsOf(nodes, hints), draining, page: this.#page };
-  }
-
-  #choose({ cluster, leases }: ListedCluster): readonly number[] {
-    const { everything, paged, from = 0, limit, only, telling } = this.request();
-    const { size } = cluster;
-    if (from >= size) throw new ConfigError('--from', from, `a node id of the cluster, from 0 to ${size - 1}`);
-    const ids = Array.from({ length: size - from }, (_, index) => from + index);
-    this.#page = null;
-    if (everything || (!paged && size <= READ_AS_A_WHOLE)) return ids;
-    const stateOf = (id: number) => leases[id] ?? 'absent';
-    const asked = ids.filter((id) => isAskedFor(stateOf(id), only, cluster));
-    this.#page = { from, limit, next: telling ? null : (asked[limit] ?? null) };
-    if (telling) asked.sort((a, b) => RANKS[stateOf(a)] - RANKS[stateOf(b)] || a - b);
-    return asked.slice(0, limit).sort((a, b) => a - b);
-  }
+function choose({ cluster, leases }: ListedCluster, { everything, paged, from = 0, limit, only, telling }: PageRequest) {
+  const { size } = cluster;
+  if (from >= size) throw new ConfigError('--from', from, `a node id of the cluster, from 0 to ${size - 1}`);
+  const ids = Array.from({ length: size - from }, (_, index) => from + index);
+  if (everything || (!paged && size <= READ_AS_A_WHOLE)) return { ids, page: null };
+  const stateOf = (id: number) => leases[id] ?? 'absent';
+  const asked = ids.filter((id) => isAskedFor(stateOf(id), only, cluster));
+  const page = { from, limit, next: telling ? null : (asked[limit] ?? null) };
+  if (telling) asked.sort((a, b) => RANKS[stateOf(a)] - RANKS[stateOf(b)] || a - b);
+  return { ids: asked.slice(0, limit).sort((a, b) => a - b), page };
 }
 
 function isAskedFor(state: ListedState | NodeStatus['state'], only: PageRequest['only'], { bootstrapped }: ClusterConfig): boolean {

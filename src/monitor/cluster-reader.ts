@@ -22,8 +22,6 @@ const MAX_DRAINING = 100;
 export interface ClusterScan {
   /** In ascending order of the ids; empty when there is no cluster yet. */
   readonly nodes: readonly NodeStatus[];
-  /** Those of the scan before that are not there any more, as they are now. @default none */
-  readonly gone?: readonly NodeStatus[];
   /** What the LIST of this scan told; undefined when there is no cluster yet, and where there is no LIST. */
   readonly hints?: ListedCluster;
   /** Ids beyond the size that are held still, in ascending order. @default none */
@@ -54,14 +52,6 @@ interface Listing {
   readonly at: number;
 }
 
-/** What a {@link ClusterReader} is to read. */
-export interface ClusterReaderOptions {
-  /** The node ids that are of interest, in ascending order; what it throws, the scan throws. @default all of them */
-  readonly choose?: ((hints: ListedCluster) => readonly number[]) | undefined;
-  /** Called for each lease object that was read, with how many are read in this scan. Must not throw. */
-  readonly onProgress?: ((progress: { readonly done: number; readonly of: number }) => void) | undefined;
-}
-
 /**
  * Scans a cluster in a store repeatedly, as cheaply as possible: a scan is one LIST, of as many pages as it takes, and one
  * GET for each object that was written since it was read.
@@ -77,20 +67,22 @@ export class ClusterReader {
   #cluster: { readonly config: ClusterConfig; readonly etag: string } | undefined;
   readonly #knowledge = new SharedKnowledge();
 
+  /** @param onProgress called for each lease object that was read, with how many are read in this scan; must not throw */
   constructor(
     private readonly session: StoreSession,
     private readonly clock: Clock,
-    private readonly options: ClusterReaderOptions = {},
+    private readonly onProgress?: (progress: { readonly done: number; readonly of: number }) => void,
   ) {}
 
   /**
    * Scans once. Not to be called again before that has ended.
    *
+   * @param choose the node ids that are of interest, in ascending order; what it throws, the scan throws. @default all of them
    * @throws {StoreError} when the store gives no answer
    * @throws {StoreUnusableError} when `cluster.json` cannot be understood
    * @throws `signal.reason`
    */
-  async scan(signal: AbortSignal): Promise<ClusterScan> {
+  async scan(signal: AbortSignal, choose = allIds): Promise<ClusterScan> {
     const { session, clock } = this;
     const { url } = session.store;
     const begun = clock.monotonic();
@@ -103,7 +95,7 @@ export class ClusterReader {
       return { nodes: [], head: { store: url }, latencyMs: at - begun, clockOffsetMs: this.#clockOffsetMs() };
     }
     const hints = listedCluster(objects, cluster);
-    const ids = this.options.choose?.(hints) ?? hints.leases.map((_, id) => id);
+    const ids = choose(hints);
     const beyond = hints.draining.slice(0, MAX_DRAINING);
     const wanted = new Set([...ids, ...beyond]);
     for (const id of this.#known.keys()) if (!wanted.has(id)) this.#known.delete(id);
@@ -170,7 +162,7 @@ export class ClusterReader {
       const reading = readingOf(object, this.#knowledge);
       this.#known.set(id, { reading, etag: object?.etag, age: object?.age, readAt: this.clock.monotonic() });
       done += 1;
-      this.options.onProgress?.({ done, of: ids.length });
+      this.onProgress?.({ done, of: ids.length });
     };
     await concurrently(ids, READS, read, signal);
   }
@@ -183,6 +175,10 @@ export class ClusterReader {
     const judged = reading.kind === 'lease' ? { ...reading, lease: revived(reading.lease, generation) } : reading;
     return nodeStatus(id, judged, grown, graceMs);
   }
+}
+
+function allIds({ leases }: ListedCluster): readonly number[] {
+  return leases.map((_, id) => id);
 }
 
 /** An age a while later. */

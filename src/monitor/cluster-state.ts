@@ -114,9 +114,16 @@ export class ClusterState {
 }
 
 function eventsBetween({ scan: before, at }: Scanned, { scan: after, at: now }: Scanned): EventFacts[] {
-  const nodes = [...after.nodes, ...(after.gone ?? [])];
   const between = { sinceMs: now - at, before: before.hints?.cluster, after: after.hints?.cluster };
+  const nodes = between.before || between.after ? after.nodes : [...after.nodes, ...withoutZnodes(before.nodes, after.nodes)];
   return [...resized(between.before?.size, between.after?.size), ...leaseChanges(before.nodes, nodes, between)];
+}
+
+/** Where ZooKeeper alone gives out the node ids, one whose znode is gone has no holder, and keeps its version. */
+function withoutZnodes(before: readonly NodeStatus[], after: readonly NodeStatus[]): NodeStatus[] {
+  const present = new Set(after.map(({ id }) => id));
+  const gone = before.filter(({ id }) => !present.has(id));
+  return gone.map((node) => ({ ...node, state: 'released', taskId: undefined, idWidth: undefined, problem: undefined }));
 }
 
 function resized(before: number | undefined, size: number | undefined): EventFacts[] {

@@ -88,7 +88,7 @@ async function withProgress<T>(what: string, io: Io, work: (onProgress: OnProgre
 }
 
 async function findDamage(session: StoreSession, io: Io, onProgress: OnProgress, signal: AbortSignal): Promise<readonly Damage[]> {
-  const { nodes, hints } = await new ClusterReader(session, io.clock, { onProgress }).scan(signal);
+  const { nodes, hints } = await new ClusterReader(session, io.clock, onProgress).scan(signal);
   return hints === undefined ? [] : damageOf({ cluster: hints.cluster, nodes });
 }
 

@@ -30,8 +30,8 @@ export async function checkUp(
   session: StoreSession,
   { clock, random, signal }: { readonly clock: Clock; readonly random: RandomSource; readonly signal?: AbortSignal | undefined },
 ): Promise<ClusterCheckup | undefined> {
-  const reader = new ClusterReader(session, clock, { choose: (hints) => chosen(hints, random) });
-  const { nodes, hints } = await reader.scan(signal ?? new AbortController().signal);
+  const reader = new ClusterReader(session, clock);
+  const { nodes, hints } = await reader.scan(signal ?? new AbortController().signal, (found) => chosen(found, random));
   if (hints === undefined) return undefined;
   const { cluster, foreign } = hints;
   return { cluster, nodes, totals: totalsOf(nodes, hints), foreign };

@@ -3,7 +3,8 @@ import { explain } from '../../base/errors.js';
 import { MAX_NODE_IDS } from '../../lease/model/lease-state.js';
 import type { StoreSession } from '../../lease/session/store-session.js';
 import { type AllocatedStatus, allocatedReport, inspectAllocated } from '../../monitor/allocated-status.js';
-import { ClusterPager, type PageRequest } from '../../monitor/cluster-page.js';
+import { type PageRequest, scanPage } from '../../monitor/cluster-page.js';
+import { ClusterReader } from '../../monitor/cluster-reader.js';
 import { DiscoveryComparison } from '../../monitor/discovery-comparison.js';
 import type { PagedCluster } from '../../monitor/listed-cluster.js';
 import { type DiscoveryStatusReport, type StatusReport, statusReport } from '../../monitor/status-report.js';
@@ -94,15 +95,10 @@ interface StoreStatus {
 function storeView(session: StoreSession, options: StatusOptions, io: Io, comparison: DiscoveryComparison | undefined): View<StoreStatus> {
   const { url } = session.store;
   const progress = new ProgressLine(io, { what: 'reading lease objects', elsewhere: 'nothing' });
-  const pager = new ClusterPager(
-    session,
-    io.clock,
-    () => pageRequest(options, io.screen()),
-    (read) => progress.update(read),
-  );
+  const reader = new ClusterReader(session, io.clock, (read) => progress.update(read));
   return {
     read: async (signal) => {
-      const status = await pager.scan(signal).finally(() => progress.end());
+      const status = await scanPage(reader, pageRequest(options, io.screen()), signal).finally(() => progress.end());
       return { status, discovery: await comparison?.compare(status) };
     },
     report: ({ status, discovery }) => statusReport(url, status, discovery),
