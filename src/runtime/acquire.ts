@@ -7,7 +7,7 @@ import type { DiscoveryEvent } from '../discovery/discovery.js';
 import { checkWanted } from '../lease/model/cluster-config.js';
 import type { LeaseListener } from '../lease/model/lease.js';
 import { NodeMonitor } from '../monitor/node-monitor.js';
-import { checkOptions } from '../settings/library-options.js';
+import { checkOptions } from '../settings/settings-table.js';
 import type { LeaseStore } from '../store/lease-store.js';
 import { parseStoreUrl } from '../store/store-url.js';
 import { parseAuth, parseConnectString } from '../zookeeper/connect-string.js';

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { ConfigError } from '../base/errors.js';
+import type { AnnouncedEndpoint } from '../discovery/announcement.js';
 import { checkZnodeName } from '../zookeeper/znode-path.js';
 import { findAll, type Given, type SettingSources } from './sources.js';
 
@@ -9,12 +10,6 @@ export interface GivenEndpoints {
   readonly url: Given | undefined;
   /** Endpoints to announce, `NAME[:KEY]`. */
   readonly names: readonly Given[];
-}
-
-/** An endpoint to announce. */
-export interface EndpointName {
-  readonly endpoint: string;
-  readonly key?: string;
 }
 
 /** The names of the endpoints to announce, with commas between them: the variable of `endpoint` itself is the URL of a server and nothing else. */
@@ -50,7 +45,7 @@ export function readEndpoints(sources: SettingSources): GivenEndpoints {
  *
  * @throws {ConfigError} when one of them cannot be a znode's
  */
-export function parseEndpointName(given: Given): EndpointName {
+export function parseEndpointName(given: Given): AnnouncedEndpoint {
   const { text, label } = given;
   if (isUrl(given)) throw new ConfigError(label, text, `${NAME_AND_KEY}: the URL of a store's server has a setting of its own`);
   const [, endpoint = '', key] = /^([^:]*)(?::(.*))?$/s.exec(text) ?? [];

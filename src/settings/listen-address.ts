@@ -9,24 +9,26 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-/** Where the discovery server listens unless it is told otherwise: for this machine only. */
+/** Where a server listens unless it is told otherwise: for this machine only. */
 export const DEFAULT_LISTEN_ADDRESS: ListenAddress = { host: '127.0.0.1', port: 7070 };
-
-const EXPECTED = 'HOST:PORT with a port from 0 (any that is free) to 65535, such as 127.0.0.1:8080 or [::1]:8080';
 
 /**
  * Takes `HOST:PORT` apart. An IPv6 address stands in brackets.
  *
  * @param label the setting that it comes from, as its user knows it
+ * @param minPort 1 for an address to connect to
  * @throws {ConfigError} when it is none
  */
-export function parseListenAddress(text: string, label: string): ListenAddress {
+export function parseListenAddress(text: string, label: string, minPort: 0 | 1 = 0): ListenAddress {
   const [, bracketed, plain, digits = ''] = /^(?:\[([0-9a-fA-F:.]{2,45})\]|([A-Za-z0-9._-]{1,253})):(\d{1,5})$/.exec(text) ?? [];
   const host = bracketed ?? plain;
   const port = Number(digits);
-  const bad = host === undefined || port > 65_535 || (bracketed !== undefined && isIP(bracketed) !== 6);
+  const bad = host === undefined || port < minPort || port > 65_535 || (bracketed !== undefined && isIP(bracketed) !== 6);
   // Digits and dots alone are meant as an IP address, and must not be looked up as a name.
-  if (bad || (/^[\d.]+$/.test(host) && !isIPv4(host))) throw new ConfigError(label, text, EXPECTED);
+  if (bad || (/^[\d.]+$/.test(host) && !isIPv4(host))) {
+    const ports = `a port from ${minPort === 0 ? '0 (any that is free)' : minPort} to 65535`;
+    throw new ConfigError(label, text, `HOST:PORT such as 127.0.0.1:8080 or [::1]:8080, with ${ports}`);
+  }
   return { host, port };
 }
 

@@ -5,16 +5,15 @@ import { parseUriSpec } from '../services/uri-spec.js';
 import { parseStoreUrl } from '../store/store-url.js';
 import { type ConnectString, parseAuth, parseConnectString } from '../zookeeper/connect-string.js';
 import { checkZnodeName } from '../zookeeper/znode-path.js';
-import { parseCheckTarget } from './check-target.js';
-import { parseListenAddress } from './listen-address.js';
-import { checked, choice, duration, integer, onOff, parsed, type SettingKind, text } from './setting-kinds.js';
+import { type ListenAddress, parseListenAddress } from './listen-address.js';
+import { checked, choice, duration, integer, onOff, parsed, parseInteger, type SettingKind, text } from './values.js';
 
 /** One setting: an option of commands, the environment variable of the same name, and often an option of the library. */
 export interface Setting {
   readonly kind: SettingKind<unknown>;
   /** Whether the flag may be given several times. */
   readonly repeatable?: true;
-  /** What holds where it is not given: a text that its kind reads, or in words where that depends. */
+  /** What holds where the setting is not given. A value as a user would write it; or, where that depends on other things, words for people. */
   readonly default?: string;
   /** The commands that have it. */
   readonly commands: readonly string[];
@@ -331,4 +330,43 @@ function parseServers(given: string, label: string): ConnectString {
 
 function checkPath(given: string, label: string): void {
   if (given === '' || given.includes('\0')) throw new ConfigError(label, given, 'the path of a file');
+}
+
+/** What a health check asks: a URL, which has to answer with 2xx, or a port, which has to accept a connection. */
+export type CheckTarget = { readonly kind: 'http'; readonly url: string } | ({ readonly kind: 'tcp' } & ListenAddress);
+
+const TARGET = 'http://HOST:PORT/PATH, https://HOST:PORT/PATH, tcp:PORT or tcp:HOST:PORT';
+
+function parseCheckTarget(text: string, label: string): CheckTarget {
+  if (/^https?:\/\//i.test(text) && URL.canParse(text)) return { kind: 'http', url: new URL(text).href };
+  const [, address = ''] = /^tcp:(?!\/\/)(.*)$/.exec(text) ?? [];
+  // By this name both of the host's loopback addresses are tried.
+  if (/^\d+$/.test(address)) return { kind: 'tcp', host: 'localhost', port: parseInteger(address, label, 1, 65_535) };
+  if (!address.includes(':')) throw new ConfigError(label, text, TARGET);
+  return { kind: 'tcp', ...parseListenAddress(address, label, 1) };
+}
+
+/** Where options stand: those of `acquire()` itself, or those of its option `zookeeper`. */
+type Place = '' | 'zookeeper.';
+
+/**
+ * Checks that all options are known, and those of the settings' table by their kinds. Types that the compiler sees to are not checked.
+ *
+ * @param others the names of the options that do not stand in the table
+ * @throws {ConfigError} that names the option
+ */
+export function checkOptions(options: object, place: Place, others: readonly string[]): void {
+  const settings = SETTINGS.flatMap(({ option = '', kind }) => {
+    const name = option.slice(place.length);
+    return option.startsWith(place) && name !== '' && !name.includes('.') ? [{ name, option, kind }] : [];
+  });
+  const names = [...settings.map(({ name }) => name), ...others];
+  const unknown = Object.keys(options).find((name) => !names.includes(name));
+  if (unknown !== undefined) {
+    throw new ConfigError(place === '' ? 'options' : 'zookeeper', unknown, `one of ${names.join(', ')}`);
+  }
+  for (const { name, option, kind } of settings) {
+    const value = (options as Readonly<Record<string, unknown>>)[name];
+    if (value !== undefined) kind.check?.(value, option);
+  }
 }

@@ -35,30 +35,111 @@ export function parseDuration(text: string, label: string, bounds: { readonly le
 }
 
 /** Milliseconds as {@link parseDuration} reads them, in the greatest unit that divides them. */
-export function durationText(ms: number): string {
+function durationText(ms: number): string {
   const [unit, factor] = Object.entries(UNITS).findLast(([, each]) => ms % each === 0) ?? ['ms', 1];
   return `${ms / factor}${unit}`;
 }
 
-/** A host and a port. */
-export interface HostPort {
-  /** A host name or an IP address, one of IPv6 without its brackets. */
-  readonly host: string;
-  readonly port: number;
+/** What the values of a setting are. */
+export interface SettingKind<T> {
+  /** What stands for the value in the help: `url`, `time`; undefined for a switch. */
+  readonly argument: string | undefined;
+  /** Which values there are, for the help; undefined where the kind itself says it. */
+  readonly range?: string | undefined;
+  /** @throws {ConfigError} that names the label, the text and what was expected */
+  parse(text: string, label: string): T;
+  /**
+   * The same for a value that a program gives. Without it, what uses the value checks it.
+   *
+   * @throws {ConfigError}
+   */
+  check?(value: unknown, label: string): void;
 }
 
-/**
- * `HOST:PORT`, an IPv6 address in brackets.
- *
- * @throws {ConfigError} for anything else
- */
-export function parseHostPort(text: string, label: string): HostPort {
-  const [, bracketed, plain, digits = ''] =
-    /^(?:\[([0-9A-Fa-f:.]+(?:%[A-Za-z0-9._-]+)?)\]|([A-Za-z0-9._-]{1,255})):(\d{1,5})$/.exec(text) ?? [];
-  const host = bracketed ?? plain;
-  const port = Number(digits);
-  if (host === undefined || port < 1 || port > 65_535) {
-    throw new ConfigError(label, text, 'HOST:PORT such as 127.0.0.1:8080 or [::1]:8080, with a port from 1 to 65535');
-  }
-  return { host, port };
+/** The bounds of a duration in milliseconds, each with the reason for it. */
+interface DurationBounds {
+  /** @default 0 */
+  readonly min?: number;
+  readonly minWhy?: string;
+  readonly max: number;
+  readonly maxWhy?: string;
+  /** Whether a program may give more than `max`, `Infinity` included. @default false */
+  readonly open?: boolean;
+}
+
+export function duration({ min = 0, minWhy, max, maxWhy, open = false }: DurationBounds): SettingKind<number> {
+  const because = (why: string | undefined) => (why === undefined ? '' : ` (${why})`);
+  // The bounds are settings too, and zero often has a meaning of its own.
+  const atLeast = min === 1 ? 'more than 0s' : `at least ${durationText(min)}`;
+  const bounds = { least: [min, `${atLeast}${because(minWhy)}`], most: [max, `at most ${durationText(max)}${because(maxWhy)}`] } as const;
+  return {
+    argument: 'time',
+    range: min > 1 ? `${durationText(min)} to ${durationText(max)}` : `up to ${durationText(max)}`,
+    parse: (text, label) => parseDuration(text, label, bounds),
+    check: (value, label) => {
+      if (typeof value === 'number' && value >= min && (open || value <= max)) return;
+      throw new ConfigError(label, value, `a number of milliseconds ${open ? `of at least ${min}` : `from ${min} to ${max}`}`);
+    },
+  };
+}
+
+export function integer(min: number, max: number): SettingKind<number> {
+  return {
+    argument: 'n',
+    range: `${min} to ${max}`,
+    parse: (text, label) => parseInteger(text, label, min, max),
+    check: (value, label) => {
+      if (Number.isInteger(value) && (value as number) >= min && (value as number) <= max) return;
+      throw new ConfigError(label, value, `a whole number from ${min} to ${max}`);
+    },
+  };
+}
+
+/** One of several names. */
+export function choice<Name extends string>(...names: readonly Name[]): SettingKind<Name> {
+  const isOne = (value: unknown): value is Name => names.some((name) => name === value);
+  const few = names.length === 2;
+  return {
+    argument: 'name',
+    range: few ? names.join(' or ') : names.join(', ').replace(/, (\w+)$/, ' or $1'),
+    parse: (text, label) => {
+      if (isOne(text)) return text;
+      throw new ConfigError(label, text, few ? names.join(' or ') : `one of ${names.join(', ')}`);
+    },
+    check: (value, label) => {
+      if (!isOne(value)) throw new ConfigError(label, value, names.map((name) => `'${name}'`).join(' or '));
+    },
+  };
+}
+
+/** A flag without a value; the variable is `true` or `false`. */
+export const onOff: SettingKind<boolean> = {
+  argument: undefined,
+  parse: (text, label) => {
+    if (text !== 'true' && text !== 'false') throw new ConfigError(label, text, 'true or false');
+    return text === 'true';
+  },
+};
+
+/** A text that has to look like `pattern`. */
+export function text(argument: string, pattern: RegExp, expected: string): SettingKind<string> {
+  return checked(argument, (given, label) => {
+    if (!pattern.test(given)) throw new ConfigError(label, given, expected);
+  });
+}
+
+/** A text that stays as it is once `check` has not thrown. */
+export function checked(argument: string, check: (text: string, label: string) => unknown): SettingKind<string> {
+  return {
+    argument,
+    parse: (given, label) => {
+      check(given, label);
+      return given;
+    },
+  };
+}
+
+/** A text that is taken apart. */
+export function parsed<T>(argument: string, parse: (text: string, label: string) => T): SettingKind<T> {
+  return { argument, parse };
 }

@@ -1,15 +1,14 @@
 import { ConfigError } from '../base/errors.js';
-import { checkPayload, type PayloadType } from '../discovery/announcement.js';
+import { type AnnouncedEndpoint, type Announcement, checkPayload, type PayloadType } from '../discovery/announcement.js';
 import { newInstance } from '../services/new-instance.js';
 import { shortened } from '../services/shortened.js';
 import type { ConnectString } from '../zookeeper/connect-string.js';
-import type { CheckSettings } from './check-target.js';
-import { type EndpointName, parseEndpointName } from './endpoints.js';
-import type { NamedSetting, SettingName } from './settings-table.js';
+import { parseEndpointName } from './endpoints.js';
+import type { CheckTarget, NamedSetting, SettingName } from './settings-table.js';
 import { find, firstFlag, type Given, present, read, readOrDefault, type SettingSources } from './sources.js';
 
-/** How to reach ZooKeeper, and what to announce there. */
-export interface ZooKeeperSettings extends Announcing {
+/** How to reach ZooKeeper, and what to announce there: no endpoint twice. */
+export interface ZooKeeperSettings extends Announcement {
   readonly connect: ConnectString;
   /** `digest:user:password`. */
   readonly auth?: string;
@@ -21,28 +20,21 @@ export interface ZooKeeperSettings extends Announcing {
   readonly readyTimeoutMs: number;
   /** The parent of the services that Curator knows of, within the chroot. @default /services */
   readonly basePath: string;
-}
-
-/** What to announce in ZooKeeper beside the node id. */
-export interface Announcing {
-  /** A znode's name. */
-  readonly service?: string;
-  readonly address?: string;
-  readonly port?: number;
-  /** What the instance says of itself, beside its node id and version. */
-  readonly payload?: Readonly<Record<string, unknown>>;
-  /** @default map */
-  readonly payloadType?: PayloadType;
-  /** How the URL of the instance is made. */
-  readonly uriSpec?: string;
-  /** No two are the same. */
-  readonly endpoints?: readonly EndpointName[];
-  /** When the service and the endpoints are to be announced; as long as the node id is held unless given. */
+  /** When the service and the endpoints are to be announced. @default as long as the node id is held */
   readonly check?: CheckSettings;
 }
 
+/** When a service counts as able to work. */
+export interface CheckSettings {
+  readonly target: CheckTarget;
+  /** From one check to the next, and how long one may take, in milliseconds, 100 to 600,000. @default 2000 */
+  readonly intervalMs: number;
+  /** How many checks in a row have to say so before the service goes out, or comes back. @default 3 */
+  readonly threshold: number;
+}
+
 /** Why what is announced is of little use, for a log; undefined where it is not. */
-export function announcingProblem({ service, port }: Announcing): string | undefined {
+export function announcingProblem({ service, port }: Announcement): string | undefined {
   if (service === undefined || port !== undefined) return undefined;
   return `the service ${service} is announced without a port, so that nobody can tell its URL: give --port`;
 }
@@ -84,7 +76,7 @@ function checkNothingToAnnounce(sources: SettingSources, names: readonly Given[]
   }
 }
 
-function readAnnouncing(sources: SettingSources, names: readonly Given[]): Announcing {
+function readAnnouncing(sources: SettingSources, names: readonly Given[]) {
   const service = read(sources, 'service');
   const address = read(sources, 'address');
   const port = read(sources, 'port');
@@ -154,6 +146,6 @@ function parsePayload({ text, label }: Given, type: PayloadType): Readonly<Recor
 }
 
 /** An endpoint that is named twice is announced once. */
-function distinct(endpoints: readonly EndpointName[]): readonly EndpointName[] {
+function distinct(endpoints: readonly AnnouncedEndpoint[]): readonly AnnouncedEndpoint[] {
   return [...new Map(endpoints.map((each) => [JSON.stringify(each), each])).values()];
 }

@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../../test/support/virtual-clock.js';
 import type { TreeState } from '../../discovery/discovery-tree.js';
-import type { CheckSettings } from '../../settings/check-target.js';
+import type { CheckSettings } from '../../settings/zookeeper-settings.js';
 import { RoutingEntries } from './routing-entries.js';
 
 /** Nobody listens there. */

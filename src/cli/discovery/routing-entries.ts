@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.js';
 import { explain } from '../../base/errors.js';
 import type { Discovery } from '../../discovery/discovery.js';
-import type { CheckSettings } from '../../settings/check-target.js';
+import type { CheckSettings } from '../../settings/zookeeper-settings.js';
 import type { Logger } from '../log/logger.js';
 import { describeTarget, HealthCheck, type HealthVerdict, healthProbe } from '../run/health-check.js';
 

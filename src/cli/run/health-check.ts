@@ -5,8 +5,8 @@ import { request as httpsRequest } from 'node:https';
 import { connect, isIP, type LookupFunction } from 'node:net';
 import { onAbort } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
-import type { CheckTarget } from '../../settings/check-target.js';
 import { formatListenAddress, type ListenAddress } from '../../settings/listen-address.js';
+import type { CheckTarget } from '../../settings/settings-table.js';
 import { type NameResolver, sharedResolver } from '../../zookeeper/name-resolver.js';
 import { callWithTimeout } from '../terminal/with-timeout.js';
 
