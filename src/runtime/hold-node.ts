@@ -31,53 +31,22 @@ const RELEASE_TIMEOUT_MS = 5_000;
 const CLOSE_TIMEOUT_MS = 500;
 
 /** A held node id with what was opened for it: the store, the session with ZooKeeper, the announcement. */
-export class HeldNode {
+export interface HeldNode {
   readonly lease: Lease;
-  #discovery: Discovery | undefined;
-
-  constructor(
-    private readonly source: LeaseSource,
-    private readonly discoverer: Discoverer | undefined,
-    private readonly options: HoldOptions,
-  ) {
-    this.lease = source.lease;
-  }
-
   /** Where the node id is announced; undefined without ZooKeeper. */
-  get discovery(): Discovery | undefined {
-    return this.#discovery;
-  }
-
-  /**
-   * Begins to announce the node id, where there is ZooKeeper.
-   *
-   * @throws what `Discoverer.start` throws
-   */
-  async announce(origin: TenureOrigin): Promise<void> {
-    const { announcesService, signal, monitor } = this.options;
-    const { lease, leases, announcesNode } = this.source;
-    this.#discovery = await this.discoverer?.start({ lease, origin, leases, announcesNode, announcesService }, signal);
-    monitor?.hold(lease, this.#discovery);
-  }
-
+  readonly discovery: Discovery | undefined;
   /**
    * Takes the node out of the discovery tree, so that no work is sent to a node id that another task may have by then; gives the node id back;
    * closes what was opened for it.
-   *
-   * @param workEnded whether no work is left that relies on the node id: only then may others have it (rule 8)
-   * @param release whether to release the lease. @default `workEnded`
    */
-  async end({ workEnded, release = workEnded }: { readonly workEnded: boolean; readonly release?: boolean }): Promise<void> {
-    const { limited = (_what, _limitMs, step) => step, provider = 'store' } = this.options;
-    try {
-      if (this.discoverer) await limited('leaving the discovery tree', LEAVE_TIMEOUT_MS, this.discoverer.leave());
-    } finally {
-      if (release) await limited('the release', RELEASE_TIMEOUT_MS, this.lease.release());
-      await limited('closing the store', CLOSE_TIMEOUT_MS, this.source.close());
-      // A node id that lives by the session is free as soon as that ends: while work may be left, the session has to expire.
-      if (provider === 'store' || workEnded) await this.discoverer?.close();
-    }
-  }
+  end(how: NodeEnd): Promise<void>;
+}
+
+export interface NodeEnd {
+  /** Whether no work is left that relies on the node id: only then may others have it (rule 8). */
+  readonly workEnded: boolean;
+  /** Whether to release the lease. @default `workEnded` */
+  readonly release?: boolean;
 }
 
 /**
@@ -88,9 +57,9 @@ export class HeldNode {
  * @throws `signal.reason` when `signal` aborts first
  */
 export async function holdNode(options: HoldOptions): Promise<HeldNode> {
-  const { zookeeper, monitor, signal } = options;
+  const { zookeeper, monitor, signal, announcesService, provider = 'store', limited = (_what, _limitMs, step) => step } = options;
   let discoverer: Discoverer | undefined;
-  let node: HeldNode | undefined;
+  let source: LeaseSource | undefined;
   let origin: TenureOrigin = options.nodeId === undefined ? 'vacant' : 'static';
   const onEvent: LeaseListener = (event) => {
     if (event.type === 'renewed') options.onRenewed?.(event.deadline);
@@ -98,17 +67,28 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
     monitor?.onLeaseEvent(event);
     options.onLeaseEvent?.(event);
   };
+  const end = async ({ workEnded, release = workEnded }: NodeEnd) => {
+    try {
+      if (discoverer) await limited('leaving the discovery tree', LEAVE_TIMEOUT_MS, discoverer.leave());
+    } finally {
+      if (source && release) await limited('the release', RELEASE_TIMEOUT_MS, source.lease.release());
+      if (source) await limited('closing the store', CLOSE_TIMEOUT_MS, source.close());
+      // A node id that lives by the session is free as soon as that ends: while work may be left, the session has to expire.
+      if (provider === 'store' || workEnded) await discoverer?.close();
+    }
+  };
   try {
     if (zookeeper !== undefined) discoverer = await openDiscoverer(zookeeper, options);
     await discoverer?.connected(signal);
-    node = new HeldNode(await leaseFrom(options, onEvent, discoverer), discoverer, options);
-    await node.announce(origin);
-    return node;
+    source = await leaseFrom(options, onEvent, discoverer);
+    const { lease, leases, announcesNode } = source;
+    const discovery = await discoverer?.start({ lease, origin, leases, announcesNode, announcesService }, signal);
+    monitor?.hold(lease, discovery);
+    return { lease, discovery, end };
   } catch (error) {
     // Before the release is told: what was never handed over has failed.
     monitor?.failed(error);
-    if (node) await node.end({ workEnded: true });
-    else await discoverer?.close();
+    await end({ workEnded: true });
     throw error;
   }
 }
