@@ -3,7 +3,7 @@ import { defaultTaskId } from '../../base/task-id.js';
 import type { NodeMonitor } from '../../monitor/node-monitor.js';
 import { type HeldNode, holdNode } from '../../runtime/hold-node.js';
 import type { OpenTelemetryTracer } from '../../runtime/open-telemetry-tracer.js';
-import { preloadedTracer } from '../../runtime/preloaded-sdk.js';
+import { installedTracer, mayHaveSdk } from '../../runtime/preloaded-sdk.js';
 import type { Settings } from '../../settings/settings.js';
 import { announcingProblem } from '../../settings/zookeeper-settings.js';
 import type { RoutingEntries } from '../discovery/routing-entries.js';
@@ -76,7 +76,7 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
     const taskId = settings.taskId ?? (await defaultTaskId({ ...io, signal, warn: (message) => log.warn(message) }));
     log = log.child({ taskId });
     tellOf(settings, log);
-    if (nodeId === undefined) tracer = await preloadedTracer({ execArgv, nodeOptions: env.NODE_OPTIONS }, clock);
+    if (nodeId === undefined && mayHaveSdk({ execArgv, nodeOptions: env.NODE_OPTIONS })) tracer = await installedTracer(clock);
     const node = await holdNode({
       ...settings,
       ...{ taskId, clock, random: io.random, signal, tracer, monitor: options.http?.monitor },
