@@ -46,36 +46,31 @@ function hasMembers(id: number): boolean {
     return errorCode(error) !== 'ESRCH';
   }
   // Ended members that their parent has not collected count for kill(2). Where process 1 collects none they stay for ever.
-  const states = memberStates(id);
-  return states === undefined || states.length === 0 || states.includes('working');
+  let members: string[][];
+  try {
+    members = readdirSync('/proc')
+      .flatMap((name) => (/^\d+$/.test(name) ? [statOf(name)] : []))
+      .filter(([, , group]) => Number(group) === id);
+  } catch {
+    return true;
+  }
+  return members.length === 0 || members.some((stat) => !hasEnded(stat));
 }
 
-type MemberState = 'working' | 'ended';
-
-/** What /proc says about the group's members; undefined where there is no /proc. */
-function memberStates(id: number): MemberState[] | undefined {
-  let entries: string[];
+/** The fields of /proc/PID/stat from its third one, the state, on: `state ppid pgrp …`; none of a process that is gone. */
+function statOf(pid: string): string[] {
   try {
-    entries = readdirSync('/proc');
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    // proc(5): pid (name) state …; the name may contain anything.
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   } catch {
-    return undefined;
+    return [];
   }
-  const states: MemberState[] = [];
-  for (const entry of entries) {
-    if (!/^\d+$/.test(entry)) continue;
-    let stat: string;
-    try {
-      stat = readFileSync(`/proc/${entry}/stat`, 'utf8');
-    } catch {
-      continue;
-    }
-    // proc(5): pid (name) state ppid pgrp … with the number of threads as the 20th field; the name may contain anything.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    if (Number(fields[2]) !== id) continue;
-    const ended = fields[0] === 'X' || (fields[0] === 'Z' && Number(fields[17]) <= 1);
-    states.push(ended ? 'ended' : 'working');
-  }
-  return states;
+}
+
+/** The 20th field of all is the number of threads. */
+function hasEnded(stat: readonly string[]): boolean {
+  return stat[0] === 'X' || (stat[0] === 'Z' && Number(stat[17]) <= 1);
 }
 
 function errorCode(error: unknown): unknown {
