@@ -14,7 +14,6 @@ export interface TaskIdSources {
 }
 
 const METADATA_TIMEOUT_MS = 2_000;
-const METADATA_MAX_BYTES = 1_000_000;
 const LONGEST = 128;
 const TASK_ID = /^[\x21-\x7e]{1,128}$/;
 
@@ -57,35 +56,15 @@ async function taskArn(url: string, { clock, signal }: TaskIdSources): Promise<s
   const late = () => new Error(`no answer within ${METADATA_TIMEOUT_MS} ms`);
   const call = timeoutSignal(clock, METADATA_TIMEOUT_MS, late, signal);
   try {
-    const task: unknown = JSON.parse(await get(url, call.signal));
+    // Loaded only here: a start has to be fast.
+    const { httpGet } = await import('./http-get.js');
+    const { status, body } = await httpGet(new URL(url), { signal: call.signal, userAgent: 'nodelease' });
+    if (status !== 200) throw new Error(`HTTP status ${status}`);
+    const task: unknown = JSON.parse(body);
     const arn = typeof task === 'object' && task !== null && 'TaskARN' in task ? task.TaskARN : undefined;
     if (typeof arn !== 'string') throw new Error('the answer has no TaskARN');
     return arn;
-  } catch (error) {
-    throw call.signal.aborted ? call.signal.reason : error;
   } finally {
     call.release();
   }
-}
-
-// node:http, loaded only here: fetch costs 20 ms at every start.
-async function get(url: string, signal: AbortSignal): Promise<string> {
-  const http = await import('node:http');
-  return new Promise<string>((resolve, reject) => {
-    const request = http.get(url, { signal, agent: false }, (response) => {
-      const chunks: Buffer[] = [];
-      let bytes = 0;
-      response.on('error', reject);
-      response.on('data', (chunk: Buffer) => {
-        bytes += chunk.length;
-        if (bytes > METADATA_MAX_BYTES) request.destroy(new Error(`an answer of more than ${METADATA_MAX_BYTES} bytes`));
-        else chunks.push(chunk);
-      });
-      response.on('end', () => {
-        if (response.statusCode === 200) resolve(Buffer.concat(chunks).toString('utf8'));
-        else reject(new Error(`HTTP status ${response.statusCode}`));
-      });
-    });
-    request.on('error', reject);
-  });
 }

@@ -1,9 +1,9 @@
 import type { Clock } from '../../base/clock.js';
 import { ConfigError, explain } from '../../base/errors.js';
+import { type HttpReply, httpGet } from '../../base/http-get.js';
 import { DEFAULT_LISTEN_ADDRESS, parseListenAddress, reachableUrl } from '../../settings/listen-address.js';
 import { parseDuration } from '../../settings/values.js';
 import { ExitCode } from '../exit-codes.js';
-import { type HttpReply, httpGet } from '../run/health-check.js';
 import type { Io } from '../terminal/io.js';
 import { callWithTimeout } from '../terminal/with-timeout.js';
 import { say, sayJson } from './store-command.js';

@@ -1,10 +1,9 @@
 import type { LookupAddress } from 'node:dns';
 import { once } from 'node:events';
-import { request as httpRequest, type IncomingMessage } from 'node:http';
-import { request as httpsRequest } from 'node:https';
 import { connect, isIP, type LookupFunction } from 'node:net';
 import { onAbort } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
+import { httpGet, ofAllAddresses } from '../../base/http-get.js';
 import { formatListenAddress, type ListenAddress } from '../../settings/listen-address.js';
 import type { CheckTarget } from '../../settings/settings-table.js';
 import { type NameResolver, sharedResolver } from '../../zookeeper/name-resolver.js';
@@ -90,8 +89,6 @@ export class HealthCheck {
   }
 }
 
-/** How much of a body is read. */
-const MAX_BODY_BYTES = 65_536;
 /** How long the lookup of a name may take, in milliseconds. A probe ends sooner. */
 const LOOKUP_TIMEOUT_MS = 10_000;
 /** The addresses of localhost: the command may listen on one of them only. */
@@ -119,45 +116,6 @@ export function describeTarget(target: CheckTarget): string {
   return `${origin}${pathname}`;
 }
 
-/** The answer of a server. */
-export interface HttpReply {
-  readonly status: number;
-  /** The first 64 KiB or so. */
-  readonly body: string;
-}
-
-/**
- * Requests a URL on this host, by a connection of its own, without redirects, proxies, and the verification of certificates.
- *
- * @throws what went wrong, or `signal.reason`
- */
-export async function httpGet(
-  url: URL,
-  { signal, lookup, userAgent }: { readonly signal: AbortSignal; readonly lookup?: LookupFunction; readonly userAgent: string },
-): Promise<HttpReply> {
-  const headers = { 'user-agent': userAgent, accept: '*/*' };
-  // A name may have several addresses, and the server listen on one of them.
-  const options = { agent: false, signal, headers, autoSelectFamily: true, ...(lookup && { lookup }) };
-  const request = url.protocol === 'https:' ? httpsRequest(url, { ...options, rejectUnauthorized: false }) : httpRequest(url, options);
-  // A failure after the answer has begun is told by the answer.
-  request.on('error', () => undefined).end();
-  // Also after a change of protocols.
-  const closed = once(request, 'close').then(() => Promise.reject(new Error('the connection ended without an answer')));
-  try {
-    const [response] = (await Promise.race([once(request, 'response'), closed])) as [IncomingMessage];
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    for await (const chunk of response) {
-      chunks.push(chunk);
-      bytes += chunk.length;
-      if (bytes > MAX_BODY_BYTES) break;
-    }
-    return { status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString('utf8') };
-  } catch (error) {
-    throw signal.aborted ? signal.reason : told(error);
-  }
-}
-
 async function connectTo(to: ListenAddress, lookup: LookupFunction, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   const socket = connect({ ...to, lookup, autoSelectFamily: true });
@@ -165,18 +123,11 @@ async function connectTo(to: ListenAddress, lookup: LookupFunction, signal: Abor
   try {
     await once(socket, 'connect');
   } catch (error) {
-    throw signal.aborted ? signal.reason : told(error);
+    throw signal.aborted ? signal.reason : ofAllAddresses(error);
   } finally {
     cancel();
     socket.destroy();
   }
-}
-
-/** The error of a host with several addresses says nothing by itself: the texts of all. */
-function told(error: unknown): unknown {
-  if (!(error instanceof AggregateError)) return error;
-  const problems = error.errors.map((each) => (each instanceof Error ? each.message : String(each)));
-  return new Error(problems.join(', '), { cause: error.errors[0] });
 }
 
 /** A lookup for one probe. Sockets call it with names only, not with addresses. */

@@ -1,0 +1,53 @@
+import { once } from 'node:events';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import type { LookupFunction } from 'node:net';
+
+/** How much of a body is read. */
+const MAX_BYTES = 1_000_000;
+
+/** The answer of a server. */
+export interface HttpReply {
+  readonly status: number;
+  /** The first megabyte or so. */
+  readonly body: string;
+}
+
+/**
+ * Requests a URL on this host, by a connection of its own, without redirects, proxies, and the verification of certificates.
+ *
+ * @throws what went wrong, or `signal.reason`
+ */
+export async function httpGet(
+  url: URL,
+  { signal, lookup, userAgent }: { readonly signal: AbortSignal; readonly lookup?: LookupFunction; readonly userAgent: string },
+): Promise<HttpReply> {
+  const headers = { 'user-agent': userAgent, accept: '*/*' };
+  // A name may have several addresses, and the server listen on one of them.
+  const options = { agent: false, signal, headers, autoSelectFamily: true, ...(lookup && { lookup }) };
+  const request = url.protocol === 'https:' ? httpsRequest(url, { ...options, rejectUnauthorized: false }) : httpRequest(url, options);
+  // A failure after the answer has begun is told by the answer.
+  request.on('error', () => undefined).end();
+  // Also after a change of protocols.
+  const closed = once(request, 'close').then(() => Promise.reject(new Error('the connection ended without an answer')));
+  try {
+    const [response] = (await Promise.race([once(request, 'response'), closed])) as [IncomingMessage];
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    for await (const chunk of response) {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes > MAX_BYTES) break;
+    }
+    return { status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString('utf8') };
+  } catch (error) {
+    throw signal.aborted ? signal.reason : ofAllAddresses(error);
+  }
+}
+
+/** The error of a host with several addresses says nothing by itself: the texts of all. */
+export function ofAllAddresses(error: unknown): unknown {
+  if (!(error instanceof AggregateError)) return error;
+  const problems = error.errors.map((each) => (each instanceof Error ? each.message : String(each)));
+  return new Error(problems.join(', '), { cause: error.errors[0] });
+}
