@@ -42,45 +42,28 @@ export type FromWorker =
 
 /** An error's facts: a structured clone would keep neither its class nor its fields. */
 export interface WireError {
-  /** Its class, by the place in {@link ERRORS}. */
+  /** Its class, by the place in {@link CLASSES}. */
   readonly kind: number;
-  /** What its class makes it from. */
-  readonly args: readonly unknown[];
+  /** With the texts of its causes. */
+  readonly message: string;
+  readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** A class of errors that crosses, and what one is made from again. */
-interface Crossing {
-  readonly type: new (...args: readonly unknown[]) => Error;
-  readonly argsOf: (error: Error) => readonly unknown[];
-}
-
-function crossing<Made extends Error>(type: new (...args: never[]) => Made, argsOf: (error: Made) => readonly unknown[]): Crossing {
-  return { type, argsOf } as unknown as Crossing;
-}
-
-/** The first that fits counts. Causes become part of the text. */
-const ERRORS: readonly Crossing[] = [
-  crossing(ConfigError, ({ setting, value, expected }) => [setting, value, expected]),
-  crossing(LeaseLostError, ({ nodeId, version, reason, deadline, detail }) => [nodeId, version, reason, deadline, detail]),
-  crossing(LeaseReleasedError, ({ nodeId, version }) => [nodeId, version]),
-  crossing(LeaseUnreadableError, ({ problem }) => [problem]),
-  crossing(StoreError, (error) => [explain(error), { fault: error.fault, outcome: error.outcome }]),
-  crossing(StoreUnusableError, (error) => [explain(error)]),
-  crossing(AcquireTimeoutError, (error) => [explain(error)]),
-  crossing(Error, (error) => [explain(error)]),
+/** The classes that cross with their fields; of any other error, the text does. */
+const CLASSES: readonly (new (...args: never[]) => Error)[] = [
+  ...[ConfigError, StoreError, StoreUnusableError, AcquireTimeoutError],
+  ...[LeaseLostError, LeaseReleasedError, LeaseUnreadableError],
 ];
 
 /** What of an error can cross to another thread. */
-export function toWire(thrown: unknown): WireError {
-  const error = thrown instanceof Error ? thrown : new Error(explain(thrown));
-  const kind = ERRORS.findIndex(({ type }) => error instanceof type);
-  return { kind, args: (ERRORS[kind] as Crossing).argsOf(error) };
+export function toWire(error: unknown): WireError {
+  const kind = CLASSES.findIndex((type) => error instanceof type);
+  return { kind, message: explain(error), fields: kind < 0 ? {} : { ...(error as Error) } };
 }
 
 /** The error that {@link toWire} was given, of the same class with the same fields. */
-export function fromWire({ kind, args }: WireError): Error {
-  const { type } = ERRORS[kind] as Crossing;
-  return new type(...args);
+export function fromWire({ kind, message, fields }: WireError): Error {
+  return Object.setPrototypeOf(Object.assign(new Error(message), fields), (CLASSES[kind] ?? Error).prototype);
 }
 
 /** An event that crosses as it is; `lost` has a message of its own. */
