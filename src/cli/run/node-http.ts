@@ -11,7 +11,7 @@ import type { Logger } from '../log/logger.js';
 import type { Io } from '../terminal/io.js';
 import type { FromNodeHttp, NodeHttpData, ToNodeHttp } from './node-http-thread.js';
 import { HealthPublisher } from './node-mirror.js';
-import { RestartingWorker, type StartedThread } from './restarting-worker.js';
+import { PAUSE_MS, RestartingWorker, type StartedThread } from './restarting-worker.js';
 
 export interface NodeHttpOptions {
   readonly at: ListenAddress;
@@ -78,7 +78,7 @@ export class NodeHttp {
       start: () => this.#start(),
       askToEnd: (worker) => worker.postMessage({ type: 'close' } satisfies ToNodeHttp),
       endTimeoutMs: CLOSE_TIMEOUT_MS,
-      onFailure: (failure, againInMs) => log.error(`HTTP: ${explain(failure)}; starting it again in ${againInMs} ms`),
+      onFailure: (failure) => log.error(`HTTP: ${explain(failure)}; starting it again in ${PAUSE_MS} ms`),
     });
     // Loaded while the thread starts, and there before anything happens that it counts.
     const [thread, { NodeMetrics }] = await Promise.all([started, import('../../http/node-metrics.js')]);

@@ -10,21 +10,19 @@ export interface StartedThread {
 }
 
 export interface RestartingWorkerOptions {
-  readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
+  readonly clock: Pick<Clock, 'sleep'>;
   /** Starts the thread, at first and whenever it has ended. */
   readonly start: () => StartedThread;
   /** Asks it to end by itself. */
   readonly askToEnd: (worker: Worker) => void;
   /** How long it may take for that, in milliseconds, before it is ended. */
   readonly endTimeoutMs: number;
-  /** It has ended without being asked to, and is started again after that many milliseconds. */
-  readonly onFailure: (failure: unknown, againInMs: number) => void;
+  /** It has ended without being asked to, and is started again after {@link PAUSE_MS}. */
+  readonly onFailure: (failure: unknown) => void;
 }
 
-/** How long it takes until a thread is started again: doubled with each failure, in milliseconds. */
-const PAUSE_MS = { min: 100, max: 10_000 };
-/** A thread that has worked for that long has not failed for the same reason as before, in milliseconds. */
-const SETTLED_MS = 60_000;
+/** How long it takes until a thread is started again, in milliseconds. */
+export const PAUSE_MS = 500;
 
 /** A thread that is started again when it dies: of an uncaught error, or for want of memory. Its failures never end the process. */
 export class RestartingWorker {
@@ -66,16 +64,12 @@ export class RestartingWorker {
   async #keep(): Promise<void> {
     const { clock, onFailure } = this.options;
     const { signal } = this.#closing;
-    let pauseMs = PAUSE_MS.min;
     for (;;) {
-      const begunAt = clock.monotonic();
       const failure = await this.#ended;
       if (signal.aborted) return;
-      if (clock.monotonic() - begunAt >= SETTLED_MS) pauseMs = PAUSE_MS.min;
-      onFailure(failure, pauseMs);
-      await clock.sleep(pauseMs, signal).catch(() => undefined);
+      onFailure(failure);
+      await clock.sleep(PAUSE_MS, signal).catch(() => undefined);
       if (signal.aborted) return;
-      pauseMs = Math.min(2 * pauseMs, PAUSE_MS.max);
       this.#ended = this.#run();
     }
   }
