@@ -9,8 +9,8 @@ import type { EnvTemplate } from '../run/env-templates.js';
 import { canGuard, type Guard, SHELL, startGuard } from '../run/guard.js';
 import { whyStopping } from '../run/retirement.js';
 import { SignalRelay } from '../run/signal-relay.js';
-import { supervise } from '../run/supervisor.js';
-import { runWorkload, type WorkEnd, type Workload, type WorkloadNode, type WorkloadOptions } from '../run/workload.js';
+import { supervise, type WorkEnd } from '../run/supervisor.js';
+import { runWorkload, type Workload, type WorkloadNode, type WorkloadOptions } from '../run/workload.js';
 import type { Io } from '../terminal/io.js';
 import { reportCommandFailure } from './command-failure.js';
 

@@ -5,7 +5,7 @@ import { type Lease, LeaseLostError, LeaseRetiringError, type LossReason } from 
 import type { RetirePolicy } from '../../settings/settings.js';
 import type { Child, ChildEnd } from './child.js';
 import { SignalRelay } from './signal-relay.js';
-import { type SuperviseResult, supervise } from './supervisor.js';
+import { supervise, type WorkEnd } from './supervisor.js';
 
 const DURATION = 15_000;
 
@@ -90,7 +90,7 @@ function scene({
   };
   const note2 = (line: unknown[]) => void lines.push(String(line.at(-1)));
 
-  const result: { value?: SuperviseResult } = {};
+  const result: { value?: WorkEnd } = {};
   const running = supervise({ lease, clock, log, guard, signals, keyboard, beforeStop, onRetire, start: async () => child }).then(
     (value) => {
       note('over');

@@ -35,8 +35,8 @@ export interface SuperviseOptions {
   readonly start: () => Promise<Child>;
 }
 
-/** How a supervised run ended. */
-export interface SuperviseResult {
+/** How work for a node id has ended. */
+export interface WorkEnd {
   readonly exitCode: number;
   /** True when no work that relies on the node id is left, so that it may be released (rule 8). */
   readonly workEnded: boolean;
@@ -60,7 +60,7 @@ const UNGUARDED_TIMEOUT_MS = 10_000;
  *
  * @throws the operating system's error when the child could not be started
  */
-export async function supervise(options: SuperviseOptions): Promise<SuperviseResult> {
+export async function supervise(options: SuperviseOptions): Promise<WorkEnd> {
   const { lease, log, guard, signals, keyboard, beforeStop, onRetire = 'stop', start } = options;
   const child = await start();
   const deliver = (signal: ForwardedSignal) => {
@@ -112,7 +112,7 @@ export async function supervise(options: SuperviseOptions): Promise<SuperviseRes
 }
 
 /** The child has ended: by itself, at a signal that was handed on, or by the guard's hand while this process was paused. */
-async function afterTheChild(end: ChildEnd, { group }: Child, { lease, clock, log, signals }: SuperviseOptions): Promise<SuperviseResult> {
+async function afterTheChild(end: ChildEnd, { group }: Child, { lease, clock, log, signals }: SuperviseOptions): Promise<WorkEnd> {
   let abandoned = false;
   // There is no child any more to have it: a further request to end is for this process.
   signals.handTo((signal) => {
@@ -133,7 +133,7 @@ async function afterTheChild(end: ChildEnd, { group }: Child, { lease, clock, lo
   return { exitCode: ExitCode.leaseLost, workEnded };
 }
 
-async function afterTheLease(error: LeaseLostError, { group }: Child, { lease, clock, log }: SuperviseOptions): Promise<SuperviseResult> {
+async function afterTheLease(error: LeaseLostError, { group }: Child, { lease, clock, log }: SuperviseOptions): Promise<WorkEnd> {
   log.warn(
     error.reason === 'unreachable'
       ? 'ending the command before its lease runs out'
@@ -144,7 +144,7 @@ async function afterTheLease(error: LeaseLostError, { group }: Child, { lease, c
   return { exitCode: ExitCode.leaseLost, workEnded };
 }
 
-async function afterTheGuard(reason: string, { group }: Child, { lease, clock, log }: SuperviseOptions): Promise<SuperviseResult> {
+async function afterTheGuard(reason: string, { group }: Child, { lease, clock, log }: SuperviseOptions): Promise<WorkEnd> {
   log.error(`ending the command: nothing would stop it in time if this process were paused, for its guard is gone (${reason})`);
   const workEnded = await endGroup(group, {
     lease,

@@ -14,6 +14,7 @@ import { withTimeout } from '../terminal/with-timeout.js';
 import type { NodeHttp } from './node-http.js';
 import { onRetirement } from './retirement.js';
 import type { SignalRelay } from './signal-relay.js';
+import type { WorkEnd } from './supervisor.js';
 
 /** What a workload gets. */
 export interface WorkloadNode {
@@ -24,13 +25,6 @@ export interface WorkloadNode {
   readonly routing: RoutingEntries | undefined;
   /** The URL by which programs on this host reach the HTTP server; undefined where there is none. */
   readonly url: string | undefined;
-}
-
-/** How a workload has ended. */
-export interface WorkEnd {
-  readonly exitCode: number;
-  /** True when no work that relies on the node id is left, so that it may be released (rule 8). */
-  readonly workEnded: boolean;
 }
 
 /** What a command holds a node id for. */
