@@ -49,19 +49,15 @@ export function parseEndpointName(given: Given): AnnouncedEndpoint {
   const { text, label } = given;
   if (isUrl(given)) throw new ConfigError(label, text, `${NAME_AND_KEY}: the URL of a store's server has a setting of its own`);
   const [, endpoint = '', key] = /^([^:]*)(?::(.*))?$/s.exec(text) ?? [];
-  for (const part of key === undefined ? [endpoint] : [endpoint, key]) checkPart(part, given);
-  if (key === undefined) return { endpoint };
-  if (key === '_') throw new ConfigError(label, text, 'a key other than _, which stands for none');
-  return { endpoint, key };
-}
-
-/** An error names the whole text: of a part that is empty, say, the user would not know where it comes from. */
-function checkPart(part: string, { text, label }: Given): void {
   try {
-    checkZnodeName(part, label);
+    checkZnodeName(endpoint, label);
+    if (key !== undefined) checkZnodeName(key, label);
   } catch (error) {
+    // It names the whole text: of a part that is empty, say, the user would not know where it comes from.
     throw error instanceof ConfigError ? new ConfigError(label, text, `${NAME_AND_KEY}, each ${error.expected}`) : error;
   }
+  if (key === '_') throw new ConfigError(label, text, 'a key other than _, which stands for none');
+  return key === undefined ? { endpoint } : { endpoint, key };
 }
 
 function isUrl({ text }: Given): boolean {

@@ -43,12 +43,8 @@ export function isLoopback(host: string): boolean {
   return name === 'localhost' || name === '::1' || (isIPv4(name) && name.startsWith('127.'));
 }
 
-const LOOPBACK_OF: ReadonlyMap<string, string> = new Map([
-  ['0.0.0.0', '127.0.0.1'],
-  ['::', '::1'],
-]);
-
 /** The URL, without a slash at the end, by which programs on the same host reach a server: by loopback where it listens on all addresses. */
 export function reachableUrl({ host, port }: ListenAddress): string {
-  return `http://${formatListenAddress({ host: LOOPBACK_OF.get(host) ?? host, port })}`;
+  const loopback = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
+  return `http://${formatListenAddress({ host: loopback, port })}`;
 }

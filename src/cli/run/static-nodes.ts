@@ -12,7 +12,6 @@ export interface StaticNode {
   readonly taskId: string | undefined;
 }
 
-/** What it takes to find the {@link StaticNode}s among some node ids. */
 export interface StaticNodesOptions {
   readonly zookeeper: TreeReader;
   readonly session: StoreSession;
