@@ -7,7 +7,7 @@ import { toWire, type WireError } from '../../runtime/worker/messages.js';
 import type { ListenAddress } from '../../settings/listen-address.js';
 import type { Settings } from '../../settings/settings.js';
 import { BoundedLog, type LogLine } from '../log/bounded-log.js';
-import { AskedMetrics, type CollectedMetrics, HealthMirror, type MirrorSource } from './node-mirror.js';
+import { AskedMetrics, type CollectedMetrics, HealthMirror } from './node-mirror.js';
 import { isVisible, OwnClusterView } from './own-cluster-view.js';
 
 /** What the thread that answers over HTTP is started with; everything in it can be cloned, or moved. */
@@ -15,7 +15,8 @@ export interface NodeHttpData {
   readonly listen: ListenAddress;
   readonly settings: Settings;
   readonly heldForOthers: boolean;
-  readonly mirror: MirrorSource;
+  /** Of a `HealthPublisher`. */
+  readonly health: MessagePort;
   /** Whether debug lines are logged. */
   readonly debug: boolean;
 }
@@ -55,7 +56,7 @@ class NodeHttpThread {
     this.#log = new BoundedLog(clock, (line) => this.#post(line));
     process.removeAllListeners('warning').on('warning', (warning) => this.#log.write('warn', explain(warning)));
     this.#metrics = new AskedMetrics(clock, () => this.#post({ type: 'metrics' }));
-    this.#node = new HealthMirror(data.mirror, clock);
+    this.#node = new HealthMirror(data.health, clock);
     const log = { warn: (message: string) => this.#log.write('warn', message) };
     if (isVisible(data.settings)) this.#cluster = new OwnClusterView(data.settings, { clock, random }, log);
     port.on('message', (message: ToNodeHttp) => {

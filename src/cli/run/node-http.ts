@@ -23,8 +23,6 @@ export interface NodeHttpOptions {
   readonly heldForOthers?: boolean;
 }
 
-/** How long the exit waits for requests under way, and for connections to be closed, in milliseconds. */
-const CLOSE_TIMEOUT_MS = 1_500;
 /** What the thread may take before it is started anew, so that the process, and the lease, do not end with it. In megabytes. */
 const MEMORY_LIMIT_MB = 256;
 
@@ -76,8 +74,6 @@ export class NodeHttp {
     const started = RestartingWorker.start({
       clock: io.clock,
       start: () => this.#start(),
-      askToEnd: (worker) => worker.postMessage({ type: 'close' } satisfies ToNodeHttp),
-      endTimeoutMs: CLOSE_TIMEOUT_MS,
       onFailure: (failure) => log.error(`HTTP: ${explain(failure)}; starting it again in ${PAUSE_MS} ms`),
     });
     // Loaded while the thread starts, and there before anything happens that it counts.
@@ -94,11 +90,11 @@ export class NodeHttp {
   #start(): StartedThread {
     const { at, settings, log, heldForOthers = false, io } = this.options;
     const { port = at.port } = this.#listening?.address ?? {};
-    const mirror = this.#publisher.connect();
-    const data: NodeHttpData = { listen: { host: at.host, port }, settings, heldForOthers, mirror, debug: log.isLevelEnabled('debug') };
+    const health = this.#publisher.connect();
+    const data: NodeHttpData = { listen: { host: at.host, port }, settings, heldForOthers, health, debug: log.isLevelEnabled('debug') };
     const worker = new Worker(new URL('./node-http-thread.js', import.meta.url), {
       workerData: data,
-      transferList: [mirror.port],
+      transferList: [health],
       ...{ execArgv: [], env: environment(io.env), resourceLimits: { maxOldGenerationSizeMb: MEMORY_LIMIT_MB } },
       // Not the process' own: standard output is the command's, and standard error the log's.
       ...{ stdout: true, stderr: true },

@@ -95,7 +95,7 @@ describe('the health mirror', () => {
     expect(mirror.health().reason).toMatch(/^the lease is over: no renewal came through/);
   });
 
-  it('is held on as soon as it is renewed, before any message comes', async () => {
+  it('is held on as soon as it is renewed, also before the message has been received', async () => {
     const lease = await acquire();
     const before = mirror.health().deadline ?? 0;
     await clock.advance(DURATION / 2);

@@ -6,15 +6,6 @@ import { HttpProblem } from '../../http/problem.js';
 import type { MonitorEvent, NodeHealth, NodeMonitor, WatchedNode } from '../../monitor/node-monitor.js';
 import { Listeners } from '../../zookeeper/listeners.js';
 
-/** What a thread needs to mirror a node's health; it can be sent there, with the port as one of those that move. */
-export interface MirrorSource {
-  /** Each message is a `NodeHealth`; one is there already. */
-  readonly port: MessagePort;
-  /** The lease's deadline, as the thread that renews it writes it: in whole microseconds on the monotonic clock, which all threads share. */
-  readonly deadline: SharedArrayBuffer;
-}
-
-const MICROS = 1_000;
 /** How long a request waits for metrics, in milliseconds. */
 const METRICS_TIMEOUT_MS = 2_000;
 /** The minimum time from one question for metrics to the next, in milliseconds: collecting them takes the other thread a millisecond or two. */
@@ -26,7 +17,6 @@ const OVER = 'the lease is over: no renewal came through before its deadline';
  * waits: what the other thread does cannot delay a renewal.
  */
 export class HealthPublisher {
-  readonly #deadline = new BigInt64Array(new SharedArrayBuffer(BigInt64Array.BYTES_PER_ELEMENT));
   readonly #forget: () => void;
   #port: MessagePort | undefined;
   #forgetRelease: (() => void) | undefined;
@@ -35,14 +25,14 @@ export class HealthPublisher {
     this.#forget = monitor.onEvent((event) => this.#onEvent(event));
   }
 
-  /** For one thread at a time: the one that was connected before hears nothing any more. */
-  connect(): MirrorSource {
+  /** A port for one thread at a time, with the health as it is: the thread that was connected before hears nothing any more. */
+  connect(): MessagePort {
     this.#port?.close();
     const { port1, port2 } = new MessageChannel();
     this.#port = port1;
     port1.unref();
     this.#tell();
-    return { port: port2, deadline: this.#deadline.buffer };
+    return port2;
   }
 
   /** Tells nothing any more. */
@@ -54,12 +44,7 @@ export class HealthPublisher {
   }
 
   #onEvent(event: MonitorEvent): void {
-    const { lease } = this.monitor;
-    // Not in a message: one that goes out late must not make a lease that was renewed look as if it were over. Rounded down, never up.
-    if (lease !== undefined && Number.isFinite(lease.deadline)) {
-      Atomics.store(this.#deadline, 0, BigInt(Math.floor(lease.deadline * MICROS)));
-    }
-    const ending = lease?.tenureTime?.signal;
+    const ending = this.monitor.lease?.tenureTime?.signal;
     // The release begins without an event: from then on nothing is held, however long it takes.
     if (ending?.aborted === false) this.#forgetRelease ??= onAbort(ending, () => this.#tell());
     if (event.type === 'phase') this.#tell();
@@ -73,36 +58,32 @@ export class HealthPublisher {
 }
 
 /**
- * The health of another thread's node: what that thread told last, read when it is asked for. Past the deadline the lease is lost, whether the
- * other thread is there to say so or not.
+ * The health of another thread's node: what that thread told last, read when it is asked for. Past the deadline, on the monotonic clock that all
+ * threads share, the lease is lost, whether the other thread is there to say so or not.
  */
 export class HealthMirror implements WatchedNode {
   readonly #listeners = new Listeners<void>();
-  readonly #deadline: BigInt64Array;
   #told: NodeHealth;
 
   /** @throws Error when the other thread has told nothing yet */
   constructor(
-    private readonly source: MirrorSource,
+    private readonly port: MessagePort,
     private readonly clock: Pick<Clock, 'monotonic'>,
   ) {
-    this.#deadline = new BigInt64Array(source.deadline);
-    const first: { readonly message: NodeHealth } | undefined = receiveMessageOnPort(source.port);
+    const first: { readonly message: NodeHealth } | undefined = receiveMessageOnPort(port);
     if (first === undefined) throw new Error('nothing is known of the node');
     this.#told = first.message;
-    source.port.on('message', (health: NodeHealth) => this.#receive(health));
+    port.on('message', (health: NodeHealth) => this.#receive(health));
   }
 
   health(): NodeHealth {
     // What has been told counts, also where this thread has not had the time to receive it.
-    for (let next = receiveMessageOnPort(this.source.port); next !== undefined; next = receiveMessageOnPort(this.source.port)) {
+    for (let next = receiveMessageOnPort(this.port); next !== undefined; next = receiveMessageOnPort(this.port)) {
       this.#receive(next.message);
     }
     const told = this.#told;
     // None is held, or one without a deadline.
-    if (told.deadline === null) return told;
-    const deadline = Number(Atomics.load(this.#deadline, 0)) / MICROS;
-    if (this.clock.monotonic() < deadline) return { ...told, deadline };
+    if (told.deadline === null || this.clock.monotonic() < told.deadline) return told;
     return { ...told, state: 'lost', live: false, ready: false, reason: OVER, retiring: false, deadline: null };
   }
 
@@ -112,7 +93,7 @@ export class HealthMirror implements WatchedNode {
 
   /** Hears nothing any more. */
   close(): void {
-    this.source.port.close();
+    this.port.close();
   }
 
   #receive(health: NodeHealth): void {

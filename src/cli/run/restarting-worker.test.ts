@@ -18,8 +18,7 @@ const start: RestartingWorkerOptions['start'] = () => {
 
 async function started(options: Partial<RestartingWorkerOptions> = {}): Promise<RestartingWorker> {
   thread = await RestartingWorker.start({
-    ...{ clock: systemClock, start, endTimeoutMs: 10_000 },
-    askToEnd: (worker) => worker.postMessage('end'),
+    ...{ clock: systemClock, start },
     onFailure: (failure) => failures.push(failure),
     ...options,
   });
@@ -85,7 +84,7 @@ describe('a restarting worker', { timeout: 60_000 }, () => {
   });
 
   it('is ended where it does not end in time', async () => {
-    const hanging = await started({ endTimeoutMs: 50 });
+    const hanging = await started();
     const exit = exitOf(current());
     current().postMessage('hang');
     await hanging.close();

@@ -13,16 +13,14 @@ export interface RestartingWorkerOptions {
   readonly clock: Pick<Clock, 'sleep'>;
   /** Starts the thread, at first and whenever it has ended. */
   readonly start: () => StartedThread;
-  /** Asks it to end by itself. */
-  readonly askToEnd: (worker: Worker) => void;
-  /** How long it may take for that, in milliseconds, before it is ended. */
-  readonly endTimeoutMs: number;
   /** It has ended without being asked to, and is started again after {@link PAUSE_MS}. */
   readonly onFailure: (failure: unknown) => void;
 }
 
 /** How long it takes until a thread is started again, in milliseconds. */
 export const PAUSE_MS = 500;
+/** How long a thread may take to end by itself, as for requests under way, before it is ended, in milliseconds. */
+const CLOSE_TIMEOUT_MS = 1_500;
 
 /** A thread that is started again when it dies: of an uncaught error, or for want of memory. Its failures never end the process. */
 export class RestartingWorker {
@@ -49,13 +47,12 @@ export class RestartingWorker {
     return thread;
   }
 
-  /** Ends the thread, for good. Never rejects. */
+  /** Ends the thread, for good: tells it `{ type: 'close' }`. Never rejects. */
   async close(): Promise<void> {
-    const { clock, endTimeoutMs, askToEnd } = this.options;
     this.#closing.abort();
     if (this.#worker === undefined) return;
-    askToEnd(this.#worker);
-    await withTimeout(clock, endTimeoutMs, this.#ended);
+    this.#worker.postMessage({ type: 'close' });
+    await withTimeout(this.options.clock, CLOSE_TIMEOUT_MS, this.#ended);
     // Not waited for: a thread that does not come to its end is stopped with the process.
     void this.#worker.terminate();
   }
