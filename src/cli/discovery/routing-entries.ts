@@ -3,7 +3,7 @@ import { explain } from '../../base/errors.js';
 import type { Discovery } from '../../discovery/discovery.js';
 import type { CheckSettings } from '../../settings/zookeeper-settings.js';
 import type { Logger } from '../log/logger.js';
-import { describeTarget, HealthCheck, type HealthVerdict, healthProbe } from '../run/health-check.js';
+import { checkHealth, describeTarget, type HealthVerdict, healthProbe } from '../run/health-check.js';
 
 export interface RoutingEntriesOptions {
   readonly discovery: Pick<Discovery, 'state' | 'announceService' | 'withdrawService'>;
@@ -21,25 +21,25 @@ const WITHDRAW_TIMEOUT_MS = 1_000;
  * it gets a signal to end. The node id's own znode is no part of them.
  */
 export class RoutingEntries {
-  readonly #check: HealthCheck | undefined;
+  readonly #ending = new AbortController();
   #announced: boolean;
   #withdrawing: Promise<void> | undefined;
 
   constructor(private readonly options: RoutingEntriesOptions) {
-    const { check, clock } = options;
-    this.#announced = check === undefined;
-    if (check === undefined) return;
-    const { target, intervalMs, threshold } = check;
-    this.#check = new HealthCheck({
-      ...{ probe: healthProbe(target, clock), clock, intervalMs, threshold },
-      onChange: (verdict) => this.#follow(verdict, describeTarget(target)),
-      onWaiting: (problem) => options.log.info(`not announced until ${describeTarget(target)} answers: ${explain(problem)}`),
-    });
+    this.#announced = options.check === undefined;
   }
 
   /** The command has started: begins to check it. Has no effect after {@link withdraw}. */
   begin(): void {
-    this.#check?.start();
+    const { check, clock, log } = this.options;
+    if (check === undefined) return;
+    const target = describeTarget(check.target);
+    const asked = {
+      ...{ ...check, probe: healthProbe(check.target, clock), clock },
+      onChange: (verdict: HealthVerdict) => this.#follow(verdict, target),
+      onWaiting: (problem: unknown) => log.info(`not announced until ${target} answers: ${explain(problem)}`),
+    };
+    void checkHealth(asked, this.#ending.signal);
   }
 
   /** Removes the entries for good. Resolves when they are gone, or after a second; never rejects. Idempotent. */
@@ -49,7 +49,7 @@ export class RoutingEntries {
   }
 
   async #withdraw(): Promise<void> {
-    void this.#check?.stop();
+    this.#ending.abort();
     const { discovery, log } = this.options;
     const gone = await discovery.withdrawService(WITHDRAW_TIMEOUT_MS);
     // Without the lease, the session has ended: there is nothing to log.

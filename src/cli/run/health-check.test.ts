@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../../test/support/virtual-clock.js';
-import { HealthCheck } from './health-check.js';
+import { checkHealth, type HealthVerdict } from './health-check.js';
 
 /** A check whose answers are in the test's hands: `true`, `false`, or `'hangs'` for none. */
 function scene({ intervalMs = 2_000, threshold = 3, answer = false as boolean | 'hangs' } = {}) {
@@ -24,14 +24,19 @@ function scene({ intervalMs = 2_000, threshold = 3, answer = false as boolean | 
       state.underWay -= 1;
     }
   };
-  const check = new HealthCheck({
+  const ending = new AbortController();
+  const check = {
     ...{ probe, clock, intervalMs, threshold },
-    onChange: (verdict) =>
+    onChange: (verdict: HealthVerdict) =>
       acts.push(`${clock.monotonic()} ${verdict.healthy ? 'up' : `down after ${verdict.failures}: ${verdict.problem}`}`),
-    onWaiting: (problem) => acts.push(`${clock.monotonic()} waits: ${problem}`),
-  });
-  check.start();
-  return { clock, acts, state, check };
+    onWaiting: (problem: unknown) => acts.push(`${clock.monotonic()} waits: ${problem}`),
+  };
+  const ended = checkHealth(check, ending.signal);
+  const stop = () => {
+    ending.abort();
+    return ended;
+  };
+  return { clock, acts, state, stop };
 }
 
 describe('a health check', () => {
@@ -81,16 +86,15 @@ describe('a health check', () => {
     expect([state.underWay, acts]).toEqual([0, ['5000 waits: Error: no answer within 5000 ms']]);
   });
 
-  it('tells nothing after its end, leaves no sleeper behind, and does not begin again', async () => {
-    const { clock, acts, state, check } = scene();
+  it('tells nothing after its end, and leaves no sleeper behind', async () => {
+    const { clock, acts, state, stop } = scene();
     state.answer = 'hangs';
     await clock.advance(2_000);
     const told = acts.length;
-    await check.stop();
+    await stop();
     expect([state.underWay, clock.sleepers]).toEqual([0, 0]);
     const { probes } = state;
     state.answer = true;
-    check.start();
     await clock.advance(60_000);
     expect([acts.length, state.probes]).toEqual([told, probes]);
   });
@@ -98,17 +102,18 @@ describe('a health check', () => {
   it.each([true, false])('tells nothing of an answer that comes in the tick of its end: %j', async (answer) => {
     const clock = new VirtualClock();
     const told: string[] = [];
-    const check: HealthCheck = new HealthCheck({
+    const ending = new AbortController();
+    const check = {
       ...{ clock, intervalMs: 1_000, threshold: 1 },
       probe: async () => {
         told.push('ended');
-        void check.stop();
+        ending.abort();
         if (!answer) throw new Error('refused');
       },
       onChange: () => told.push('changed'),
       onWaiting: () => told.push('waits'),
-    });
-    check.start();
+    };
+    void checkHealth(check, ending.signal);
     await clock.advance(5_000);
     expect(told).toEqual(['ended']);
   });
@@ -122,19 +127,14 @@ describe('a health check', () => {
       return sleep(ms, signal);
     };
     const nothing = () => undefined;
-    const check = new HealthCheck({
-      clock,
-      intervalMs: 100,
-      threshold: 1,
-      probe: async () => undefined,
-      onChange: nothing,
-      onWaiting: nothing,
-    });
-    check.start();
+    const ending = new AbortController();
+    const check = { clock, intervalMs: 100, threshold: 1, probe: async () => undefined, onChange: nothing, onWaiting: nothing };
+    const ended = checkHealth(check, ending.signal);
     await clock.advance(10_050);
     const listeners = [...pauses].map((signal) => getEventListeners(signal, 'abort').length);
     // The pause until the next probe.
     expect(listeners.filter((count) => count > 0)).toEqual([1]);
-    await check.stop();
+    ending.abort();
+    await ended;
   });
 });

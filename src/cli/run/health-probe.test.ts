@@ -10,7 +10,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../../test/support/virtual-clock.js';
 import { systemClock } from '../../base/system.js';
 import { NameResolver } from '../../zookeeper/name-resolver.js';
-import { describeTarget, HealthCheck, healthProbe } from './health-check.js';
+import { checkHealth, describeTarget, healthProbe } from './health-check.js';
 
 const servers: Server[] = [];
 afterEach(() => {
@@ -211,15 +211,17 @@ describe('a host whose name nobody resolves', () => {
     });
     const target = { http: { kind: 'http', url: 'http://app.internal/' }, tcp: { kind: 'tcp', host: 'app.internal', port: 80 } } as const;
     const told: string[] = [];
-    const check = new HealthCheck({
+    const ending = new AbortController();
+    const check = {
       ...{ probe: healthProbe(target[kind], clock, names), clock, intervalMs: 1_000, threshold: 3 },
       onChange: () => told.push('announced'),
-      onWaiting: (problem) => told.push(`${clock.monotonic()} ${problem}`),
-    });
-    check.start();
+      onWaiting: (problem: unknown) => told.push(`${clock.monotonic()} ${problem}`),
+    };
+    const ended = checkHealth(check, ending.signal);
     for (let i = 0; i < 20; i += 1) await clock.advance(500);
     expect([told, underWay]).toEqual([['1000 Error: no answer within 1000 ms'], 1]);
-    await check.stop();
+    ending.abort();
+    await ended;
     expect(clock.sleepers).toBe(0);
   });
 });
