@@ -10,7 +10,7 @@ export interface TaskIdSources {
   readonly clock: Clock;
   /** Told, in one line, when the metadata endpoint cannot be used. */
   readonly warn?: (message: string) => void;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 const METADATA_TIMEOUT_MS = 2_000;

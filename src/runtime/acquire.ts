@@ -191,12 +191,5 @@ function checkAnnounced(zookeeper: ZooKeeperOptions, taskId: string): void {
 
 function ownTaskId(signal: AbortSignal | undefined): Promise<string> {
   const warn = (message: string) => process.emitWarning(message, { code: 'NODELEASE_TASK_ID' });
-  return defaultTaskId({
-    env: process.env,
-    hostname: hostname(),
-    clock: systemClock,
-    random: systemRandom,
-    warn,
-    ...(signal && { signal }),
-  });
+  return defaultTaskId({ env: process.env, hostname: hostname(), clock: systemClock, random: systemRandom, warn, signal });
 }
