@@ -24,6 +24,9 @@ export const ExitCode = {
   notFound: 127,
 } as const;
 
+/** The command line as a whole is wrong, rather than one setting: exit code 64. */
+export class UsageError extends Error {}
+
 /** The exit code for an error that ends a command. Decided by its `code`, never by its text. */
 export function exitCodeOf(error: unknown): number {
   if (!(error instanceof NodeLeaseError)) return ExitCode.internal;

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { systemClock, systemRandom } from '../../src/base/system.js';
-import type { AllocatedDiagnosis } from '../../src/cli/commands/allocated-commands.js';
+import type { AllocatedDiagnosis } from '../../src/cli/doctor/diagnosis.js';
 import { acquireFromZooKeeper } from '../../src/discovery/allocation/acquire-from-zookeeper.js';
 import { evictAllocated } from '../../src/discovery/allocation/evict-allocated.js';
 import { decodeAssignment } from '../../src/discovery/assignment.js';

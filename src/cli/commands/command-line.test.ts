@@ -44,7 +44,7 @@ describe('the command line', () => {
     [
       'init with the provider zookeeper and --repair',
       ['init', '--provider', 'zookeeper', '--zookeeper', 'zk:1', '--repair'],
-      /--repair is about lease objects in a store: there are none with the provider zookeeper/,
+      /--repair is about a store: there is none with the provider zookeeper/,
     ],
     ...(
       [
@@ -63,6 +63,29 @@ describe('the command line', () => {
       ] as const
     ).map(([line, expected]): [string, string[], RegExp] => [`scale ${line}`, ['scale', ...line.split(' ')], expected]),
     ['scale without a number', ['scale'], /missing required argument 'n'/],
+    ...['', '-1', '1.5', 'x', '1e3', '9999999999999999'].map((text): [string, string[], RegExp] => [
+      `init --repair --above-version "${text}"`,
+      ['init', '--repair', `--above-version=${text}`],
+      /--above-version: expected a whole number from 0 to 999999999999999/,
+    ]),
+    ...['', '-1', '1.0', 'x', '65528', '100000'].map((text): [string, string[], RegExp] => [
+      `release of "${text}"`,
+      ['release', text, '--force'],
+      /node id: expected a whole number from 0 to 65527/,
+    ]),
+    ['release of the highest id without --force', ['release', '65527'], /release takes node id 65527 away/],
+    ['status --held --free', ['status', '--held', '--free'], /--held and --free cannot be combined/],
+    ['status --all --from 3', ['status', '--all', '--from', '3'], /--all shows everything: --from and --limit cannot be combined/],
+    ...['--from=1', '--limit=1', '--held', '--free'].map((flag): [string, string[], RegExp] => [
+      `status with the provider zookeeper and ${flag}`,
+      ['status', '--provider', 'zookeeper', '--zookeeper', 'zk:1', flag],
+      new RegExp(`${flag.split('=')[0]} is about a store: there is none with the provider zookeeper`),
+    ]),
+    [
+      'doctor with the provider zookeeper and --accept',
+      ['doctor', '--provider', 'zookeeper', '--zookeeper', 'zk:1', '--accept'],
+      /--accept is about a store: there is none with the provider zookeeper/,
+    ],
     [
       'release without the provider zookeeper for an id of ZooKeeper',
       ['release', '3', '--force', '--zookeeper', 'zk:1'],
@@ -115,7 +138,7 @@ describe('the command line', () => {
     [
       'doctor with a price where there is no store',
       ['doctor', '--provider', 'zookeeper', '--zookeeper', '127.0.0.1:1', '--put-price', '1'],
-      /--put-price and --get-price are about requests to a store/,
+      /--put-price is about a store: there is none with the provider zookeeper/,
     ],
     ['doctor with a malformed connect string', ['doctor', '--zookeeper', 'zk:0'], /--zookeeper: expected .*, got "zk:0"/],
   ])('answers %s with one line and exit code 64', async (_, args, line) => {

@@ -1,19 +1,18 @@
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Option } from 'commander';
 import { ConfigError } from '../../base/errors.js';
 import { withoutSecrets } from '../../base/redaction.js';
-import { addDiscoveryCommands } from '../discovery/discovery-commands.js';
-import { ExitCode } from '../exit-codes.js';
+import { ENDPOINTS_VARIABLE } from '../../settings/endpoints.js';
+import { readSettings, type Settings } from '../../settings/settings.js';
+import { environmentName, type NamedSetting, SETTINGS, type SettingName, settingsFor } from '../../settings/settings-table.js';
+import { ExitCode, UsageError } from '../exit-codes.js';
 import type { Io } from '../terminal/io.js';
-import { addClusterCommands } from './cluster-commands.js';
-import { addCommand, type CommandGroup, type Flags, settleOutput, UsageError } from './command-group.js';
-import { addIdCommands } from './id-commands.js';
-import { addNodeCommands } from './node-commands.js';
+import { COMMANDS, type CommandRow, type OptionRow } from './commands.js';
+
+const NO_COMMAND_HINT = '; the command to run goes after --, as in "nodelease run -- node server.js"';
 
 /**
  * Runs one command line. Resolves to the exit code and never rejects for what a user may do wrong: that is one line on standard error
  * and exit code 64.
- *
- * Each command's code is loaded when it is called, and not before: `run` has to start fast.
  *
  * @param args what follows the program's name
  * @param version what `--version` answers
@@ -26,29 +25,25 @@ export async function runCommandLine(args: readonly string[], surroundings: Io, 
     .description('Leases a small, unique, fenced node id to each container from a compare-and-swap store.')
     .version(version);
   settleOutput(program, io);
-  const group: CommandGroup = {
-    parent: program,
-    io,
-    end: (code) => {
-      exitCode = code;
-    },
-  };
 
   // Split by hand: whatever stands behind the first -- is the child's, word for word, further -- included.
   const split = args[0] === 'run' ? args.indexOf('--') : -1;
   const [own, childCommand] = split < 0 ? [args, undefined] : [args.slice(0, split), args.slice(split + 1)];
 
-  addNodeCommands(group, childCommand);
-  addClusterCommands(group);
-  addDiscoveryCommands(group);
-  addIdCommands(group);
-  addCommand(group, 'demo', 'run a local fleet on the embedded store, to see it work')
-    .option('--once', 'end when one take-over has been shown')
-    .option('--http <host:port>', 'where the console is (default: 127.0.0.1:7070, or any free port while that is taken)')
-    .action(async ({ once = false, http }: Flags<'once'> & { http?: string }) => {
-      const { demoCommand } = await import('../demo/demo-command.js');
-      group.end(await demoCommand({ once, http }, io));
+  for (const row of COMMANDS) {
+    const command = newCommand(parentOf(row, program, io), row.name.split(' ').at(-1) ?? '', row.description, io);
+    if (row.argument) command.argument(...row.argument);
+    for (const option of [...(row.options ?? []), ...settingsFor(row.name).map(settingOption)]) addOption(command, option);
+    const isRun = row.name === 'run';
+    if (isRun) {
+      command.usage('[options] -- command [argument...]');
+      if (childCommand === undefined) settleOutput(command, io, NO_COMMAND_HINT);
+    }
+    command.action(async () => {
+      const given = isRun ? (childCommand ?? []) : command.processedArgs;
+      exitCode = await row.run(command.opts(), settingsOf(command, row, io), io, ...given);
     });
+  }
 
   try {
     if (own.length === 0) throw new UsageError('no command given: see nodelease --help');
@@ -61,4 +56,89 @@ export async function runCommandLine(args: readonly string[], surroundings: Io, 
     io.stderr(`nodelease: ${error.message}\n`);
     return ExitCode.usage;
   }
+}
+
+/** The program, or `discovery`, which is made for the first of the commands below it. */
+function parentOf({ name }: CommandRow, program: Command, io: Io): Command {
+  if (!name.startsWith('discovery ')) return program;
+  const made = program.commands.find((command) => command.name() === 'discovery');
+  return made ?? newCommand(program, 'discovery', 'look into the discovery tree in ZooKeeper', io);
+}
+
+/** Adds a command that takes no arguments but those that are declared. */
+function newCommand(parent: Command, name: string, description: string, io: Io): Command {
+  const command = parent.command(name).description(description).allowExcessArguments(false);
+  settleOutput(command, io);
+  return command;
+}
+
+/** Makes commander throw instead of ending the process, and complain in one line. */
+function settleOutput(command: Command, io: Io, hint = ''): void {
+  command
+    .exitOverride()
+    .showSuggestionAfterError()
+    .configureOutput({
+      writeOut: io.stdout,
+      writeErr: io.stderr,
+      outputError: (text, write) => {
+        // A suggestion stands on a line of its own, a sentence ends in a full stop: neither suits one line that may go on.
+        const line = text
+          .replace(/^error: /, '')
+          .trim()
+          .replace(/\s+/g, ' ')
+          .replace(/\.$/, '');
+        write(`nodelease: ${line}${hint}\n`);
+      },
+    });
+}
+
+function addOption(command: Command, [flags, help, { default: standard, repeatable } = {}]: OptionRow): void {
+  const option = new Option(flags, help);
+  if (standard !== undefined) option.default(standard);
+  if (repeatable) option.argParser((value, earlier: readonly string[] | undefined) => [...(earlier ?? []), value]);
+  command.addOption(option);
+}
+
+function settingOption({ name, sentence, kind, default: standard, repeatable }: NamedSetting): OptionRow {
+  const facts = [kind.range, standard && `default: ${standard}`].filter((fact) => fact !== undefined).join('; ');
+  const help = `${sentence}${facts && ` (${facts})`} [${environmentName(name)}]`;
+  return [kind.argument === undefined ? `--${name}` : `--${name} <${kind.argument}>`, help, repeatable ? { repeatable } : {}];
+}
+
+/**
+ * The settings that a command was given, as options and as variables. Variables of settings that it does not have are none of its business.
+ *
+ * @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected
+ * @throws {UsageError} when the command has no use for what was given, or lacks ZooKeeper
+ */
+function settingsOf(command: Command, row: CommandRow, { env: surroundings, hostname }: Io): Settings {
+  const given: Record<string, unknown> = command.opts();
+  const flags: Partial<Record<SettingName, string | readonly string[]>> = {};
+  for (const { name } of SETTINGS) {
+    const value = given[new Option(`--${name}`).attributeName()];
+    if (typeof value === 'string' || Array.isArray(value)) flags[name] = value;
+    else if (value === true) flags[name] = 'true';
+  }
+  const names = settingsFor(row.name).map(({ name }) => name);
+  const announces = names.includes('service');
+  // A run within a run does not take the outer one's id for its own name.
+  const known = ['NODE_ID_VERSION', ...(announces ? [ENDPOINTS_VARIABLE] : []), ...names.map(environmentName)];
+  const env = Object.fromEntries(known.map((name) => [name, surroundings[name]]));
+  const settings = readSettings({ flags, env, hostname, announces });
+  checkProvider(command, row, settings, flags.zookeeper);
+  return settings;
+}
+
+/** @param zookeeper the servers, where they were named to this very command: variables may be there for other commands */
+function checkProvider(command: Command, row: CommandRow, settings: Settings, zookeeper: string | readonly string[] | undefined): void {
+  const allocates = settings.provider === 'zookeeper';
+  if (row.zookeeper === 'required' && settings.zookeeper === undefined)
+    throw new UsageError('no ZooKeeper given: expected --zookeeper HOST:PORT[,HOST:PORT]...[/CHROOT], or NODELEASE_ZOOKEEPER');
+  if (row.zookeeper === 'as-provider' && typeof zookeeper === 'string' && !allocates) {
+    const expected = `--provider zookeeper beside it (nodelease ${row.name} looks at the store otherwise)`;
+    throw new ConfigError('--zookeeper', zookeeper, expected);
+  }
+  const isGiven = (option: Option) => command.getOptionValueSource(option.attributeName()) === 'cli';
+  const useless = allocates && command.options.find((option) => row.storeOnly?.includes(option.long ?? '') && isGiven(option));
+  if (useless) throw new UsageError(`${useless.long} is about a store: there is none with the provider zookeeper`);
 }

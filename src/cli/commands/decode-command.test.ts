@@ -47,8 +47,8 @@ describe('decode', () => {
 
   it.each([
     ['1', {}, '--width: expected the bits that a node id had when the id was made, 8 to 16 (nodelease status tells them), got "none"'],
-    ['1', { width: '7' }, '--width: expected a whole number of bits from 8 to 16, got "7"'],
-    ['1', { width: 'x' }, '--width: expected a whole number of bits, got "x"'],
+    ['1', { width: '7' }, '--width: expected a whole number from 8 to 16, got "7"'],
+    ['1', { width: 'x' }, '--width: expected a whole number from 8 to 16, got "x"'],
     ['1', { layout: 'ulid' }, '--layout: expected cluster16 or snowflake, got "ulid"'],
     ['1', { layout: 'snowflake', width: '8' }, '--width: expected no --layout snowflake beside it'],
     ['1', { width: '8', epoch: '5' }, '--epoch: expected --layout snowflake beside it'],

@@ -1,10 +1,10 @@
 import { ConfigError } from '../../base/errors.js';
 import { hexPair } from '../../discovery/tree-paths.js';
 import { formatId, parseId } from '../../id/id-format.js';
-import { cluster16, decodeId, type IdLayout } from '../../id/id-layout.js';
+import { cluster16, decodeId, type IdLayout, snowflake } from '../../id/id-layout.js';
+import { parseInteger } from '../../settings/values.js';
 import { ExitCode } from '../exit-codes.js';
 import type { Io } from '../terminal/io.js';
-import { fixedLayout } from './id-options.js';
 import { say, sayJson } from './store-command.js';
 
 /** The options of `decode`, as they stand on the command line. */
@@ -49,8 +49,22 @@ function layoutOf({ layout = 'cluster16', width, epoch }: DecodeOptions): IdLayo
   // A wrong one would give a wrong node without a word.
   if (width === undefined)
     throw new ConfigError('--width', 'none', 'the bits that a node id had when the id was made, 8 to 16 (nodelease status tells them)');
-  if (!/^\d{1,15}$/.test(width)) throw new ConfigError('--width', width, 'a whole number of bits');
-  const bits = Number(width);
-  if (bits < 8 || bits > 16) throw new ConfigError('--width', width, 'a whole number of bits from 8 to 16');
-  return cluster16(bits);
+  return cluster16(parseInteger(width, '--width', 8, 16));
+}
+
+/**
+ * The layout of that name; undefined for `cluster16`, which has one for each width.
+ *
+ * @param epoch what the time of `snowflake` counts from. @default that of its inventor
+ * @throws {ConfigError} when the layout or the epoch is invalid
+ */
+export function fixedLayout(layout: string, epoch: string | undefined): IdLayout | undefined {
+  if (layout === 'cluster16') {
+    if (epoch === undefined) return undefined;
+    throw new ConfigError('--epoch', epoch, '--layout snowflake beside it (cluster16 counts from 1970)');
+  }
+  if (layout !== 'snowflake') throw new ConfigError('--layout', layout, 'cluster16 or snowflake');
+  if (epoch === undefined) return snowflake();
+  if (!/^\d{1,15}$/.test(epoch)) throw new ConfigError('--epoch', epoch, 'a whole number of milliseconds since 1970');
+  return snowflake(Number(epoch));
 }

@@ -1,21 +1,45 @@
 import { anySignal, orAborted } from '../../base/abort.js';
 import { ConfigError, explain } from '../../base/errors.js';
 import { defaultTaskId } from '../../base/task-id.js';
-import { formatId } from '../../id/id-format.js';
+import { formatId, type IdFormat } from '../../id/id-format.js';
+import type { IdLayout } from '../../id/id-layout.js';
 import { IdsExhaustedError } from '../../id/id-time.js';
 import type { UniqueIdGenerator } from '../../id/unique-id-generator.js';
 import type { Lease } from '../../lease/model/lease.js';
-import type { AcquireOptions } from '../../runtime/acquire.js';
-import type { Settings } from '../../settings/settings.js';
+import type { HeldNode } from '../../runtime/hold-node.js';
+import { installedTracer, mayHaveSdk } from '../../runtime/preloaded-sdk.js';
+import { environmentName, type Settings } from '../../settings/settings.js';
+import { parseInteger } from '../../settings/values.js';
 import { ExitCode, exitCodeOfSignal } from '../exit-codes.js';
 import { leaseLog } from '../log/lease-log.js';
 import { type Logger, loggerFor } from '../log/logger.js';
 import type { Io } from '../terminal/io.js';
 import { formatSetting } from '../terminal/text.js';
-import { reportCommandFailure } from './command-failure.js';
-import type { WantedIds } from './id-options.js';
-import { interruptible } from './store-command.js';
+import { fixedLayout } from './decode-command.js';
+import { interruptible, logFailure } from './store-command.js';
 
+/** The options of `id`, as they stand on the command line. */
+export interface IdOptions {
+  readonly count?: string;
+  readonly format?: string;
+  readonly layout?: string;
+  readonly epoch?: string;
+  readonly logLevel?: string;
+}
+
+/** Which ids are wanted. */
+export interface WantedIds {
+  /** 1 … 10^9. */
+  readonly count: number;
+  readonly format: IdFormat;
+  /** Undefined for `cluster16`, which has as many bits for a node id as the cluster says. */
+  readonly layout: IdLayout | undefined;
+  /** No log level is given: a script that wants the ids alone is told of failures only. */
+  readonly quiet: boolean;
+}
+
+const MAX_COUNT = 1_000_000_000;
+const FORMATS: readonly string[] = ['decimal', 'base32', 'hex'] satisfies IdFormat[];
 /** How many ids are written at once: enough for speed, few enough for memory. */
 const CHUNK = 4_096;
 /** How long there is no id before that is told for the first time, and how often it is told again, in milliseconds. */
@@ -28,67 +52,70 @@ const TELL_AGAIN_MS = 60_000;
  *
  * @throws {ConfigError} when a setting is unusable, or the node id has no room in the layout, for the caller to report
  */
-export async function idCommand(wanted: WantedIds, settings: Settings, io: Io): Promise<number> {
+export async function idCommand(options: IdOptions, settings: Settings, io: Io): Promise<number> {
+  const wanted = readIdOptions(options, io.env);
   const log = await loggerFor(wanted.quiet ? { ...settings, logLevel: 'warn' } : settings, io);
   io.onWarning((warning) => log.warn(explain(warning)));
   try {
     return await interruptible(io, async (interrupted) => {
-      const options = await acquireOptions(settings, io, interrupted, log);
-      const { acquire } = await import('../../runtime/acquire.js');
-      const lease = await acquire(options);
+      const node = await hold(settings, io, interrupted, log);
       try {
-        return await answer(lease, wanted, io, interrupted, log);
+        return await answer(node.lease, wanted, io, interrupted, log);
       } finally {
-        await lease.release();
+        await node.end({ workEnded: true });
       }
     });
   } catch (error) {
-    return reportCommandFailure(error, log);
+    return logFailure(error, log);
   }
 }
 
-async function acquireOptions(settings: Settings, io: Io, signal: AbortSignal, log: Logger): Promise<AcquireOptions> {
-  const { provider, store, endpoint, region, nodes, durationMs, graceMs, acquireTimeoutMs, settingsIntervalMs, waitPollMs, zookeeper } =
-    settings;
+/**
+ * Checks what `id` is asked for, before anything is acquired for it.
+ *
+ * @throws {ConfigError} naming the option, the value, and what was expected
+ */
+export function readIdOptions(options: IdOptions, env: Io['env']): WantedIds {
+  const { count = '1', format = 'decimal', layout = 'cluster16', epoch, logLevel } = options;
+  const ids = parseInteger(count, '-n', 1, MAX_COUNT);
+  if (!FORMATS.includes(format)) throw new ConfigError('--format', format, 'decimal, base32 or hex');
+  const name = environmentName('node-id');
+  // Two calls with the same fixed id would make the same ids, and so would the program that has it.
+  if (env[name]) throw new ConfigError(name, env[name], 'none (nodelease id has to acquire a node id, so that its ids are unique)');
+  const quiet = logLevel === undefined && !env[environmentName('log-level')];
+  return { count: ids, format: format as IdFormat, layout: fixedLayout(layout, epoch), quiet };
+}
+
+async function hold(settings: Settings, io: Io, signal: AbortSignal, log: Logger): Promise<HeldNode> {
+  const { clock, random, env, execArgv } = io;
+  const { provider, store } = settings;
   const taskId = settings.taskId ?? (await defaultTaskId({ ...io, signal, warn: (message) => log.warn(message) }));
-  const common: AcquireOptions = {
-    ...{ taskId, signal, onLost: 'signal', onEvent: leaseLog(log.child({ taskId })) },
-    ...(acquireTimeoutMs !== undefined && { acquireTimeoutMs }),
-  };
-  if (provider === 'zookeeper' && zookeeper !== undefined) {
-    const { connect, auth, sessionTimeoutMs } = zookeeper;
-    return { ...common, provider, zookeeper: { connect: connect.text, sessionTimeoutMs, ...(auth !== undefined && { auth }) } };
+  if (provider === 'store' && store.kind === 'memory') {
+    log.warn('memory: is private to this process: another call may print the same ids. It is for trials only');
   }
-  if (store.kind === 'memory') log.warn('memory: is private to this process: another call may print the same ids. It is for trials only');
-  return {
-    ...common,
-    store: store.url,
-    ...(nodes !== undefined && { nodes }),
-    ...(durationMs !== undefined && { durationMs }),
-    ...(graceMs !== undefined && { graceMs }),
-    ...(settingsIntervalMs !== undefined && { settingsIntervalMs }),
-    ...(waitPollMs !== undefined && { waitPollMs }),
-    ...(endpoint !== undefined && { endpoint }),
-    ...(region !== undefined && { region }),
-  };
+  const { holdNode } = await import('../../runtime/hold-node.js');
+  return holdNode({
+    ...settings,
+    // Nothing is announced: ZooKeeper is of use only where it gives out the node ids.
+    zookeeper: provider === 'zookeeper' ? settings.zookeeper : undefined,
+    ...{ taskId, clock, random, signal, onLeaseEvent: leaseLog(log.child({ taskId })) },
+    tracer: mayHaveSdk({ execArgv, nodeOptions: env.NODE_OPTIONS }) ? await installedTracer(clock) : undefined,
+  });
 }
 
 async function answer(lease: Lease, wanted: WantedIds, io: Io, interrupted: AbortSignal, log: Logger): Promise<number> {
   const ids = await generatorFor(lease, wanted, interrupted);
   const ending = anySignal(interrupted, lease.signal);
   const tell = ({ detail, waitMs }: IdsExhaustedError) => {
-    log.warn({ waitMs }, `no unique id for now, waiting: ${detail} (${formatSetting(inSeconds(waitMs))} or more to go)`);
+    const unit = waitMs < 1_000 ? 1 : 1_000;
+    const left = formatSetting(Math.ceil(waitMs / unit) * unit);
+    log.warn({ waitMs }, `no unique id for now, waiting: ${detail} (${left} or more to go)`);
   };
   try {
     return (await printIds(ids, wanted, io, ending.signal, tell)) ? ExitCode.ok : exitCodeOfSignal('SIGPIPE');
   } finally {
     ending.release();
   }
-}
-
-/** Rounded up to whole seconds from one second on. */
-function inSeconds(ms: number): number {
-  return ms < 1_000 ? Math.ceil(ms) : Math.ceil(ms / 1_000) * 1_000;
 }
 
 async function generatorFor(lease: Lease, { layout }: WantedIds, signal: AbortSignal): Promise<UniqueIdGenerator> {

@@ -8,7 +8,7 @@ import { StoreSession } from '../../lease/session/store-session.js';
 import { MemoryBucket } from '../../store/memory/memory-bucket.js';
 import { type MemoryIntercept, MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
 import type { Io } from '../terminal/io.js';
-import { initialize, parseAboveVersion, repair } from './init-command.js';
+import { initialize, repair } from './init-command.js';
 
 const settings = { nodes: 4, durationMs: 15_000, graceMs: 1_000 };
 
@@ -139,12 +139,6 @@ describe('nodelease init --repair', () => {
   it('fails where there is no cluster', async () => {
     const { session, io } = scene();
     await expect(repair(session, undefined, io)).rejects.toThrow(/there is no cluster/);
-  });
-
-  it('takes a whole number as --above-version and nothing else', () => {
-    expect(parseAboveVersion(undefined)).toBeUndefined();
-    expect(parseAboveVersion('7')).toBe(7);
-    for (const text of ['', '-1', '1.5', 'x', '1e3', '9999999999999999']) expect(() => parseAboveVersion(text)).toThrow(/--above-version/);
   });
 });
 

@@ -1,4 +1,5 @@
 import { orAborted } from '../../base/abort.js';
+import { groupPath } from '../../discovery/tree-paths.js';
 import type { LeaseEvent } from '../../lease/model/lease.js';
 import { type InitializeReport, initializeCluster, type Repair, repairCluster } from '../../lease/operate/initialize.js';
 import type { StoreSession } from '../../lease/session/store-session.js';
@@ -6,39 +7,56 @@ import { ClusterReader } from '../../monitor/cluster-reader.js';
 import { type Damage, damageOf } from '../../monitor/listed-cluster.js';
 import type { Settings } from '../../settings/settings.js';
 import { parseInteger } from '../../settings/values.js';
-import { ExitCode } from '../exit-codes.js';
+import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
+import { ExitCode, UsageError } from '../exit-codes.js';
 import type { Io } from '../terminal/io.js';
 import { ProgressLine } from '../terminal/progress-line.js';
 import { formatDuration, formatSetting, pluralize } from '../terminal/text.js';
-import { allocatedSettings, initAllocatedCommand } from './allocated-commands.js';
 import { complain, interruptible, onStore, say } from './store-command.js';
+import { allocatedSettings, onZooKeeper } from './zookeeper-command.js';
 
-/** How `init` works. */
+/** The options of `init`, as they stand on the command line. */
 export interface InitOptions {
   /** Restores damaged lease objects, instead of creating missing ones. */
-  readonly repair: boolean;
+  readonly repair?: boolean;
   /** A version that no tenure of a damaged node id has exceeded, for node ids whose versions are unknown. */
-  readonly aboveVersion?: number | undefined;
-}
-
-/**
- * `nodelease init`: creates the cluster's settings and all lease objects, or restores damaged ones. Resolves to the exit code. With the provider
- * zookeeper there are no lease objects to restore: the caller has refused `--repair`.
- */
-export function initCommand(options: InitOptions, settings: Settings, io: Io): Promise<number> {
-  const allocated = allocatedSettings(settings);
-  if (allocated !== undefined) return initAllocatedCommand(allocated, io);
-  return onStore(settings, io, (session) =>
-    options.repair ? repair(session, options.aboveVersion, io) : initialize(session, settings, io),
-  );
+  readonly aboveVersion?: string;
 }
 
 /** How many damaged node ids are named; the others are counted. */
 const NAMED = 100;
+const MAX_VERSION = 999_999_999_999_999;
+
+/** `nodelease init`: creates the cluster's settings and all lease objects, or restores damaged ones. Resolves to the exit code. */
+export function initCommand({ repair: repairs = false, aboveVersion: text }: InitOptions, settings: Settings, io: Io): Promise<number> {
+  if (text !== undefined && !repairs) throw new UsageError('--above-version is of use with --repair only');
+  const aboveVersion = text === undefined ? undefined : parseInteger(text, '--above-version', 0, MAX_VERSION);
+  const allocated = allocatedSettings(settings);
+  if (allocated !== undefined) {
+    const { text: where } = allocated.zookeeper.connect;
+    return onZooKeeper(allocated, io, (zookeeper, signal) => makeFirstGroup(zookeeper, where, io, signal));
+  }
+  return onStore(settings, io, (session) => (repairs ? repair(session, aboveVersion, io) : initialize(session, settings, io)));
+}
 
 /**
- * Creates what is missing, and shows the progress of long work. A remote store that has not passed a probe is probed first, for longer where it has
- * failed one.
+ * Makes the first group of node ids from ZooKeeper, the chroot included: for tasks that have no right to do so.
+ *
+ * @throws {ZooKeeperError} when there is no answer, or it may not be made
+ */
+async function makeFirstGroup(zookeeper: ZooKeeper, where: string, io: Io, signal: AbortSignal): Promise<number> {
+  const path = groupPath(0);
+  await zookeeper.whenConnected({ signal });
+  if ((await zookeeper.children(path, { signal })) !== undefined) say(io, `${path} is there already at ${where}: nothing to do`);
+  else {
+    await zookeeper.ensurePath(path, { signal });
+    say(io, `made ${path} at ${where}: the first group of node ids`);
+  }
+  return ExitCode.ok;
+}
+
+/**
+ * Creates what is missing. A remote store that has not passed a probe is probed first, for longer where it has failed one.
  *
  * @throws {StoreUnusableError} when the probe finds a fault
  * @throws {StoreError} when the store gives no answer
@@ -76,12 +94,8 @@ async function withProgress<T>(what: string, io: Io, work: (onProgress: OnProgre
   const line = new ProgressLine(io, { what });
   try {
     // Not all requests under way heed the signal.
-    return await interruptible(io, (signal) =>
-      orAborted(
-        work((progress) => line.update(progress), signal),
-        signal,
-      ),
-    );
+    const onProgress: OnProgress = (progress) => line.update(progress);
+    return await interruptible(io, (signal) => orAborted(work(onProgress, signal), signal));
   } finally {
     line.end();
   }
@@ -103,10 +117,8 @@ function outcome(url: string, { cluster: { config }, clusterCreated, created }: 
 function warnOfOverruled(event: LeaseEvent, io: Io): void {
   if (event.type !== 'setting-overruled') return;
   const show = (value: number) => (event.setting === 'nodes' ? String(value) : formatSetting(value));
-  complain(
-    io,
-    `warning: --${event.setting} ${show(event.own)} is overruled: the cluster exists, and its stored ${show(event.stored)} counts`,
-  );
+  const own = `--${event.setting} ${show(event.own)}`;
+  complain(io, `warning: ${own} is overruled: the cluster exists, and its stored ${show(event.stored)} counts`);
 }
 
 /**
@@ -126,7 +138,7 @@ export async function repair(session: StoreSession, aboveVersion: number | undef
 
 const WHY_KEPT: Readonly<Record<NonNullable<Repair['kept']>, string>> = {
   recent:
-    'it was written within the last duration and grace, so that somebody may hold it: stop whoever writes there, and try again after that time',
+    'it was written within the last duration and grace, so that a task may hold it: stop what writes there, and try again after that time',
   unknown: 'nothing is known of its versions: add --above-version N, where N is at least the highest version that was ever used',
   changed: 'it changed meanwhile: try again',
 };
@@ -135,9 +147,4 @@ function sayRepair({ id, problem, version, kept = 'changed' }: Repair, io: Io): 
   const what = problem.startsWith('lease object') ? problem : `lease object ${problem}`;
   if (version !== undefined) say(io, `node id ${id}: ${what}: restored at version ${version}`);
   else complain(io, `node id ${id}: ${what}: not restored, ${WHY_KEPT[kept]}`);
-}
-
-/** Reads `--above-version`. @throws {ConfigError} when it is not a version */
-export function parseAboveVersion(text: string | undefined): number | undefined {
-  return text === undefined ? undefined : parseInteger(text, '--above-version', 0, 999_999_999_999_999);
 }

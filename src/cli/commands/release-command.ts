@@ -1,3 +1,4 @@
+import { type AllocatedEviction, evictAllocated } from '../../discovery/allocation/evict-allocated.js';
 import { LeaseUnreadableError } from '../../lease/model/lease-codec.js';
 import { MAX_NODE_IDS } from '../../lease/model/lease-state.js';
 import { evictHolder } from '../../lease/operate/evict.js';
@@ -5,26 +6,31 @@ import { readCluster } from '../../lease/session/cluster-store.js';
 import type { StoreSession } from '../../lease/session/store-session.js';
 import type { Settings } from '../../settings/settings.js';
 import { parseInteger } from '../../settings/values.js';
-import { ExitCode } from '../exit-codes.js';
+import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
+import { ExitCode, UsageError } from '../exit-codes.js';
 import type { Io } from '../terminal/io.js';
 import { formatSetting } from '../terminal/text.js';
-import { allocatedSettings, releaseAllocatedCommand, whyForceAllocated } from './allocated-commands.js';
 import { complain, onStore, say } from './store-command.js';
+import { allocatedSettings, onZooKeeper } from './zookeeper-command.js';
 
-/** The refusal of a call without `--force`. */
-export function whyForce(id: number, { provider }: Pick<Settings, 'provider'>): string {
-  if (provider === 'zookeeper') return whyForceAllocated(id);
-  return (
-    `release takes node id ${id} away from its holder, who notices at its next renewal only; others get it when duration and grace have passed. ` +
-    'It is not a way to stop a task: for that, send it SIGTERM. Add --force to do it'
-  );
+/** The options of `release`, as they stand on the command line. */
+export interface ReleaseOptions {
+  readonly force?: boolean;
 }
 
 /** `nodelease release ID --force`: takes a node id away from its holder. Resolves to the exit code. */
-export function releaseCommand(id: number, settings: Settings, io: Io): Promise<number> {
+export function releaseCommand(text: string, { force = false }: ReleaseOptions, settings: Settings, io: Io): Promise<number> {
+  const id = parseInteger(text, 'node id', 0, MAX_NODE_IDS - 1);
   const allocated = allocatedSettings(settings);
-  if (allocated !== undefined) return releaseAllocatedCommand(id, allocated, io);
-  return onStore(settings, io, (session) => releaseId(session, id, io));
+  if (!force) {
+    const effect = allocated
+      ? "whose command is killed; others get it when the holder's session has ended"
+      : 'who notices at its next renewal only; others get it when duration and grace have passed';
+    const advice = 'It is not a way to stop a task: for that, send it SIGTERM. Add --force to do it';
+    throw new UsageError(`release takes node id ${id} away from its holder, ${effect}. ${advice}`);
+  }
+  if (allocated === undefined) return onStore(settings, io, (session) => releaseId(session, id, io));
+  return onZooKeeper(allocated, io, (zookeeper, signal) => releaseAllocated(zookeeper, id, io, signal));
 }
 
 /**
@@ -47,7 +53,7 @@ export async function releaseId(session: StoreSession, id: number, io: Io): Prom
       const next =
         id < size
           ? `others may take the id in ${formatSetting(durationMs + graceMs)} at the latest`
-          : 'nobody may take the id: the cluster has it no more';
+          : 'no task may take the id: the cluster has it no more';
       say(io, `the task stops at its next renewal, ${next}`);
     } else if (eviction.state === 'absent' && bootstrapped) {
       say(io, `node id ${id} is not held, and cannot be: its lease object is absent (nodelease init --repair restores it)`);
@@ -60,7 +66,40 @@ export async function releaseId(session: StoreSession, id: number, io: Io): Prom
   }
 }
 
-/** Reads the node id. @throws {ConfigError} when no cluster could have it */
-export function parseNodeId(text: string): number {
-  return parseInteger(text, 'node id', 0, MAX_NODE_IDS - 1);
+/**
+ * Takes away a node id that ZooKeeper has given out, and says what comes of it.
+ *
+ * @throws {ZooKeeperError} when there is no answer, or the znode may not be changed
+ */
+async function releaseAllocated(zookeeper: ZooKeeper, id: number, io: Io, signal: AbortSignal): Promise<number> {
+  // What the servers grant to this session stands for what they have granted to the holder's.
+  const { timeoutMs } = await zookeeper.whenConnected({ signal });
+  const eviction = await evictAllocated({ zookeeper, clock: io.clock, signal }, id);
+  if (eviction.kind === 'not-allocated') {
+    complain(io, `node id ${id}: ${whyNot(eviction)}: left as it is`);
+    return ExitCode.storeUnusable;
+  }
+  if (eviction.kind === 'free') {
+    say(io, `node id ${id} is not held: it is free, nothing was changed`);
+    return ExitCode.ok;
+  }
+  const { version, taskId = 'that came to hold it just now' } = eviction;
+  const holder = `task ${taskId} (version ${version})`;
+  if (eviction.kind === 'ended') {
+    say(io, `node id ${id} is not held any more by ${holder}, whose session has just ended: nothing was changed`);
+    return ExitCode.ok;
+  }
+  if (eviction.earlier) say(io, `node id ${id} was taken away before from ${holder}, whose session has not ended yet: nothing was changed`);
+  else say(io, `node id ${id} is taken away from ${holder}`);
+  say(
+    io,
+    `the task stops at its next heartbeat, others may take the id when its session has ended: right after that, or, if the task does not answer, ` +
+      `${formatSetting(timeoutMs)} after its last sign of life (its session's time-out, taken to be that of this one)`,
+  );
+  return ExitCode.ok;
+}
+
+function whyNot({ path, why }: Extract<AllocatedEviction, { kind: 'not-allocated' }>): string {
+  if (why === 'persistent') return `${path} is persistent, and goes with the session of no task`;
+  return `${path} is not of a task that has its node id from ZooKeeper (where it mirrors a lease in a store, release that)`;
 }

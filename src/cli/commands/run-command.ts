@@ -1,37 +1,41 @@
-import { explain } from '../../base/errors.js';
+import { ConfigError, explain } from '../../base/errors.js';
 import type { NodeMonitor } from '../../monitor/node-monitor.js';
 import type { RetirePolicy, Settings } from '../../settings/settings.js';
-import { ExitCode } from '../exit-codes.js';
+import { ExitCode, UsageError } from '../exit-codes.js';
 import { type Logger, loggerFor } from '../log/logger.js';
 import { ChildStartError, closeFiles, inheritedFiles, startChild } from '../run/child.js';
 import { lookUpCommand } from '../run/command-lookup.js';
-import type { EnvTemplate } from '../run/env-templates.js';
+import { type EnvTemplate, parseEnvTemplates } from '../run/env-templates.js';
 import { canGuard, type Guard, SHELL, startGuard } from '../run/guard.js';
 import { whyStopping } from '../run/retirement.js';
 import { SignalRelay } from '../run/signal-relay.js';
 import { supervise, type WorkEnd } from '../run/supervisor.js';
 import { runWorkload, type Workload, type WorkloadNode, type WorkloadOptions } from '../run/workload.js';
 import type { Io } from '../terminal/io.js';
-import { reportCommandFailure } from './command-failure.js';
+import { logFailure } from './store-command.js';
 
-/** The command that `run` starts: its file, and its arguments. */
-export type Command = readonly [file: string, ...args: string[]];
-
-/** The options of `run` that are no settings. */
+/** The options of `run` that it reads itself, as they stand on the command line. */
 export interface RunOptions {
-  readonly command: Command;
-  /** Further variables of the command's environment. */
-  readonly env: readonly EnvTemplate[];
+  /** Templates of further variables of the command's environment. */
+  readonly env?: readonly string[];
+  readonly bearerTokenFile?: string;
 }
 
 /**
  * `nodelease run -- command`: acquires a node id, runs the command with it, and releases it when the command has ended.
- * Resolves to the exit code; whatever goes wrong has been reported on standard error by then.
+ * Resolves to the exit code; all failures have been reported on standard error by then.
  *
  * @throws {ConfigError} when a setting turns out to be unusable, for the caller to report
+ * @throws {UsageError} when there is no command
  */
-export async function runCommand(options: RunOptions, settings: Settings, io: Io): Promise<number> {
-  const [file] = options.command;
+export async function runCommand(command: readonly string[], options: RunOptions, settings: Settings, io: Io): Promise<number> {
+  const { env: templates = [], bearerTokenFile } = options;
+  // A variable may be there for other commands; an option is meant for this one.
+  if (bearerTokenFile !== undefined && settings.http === undefined)
+    throw new ConfigError('--bearer-token-file', bearerTokenFile, '--http beside it (nothing can be asked for without)');
+  const [file, ...args] = command;
+  if (file === undefined) throw new UsageError('no command given: expected one after --, as in "nodelease run -- node server.js"');
+  const env = parseEnvTemplates(templates, settings.http !== undefined);
   const lookup = lookUpCommand(file, io.env.PATH);
   if (lookup !== 'executable') {
     io.stderr(`nodelease: ${file}: ${lookup === 'not-found' ? 'command not found' : 'not executable'}\n`);
@@ -43,10 +47,15 @@ export async function runCommand(options: RunOptions, settings: Settings, io: Io
   io.onWarning((warning) => log.warn(explain(warning)));
   try {
     const http = await httpFor(settings, io);
-    const workload = new CommandWorkload({ ...options, onRetire: settings.onRetire ?? 'stop', files }, io, signals, http?.monitor);
+    const workload = new CommandWorkload(
+      { command: [file, ...args], env, onRetire: settings.onRetire ?? 'stop', files },
+      io,
+      signals,
+      http?.monitor,
+    );
     return await runWorkload({ settings, io, signals, log, http }, workload);
   } catch (error) {
-    return reportCommandFailure(error, log, ' before the command was started');
+    return logFailure(error, log, ' before the command was started');
   } finally {
     signals.close();
   }
@@ -62,12 +71,20 @@ async function httpFor(settings: Settings, io: Io): Promise<WorkloadOptions['htt
   return { monitor, open: (log: Logger) => NodeHttp.open({ at, settings, io, log, monitor }) };
 }
 
+interface CommandWorkloadOptions {
+  readonly command: readonly [file: string, ...args: string[]];
+  readonly env: readonly EnvTemplate[];
+  readonly onRetire: RetirePolicy;
+  /** The inherited files, see {@link inheritedFiles}. */
+  readonly files: readonly number[];
+}
+
 /** A command, as the workload that a node id is held for. */
 class CommandWorkload implements Workload {
   #guard: Guard | undefined;
 
   constructor(
-    private readonly options: RunOptions & { readonly onRetire: RetirePolicy; readonly files: readonly number[] },
+    private readonly options: CommandWorkloadOptions,
     private readonly io: Io,
     private readonly signals: SignalRelay,
     private readonly monitor: NodeMonitor | undefined,

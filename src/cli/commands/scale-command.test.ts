@@ -10,8 +10,7 @@ import { StoreSession } from '../../lease/session/store-session.js';
 import { StoreError } from '../../store/lease-store.js';
 import { MemoryBucket } from '../../store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
-import { checkOwnId, parseDrainTimeout, parseSize, parseWaitTimeout, scale } from './scale-command.js';
-import { ScaleProgress } from './scale-report.js';
+import { checkOwnId, ScaleProgress, scale, scaleTarget } from './scale-command.js';
 
 async function scene(nodes = 3) {
   const clock = new VirtualClock();
@@ -246,15 +245,13 @@ describe('nodelease scale', () => {
   });
 
   it('refuses to leave out the node id that is fixed in its own surroundings', () => {
-    expect(() => checkOwnId(9, 9)).toThrow(
+    const own = (nodeId?: string) => ({ env: { NODELEASE_NODE_ID: nodeId }, hostname: 'host' });
+    expect(() => checkOwnId(9, own('9'))).toThrow(
       'number of node ids: expected at least 10, for NODELEASE_NODE_ID makes 9 a fixed node id in use, got 9',
     );
-    for (const [size, fixed] of [
-      [10, 9],
-      [1, 0],
-      [4, undefined],
-    ] as const)
-      checkOwnId(size, fixed);
+    checkOwnId(10, own('9'));
+    checkOwnId(1, own('0'));
+    checkOwnId(4, own());
   });
 
   it('tells how far it has got in few lines, however many node ids and holders there are', () => {
@@ -275,9 +272,13 @@ describe('nodelease scale', () => {
   });
 
   it('understands numbers and times', () => {
-    expect([parseSize('1'), parseSize('65528')]).toEqual([1, 65_528]);
-    for (const text of ['', '0', '65529', '1e3', '0x10', ' 5']) expect(() => parseSize(text)).toThrow(/^number of node ids: expected/);
-    expect([parseWaitTimeout(undefined), parseWaitTimeout('0s'), parseWaitTimeout('90s')]).toEqual([60_000, 0, 90_000]);
-    expect([parseDrainTimeout(undefined), parseDrainTimeout('0s'), parseDrainTimeout('24h')]).toEqual([600_000, 0, 86_400_000]);
+    expect(scaleTarget('1', {})).toEqual({ size: 1, waitTimeoutMs: 60_000, drainTimeoutMs: 600_000 });
+    expect(scaleTarget('65528', { waitTimeout: '0s', drainTimeout: '0s' })).toEqual({ size: 65_528, waitTimeoutMs: 0, drainTimeoutMs: 0 });
+    expect(scaleTarget('1', { waitTimeout: '90s', drainTimeout: '24h' })).toMatchObject({
+      waitTimeoutMs: 90_000,
+      drainTimeoutMs: 86_400_000,
+    });
+    for (const text of ['', '0', '65529', '1e3', '0x10', ' 5'])
+      expect(() => scaleTarget(text, {})).toThrow(/^number of node ids: expected/);
   });
 });

@@ -1,42 +1,78 @@
+import type { Clock } from '../../base/clock.js';
 import { ConfigError, StoreUnusableError } from '../../base/errors.js';
 import { MAX_NODE_IDS } from '../../lease/model/lease-state.js';
 import { scaleCluster } from '../../lease/operate/scale.js';
+import type { RetiringHolder, ScaleEvent, ScaleOutcome } from '../../lease/operate/scaling.js';
 import { readCluster } from '../../lease/session/cluster-store.js';
 import type { StoreSession } from '../../lease/session/store-session.js';
-import { environmentName, type Settings, type ZooKeeperSettings } from '../../settings/settings.js';
+import { environmentName, readSettings, type Settings, type ZooKeeperSettings } from '../../settings/settings.js';
 import { parseDuration, parseInteger } from '../../settings/values.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
+import { ExitCode, UsageError } from '../exit-codes.js';
+import { holdersText } from '../status/status-table.js';
 import type { Io } from '../terminal/io.js';
-import { reportScaled, ScaleProgress, unfinishedText } from './scale-report.js';
-import { complain, interruptible, onStore } from './store-command.js';
+import { formatDuration, formatSetting, pluralize, someOf } from '../terminal/text.js';
+import { complain, interruptible, onStore, say } from './store-command.js';
 import { connectTo } from './zookeeper-command.js';
 
+/** The options of `scale`, as they stand on the command line. */
+export interface ScaleOptions {
+  readonly waitTimeout?: string;
+  readonly drainTimeout?: string;
+}
+
 /** What `scale` is to do. */
-export interface ScaleCommandOptions {
+export interface ScaleTarget {
   /** How many node ids there are to be. */
   readonly size: number;
   /** How long to wait for the holders to make wider ids, in milliseconds. */
   readonly waitTimeoutMs: number;
-  /** How long the holders of node ids that go have to give them back, in milliseconds. */
+  /** How long the holders of node ids that go have to give them back, in milliseconds; 0 for not at all. */
   readonly drainTimeoutMs: number;
 }
 
 /** Looks for fixed node ids from the first one to the one before the second, as {@link checkStaticNodes} does. */
 export type CheckStatic = (ids: readonly [from: number, to: number], signal: AbortSignal) => Promise<void>;
 
-/** The default of `--wait-timeout`, in milliseconds: some renewals of an ordinary lease. */
-const WAIT_TIMEOUT_MS = 60_000;
-/** The default of `--drain-timeout`, in milliseconds. */
-const DRAIN_TIMEOUT_MS = 600_000;
+/** What the complaints about the number call it. */
+const SIZE = 'number of node ids';
 const MAX_TIMEOUT = { most: [86_400_000, 'at most 24h'] } as const;
+/** The minimum time between two lines of progress, in milliseconds. */
+const LINE_EVERY_MS = 2_000;
 
 /** `nodelease scale N`: gives the cluster more node ids, or fewer. Resolves to the exit code. */
-export function scaleCommand(options: ScaleCommandOptions, settings: Settings, io: Io): Promise<number> {
-  const { zookeeper } = settings;
+export function scaleCommand(text: string, options: ScaleOptions, settings: Settings, io: Io): Promise<number> {
+  const target = scaleTarget(text, options);
+  checkOwnId(target.size, io);
+  const { provider, zookeeper } = settings;
+  if (provider === 'zookeeper') {
+    throw new UsageError('scale is about lease objects in a store: with the provider zookeeper node ids grow in number by themselves');
+  }
   return onStore(settings, io, (session) => {
     const check: CheckStatic | undefined = zookeeper && ((ids, signal) => checkStaticNodes(session, zookeeper, ids, io, signal));
-    return scale(session, options, io, check);
+    return scale(session, target, io, check);
   });
+}
+
+/** Reads what stands on the command line. @throws {ConfigError} naming what cannot be */
+export function scaleTarget(size: string, { waitTimeout = '60s', drainTimeout = '10m' }: ScaleOptions): ScaleTarget {
+  return {
+    size: parseInteger(size, SIZE, 1, MAX_NODE_IDS),
+    waitTimeoutMs: parseDuration(waitTimeout, '--wait-timeout', MAX_TIMEOUT),
+    drainTimeoutMs: parseDuration(drainTimeout, '--drain-timeout', MAX_TIMEOUT),
+  };
+}
+
+/**
+ * Makes sure that the fixed node id in this command's own environment stays within the cluster's size.
+ *
+ * @throws {ConfigError} when it does not
+ */
+export function checkOwnId(size: number, { env, hostname }: Pick<Io, 'env' | 'hostname'>): void {
+  const name = environmentName('node-id');
+  const { nodeId } = readSettings({ flags: {}, env: { [name]: env[name] }, hostname });
+  if (nodeId === undefined || nodeId < size) return;
+  throw new ConfigError(SIZE, size, `at least ${nodeId + 1}, for ${name} makes ${nodeId} a fixed node id in use`);
 }
 
 /**
@@ -48,15 +84,15 @@ export function scaleCommand(options: ScaleCommandOptions, settings: Settings, i
  * @throws {StoreError} when the store gives no answer, or refuses
  * @throws {Interrupted} when a signal arrives: the next call goes on from there
  */
-export async function scale(session: StoreSession, options: ScaleCommandOptions, io: Io, checkStatic?: CheckStatic): Promise<number> {
-  const { size, drainTimeoutMs } = options;
+export async function scale(session: StoreSession, target: ScaleTarget, io: Io, checkStatic?: CheckStatic): Promise<number> {
+  const { size, drainTimeoutMs } = target;
   const { clock, random } = io;
   const progress = new ScaleProgress(io, clock);
   return interruptible(io, async (signal) => {
     try {
       const cluster = checkStatic && (await readCluster(session, { signal }));
       if (cluster !== undefined && size < cluster.config.size) await checkStatic?.([size, cluster.config.size], signal);
-      const outcome = await scaleCluster({ ...options, session, clock, random, signal, onEvent: progress.tell });
+      const outcome = await scaleCluster({ ...target, session, clock, random, signal, onEvent: progress.tell });
       return reportScaled(outcome, size, session.store.url, io);
     } catch (error) {
       if (progress.isShrunk) complain(io, unfinishedText(signal.aborted ? 'interrupted' : 'not finished', size, drainTimeoutMs));
@@ -85,9 +121,9 @@ async function checkStaticNodes(
     const found = await staticNodes({ zookeeper, session, ids, signal });
     const highest = found.at(-1);
     if (highest === undefined) return;
-    const who = highest.taskId === undefined ? 'somebody' : `task ${highest.taskId}`;
+    const who = highest.taskId === undefined ? 'a task' : `task ${highest.taskId}`;
     throw new ConfigError(
-      'number of node ids',
+      SIZE,
       ids[0],
       `at least ${highest.id + 1}, for node id ${highest.id} is in use without a lease: ${who} announces it at ${settings.connect.text} ` +
         '(a fixed id; or what is left of a task that was killed, which goes by itself within some seconds)',
@@ -102,31 +138,118 @@ async function checkStaticNodes(
   }
 }
 
-/**
- * Makes sure that the fixed node id in this command's own environment stays within the cluster's size.
- *
- * @throws {ConfigError} when it does not
- */
-export function checkOwnId(size: number, fixed: number | undefined): void {
-  if (fixed === undefined || fixed < size) return;
-  throw new ConfigError(
-    'number of node ids',
-    size,
-    `at least ${fixed + 1}, for ${environmentName('node-id')} makes ${fixed} a fixed node id in use`,
-  );
+/** Shows the progress of a change of the number of node ids on standard error, in few lines. */
+export class ScaleProgress {
+  #toldAt: number;
+  #isDraining = false;
+  /** Whether the cluster has its smaller size already, so that only the node ids beyond it are left to be given back. */
+  isShrunk = false;
+
+  constructor(
+    private readonly io: Pick<Io, 'stderr'>,
+    private readonly clock: Pick<Clock, 'monotonic'>,
+  ) {
+    this.#toldAt = clock.monotonic();
+  }
+
+  /** The listener of `scaleCluster`. */
+  readonly tell = (event: ScaleEvent): void => {
+    this.isShrunk ||= event.type !== 'waiting' && event.type !== 'adopted' && event.type !== 'damaged';
+    // Frequent events. The first line on draining has named all holders.
+    const isOften = event.type === 'retired' || (event.type === 'draining' && this.#isDraining);
+    if (isOften && this.clock.monotonic() - this.#toldAt < LINE_EVERY_MS) return;
+    this.#toldAt = this.clock.monotonic();
+    this.#isDraining ||= event.type === 'draining';
+    complain(this.io, line(event));
+  };
 }
 
-/** Reads the number of node ids. @throws {ConfigError} when no cluster could have so many */
-export function parseSize(text: string): number {
-  return parseInteger(text, 'number of node ids', 1, MAX_NODE_IDS);
+function line(event: ScaleEvent): string {
+  switch (event.type) {
+    case 'adopted':
+      return `every holder makes unique ids with ${event.idWidth} bits for the node id now, after ${formatDuration(event.tookMs)}`;
+    case 'waiting': {
+      const { idWidth, holders } = event;
+      const who = holdersText(holders);
+      return `waiting for ${pluralize(holders.length, 'holder')} to make unique ids with ${idWidth} bits for the node id: ${who}`;
+    }
+    case 'shrunk':
+      return `the cluster has ${pluralize(event.to, 'node id')} from now on, and had ${event.from}: whoever holds another one is told at its next renewal`;
+    case 'retired':
+      return `${event.retired} of ${pluralize(event.total, 'lease object')} retired`;
+    case 'draining': {
+      const { holders, leftMs } = event;
+      const until = leftMs > 0 ? `, and for ${formatDuration(leftMs)} at the most` : '';
+      return `waiting for ${pluralize(holders.length, 'holder')} to give a node id back${until}: ${retiringText(holders)}`;
+    }
+    case 'forced': {
+      const { id, taskId, version } = event.holder;
+      return `node id ${id} is taken away from task ${taskId}, which has not given it back in time: its version is no more ${version}, and the task stops at its next renewal`;
+    }
+    case 'damaged':
+      return `node id ${event.id}: its lease object ${event.problem}: left as it is (nodelease init --repair restores it)`;
+  }
 }
 
-/** Reads `--wait-timeout`, in milliseconds. @throws {ConfigError} when it is not a time */
-export function parseWaitTimeout(text: string | undefined): number {
-  return text === undefined ? WAIT_TIMEOUT_MS : parseDuration(text, '--wait-timeout', MAX_TIMEOUT);
+/** Reports the outcome. Returns its exit code. */
+function reportScaled(outcome: ScaleOutcome, size: number, url: string, io: Pick<Io, 'stdout' | 'stderr'>): number {
+  switch (outcome.kind) {
+    case 'no-cluster':
+      complain(io, `there is no cluster at ${url} yet: nodelease init --nodes ${size} makes one`);
+      return ExitCode.storeUnusable;
+    case 'not-adopted': {
+      const { idWidth, holders } = outcome;
+      complain(
+        io,
+        `the cluster at ${url} has ${outcome.size} node ids still: ${pluralize(holders.length, 'holder')} did not go over to ${idWidth} bits for the ` +
+          `node id in time: ${holdersText(holders)}; that ${idWidth} bits are wanted stays published, nodelease scale ${size} goes on from there`,
+      );
+      return ExitCode.acquireTimeout;
+    }
+    case 'superseded':
+      complain(
+        io,
+        `the cluster at ${url} has ${outcome.size} node ids: somebody else has changed their number meanwhile, and that stands; ` +
+          `nodelease scale ${size} changes it once more`,
+      );
+      return ExitCode.acquireTimeout;
+    case 'scaled':
+      return reportSize(outcome, url, io);
+  }
 }
 
-/** Reads `--drain-timeout`, in milliseconds; 0 for not waiting at all. @throws {ConfigError} when it is not a time */
-export function parseDrainTimeout(text: string | undefined): number {
-  return text === undefined ? DRAIN_TIMEOUT_MS : parseDuration(text, '--drain-timeout', MAX_TIMEOUT);
+type Scaled = Extract<ScaleOutcome, { kind: 'scaled' }>;
+
+function reportSize(outcome: Scaled, url: string, io: Pick<Io, 'stdout' | 'stderr'>): number {
+  const { from, to, idWidth, widened, forced, damaged } = outcome;
+  const done = doneText(outcome);
+  if (from === to) say(io, `the cluster at ${url} has ${pluralize(to, 'node id')} already: ${done ?? 'nothing to do'}`);
+  else say(io, `the cluster at ${url} has ${pluralize(to, 'node id')} now, and had ${from}: ${done ?? 'all lease objects are there'}`);
+  if (forced.length > 0) say(io, `taken from their holders by force: ${retiringText(forced)}`);
+  if (widened) say(io, `a node id takes ${idWidth} bits in unique ids`);
+  if (damaged.length === 0) return ExitCode.ok;
+  const ids = damaged.map(({ id }) => String(id));
+  complain(io, `${pluralize(damaged.length, 'lease object')} left as damaged: ${someOf(ids)}; nodelease init --repair restores them`);
+  return ExitCode.storeUnusable;
+}
+
+/** What was written; undefined for nothing. */
+function doneText({ created, reopened, retired }: Scaled): string | undefined {
+  const parts = [
+    ...(created > 0 ? [`${pluralize(created, 'lease object')} written`] : []),
+    ...(reopened > 0 ? [`${pluralize(reopened, 'retired lease object')} made acquirable again`] : []),
+    ...(retired > 0 ? [`${pluralize(retired, 'lease object')} retired`] : []),
+  ];
+  return parts.length === 0 ? undefined : parts.join(', ');
+}
+
+/** Who holds which node id: `8 (task-a), 9 (task-b)`. */
+function retiringText(holders: readonly RetiringHolder[]): string {
+  return someOf(holders.map(({ id, taskId }) => `${id} (${taskId})`));
+}
+
+/** The complaint of a call that ended after it had changed the number of node ids, and before the holders gave theirs back. */
+function unfinishedText(how: 'interrupted' | 'not finished', size: number, drainTimeoutMs: number): string {
+  const again = `nodelease scale ${size} --drain-timeout ${formatSetting(drainTimeoutMs)}`;
+  return `${how}: the cluster has ${pluralize(size, 'node id')} already, and holders of others know that they are to give them back; ${again} goes on`;
 }

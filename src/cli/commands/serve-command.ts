@@ -5,7 +5,7 @@ import { graceAfterLoss } from '../../lease/model/lease-timing.js';
 import { NodeMonitor, nodeHealthJson } from '../../monitor/node-monitor.js';
 import { DEFAULT_LISTEN_ADDRESS } from '../../settings/listen-address.js';
 import type { RetirePolicy, Settings } from '../../settings/settings.js';
-import { ExitCode, exitCodeOfSignal } from '../exit-codes.js';
+import { ExitCode, exitCodeOfStop } from '../exit-codes.js';
 import { type Logger, loggerFor } from '../log/logger.js';
 import { NodeHttp } from '../run/node-http.js';
 import { onRetirement, whyStopping } from '../run/retirement.js';
@@ -15,8 +15,7 @@ import { WaitFile } from '../run/wait-file.js';
 import { runWorkload, type Workload, type WorkloadNode } from '../run/workload.js';
 import type { Io } from '../terminal/io.js';
 import { withTimeout } from '../terminal/with-timeout.js';
-import { reportCommandFailure } from './command-failure.js';
-import { say } from './store-command.js';
+import { logFailure, say } from './store-command.js';
 
 /** The options of `serve` that are no settings. */
 export interface ServeOptions {
@@ -26,11 +25,11 @@ export interface ServeOptions {
 
 /**
  * `nodelease serve`: holds a node id for the other containers of its task, and tells them of it over HTTP. The URL is the answer, on one line of
- * standard output. Resolves to 0 when SIGINT or SIGTERM has ended it, with the node id given back, and to 76 as soon as the lease is lost, or the
- * node id is being retired and `--on-retire stop` was given: then the id is left to expire, for its users have not been asked to end yet.
+ * standard output. Resolves to 0 when SIGINT or SIGTERM has ended it, with the node id released. Resolves to 76 as soon as the lease is lost, or the
+ * node id is being retired with `--on-retire stop`: then the id is left to expire, since its users have not been asked to end yet.
  *
- * Not guaranteed: that the users of the node id have ended before. What orders the ends (ECS by `dependsOn`, Kubernetes by native sidecars)
- * has to end this one last; and a loss reaches them by what takes the task down, or by their asking.
+ * Not guaranteed: that the users of the node id have ended before. The container runtime has to end this process last (ECS by `dependsOn`,
+ * Kubernetes by native sidecars).
  *
  * @throws {ConfigError} when a setting turns out to be unusable, for the caller to report
  */
@@ -54,58 +53,52 @@ export async function serveCommand({ waitFile: path }: ServeOptions, settings: S
       say(io, http.url);
       return http;
     };
-    const sidecar = new Sidecar(io, signals, { monitor, waitFile: file, onRetire: settings.onRetire ?? 'drain' });
-    const ended = runWorkload({ settings, io, signals, log, http: { monitor, open } }, sidecar);
-    return await Promise.race([ended, sidecar.overdue()]);
+    const sidecar = new Sidecar({ io, signals, monitor, waitFile: file, onRetire: settings.onRetire ?? 'drain' });
+    return await Promise.race([runWorkload({ settings, io, signals, log, http: { monitor, open } }, sidecar), sidecar.overdue()]);
   } catch (error) {
-    if (error instanceof Interrupted) return exitCodeFor(error, log);
-    return reportCommandFailure(error, log);
+    return error instanceof Interrupted ? ended(error, log) : logFailure(error, log);
   } finally {
     signals.close();
   }
 }
 
-/** How long tidying up may hold up the exit when another task may hold the node id already, in milliseconds: enough where everything answers. */
+/** How long tidying up may hold up the exit when another task may hold the node id already, in milliseconds. */
 const LOST_LIMIT_MS = 150;
 /** How long removing the wait file may hold up the end, in milliseconds. */
 const REMOVE_LIMIT_MS = 500;
 
-/** What a {@link Sidecar} tells others by, and what it does when its node id is being retired. */
 interface SidecarOptions {
+  readonly io: Pick<Io, 'clock'>;
+  readonly signals: SignalRelay;
   readonly monitor: NodeMonitor;
   readonly waitFile: WaitFile | undefined;
   readonly onRetire: RetirePolicy;
 }
 
-/** What others do with the node id, as far as this process knows of it: until it is told to end, or the lease is lost. */
+/** The work of other processes with the node id: it lasts until this process is told to end, or the lease is lost. */
 class Sidecar implements Workload {
   #fileGone: Promise<void> | undefined;
   readonly #loss = new AbortController();
 
-  constructor(
-    private readonly io: Pick<Io, 'clock'>,
-    private readonly signals: SignalRelay,
-    private readonly options: SidecarOptions,
-  ) {}
+  constructor(private readonly options: SidecarOptions) {}
 
   /**
    * Resolves to the exit code when the lease has been lost and tidying up takes too long (rule 7): only the exit stops the users of the node
-   * id. It must not wait for what may be out of reach for the very reason for which the lease was lost, nor for HTTP clients.
+   * id. It must not wait for a network that may be the cause of the loss, nor for HTTP clients.
    */
   async overdue(): Promise<number> {
-    const { clock } = this.io;
+    const { clock } = this.options.io;
     const error = await aborted(this.#loss.signal);
     const graceMs = error instanceof LeaseLostError ? graceAfterLoss(error, clock.monotonic()) : 0;
     // Where there is a grace, no other task can have the node id before it is over.
     await clock.sleep(graceMs || LOST_LIMIT_MS);
-    // Bounded itself, and begun at the loss: without it, a file that tells of the node id would stay for good.
+    // Bounded itself, and begun at the loss: without it, the file would stay for good.
     await this.#fileGone;
     return ExitCode.leaseLost;
   }
 
   async run({ lease, log, routing, url }: WorkloadNode): Promise<WorkEnd> {
-    const { signals } = this;
-    const { monitor, waitFile, onRetire } = this.options;
+    const { io, signals, monitor, waitFile, onRetire } = this.options;
     // Also after a signal: the users of the node id may still be ending.
     void aborted(lease.signal).then((error) => this.#loss.abort(error));
     const forget = waitFile && this.#keepWritten(waitFile, url);
@@ -113,25 +106,25 @@ class Sidecar implements Workload {
     const retired = new AbortController();
     const forgetRetirement = onRetirement(lease, () => {
       if (onRetire === 'stop') return retired.abort(lease.retiring.reason);
-      log.info('the node id stays held until whoever uses it has ended and this is told to end, and gets no new work: it is being retired');
+      log.info(
+        'the node id is being retired: it gets no new work, and stays held until its users have ended and this process is told to end',
+      );
     });
     const end = await Promise.race([aborted(lease.signal), aborted(signals.interrupted), aborted(retired.signal)]);
     forgetRetirement();
     monitor.stopping(whyStopping(lease));
     forget?.();
     // Before anything else is given back: no program should begin with a node id that is about to go.
-    const limit = { limitMs: REMOVE_LIMIT_MS, clock: this.io.clock, log, what: 'removing the wait file' };
+    const limit = { limitMs: REMOVE_LIMIT_MS, clock: io.clock, log, what: 'removing the wait file' };
     this.#fileGone = waitFile && withTimeout(limit, waitFile.remove());
     await this.#fileGone;
     await routing?.withdraw();
-    if (end instanceof Interrupted && lease.isValid()) return { exitCode: exitCodeFor(end, log), workEnded: true };
-    if (end instanceof LeaseRetiringError)
-      log.warn('ending: the node id is being retired, and left to expire while those who use it are ended');
-    // The users of the node id have not been asked to end yet: it is left to expire.
+    if (end instanceof Interrupted && lease.isValid()) return { exitCode: ended(end, log), workEnded: true };
+    if (end instanceof LeaseRetiringError) log.warn('ending: the node id is being retired, and left to expire while its users are ended');
     return { exitCode: ExitCode.leaseLost, workEnded: false };
   }
 
-  /** The file is there while the node id may be used. What it says is what does not change: for how long it holds is for `/lease` to tell. */
+  /** Keeps the file there while the node id may be used. It says what does not change; `/lease` tells for how long the lease holds. */
   #keepWritten(waitFile: WaitFile, url: string | undefined): () => void {
     const { monitor } = this.options;
     let isThere = false;
@@ -140,7 +133,7 @@ class Sidecar implements Workload {
       const { ready } = health;
       if (ready === isThere) return;
       isThere = ready;
-      const { validForMs: _, ...facts } = nodeHealthJson(health, this.io.clock);
+      const { validForMs: _, ...facts } = nodeHealthJson(health, this.options.io.clock);
       const change = ready ? waitFile.write(`${JSON.stringify({ ...facts, url })}\n`) : waitFile.remove();
       // One that failed is tried again at the next event, such as a renewal.
       void change.then((isDone) => {
@@ -153,7 +146,7 @@ class Sidecar implements Workload {
 }
 
 /** A sidecar that is asked to end, in order, has done what was asked for. */
-function exitCodeFor({ signal }: Interrupted, log: Pick<Logger, 'info'>): number {
+function ended({ signal }: Interrupted, log: Pick<Logger, 'info'>): number {
   log.info({ signal }, `${signal}: ending`);
-  return signal === 'SIGINT' || signal === 'SIGTERM' ? ExitCode.ok : exitCodeOfSignal(signal);
+  return exitCodeOfStop(signal);
 }

@@ -5,6 +5,7 @@ import { StoreSession } from '../../lease/session/store-session.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from '../../runtime/opened-store.js';
 import type { Settings } from '../../settings/settings.js';
 import { ExitCode, exitCodeOf, exitCodeOfSignal } from '../exit-codes.js';
+import type { Logger } from '../log/logger.js';
 import { Interrupted, SignalRelay } from '../run/signal-relay.js';
 import type { Io } from '../terminal/io.js';
 import { jsonLine, printable } from '../terminal/text.js';
@@ -69,6 +70,24 @@ export function reportFailure(error: unknown, { logLevel }: Pick<Settings, 'logL
   const code = exitCodeOf(error);
   complain(io, explain(error));
   if (logLevel === 'debug' || logLevel === 'trace' || code === ExitCode.internal) io.stderr(`${inspect(error)}\n`);
+  return code;
+}
+
+/**
+ * Logs why a command that has a log has failed. Returns the exit code.
+ *
+ * @param whenInterrupted what follows the name of the signal that ended it
+ * @throws {ConfigError} when it is one, for the caller to report
+ */
+export function logFailure(error: unknown, log: Logger, whenInterrupted = ''): number {
+  if (error instanceof ConfigError) throw error;
+  if (error instanceof Interrupted) {
+    log.info({ signal: error.signal }, `${error.message}${whenInterrupted}`);
+    return exitCodeOfSignal(error.signal);
+  }
+  const code = exitCodeOf(error);
+  const detail = log.isLevelEnabled('debug') || code === ExitCode.internal ? { err: error } : {};
+  log.fatal({ ...detail, exitCode: code }, explain(error));
   return code;
 }
 

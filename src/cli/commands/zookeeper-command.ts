@@ -1,15 +1,23 @@
-import type { ZooKeeperSettings } from '../../settings/settings.js';
+import type { Settings, ZooKeeperSettings } from '../../settings/settings.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import type { Io } from '../terminal/io.js';
-import type { ZooKeeperCommandSettings } from './command-group.js';
 import { interruptible, reported } from './store-command.js';
 
 /** How long the first connection, and each request, may take, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 5_000;
 
+/** The settings of a command that cannot do without ZooKeeper. */
+export type ZooKeeperCommandSettings = Settings & { readonly zookeeper: ZooKeeperSettings };
+
+/** The settings, where ZooKeeper gives out the node ids; undefined where they are leased from a store. */
+export function allocatedSettings(settings: Settings): ZooKeeperCommandSettings | undefined {
+  const { provider, zookeeper } = settings;
+  return provider === 'zookeeper' && zookeeper !== undefined ? { ...settings, zookeeper } : undefined;
+}
+
 /**
- * Begins to connect to ZooKeeper, lets `act` work with it, and ends the session. Resolves to the exit code; a failure has been reported by then, in
- * one line on standard error. A signal of the process aborts the signal that `act` gets.
+ * Begins to connect to ZooKeeper, lets `act` work with it, and ends the session. Resolves to the exit code, as {@link reported} does. A signal of
+ * the process aborts the signal that `act` gets.
  *
  * @throws {ConfigError} when a setting is unusable, for the caller to report
  */
@@ -39,12 +47,6 @@ export async function connectTo(
   { clock, random }: Pick<Io, 'clock' | 'random'>,
 ): Promise<ZooKeeper> {
   const { openZooKeeper } = await import('../../zookeeper/zookeeper-client.js');
-  return openZooKeeper({
-    connect,
-    sessionTimeoutMs,
-    operationTimeoutMs: REQUEST_TIMEOUT_MS,
-    clock,
-    random,
-    ...(auth !== undefined && { auth }),
-  });
+  const options = { connect, sessionTimeoutMs, operationTimeoutMs: REQUEST_TIMEOUT_MS, clock, random };
+  return openZooKeeper({ ...options, ...(auth !== undefined && { auth }) });
 }

@@ -5,7 +5,7 @@ import { ConfigError } from '../../base/errors.js';
 import { type NodeServer, startNodeServer } from '../../http/node-server.js';
 import { StoreSession } from '../../lease/session/store-session.js';
 import { ClusterFollower } from '../../monitor/cluster-follower.js';
-import { DEFAULT_LISTEN_ADDRESS, type ListenAddress, parseListenAddress, reachableUrl } from '../../settings/listen-address.js';
+import { DEFAULT_LISTEN_ADDRESS, type ListenAddress, reachableUrl } from '../../settings/listen-address.js';
 import { FileLeaseStore } from '../../store/file/file-lease-store.js';
 import { complain, interruptible, reportFailure } from '../commands/store-command.js';
 import { ExitCode, exitCodeOfStop } from '../exit-codes.js';
@@ -15,14 +15,6 @@ import { DemoFailure, DemoStory } from './demo-story.js';
 import { startDemoTask } from './demo-task.js';
 import { DemoView } from './demo-view.js';
 
-/** How the demo runs. */
-export interface DemoOptions {
-  /** Ends by itself when one take-over has been shown. */
-  readonly once: boolean;
-  /** Where the console is, `HOST:PORT`. @default 127.0.0.1:7070, or any free port while that is taken */
-  readonly http?: string | undefined;
-}
-
 const NODES = 3;
 const REQUEST_TIMEOUT_MS = 5_000;
 const LABELS = { listen: '--http', bearerTokenFile: '--bearer-token-file' };
@@ -31,19 +23,19 @@ const LABELS = { listen: '--http', bearerTokenFile: '--bearer-token-file' };
  * `nodelease demo`: a fleet of real processes on the embedded store, in a folder of its own that is removed at the end. It needs no settings, and
  * ignores them. A browser can show its console. Every process that it starts ends with it, in whatever way it ends.
  *
- * Resolves to 0 when it was interrupted by SIGINT or SIGTERM or, with `once`, when the take-over has been shown.
+ * Resolves to 0 when it was interrupted by SIGINT or SIGTERM or, with `once`, when one take-over has been shown.
  *
- * @throws {ConfigError} when the console cannot listen at `http`
+ * @param at where the console is. @default 127.0.0.1:7070, or any free port while that is taken
+ * @throws {ConfigError} when the console cannot listen there
  */
-export async function demoCommand(options: DemoOptions, io: Io): Promise<number> {
+export async function demoCommand(once: boolean, at: ListenAddress | undefined, io: Io): Promise<number> {
   const { clock, random } = io;
-  const at = options.http === undefined ? undefined : parseListenAddress(options.http, '--http');
   const directory = mkdtempSync(join(tmpdir(), 'nodelease-demo-'));
   const store = new FileLeaseStore({ directory, clock, random });
   try {
     await interruptible(io, async (signal) => {
       try {
-        await play(store, at, options.once, io, signal);
+        await play(store, at, once, io, signal);
       } finally {
         await store.close();
         rmSync(directory, { recursive: true, force: true, maxRetries: 5 });

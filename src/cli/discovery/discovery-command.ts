@@ -1,9 +1,8 @@
 import { DISCOVERY_PATH, NODES_PATH } from '../../discovery/tree-paths.js';
 import { type DiscoveryOptions, type DiscoveryReport, discoveryReport, type EntryReport } from '../../monitor/discovery-report.js';
 import { parseDiscoveryPath, parsePath, readDiscovery } from '../../monitor/discovery-snapshot.js';
-import type { ZooKeeperCommandSettings } from '../commands/command-group.js';
 import { complain, say, sayJson, sayLines } from '../commands/store-command.js';
-import { onZooKeeper } from '../commands/zookeeper-command.js';
+import { onZooKeeper, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
 import { ExitCode } from '../exit-codes.js';
 import type { Io, Screen } from '../terminal/io.js';
 import { type Cell, type Column, renderTable } from '../terminal/table.js';

@@ -3,9 +3,8 @@ import { type DiscoveryOptions, type EntryReport, entryReport } from '../../moni
 import { type DiscoveryEntry, type EntryPath, entryOf, parsePath, readDiscovery } from '../../monitor/discovery-snapshot.js';
 import type { SessionState } from '../../zookeeper/session-state.js';
 import type { Watch, ZooKeeper } from '../../zookeeper/zookeeper.js';
-import type { ZooKeeperCommandSettings } from '../commands/command-group.js';
 import { complain, interruption, sayJson, sayLines } from '../commands/store-command.js';
-import { onZooKeeper } from '../commands/zookeeper-command.js';
+import { onZooKeeper, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
 import { exitCodeOfStop } from '../exit-codes.js';
 import { Interrupted } from '../run/signal-relay.js';
 import { type Color, paintFor } from '../terminal/color.js';

@@ -120,3 +120,15 @@ export function diagnosis(store: string, findings: readonly Finding[], { probe, 
     zookeeper: zookeeper ?? null,
   };
 }
+
+/** What `doctor --json` prints where node ids come from ZooKeeper alone: the fields of {@link Diagnosis}, with nothing to say of a store. */
+export interface AllocatedDiagnosis extends Omit<Diagnosis, 'store'> {
+  readonly store: null;
+  readonly zookeeper: ZooKeeperDiagnosis;
+}
+
+/** The diagnosis of ZooKeeper as that of everything that the node ids rest on. */
+export function allocatedDiagnosis(zookeeper: ZooKeeperDiagnosis): AllocatedDiagnosis {
+  const nothing = { findings: [], latencyMs: null, clockOffsetMs: null, cluster: null, cost: null, damaged: [] };
+  return { store: null, ok: zookeeper.ok, ...nothing, zookeeper };
+}

@@ -1,29 +1,36 @@
 import { explain, NodeLeaseError } from '../../base/errors.js';
 import { markCluster, readCluster } from '../../lease/session/cluster-store.js';
-import type { RequestPrices } from '../../lease/session/renewal-cost.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../../lease/session/store-session.js';
 import type { Settings } from '../../settings/settings.js';
 import type { LeaseStore } from '../../store/lease-store.js';
 import { type ProbeOptions, type ProbeReport, probeStore, THOROUGH } from '../../store/probe/probe.js';
-import { type AllocatedDiagnosis, allocatedDiagnosis, allocatedSettings } from '../commands/allocated-commands.js';
 import { complain, interruptible, onStore, reported, sayJson, sayLines } from '../commands/store-command.js';
+import { allocatedSettings } from '../commands/zookeeper-command.js';
 import { ExitCode } from '../exit-codes.js';
 import { type Color, paintFor } from '../terminal/color.js';
 import type { Io } from '../terminal/io.js';
 import { pluralize, printable } from '../terminal/text.js';
 import { type ClusterCheckup, checkUp } from './cluster-checkup.js';
-import { type CostReport, type CostTerms, costFinding, costReport } from './cost-finding.js';
-import { clusterFindings, type Diagnosis, diagnosis, probeFindings, refusalFinding } from './diagnosis.js';
+import { type CostReport, type CostTerms, costFinding, costReport, parsePrices } from './cost-finding.js';
+import {
+  type AllocatedDiagnosis,
+  allocatedDiagnosis,
+  clusterFindings,
+  type Diagnosis,
+  diagnosis,
+  probeFindings,
+  refusalFinding,
+} from './diagnosis.js';
 import type { Finding } from './finding.js';
 import { examineZooKeeper, type ZooKeeperDiagnosis } from './zookeeper-diagnosis.js';
 
-/** What `doctor` is to do, and how it shows what it finds. */
+/** The options of `doctor`, as they stand on the command line. */
 export interface DoctorOptions {
-  readonly json: boolean;
-  /** Whether tasks may use the store again after an earlier probe has failed, if this one finds no fault. @default false */
+  readonly json?: boolean;
+  /** Whether tasks may use the store again after an earlier probe has failed, if this one finds no fault. */
   readonly accept?: boolean;
-  /** The prices of requests that the user has named. */
-  readonly prices?: RequestPrices | undefined;
+  readonly putPrice?: string;
+  readonly getPrice?: string;
 }
 
 /**
@@ -31,6 +38,7 @@ export interface DoctorOptions {
  * running tasks. Its scratch objects and znodes are removed, also when it is interrupted. Resolves to the exit code.
  */
 export function doctorCommand(options: DoctorOptions, settings: Settings, io: Io): Promise<number> {
+  const prices = parsePrices(options.putPrice, options.getPrice);
   const allocated = allocatedSettings(settings);
   if (allocated !== undefined) {
     const work = async (signal: AbortSignal) => {
@@ -42,7 +50,7 @@ export function doctorCommand(options: DoctorOptions, settings: Settings, io: Io
   return onStore(settings, io, (session) =>
     interruptible(io, async (signal) => {
       const { zookeeper, nodes, durationMs, settingsIntervalMs, endpoint } = settings;
-      const terms = { nodes, durationMs, settingsIntervalMs, endpoint, prices: options.prices };
+      const terms = { nodes, durationMs, settingsIntervalMs, endpoint, prices };
       // The tests of nodelease prove the conditions of its own stores.
       const races = session.store.remote ? THOROUGH : {};
       const lookAtZooKeeper = zookeeper && (() => examineZooKeeper(zookeeper, false, io, signal));
@@ -121,7 +129,7 @@ function failure(id: 'store' | 'cluster', error: unknown, signal: AbortSignal | 
 }
 
 /** Shows a diagnosis, its faults once more on standard error, in one line. Returns the exit code. */
-export function showDiagnosis(result: Diagnosis | AllocatedDiagnosis, { json }: DoctorOptions, io: Io): number {
+export function showDiagnosis(result: Diagnosis | AllocatedDiagnosis, { json = false }: DoctorOptions, io: Io): number {
   const { store, ok, zookeeper } = result;
   const parts: readonly (readonly [subject: string, findings: readonly Finding[]])[] = [
     ...(store === null ? [] : [[store, result.findings] as const]),

@@ -11,10 +11,9 @@ import { type DiscoveryStatusReport, type StatusReport, statusReport } from '../
 import type { Settings } from '../../settings/settings.js';
 import { parseInteger } from '../../settings/values.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
-import { allocatedSettings } from '../commands/allocated-commands.js';
 import { complain, interruptible, onStore, sayJson, sayLines } from '../commands/store-command.js';
-import { connectTo, onZooKeeper } from '../commands/zookeeper-command.js';
-import { ExitCode, exitCodeOfStop } from '../exit-codes.js';
+import { allocatedSettings, connectTo, onZooKeeper } from '../commands/zookeeper-command.js';
+import { ExitCode, exitCodeOfStop, UsageError } from '../exit-codes.js';
 import { Interrupted } from '../run/signal-relay.js';
 import { Frame } from '../terminal/frame.js';
 import type { Io, Screen } from '../terminal/io.js';
@@ -24,8 +23,19 @@ import { printable } from '../terminal/text.js';
 import { allocatedTable } from './allocated-table.js';
 import { discoverySummary, statusTable } from './status-table.js';
 
-/** How `status` shows what it reads. */
+/** The options of `status`, as they stand on the command line. */
 export interface StatusOptions {
+  readonly json?: boolean;
+  readonly watch?: boolean;
+  readonly all?: boolean;
+  readonly from?: string;
+  readonly limit?: string;
+  readonly held?: boolean;
+  readonly free?: boolean;
+}
+
+/** How `status` shows what it reads. */
+export interface StatusRequest {
   /** One JSON object a reading, on one line. */
   readonly json: boolean;
   /** Reads again every second, until it is interrupted. */
@@ -49,7 +59,8 @@ const OTHER_LINES = 8;
 const MAX_PAGE = 10_000;
 
 /** `nodelease status`: shows who holds which node id. Resolves to the exit code. */
-export function statusCommand(options: StatusOptions, settings: Settings, io: Io): Promise<number> {
+export function statusCommand(given: StatusOptions, settings: Settings, io: Io): Promise<number> {
+  const options = statusRequest(given);
   const allocated = allocatedSettings(settings);
   if (allocated !== undefined) {
     return onZooKeeper(allocated, io, (zookeeper, signal) =>
@@ -66,6 +77,20 @@ export function statusCommand(options: StatusOptions, settings: Settings, io: Io
   });
 }
 
+/** Reads what stands on the command line. @throws {ConfigError} or {UsageError} naming what cannot be */
+export function statusRequest(options: StatusOptions): StatusRequest {
+  const { json = false, watch = false, all = false, held = false, free = false, from, limit } = options;
+  if (held && free) throw new UsageError('--held and --free cannot be combined');
+  if (all && (from !== undefined || limit !== undefined)) {
+    throw new UsageError('--all shows everything: --from and --limit cannot be combined with it');
+  }
+  return {
+    ...{ json, watch, all, only: held ? 'held' : free ? 'free' : undefined },
+    from: from === undefined ? undefined : parseInteger(from, '--from', 0, MAX_NODE_IDS - 1),
+    limit: limit === undefined ? undefined : parseInteger(limit, '--limit', 1, MAX_PAGE),
+  };
+}
+
 /**
  * Shows the leases, once or every second: a watch draws them in one place on a terminal, elsewhere one after the other. It resolves to 0 when
  * SIGINT or SIGTERM ends it. Only a failure of the first reading ends it; later ones are shown.
@@ -73,7 +98,7 @@ export function statusCommand(options: StatusOptions, settings: Settings, io: Io
  * @param comparison reads the discovery tree, too; its failures are shown, and do not fail this command
  * @throws {StoreError} when the store gives no answer
  */
-export function showStatus(session: StoreSession, options: StatusOptions, io: Io, comparison?: DiscoveryComparison): Promise<number> {
+export function showStatus(session: StoreSession, options: StatusRequest, io: Io, comparison?: DiscoveryComparison): Promise<number> {
   return show(storeView(session, options, io, comparison), options, io);
 }
 
@@ -92,7 +117,7 @@ interface StoreStatus {
   readonly discovery: DiscoveryStatusReport | undefined;
 }
 
-function storeView(session: StoreSession, options: StatusOptions, io: Io, comparison: DiscoveryComparison | undefined): View<StoreStatus> {
+function storeView(session: StoreSession, options: StatusRequest, io: Io, comparison: DiscoveryComparison | undefined): View<StoreStatus> {
   const { url } = session.store;
   const progress = new ProgressLine(io, { what: 'reading lease objects', elsewhere: 'nothing' });
   const reader = new ClusterReader(session, io.clock, (read) => progress.update(read));
@@ -110,7 +135,7 @@ function storeView(session: StoreSession, options: StatusOptions, io: Io, compar
   };
 }
 
-function pageRequest({ json, all, from, limit, only }: StatusOptions, screen: Screen | undefined): PageRequest {
+function pageRequest({ json, all, from, limit, only }: StatusRequest, screen: Screen | undefined): PageRequest {
   const paged = from !== undefined || limit !== undefined;
   const onTerminal = screen !== undefined && !json;
   return {
@@ -121,16 +146,6 @@ function pageRequest({ json, all, from, limit, only }: StatusOptions, screen: Sc
   };
 }
 
-/** Reads `--from`. @throws {ConfigError} when no cluster could have such a node id */
-export function parseFrom(text: string | undefined): number | undefined {
-  return text === undefined ? undefined : parseInteger(text, '--from', 0, MAX_NODE_IDS - 1);
-}
-
-/** Reads `--limit`. @throws {ConfigError} when it is out of range */
-export function parseLimit(text: string | undefined): number | undefined {
-  return text === undefined ? undefined : parseInteger(text, '--limit', 1, MAX_PAGE);
-}
-
 function allocatedView(zookeeper: ZooKeeper, where: string): View<AllocatedStatus> {
   return {
     read: (signal) => inspectAllocated(zookeeper, signal),
@@ -139,7 +154,7 @@ function allocatedView(zookeeper: ZooKeeper, where: string): View<AllocatedStatu
   };
 }
 
-async function show<Seen>(view: View<Seen>, options: StatusOptions, io: Io, signal = new AbortController().signal): Promise<number> {
+async function show<Seen>(view: View<Seen>, options: StatusRequest, io: Io, signal = new AbortController().signal): Promise<number> {
   if (options.watch) return watch(view, options, io);
   const screen = io.screen();
   // The prompt needs a line, too.
@@ -150,7 +165,7 @@ async function show<Seen>(view: View<Seen>, options: StatusOptions, io: Io, sign
   return ExitCode.ok;
 }
 
-async function watch<Seen>(view: View<Seen>, options: StatusOptions, io: Io): Promise<number> {
+async function watch<Seen>(view: View<Seen>, options: StatusRequest, io: Io): Promise<number> {
   const frame = new Frame(io);
   let seen: { readonly last: Seen } | undefined;
   try {
@@ -178,7 +193,7 @@ async function watch<Seen>(view: View<Seen>, options: StatusOptions, io: Io): Pr
 }
 
 /** Shows one reading of a watch. After a failure, a terminal keeps the last one, with the failure below it. */
-function draw<Seen>(view: View<Seen>, seen: Seen, failure: string | undefined, { json }: StatusOptions, io: Io, frame: Frame): void {
+function draw<Seen>(view: View<Seen>, seen: Seen, failure: string | undefined, { json }: StatusRequest, io: Io, frame: Frame): void {
   const screen = io.screen();
   if (screen && !json) {
     const lines = view.lines(seen, screen, Math.max(3, screen.rows - 2));

@@ -10,9 +10,9 @@ import { StoreSession } from '../../lease/session/store-session.js';
 import type { StatusReport } from '../../monitor/status-report.js';
 import { MemoryBucket } from '../../store/memory/memory-bucket.js';
 import { type MemoryIntercept, MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
-import { parseFrom, parseLimit, type StatusOptions, showStatus } from './status-command.js';
+import { type StatusRequest, showStatus, statusRequest } from './status-command.js';
 
-const once: StatusOptions = { json: false, watch: false, all: false };
+const once: StatusRequest = { json: false, watch: false, all: false };
 const terminal = { columns: 80, rows: 24, color: false };
 
 /** A cluster, some ids of which are held, and what is asked of its store. */
@@ -38,7 +38,7 @@ async function scene(nodes: number, held: readonly number[] = []) {
   };
   for (const id of held) hold(id);
   /** Shows the cluster once: what was answered and complained of, and how many objects were read. */
-  const status = async (options: Partial<StatusOptions> = {}, screen?: typeof terminal) => {
+  const status = async (options: Partial<StatusRequest> = {}, screen?: typeof terminal) => {
     const io = capturedIo(screen, clock);
     reads = 0;
     let code: number | undefined;
@@ -144,9 +144,10 @@ describe('nodelease status of a large cluster', () => {
 
   it('refuses pages that are none, and those beyond the cluster', async () => {
     const { status } = await scene(1_000);
-    for (const text of ['-1', '65528', 'x', '']) expect(() => parseFrom(text)).toThrow('--from');
-    for (const text of ['0', '10001', '1.5']) expect(() => parseLimit(text)).toThrow('--limit');
-    expect([parseFrom(undefined), parseFrom('0'), parseLimit('10000')]).toEqual([undefined, 0, 10_000]);
+    for (const from of ['-1', '65528', 'x', '']) expect(() => statusRequest({ from })).toThrow('--from');
+    for (const limit of ['0', '10001', '1.5']) expect(() => statusRequest({ limit })).toThrow('--limit');
+    expect(statusRequest({})).toMatchObject({ from: undefined, limit: undefined });
+    expect(statusRequest({ from: '0', limit: '10000' })).toMatchObject({ from: 0, limit: 10_000 });
     await expect(status({ from: 1_000 })).rejects.toThrow(ConfigError);
   });
 

@@ -1,4 +1,5 @@
 import type { ClusterStatus, NodeStatus } from '../../lease/operate/inspect.js';
+import type { NarrowHolder } from '../../lease/operate/scaling.js';
 import { type PagedCluster, type PageReport, problemOf } from '../../monitor/listed-cluster.js';
 import { type DiscoveryStatusReport, expiresInMs, type NodeDiscovery } from '../../monitor/status-report.js';
 import type { Interval } from '../../store/lease-store.js';
@@ -6,7 +7,6 @@ import { type Color, type Paint, paintFor } from '../terminal/color.js';
 import type { Screen } from '../terminal/io.js';
 import { type Cell, type Column, fitLine, renderTable } from '../terminal/table.js';
 import { cut, formatDuration, formatSetting, pluralize, someOf } from '../terminal/text.js';
-import { narrowLine } from './narrow-holders.js';
 
 /** The columns of every table of node ids, wherever those come from. */
 export const LEASE_COLUMNS: readonly Column[] = [
@@ -32,6 +32,9 @@ const STATES: Readonly<Record<NodeStatus['state'], readonly [color: Color, rank:
   absent: ['dim', 4],
   unreadable: ['red', 0],
 };
+
+/** The width that every holder uses at least, also one that does not say. */
+const MIN_ID_WIDTH = 8;
 
 /** Where a table goes. */
 export interface StatusTableOptions {
@@ -82,10 +85,23 @@ function pageLine({ next }: PageReport, size: number, shown: number): string[] {
   return [`… ${shown} of ${size} node ids (${more}, --all all of them)`];
 }
 
-/** The line above a table of node ids, while the cluster grows. */
+/**
+ * The line above a table of node ids, while their number grows: the live holders whose unique ids are narrower than they are to be. None where
+ * there are no such holders.
+ */
 export function headLine(nodes: readonly NodeStatus[], idWidth: number, screen: Screen | undefined): string[] {
-  const text = narrowLine(nodes, idWidth);
-  return text === undefined ? [] : [fitLine(text, screen, 'yellow')];
+  const holders = nodes
+    .filter((node) => node.state === 'held' && node.problem === undefined && (node.idWidth ?? MIN_ID_WIDTH) < idWidth)
+    .map((node) => ({ id: node.id, taskId: node.taskId ?? '', idWidth: node.idWidth }));
+  if (holders.length === 0) return [];
+  const wanted = `growing: node ids are to take ${idWidth} bits in unique ids`;
+  return [fitLine(`${wanted}, ${pluralize(holders.length, 'holder')} not there yet: ${holdersText(holders)}`, screen, 'yellow')];
+}
+
+/** Who holds which node id, and makes ids of how many bits: `0 (task-a, 8 bits), 7 (task-b, does not say)`. */
+export function holdersText(holders: readonly NarrowHolder[]): string {
+  const width = (bits: number | undefined) => (bits === undefined ? 'does not say' : pluralize(bits, 'bit'));
+  return someOf(holders.map(({ id, taskId, idWidth }) => `${id} (${taskId}, ${width(idWidth)})`));
 }
 
 /** The line on the holders of node ids beyond the cluster's size. */

@@ -1,0 +1,251 @@
+import type { Settings } from '../../settings/settings.js';
+import type { DiscoveryServeOptions } from '../discovery/discovery-serve-command.js';
+import type { DoctorOptions } from '../doctor/doctor-command.js';
+import type { StatusOptions } from '../status/status-command.js';
+import type { Io } from '../terminal/io.js';
+import type { DecodeOptions } from './decode-command.js';
+import type { HealthOptions } from './health-command.js';
+import type { IdOptions } from './id-command.js';
+import type { InitOptions } from './init-command.js';
+import type { ReleaseOptions } from './release-command.js';
+import type { RunOptions } from './run-command.js';
+import type { ScaleOptions } from './scale-command.js';
+import type { ServeOptions } from './serve-command.js';
+import type { ZooKeeperCommandSettings } from './zookeeper-command.js';
+
+/** One command: what its help says, and the code that it calls, which is loaded then and not before: `run` has to start fast. */
+export interface CommandRow {
+  readonly name: string;
+  readonly description: string;
+  readonly argument?: readonly [name: string, description: string];
+  /** The options that are no settings. */
+  readonly options?: readonly OptionRow[];
+  /** `required`: it works on nothing else. `as-provider`: it uses ZooKeeper only where that gives out the node ids. @default where it is given */
+  readonly zookeeper?: 'required' | 'as-provider';
+  /** The options that are about a store: of no use where ZooKeeper gives out the node ids. */
+  readonly storeOnly?: readonly string[];
+  /**
+   * Resolves to the exit code.
+   *
+   * @param options as they stand on the command line
+   * @param args the value of `argument`; for `run` the command after `--`
+   * @throws {ConfigError} or {UsageError} when it is called wrongly
+   */
+  run(options: object, settings: Settings, io: Io, ...args: readonly string[]): Promise<number>;
+}
+
+/** An option of a command; `repeatable` collects the values of all its occurrences. */
+export type OptionRow = readonly [flags: string, help: string, more?: { readonly default?: string; readonly repeatable?: true }];
+
+/** The options of `discovery ls`, `watch`, `services` and `resolve`. */
+type DiscoveryOptions = { readonly json?: boolean; readonly kind: string; readonly strategy: string };
+
+const JSON_LINE: OptionRow = ['--json', 'one JSON object, on one line'];
+const EPOCH: OptionRow = [
+  '--epoch <ms>',
+  'with --layout snowflake: what the time counts from, in milliseconds since 1970 (default: 1288834974657)',
+];
+
+/** All commands, in the order of the help; the name of one below `discovery` begins with that word. */
+export const COMMANDS: readonly CommandRow[] = [
+  {
+    name: 'run',
+    description: 'acquire a node id, run a command with it, release it when the command has ended',
+    options: [
+      [
+        '--env <name=template>',
+        'a variable for the command, any number of times: {id}, {version}, {taskId}, {url} and {clusterNodeId} (8 + id) stand for what was acquired, {{ and }} for braces',
+        { repeatable: true },
+      ],
+    ],
+    run: async (options: RunOptions, settings, io, ...command) =>
+      (await import('./run-command.js')).runCommand(command, options, settings, io),
+  },
+  {
+    name: 'serve',
+    description: 'hold a node id for the other containers of a task, and tell them of it over HTTP',
+    options: [['--wait-file <path>', 'a file that is there while the node id is held, and may be used']],
+    run: async (options: ServeOptions, settings, io) => (await import('./serve-command.js')).serveCommand(options, settings, io),
+  },
+  {
+    name: 'health',
+    description: 'ask a running instance whether it is ready: exit code 0 when it is, else 1',
+    options: [
+      ['--url <url>', 'where it answers (default: NODELEASE_URL, else as NODELEASE_HTTP says, else http://127.0.0.1:7070)'],
+      ['--live', 'whether it is worth keeping, rather than ready: until the lease is lost'],
+      ['--timeout <time>', 'how long to wait for the answer, 1ms to 60s (default: 2s)'],
+      JSON_LINE,
+    ],
+    run: async (options: HealthOptions, _, io) => (await import('./health-command.js')).healthCommand(options, io),
+  },
+  {
+    name: 'init',
+    description: 'create the settings and all lease objects of a cluster',
+    options: [
+      ['--repair', 'restore damaged lease objects'],
+      ['--above-version <n>', 'with --repair: a version that no tenure of a damaged node id has exceeded'],
+    ],
+    zookeeper: 'as-provider',
+    storeOnly: ['--repair'],
+    run: async (options: InitOptions, settings, io) => (await import('./init-command.js')).initCommand(options, settings, io),
+  },
+  {
+    name: 'status',
+    description: 'show who holds which node id',
+    options: [
+      JSON_LINE,
+      ['--watch', 'look again every second, until interrupted'],
+      ['--all', 'show all node ids, also where they do not fit the terminal, and of a cluster of more than 500'],
+      ['--from <id>', 'show the node ids from this one on'],
+      ['--limit <n>', 'show so many node ids of a large cluster (default: what fits the terminal, else 100)'],
+      ['--held', 'show only those that are held'],
+      ['--free', 'show only those that are free'],
+    ],
+    storeOnly: ['--from', '--limit', '--held', '--free'],
+    run: async (options: StatusOptions, settings, io) => (await import('../status/status-command.js')).statusCommand(options, settings, io),
+  },
+  {
+    name: 'scale',
+    description: 'give the cluster more node ids, or fewer, with running tasks on it',
+    argument: ['<n>', 'how many node ids there are to be'],
+    options: [
+      [
+        '--wait-timeout <time>',
+        'how long to wait for the tasks to make wider unique ids, where those are needed, up to 24h (default: 60s)',
+      ],
+      [
+        '--drain-timeout <time>',
+        'how long the tasks have to give node ids back that the cluster gives up, before those are taken from them, 0s to 24h (default: 10m; with --settings-interval that much more: so late they learn of it)',
+      ],
+    ],
+    run: async (options: ScaleOptions, settings, io, size = '') =>
+      (await import('./scale-command.js')).scaleCommand(size, options, settings, io),
+  },
+  {
+    name: 'release',
+    description: 'take a node id away from its holder',
+    argument: ['<id>', 'the node id'],
+    options: [['--force', 'do it']],
+    zookeeper: 'as-provider',
+    run: async (options: ReleaseOptions, settings, io, id = '') =>
+      (await import('./release-command.js')).releaseCommand(id, options, settings, io),
+  },
+  {
+    name: 'doctor',
+    description: 'prove that the store keeps its conditions, look for damage, and examine ZooKeeper',
+    options: [
+      JSON_LINE,
+      ['--accept', 'where an earlier probe has found the store wanting and this far longer one finds no fault: have it used again'],
+      ['--put-price <dollars>', 'what 1,000 PUT or LIST requests cost (default: 0.005, S3 Standard in us-east-1)'],
+      ['--get-price <dollars>', 'what 1,000 GET requests cost (default: 0.0004)'],
+    ],
+    storeOnly: ['--accept', '--put-price', '--get-price'],
+    run: async (options: DoctorOptions, settings, io) => (await import('../doctor/doctor-command.js')).doctorCommand(options, settings, io),
+  },
+  {
+    name: 'console',
+    description: 'show in a browser who holds which node id, as it happens',
+    run: async (_, settings, io) => (await import('./console-command.js')).consoleCommand(settings, io),
+  },
+  {
+    name: 'id',
+    description:
+      'print unique 64-bit ids: acquires a node id, makes them with it, and releases it; logs only warnings unless a log level is given',
+    options: [
+      ['-n, --count <k>', 'how many, 1 to 1000000000, one on a line', { default: '1' }],
+      ['--format <name>', 'decimal, base32 (13 digits) or hex (16 digits)', { default: 'decimal' }],
+      [
+        '--layout <name>',
+        'cluster16, with as many bits for a node id as the cluster has, or snowflake (41/10/12)',
+        { default: 'cluster16' },
+      ],
+      EPOCH,
+    ],
+    zookeeper: 'as-provider',
+    run: async (options: IdOptions, settings, io) => (await import('./id-command.js')).idCommand(options, settings, io),
+  },
+  {
+    name: 'decode',
+    description: 'take a unique id apart: its time, its node, its place in the sequence',
+    argument: ['<id>', 'the id: decimal, 13 base-32 digits, or 16 hex digits'],
+    options: [
+      ['--width <bits>', 'how many bits a node id had when the id was made, 8 to 16: nodelease status tells how many it has now'],
+      ['--layout <name>', 'cluster16, or snowflake (default: cluster16)'],
+      EPOCH,
+      JSON_LINE,
+    ],
+    run: async (options: DecodeOptions, _, io, id = '') => (await import('./decode-command.js')).decodeCommand(id, options, io),
+  },
+  {
+    name: 'demo',
+    description: 'run a local fleet on the embedded store, to see it work',
+    options: [
+      ['--once', 'end when one take-over has been shown'],
+      ['--http <host:port>', 'where the console is (default: 127.0.0.1:7070, or any free port while that is taken)'],
+    ],
+    run: async ({ once = false }: { once?: boolean }, { http }, io) =>
+      (await import('../demo/demo-command.js')).demoCommand(once, http, io),
+  },
+  {
+    name: 'discovery ls',
+    description: 'show the announced nodes, services and endpoints',
+    argument: ['[path]', 'only what stands there, such as /discovery/nodes'],
+    options: [JSON_LINE],
+    zookeeper: 'required',
+    run: async ({ json = false }: DiscoveryOptions, settings: ZooKeeperCommandSettings, io, path) =>
+      (await import('../discovery/discovery-command.js')).listDiscoveryCommand(path, { json }, settings, io),
+  },
+  {
+    name: 'discovery watch',
+    description: 'show what is announced, and then every change, until interrupted',
+    options: [['--json', 'one JSON object for each change, on one line']],
+    zookeeper: 'required',
+    run: async ({ json = false }: DiscoveryOptions, settings: ZooKeeperCommandSettings, io) =>
+      (await import('../discovery/discovery-watch.js')).watchDiscoveryCommand({ json }, settings, io),
+  },
+  {
+    name: 'discovery services',
+    description: 'show the services that Curator and Spring Cloud know of, and their instances',
+    argument: ['[name]', 'only this service'],
+    options: [JSON_LINE],
+    zookeeper: 'required',
+    run: async ({ json = false }: DiscoveryOptions, settings: ZooKeeperCommandSettings, io, name) =>
+      (await import('../discovery/discovery-services-command.js')).listServicesCommand(name, { json }, settings, io),
+  },
+  {
+    name: 'discovery resolve',
+    description: 'print the URL of one instance of a service, as the strategy picks it',
+    argument: ['<name>', 'the service, or NAME[:KEY] of an endpoint'],
+    options: [
+      ['--json', 'the whole instance, as one JSON object on one line'],
+      [
+        '--kind <kind>',
+        'what the name stands for: service, or endpoint for one that nodelease run --endpoint announces',
+        { default: 'service' },
+      ],
+      ['--strategy <name>', 'round-robin, random, sticky, weighted or least-recently-failed', { default: 'random' }],
+    ],
+    zookeeper: 'required',
+    run: async ({ json = false, kind, strategy }: DiscoveryOptions, settings: ZooKeeperCommandSettings, io, name = '') =>
+      (await import('../discovery/discovery-resolve-command.js')).resolveDiscoveryCommand({ name, kind, strategy, json }, settings, io),
+  },
+  {
+    name: 'discovery serve',
+    description: 'answer over HTTP who offers which service, for programs without ZooKeeper',
+    options: [
+      ['--read-only', 'refuse to register and unregister instances'],
+      [
+        '--bearer-token-file <path>',
+        'who registers and unregisters must send the token in this file; needed beyond loopback, or --read-only',
+      ],
+      ['--static-timeout <time>', 'unregister STATIC instances that nobody has written for so long, 1s to 720h (default: never)'],
+      [
+        '--strategy <name>',
+        'how /v1/anyservice chooses: round-robin, random, sticky, weighted or least-recently-failed (default: round-robin)',
+      ],
+    ],
+    zookeeper: 'required',
+    run: async (options: DiscoveryServeOptions, settings: ZooKeeperCommandSettings, io) =>
+      (await import('../discovery/discovery-serve-command.js')).discoveryServeCommand(options, settings, io),
+  },
+];
