@@ -1,7 +1,6 @@
-import { anySignal, orAborted } from '../base/abort.js';
+import { orAborted, timeoutSignal } from '../base/abort.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { NodeLeaseError, StoreUnusableError } from '../base/errors.js';
-import { sleepUntil } from '../base/sleep-until.js';
 import type { Lease } from '../lease/model/lease.js';
 import type { ClusterStatus } from '../lease/operate/inspect.js';
 
@@ -38,8 +37,6 @@ export interface ReadinessOptions {
   readonly random: RandomSource;
   /** How long to wait for the others, in milliseconds, 0 or more. @default 60000 */
   readonly timeoutMs?: number | undefined;
-  /** About how long from one scan of the leases to the next, in milliseconds. @default a third of their duration, but 5 for each node id at the least */
-  readonly pollMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Must not throw and must not block. */
   readonly onEvent?: ((event: ReadinessEvent) => void) | undefined;
@@ -67,10 +64,7 @@ const POLL_PER_NODE_MS = 5;
 export async function awaitReadiness(options: ReadinessOptions): Promise<Readiness> {
   const { lease, origin, leases, clock, signal, timeoutMs = DEFAULT_READY_TIMEOUT_MS } = options;
   const begun = clock.monotonic();
-  const timeout = new AbortController();
-  const ending = anySignal(lease.signal, signal, timeout.signal);
-  const end = () => timeout.abort();
-  sleepUntil(clock, begun + timeoutMs, ending.signal).then(end, () => undefined);
+  const ending = timeoutSignal(clock, timeoutMs, () => new Error('the wait for readiness is over'), lease.signal, signal);
   try {
     const waits = origin === 'expired' && leases !== undefined && !signal?.aborted;
     const ignorant = waits ? await untilKnown({ ...options, leases }, ending.signal) : [];
@@ -80,7 +74,6 @@ export async function awaitReadiness(options: ReadinessOptions): Promise<Readine
     if (origin !== 'expired') return { ready: true, why: origin, ignorant: [], tookMs };
     return { ready: true, why: ignorant?.length === 0 ? 'known' : 'timeout', ignorant, tookMs };
   } finally {
-    end();
     ending.release();
   }
 }
@@ -92,12 +85,12 @@ async function untilKnown(
 ): Promise<readonly number[] | undefined> {
   const { lease, clock, random, onEvent } = options;
   let ignorant: readonly number[] | undefined;
-  let pollMs = options.pollMs ?? FIRST_POLL_MS;
+  let pollMs = FIRST_POLL_MS;
   while (!ending.aborted && lease.isValid()) {
     try {
       const status = await orAborted(leases(), ending);
       if (status === undefined) throw new StoreUnusableError('the settings of the cluster are gone from the store');
-      pollMs = options.pollMs ?? Math.max(status.cluster.durationMs / 3, status.cluster.size * POLL_PER_NODE_MS);
+      pollMs = Math.max(status.cluster.durationMs / 3, status.cluster.size * POLL_PER_NODE_MS);
       const found = ignorantOf(status, lease);
       if (found.length > 0 && found.join() !== ignorant?.join()) onEvent?.({ type: 'waiting', ignorant: found });
       ignorant = found;
