@@ -2,8 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { ClusterStatus, NodeStatus } from '../../lease/operate/inspect.js';
 import type { AllocatedStatus } from '../../monitor/allocated-status.js';
 import { wholeCluster } from '../../monitor/listed-cluster.js';
-import { allocatedTable } from './allocated-table.js';
-import { statusTable } from './status-table.js';
+import { allocatedTable, statusTable } from './status-table.js';
 
 function node(id: number, more: Partial<NodeStatus> = {}): NodeStatus {
   const untold = { age: undefined, durationMs: undefined, timestamp: undefined, knownNodes: {}, idWidth: 8, problem: undefined };

@@ -20,8 +20,7 @@ import type { Io, Screen } from '../terminal/io.js';
 import { ProgressLine } from '../terminal/progress-line.js';
 import { fitLine } from '../terminal/table.js';
 import { printable } from '../terminal/text.js';
-import { allocatedTable } from './allocated-table.js';
-import { discoverySummary, statusTable } from './status-table.js';
+import { allocatedTable, discoverySummary, statusTable } from './status-table.js';
 
 /** The options of `status`, as they stand on the command line. */
 export interface StatusOptions {
@@ -59,18 +58,17 @@ const OTHER_LINES = 8;
 const MAX_PAGE = 10_000;
 
 /** `nodelease status`: shows who holds which node id. Resolves to the exit code. */
-export function statusCommand(given: StatusOptions, settings: Settings, io: Io): Promise<number> {
-  const options = statusRequest(given);
+export function statusCommand(options: StatusOptions, settings: Settings, io: Io): Promise<number> {
+  const request = statusRequest(options);
   const allocated = allocatedSettings(settings);
   if (allocated !== undefined) {
-    return onZooKeeper(allocated, io, (zookeeper, signal) =>
-      show(allocatedView(zookeeper, allocated.zookeeper.connect.text), options, io, signal),
-    );
+    const { text: where } = allocated.zookeeper.connect;
+    return onZooKeeper(allocated, io, (zookeeper, signal) => show(allocatedReader(zookeeper, where), request, io, signal));
   }
   return onStore(settings, io, async (session) => {
     const comparison = settings.zookeeper && new DiscoveryComparison(await connectTo(settings.zookeeper, io), io.clock);
     try {
-      return await showStatus(session, options, io, comparison);
+      return await showStatus(session, request, io, comparison);
     } finally {
       await comparison?.close();
     }
@@ -98,40 +96,33 @@ export function statusRequest(options: StatusOptions): StatusRequest {
  * @param comparison reads the discovery tree, too; its failures are shown, and do not fail this command
  * @throws {StoreError} when the store gives no answer
  */
-export function showStatus(session: StoreSession, options: StatusRequest, io: Io, comparison?: DiscoveryComparison): Promise<number> {
-  return show(storeView(session, options, io, comparison), options, io);
+export function showStatus(session: StoreSession, request: StatusRequest, io: Io, comparison?: DiscoveryComparison): Promise<number> {
+  return show(storeReader(session, request, io, comparison), request, io);
 }
 
-/** What to read, and how to show it. */
-interface View<Seen> {
-  read(signal: AbortSignal): Promise<Seen>;
-  report(seen: Seen): StatusReport;
-  lines(seen: Seen, screen: Screen | undefined, maxLines: number | undefined): readonly string[];
+/** What was read, in each of the forms in which it is shown. */
+interface Reading {
+  report(): StatusReport;
+  lines(screen: Screen | undefined, maxLines?: number): readonly string[];
 }
 
-/** The leases, and how the discovery tree shows them. */
-interface StoreStatus {
-  /** Undefined when there is no cluster yet. */
-  readonly status: PagedCluster | undefined;
-  /** Undefined without discovery. */
-  readonly discovery: DiscoveryStatusReport | undefined;
-}
+type Reader = (signal: AbortSignal) => Promise<Reading>;
 
-function storeView(session: StoreSession, options: StatusRequest, io: Io, comparison: DiscoveryComparison | undefined): View<StoreStatus> {
+function storeReader(session: StoreSession, request: StatusRequest, io: Io, comparison: DiscoveryComparison | undefined): Reader {
   const { url } = session.store;
   const progress = new ProgressLine(io, { what: 'reading lease objects', elsewhere: 'nothing' });
   const reader = new ClusterReader(session, io.clock, (read) => progress.update(read));
-  return {
-    read: async (signal) => {
-      const status = await scanPage(reader, pageRequest(options, io.screen()), signal).finally(() => progress.end());
-      return { status, discovery: await comparison?.compare(status) };
-    },
-    report: ({ status, discovery }) => statusReport(url, status, discovery),
-    lines: ({ status, discovery }, screen, maxLines) => {
-      if (status !== undefined) return statusTable(status, { screen, maxLines, discovery });
-      const none = `There is no cluster at ${url} yet: nodelease init creates one, and so does the first nodelease run.`;
-      return [printable(none), ...(discovery === undefined ? [] : [discoverySummary(discovery, screen)])];
-    },
+  return async (signal) => {
+    const status = await scanPage(reader, pageRequest(request, io.screen()), signal).finally(() => progress.end());
+    const discovery = await comparison?.compare(status);
+    return {
+      report: () => statusReport(url, status, discovery),
+      lines: (screen, maxLines) => {
+        if (status !== undefined) return statusTable(status, { screen, maxLines, discovery });
+        const none = `There is no cluster at ${url} yet: nodelease init creates one, and so does the first nodelease run.`;
+        return [printable(none), ...(discovery === undefined ? [] : [discoverySummary(discovery, screen)])];
+      },
+    };
   };
 }
 
@@ -146,28 +137,30 @@ function pageRequest({ json, all, from, limit, only }: StatusRequest, screen: Sc
   };
 }
 
-function allocatedView(zookeeper: ZooKeeper, where: string): View<AllocatedStatus> {
-  return {
-    read: (signal) => inspectAllocated(zookeeper, signal),
-    report: (status) => allocatedReport(where, status),
-    lines: (status, screen, maxLines) => allocatedTable(status, where, { screen, maxLines }),
+function allocatedReader(zookeeper: ZooKeeper, where: string): Reader {
+  return async (signal) => {
+    const status = await inspectAllocated(zookeeper, signal);
+    return {
+      report: () => allocatedReport(where, status),
+      lines: (screen, maxLines) => allocatedTable(status, where, { screen, maxLines }),
+    };
   };
 }
 
-async function show<Seen>(view: View<Seen>, options: StatusRequest, io: Io, signal = new AbortController().signal): Promise<number> {
-  if (options.watch) return watch(view, options, io);
+async function show(read: Reader, request: StatusRequest, io: Io, signal = new AbortController().signal): Promise<number> {
+  if (request.watch) return watch(read, request, io);
   const screen = io.screen();
   // The prompt needs a line, too.
-  const maxLines = screen && !options.all && options.limit === undefined ? screen.rows - 1 : undefined;
-  const seen = await view.read(signal);
-  if (options.json) sayJson(io, view.report(seen));
-  else sayLines(io, view.lines(seen, screen, maxLines));
+  const maxLines = screen && !request.all && request.limit === undefined ? screen.rows - 1 : undefined;
+  const reading = await read(signal);
+  if (request.json) sayJson(io, reading.report());
+  else sayLines(io, reading.lines(screen, maxLines));
   return ExitCode.ok;
 }
 
-async function watch<Seen>(view: View<Seen>, options: StatusRequest, io: Io): Promise<number> {
+async function watch(read: Reader, { json }: StatusRequest, io: Io): Promise<number> {
   const frame = new Frame(io);
-  let seen: { readonly last: Seen } | undefined;
+  let reading: Reading | undefined;
   try {
     return await interruptible(io, async (signal) => {
       for (;;) {
@@ -175,12 +168,19 @@ async function watch<Seen>(view: View<Seen>, options: StatusRequest, io: Io): Pr
         let failure: string | undefined;
         try {
           // A reading may take as long as the store's time-outs, longer than the user wants to wait.
-          seen = { last: await orAborted(view.read(signal), signal) };
+          reading = await orAborted(read(signal), signal);
         } catch (error) {
-          if (signal.aborted || seen === undefined) throw error;
+          if (signal.aborted || reading === undefined) throw error;
           failure = explain(error);
         }
-        draw(view, seen.last, failure, options, io, frame);
+        const screen = io.screen();
+        if (screen && !json) {
+          // After a failure, a terminal keeps the last reading, with the failure below it.
+          const lines = reading.lines(screen, Math.max(3, screen.rows - 2));
+          frame.draw(failure === undefined ? lines : [...lines, fitLine(`as it was: ${failure}`, screen, 'red')]);
+        } else if (failure !== undefined) complain(io, failure);
+        else if (json) sayJson(io, reading.report());
+        else sayLines(io, [...reading.lines(undefined), '']);
         await io.clock.sleep(WATCH_MS - (io.clock.monotonic() - begun), signal);
       }
     });
@@ -190,15 +190,4 @@ async function watch<Seen>(view: View<Seen>, options: StatusRequest, io: Io): Pr
   } finally {
     frame.end();
   }
-}
-
-/** Shows one reading of a watch. After a failure, a terminal keeps the last one, with the failure below it. */
-function draw<Seen>(view: View<Seen>, seen: Seen, failure: string | undefined, { json }: StatusRequest, io: Io, frame: Frame): void {
-  const screen = io.screen();
-  if (screen && !json) {
-    const lines = view.lines(seen, screen, Math.max(3, screen.rows - 2));
-    frame.draw(failure === undefined ? lines : [...lines, fitLine(`as it was: ${failure}`, screen, 'red')]);
-  } else if (failure !== undefined) complain(io, failure);
-  else if (json) sayJson(io, view.report(seen));
-  else sayLines(io, [...view.lines(seen, undefined, undefined), '']);
 }

@@ -1,15 +1,16 @@
+import { hexPair } from '../../discovery/tree-paths.js';
 import type { ClusterStatus, NodeStatus } from '../../lease/operate/inspect.js';
 import type { NarrowHolder } from '../../lease/operate/scaling.js';
+import { type AllocatedStatus, widthNeededBy } from '../../monitor/allocated-status.js';
 import { type PagedCluster, type PageReport, problemOf } from '../../monitor/listed-cluster.js';
 import { type DiscoveryStatusReport, expiresInMs, type NodeDiscovery } from '../../monitor/status-report.js';
 import type { Interval } from '../../store/lease-store.js';
 import { type Color, type Paint, paintFor } from '../terminal/color.js';
 import type { Screen } from '../terminal/io.js';
 import { type Cell, type Column, fitLine, renderTable } from '../terminal/table.js';
-import { cut, formatDuration, formatSetting, pluralize, someOf } from '../terminal/text.js';
+import { cut, formatDuration, formatSetting, pluralize, printable, someOf } from '../terminal/text.js';
 
-/** The columns of every table of node ids, wherever those come from. */
-export const LEASE_COLUMNS: readonly Column[] = [
+const COLUMNS: readonly Column[] = [
   { title: 'ID', align: 'right' },
   { title: 'STATE' },
   { title: 'VERSION', align: 'right' },
@@ -18,8 +19,7 @@ export const LEASE_COLUMNS: readonly Column[] = [
   { title: 'EXPIRES IN', align: 'right' },
 ];
 const DISCOVERY_COLUMN: Column = { title: 'DISCOVERY' };
-/** The last column. */
-export const PROBLEM_COLUMN: Column = { title: 'PROBLEM', minWidth: 16 };
+const PROBLEM_COLUMN: Column = { title: 'PROBLEM', minWidth: 16 };
 
 /** The color of each state, and its rank where not all rows fit: lower ranks are shown first. */
 const STATES: Readonly<Record<NodeStatus['state'], readonly [color: Color, rank: number]>> = {
@@ -46,50 +46,90 @@ export interface StatusTableOptions {
   readonly discovery?: DiscoveryStatusReport | undefined;
 }
 
+/** What a table shows, wherever the node ids come from. */
+interface NodeTable {
+  readonly nodes: readonly NodeStatus[];
+  /** What keeps a node id from being used. */
+  readonly problemOf: (node: NodeStatus) => string | undefined;
+  /** The bits that a node id is to take in unique ids. */
+  readonly idWidth: number;
+  /** The line on the part of a large cluster that is shown; undefined where all was read. */
+  readonly pageLine?: ((shown: number) => string) | undefined;
+  /** The lines below. */
+  readonly foot: readonly string[];
+}
+
 /**
  * The table of a cluster's node ids, with a summary line below it, and a line on discovery where there is discovery. While the cluster grows, a
  * line above the table names the holders with narrower unique ids. While it shrinks, a line below names the holders of node ids beyond its size.
  */
 export function statusTable(status: PagedCluster, options: StatusTableOptions): string[] {
-  const { screen, maxLines = Number.POSITIVE_INFINITY, discovery } = options;
-  const { nodes, cluster, page } = status;
-  const head = headLine(nodes, cluster.idWidth, screen);
-  const draining = drainingLine(status, screen);
-  const overhead = (discovery === undefined ? 2 : 3) + head.length + draining.length + (page === null ? 0 : 1);
-  const all = nodes.length + overhead <= maxLines;
-  // One more line is for the note that says how many are left out.
-  const shown = all ? nodes : mostTelling(status, Math.max(1, maxLines - overhead - (page === null ? 1 : 0)));
-  const announced = discovery && new Map(discovery.nodes.map((node) => [node.id, node]));
-  const rows = shown.map((node) => row(node, cluster, announced));
-  // A terminal has no room for an empty column; programs that read a pipe want the same columns every time.
-  const spared = screen !== undefined && shown.every((node) => problemOf(node, cluster) === undefined);
-  const columns = [...LEASE_COLUMNS, ...(discovery === undefined ? [] : [DISCOVERY_COLUMN]), ...(spared ? [] : [PROBLEM_COLUMN])];
-  const note = page === null ? leftOut(nodes.length - shown.length) : pageLine(page, cluster.size, shown.length);
-  return [
-    ...head,
-    ...renderTable(columns, rows, screen),
-    ...note.map((text) => fitLine(text, screen, 'dim')),
-    ...draining,
-    summaryLine(status, screen),
-    ...(discovery === undefined ? [] : [discoverySummary(discovery, screen)]),
-  ];
-}
-
-function leftOut(count: number): string[] {
-  return count > 0 ? [`… and ${count} more (nodelease status --all shows them)`] : [];
-}
-
-/** Which part of a large cluster is shown, and how to get to the rest. */
-function pageLine({ next }: PageReport, size: number, shown: number): string[] {
-  const more = next === null ? '--from ID shows those from there on' : `--from ${next} shows the next`;
-  return [`… ${shown} of ${size} node ids (${more}, --all all of them)`];
+  const { nodes, cluster, page, draining } = status;
+  const { screen, discovery } = options;
+  const holders = someOf(draining.map(({ id, taskId }) => `${id} (${taskId ?? 'unknown task'})`));
+  const beyond = `draining: ${pluralize(draining.length, 'node id')} beyond the cluster's size held still: ${holders}`;
+  const more = page?.next === null ? '--from ID shows those from there on' : `--from ${page?.next} shows the next`;
+  return nodeTable(
+    {
+      nodes,
+      problemOf: (node) => problemOf(node, cluster),
+      idWidth: cluster.idWidth,
+      pageLine: page === null ? undefined : (shown) => `… ${shown} of ${cluster.size} node ids (${more}, --all all of them)`,
+      foot: [
+        ...(draining.length === 0 ? [] : [fitLine(beyond, screen, 'yellow')]),
+        summaryLine(status, screen),
+        ...(discovery === undefined ? [] : [discoverySummary(discovery, screen)]),
+      ],
+    },
+    options,
+  );
 }
 
 /**
- * The line above a table of node ids, while their number grows: the live holders whose unique ids are narrower than they are to be. None where
- * there are no such holders.
+ * The table of the node ids that ZooKeeper has given out, and one summary line below it. Age and expiry stay empty: a session tells neither.
+ *
+ * @param where the servers and the chroot, for people
  */
-export function headLine(nodes: readonly NodeStatus[], idWidth: number, screen: Screen | undefined): string[] {
+export function allocatedTable({ nodes, groups, idWidth }: AllocatedStatus, where: string, options: StatusTableOptions): string[] {
+  if (groups === undefined) {
+    return [printable(`No node id has been given out at ${where} yet: the first nodelease run --provider zookeeper takes one.`)];
+  }
+  const { screen } = options;
+  const count = (state: NodeStatus['state']) => nodes.filter((node) => node.problem === undefined && node.state === state).length;
+  const damaged = nodes.filter(({ problem }) => problem !== undefined).length;
+  const evicted = count('evicted') > 0 ? `, evicted ${count('evicted')}` : '';
+  const counts = (paint: Paint) => `held ${count('held')}, ${damagedText(damaged, paint)}${evicted}`;
+  const foot = [fittedLine(counts, [`; ${groupsText(groups)}, node ids ${idWidth} bits wide`], screen)];
+  // Wider ids of before hold no task up: what makes ids learns of them first.
+  return nodeTable({ nodes, problemOf: ({ problem }) => problem, idWidth: widthNeededBy(groups), foot }, options);
+}
+
+function nodeTable({ nodes, problemOf: problem, idWidth, pageLine, foot }: NodeTable, options: StatusTableOptions): string[] {
+  const { screen, maxLines = Number.POSITIVE_INFINITY, discovery } = options;
+  const head = headLine(nodes, idWidth, screen);
+  // The titles are a line, too.
+  const room = maxLines - 1 - head.length - foot.length - (pageLine ? 1 : 0);
+  // One more line is for the note that says how many are left out.
+  const shown = nodes.length <= room ? nodes : mostTelling(nodes, problem, Math.max(1, pageLine ? room : room - 1));
+  const left = nodes.length - shown.length;
+  const note = pageLine?.(shown.length) ?? (left > 0 ? `… and ${left} more (nodelease status --all shows them)` : undefined);
+  const announced = discovery && new Map(discovery.nodes.map((node) => [node.id, node]));
+  const rows = shown.map((node) => row(node, problem(node), announced));
+  // A terminal has no room for an empty column; programs that read a pipe want the same columns every time.
+  const spared = screen !== undefined && shown.every((node) => problem(node) === undefined);
+  const columns = [...COLUMNS, ...(discovery === undefined ? [] : [DISCOVERY_COLUMN]), ...(spared ? [] : [PROBLEM_COLUMN])];
+  return [...head, ...renderTable(columns, rows, screen), ...(note === undefined ? [] : [fitLine(note, screen, 'dim')]), ...foot];
+}
+
+/** The node ids with most to tell: those with a problem first, then by the rank of their state; in ascending order. */
+function mostTelling(nodes: readonly NodeStatus[], problem: NodeTable['problemOf'], limit: number): NodeStatus[] {
+  const rank = (node: NodeStatus) => (problem(node) === undefined ? STATES[node.state][1] : 0);
+  const ordered = [...nodes].sort((a, b) => rank(a) - rank(b) || a.id - b.id);
+  return ordered.slice(0, limit).sort((a, b) => a.id - b.id);
+}
+
+/** While the number of node ids grows: the live holders whose unique ids are narrower than they are to be. */
+function headLine(nodes: readonly NodeStatus[], idWidth: number, screen: Screen | undefined): string[] {
   const holders = nodes
     .filter((node) => node.state === 'held' && node.problem === undefined && (node.idWidth ?? MIN_ID_WIDTH) < idWidth)
     .map((node) => ({ id: node.id, taskId: node.taskId ?? '', idWidth: node.idWidth }));
@@ -104,31 +144,33 @@ export function holdersText(holders: readonly NarrowHolder[]): string {
   return someOf(holders.map(({ id, taskId, idWidth }) => `${id} (${taskId}, ${width(idWidth)})`));
 }
 
-/** The line on the holders of node ids beyond the cluster's size. */
-function drainingLine({ draining }: PagedCluster, screen: Screen | undefined): string[] {
-  if (draining.length === 0) return [];
-  const holders = someOf(draining.map(({ id, taskId }) => `${id} (${taskId ?? 'nobody knows whom'})`));
-  return [fitLine(`draining: ${pluralize(draining.length, 'node id')} beyond the cluster's size held still: ${holders}`, screen, 'yellow')];
-}
-
 /** The line that counts the node ids. A narrow terminal gets less of the settings, but is told that the counts come from a LIST. */
-function summaryLine(status: PagedCluster, screen: Screen | undefined): string {
-  const columns = screen?.columns ?? Number.POSITIVE_INFINITY;
-  const { cluster } = status;
+function summaryLine({ cluster, totals }: PagedCluster, screen: Screen | undefined): string {
+  const { held, free, neverHeld, expired, hints } = totals;
+  const rare = (['evicted', 'retired'] as const).map((state) => (totals[state] ? `, ${state} ${totals[state]}` : '')).join('');
+  const counts = (paint: Paint) => {
+    const unheld = `free ${free}${hints ? ` (${neverHeld} never held)` : ''}, expired ${expired}`;
+    return `${hints ? 'by a LIST: ' : ''}held ${held}, ${unheld}, ${damagedText(totals.damaged, paint)}${rare}`;
+  };
   const bits = pluralize(cluster.idWidth, 'bit');
   const settings = `; duration ${formatSetting(cluster.durationMs)}, grace ${formatSetting(cluster.graceMs)}`;
-  const ends = [`${settings}, node ids ${bits} wide`, `${settings}, node ids ${bits}`, settings, ...(status.totals.hints ? [''] : [])];
-  const plain = counts(status, (text) => text);
-  const fitting = ends.find((end) => plain.length + end.length <= columns);
-  return fitting === undefined ? cut(plain + (ends.at(-1) ?? ''), columns) : counts(status, paintFor(screen)) + fitting;
+  return fittedLine(
+    counts,
+    [`${settings}, node ids ${bits} wide`, `${settings}, node ids ${bits}`, settings, ...(hints ? [''] : [])],
+    screen,
+  );
 }
 
-function counts({ totals }: PagedCluster, paint: Paint): string {
-  const { held, free, neverHeld, expired } = totals;
-  const damaged = paint(`damaged ${totals.damaged}`, totals.damaged > 0 ? 'red' : undefined);
-  const rare = (['evicted', 'retired'] as const).map((state) => (totals[state] ? `, ${state} ${totals[state]}` : '')).join('');
-  const counts = `held ${held}, free ${free}${totals.hints ? ` (${neverHeld} never held)` : ''}, expired ${expired}, ${damaged}${rare}`;
-  return totals.hints ? `by a LIST: ${counts}` : counts;
+function damagedText(damaged: number, paint: Paint): string {
+  return paint(`damaged ${damaged}`, damaged > 0 ? 'red' : undefined);
+}
+
+/** The counts with the first of the ends that fits the terminal; cut, and without colors, where none does. */
+function fittedLine(counts: (paint: Paint) => string, ends: readonly string[], screen: Screen | undefined): string {
+  const columns = screen?.columns ?? Number.POSITIVE_INFINITY;
+  const plain = counts((text) => text);
+  const fitting = ends.find((end) => plain.length + end.length <= columns);
+  return fitting === undefined ? cut(plain + (ends.at(-1) ?? ''), columns) : counts(paintFor(screen)) + fitting;
 }
 
 /** One line on the discovery tree: `discovery: ok`, `discovery: degraded (why)`. */
@@ -137,8 +179,14 @@ export function discoverySummary({ problem }: DiscoveryStatusReport, screen: Scr
   return fitLine(`discovery: degraded (${problem})`, screen, 'yellow');
 }
 
-function row(node: NodeStatus, cluster: ClusterStatus['cluster'], announced: ReadonlyMap<number, NodeDiscovery> | undefined): Cell[] {
-  const problem = problemOf(node, cluster);
+/** `1 group (00)`, `2 groups (00 to 01)`. */
+function groupsText(groups: readonly number[]): string {
+  const [first, ...others] = groups.map(hexPair);
+  if (first === undefined) return '0 groups';
+  return `${pluralize(groups.length, 'group')} (${first}${others.length > 0 ? ` to ${others.at(-1)}` : ''})`;
+}
+
+function row(node: NodeStatus, problem: string | undefined, announced: ReadonlyMap<number, NodeDiscovery> | undefined): Cell[] {
   return [
     { text: String(node.id) },
     { text: node.state, color: problem === undefined ? STATES[node.state][0] : 'red' },
@@ -167,23 +215,7 @@ function expiryCell(node: NodeStatus): Cell {
 
 function discoveryCell(node: NodeDiscovery | undefined): Cell {
   if (node === undefined) return { text: '' };
-  switch (node.state) {
-    case 'ok':
-      return { text: 'ok', color: 'green' };
-    case 'unknown':
-      return { text: '?', color: 'dim' };
-    case 'other-version':
-      return { text: `version ${node.version}`, color: 'yellow' };
-    default:
-      return { text: node.state, color: 'red' };
-  }
-}
-
-/** The node ids with most to tell: damaged ones first, then by the rank of their state; in ascending order. */
-function mostTelling(status: ClusterStatus, limit: number): NodeStatus[] {
-  const rank = (node: NodeStatus) => (problemOf(node, status.cluster) === undefined ? STATES[node.state][1] : 0);
-  return [...status.nodes]
-    .sort((a, b) => rank(a) - rank(b) || a.id - b.id)
-    .slice(0, limit)
-    .sort((a, b) => a.id - b.id);
+  if (node.state === 'ok') return { text: 'ok', color: 'green' };
+  if (node.state === 'unknown') return { text: '?', color: 'dim' };
+  return node.state === 'other-version' ? { text: `version ${node.version}`, color: 'yellow' } : { text: node.state, color: 'red' };
 }
