@@ -8,7 +8,7 @@ describe('a cluster node id', () => {
   it('leaves the first 8 ids to those that are given by hand', () => {
     expect(clusterNodeIdOf(0)).toBe(8);
     expect(nodeIdOf(8)).toBe(0);
-    expect(() => nodeIdOf(7)).toThrow('cluster node id: expected an integer from 8 to 65535 (lower ones are reserved), got 7');
+    expect(() => nodeIdOf(7)).toThrow('cluster node id: expected a whole number from 8 to 65535 (lower ones are reserved), got 7');
   });
 
   it('exists for every node id that can be leased, and for no other', () => {

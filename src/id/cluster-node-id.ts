@@ -5,38 +5,29 @@ export const CLUSTER_NODE_ID_OFFSET = 8;
 
 /** The highest cluster node id: 16 bits. */
 export const MAX_CLUSTER_NODE_ID = 0xffff;
+const MAX_NODE_ID = MAX_CLUSTER_NODE_ID - CLUSTER_NODE_ID_OFFSET;
 
 /** The bits of a cluster node id below its group. */
 const INDEX_BITS = 8;
 const MAX_GROUP = MAX_CLUSTER_NODE_ID >> INDEX_BITS;
 
 /**
- * The cluster node id of a leased node id: the form that stands in unique ids and in the discovery tree.
+ * The cluster node id, 8 … 65535, of a leased node id, 0 … 65527: the form that stands in unique ids and in the discovery tree.
  *
- * @param nodeId 0 … 65527
- * @returns 8 … 65535
  * @throws {ConfigError} when the node id is none, or out of range
  */
 export function clusterNodeIdOf(nodeId: number): number {
-  const highest = MAX_CLUSTER_NODE_ID - CLUSTER_NODE_ID_OFFSET;
-  if (!isWithin(nodeId, 0, highest)) {
-    throw new ConfigError('node id', nodeId, `an integer from 0 to ${highest} (cluster node ids end at ${MAX_CLUSTER_NODE_ID})`);
-  }
+  checkWhole('node id', nodeId, 0, MAX_NODE_ID, ` (cluster node ids end at ${MAX_CLUSTER_NODE_ID})`);
   return nodeId + CLUSTER_NODE_ID_OFFSET;
 }
 
 /**
- * The leased node id of a cluster node id.
+ * The leased node id, 0 … 65527, of a cluster node id, 8 … 65535.
  *
- * @param clusterNodeId 8 … 65535
- * @returns 0 … 65527
  * @throws {ConfigError} when it is out of range, the reserved ids included
  */
 export function nodeIdOf(clusterNodeId: number): number {
-  if (!isWithin(clusterNodeId, CLUSTER_NODE_ID_OFFSET, MAX_CLUSTER_NODE_ID)) {
-    const expected = `an integer from ${CLUSTER_NODE_ID_OFFSET} to ${MAX_CLUSTER_NODE_ID} (lower ones are reserved)`;
-    throw new ConfigError('cluster node id', clusterNodeId, expected);
-  }
+  checkWhole('cluster node id', clusterNodeId, CLUSTER_NODE_ID_OFFSET, MAX_CLUSTER_NODE_ID, ' (lower ones are reserved)');
   return clusterNodeId - CLUSTER_NODE_ID_OFFSET;
 }
 
@@ -58,11 +49,16 @@ export function indexOf(clusterNodeId: number): number {
  * @throws {ConfigError} when it is out of range
  */
 export function widthOfGroup(highestGroup: number): number {
-  if (!isWithin(highestGroup, 0, MAX_GROUP)) throw new ConfigError('group', highestGroup, `an integer from 0 to ${MAX_GROUP}`);
+  checkWhole('group', highestGroup, 0, MAX_GROUP);
   // 32 less the leading zeros: the bits that the number itself takes, none for group 0.
   return INDEX_BITS + (32 - Math.clz32(highestGroup));
 }
 
-function isWithin(value: number, min: number, max: number): boolean {
-  return Number.isInteger(value) && value >= min && value <= max;
+/**
+ * @param why the rest of the sentence "expected a whole number from … to …"
+ * @throws {ConfigError} when it is none, or out of range
+ */
+export function checkWhole(label: string, value: number, min: number, max: number, why = ''): void {
+  if (Number.isInteger(value) && value >= min && value <= max) return;
+  throw new ConfigError(label, value, `a whole number from ${min} to ${max}${why}`);
 }

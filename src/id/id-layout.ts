@@ -1,5 +1,5 @@
 import { ConfigError } from '../base/errors.js';
-import { CLUSTER_NODE_ID_OFFSET, groupOf, indexOf } from './cluster-node-id.js';
+import { CLUSTER_NODE_ID_OFFSET, checkWhole, groupOf, indexOf } from './cluster-node-id.js';
 import { parseId } from './id-format.js';
 
 /**
@@ -37,7 +37,7 @@ const MAX_TIME = 2 ** 48;
  * @throws {ConfigError} when there is no such width
  */
 export function cluster16(width: number): IdLayout {
-  checkBits('width', width, 8, 16);
+  checkWhole('width', width, 8, 16);
   return idLayout({ name: 'cluster16', timeBits: 48, sequenceBits: 16 - width, nodeBits: width, lowest: 'node' });
 }
 
@@ -51,17 +51,13 @@ export function snowflake(epochMs: number = TWITTER_EPOCH_MS): IdLayout {
   return idLayout({ name: 'snowflake', epochMs, timeBits: 41, nodeBits: 10, sequenceBits: 12 });
 }
 
-/**
- * A layout of one's own.
- *
- * @throws {ConfigError} that names the field which is out of range, or the sum of the bits
- */
+/** A layout of one's own. @throws {ConfigError} that names the field which is out of range, or the sum of the bits */
 export function idLayout(options: IdLayoutOptions): IdLayout {
   const { name = 'custom', epochMs = 0, timeBits, sequenceBits, nodeBits, lowest = 'sequence' } = options;
   if (typeof name !== 'string') throw new ConfigError('layout.name', name, 'a text');
-  checkBits('layout.timeBits', timeBits, 34, 48);
-  checkBits('layout.sequenceBits', sequenceBits, 0, 22);
-  checkBits('layout.nodeBits', nodeBits, 1, 16);
+  checkWhole('layout.timeBits', timeBits, 34, 48);
+  checkWhole('layout.sequenceBits', sequenceBits, 0, 22);
+  checkWhole('layout.nodeBits', nodeBits, 1, 16);
   const sum = timeBits + sequenceBits + nodeBits;
   if (sum !== 63 && sum !== 64) {
     const given = `${timeBits} + ${sequenceBits} + ${nodeBits} = ${sum}`;
@@ -96,9 +92,8 @@ export function idsPerMs({ sequenceBits }: IdLayout): number {
 export interface DecodedId {
   /** Milliseconds since the Unix epoch, about when it was made. */
   readonly timeMs: number;
-  /** The node's number. */
+  /** The node's number, and its group and index, as of a cluster node id. */
   readonly node: number;
-  /** Its group and index, as of a cluster node id. */
   readonly group: number;
   readonly index: number;
   /** The leased node id; undefined for the numbers below 8, which are not leased. */
@@ -130,8 +125,4 @@ export function decodeId(id: bigint | string, layout: IdLayout): DecodedId {
     nodeId: node < CLUSTER_NODE_ID_OFFSET ? undefined : node - CLUSTER_NODE_ID_OFFSET,
     sequence,
   };
-}
-
-function checkBits(label: string, bits: number, min: number, max: number): void {
-  if (!Number.isInteger(bits) || bits < min || bits > max) throw new ConfigError(label, bits, `a whole number from ${min} to ${max}`);
 }

@@ -2,6 +2,7 @@ import { types } from 'node:util';
 import { anySignal, onAbort } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
+import { checkWhole } from './cluster-node-id.js';
 import { formatId, type IdFormat } from './id-format.js';
 import { checkedLayout, type DecodedId, decodeId, type IdLayout, idsPerMs } from './id-layout.js';
 import { IdsExhaustedError, type IdTime } from './id-time.js';
@@ -38,8 +39,7 @@ const HIGH = 1 - LOW;
  * at a distance (`lagMs`) while few ids are made, and runs ahead of that by up to `advanceMs` in a burst.
  *
  * No id repeats, whatever the clock does, as long as no other generator with the same node's number uses times within the bounds of the same
- * {@link IdTime}. The time in an id is between `lagMs` + 100 ms before and `advanceMs` - `lagMs` after the moment in which it was made, and
- * older if the thread was blocked for longer than those 100 ms.
+ * {@link IdTime}. An id's time is between `lagMs` + 100 ms before and `advanceMs` - `lagMs` after it was made; older if the thread was blocked.
  */
 export class UniqueIdGenerator {
   readonly node: number;
@@ -70,7 +70,8 @@ export class UniqueIdGenerator {
   /** @throws {ConfigError} when the layout is none, the node's number too large for it, its time has not begun yet, or an option is out of range */
   constructor({ layout: given, node, time, clock, lagMs = 4_000, advanceMs = 8_000 }: UniqueIdGeneratorOptions) {
     const layout = checkedLayout(given);
-    checkNode(node, layout);
+    const { name, nodeBits } = layout;
+    checkWhole('node', node, 0, 2 ** nodeBits - 1, `, since layout ${name} has ${nodeBits} bits for it`);
     if (layout.epochMs > time.now()) throw new ConfigError('layout.epochMs', layout.epochMs, 'a time in the past');
     checkMs('lagMs', lagMs);
     checkMs('advanceMs', advanceMs);
@@ -172,11 +173,9 @@ export class UniqueIdGenerator {
   fill(target: unknown, offset = 0, wanted?: number): void {
     // What has elements of another size, such as a Buffer, would be written past its end.
     if (!types.isBigUint64Array(target)) throw new ConfigError('target', Object.prototype.toString.call(target), 'a BigUint64Array');
-    if (!Number.isInteger(offset) || offset < 0 || offset > target.length)
-      throw new ConfigError('offset', offset, `a whole number from 0 to ${target.length}, the length of the array`);
+    checkWhole('offset', offset, 0, target.length, ', the length of the array');
     const count = wanted ?? target.length - offset;
-    if (!Number.isInteger(count) || count < 0 || count > target.length - offset)
-      throw new ConfigError('count', count, `a whole number from 0 to ${target.length - offset}, what the array has room for`);
+    checkWhole('count', count, 0, target.length - offset, ', what the array has room for');
     const halves = new Uint32Array(target.buffer, target.byteOffset, target.length * 2);
     const step = this.#step;
     let at = offset;
@@ -281,12 +280,6 @@ export class UniqueIdGenerator {
 
 function checkMs(name: string, ms: number): void {
   if (!Number.isInteger(ms) || ms < 0 || ms > 3_600_000) throw new ConfigError(name, ms, 'whole milliseconds from 0 to 3600000');
-}
-
-function checkNode(node: number, { name, nodeBits }: IdLayout): void {
-  const max = 2 ** nodeBits - 1;
-  if (Number.isInteger(node) && node >= 0 && node <= max) return;
-  throw new ConfigError('node', node, `a whole number from 0 to ${max}, since layout ${name} has ${nodeBits} bits for it`);
 }
 
 function stepOf({ lowest, nodeBits }: IdLayout): number {

@@ -352,7 +352,7 @@ describe('the width of node ids', () => {
     expect(own.value).toBe(10);
     await own.first;
     expect(own.value).toBe(10);
-    expect(() => watchIdWidth(other, 70_000)).toThrow('node id: expected an integer from 0 to 65527');
+    expect(() => watchIdWidth(other, 70_000)).toThrow('node id: expected a whole number from 0 to 65527');
   });
 
   it('stays as it is after its end', async () => {
