@@ -42,10 +42,7 @@ export interface ClusterEvent {
 
 /** Everything that a console shows of a cluster at one moment. */
 export interface ClusterSnapshot {
-  /**
-   * The leases, as `nodelease status --json` shows them. `nodes` is sorted by id. With more than 256 node ids `knownNodes` has only what
-   * differs from the version of the node id: all of it would fill megabytes.
-   */
+  /** The leases, as `nodelease status --json` shows them; with more than 256 node ids `knownNodes` has only what differs from their versions. */
   readonly report: StatusReport;
   readonly store: StoreHealth;
   /** The discovery tree; null without ZooKeeper, and while it cannot be read. */

@@ -6,8 +6,8 @@ import type { Lease, LeaseEvent } from '../lease/model/lease.js';
 import { Listeners } from '../zookeeper/listeners.js';
 
 /**
- * How far a process has got with its node id. `acquiring`: none yet. `held`. `stopping`: held, or about to be, while the work is
- * being ended. `released`: given back. `lost`: against its will, or found to be past its deadline. `failed`: none was acquired, and none will be.
+ * How far a process has got with its node id. `acquiring`: none yet. `stopping`: held, or about to be, while the work is being ended.
+ * `lost`: against its will, or past its deadline. `failed`: none was acquired, and none will be.
  */
 export type NodePhase = 'acquiring' | 'held' | 'stopping' | 'released' | 'lost' | 'failed';
 
@@ -169,7 +169,7 @@ export class NodeMonitor {
   }
 }
 
-/** Why there is still no node id that may be used, where the event says something about that. */
+/** Why no node id may be used yet, where the event says something about that. */
 function whyNotYet(event: LeaseEvent): string | undefined {
   if (event.type === 'waiting') return event.why ?? 'no node id is free: waiting';
   if (event.type === 'store-failed') return `the store failed: ${explain(event.error)}`;

@@ -19,7 +19,8 @@ export class ScanLoop {
   /** Until when the last scan is fresh, and when the next may begin, on the monotonic clock. */
   #freshUntil = Number.NEGATIVE_INFINITY;
   #due = Number.NEGATIVE_INFINITY;
-  #next = deferred();
+  /** What the callers of `next` wait for; empty without users. */
+  #waiting: (() => void)[] = [];
 
   /** @param scan resolves with the pause after it, in milliseconds; rejects only with the reason of its signal */
   constructor(
@@ -45,7 +46,9 @@ export class ScanLoop {
       if (!isUsed) return;
       isUsed = false;
       this.#users -= 1;
-      if (this.#users === 0) this.#abort.abort();
+      if (this.#users > 0) return;
+      this.#abort.abort();
+      this.#waiting = [];
     };
   }
 
@@ -58,7 +61,7 @@ export class ScanLoop {
     signal?.throwIfAborted();
     const release = this.use();
     try {
-      await orAborted(this.#next.promise, signal);
+      await orAborted(new Promise<void>((resolve) => this.#waiting.push(resolve)), signal);
     } finally {
       release();
     }
@@ -68,7 +71,7 @@ export class ScanLoop {
   async close(): Promise<void> {
     this.#abort.abort();
     await this.#ended;
-    this.#next.resolve();
+    this.#wake();
   }
 
   async #run(signal: AbortSignal): Promise<void> {
@@ -88,16 +91,11 @@ export class ScanLoop {
         this.#due = now + Math.max(MIN_PAUSE_MS, PAUSE_FACTOR * (now - begun));
         return;
       }
-      this.#next.resolve();
-      this.#next = deferred();
+      this.#wake();
     }
   }
-}
 
-function deferred(): { readonly promise: Promise<void>; readonly resolve: () => void } {
-  let resolve: () => void = () => undefined;
-  const promise = new Promise<void>((done) => {
-    resolve = done;
-  });
-  return { promise, resolve };
+  #wake(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve();
+  }
 }

@@ -8,10 +8,7 @@ export interface StatusReport {
   readonly store: string | null;
   /** Null when there is no cluster yet, and where node ids come from ZooKeeper alone. */
   readonly cluster: ClusterReport | null;
-  /**
-   * In ascending order of the ids. From a store, all there are, or those of the `page`; from ZooKeeper alone, those that stand in the tree, without
-   * ages and expiries.
-   */
+  /** In ascending order of the ids: all of them, or those of the `page`; from ZooKeeper alone those in the tree, without ages and expiries. */
   readonly nodes: readonly NodeReport[];
   /** How far ZooKeeper agrees with the store; null when it was not asked, and where there is no store to agree with. */
   readonly discovery: DiscoveryStatusReport | null;
@@ -109,8 +106,7 @@ const MAX_TOLD_IN_FULL = 256;
 /**
  * Leaves out what the holders know rightly of the others' versions, where there are many node ids.
  *
- * @param nodes all node ids, or those of a page
- * @param isPage whether the others have not been read: what the holders know of them is left out, too
+ * @param isPage whether other ids have not been read: what the holders know of them is left out, too
  */
 export function withWrongVersions(nodes: readonly NodeStatus[], isPage = false): readonly NodeStatus[] {
   if (nodes.length <= MAX_TOLD_IN_FULL && !isPage) return nodes;

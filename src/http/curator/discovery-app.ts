@@ -20,10 +20,7 @@ export interface DiscoveryAppOptions {
   readonly clock: Clock;
   /** Which clients may register and unregister. @default none */
   readonly writes?: WriteAccess | undefined;
-  /**
-   * The names, beside those of loopback, by which the server may be called; for one that listens on a loopback address, where a page in
-   * a browser could reach it under a name of its own. @default any
-   */
+  /** The names, beside those of loopback, by which a server on a loopback address may be called: see `checkHost`. @default any */
   readonly hosts?: ReadonlySet<string> | undefined;
   /** Resolves when ZooKeeper can be asked, and rejects when it cannot in time. Every request but those to `v1/anyservice` waits for it first. @default at once */
   readonly connected?: ((call: ServiceCall) => Promise<unknown>) | undefined;

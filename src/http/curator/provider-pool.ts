@@ -20,10 +20,7 @@ export type AnyInstance =
 export interface ProviderPoolOptions {
   /** Begins to follow a service. */
   readonly open: (name: string) => PooledProvider;
-  /**
-   * Whether there is such a service at all, for a name that is not followed yet: only those that exist are followed, since to follow one costs
-   * ZooKeeper a watch that stays with the session. @default every name is taken for a service
-   */
+  /** Whether there is such a service: only then is it followed, which costs ZooKeeper a watch that stays with the session. @default it is */
   readonly exists?: ((name: string, call: ServiceCall) => Promise<boolean>) | undefined;
   readonly clock: Clock;
   /** Maximum number of services that are followed. @default 200 */

@@ -15,10 +15,7 @@ export interface StaticPurgeOptions {
   readonly timeoutMs: number;
   /** Told of every instance that was unregistered. Must not throw and must not block. */
   readonly onPurged?: ((name: string, id: string) => void) | undefined;
-  /**
-   * Told when the services, or one of them, could not be looked through; it is tried again. Once until that has succeeded, or fails in another
-   * way. Must not throw and must not block.
-   */
+  /** Told once of what cannot be read, until that has succeeded or fails in another way; it is tried again. Must not throw and must not block. */
   readonly onFailure?: ((failure: unknown) => void) | undefined;
 }
 
@@ -45,9 +42,8 @@ const MAX_FAILURE_PAUSE_MS = 5_000;
 /**
  * Unregisters the STATIC instances that are not written again in time: a registration over HTTP has no session that could end with its client.
  *
- * The time is this server's own, on its monotonic clock: it counts from when the server first saw what is written there now, whatever
- * any wall clock says, so a server that has just started purges nothing for that long. Time in which the instance could not be read, as
- * while ZooKeeper was away or this process stood still, hardly counts: it could not have been written then either. So an instance stays a
+ * The time counts on this server's monotonic clock, from when it first saw what is written there now: a server that has just started purges nothing
+ * for that long. Time in which the instance could not be read hardly counts: it could not have been written then either. So an instance stays a
  * little longer than `timeoutMs`, never shorter; one that is written again in the very moment of its removal may go, until it is written the next time.
  */
 export class StaticPurge {
