@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { systemClock, systemRandom } from '../../src/base/system.js';
-import type { AllocatedDiagnosis } from '../../src/cli/doctor/diagnosis.js';
+import type { Diagnosis } from '../../src/cli/doctor/diagnosis.js';
 import { acquireFromZooKeeper } from '../../src/discovery/allocation/acquire-from-zookeeper.js';
 import { evictAllocated } from '../../src/discovery/allocation/evict-allocated.js';
 import { decodeAssignment } from '../../src/discovery/assignment.js';
@@ -190,7 +190,7 @@ describe('nodelease doctor --provider zookeeper', () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(new RegExp(`^ZooKeeper at ${connect}\n {2}ok {5}server `));
     expect(stdout).toMatch(/\nAll is well\.\n$/);
-    const diagnosis = JSON.parse((await call('doctor', '--json')).stdout) as AllocatedDiagnosis;
+    const diagnosis = JSON.parse((await call('doctor', '--json')).stdout) as Diagnosis;
     const { zookeeper, ...rest } = diagnosis;
     const untold = { latencyMs: null, clockOffsetMs: null, cluster: null, cost: null };
     expect(rest).toEqual({ store: null, ok: true, findings: [], damaged: [], ...untold });

@@ -1,35 +1,14 @@
 import { ConfigError } from '../../base/errors.js';
 import { CLUSTER_DEFAULTS, type ClusterConfig } from '../../lease/model/cluster-config.js';
 import { monthlyCost, type RequestPrices, S3_STANDARD_PRICES } from '../../lease/session/renewal-cost.js';
+import type { Settings } from '../../settings/settings.js';
 import { formatSetting } from '../terminal/text.js';
-import type { Finding } from './finding.js';
+import { type CostReport, type Finding, finding } from './diagnosis.js';
 
-/** What the cost is calculated from. */
-export interface CostTerms {
-  /** For a cluster that does not exist yet, as is the duration. @default those of a new cluster */
-  readonly nodes?: number | undefined;
-  readonly durationMs?: number | undefined;
-  /** How often a holder reads the cluster's settings. @default at each renewal */
-  readonly settingsIntervalMs?: number | undefined;
+/** What the cost is calculated from; of the settings the nodes and the duration are for a cluster that does not exist yet. */
+export interface CostTerms extends Pick<Settings, 'nodes' | 'durationMs' | 'settingsIntervalMs' | 'endpoint'> {
   /** @default those of S3 Standard in us-east-1 */
   readonly prices?: RequestPrices | undefined;
-  /** The server, where that is not S3 itself. */
-  readonly endpoint?: string | undefined;
-}
-
-/** What it costs to hold all node ids of a cluster, in `doctor --json`. */
-export interface CostReport {
-  readonly nodes: number;
-  readonly durationMs: number;
-  /** How often a holder reads the cluster's settings; null for at each renewal. */
-  readonly settingsIntervalMs: number | null;
-  /** In a month of 30 days, for all node ids together. */
-  readonly putsPerMonth: number;
-  readonly getsPerMonth: number;
-  readonly dollarsPerMonth: number;
-  /** Dollars per 1,000 requests. */
-  readonly putPrice: number;
-  readonly getPrice: number;
 }
 
 const MAX_DOLLARS = 1_000;
@@ -72,15 +51,14 @@ export function costFinding(report: CostReport, paid: boolean): Finding {
   const isList = putPrice === S3_STANDARD_PRICES.put && getPrice === S3_STANDARD_PRICES.get;
   const prices = `$${plain(putPrice)} per 1,000 PUT and $${plain(getPrice)} per 1,000 GET${isList ? ' (S3 Standard, us-east-1)' : ''}`;
   const each = nodes === 1 ? '' : `, ${dollarsText(dollarsPerMonth / nodes)} for each of them`;
-  return {
-    id: 'cost',
-    title: 'cost',
-    status: 'ok',
-    detail:
-      `${held}, with a duration of ${formatSetting(durationMs)}${looks}: ` +
+  return finding(
+    'cost',
+    'cost',
+    'ok',
+    `${held}, with a duration of ${formatSetting(durationMs)}${looks}: ` +
       `${putsPerMonth.toLocaleString('en-US')} writes (PUT) and ${getsPerMonth.toLocaleString('en-US')} reads (GET) a month to renew them, ` +
       `${paid ? '' : 'on S3 '}${dollarsText(dollarsPerMonth)}${each}, at ${prices}`,
-  };
+  );
 }
 
 function dollarsText(dollars: number): string {

@@ -4,13 +4,22 @@ import type { Interval } from '../../store/lease-store.js';
 import type { ProbeReport, ProbeStatus } from '../../store/probe/probe-report.js';
 import { formatDuration, formatSetting } from '../terminal/text.js';
 import type { ClusterCheckup } from './cluster-checkup.js';
-import type { CostReport } from './cost-finding.js';
-import type { Finding } from './finding.js';
-import type { ZooKeeperDiagnosis } from './zookeeper-diagnosis.js';
+
+/** One line of what `doctor` found. */
+export interface Finding {
+  readonly id: string;
+  /** What was examined. */
+  readonly title: string;
+  /** `fault`: no leases can, or should, be kept there. `warning`: an operator should look into it. */
+  readonly status: ProbeStatus;
+  /** May be empty. */
+  readonly detail: string;
+}
 
 /** What `doctor --json` prints. Every field is always there, null where there is nothing to say. */
 export interface Diagnosis {
-  readonly store: string;
+  /** Null where node ids come from ZooKeeper alone: then there is nothing to say of a store. */
+  readonly store: string | null;
   /** False: at least one finding, of the store or of ZooKeeper, is a fault. */
   readonly ok: boolean;
   /** On the store and the cluster in it. */
@@ -28,6 +37,47 @@ export interface Diagnosis {
   readonly zookeeper: ZooKeeperDiagnosis | null;
 }
 
+/** What it costs to hold all node ids of a cluster, in `doctor --json`. */
+export interface CostReport {
+  readonly nodes: number;
+  readonly durationMs: number;
+  /** How often a holder reads the cluster's settings; null for at each renewal. */
+  readonly settingsIntervalMs: number | null;
+  /** In a month of 30 days, for all node ids together. */
+  readonly putsPerMonth: number;
+  readonly getsPerMonth: number;
+  readonly dollarsPerMonth: number;
+  /** Dollars per 1,000 requests. */
+  readonly putPrice: number;
+  readonly getPrice: number;
+}
+
+/** What `doctor --json` prints of ZooKeeper: every field is always there, null where there is nothing to say. */
+export interface ZooKeeperDiagnosis {
+  /** The connect string. */
+  readonly zookeeper: string;
+  /** False: at least one finding is a fault. */
+  readonly ok: boolean;
+  readonly findings: readonly Finding[];
+  /** Each by itself, in the order of the connect string. */
+  readonly servers: readonly ServerCheck[];
+  /** How long a session outlives its connection, in milliseconds: as asked for, and as granted. */
+  readonly sessionTimeoutMs: { readonly asked: number; readonly granted: number | null };
+  /** The median times of requests that read, and that write, in milliseconds; null when they did not get through. */
+  readonly latencyMs: { readonly read: number; readonly write: number } | null;
+}
+
+/** Whether one of the servers can be used, by itself. */
+export interface ServerCheck {
+  /** As it stands in the connect string: host and port. */
+  readonly server: string;
+  readonly ok: boolean;
+  /** From the first packet until there is a session, in milliseconds; null where there is none. */
+  readonly latencyMs: number | null;
+  /** Why it cannot be used; null where it can. */
+  readonly problem: string | null;
+}
+
 /** A smaller offset between the clocks counts as none, in milliseconds. */
 const NOTEWORTHY_OFFSET_MS = 1_000;
 /** AWS refuses signed requests whose time is off by more than this, in milliseconds. */
@@ -35,82 +85,90 @@ const SIGNATURE_LIMIT_MS = 15 * 60_000;
 /** How many damaged node ids are named; the others are counted. */
 const NAMED = 100;
 
+export function finding(id: string, title: string, status: ProbeStatus, detail: string): Finding {
+  return { id, title, status, detail };
+}
+
+/** Whether no finding is a fault. */
+export function isSound(findings: readonly Finding[]): boolean {
+  return findings.every(({ status }) => status !== 'fault');
+}
+
 /** The findings of a probe that got through: its checks, the latency, the clock. */
 export function probeFindings({ checks, latencyMs, requests, clockOffsetMs }: ProbeReport): Finding[] {
   const latency = `${latencyMs.toFixed(1)} ms, the median of ${requests} requests`;
-  return [...checks, { id: 'latency', title: 'latency', status: 'ok', detail: latency }, clockFinding(clockOffsetMs)];
+  return [...checks, finding('latency', 'latency', 'ok', latency), clockFinding(clockOffsetMs)];
 }
 
 /** How the store's clock and this host's compare. No lease depends on that; signatures of AWS do. */
 export function clockFinding({ min, max }: Interval): Finding {
-  const clock = { id: 'clock', title: 'clock' };
-  if (!Number.isFinite(min) || !Number.isFinite(max)) return { ...clock, status: 'ok', detail: 'tells no time' };
+  const found = (status: ProbeStatus, detail: string) => finding('clock', 'clock', status, detail);
+  if (!Number.isFinite(min) || !Number.isFinite(max)) return found('ok', 'tells no time');
   const offset = min > 0 ? min : max < 0 ? -max : 0;
-  if (offset <= NOTEWORTHY_OFFSET_MS) return { ...clock, status: 'ok', detail: 'agrees with that of this host' };
-  const direction = min > 0 ? 'ahead of' : 'behind';
+  if (offset <= NOTEWORTHY_OFFSET_MS) return found('ok', 'agrees with that of this host');
   const harm =
     offset < SIGNATURE_LIMIT_MS
       ? 'harmless for leases, which trust no host’s clock'
       : `AWS refuses signatures that are ${formatSetting(SIGNATURE_LIMIT_MS)} off: the first request is made twice, and temporary credentials may be renewed too late`;
-  return { ...clock, status: 'warning', detail: `at least ${formatDuration(offset)} ${direction} that of this host (${harm})` };
+  return found('warning', `at least ${formatDuration(offset)} ${min > 0 ? 'ahead of' : 'behind'} that of this host (${harm})`);
 }
 
 /** The findings on the cluster, or on its absence. */
 export function clusterFindings(status: ClusterCheckup | undefined): Finding[] {
-  const finding = (state: ProbeStatus, detail: string): Finding => ({ id: 'cluster', title: 'cluster', status: state, detail });
-  if (status === undefined) return [finding('ok', 'none yet: nodelease init creates one, and so does the first nodelease run')];
+  const found = (state: ProbeStatus, detail: string) => finding('cluster', 'cluster', state, detail);
+  if (status === undefined) return [found('ok', 'none yet: nodelease init creates one, and so does the first nodelease run')];
   const { cluster, totals, foreign } = status;
   const held = totals.hints ? `about ${totals.held}` : `${totals.held}`;
   const settings = `duration ${formatSetting(cluster.durationMs)}, grace ${formatSetting(cluster.graceMs)}`;
   const pending = cluster.bootstrapped ? '' : ', not all lease objects have been created yet';
   return [
-    finding('ok', `${cluster.size} node ids, ${held} of them held; ${settings}${pending}`),
-    ...(foreign === undefined ? [] : [finding('fault', `${foreign}, beside the cluster of nodelease: one of the two has to move`)]),
+    found('ok', `${cluster.size} node ids, ${held} of them held; ${settings}${pending}`),
+    ...(foreign === undefined ? [] : [found('fault', `${foreign}, beside the cluster of nodelease: one of the two has to move`)]),
     ...damageFindings(status),
   ];
 }
 
 /** The finding that an earlier probe has failed, so that no task uses the store. */
 export function refusalFinding(reason: string, passed: boolean, accepted: boolean): Finding {
-  const probe = { id: 'earlier-probe', title: 'earlier probe' };
-  if (accepted)
-    return { ...probe, status: 'ok', detail: `had found that ${reason}: accepted all the same, tasks use the store from now on` };
+  const found = (status: ProbeStatus, detail: string) => finding('earlier-probe', 'earlier probe', status, detail);
+  if (accepted) return found('ok', `had found that ${reason}: accepted all the same, tasks use the store from now on`);
   const way = passed ? 'this one has found no fault: nodelease doctor --accept has the store used again' : 'use another store';
-  return { ...probe, status: 'fault', detail: `found that ${reason}; no task uses the store since; ${way}` };
+  return found('fault', `found that ${reason}; no task uses the store since; ${way}`);
 }
 
 function damageFindings(status: ClusterCheckup): Finding[] {
   const { nodes, cluster, totals } = status;
   const damage = damageOf(status);
-  const finding = (state: ProbeStatus, detail: string): Finding => ({ id: 'lease-objects', title: 'lease objects', status: state, detail });
-  const read = totals.hints
-    ? `read were ${nodes.length} of ${cluster.size}, those that stand out in a LIST and some by chance: nodelease status --all reads all of them`
-    : '';
+  const found = (state: ProbeStatus, detail: string) => finding('lease-objects', 'lease objects', state, detail);
   // By hints, the damaged ones are the absent ones, read or not.
   const unread = totals.hints ? totals.damaged - nodes.filter(({ state }) => state === 'absent').length : 0;
   const more = Math.max(0, damage.length - NAMED) + Math.max(0, unread);
-  if (damage.length === 0 && more === 0) return [finding('ok', ['none is damaged', read].filter((text) => text !== '').join('; '))];
-  const named = damage.slice(0, NAMED).map(({ id, problem }) => `node id ${id}: ${problem} (nodelease init --repair restores it)`);
-  const others = more > 0 ? [`and ${more} more node ids: nodelease status --all names them`] : [];
-  const faults = [...named, ...others].map((detail) => finding('fault', detail));
-  return read === '' ? faults : [...faults, finding('ok', read)];
+  const faults = damage.slice(0, NAMED).map(({ id, problem }) => `node id ${id}: ${problem} (nodelease init --repair restores it)`);
+  if (more > 0) faults.push(`and ${more} more node ids: nodelease status --all names them`);
+  const sound = faults.length === 0 ? ['none is damaged'] : [];
+  if (totals.hints) {
+    const read = `read were ${nodes.length} of ${cluster.size}, those that stand out in a LIST and some by chance`;
+    sound.push(`${read}: nodelease status --all reads all of them`);
+  }
+  return [...faults.map((detail) => found('fault', detail)), ...(sound.length > 0 ? [found('ok', sound.join('; '))] : [])];
 }
 
-/** What was found out besides the findings; undefined where it was not. */
+/** What was found out besides the findings. */
 export interface DiagnosisFacts {
-  readonly probe: ProbeReport | undefined;
-  readonly status: ClusterCheckup | undefined;
-  readonly cost: CostReport | undefined;
-  readonly zookeeper: ZooKeeperDiagnosis | undefined;
+  readonly probe?: ProbeReport | undefined;
+  readonly status?: ClusterCheckup | undefined;
+  readonly cost?: CostReport | undefined;
+  readonly zookeeper?: ZooKeeperDiagnosis | undefined;
 }
 
 /** Puts the findings together. */
-export function diagnosis(store: string, findings: readonly Finding[], { probe, status, cost, zookeeper }: DiagnosisFacts): Diagnosis {
+export function diagnosis(store: string | null, findings: readonly Finding[], facts: DiagnosisFacts): Diagnosis {
+  const { probe, status, cost, zookeeper } = facts;
   const offset = probe?.clockOffsetMs;
   const tellsTime = offset !== undefined && Number.isFinite(offset.min) && Number.isFinite(offset.max);
   return {
     store,
-    ok: findings.every((finding) => finding.status !== 'fault') && zookeeper?.ok !== false,
+    ok: isSound(findings) && zookeeper?.ok !== false,
     findings,
     latencyMs: probe?.latencyMs ?? null,
     clockOffsetMs: tellsTime ? [Math.floor(offset.min), Math.ceil(offset.max)] : null,
@@ -119,16 +177,4 @@ export function diagnosis(store: string, findings: readonly Finding[], { probe, 
     damaged: status ? damageOf(status) : [],
     zookeeper: zookeeper ?? null,
   };
-}
-
-/** What `doctor --json` prints where node ids come from ZooKeeper alone: the fields of {@link Diagnosis}, with nothing to say of a store. */
-export interface AllocatedDiagnosis extends Omit<Diagnosis, 'store'> {
-  readonly store: null;
-  readonly zookeeper: ZooKeeperDiagnosis;
-}
-
-/** The diagnosis of ZooKeeper as that of everything that the node ids rest on. */
-export function allocatedDiagnosis(zookeeper: ZooKeeperDiagnosis): AllocatedDiagnosis {
-  const nothing = { findings: [], latencyMs: null, clockOffsetMs: null, cluster: null, cost: null, damaged: [] };
-  return { store: null, ok: zookeeper.ok, ...nothing, zookeeper };
 }

@@ -2,27 +2,27 @@ import { explain, NodeLeaseError } from '../../base/errors.js';
 import { markCluster, readCluster } from '../../lease/session/cluster-store.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../../lease/session/store-session.js';
 import type { Settings } from '../../settings/settings.js';
-import type { LeaseStore } from '../../store/lease-store.js';
-import { type ProbeOptions, type ProbeReport, probeStore, THOROUGH } from '../../store/probe/probe.js';
+import { type ProbeOptions, probeStore, THOROUGH } from '../../store/probe/probe.js';
 import { complain, interruptible, onStore, reported, sayJson, sayLines } from '../commands/store-command.js';
 import { allocatedSettings } from '../commands/zookeeper-command.js';
 import { ExitCode } from '../exit-codes.js';
 import { type Color, paintFor } from '../terminal/color.js';
 import type { Io } from '../terminal/io.js';
 import { pluralize, printable } from '../terminal/text.js';
-import { type ClusterCheckup, checkUp } from './cluster-checkup.js';
-import { type CostReport, type CostTerms, costFinding, costReport, parsePrices } from './cost-finding.js';
+import { checkUp } from './cluster-checkup.js';
+import { type CostTerms, costFinding, costReport, parsePrices } from './cost-finding.js';
 import {
-  type AllocatedDiagnosis,
-  allocatedDiagnosis,
   clusterFindings,
   type Diagnosis,
+  type DiagnosisFacts,
   diagnosis,
+  type Finding,
+  finding,
   probeFindings,
   refusalFinding,
+  type ZooKeeperDiagnosis,
 } from './diagnosis.js';
-import type { Finding } from './finding.js';
-import { examineZooKeeper, type ZooKeeperDiagnosis } from './zookeeper-diagnosis.js';
+import { examineZooKeeper } from './zookeeper-diagnosis.js';
 
 /** The options of `doctor`, as they stand on the command line. */
 export interface DoctorOptions {
@@ -38,22 +38,21 @@ export interface DoctorOptions {
  * running tasks. Its scratch objects and znodes are removed, also when it is interrupted. Resolves to the exit code.
  */
 export function doctorCommand(options: DoctorOptions, settings: Settings, io: Io): Promise<number> {
-  const prices = parsePrices(options.putPrice, options.getPrice);
+  const terms = { ...settings, prices: parsePrices(options.putPrice, options.getPrice) };
   const allocated = allocatedSettings(settings);
   if (allocated !== undefined) {
     const work = async (signal: AbortSignal) => {
-      const zookeeper = await examineZooKeeper(allocated.zookeeper, true, io, signal);
-      return showDiagnosis(allocatedDiagnosis(zookeeper), options, io);
+      const zookeeper = await examineZooKeeper({ ...io, settings: allocated.zookeeper, allocates: true, signal });
+      return showDiagnosis(diagnosis(null, [], { zookeeper }), options, io);
     };
     return reported(settings, io, () => interruptible(io, work));
   }
   return onStore(settings, io, (session) =>
     interruptible(io, async (signal) => {
-      const { zookeeper, nodes, durationMs, settingsIntervalMs, endpoint } = settings;
-      const terms = { nodes, durationMs, settingsIntervalMs, endpoint, prices };
+      const { zookeeper } = settings;
       // The tests of nodelease prove the conditions of its own stores.
       const races = session.store.remote ? THOROUGH : {};
-      const lookAtZooKeeper = zookeeper && (() => examineZooKeeper(zookeeper, false, io, signal));
+      const lookAtZooKeeper = zookeeper && (() => examineZooKeeper({ ...io, settings: zookeeper, allocates: false, signal }));
       const result = await examine(session, { ...io, ...races, signal, terms, accept: options.accept }, lookAtZooKeeper);
       return showDiagnosis(result, options, io);
     }),
@@ -78,37 +77,38 @@ export async function examine(
   lookAtZooKeeper?: () => Promise<ZooKeeperDiagnosis>,
 ): Promise<Diagnosis> {
   const { store } = session;
-  const { signal, terms } = options;
+  const { signal, terms = {} } = options;
   const findings: Finding[] = [];
-  let probe: ProbeReport | undefined;
-  let status: ClusterCheckup | undefined;
-  let cost: CostReport | undefined;
+  const facts: { -readonly [name in keyof DiagnosisFacts]: DiagnosisFacts[name] } = {};
   try {
     // As `run` begins: a wrong address, region or right is reported in the same words, before anything is written.
     if (store.remote) await session.listPage(undefined, { timeoutMs: UNHURRIED_LISTING_MS, ...(signal && { signal }) });
-    probe = await probeStore(store, options);
+    const probe = await probeStore(store, options);
+    facts.probe = probe;
     findings.push(...probeFindings(probe));
   } catch (error) {
     findings.push(failure('store', error, signal));
   }
   // A store that does not answer is not asked a second time.
-  if (probe !== undefined) {
+  if (facts.probe !== undefined) {
     try {
-      status = await checkUp(session, options);
-      cost = costReport(status?.cluster, terms);
-      findings.push(...clusterFindings(status));
-      const reason = status?.cluster.proofFailed;
+      facts.status = await checkUp(session, options);
+      facts.cost = costReport(facts.status?.cluster, terms);
+      findings.push(...clusterFindings(facts.status));
+      const reason = facts.status?.cluster.proofFailed;
       if (reason !== undefined) {
-        const accepted = options.accept === true && probe.ok && (await acceptStore(session));
-        findings.push(refusalFinding(reason, probe.ok, accepted));
+        const accepted = options.accept === true && facts.probe.ok && (await acceptStore(session));
+        findings.push(refusalFinding(reason, facts.probe.ok, accepted));
       }
-      findings.push(costFinding(cost, isPaid(store, terms)));
+      // The default prices are those of S3, and not those of another server.
+      const isPaid = store.remote && (terms.endpoint === undefined || terms.prices !== undefined);
+      findings.push(costFinding(facts.cost, isPaid));
     } catch (error) {
       findings.push(failure('cluster', error, signal));
     }
   }
   signal?.throwIfAborted();
-  return diagnosis(store.url, findings, { probe, status, cost, zookeeper: await lookAtZooKeeper?.() });
+  return diagnosis(store.url, findings, { ...facts, zookeeper: await lookAtZooKeeper?.() });
 }
 
 /** Has the store used again. Resolves to false where another program changed the settings meanwhile. */
@@ -117,36 +117,30 @@ async function acceptStore(session: StoreSession): Promise<boolean> {
   return cluster !== undefined && (await markCluster(session, cluster, 'proven')) !== undefined;
 }
 
-/** Whether the prices apply: the default ones are those of S3, and not those of another server. */
-function isPaid({ remote }: LeaseStore, { endpoint, prices }: CostTerms = {}): boolean {
-  return remote && (endpoint === undefined || prices !== undefined);
-}
-
 function failure(id: 'store' | 'cluster', error: unknown, signal: AbortSignal | undefined): Finding {
   signal?.throwIfAborted();
   if (!(error instanceof NodeLeaseError)) throw error;
-  return { id, title: id, status: 'fault', detail: explain(error) };
+  return finding(id, id, 'fault', explain(error));
 }
 
 /** Shows a diagnosis, its faults once more on standard error, in one line. Returns the exit code. */
-export function showDiagnosis(result: Diagnosis | AllocatedDiagnosis, { json = false }: DoctorOptions, io: Io): number {
+export function showDiagnosis(result: Diagnosis, { json = false }: DoctorOptions, io: Io): number {
   const { store, ok, zookeeper } = result;
-  const parts: readonly (readonly [subject: string, findings: readonly Finding[]])[] = [
-    ...(store === null ? [] : [[store, result.findings] as const]),
-    ...(zookeeper === null ? [] : [[`ZooKeeper at ${zookeeper.zookeeper}`, zookeeper.findings] as const]),
-  ];
+  const parts: { readonly subject: string; readonly title: string; readonly findings: readonly Finding[] }[] = [];
+  if (store !== null) parts.push({ subject: store, title: `The store ${store}`, findings: result.findings });
+  if (zookeeper !== null) {
+    const subject = `ZooKeeper at ${zookeeper.zookeeper}`;
+    parts.push({ subject, title: subject, findings: zookeeper.findings });
+  }
   if (json) sayJson(io, result);
   else {
-    const warnings = parts.flatMap(([, findings]) => findings).filter(({ status }) => status === 'warning').length;
+    const warnings = parts.flatMap(({ findings }) => findings).filter(({ status }) => status === 'warning').length;
     const verdict = warnings === 0 ? 'All is well.' : `No faults, ${pluralize(warnings, 'warning')}.`;
-    const lines = parts.flatMap(([subject, findings]) => [
-      printable(subject === store ? `The store ${subject}` : subject),
-      ...findings.map((finding) => findingLine(finding, io)),
-    ]);
+    const lines = parts.flatMap(({ title, findings }) => [printable(title), ...findings.map((each) => findingLine(each, io))]);
     sayLines(io, ok ? [...lines, verdict] : lines);
   }
   if (ok) return ExitCode.ok;
-  const faults = parts.flatMap(([subject, findings]) => {
+  const faults = parts.flatMap(({ subject, findings }) => {
     const texts = findings
       .filter(({ status }) => status === 'fault')
       .map(({ id, title, detail }) => (id === 'zookeeper-server' ? `${title}: ${detail}` : detail));

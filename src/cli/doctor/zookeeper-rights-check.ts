@@ -1,4 +1,3 @@
-import type { Clock } from '../../base/clock.js';
 import { concurrently } from '../../base/concurrently.js';
 import { explain, NodeLeaseError } from '../../base/errors.js';
 import { barrierGroupOf } from '../../discovery/allocation/width-barrier.js';
@@ -11,23 +10,26 @@ import type { Io } from '../terminal/io.js';
 /** What {@link checkRights} found out. Paths are whole ones, the chroot included. */
 export interface RightsReport {
   /** Undefined for a connect string without a chroot, and where that could not be found out. */
-  readonly chroot: 'present' | 'absent' | undefined;
+  chroot: 'present' | 'absent' | undefined;
   /** What is not allowed, each with its path. */
-  readonly denied: readonly string[];
+  readonly denied: string[];
   /** What else went wrong, each with its path. */
-  readonly failed: readonly string[];
+  readonly failed: string[];
   /** What could not be removed afterwards. */
-  readonly left: readonly string[];
+  readonly left: string[];
   /** The median times of requests that read, and that write, in milliseconds; undefined unless all of them got through. */
-  readonly latencyMs: { readonly read: number; readonly write: number } | undefined;
+  latencyMs: { readonly read: number; readonly write: number } | undefined;
 }
 
-/** What is to be found out. */
-export interface RightsQuestion {
-  /** Below which the tree stands; empty for none. */
+/** What is examined. */
+export interface RightsOptions extends Pick<Io, 'clock' | 'random'> {
+  /** Without a chroot of its own. */
+  readonly zookeeper: ZooKeeper;
+  /** The path of the tree; empty for the root. */
   readonly chroot: string;
   /** Whether node ids come from ZooKeeper alone. */
   readonly allocates: boolean;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** How often the scratch znode is read and written. */
@@ -38,73 +40,55 @@ const CLEAN_UP_TIMEOUT_MS = 2_000;
 const CONCURRENCY = 16;
 
 /**
- * Tries what a node does in the tree: makes the chroot and the tree's root where they are absent, makes, reads, changes and removes an
- * ephemeral scratch znode `probe-…` below the root, lists every folder, and makes and removes a znode in each, in one transaction, so that
- * no other client ever sees it. What it made is gone afterwards, also when it is interrupted.
+ * Tries what a node does in the tree: makes the chroot and the tree's root where they are absent; makes, reads, changes and removes an ephemeral
+ * scratch znode `probe-…` below the root; lists every folder, and makes and removes a znode in each, in one transaction, which no other client
+ * sees. What it made is gone afterwards, also when it is interrupted.
  *
- * Where node ids come from ZooKeeper alone, it also tries to change what outlasts their holders, and may belong to another user. It does so in
- * transactions that are bound to fail afterwards, so that nothing is changed.
+ * Where node ids come from ZooKeeper alone, it also tries to change what outlasts their holders, and may belong to another user. Those
+ * transactions are bound to fail, so that nothing is changed.
  *
- * @param zookeeper without a chroot of its own
  * @throws `signal.reason` when it aborts
  */
-export async function checkRights(
-  zookeeper: ZooKeeper,
-  question: RightsQuestion,
-  io: Pick<Io, 'clock' | 'random'>,
-  signal?: AbortSignal,
-): Promise<RightsReport> {
-  const check = new RightsCheck(zookeeper, question, `probe-${io.random.hex(8)}`, io.clock, signal);
+export async function checkRights(options: RightsOptions): Promise<RightsReport> {
+  const check = new RightsCheck(options);
   try {
     await check.run();
   } finally {
     await check.cleanUp();
   }
-  signal?.throwIfAborted();
+  options.signal?.throwIfAborted();
   return check.report;
 }
 
 class RightsCheck {
-  readonly #denied: string[] = [];
-  readonly #failed: string[] = [];
+  readonly report: RightsReport = { chroot: undefined, denied: [], failed: [], left: [], latencyMs: undefined };
   readonly #made: string[] = [];
-  readonly #left: string[] = [];
-  #chrootState: RightsReport['chroot'];
-  #latencyMs: RightsReport['latencyMs'];
+  /** Of a znode that no other client has. */
+  readonly #name: string;
 
-  /** @param name of a znode that no other client has */
-  constructor(
-    private readonly zookeeper: ZooKeeper,
-    private readonly question: RightsQuestion,
-    private readonly name: string,
-    private readonly clock: Clock,
-    private readonly signal: AbortSignal | undefined,
-  ) {}
-
-  get report(): RightsReport {
-    return { chroot: this.#chrootState, denied: this.#denied, failed: this.#failed, left: this.#left, latencyMs: this.#latencyMs };
+  constructor(private readonly options: RightsOptions) {
+    this.#name = `probe-${options.random.hex(8)}`;
   }
 
   async run(): Promise<void> {
-    const { chroot, allocates } = this.question;
-    const root = `${chroot}${DISCOVERY_PATH}`;
-    if (chroot !== '' && !(await this.#makeChroot())) return;
-    if (!(await this.#attempt(root, 'be made', () => this.#ensure(root)))) return;
-    await this.#tryScratch(root);
-    const folders = await this.#foldersIn([NODES_PATH, SERVICES_PATH, ENDPOINTS_PATH], (path) => parsePath(path).kind === 'folder');
-    await this.#useFolders(folders);
-    if (allocates) await this.#tryAllocation(folders);
+    const { chroot, allocates } = this.options;
+    if (!(await this.#makeRoot())) return;
+    await this.#tryScratch(`${chroot}${DISCOVERY_PATH}/${this.#name}`);
+    const groups = await this.#useBranch(NODES_PATH);
+    for (const branch of [SERVICES_PATH, ENDPOINTS_PATH]) await this.#useBranch(branch);
+    if (allocates) await this.#tryAllocation(groups);
   }
 
   /** Removes what was made, the scratch znode first, and nothing that another client uses by now. */
   async cleanUp(): Promise<void> {
-    const until = this.clock.monotonic() + CLEAN_UP_TIMEOUT_MS;
+    const { zookeeper, clock } = this.options;
+    const until = clock.monotonic() + CLEAN_UP_TIMEOUT_MS;
     for (const path of this.#made.reverse()) {
       try {
-        await this.zookeeper.remove(path, undefined, { timeoutMs: Math.max(1, until - this.clock.monotonic()) });
+        await zookeeper.remove(path, undefined, { timeoutMs: Math.max(1, until - clock.monotonic()) });
       } catch (error) {
         if (!(error instanceof NodeLeaseError)) throw error;
-        if (!isFault(error, 'not-empty')) this.#left.push(path);
+        if (!isFault(error, 'not-empty')) this.report.left.push(path);
       }
     }
   }
@@ -119,155 +103,130 @@ class RightsCheck {
       await work();
       return true;
     } catch (error) {
-      this.signal?.throwIfAborted();
+      this.options.signal?.throwIfAborted();
       if (!(error instanceof NodeLeaseError)) throw error;
-      if (isFault(error, 'no-auth')) this.#denied.push(`${path} may not ${what}: no-auth`);
-      else this.#failed.push(`${path} cannot ${what}: ${explain(error)}`);
+      if (isFault(error, 'no-auth')) this.report.denied.push(`${path} may not ${what}: no-auth`);
+      else this.report.failed.push(`${path} cannot ${what}: ${explain(error)}`);
       return false;
     }
   }
 
-  async #makeChroot(): Promise<boolean> {
-    const names = this.question.chroot.split('/').slice(1);
-    let made = false;
-    for (const [index] of names.entries()) {
-      const path = `/${names.slice(0, index + 1).join('/')}`;
-      const passed = await this.#attempt(path, 'be made', async () => {
-        made = (await this.#ensure(path)) || made;
-      });
-      if (!passed) return false;
+  /** Makes what is absent of the way to the tree's root. False where that is not possible. */
+  async #makeRoot(): Promise<boolean> {
+    const { chroot } = this.options;
+    let path = '';
+    for (const name of `${chroot}${DISCOVERY_PATH}`.split('/').slice(1)) {
+      if (path !== '' && path === chroot) this.report.chroot = this.#made.length > 0 ? 'absent' : 'present';
+      path += `/${name}`;
+      if (!(await this.#attempt(path, 'be made', () => this.#ensure(path)))) return false;
     }
-    this.#chrootState = made ? 'absent' : 'present';
     return true;
   }
 
-  /** Makes a znode unless it is there. True when it was made. */
-  async #ensure(path: string): Promise<boolean> {
-    const { zookeeper, signal } = this;
+  /** Makes a znode unless it is there. */
+  async #ensure(path: string): Promise<void> {
+    const { zookeeper, signal } = this.options;
     try {
-      if ((await zookeeper.read(path, { signal })) !== undefined) return false;
+      if ((await zookeeper.read(path, { signal })) !== undefined) return;
     } catch (error) {
       // It is there, at least, and not for this user to read.
-      if (isFault(error, 'no-auth')) return false;
+      if (isFault(error, 'no-auth')) return;
       throw error;
     }
+    // Before it is known to be made: a lost answer may be that of a success.
+    this.#made.push(path);
     try {
-      // Before it is known to be made: a lost answer may be that of a success.
-      this.#made.push(path);
       await zookeeper.create(path, '', 'shared', { signal });
-      return true;
     } catch (error) {
-      if (!isFault(error, 'node-exists', 'no-auth')) throw error;
-      this.#made.pop();
-      if (isFault(error, 'no-auth')) throw error;
-      return false;
+      if (isFault(error, 'node-exists', 'no-auth')) this.#made.pop();
+      if (!isFault(error, 'node-exists')) throw error;
     }
   }
 
-  async #tryScratch(root: string): Promise<void> {
-    const { zookeeper } = this;
-    const path = `${root}/${this.name}`;
+  async #tryScratch(path: string): Promise<void> {
+    const { zookeeper, signal } = this.options;
     const reads: number[] = [];
     const writes: number[] = [];
-    const call = { signal: this.signal };
-    const made = await this.#attempt(path, 'be made', () => {
-      this.#made.push(path);
-      return this.#timed(writes, () => zookeeper.create(path, '0', 'ephemeral', call));
-    });
+    this.#made.push(path);
+    const made = await this.#attempt(path, 'be made', () =>
+      this.#timed(writes, () => zookeeper.create(path, '0', 'ephemeral', { signal })),
+    );
     if (!made) return;
     const used = await this.#attempt(path, 'be read and changed', async () => {
       for (let round = 1; round <= ROUNDS; round += 1) {
-        await this.#timed(reads, () => zookeeper.read(path, call));
-        await this.#timed(writes, () => zookeeper.setData(path, String(round), undefined, call));
+        await this.#timed(reads, () => zookeeper.read(path, { signal }));
+        await this.#timed(writes, () => zookeeper.setData(path, String(round), undefined, { signal }));
       }
     });
-    const removed = await this.#attempt(path, 'be removed', () => this.#timed(writes, () => zookeeper.remove(path, undefined, call)));
-    if (used && removed) this.#latencyMs = { read: median(reads), write: median(writes) };
+    const removed = await this.#attempt(path, 'be removed', () => this.#timed(writes, () => zookeeper.remove(path, undefined, { signal })));
+    if (used && removed) this.report.latencyMs = { read: median(reads), write: median(writes) };
   }
 
-  async #timed<T>(times: number[], work: () => Promise<T>): Promise<T> {
-    const begun = this.clock.monotonic();
-    const result = await work();
-    times.push(this.clock.monotonic() - begun);
-    return result;
+  async #timed(times: number[], work: () => Promise<unknown>): Promise<void> {
+    const { clock } = this.options;
+    const begun = clock.monotonic();
+    await work();
+    times.push(clock.monotonic() - begun);
   }
 
-  /** The branches that there are, and the folders in them, as whole paths. `isFolder` is asked about paths within the chroot. */
-  async #foldersIn(branches: readonly string[], isFolder: (path: string) => boolean): Promise<string[]> {
-    const found: string[] = [];
-    for (const branch of branches) {
-      const path = `${this.question.chroot}${branch}`;
-      await this.#attempt(path, 'be listed', async () => {
-        const names = await this.zookeeper.children(path, { signal: this.signal });
-        if (names !== undefined)
-          found.push(path, ...names.filter((name) => isFolder(`${branch}/${name}`)).map((name) => `${path}/${name}`));
-      });
-    }
-    return found;
+  /** Tries a branch of the tree and the folders in it. Resolves to the names of those. */
+  async #useBranch(branch: string): Promise<readonly string[]> {
+    const path = `${this.options.chroot}${branch}`;
+    const folders = (await this.#useFolder(path)).filter((name) => parsePath(`${branch}/${name}`).kind === 'folder');
+    await concurrently(folders, CONCURRENCY, (name) => this.#useFolder(`${path}/${name}`));
+    return folders;
   }
 
-  /** Lists folders, and makes and removes a znode in each, in one transaction. */
-  async #useFolders(folders: readonly string[]): Promise<void> {
-    await concurrently(folders, CONCURRENCY, async (folder) => {
-      const path = `${folder}/${this.name}`;
-      await this.#attempt(folder, 'be listed', () => this.zookeeper.children(folder, { signal: this.signal }));
-      // The folder may have gone meanwhile, as empty ones may.
-      await this.#attempt(path, 'be made and removed', () =>
-        this.#multi({ type: 'create', path, data: '', mode: 'ephemeral' }, { type: 'remove', path }),
-      );
+  /** Lists a folder, and makes and removes a znode in it. Resolves to the names in it; none where it is absent, or may not be listed. */
+  async #useFolder(folder: string): Promise<readonly string[]> {
+    const { zookeeper, signal } = this.options;
+    const path = `${folder}/${this.#name}`;
+    let names: readonly string[] | undefined = [];
+    await this.#attempt(folder, 'be listed', async () => {
+      names = await zookeeper.children(folder, { signal });
     });
+    const ephemeral = { type: 'create', path, data: '', mode: 'ephemeral' } as const;
+    await this.#attempt(path, 'be made and removed', () => this.#multi(ephemeral, { type: 'remove', path }));
+    return names ?? [];
   }
 
-  /** Tries to change what node ids from ZooKeeper alone leave behind: records, marks of width barriers, id time windows up to the first one that may not be. */
-  async #tryAllocation(folders: readonly string[]): Promise<void> {
-    const { chroot } = this.question;
+  /**
+   * Tries to change what node ids from ZooKeeper alone leave behind: the record of the widest ids, the marks of width barriers on groups, and the id
+   * time windows of each group, up to the first one that may not be changed.
+   */
+  async #tryAllocation(groups: readonly string[]): Promise<void> {
+    const { chroot } = this.options;
     const stamps = `${chroot}${STAMPS_PATH}`;
-    const own = await this.#foldersIn([STAMPS_PATH], (path) => numberBelow(STAMPS_PATH, path) !== undefined);
-    await this.#useFolders(own);
-    const marks = folders.filter((path) => {
-      const group = numberBelow(`${chroot}${NODES_PATH}`, path) ?? 0;
+    const marks = groups.filter((name) => {
+      const group = parseHexPair(name) ?? 0;
       return group > 0 && barrierGroupOf(group) === group;
     });
-    const lists = [
-      ...marks.map((path) => [path]),
-      ...(await Promise.all(own.map((path) => (path === stamps ? [path] : this.#windowsIn(path))))),
-    ];
+    const isHex = (name: string) => parseHexPair(name) !== undefined;
+    const windows = await concurrently((await this.#useFolder(stamps)).filter(isHex), CONCURRENCY, async (group) => {
+      const names = await this.#useFolder(`${stamps}/${group}`);
+      return names.filter(isHex).map((name) => `${stamps}/${group}/${name}`);
+    });
+    const lists = [[stamps], ...marks.map((name) => [`${chroot}${NODES_PATH}/${name}`]), ...windows];
     await concurrently(lists, CONCURRENCY, async (paths) => {
       for (const path of paths) if (!(await this.#attempt(path, 'be changed', () => this.#feignChange(path)))) return;
     });
   }
 
-  /** The id time windows of a group, as whole paths; none where they may not be listed, which was found out before. */
-  async #windowsIn(group: string): Promise<string[]> {
-    let names: readonly string[] = [];
-    try {
-      names = (await this.zookeeper.children(group, { signal: this.signal })) ?? [];
-    } catch (error) {
-      this.signal?.throwIfAborted();
-      if (!(error instanceof NodeLeaseError)) throw error;
-    }
-    return names.filter((name) => parseHexPair(name) !== undefined).map((name) => `${group}/${name}`);
-  }
-
   /** In a transaction that is bound to fail afterwards: a server says what is wrong first. An absent znode may be changed. */
   #feignChange(path: string): Promise<void> {
-    const nowhere = `${this.question.chroot}${DISCOVERY_PATH}/${this.name}/nowhere`;
+    const nowhere = `${this.options.chroot}${DISCOVERY_PATH}/${this.#name}/nowhere`;
     return this.#multi({ type: 'set', path, data: '' }, { type: 'check', path: nowhere });
   }
 
-  /** Carries out a transaction; one that names an absent znode is none. */
+  /** Carries out a transaction; one that names an absent znode, as of a folder that has gone, is none. */
   async #multi(...operations: MultiOperation[]): Promise<void> {
+    const { zookeeper, signal } = this.options;
     try {
-      await this.zookeeper.multi(operations, { signal: this.signal });
+      await zookeeper.multi(operations, { signal });
     } catch (error) {
       if (!isFault(error, 'no-node')) throw error;
     }
   }
-}
-
-/** What the two hex digits mean that stand right below a path; undefined for any other path. */
-function numberBelow(above: string, path: string): number | undefined {
-  return path.startsWith(`${above}/`) ? parseHexPair(path.slice(above.length + 1)) : undefined;
 }
 
 function median(values: readonly number[]): number {
