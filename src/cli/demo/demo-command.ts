@@ -1,7 +1,9 @@
+import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ConfigError } from '../../base/errors.js';
+import { withTimeout } from '../../base/abort.js';
+import { ConfigError, explain } from '../../base/errors.js';
 import { type NodeServer, startNodeServer } from '../../http/node-server.js';
 import { StoreSession } from '../../lease/session/store-session.js';
 import { ClusterFollower } from '../../monitor/cluster-follower.js';
@@ -11,12 +13,15 @@ import { complain, interruptible, reportFailure } from '../commands/store-comman
 import { ExitCode, exitCodeOfStop } from '../exit-codes.js';
 import { Interrupted } from '../run/signal-relay.js';
 import type { Io } from '../terminal/io.js';
-import { DemoFailure, DemoStory } from './demo-story.js';
-import { startDemoTask } from './demo-task.js';
+import { DemoFailure, DemoStory, type DemoTask } from './demo-story.js';
 import { DemoView } from './demo-view.js';
 
 const NODES = 3;
 const REQUEST_TIMEOUT_MS = 5_000;
+/** How long a task may take to end, in milliseconds. */
+const STOP_TIMEOUT_MS = 5_000;
+/** How many characters of a task's log are kept. */
+const KEPT_LOG = 4_000;
 const LABELS = { listen: '--http', bearerTokenFile: '--bearer-token-file' };
 
 /**
@@ -52,7 +57,7 @@ export async function demoCommand(once: boolean, at: ListenAddress | undefined, 
 }
 
 async function play(store: FileLeaseStore, at: ListenAddress | undefined, once: boolean, io: Io, signal: AbortSignal): Promise<void> {
-  const { clock, random, env, program } = io;
+  const { clock, random } = io;
   const session = () => new StoreSession(store, clock, REQUEST_TIMEOUT_MS);
   const cluster = new ClusterFollower({ clock, random, session: session() });
   const start = (listen: ListenAddress) => startNodeServer({ listen, clock, cluster: async () => cluster, labels: LABELS });
@@ -66,7 +71,7 @@ async function play(store: FileLeaseStore, at: ListenAddress | undefined, once: 
   const settings = ['--store', store.url, '--nodes', String(NODES), '--duration', '3s', '--grace', '1s'];
   const story = new DemoStory({
     ...{ session: session(), clock, view, nodes: NODES, once },
-    start: (name) => startDemoTask({ name, program, options: settings, env, clock }),
+    start: (name) => startTask(name, settings, io),
   });
   try {
     await story.play(signal).finally(() => story.end());
@@ -85,4 +90,43 @@ async function startSomewhere(start: (at: ListenAddress) => Promise<NodeServer>)
     if (!(error instanceof ConfigError)) throw error;
     return start({ ...DEFAULT_LISTEN_ADDRESS, port: 0 });
   }
+}
+
+/**
+ * Starts a task in a session of its own: a Ctrl-C is for the demo, which then ends its tasks in order. Its command is `cat`, which ends with its
+ * standard input, and so with the demo, in whatever way that ends.
+ */
+function startTask(name: string, settings: readonly string[], { program, env, clock }: Io): DemoTask {
+  const [file, ...args] = program;
+  const own = ['run', ...settings, '--task-id', name, '--log-level', 'warn', '--log-format', 'pretty', '--', 'cat'];
+  // Settings of the user's, such as a task id or an endpoint, would spoil the demo.
+  const others = Object.entries(env).filter(([variable]) => !/^(NODELEASE_|NODE_ID)/.test(variable));
+  const child = spawn(file, [...args, ...own], { detached: true, stdio: ['pipe', 'ignore', 'pipe'], env: Object.fromEntries(others) });
+  let log = '';
+  let end: string | undefined;
+  child.stdin.on('error', () => undefined);
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    log = (log + text).slice(-KEPT_LOG);
+  });
+  const ended = new Promise<void>((resolve) => {
+    const finish = (how: string) => {
+      end ??= [how, log.trim().split('\n').at(-1)].filter(Boolean).join(': ');
+      resolve();
+    };
+    child.once('error', (error) => finish(explain(error)));
+    child.once('exit', (code, signal) => finish(signal === null ? `exit code ${code}` : `signal ${signal}`));
+  });
+  return {
+    name,
+    pid: child.pid ?? 0,
+    end: () => end,
+    kill: () => void child.kill('SIGKILL'),
+    async stop() {
+      if (end !== undefined) return;
+      child.kill('SIGTERM');
+      await withTimeout(clock, STOP_TIMEOUT_MS, ended);
+      if (end === undefined) child.kill('SIGKILL');
+      await ended;
+    },
+  };
 }

@@ -6,8 +6,7 @@ import { StoreSession } from '../../lease/session/store-session.js';
 import { MemoryBucket } from '../../store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
 import type { Screen } from '../terminal/io.js';
-import { DemoFailure, DemoStory } from './demo-story.js';
-import type { DemoTask } from './demo-task.js';
+import { DemoFailure, DemoStory, type DemoTask } from './demo-story.js';
 import { DemoView } from './demo-view.js';
 
 interface Scene {
