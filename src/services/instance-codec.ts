@@ -11,7 +11,7 @@ const MAX_WRITTEN_BYTES = 900_000;
 /** ZooKeeper's default bound, also where servers accept more. */
 const MAX_READ_BYTES = 1_048_576;
 
-/** A byte order mark is left out. */
+/** Leaves out a byte order mark. */
 const UTF8 = new TextDecoder('utf-8', { fatal: true });
 
 /** What stands in an instance's znode. */

@@ -1,14 +1,8 @@
 import type { ReconcileCall } from '../zookeeper/reconcile-loop.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
-import { catchUp, isNotApplied, ownerOf, RegisteredZnode, type RegistrationContext, type WantedZnode } from './registered-znode.js';
+import { catchUp, isNotApplied, ownerOf, RegisteredZnode, type WantedZnode } from './registered-znode.js';
 import { replacementVersion, replacing } from './service-directory.js';
-
-/** Our znode, known by the transaction that created it. */
-interface Own {
-  readonly createdZxid: bigint;
-  readonly owner: string | undefined;
-}
 
 /** A znode that we have created, or may have. Its transaction is learned by reading it. */
 interface Made {
@@ -20,18 +14,15 @@ interface Made {
   readonly certain: boolean;
 }
 
-/**
- * How long a path whose znode has gone is left to others, in milliseconds, the jitter on top by chance. Curator replaces a znode by removing it
- * and creating its own, at most twice: a faster registrant would keep it out.
- */
+/** How long a path whose znode has gone is left to others, in milliseconds: Curator replaces a znode by removing it and creating its own. */
 const LEAVE_EMPTY_MS = { min: 100, jitter: 200 };
 
 /**
  * A registration whose znode has a fixed name.
  *
  * Two registrants may share a session, so a znode is told apart by the transaction that created it. The last one to register replaces what
- * stands there, once; the others leave its znode alone from then on, so that they never fight. When the znode is removed, ours or the other's,
- * the path is left empty for a moment: a registrant of another kind may be replacing it.
+ * stands there, once; the others leave its znode alone, so that they never fight. When the znode is removed, ours or the other's, the path is
+ * left empty for a moment: a registrant of another kind may be replacing it.
  *
  * A znode whose transaction is not known yet is taken for ours by its session, its data, and their version. One that was overwritten before our
  * first read is replaced, or removed where none is wanted. Not guaranteed: that a persistent one is recognised in that case. It is replaced only
@@ -40,29 +31,13 @@ const LEAVE_EMPTY_MS = { min: 100, jitter: 200 };
 export class NamedRegistration extends RegisteredZnode {
   /** The last claim that is not fulfilled yet. */
   #claim: symbol | undefined = Symbol();
-  #own: Own | undefined;
   #made: Made | undefined;
   /** Until when the path is left to others, on the monotonic clock. */
   #emptyUntil: number | undefined;
   /** The foreign znode that was reported, so that it is done once. */
   #reported: bigint | undefined;
 
-  constructor(
-    readonly path: string,
-    context: RegistrationContext,
-  ) {
-    super(context);
-  }
-
-  protected get createdZxid(): bigint | undefined {
-    return this.#own?.createdZxid;
-  }
-
-  suits({ path, mode }: WantedZnode): boolean {
-    return path === this.path && mode !== 'ephemeral-sequential';
-  }
-
-  claim(): void {
+  override claim(): void {
     this.#claim = Symbol();
   }
 
@@ -120,10 +95,10 @@ export class NamedRegistration extends RegisteredZnode {
   #recognise({ data, stat: { createdZxid, owner, version } }: Znode): 'ours' | 'unsure' | 'foreign' {
     const made = this.#made;
     // While the one before stands, none was created in its place.
-    const isOwn = createdZxid === this.#own?.createdZxid;
+    const isOwn = createdZxid === this.own?.createdZxid;
     const isMade = !isOwn && made !== undefined && owner === made.owner;
     if (isOwn || (isMade && version === made.version && data.toString('utf8') === made.data)) {
-      this.#own = { createdZxid, owner };
+      this.own = { path: this.path, owner, createdZxid };
       this.#made = undefined;
       return 'ours';
     }
@@ -145,7 +120,7 @@ export class NamedRegistration extends RegisteredZnode {
 
   /** Whether one of ours stood there, where nothing stands any more, and did not go with its session. */
   #wasRemoved(owner: string | undefined): boolean {
-    const last = this.#made?.certain === true ? this.#made : this.#own;
+    const last = this.#made?.certain === true ? this.#made : this.own;
     return last !== undefined && (last.owner === undefined || last.owner === owner);
   }
 
@@ -169,7 +144,7 @@ export class NamedRegistration extends RegisteredZnode {
       throw error;
     }
     this.#made = { ...made, certain: true };
-    this.#own = undefined;
+    this.own = undefined;
     if (isRestored) emit({ type: 'restored', path, problem: 'was removed' });
     return true;
   }
@@ -177,7 +152,7 @@ export class NamedRegistration extends RegisteredZnode {
   /** Leaves the znode of another registrant alone. */
   #yield({ stat: { createdZxid, owner } }: Znode): true {
     const { path } = this;
-    this.#own = undefined;
+    this.own = undefined;
     this.#made = undefined;
     this.blockedBy = `${path} is registered by somebody else${owner === undefined ? '' : `, in session ${owner}`}`;
     if (this.#reported !== createdZxid) this.context.emit({ type: 'superseded', path, by: owner });

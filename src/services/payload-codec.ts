@@ -12,8 +12,7 @@ export interface PayloadCodec<P> {
   encode(payload: P): unknown;
 
   /**
-   * The opposite, given what `JSON.parse` made of a payload, with the text of its digits for an integer beyond ±(2^53 − 1); never undefined
-   * or null.
+   * The opposite, given parsed JSON, with the text of its digits for an integer beyond ±(2^53 − 1); never undefined or null.
    *
    * @throws an error whose message says why it cannot be understood: the instance counts as unreadable then
    */

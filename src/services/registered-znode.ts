@@ -41,6 +41,15 @@ export interface RegistrationContext {
 const MAX_WRITES = 20;
 const WRITES_WINDOW_MS = 5_000;
 
+/** A znode of ours. */
+export interface OwnZnode {
+  readonly path: string;
+  /** The session that it goes with; undefined for a persistent one. */
+  readonly owner: string | undefined;
+  /** The transaction that created it; undefined until it has been read. */
+  readonly createdZxid: bigint | undefined;
+}
+
 /** The znode of one registered instance, and what is known of it. A subclass says how it is found and made. */
 export abstract class RegisteredZnode {
   /** Why a foreign znode at the path is left alone; undefined while there is none. */
@@ -52,24 +61,29 @@ export abstract class RegisteredZnode {
   /** When it was written lately, on the monotonic clock. */
   #writes: number[] = [];
 
-  constructor(protected readonly context: RegistrationContext) {}
+  protected own: OwnZnode | undefined;
 
-  /** The path of our znode, as far as it is known. */
-  abstract readonly path: string;
-  /** The transaction that created our znode, once it is known. */
-  protected abstract readonly createdZxid: bigint | undefined;
-  /** Whether this can become what is wanted. */
-  abstract suits(wanted: WantedZnode): boolean;
-  /** Lets the next {@link establish} replace a foreign znode, once. */
-  abstract claim(): void;
+  /** @param wantedPath without the number of a sequential one */
+  constructor(
+    protected readonly wantedPath: string,
+    protected readonly context: RegistrationContext,
+  ) {}
+
+  get path(): string {
+    return this.own?.path ?? this.wantedPath;
+  }
+
   /** Goes a step towards what is wanted. True when nothing is left to do until something changes; false when it has to be read again. */
   abstract establish(wanted: WantedZnode, call: ReconcileCall): Promise<boolean>;
   /** Goes a step towards nothing of ours being left. True when that is so. */
   abstract clear(call: ReconcileCall): Promise<boolean>;
 
+  /** Lets the next {@link establish} replace a foreign znode, once, where one may be in the way. */
+  claim(): void {}
+
   /** Whether a znode that was seen there is just what is known and wanted. */
   expects(znode: Znode | undefined, wanted: WantedZnode, sessionId: string): boolean {
-    if (znode === undefined || znode.stat.createdZxid !== this.createdZxid) return false;
+    if (znode === undefined || znode.stat.createdZxid !== this.own?.createdZxid) return false;
     return znode.stat.owner === ownerOf(wanted, sessionId) && znode.data.toString('utf8') === wanted.data;
   }
 

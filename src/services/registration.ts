@@ -39,7 +39,7 @@ export class Registration implements Reconciled {
     private readonly options: RegistrationOptions,
   ) {
     this.wanted = wanted;
-    this.#znode = this.#znodeFor(wanted);
+    this.#znode = new (kindOf(wanted))(wanted.path, options);
   }
 
   get path(): string {
@@ -108,10 +108,10 @@ export class Registration implements Reconciled {
       // Every change from here on makes it dirty again.
       this.dirty = false;
       const wanted = this.wanted;
-      if (wanted === undefined || !this.#znode.suits(wanted)) {
+      if (wanted === undefined || !(this.#znode instanceof kindOf(wanted))) {
         if (!(await this.#znode.clear(call)) || wanted !== this.wanted) continue;
         if (wanted === undefined) return this.#gone();
-        this.#znode = this.#znodeFor(wanted);
+        this.#znode = new (kindOf(wanted))(wanted.path, this.options);
       }
       if (!(await this.#znode.establish(wanted, call)) || wanted !== this.wanted) continue;
       this.#follow(call);
@@ -167,11 +167,11 @@ export class Registration implements Reconciled {
     if (!isExpected) this.options.loop.touched(this);
   }
 
-  #znodeFor({ path, mode }: WantedZnode): RegisteredZnode {
-    return mode === 'ephemeral-sequential' ? new SequentialRegistration(path, this.options) : new NamedRegistration(path, this.options);
-  }
-
   #failure(fault: ZooKeeperFault, reason: string): ZooKeeperError {
     return new ZooKeeperError(`${this.path}: ${reason}`, { fault, outcome: 'unknown', path: this.path });
   }
+}
+
+function kindOf({ mode }: WantedZnode) {
+  return mode === 'ephemeral-sequential' ? SequentialRegistration : NamedRegistration;
 }

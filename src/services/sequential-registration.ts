@@ -3,81 +3,49 @@ import type { ReconcileCall } from '../zookeeper/reconcile-loop.js';
 import { parentOf } from '../zookeeper/znode-path.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
-import { catchUp, isNotApplied, RegisteredZnode, type RegistrationContext, type WantedZnode } from './registered-znode.js';
-
-/** Our znode. Its transaction is learned by reading it. After the parent was removed, the servers may assign a number again. */
-interface Own {
-  readonly path: string;
-  readonly sessionId: string;
-  readonly createdZxid: bigint | undefined;
-}
+import { catchUp, isNotApplied, type OwnZnode, RegisteredZnode, type WantedZnode } from './registered-znode.js';
 
 /** How many znodes are read at a time when ours is searched for. */
 const READS_AT_ONCE = 64;
 /** The number that the servers append: ten digits, or a sign and nine or ten digits after an overflow. */
 const NUMBER = /^(?:\d{10}|-\d{9,10})$/;
 
-/** A registration whose znode the servers number. No other registrant can be in its way. */
+/** A registration whose znode the servers number. No other registrant can be in its way, but its number may be assigned again with a new parent. */
 export class SequentialRegistration extends RegisteredZnode {
-  #own: Own | undefined;
   /** The data of znodes that may have been created in a session, or may still be: the replies were lost. */
   #lost: { readonly sessionId: string; readonly data: Set<string> } | undefined;
-
-  constructor(
-    /** The path without the number. */
-    private readonly prefix: string,
-    context: RegistrationContext,
-  ) {
-    super(context);
-  }
-
-  get path(): string {
-    return this.#own?.path ?? this.prefix;
-  }
-
-  protected get createdZxid(): bigint | undefined {
-    return this.#own?.createdZxid;
-  }
-
-  suits({ path, mode }: WantedZnode): boolean {
-    return path === this.prefix && mode === 'ephemeral-sequential';
-  }
-
-  claim(): void {
-    // There is no other registrant to take it from.
-  }
 
   async establish(wanted: WantedZnode, call: ReconcileCall): Promise<boolean> {
     const own = await this.#find(call);
     const znode = own && (await this.#read(own, call));
     if (own === undefined || znode === undefined) {
-      this.#own = undefined;
+      this.own = undefined;
       await this.#make(wanted, call);
-      const isRestored = own?.sessionId === call.sessionId;
+      const isRestored = own?.owner === call.sessionId;
       if (isRestored) this.context.emit({ type: 'restored', path: own.path, problem: 'was removed: it has another number now' });
       return false;
     }
-    if (own.sessionId === call.sessionId) return this.correct(znode, wanted, call);
+    if (own.owner === call.sessionId) return this.correct(znode, wanted, call);
     // The znode of an earlier session stays until the servers end that session: the instance would be found twice.
-    if (await this.context.zookeeper.remove(own.path, undefined, call)) this.#own = undefined;
+    if (await this.context.zookeeper.remove(own.path, undefined, call)) this.own = undefined;
     return false;
   }
 
   async clear(call: ReconcileCall): Promise<boolean> {
     const own = await this.#find(call);
     if (own !== undefined && (await this.#read(own, call)) !== undefined) await this.context.zookeeper.remove(own.path, undefined, call);
-    this.#own = undefined;
+    this.own = undefined;
     return true;
   }
 
   /** Our znode; undefined when it has gone, or another has its number. */
-  async #read(own: Own, call: ReconcileCall): Promise<Znode | undefined> {
+  async #read(own: OwnZnode, call: ReconcileCall): Promise<Znode | undefined> {
     const znode = await this.context.zookeeper.read(own.path, call);
     if (znode === undefined) return undefined;
     const { createdZxid, owner } = znode.stat;
     if (own.createdZxid !== undefined) return createdZxid === own.createdZxid ? znode : undefined;
-    if (owner !== own.sessionId) return undefined;
-    this.#own = { ...own, createdZxid };
+    if (owner !== own.owner) return undefined;
+    this.own = { ...own, createdZxid };
     return znode;
   }
 
@@ -85,8 +53,8 @@ export class SequentialRegistration extends RegisteredZnode {
     const { sessionId } = call;
     this.checkWrite();
     try {
-      const path = await this.context.zookeeper.createWithParents(this.prefix, data, mode, call);
-      this.#own = { path, sessionId, createdZxid: undefined };
+      const path = await this.context.zookeeper.createWithParents(this.wantedPath, data, mode, call);
+      this.own = { path, owner: sessionId, createdZxid: undefined };
     } catch (error) {
       // Created again at once, it might exist twice, under two numbers.
       if (!isNotApplied(error)) {
@@ -101,20 +69,20 @@ export class SequentialRegistration extends RegisteredZnode {
    * Our znode. Searches all znodes of the name for those whose creation was not answered: one becomes ours, the others are removed. Those of an
    * earlier session went with it. In this session the search is repeated each time: a request over a broken connection may still arrive.
    */
-  async #find(call: ReconcileCall): Promise<Own | undefined> {
+  async #find(call: ReconcileCall): Promise<OwnZnode | undefined> {
     if (this.#lost?.sessionId !== call.sessionId) this.#lost = undefined;
     const { zookeeper } = this.context;
     const lost = this.#lost;
-    if (lost === undefined) return this.#own;
+    if (lost === undefined) return this.own;
     const { sessionId } = lost;
-    const parent = parentOf(this.prefix) ?? '/';
-    const name = this.prefix.slice(this.prefix.lastIndexOf('/') + 1);
+    const parent = parentOf(this.wantedPath) ?? '/';
+    const name = this.wantedPath.slice(this.wantedPath.lastIndexOf('/') + 1);
     await catchUp(zookeeper, parent, call);
     const names = (await zookeeper.children(parent, call)) ?? [];
     const numbered = names.filter((each) => each.startsWith(name) && NUMBER.test(each.slice(name.length)));
     await concurrently(numbered, READS_AT_ONCE, async (each) => {
       const path = `${parent === '/' ? '' : parent}/${each}`;
-      if (path === this.#own?.path) return;
+      if (path === this.own?.path) return;
       const znode = await zookeeper.read(path, call).catch((error: unknown) => {
         // One that may not be read is not ours.
         if (!isFault(error, 'no-auth')) throw error;
@@ -122,10 +90,10 @@ export class SequentialRegistration extends RegisteredZnode {
       if (!znode || znode.stat.owner !== sessionId) return;
       const { createdZxid, version } = znode.stat;
       const isLost = lost.data.has(znode.data.toString('utf8'));
-      if (isLost && this.#own === undefined) this.#own = { path, sessionId, createdZxid };
+      if (isLost && this.own === undefined) this.own = { path, owner: sessionId, createdZxid };
       // An overwritten one may also be another registrant's of this session, who would create it again.
       else if (isLost || version > 0) await zookeeper.remove(path, version, call);
     });
-    return this.#own;
+    return this.own;
   }
 }

@@ -34,15 +34,13 @@ interface Member<P> {
 const UNREAD = `has not let itself be read for ${REFUSED_AFTER_S} s`;
 
 /**
- * The instances that are children of one znode, in the order of the children's names. The znode itself may come and go: Curator's servers remove
- * an empty one.
+ * The instances that are children of one znode, in the order of the children's names. The znode itself may come and go.
  *
  * Without a connection nothing vanishes. With the next one everything is read again, and `stale` ends when all of it has been read. An instance
  * that may not be read any more is left out then, one that cannot be understood any more at once. Not guaranteed: that each change is seen, only
  * the last one; that a silent connection is known to be lost before two thirds of the session's time-out.
  *
- * `ready` resolves once all instances have been read, however slowly. One that the servers refuse delays it by 5 seconds; without permission to
- * list the instances it does not resolve.
+ * `ready` resolves once all instances have been read. One that the servers refuse delays it by 5 seconds; where they refuse the list, it waits.
  */
 export class WatchedInstances<P> extends FollowedInstances<P> {
   readonly #options: WatchedInstancesOptions<P>;

@@ -33,9 +33,7 @@ export interface ServiceDiscoveryOptions<P> {
   readonly basePath?: string | undefined;
   /** The codec of the instances' payloads. @default any JSON, as it is */
   readonly payload?: PayloadCodec<P> | undefined;
-  /**
-   * While this lease is not valid nothing is written, only removed. Persistent instances, which would outlive it, are refused. @default none
-   */
+  /** While this lease is not valid nothing is written, only removed. Persistent instances, which would outlive it, are refused. @default none */
   readonly lease?: Pick<Lease, 'isValid'> | undefined;
   /** Must not block. One that throws has its error surface as an uncaught one, and does no harm here. */
   readonly onEvent?: ((event: ServiceEvent) => void) | undefined;
@@ -47,13 +45,12 @@ const CLOSE_TIMEOUT_MS = 2_000;
 /**
  * Registers instances of services in Curator's tree, keeps them registered, and finds others'.
  *
- * Registrations are kept in memory and restored in every new session, and within a moment when another client removes or overwrites a znode; a
- * path whose znode has gone is left to others for 100 to 300 ms, since Curator replaces a znode by removing and creating. No method needs a
- * connection when it is called: what is asked for without one is done when it returns.
+ * Registrations are kept in memory and restored in every new session, and when another client removes or overwrites a znode: at once, or after 100
+ * to 300 ms where it has gone, since Curator replaces a znode by removing and creating. What is asked for without a connection is done when it
+ * returns.
  *
  * The last registrant of an id has it. `register` replaces what stands there, in one transaction, so a restarted process does not wait for the
- * end of its former session. A registrant that was replaced leaves the other alone, reports `superseded`, is `degraded` meanwhile, and registers
- * again when the other has gone.
+ * end of its former session. A registrant that was replaced reports `superseded`, is `degraded`, and registers again when the other has gone.
  *
  * Not guaranteed: which of two has the id when both return at the same moment; anything against a registrant of another kind that removes and
  * writes again and again. A znode that is replaced between a read and its removal may be removed in place of the one that was read; its

@@ -30,11 +30,7 @@ export function servicePath(basePath: string, name: string): string {
   return `${basePath === '/' ? '' : basePath}/${name}`;
 }
 
-/**
- * The znode of an instance: `<base>/<name>/<id>`. Of a `DYNAMIC_SEQUENTIAL` one only what stands before the servers' number, unless `id` has it.
- *
- * @throws {ConfigError} when the name or the id cannot be a znode's
- */
+/** The znode of an instance, `<base>/<name>/<id>`, without a number that `id` does not have. @throws {ConfigError} when a name cannot be a znode's */
 export function instancePath(basePath: string, name: string, id: string): string {
   checkZnodeName(id, 'instance id');
   return `${servicePath(basePath, name)}/${id}`;

@@ -92,11 +92,7 @@ export class ServiceProvider<P = unknown> {
     return except === undefined || !except.has(picked) ? picked : this.#pickOther(except);
   }
 
-  /**
-   * As {@link pick}, for callers that cannot go on without an instance.
-   *
-   * @throws {NoInstanceError} when there is none
-   */
+  /** As {@link pick}, for callers that cannot go on without an instance. @throws {NoInstanceError} when there is none */
   need(except?: ReadonlySet<ServiceInstance<P>>): ServiceInstance<P> {
     const picked = this.pick(except);
     if (picked === undefined) throw this.#none();
@@ -189,10 +185,7 @@ export interface NoInstanceFacts {
 export class NoInstanceError extends NodeLeaseError {
   readonly code = 'NO_INSTANCE';
 
-  /**
-   * @param service the service, or whatever else the instances have in common
-   * @param facts what is known of its instances
-   */
+  /** @param service the service, or what else the instances have in common */
   constructor(
     readonly service: string,
     readonly facts?: NoInstanceFacts,

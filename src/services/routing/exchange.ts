@@ -50,7 +50,7 @@ export class Exchange<P = unknown> {
     this.aborted = true;
     this.reason = reason;
     if (this.#current?.sent) this.#current.cancel(reason);
-    // Between two attempts there is nothing to cancel yet. The next one is when it begins.
+    // Between two attempts there is nothing to cancel yet. The next one is cancelled when it begins.
     else this.#end(reason ?? new DOMException('The request was aborted.', 'AbortError'));
   }
 

@@ -25,9 +25,9 @@ function usedBy(handler: DispatchHandler): string[] {
   const used: string[] = [];
   const dispatcher = (name: string) => ({ dispatch: () => used.push(name) > 0 });
   slots[LEGACY_SLOT] = dispatcher('legacy');
-  globalDispatch(handler)(request, handler);
+  globalDispatch(request, handler);
   slots[SLOT] = dispatcher('new');
-  globalDispatch(handler)(request, handler);
+  globalDispatch(request, handler);
   return used;
 }
 
@@ -39,5 +39,5 @@ it('uses the global dispatcher of the moment, the one that understands the handl
 it('finds the one of Node itself, and says so where there is none', () => {
   expect(nodes).toMatchObject({ dispatch: expect.any(Function) });
   slots[LEGACY_SLOT] = undefined;
-  expect(() => globalDispatch(legacy)).toThrow(TypeError);
+  expect(() => globalDispatch(request, legacy)).toThrow(TypeError);
 });

@@ -4,7 +4,7 @@ import { instanceUrl } from '../uri-spec.js';
 
 /** What routing needs of a provider, such as `ServiceProvider`. */
 export interface InstancePicker<P = unknown> {
-  /** The service, for people, and the host name in the URLs that are meant for it where nothing else is said. */
+  /** The service, for people, and by default the host name in the URLs that are meant for it. */
   readonly name: string;
 
   /** All known instances, also those that are never picked; read when a picked one has no usable target. @default not known */
@@ -13,11 +13,7 @@ export interface InstancePicker<P = unknown> {
   /** One instance to send work to, none of `except`; undefined where there is none. At once, without input or output. */
   pick(except?: ReadonlySet<ServiceInstance<P>>): ServiceInstance<P> | undefined;
 
-  /**
-   * As `pick`, for callers that cannot go on without an instance.
-   *
-   * @throws NoInstanceError when there is none, with what is known of them
-   */
+  /** As `pick`, for callers that cannot go on without one. @throws NoInstanceError when there is none, with what is known of them */
   need?(except?: ReadonlySet<ServiceInstance<P>>): ServiceInstance<P>;
 
   /** The instance has failed. */
@@ -43,11 +39,7 @@ const EMPTY_PORT = /^[^/]*\/\/[^/?#]*:(?:[/?#]|$)/;
 /** Instances are values: what was made of one stays right. */
 const targets = new WeakMap<ServiceInstance, InstanceTarget | 'none'>();
 
-/**
- * Where an instance is, by its uriSpec, or else its TLS port, or else its port.
- *
- * @returns undefined where it does not say, or where that is no http(s) URL
- */
+/** Where an instance is, by its uriSpec, or else its TLS port, or else its port. @returns undefined where that is no http(s) URL */
 export function targetOf(instance: ServiceInstance): InstanceTarget | undefined {
   const target = targets.get(instance) ?? parseTarget(instanceUrl(instance)) ?? 'none';
   targets.set(instance, target);

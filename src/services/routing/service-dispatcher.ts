@@ -2,7 +2,7 @@ import { ControlledAttempt, ExchangeController, LegacyAttempt } from './attempt-
 import type { ControlledHandler, Dispatch, DispatchHandler, DispatchOptions } from './dispatch.js';
 import { Exchange, type NewAttempt } from './exchange.js';
 import type { InstancePicker } from './instance-target.js';
-import { checkRoutingOptions, type RoutingOptions, type RoutingSettings } from './routing-options.js';
+import { checkRoutingOptions, type RoutingOptions } from './routing-options.js';
 
 /** A dispatcher of undici's, such as an `Agent`. */
 export interface ComposableDispatcher {
@@ -34,11 +34,9 @@ export type FetchDispatcher = RequestInit extends { dispatcher?: infer D } ? Non
  *   and every body of `fetch` is one. Upgrades and CONNECT are tried once. There is no pause, and no instance is asked twice.
  * - **No instance.** `NoInstanceError`, for `fetch` as the `cause` of its `TypeError`. Await the provider's `ready` before the first request.
  *
- * **Types.** At run time the global `fetch` takes a dispatcher made of an `Agent` of undici 6 or 7. Its types accept one version of undici only
- * (TS2375, TS2322), so cast it: `{ dispatcher: dispatcher as unknown as FetchDispatcher }`.
- *
- * Time-outs (undici: 10 s for a connection, 300 s for an answer), TLS, keep-alive and the number of connections are the dispatcher's. An `Agent`
- * of undici 6 keeps some memory for each origin that it has seen; undici 7 does not.
+ * The global `fetch` takes a dispatcher made of an `Agent` of undici 6 or 7. Its types accept one version of undici only (TS2375, TS2322), so cast
+ * it: `{ dispatcher: dispatcher as unknown as FetchDispatcher }`. Time-outs (undici: 10 s for a connection, 300 s for an answer), TLS, keep-alive and
+ * the number of connections are the dispatcher's. An `Agent` of undici 6 keeps some memory for each origin that it has seen; undici 7 does not.
  *
  * @param options `dispatcher`: an `Agent` or another dispatcher of undici 6 or 7. The result is of its kind; closing it closes the given one
  * @throws ConfigError for an option that is out of its range
@@ -49,10 +47,8 @@ export function serviceDispatcher<P, D extends ComposableDispatcher>(
 ): ReturnType<D['compose']>;
 
 /**
- * The same over the global dispatcher of the moment: Node's own, or the one that `setGlobalDispatcher` has set. It has no method but
- * `dispatch`, which is enough for `fetch`; there is nothing to close.
- *
- * @throws ConfigError for an option that is out of its range
+ * The same over the global dispatcher of the moment: Node's own, or the one that `setGlobalDispatcher` has set. It has only the method `dispatch`,
+ * which is enough for `fetch`; there is nothing to close.
  */
 export function serviceDispatcher<P>(
   provider: InstancePicker<P>,
@@ -64,18 +60,11 @@ export function serviceDispatcher<P>(
   options: RoutingOptions & { readonly dispatcher?: ComposableDispatcher | undefined } = {},
 ): unknown {
   const { dispatcher, ...routing } = options;
-  if (dispatcher !== undefined) return dispatcher.compose(serviceInterceptor(provider, routing) as never);
-  const settings = checkRoutingOptions(provider.name, routing);
-  return {
-    dispatch: (request: DispatchOptions, handler: DispatchHandler) => route(provider, settings, globalDispatch(handler), request, handler),
-  };
+  const interceptor = serviceInterceptor(provider, routing);
+  return dispatcher === undefined ? { dispatch: interceptor(globalDispatch) } : dispatcher.compose(interceptor as never);
 }
 
-/**
- * What `Dispatcher.compose` of undici takes, whichever version of it.
- *
- * @typeParam D - the `dispatch` that is wrapped
- */
+/** What `Dispatcher.compose` takes in all versions of undici. @typeParam D - the `dispatch` that is wrapped */
 export type ServiceInterceptor = <D extends (options: never, handler: never) => boolean>(dispatch: D) => D;
 
 /**
@@ -86,33 +75,24 @@ export type ServiceInterceptor = <D extends (options: never, handler: never) => 
  */
 export function serviceInterceptor<P>(provider: InstancePicker<P>, options: RoutingOptions = {}): ServiceInterceptor {
   const settings = checkRoutingOptions(provider.name, options);
-  return (<D>(dispatch: D) => {
-    const base = dispatch as Dispatch;
-    // undici counts the parameters.
-    return (request: DispatchOptions, handler: DispatchHandler) => route(provider, settings, base, request, handler);
-  }) as unknown as ServiceInterceptor;
-}
-
-/** Sends a request to an instance, or, where it is not meant for the service, to where it says. */
-function route<P>(
-  provider: InstancePicker<P>,
-  settings: RoutingSettings,
-  base: Dispatch,
-  request: DispatchOptions,
-  handler: DispatchHandler,
-): boolean {
-  // What is wrong with the request itself is for undici to say.
-  if (!isRequest(request) || !settings.isMeant(request.origin)) return base(request, handler);
-  // The dispatcher gets the sort of handler that the caller has: what works together without us does so with us.
-  if (isControlled(handler)) {
-    const steering = new ExchangeController();
-    const newAttempt: NewAttempt = (exchange, instance) => new ControlledAttempt(exchange, instance, steering, handler);
-    return new Exchange(provider, settings, base, request, newAttempt, (error) =>
-      handler.onResponseError?.(steering.controller, error),
-    ).start();
-  }
-  const newAttempt: NewAttempt = (exchange, instance) => new LegacyAttempt(exchange, instance, handler);
-  return new Exchange(provider, settings, base, request, newAttempt, (error) => handler.onError?.(error)).start();
+  const intercept = (dispatch: Dispatch): Dispatch => {
+    // undici counts the parameters of what is returned.
+    return (request, handler) => {
+      // What is wrong with the request itself is for undici to say.
+      if (!isRequest(request) || !settings.isMeant(request.origin)) return dispatch(request, handler);
+      const exchange = (newAttempt: NewAttempt, fail: (error: Error) => void) =>
+        new Exchange(provider, settings, dispatch, request, newAttempt, fail).start();
+      // The dispatcher gets the sort of handler that the caller has: what works together without us does so with us.
+      if (!isControlled(handler)) {
+        const fail = (error: Error) => handler.onError?.(error);
+        return exchange((...attempt) => new LegacyAttempt(...attempt, handler), fail);
+      }
+      const steering = new ExchangeController();
+      const fail = (error: Error) => handler.onResponseError?.(steering.controller, error);
+      return exchange((...attempt) => new ControlledAttempt(...attempt, steering, handler), fail);
+    };
+  };
+  return intercept as unknown as ServiceInterceptor;
 }
 
 function isControlled(handler: DispatchHandler): handler is ControlledHandler {
@@ -128,13 +108,13 @@ function isRequest(request: DispatchOptions): boolean {
 const LEGACY_SLOT = Symbol.for('undici.globalDispatcher.1');
 const SLOT = Symbol.for('undici.globalDispatcher.2');
 
-/** The dispatcher that the global `fetch` uses by default, for a handler of this kind. */
-export function globalDispatch(handler: DispatchHandler): Dispatch {
+/** Dispatches as the global `fetch` does by default, by the dispatcher of the moment that knows this kind of handler. */
+export const globalDispatch: Dispatch = (request, handler) => {
   // Node loads its undici, and sets the dispatcher, when one of its classes is first asked for.
   void Headers;
   // biome-ignore lint/style/noRestrictedGlobals: neither time nor chance: undici keeps its dispatcher nowhere else.
   const slots = globalThis as unknown as Record<symbol, { dispatch: Dispatch } | undefined>;
-  const dispatcher = 'onRequestStart' in handler ? (slots[SLOT] ?? slots[LEGACY_SLOT]) : slots[LEGACY_SLOT];
+  const dispatcher = (isControlled(handler) ? slots[SLOT] : undefined) ?? slots[LEGACY_SLOT];
   if (dispatcher === undefined) throw new TypeError('This runtime keeps no global dispatcher where undici does: pass one.');
-  return (request, to) => dispatcher.dispatch(request, to);
-}
+  return dispatcher.dispatch(request, handler);
+};

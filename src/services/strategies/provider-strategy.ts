@@ -3,11 +3,7 @@ import type { ServiceInstance } from '../service-instance.js';
 
 /** How one of several instances is chosen. One object serves one provider. */
 export interface ProviderStrategy<P = unknown> {
-  /**
-   * Chooses one at once, in constant time.
-   *
-   * @param candidates at least one. The same array as before holds the same instances, so longer preparations are needed for another array only
-   */
+  /** Chooses one of at least one candidates, at once and in constant time. The same array as before holds the same instances. */
   pick(candidates: readonly ServiceInstance<P>[]): ServiceInstance<P>;
 
   /** An instance has failed. It may still be among the candidates. */
