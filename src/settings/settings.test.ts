@@ -148,7 +148,7 @@ describe('the settings of discovery', () => {
   const zookeeper = '127.0.0.1:2181';
 
   it('are none without --zookeeper', () => {
-    expect(read()).not.toHaveProperty('zookeeper');
+    expect(read().zookeeper).toBeUndefined();
   });
 
   it('have defaults', () => {
@@ -256,12 +256,12 @@ describe('the settings of discovery', () => {
       expect(() => read({ [setting]: value })).toThrow(
         `--${setting}: expected --zookeeper beside it (it is of use with discovery only), got "${value}"`,
       );
-      expect(read({}, { [environmentName(setting)]: value })).not.toHaveProperty('zookeeper');
+      expect(read({}, { [environmentName(setting)]: value }).zookeeper).toBeUndefined();
     },
   );
 
   it('ignore a variable without --zookeeper also where its value is none', () => {
-    expect(read({}, { NODELEASE_SERVICE: 'a/b', NODELEASE_PORT: 'http' })).not.toHaveProperty('zookeeper');
+    expect(read({}, { NODELEASE_SERVICE: 'a/b', NODELEASE_PORT: 'http' }).zookeeper).toBeUndefined();
   });
 
   it('do not show credentials that are given for the servers', () => {
@@ -439,7 +439,7 @@ describe('the settings of what is announced', () => {
   ] satisfies [Partial<Record<SettingName, string>>, string][])('are of no use without --service: %j', (flags, message) => {
     expect(() => read({ zookeeper: 'zk', ...flags })).toThrow(expect.objectContaining({ message }));
     const [[setting, value]] = Object.entries(flags) as [[SettingName, string]];
-    expect(read({ zookeeper: 'zk' }, { [environmentName(setting)]: value }).zookeeper).not.toHaveProperty('service');
+    expect(read({ zookeeper: 'zk' }, { [environmentName(setting)]: value }).zookeeper?.service).toBeUndefined();
     // Of a command that announces nothing it is not asked.
     expect(readSettings({ flags: { zookeeper: 'zk', ...flags }, env: {}, hostname: 'host', announces: false })).toHaveProperty('zookeeper');
   });
@@ -523,7 +523,7 @@ describe('the settings of what is announced', () => {
     expect(() => read({ endpoint: 'pay' })).toThrow(
       '--endpoint: expected --zookeeper beside it (to announce an endpoint), or http://HOST:PORT (the server of a store), got "pay"',
     );
-    expect(read({}, { NODELEASE_ENDPOINTS: 'pay,' })).not.toHaveProperty('zookeeper');
+    expect(read({}, { NODELEASE_ENDPOINTS: 'pay,' }).zookeeper).toBeUndefined();
     const status = (flags: Record<string, string>, env = {}) => readSettings({ flags, env, hostname: 'host', announces: false });
     expect(() => status({ endpoint: 'pay' })).toThrow(`--endpoint: expected ${url}: only nodelease run announces endpoints, got "pay"`);
     const env = { NODELEASE_ENDPOINTS: 'pay', NODELEASE_ENDPOINT: 'http://x:1' };

@@ -6,7 +6,7 @@ import type { StoreUrl } from '../store/store-url.js';
 import { readEndpoints } from './endpoints.js';
 import type { ListenAddress } from './listen-address.js';
 import type { SettingValue } from './settings-table.js';
-import { find, firstFlag, type Given, present, read, readOrDefault, type SettingSources } from './sources.js';
+import { find, firstFlag, type Given, read, readOrDefault, type SettingSources } from './sources.js';
 import { parseInteger } from './values.js';
 import { readZooKeeper, type ZooKeeperSettings } from './zookeeper-settings.js';
 
@@ -34,27 +34,27 @@ export interface Settings {
   readonly provider: NodeIdProvider;
   readonly logLevel: LogLevel;
   /** Absent for what suits standard error: pretty on a terminal, else json. */
-  readonly logFormat?: LogFormat;
+  readonly logFormat?: LogFormat | undefined;
   /** The fixed node id that takes the place of a leased one. */
-  readonly nodeId?: number;
-  readonly nodes?: number;
-  readonly durationMs?: number;
-  readonly graceMs?: number;
-  readonly taskId?: string;
+  readonly nodeId?: number | undefined;
+  readonly nodes?: number | undefined;
+  readonly durationMs?: number | undefined;
+  readonly graceMs?: number | undefined;
+  readonly taskId?: string | undefined;
   /** Without limit when it is absent. */
-  readonly acquireTimeoutMs?: number;
-  readonly waitPollMs?: number;
+  readonly acquireTimeoutMs?: number | undefined;
+  readonly waitPollMs?: number | undefined;
   /** At each renewal when it is absent. */
-  readonly settingsIntervalMs?: number;
-  readonly onRetire?: RetirePolicy;
+  readonly settingsIntervalMs?: number | undefined;
+  readonly onRetire?: RetirePolicy | undefined;
   /** The server of an S3-compatible store. */
-  readonly endpoint?: string;
-  readonly region?: string;
+  readonly endpoint?: string | undefined;
+  readonly region?: string | undefined;
   /** Present when there is discovery. */
-  readonly zookeeper?: ZooKeeperSettings;
+  readonly zookeeper?: ZooKeeperSettings | undefined;
   /** Where to listen for HTTP requests; port 0 for any that is free. */
-  readonly http?: ListenAddress;
-  readonly bearerTokenFile?: string;
+  readonly http?: ListenAddress | undefined;
+  readonly bearerTokenFile?: string | undefined;
 }
 
 /**
@@ -69,23 +69,21 @@ export function readSettings(sources: SettingSources): Settings {
   const { url: server, names } = readEndpoints(sources);
   const settings = {
     ...{ store, provider, logLevel: readOrDefault(sources, 'log-level') },
-    ...present({
-      nodes: read(sources, 'nodes'),
-      nodeId: nodeId && staticNodeId(nodeId, sources.hostname),
-      durationMs: read(sources, 'duration'),
-      graceMs: read(sources, 'grace'),
-      taskId: read(sources, 'task-id'),
-      acquireTimeoutMs: read(sources, 'acquire-timeout'),
-      waitPollMs: read(sources, 'wait-poll'),
-      settingsIntervalMs: read(sources, 'settings-interval'),
-      onRetire: read(sources, 'on-retire'),
-      endpoint: store.kind === 's3' ? server?.text : undefined,
-      region: read(sources, 'region'),
-      zookeeper: readZooKeeper(sources, names),
-      http: read(sources, 'http'),
-      bearerTokenFile: read(sources, 'bearer-token-file'),
-      logFormat: read(sources, 'log-format'),
-    }),
+    nodes: read(sources, 'nodes'),
+    nodeId: nodeId && staticNodeId(nodeId, sources.hostname),
+    durationMs: read(sources, 'duration'),
+    graceMs: read(sources, 'grace'),
+    taskId: read(sources, 'task-id'),
+    acquireTimeoutMs: read(sources, 'acquire-timeout'),
+    waitPollMs: read(sources, 'wait-poll'),
+    settingsIntervalMs: read(sources, 'settings-interval'),
+    onRetire: read(sources, 'on-retire'),
+    endpoint: store.kind === 's3' ? server?.text : undefined,
+    region: read(sources, 'region'),
+    zookeeper: readZooKeeper(sources, names),
+    http: read(sources, 'http'),
+    bearerTokenFile: read(sources, 'bearer-token-file'),
+    logFormat: read(sources, 'log-format'),
   };
   checkGrace(sources, settings);
   checkNodeId(sources, settings);

@@ -59,10 +59,3 @@ export function firstFlag(sources: SettingSources, isOne: (setting: NamedSetting
   const given = SETTINGS.filter(isOne).map(({ name }) => find(sources, name));
   return given.find((each) => each?.flag);
 }
-
-/** The object without the fields that are undefined. */
-export function present<Fields extends object>(fields: Fields): { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> } {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
-    [Name in keyof Fields]?: Exclude<Fields[Name], undefined>;
-  };
-}

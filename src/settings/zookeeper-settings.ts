@@ -5,13 +5,13 @@ import { shortened } from '../services/shortened.js';
 import type { ConnectString } from '../zookeeper/connect-string.js';
 import { parseEndpointName } from './endpoints.js';
 import type { CheckTarget, NamedSetting, SettingName } from './settings-table.js';
-import { find, firstFlag, type Given, present, read, readOrDefault, type SettingSources } from './sources.js';
+import { find, firstFlag, type Given, read, readOrDefault, type SettingSources } from './sources.js';
 
 /** How to reach ZooKeeper, and what to announce there: no endpoint twice. */
 export interface ZooKeeperSettings extends Announcement {
   readonly connect: ConnectString;
   /** `digest:user:password`. */
-  readonly auth?: string;
+  readonly auth?: string | undefined;
   /** How long a session outlives its connection, 1,000 to 600,000. The servers may grant another. @default 10000 */
   readonly sessionTimeoutMs: number;
   /** Fails the start when ZooKeeper cannot be reached. */
@@ -21,7 +21,7 @@ export interface ZooKeeperSettings extends Announcement {
   /** The parent of the services that Curator knows of, within the chroot. @default /services */
   readonly basePath: string;
   /** When the service and the endpoints are to be announced. @default as long as the node id is held */
-  readonly check?: CheckSettings;
+  readonly check?: CheckSettings | undefined;
 }
 
 /** When a service counts as able to work. */
@@ -57,7 +57,7 @@ export function readZooKeeper(sources: SettingSources, names: readonly Given[]):
     sessionTimeoutMs: readOrDefault(sources, 'zookeeper-session-timeout'),
     readyTimeoutMs: readOrDefault(sources, 'ready-timeout'),
     basePath: readOrDefault(sources, 'service-base-path'),
-    ...present({ auth: read(sources, 'zookeeper-auth') }),
+    auth: read(sources, 'zookeeper-auth'),
     ...readAnnouncing(sources, names),
   };
 }
@@ -96,12 +96,12 @@ function readAnnouncing(sources: SettingSources, names: readonly Given[]) {
   }
   const uriSpec = read(sources, 'uri-spec');
   const payload = find(sources, 'payload');
-  return present({
+  return {
     ...{ service, address, port, payloadType, uriSpec },
     payload: payload && parsePayload(payload, payloadType ?? 'map'),
     endpoints: endpoints.length > 0 ? endpoints : undefined,
     check: readCheck(sources),
-  });
+  };
 }
 
 function readCheck(sources: SettingSources): CheckSettings | undefined {
