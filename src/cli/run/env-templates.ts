@@ -24,11 +24,11 @@ const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 /** A doubled brace, a placeholder, or a brace that is neither. */
 const TOKEN = /\{\{|\}\}|\{([^{}]*)\}|[{}]/g;
 
-const PLACEHOLDERS: Readonly<Record<string, (facts: TemplateFacts) => string>> = {
+const PLACEHOLDERS: Readonly<Record<string, (facts: TemplateFacts) => string | undefined>> = {
   id: ({ id }) => String(id),
   version: ({ version }) => String(version),
   taskId: ({ taskId }) => taskId,
-  url: ({ url = '' }) => url,
+  url: ({ url }) => url,
   clusterNodeId: ({ id }) => String(clusterNodeIdOf(id)),
 };
 const KNOWN = Object.keys(PLACEHOLDERS).map((name) => `{${name}}`);
@@ -54,24 +54,21 @@ export function parseEnvTemplates(texts: readonly string[], hasHttp: boolean): E
     // The command is looked up before there is a node id, and must not become another one by it.
     if (name === 'PATH') throw refuse(`${FORM} with another name (the command is found by the PATH of nodelease: set that)`);
     const template = text.slice(equals + 1);
-    checkTemplate(template, refuse, hasHttp);
-    return { name, value: (facts) => template.replace(TOKEN, (token, placeholder) => filled(token, placeholder, facts)) };
+    const fill = (facts: TemplateFacts) =>
+      template.replace(TOKEN, (token: string, placeholder: string | undefined) => {
+        if (placeholder === undefined) {
+          if (token.length === 2) return token.slice(0, 1);
+          throw refuse(`${FORM} with "${token}${token}" for a single "${token}"`);
+        }
+        if (!Object.hasOwn(PLACEHOLDERS, placeholder)) {
+          throw refuse(`${FORM} with no placeholders but ${KNOWN.join(', ')}; "{{" and "}}" stand for braces`);
+        }
+        const value = PLACEHOLDERS[placeholder]?.(facts);
+        if (value === undefined) throw refuse('--http beside it, for there is no {url} without');
+        return value;
+      });
+    // What is wrong is known before there is a node id.
+    fill({ id: 0, version: 0, taskId: '', url: hasHttp ? '' : undefined });
+    return { name, value: fill };
   });
-}
-
-function filled(token: string, placeholder: string | undefined, facts: TemplateFacts): string {
-  return placeholder === undefined ? token.slice(0, 1) : (PLACEHOLDERS[placeholder]?.(facts) ?? token);
-}
-
-function checkTemplate(template: string, refuse: (expected: string) => ConfigError, hasHttp: boolean): void {
-  for (const [token, placeholder] of template.matchAll(TOKEN)) {
-    if (placeholder === undefined) {
-      if (token.length === 2) continue;
-      throw refuse(`${FORM} with "${token}${token}" for a single "${token}"`);
-    }
-    if (!Object.hasOwn(PLACEHOLDERS, placeholder)) {
-      throw refuse(`${FORM} with no placeholders but ${KNOWN.join(', ')}; "{{" and "}}" stand for braces`);
-    }
-    if (placeholder === 'url' && !hasHttp) throw refuse('--http beside it, for there is no {url} without');
-  }
 }
