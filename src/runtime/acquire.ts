@@ -133,8 +133,7 @@ async function acquireWatched(options: AcquireOptions): Promise<ManagedLease> {
     ...{ clock: systemClock, random: systemRandom, tracer },
     ...{ onLeaseEvent: onEvent, onDiscoveryEvent: zookeeper?.onEvent },
   });
-  const onRelease = () => monitor?.stopping('the lease is being released');
-  return manage(node, { clock: systemClock, onLost, exit: (code) => process.exit(code), onRelease });
+  return manage(node, onLost, () => monitor?.stopping('the lease is being released'));
 }
 
 function checkMonitor(monitor: NodeMonitor | undefined): void {

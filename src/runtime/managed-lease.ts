@@ -1,6 +1,6 @@
 import { onAbort } from '../base/abort.js';
-import type { Clock } from '../base/clock.js';
 import { sleepUntil } from '../base/sleep-until.js';
+import { systemClock } from '../base/system.js';
 import type { Discovery } from '../discovery/discovery.js';
 import type { Lease, LeaseLostError } from '../lease/model/lease.js';
 import { graceAfterLoss } from '../lease/model/lease-timing.js';
@@ -12,23 +12,18 @@ export const EXIT_LEASE_LOST = 76;
 /** What becomes of the process when its lease is lost. */
 export type LossPolicy = 'exit' | 'signal' | ((error: LeaseLostError) => void);
 
-export interface ManagedLeaseOptions {
-  readonly clock: Clock;
-  readonly onLost: LossPolicy;
-  /** Ends the process with that code. */
-  readonly exit: (code: number) => void;
-  /** Is told when the release begins. */
-  readonly onRelease: () => void;
-}
-
 /** A lease that looks after its surroundings. */
 export interface ManagedLease extends Lease {
   /** The node in the discovery tree; undefined without ZooKeeper. */
   readonly discovery: Discovery | undefined;
 }
 
-/** The lease of a held node, as the library hands it over: its loss is acted upon, and its release ends what was opened for it. */
-export function manage(node: HeldNode, { clock, onLost, exit, onRelease }: ManagedLeaseOptions): ManagedLease {
+/**
+ * The lease of a held node, as the library hands it over: its loss is acted upon, and its release ends what was opened for it.
+ *
+ * @param onRelease is told when the release begins
+ */
+export function manage(node: HeldNode, onLost: LossPolicy, onRelease: () => void): ManagedLease {
   const { lease, discovery } = node;
   let ending: Promise<void> | undefined;
   const release = () => {
@@ -38,12 +33,11 @@ export function manage(node: HeldNode, { clock, onLost, exit, onRelease }: Manag
     }
     return ending;
   };
-  const actOnLoss = () => {
+  onAbort(lease.signal, () => {
     const error = lease.signal.reason as LeaseLostError;
     if (typeof onLost === 'function') onLost(error);
-    else if (onLost === 'exit') void exitInTime(error, clock, exit);
-  };
-  onAbort(lease.signal, actOnLoss);
+    else if (onLost === 'exit') void exitInTime(error);
+  });
   return {
     id: lease.id,
     version: lease.version,
@@ -63,8 +57,8 @@ export function manage(node: HeldNode, { clock, onLost, exit, onRelease }: Manag
 }
 
 /** Listeners of the signal get what time there is before the deadline; where another task may hold the id already, none. */
-async function exitInTime(error: LeaseLostError, clock: Clock, exit: (code: number) => void): Promise<void> {
-  const now = clock.monotonic();
-  await sleepUntil(clock, now + graceAfterLoss(error, now));
-  exit(EXIT_LEASE_LOST);
+async function exitInTime(error: LeaseLostError): Promise<void> {
+  const now = systemClock.monotonic();
+  await sleepUntil(systemClock, now + graceAfterLoss(error, now));
+  process.exit(EXIT_LEASE_LOST);
 }
