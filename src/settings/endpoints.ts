@@ -40,11 +40,7 @@ export function readEndpoints(sources: SettingSources): GivenEndpoints {
   return { url, names: [] };
 }
 
-/**
- * The name of an endpoint, and its key after the first colon.
- *
- * @throws {ConfigError} when one of them cannot be a znode's
- */
+/** The name of an endpoint, and its key after the first colon. @throws {ConfigError} when one of them cannot be a znode's */
 export function parseEndpointName(given: Given): AnnouncedEndpoint {
   const { text, label } = given;
   if (isUrl(given)) throw new ConfigError(label, text, `${NAME_AND_KEY}: the URL of a store's server has a setting of its own`);

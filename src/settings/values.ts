@@ -48,11 +48,7 @@ export interface SettingKind<T> {
   readonly range?: string | undefined;
   /** @throws {ConfigError} that names the label, the text and what was expected */
   parse(text: string, label: string): T;
-  /**
-   * The same for a value that a program gives. Without it, what uses the value checks it.
-   *
-   * @throws {ConfigError}
-   */
+  /** The same for a value that a program gives. Without it, what uses the value checks it. @throws {ConfigError} */
   check?(value: unknown, label: string): void;
 }
 

@@ -30,13 +30,6 @@ export interface ResolveOptions {
   readonly json: boolean;
 }
 
-/** Where instances come from. */
-interface Origin {
-  /** The parent znode of the instances. */
-  readonly path: string;
-  readonly open: (zookeeper: ZooKeeper, onUnreadable: OnUnreadable) => InstanceSource;
-}
-
 /** How long the instances may take to be read, in milliseconds: longer than znodes that may not be read delay the others. */
 const READ_TIMEOUT_MS = 15_000;
 
@@ -60,10 +53,8 @@ export async function resolveDiscoveryCommand(options: ResolveOptions, settings:
     });
     try {
       await read(source, io, signal, () => trouble ?? ('problem' in zookeeper.state ? zookeeper.state.problem : undefined));
-      const { clock, random } = io;
-      const accept = (instance: ServiceInstance) => requestableUrl(instance) !== undefined;
-      const provider = new ServiceProvider({ source, clock, random, strategy, accept });
-      const instance = provider.need();
+      const accept = (each: ServiceInstance) => requestableUrl(each) !== undefined;
+      const instance = new ServiceProvider({ source, clock: io.clock, random: io.random, strategy, accept }).need();
       const url = String(requestableUrl(instance));
       if (options.json) sayJson(io, { ...instance, url });
       else say(io, url);
@@ -89,21 +80,22 @@ function requestableUrl(instance: ServiceInstance): string | undefined {
   return isPlain && URL.canParse(url) ? url : undefined;
 }
 
-/** @throws {ConfigError} when the name or the kind is invalid */
-function originOf({ name, kind }: ResolveOptions, basePath: string, io: Io): Origin {
-  const { clock, random } = io;
+/** Where the instances come from, and the parent znode of them. @throws {ConfigError} when the name or the kind is invalid */
+function originOf({ name, kind }: ResolveOptions, basePath: string, { clock, random }: Io) {
   if (kind === 'service') {
     checkServiceName(name, 'name');
     return {
       path: servicePath(basePath, name),
-      open: (zookeeper, onUnreadable) => new ServiceCache({ zookeeper, clock, basePath, name, payload: jsonPayload, onUnreadable }),
+      open: (zookeeper: ZooKeeper, onUnreadable: OnUnreadable): InstanceSource =>
+        new ServiceCache({ zookeeper, clock, basePath, name, payload: jsonPayload, onUnreadable }),
     };
   }
   if (kind !== 'endpoint') throw new ConfigError('--kind', kind, 'service or endpoint');
   const { endpoint, key } = parseEndpointName({ text: name, label: 'name', flag: true });
   return {
     path: endpointPath(endpoint, key),
-    open: (zookeeper, onUnreadable) => new DiscoveryResolver({ zookeeper, clock, random, onUnreadable }).instances(endpoint, key),
+    open: (zookeeper: ZooKeeper, onUnreadable: OnUnreadable): InstanceSource =>
+      new DiscoveryResolver({ zookeeper, clock, random, onUnreadable }).instances(endpoint, key),
   };
 }
 

@@ -32,11 +32,7 @@ export class RestartingWorker {
 
   private constructor(private readonly options: RestartingWorkerOptions) {}
 
-  /**
-   * Resolves when the thread does its work for the first time.
-   *
-   * @throws whatever kept it from that
-   */
+  /** Resolves when the thread does its work for the first time. @throws whatever kept it from that */
   static async start(options: RestartingWorkerOptions): Promise<RestartingWorker> {
     const thread = new RestartingWorker(options);
     await new Promise<void>((resolve, reject) => {

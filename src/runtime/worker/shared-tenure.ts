@@ -40,11 +40,7 @@ export class SharedTenure {
     return this.#load(Cell.stampedUntil);
   }
 
-  /**
-   * Store time at the least, as of what was published last.
-   *
-   * @param monotonic now, on the monotonic clock
-   */
+  /** Store time at the least, as of what was published last. @param monotonic now, on the monotonic clock */
   storeNow(monotonic: number): number {
     // In this order, the reverse of the other thread's: a new offset with an older time is a lower bound, the other way round it is not.
     const learnedAt = this.#load(Cell.learnedAt) / MICROS;
