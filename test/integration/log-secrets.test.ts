@@ -17,7 +17,7 @@ afterAll(() => rm(folder, { recursive: true }));
 
 const program = `
   const { loggerFor } = await import(process.argv[2]);
-  const log = await loggerFor({ logLevel: 'info', logFormat: process.argv[1] }, { logFormat: 'json' });
+  const log = await loggerFor({ logLevel: 'info', logFormat: process.argv[1] }, { logFormat: 'json', onWarning() {} });
   log.info({ token: 'hidden-1', zookeeper: { auth: 'hidden-2', session: { password: 'hidden-3' } }, kept: 'kept' }, 'connected');
   log.child({ authorization: 'Bearer hidden-token-4' }).warn('refused: digest:me:hidden-5 at http://me:hidden-6@host/');
   log.warn({ given: 'me:hidden-9@zk1:2181,zk2:2181', err: new Error('got "KEY:hid/hidden-10@bucket"') }, 'got s3://KEY:hid/hidden-11@bucket');

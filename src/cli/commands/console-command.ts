@@ -19,7 +19,6 @@ export async function consoleCommand(settings: Settings, io: Io): Promise<number
     throw new ConfigError('--store', settings.store.url, 's3:// or file: (what is in memory is seen by its holder alone)');
   const work = async (interrupted: AbortSignal) => {
     const log = await loggerFor(settings, io);
-    io.onWarning((warning) => log.warn(explain(warning)));
     const cluster = new OwnClusterView(settings, io, log);
     try {
       // Connects to nothing yet, but finds settings that cannot be right.

@@ -1,5 +1,5 @@
 import { anySignal, orAborted } from '../../base/abort.js';
-import { ConfigError, explain } from '../../base/errors.js';
+import { ConfigError } from '../../base/errors.js';
 import { defaultTaskId } from '../../base/task-id.js';
 import { formatId, type IdFormat } from '../../id/id-format.js';
 import type { IdLayout } from '../../id/id-layout.js';
@@ -55,7 +55,6 @@ const TELL_AGAIN_MS = 60_000;
 export async function idCommand(options: IdOptions, settings: Settings, io: Io): Promise<number> {
   const wanted = readIdOptions(options, io.env);
   const log = await loggerFor(wanted.quiet ? { ...settings, logLevel: 'warn' } : settings, io);
-  io.onWarning((warning) => log.warn(explain(warning)));
   try {
     return await interruptible(io, async (interrupted) => {
       const node = await hold(settings, io, interrupted, log);

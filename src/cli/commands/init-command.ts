@@ -91,7 +91,7 @@ type OnProgress = ProgressLine['update'];
 
 /** Shows the progress of `work`, and lets a signal end it. */
 async function withProgress<T>(what: string, io: Io, work: (onProgress: OnProgress, signal: AbortSignal) => Promise<T>): Promise<T> {
-  const line = new ProgressLine(io, { what });
+  const line = new ProgressLine(io, what);
   try {
     // Not all requests under way heed the signal.
     const onProgress: OnProgress = (progress) => line.update(progress);

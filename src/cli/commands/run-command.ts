@@ -44,7 +44,6 @@ export async function runCommand(command: readonly string[], options: RunOptions
   const files = inheritedFiles();
   const signals = new SignalRelay(io.signals);
   const log = await loggerFor(settings, io);
-  io.onWarning((warning) => log.warn(explain(warning)));
   try {
     const http = await httpFor(settings, io);
     const workload = new CommandWorkload(

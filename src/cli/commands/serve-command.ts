@@ -1,5 +1,4 @@
 import { aborted } from '../../base/abort.js';
-import { explain } from '../../base/errors.js';
 import { LeaseLostError, LeaseRetiringError } from '../../lease/model/lease.js';
 import { graceAfterLoss } from '../../lease/model/lease-timing.js';
 import { NodeMonitor, nodeHealthJson } from '../../monitor/node-monitor.js';
@@ -36,7 +35,6 @@ export interface ServeOptions {
 export async function serveCommand({ waitFile: path }: ServeOptions, settings: Settings, io: Io): Promise<number> {
   const signals = new SignalRelay(io.signals);
   const log = await loggerFor(settings, io);
-  io.onWarning((warning) => log.warn(explain(warning)));
   const monitor = new NodeMonitor();
   const { http: at = DEFAULT_LISTEN_ADDRESS } = settings;
   try {

@@ -1,17 +1,11 @@
 import { writeSync } from 'node:fs';
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino';
+import { explain } from '../../base/errors.js';
 import { REDACTED, withoutSecrets } from '../../base/redaction.js';
-import type { LogLevel, Settings } from '../../settings/settings.js';
+import type { Settings } from '../../settings/settings.js';
 import type { Io } from '../terminal/io.js';
 
 export type { Logger } from 'pino';
-
-/** What a logger needs to know. */
-export interface LoggerOptions {
-  readonly level: LogLevel;
-  /** `json`: one object a line. `plain` and `color`: for people, on a terminal. */
-  readonly format: Io['logFormat'];
-}
 
 /** The fields whose values are secret, wherever they stand. */
 const SECRET_FIELDS = ['authorization', 'token', 'secret', 'password', 'credentials', 'zookeeper-auth', 'zookeeperAuth', 'auth'];
@@ -21,23 +15,22 @@ export const SECRET_PATHS: readonly string[] = SECRET_FIELDS.flatMap((name) => [
 
 const STANDARD_ERROR = 2;
 
-/** The logger of a command, as its settings and its standard error want it: see {@link createLogger}. */
-export function loggerFor({ logLevel, logFormat }: Pick<Settings, 'logLevel' | 'logFormat'>, io: Pick<Io, 'logFormat'>): Promise<Logger> {
-  const pretty = io.logFormat === 'json' ? 'plain' : io.logFormat;
-  return createLogger({ level: logLevel, format: logFormat === undefined ? io.logFormat : logFormat === 'json' ? 'json' : pretty });
-}
-
 /**
- * A logger that writes to standard error, each line before the call returns, so that nothing is lost at the exit.
- * A standard error that is closed or does not take the line in time loses the line, and nothing else.
- * Secrets are left out: fields by their names, credentials in texts by their form.
+ * The logger of a command, in the format that its settings and its standard error want. It logs the warnings of Node and the libraries, too.
+ *
+ * It writes to standard error, each line before the call returns, so that nothing is lost at the exit. A standard error that is closed or does
+ * not take the line in time loses the line, and nothing else. Secrets are left out: fields by their names, credentials in texts by their form.
  */
-export async function createLogger({ level, format }: LoggerOptions): Promise<Logger> {
-  const destination: DestinationStream = format === 'json' ? { write: writeLine } : await prettyDestination(format === 'color');
-  return pino(
-    { name: 'nodelease', level, timestamp: stdTimeFunctions.isoTime, redact: { paths: [...SECRET_PATHS], censor: REDACTED } },
-    destination,
-  );
+export async function loggerFor(
+  { logLevel: level, logFormat }: Pick<Settings, 'logLevel' | 'logFormat'>,
+  io: Pick<Io, 'logFormat' | 'onWarning'>,
+): Promise<Logger> {
+  const isJson = (logFormat ?? io.logFormat) === 'json';
+  const destination: DestinationStream = isJson ? { write: writeLine } : await prettyDestination(io.logFormat === 'color');
+  const redact = { paths: [...SECRET_PATHS], censor: REDACTED };
+  const log = pino({ name: 'nodelease', level, timestamp: stdTimeFunctions.isoTime, redact }, destination);
+  io.onWarning((warning) => log.warn(explain(warning)));
+  return log;
 }
 
 async function prettyDestination(colorize: boolean): Promise<DestinationStream> {
@@ -49,8 +42,8 @@ async function prettyDestination(colorize: boolean): Promise<DestinationStream> 
 const ATTEMPTS = 10;
 const PAUSE_MS = 5;
 
-// Not pino's own destination: that one waits without limit for a reader that has stopped reading from a non-blocking pipe, and raises
-// the error of one that went away. Neither is a reason for the supervisor, and with it the child, to hang or to end.
+// Not pino's own destination: that one waits without limit for a reader that does not read, and raises the error of one that went away.
+// Neither is a reason for the supervisor, and with it the child, to hang or to end.
 function writeLine(line: string): void {
   let rest = Buffer.from(withoutSecrets(line));
   for (let attempt = 0; attempt < ATTEMPTS && rest.length > 0; ) {

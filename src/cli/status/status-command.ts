@@ -110,7 +110,7 @@ type Reader = (signal: AbortSignal) => Promise<Reading>;
 
 function storeReader(session: StoreSession, request: StatusRequest, io: Io, comparison: DiscoveryComparison | undefined): Reader {
   const { url } = session.store;
-  const progress = new ProgressLine(io, { what: 'reading lease objects', elsewhere: 'nothing' });
+  const progress = new ProgressLine(io, 'reading lease objects', true);
   const reader = new ClusterReader(session, io.clock, (read) => progress.update(read));
   return async (signal) => {
     const status = await scanPage(reader, pageRequest(request, io.screen()), signal).finally(() => progress.end());

@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest';
 import { capturedIo } from '../../../test/support/captured-io.js';
 import { VirtualClock } from '../../../test/support/virtual-clock.js';
 import type { Io } from './io.js';
-import { ProgressLine, type ProgressLineOptions } from './progress-line.js';
+import { ProgressLine } from './progress-line.js';
 
-function scene(logFormat: Io['logFormat'], options: Partial<ProgressLineOptions> = {}, columns = 100) {
+function scene(logFormat: Io['logFormat'], onlyTerminal = false, columns = 100) {
   const clock = new VirtualClock();
   const io = { ...capturedIo({ columns, rows: 24, color: false }, clock), logFormat };
-  const line = new ProgressLine(io, { what: 'writing lease objects', ...options });
+  const line = new ProgressLine(io, 'writing lease objects', onlyTerminal);
   /** A hundred a second. */
   const work = async (seconds: number, of = 10_000) => {
     for (let done = 0; done <= seconds * 100; done += 1) {
@@ -35,7 +35,7 @@ describe('the progress of long work', () => {
   });
 
   it('covers what it was longer before', async () => {
-    const { io, line, work } = scene('plain', {}, 1_000);
+    const { io, line, work } = scene('plain', false, 1_000);
     await work(15, 2_000);
     const lengths = io
       .complaints()
@@ -47,7 +47,7 @@ describe('the progress of long work', () => {
   });
 
   it('does not wrap where the terminal is narrow', async () => {
-    const { io, work } = scene('color', {}, 30);
+    const { io, work } = scene('color', false, 30);
     await work(3);
     expect(
       Math.max(
@@ -70,7 +70,7 @@ describe('the progress of long work', () => {
   });
 
   it('is nothing in a log where nobody wants it there', async () => {
-    const { io, line, work } = scene('json', { elsewhere: 'nothing' });
+    const { io, line, work } = scene('json', true);
     await work(12);
     line.end();
     expect(io.complaints()).toBe('');

@@ -1,4 +1,3 @@
-import type { Clock } from '../../base/clock.js';
 import type { Io } from './io.js';
 import { formatDuration } from './text.js';
 
@@ -8,14 +7,6 @@ export interface Progress {
   readonly of: number;
 }
 
-/** What a {@link ProgressLine} shows. */
-export interface ProgressLineOptions {
-  /** The work, such as `writing lease objects`. */
-  readonly what: string;
-  /** What a log gets, where standard error is no terminal. @default the same, every five seconds */
-  readonly elsewhere?: 'lines' | 'nothing';
-}
-
 /** Shorter work is not shown, in milliseconds. */
 const FIRST_MS = 500;
 /** From one drawing to the next, in milliseconds: on a terminal, and in a log. */
@@ -23,10 +14,7 @@ const EVERY_MS = { terminal: 100, log: 5_000 };
 const BAR = 16;
 const COLUMNS = 80;
 
-/**
- * The progress of long work, on standard error: on a terminal one line that is drawn again and again and removed at the end, elsewhere a line every
- * five seconds.
- */
+/** The progress of long work, on standard error: on a terminal one line that is redrawn, and removed at the end; in a log a line every five seconds. */
 export class ProgressLine {
   readonly #isTerminal: boolean;
   #drawn = 0;
@@ -34,9 +22,14 @@ export class ProgressLine {
   #first: { readonly progress: Progress; readonly at: number } | undefined;
   #nextAt = 0;
 
+  /**
+   * @param what the work, such as `writing lease objects`
+   * @param onlyTerminal whether a log gets nothing
+   */
   constructor(
-    private readonly io: Pick<Io, 'stderr' | 'logFormat' | 'screen'> & { readonly clock: Pick<Clock, 'monotonic'> },
-    private readonly options: ProgressLineOptions,
+    private readonly io: Pick<Io, 'stderr' | 'logFormat' | 'screen' | 'clock'>,
+    private readonly what: string,
+    private readonly onlyTerminal = false,
   ) {
     // The log format is JSON exactly where standard error is no terminal.
     this.#isTerminal = io.logFormat !== 'json';
@@ -53,7 +46,7 @@ export class ProgressLine {
     this.#nextAt = now + (this.#isTerminal ? EVERY_MS.terminal : EVERY_MS.log);
     const text = this.#text(progress, progress.done - this.#first.progress.done, now - this.#first.at);
     if (this.#isTerminal) this.#draw(text);
-    else if (this.options.elsewhere !== 'nothing') this.io.stderr(`nodelease: ${text}\n`);
+    else if (!this.onlyTerminal) this.io.stderr(`nodelease: ${text}\n`);
   }
 
   /** Removes the line from a terminal. Idempotent. */
@@ -68,7 +61,7 @@ export class ProgressLine {
     const left = perSecond > 0 ? `, ${Math.round(perSecond)}/s, ${formatDuration(((of - done) / perSecond) * 1_000)} left` : '';
     const filled = of > 0 ? Math.floor((BAR * done) / of) : BAR;
     const bar = this.#isTerminal ? ` [${'#'.repeat(filled)}${'.'.repeat(BAR - filled)}]` : ':';
-    return `${this.options.what}${bar} ${done} of ${of}${left}`;
+    return `${this.what}${bar} ${done} of ${of}${left}`;
   }
 
   /** With blanks instead of an escape sequence, for dumb terminals. */
