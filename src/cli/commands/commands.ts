@@ -1,16 +1,5 @@
 import type { Settings } from '../../settings/settings.js';
-import type { DiscoveryServeOptions } from '../discovery/discovery-serve-command.js';
-import type { DoctorOptions } from '../doctor/doctor-command.js';
-import type { StatusOptions } from '../status/status-command.js';
 import type { Io } from '../terminal/io.js';
-import type { DecodeOptions } from './decode-command.js';
-import type { HealthOptions } from './health-command.js';
-import type { IdOptions } from './id-command.js';
-import type { InitOptions } from './init-command.js';
-import type { ReleaseOptions } from './release-command.js';
-import type { RunOptions } from './run-command.js';
-import type { ScaleOptions } from './scale-command.js';
-import type { ServeOptions } from './serve-command.js';
 import type { ZooKeeperCommandSettings } from './zookeeper-command.js';
 
 /** One command: what its help says, and the code that it calls, which is loaded then and not before: `run` has to start fast. */
@@ -41,10 +30,7 @@ export type OptionRow = readonly [flags: string, help: string, more?: { readonly
 type DiscoveryOptions = { readonly json?: boolean; readonly kind: string; readonly strategy: string };
 
 const JSON_LINE: OptionRow = ['--json', 'one JSON object, on one line'];
-const EPOCH: OptionRow = [
-  '--epoch <ms>',
-  'with --layout snowflake: what the time counts from, in milliseconds since 1970 (default: 1288834974657)',
-];
+const EPOCH: OptionRow = ['--epoch <ms>', 'with --layout snowflake: where its time begins, in ms since 1970 (default: 1288834974657)'];
 
 /** All commands, in the order of the help; the name of one below `discovery` begins with that word. */
 export const COMMANDS: readonly CommandRow[] = [
@@ -58,14 +44,13 @@ export const COMMANDS: readonly CommandRow[] = [
         { repeatable: true },
       ],
     ],
-    run: async (options: RunOptions, settings, io, ...command) =>
-      (await import('./run-command.js')).runCommand(command, options, settings, io),
+    run: async (options, settings, io, ...command) => (await import('./run-command.js')).runCommand(command, options, settings, io),
   },
   {
     name: 'serve',
     description: 'hold a node id for the other containers of a task, and tell them of it over HTTP',
     options: [['--wait-file <path>', 'a file that is there while the node id is held, and may be used']],
-    run: async (options: ServeOptions, settings, io) => (await import('./serve-command.js')).serveCommand(options, settings, io),
+    run: async (options, settings, io) => (await import('./serve-command.js')).serveCommand(options, settings, io),
   },
   {
     name: 'health',
@@ -76,7 +61,7 @@ export const COMMANDS: readonly CommandRow[] = [
       ['--timeout <time>', 'how long to wait for the answer, 1ms to 60s (default: 2s)'],
       JSON_LINE,
     ],
-    run: async (options: HealthOptions, _, io) => (await import('./health-command.js')).healthCommand(options, io),
+    run: async (options, _, io) => (await import('./health-command.js')).healthCommand(options, io),
   },
   {
     name: 'init',
@@ -87,7 +72,7 @@ export const COMMANDS: readonly CommandRow[] = [
     ],
     zookeeper: 'as-provider',
     storeOnly: ['--repair'],
-    run: async (options: InitOptions, settings, io) => (await import('./init-command.js')).initCommand(options, settings, io),
+    run: async (options, settings, io) => (await import('./init-command.js')).initCommand(options, settings, io),
   },
   {
     name: 'status',
@@ -102,24 +87,20 @@ export const COMMANDS: readonly CommandRow[] = [
       ['--free', 'show only those that are free'],
     ],
     storeOnly: ['--from', '--limit', '--held', '--free'],
-    run: async (options: StatusOptions, settings, io) => (await import('../status/status-command.js')).statusCommand(options, settings, io),
+    run: async (options, settings, io) => (await import('../status/status-command.js')).statusCommand(options, settings, io),
   },
   {
     name: 'scale',
     description: 'give the cluster more node ids, or fewer, with running tasks on it',
     argument: ['<n>', 'how many node ids there are to be'],
     options: [
-      [
-        '--wait-timeout <time>',
-        'how long to wait for the tasks to make wider unique ids, where those are needed, up to 24h (default: 60s)',
-      ],
+      ['--wait-timeout <time>', 'how long to wait for tasks to make wider unique ids, where needed, up to 24h (default: 60s)'],
       [
         '--drain-timeout <time>',
         'how long the tasks have to give node ids back that the cluster gives up, before those are taken from them, 0s to 24h (default: 10m; with --settings-interval that much more: so late they learn of it)',
       ],
     ],
-    run: async (options: ScaleOptions, settings, io, size = '') =>
-      (await import('./scale-command.js')).scaleCommand(size, options, settings, io),
+    run: async (options, settings, io, size = '') => (await import('./scale-command.js')).scaleCommand(size, options, settings, io),
   },
   {
     name: 'release',
@@ -127,8 +108,7 @@ export const COMMANDS: readonly CommandRow[] = [
     argument: ['<id>', 'the node id'],
     options: [['--force', 'do it']],
     zookeeper: 'as-provider',
-    run: async (options: ReleaseOptions, settings, io, id = '') =>
-      (await import('./release-command.js')).releaseCommand(id, options, settings, io),
+    run: async (options, settings, io, id = '') => (await import('./release-command.js')).releaseCommand(id, options, settings, io),
   },
   {
     name: 'doctor',
@@ -140,7 +120,7 @@ export const COMMANDS: readonly CommandRow[] = [
       ['--get-price <dollars>', 'what 1,000 GET requests cost (default: 0.0004)'],
     ],
     storeOnly: ['--accept', '--put-price', '--get-price'],
-    run: async (options: DoctorOptions, settings, io) => (await import('../doctor/doctor-command.js')).doctorCommand(options, settings, io),
+    run: async (options, settings, io) => (await import('../doctor/doctor-command.js')).doctorCommand(options, settings, io),
   },
   {
     name: 'console',
@@ -154,15 +134,11 @@ export const COMMANDS: readonly CommandRow[] = [
     options: [
       ['-n, --count <k>', 'how many, 1 to 1000000000, one on a line', { default: '1' }],
       ['--format <name>', 'decimal, base32 (13 digits) or hex (16 digits)', { default: 'decimal' }],
-      [
-        '--layout <name>',
-        'cluster16, with as many bits for a node id as the cluster has, or snowflake (41/10/12)',
-        { default: 'cluster16' },
-      ],
+      ['--layout <name>', 'cluster16, whose node ids are as wide as the cluster says, or snowflake (41/10/12)', { default: 'cluster16' }],
       EPOCH,
     ],
     zookeeper: 'as-provider',
-    run: async (options: IdOptions, settings, io) => (await import('./id-command.js')).idCommand(options, settings, io),
+    run: async (options, settings, io) => (await import('./id-command.js')).idCommand(options, settings, io),
   },
   {
     name: 'decode',
@@ -174,7 +150,7 @@ export const COMMANDS: readonly CommandRow[] = [
       EPOCH,
       JSON_LINE,
     ],
-    run: async (options: DecodeOptions, _, io, id = '') => (await import('./decode-command.js')).decodeCommand(id, options, io),
+    run: async (options, _, io, id = '') => (await import('./decode-command.js')).decodeCommand(id, options, io),
   },
   {
     name: 'demo',
@@ -218,11 +194,7 @@ export const COMMANDS: readonly CommandRow[] = [
     argument: ['<name>', 'the service, or NAME[:KEY] of an endpoint'],
     options: [
       ['--json', 'the whole instance, as one JSON object on one line'],
-      [
-        '--kind <kind>',
-        'what the name stands for: service, or endpoint for one that nodelease run --endpoint announces',
-        { default: 'service' },
-      ],
+      ['--kind <kind>', 'what the name stands for: service, or endpoint, as nodelease run --endpoint announces', { default: 'service' }],
       ['--strategy <name>', 'round-robin, random, sticky, weighted or least-recently-failed', { default: 'random' }],
     ],
     zookeeper: 'required',
@@ -239,13 +211,10 @@ export const COMMANDS: readonly CommandRow[] = [
         'who registers and unregisters must send the token in this file; needed beyond loopback, or --read-only',
       ],
       ['--static-timeout <time>', 'unregister STATIC instances that nobody has written for so long, 1s to 720h (default: never)'],
-      [
-        '--strategy <name>',
-        'how /v1/anyservice chooses: round-robin, random, sticky, weighted or least-recently-failed (default: round-robin)',
-      ],
+      ['--strategy <name>', 'how /v1/anyservice chooses: round-robin (default), random, sticky, weighted or least-recently-failed'],
     ],
     zookeeper: 'required',
-    run: async (options: DiscoveryServeOptions, settings: ZooKeeperCommandSettings, io) =>
+    run: async (options, settings: ZooKeeperCommandSettings, io) =>
       (await import('../discovery/discovery-serve-command.js')).discoveryServeCommand(options, settings, io),
   },
 ];

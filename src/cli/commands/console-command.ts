@@ -1,11 +1,12 @@
 import { ConfigError, explain } from '../../base/errors.js';
+import type { NodeServer } from '../../http/node-server.js';
 import { DEFAULT_LISTEN_ADDRESS, reachableUrl } from '../../settings/listen-address.js';
 import type { Settings } from '../../settings/settings.js';
 import { exitCodeOfStop } from '../exit-codes.js';
 import { type Logger, loggerFor } from '../log/logger.js';
 import { isVisible, OwnClusterView } from '../run/own-cluster-view.js';
 import type { Io } from '../terminal/io.js';
-import { interruptible, interruption, reported, say } from './store-command.js';
+import { interruptible, interruption, logEnd, reported, say } from './store-command.js';
 
 /**
  * `nodelease console`: serves the console of a cluster, without holding a node id, until a signal ends it: 0 for SIGINT and SIGTERM. The URL is
@@ -15,51 +16,34 @@ import { interruptible, interruption, reported, say } from './store-command.js';
  * @throws {ConfigError} when a setting is unusable, or it cannot listen where it should
  */
 export async function consoleCommand(settings: Settings, io: Io): Promise<number> {
-  if (!isVisible(settings))
-    throw new ConfigError('--store', settings.store.url, 's3:// or file: (what is in memory is seen by its holder alone)');
+  const { http: listen = DEFAULT_LISTEN_ADDRESS, bearerTokenFile, store, provider, zookeeper } = settings;
+  if (!isVisible(settings)) throw new ConfigError('--store', store.url, 's3:// or file: (what is in memory is seen by its holder alone)');
   const work = async (interrupted: AbortSignal) => {
     const log = await loggerFor(settings, io);
     const cluster = new OwnClusterView(settings, io, log);
+    let server: NodeServer | undefined;
     try {
       // Connects to nothing yet, but finds settings that cannot be right.
       await cluster.open();
-      return await serve(cluster, settings, io, interrupted, log);
+      const { startNodeServer } = await import('../../http/node-server.js');
+      server = await startNodeServer({
+        ...{ listen, bearerTokenFile, clock: io.clock, cluster: () => cluster.open() },
+        // The page shows that the store is away: no line for every request.
+        onFailure: (request, failure) => log.debug({ err: failure }, `${request}: ${explain(failure)}`),
+        labels: { listen: '--http', bearerTokenFile: '--bearer-token-file' },
+      });
+      const url = reachableUrl(server.address);
+      say(io, url);
+      const of = provider === 'zookeeper' && zookeeper ? zookeeper.connect.text : store.url;
+      log.info({ url: server.url }, `the console of ${of} is at ${url}`);
+      if (!server.protected) {
+        log.warn(`every host that reaches ${server.url} can see all leases: a bearer token file, or a loopback address, keeps others out`);
+      }
+      return logEnd(await interruption(interrupted), log);
     } finally {
+      await server?.close();
       await cluster.close();
     }
   };
   return reported(settings, io, () => interruptible(io, work));
-}
-
-async function serve(
-  cluster: OwnClusterView,
-  { http, bearerTokenFile, store, provider, zookeeper }: Settings,
-  { clock, stdout }: Io,
-  interrupted: AbortSignal,
-  log: Logger,
-): Promise<number> {
-  const { startNodeServer } = await import('../../http/node-server.js');
-  const server = await startNodeServer({
-    listen: http ?? DEFAULT_LISTEN_ADDRESS,
-    bearerTokenFile,
-    clock,
-    cluster: () => cluster.open(),
-    // The page shows that the store is away: no line for every request.
-    onFailure: (request, failure) => log.debug({ err: failure }, `${request}: ${explain(failure)}`),
-    labels: { listen: '--http', bearerTokenFile: '--bearer-token-file' },
-  });
-  try {
-    const of = provider === 'zookeeper' && zookeeper ? zookeeper.connect.text : store.url;
-    const url = reachableUrl(server.address);
-    say({ stdout }, url);
-    log.info({ url: server.url }, `the console of ${of} is at ${url}`);
-    if (!server.protected) {
-      log.warn(`whoever reaches ${server.url} can see all leases: a bearer token file, or a loopback address, keeps others out`);
-    }
-    const { signal } = await interruption(interrupted);
-    log.info({ signal }, `${signal}: ending`);
-    return exitCodeOfStop(signal);
-  } finally {
-    await server.close();
-  }
 }

@@ -25,7 +25,6 @@ interface Verdict {
   readonly facts: Readonly<Record<string, unknown>>;
 }
 
-const DEFAULT_TIMEOUT_MS = 2_000;
 const URL_FORM = 'the URL of a running instance, http://HOST:PORT';
 
 /**
@@ -35,13 +34,9 @@ const URL_FORM = 'the URL of a running instance, http://HOST:PORT';
  * @throws {ConfigError} when an option is wrong
  */
 export async function healthCommand(options: HealthOptions, io: Io): Promise<number> {
-  const { live = false, json = false, timeout } = options;
-  const base = urlOf(options.url, io.env);
-  const timeoutMs =
-    timeout === undefined
-      ? DEFAULT_TIMEOUT_MS
-      : parseDuration(timeout, '--timeout', { least: [1, 'at least 1ms'], most: [60_000, 'at most 60s'] });
-  const url = `${base}/${live ? 'livez' : 'readyz'}`;
+  const { live = false, json = false, timeout = '2s' } = options;
+  const timeoutMs = parseDuration(timeout, '--timeout', { least: [1, 'at least 1ms'], most: [60_000, 'at most 60s'] });
+  const url = `${urlOf(options.url, io.env)}/${live ? 'livez' : 'readyz'}`;
   const { ok, text, facts } = await ask(url, timeoutMs, io.clock);
   if (json) sayJson(io, { ok, url, problem: ok ? null : text, ...facts });
   else say(io, text);
@@ -69,8 +64,8 @@ function checkUrl(text: string, label: string): string {
 
 async function ask(url: string, timeoutMs: number, clock: Clock): Promise<Verdict> {
   try {
-    const get = (signal: AbortSignal) => httpGet(new URL(url), { signal, userAgent: 'nodelease health' });
-    return verdict(await callWithTimeout({ clock, timeoutMs }, get));
+    const reply = await callWithTimeout({ clock, timeoutMs }, (signal) => httpGet(new URL(url), { signal, userAgent: 'nodelease health' }));
+    return verdict(reply);
   } catch (error) {
     return { ok: false, text: `${url}: ${explain(error)}`, facts: {} };
   }

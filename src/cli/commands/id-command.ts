@@ -103,7 +103,14 @@ async function hold(settings: Settings, io: Io, signal: AbortSignal, log: Logger
 }
 
 async function answer(lease: Lease, wanted: WantedIds, io: Io, interrupted: AbortSignal, log: Logger): Promise<number> {
-  const ids = await generatorFor(lease, wanted, interrupted);
+  const { layout } = wanted;
+  const { uniqueIds } = await import('../../id/lease-ids.js');
+  // By the store's clock, which the ids depend on.
+  await lease.tenureTime?.prepare(interrupted);
+  const now = lease.tenureTime?.now() ?? 0;
+  if (layout !== undefined && layout.epochMs > now)
+    throw new ConfigError('--epoch', String(layout.epochMs), `a time in the past: before ${Math.floor(now)}`);
+  const ids = await uniqueIds(lease, { signal: interrupted, ...(layout !== undefined && { layout }) });
   const ending = anySignal(interrupted, lease.signal);
   const tell = ({ detail, waitMs }: IdsExhaustedError) => {
     const unit = waitMs < 1_000 ? 1 : 1_000;
@@ -117,19 +124,8 @@ async function answer(lease: Lease, wanted: WantedIds, io: Io, interrupted: Abor
   }
 }
 
-async function generatorFor(lease: Lease, { layout }: WantedIds, signal: AbortSignal): Promise<UniqueIdGenerator> {
-  const { uniqueIds } = await import('../../id/lease-ids.js');
-  // By the store's clock, which the ids depend on.
-  await lease.tenureTime?.prepare(signal);
-  const now = lease.tenureTime?.now() ?? 0;
-  if (layout !== undefined && layout.epochMs > now)
-    throw new ConfigError('--epoch', String(layout.epochMs), `a time in the past: before ${Math.floor(now)}`);
-  return uniqueIds(lease, { signal, ...(layout !== undefined && { layout }) });
-}
-
 /**
- * Prints ids, one on a line, as fast as the generator makes them and the reader takes them. Resolves to false when the reader has gone before the
- * last one.
+ * Prints ids, one on a line, as fast as the generator makes them and the reader takes them. Resolves to false when the reader goes too early.
  *
  * @param onDrought is told why there has been no id for 5 s, and then once a minute
  * @throws {LeaseLostError} when the lease is lost: the ids printed before are good

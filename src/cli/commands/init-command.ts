@@ -4,7 +4,7 @@ import type { LeaseEvent } from '../../lease/model/lease.js';
 import { type InitializeReport, initializeCluster, type Repair, repairCluster } from '../../lease/operate/initialize.js';
 import type { StoreSession } from '../../lease/session/store-session.js';
 import { ClusterReader } from '../../monitor/cluster-reader.js';
-import { type Damage, damageOf } from '../../monitor/listed-cluster.js';
+import { damageOf } from '../../monitor/listed-cluster.js';
 import type { Settings } from '../../settings/settings.js';
 import { parseInteger } from '../../settings/values.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
@@ -68,7 +68,12 @@ export async function initialize(
   io: Io,
 ): Promise<number> {
   const { clock, random } = io;
-  const onEvent = (event: LeaseEvent) => warnOfOverruled(event, io);
+  const onEvent = (event: LeaseEvent) => {
+    if (event.type !== 'setting-overruled') return;
+    const show = (value: number) => (event.setting === 'nodes' ? String(value) : formatSetting(value));
+    const own = `--${event.setting} ${show(event.own)}`;
+    complain(io, `warning: ${own} is overruled: the cluster exists, and its stored ${show(event.stored)} counts`);
+  };
   const report = await withProgress('writing lease objects', io, (onProgress, signal) =>
     initializeCluster({ session, clock, random, wanted, signal, onProgress, thorough: true }, onEvent),
   );
@@ -76,7 +81,10 @@ export async function initialize(
   for (const line of outcome(session.store.url, report)) say(io, line);
   // Objects that were all created by this very call are known to be sound.
   if (report.created.length === size) return ExitCode.ok;
-  const found = await withProgress('reading lease objects', io, (onProgress, signal) => findDamage(session, io, onProgress, signal));
+  const { nodes, hints } = await withProgress('reading lease objects', io, (onProgress, signal) =>
+    new ClusterReader(session, clock, onProgress).scan(signal),
+  );
+  const found = hints === undefined ? [] : damageOf({ cluster: hints.cluster, nodes });
   // Node ids that the cluster has given up had an object as well, and need it when the cluster grows again.
   const lost = report.damaged.filter((id) => id >= size);
   const damage = [...found, ...lost.map((id) => ({ id, problem: 'lease object is absent although the cluster had this node id' }))];
@@ -101,24 +109,12 @@ async function withProgress<T>(what: string, io: Io, work: (onProgress: OnProgre
   }
 }
 
-async function findDamage(session: StoreSession, io: Io, onProgress: OnProgress, signal: AbortSignal): Promise<readonly Damage[]> {
-  const { nodes, hints } = await new ClusterReader(session, io.clock, onProgress).scan(signal);
-  return hints === undefined ? [] : damageOf({ cluster: hints.cluster, nodes });
-}
-
 function outcome(url: string, { cluster: { config }, clusterCreated, created }: InitializeReport): string[] {
   const written = `${pluralize(created.length, 'lease object')} written`;
   const settings = `duration ${formatSetting(config.durationMs)}, grace ${formatSetting(config.graceMs)}`;
   if (clusterCreated) return [`created a cluster of ${config.size} node ids at ${url} (${settings})`, written];
   const existing = `the cluster at ${url} has ${config.size} node ids (${settings})`;
   return created.length > 0 ? [existing, written] : [`${existing}: nothing to do`];
-}
-
-function warnOfOverruled(event: LeaseEvent, io: Io): void {
-  if (event.type !== 'setting-overruled') return;
-  const show = (value: number) => (event.setting === 'nodes' ? String(value) : formatSetting(value));
-  const own = `--${event.setting} ${show(event.own)}`;
-  complain(io, `warning: ${own} is overruled: the cluster exists, and its stored ${show(event.stored)} counts`);
 }
 
 /**

@@ -74,7 +74,7 @@ interface CommandWorkloadOptions {
   readonly command: readonly [file: string, ...args: string[]];
   readonly env: readonly EnvTemplate[];
   readonly onRetire: RetirePolicy;
-  /** The inherited files, see {@link inheritedFiles}. */
+  /** What {@link inheritedFiles} has told. */
   readonly files: readonly number[];
 }
 

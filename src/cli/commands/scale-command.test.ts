@@ -10,7 +10,7 @@ import { StoreSession } from '../../lease/session/store-session.js';
 import { StoreError } from '../../store/lease-store.js';
 import { MemoryBucket } from '../../store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
-import { checkOwnId, ScaleProgress, scale, scaleTarget } from './scale-command.js';
+import { checkOwnId, scale, scaleProgress, scaleTarget } from './scale-command.js';
 
 async function scene(nodes = 3) {
   const clock = new VirtualClock();
@@ -117,7 +117,7 @@ describe('nodelease scale', () => {
         'the cluster at memory: has 4 node ids already: nothing to do\n',
     );
     expect(io.complaints()).toBe(
-      'nodelease: the cluster has 4 node ids from now on, and had 10: whoever holds another one is told at its next renewal\n',
+      'nodelease: the cluster has 4 node ids from now on, and had 10: a holder of another one is told at its next renewal\n',
     );
     expect(bucket.list().objects).toHaveLength(11);
     expect(await scale(session, { ...options, size: 10 }, io)).toBe(0);
@@ -133,7 +133,7 @@ describe('nodelease scale', () => {
     await clock.advance(20_000);
     expect(io.answer()).toBe('');
     expect(io.complaints()).toMatch(
-      /had 3: whoever .*\nnodelease: waiting for 1 holder to give a node id back, and for (10m00s|9m59s) at the most: 1 \(going\)\n$/,
+      /had 3: a holder .*\nnodelease: waiting for 1 holder to give a node id back, and for (10m00s|9m59s) at the most: 1 \(going\)\n$/,
     );
     expect([staying.retiring.aborted, going.retiring.aborted, going.isValid()]).toEqual([false, true, true]);
     await going.release();
@@ -257,7 +257,7 @@ describe('nodelease scale', () => {
   it('tells how far it has got in few lines, however many node ids and holders there are', () => {
     const clock = new VirtualClock();
     const io = capturedIo(undefined, clock);
-    const { tell } = new ScaleProgress(io, clock);
+    const tell = scaleProgress(io);
     tell({ type: 'shrunk', from: 60_000, to: 4 });
     for (let retired = 0; retired <= 59_900; retired += 100) {
       clock.freeze(10);

@@ -1,4 +1,3 @@
-import type { Clock } from '../../base/clock.js';
 import { ConfigError, StoreUnusableError } from '../../base/errors.js';
 import { MAX_NODE_IDS } from '../../lease/model/lease-state.js';
 import { scaleCluster } from '../../lease/operate/scale.js';
@@ -87,15 +86,25 @@ export function checkOwnId(size: number, { env, hostname }: Pick<Io, 'env' | 'ho
 export async function scale(session: StoreSession, target: ScaleTarget, io: Io, checkStatic?: CheckStatic): Promise<number> {
   const { size, drainTimeoutMs } = target;
   const { clock, random } = io;
-  const progress = new ScaleProgress(io, clock);
+  const tell = scaleProgress(io);
+  // Whether the cluster has its smaller size already, so that only the node ids beyond it are left to be released.
+  let isShrunk = false;
+  const onEvent = (event: ScaleEvent) => {
+    isShrunk ||= event.type !== 'waiting' && event.type !== 'adopted' && event.type !== 'damaged';
+    tell(event);
+  };
   return interruptible(io, async (signal) => {
     try {
       const cluster = checkStatic && (await readCluster(session, { signal }));
       if (cluster !== undefined && size < cluster.config.size) await checkStatic?.([size, cluster.config.size], signal);
-      const outcome = await scaleCluster({ ...target, session, clock, random, signal, onEvent: progress.tell });
+      const outcome = await scaleCluster({ ...target, session, clock, random, signal, onEvent });
       return reportScaled(outcome, size, session.store.url, io);
     } catch (error) {
-      if (progress.isShrunk) complain(io, unfinishedText(signal.aborted ? 'interrupted' : 'not finished', size, drainTimeoutMs));
+      if (isShrunk) {
+        const state = `the cluster has ${pluralize(size, 'node id')} already, and holders of others know that they are to give them back`;
+        const again = `nodelease scale ${size} --drain-timeout ${formatSetting(drainTimeoutMs)} goes on`;
+        complain(io, `${signal.aborted ? 'interrupted' : 'not finished'}: ${state}; ${again}`);
+      }
       throw error;
     }
   });
@@ -130,37 +139,25 @@ async function checkStaticNodes(
     );
   } catch (error) {
     if (!(error instanceof ZooKeeperError) || signal.aborted) throw error;
-    throw new StoreUnusableError(`whether a node id from ${ids[0]} on is in use as a fixed one cannot be told, and nothing was changed`, {
-      cause: error,
-    });
+    const what = `whether a node id from ${ids[0]} on is in use as a fixed one cannot be told, and nothing was changed`;
+    throw new StoreUnusableError(what, { cause: error });
   } finally {
     await zookeeper.close();
   }
 }
 
-/** Shows the progress of a change of the number of node ids on standard error, in few lines. */
-export class ScaleProgress {
-  #toldAt: number;
-  #isDraining = false;
-  /** Whether the cluster has its smaller size already, so that only the node ids beyond it are left to be given back. */
-  isShrunk = false;
-
-  constructor(
-    private readonly io: Pick<Io, 'stderr'>,
-    private readonly clock: Pick<Clock, 'monotonic'>,
-  ) {
-    this.#toldAt = clock.monotonic();
-  }
-
-  /** The listener of `scaleCluster`. */
-  readonly tell = (event: ScaleEvent): void => {
-    this.isShrunk ||= event.type !== 'waiting' && event.type !== 'adopted' && event.type !== 'damaged';
+/** The listener of `scaleCluster` that tells on standard error how far it has got, in few lines. */
+export function scaleProgress(io: Pick<Io, 'stderr' | 'clock'>): (event: ScaleEvent) => void {
+  let toldAt = io.clock.monotonic();
+  let isDraining = false;
+  return (event) => {
+    const now = io.clock.monotonic();
     // Frequent events. The first line on draining has named all holders.
-    const isOften = event.type === 'retired' || (event.type === 'draining' && this.#isDraining);
-    if (isOften && this.clock.monotonic() - this.#toldAt < LINE_EVERY_MS) return;
-    this.#toldAt = this.clock.monotonic();
-    this.#isDraining ||= event.type === 'draining';
-    complain(this.io, line(event));
+    const isOften = event.type === 'retired' || (event.type === 'draining' && isDraining);
+    if (isOften && now - toldAt < LINE_EVERY_MS) return;
+    toldAt = now;
+    isDraining ||= event.type === 'draining';
+    complain(io, line(event));
   };
 }
 
@@ -174,7 +171,7 @@ function line(event: ScaleEvent): string {
       return `waiting for ${pluralize(holders.length, 'holder')} to make unique ids with ${idWidth} bits for the node id: ${who}`;
     }
     case 'shrunk':
-      return `the cluster has ${pluralize(event.to, 'node id')} from now on, and had ${event.from}: whoever holds another one is told at its next renewal`;
+      return `the cluster has ${pluralize(event.to, 'node id')} from now on, and had ${event.from}: a holder of another one is told at its next renewal`;
     case 'retired':
       return `${event.retired} of ${pluralize(event.total, 'lease object')} retired`;
     case 'draining': {
@@ -199,32 +196,32 @@ function reportScaled(outcome: ScaleOutcome, size: number, url: string, io: Pick
       return ExitCode.storeUnusable;
     case 'not-adopted': {
       const { idWidth, holders } = outcome;
-      complain(
-        io,
-        `the cluster at ${url} has ${outcome.size} node ids still: ${pluralize(holders.length, 'holder')} did not go over to ${idWidth} bits for the ` +
-          `node id in time: ${holdersText(holders)}; that ${idWidth} bits are wanted stays published, nodelease scale ${size} goes on from there`,
-      );
+      const who = `${pluralize(holders.length, 'holder')} did not go over to ${idWidth} bits for the node id in time: ${holdersText(holders)}`;
+      const rest = `that ${idWidth} bits are wanted stays published, nodelease scale ${size} goes on from there`;
+      complain(io, `the cluster at ${url} has ${outcome.size} node ids still: ${who}; ${rest}`);
       return ExitCode.acquireTimeout;
     }
-    case 'superseded':
-      complain(
-        io,
-        `the cluster at ${url} has ${outcome.size} node ids: somebody else has changed their number meanwhile, and that stands; ` +
-          `nodelease scale ${size} changes it once more`,
-      );
+    case 'superseded': {
+      const why = `somebody else has changed their number meanwhile, and that stands; nodelease scale ${size} changes it once more`;
+      complain(io, `the cluster at ${url} has ${outcome.size} node ids: ${why}`);
       return ExitCode.acquireTimeout;
+    }
     case 'scaled':
       return reportSize(outcome, url, io);
   }
 }
 
-type Scaled = Extract<ScaleOutcome, { kind: 'scaled' }>;
-
-function reportSize(outcome: Scaled, url: string, io: Pick<Io, 'stdout' | 'stderr'>): number {
-  const { from, to, idWidth, widened, forced, damaged } = outcome;
-  const done = doneText(outcome);
-  if (from === to) say(io, `the cluster at ${url} has ${pluralize(to, 'node id')} already: ${done ?? 'nothing to do'}`);
-  else say(io, `the cluster at ${url} has ${pluralize(to, 'node id')} now, and had ${from}: ${done ?? 'all lease objects are there'}`);
+function reportSize(outcome: Extract<ScaleOutcome, { kind: 'scaled' }>, url: string, io: Pick<Io, 'stdout' | 'stderr'>): number {
+  const { from, to, idWidth, widened, created, reopened, retired, forced, damaged } = outcome;
+  const changes = [
+    created > 0 ? `${pluralize(created, 'lease object')} written` : '',
+    reopened > 0 ? `${pluralize(reopened, 'retired lease object')} made acquirable again` : '',
+    retired > 0 ? `${pluralize(retired, 'lease object')} retired` : '',
+  ];
+  const done = changes.filter((change) => change !== '').join(', ');
+  const cluster = `the cluster at ${url} has ${pluralize(to, 'node id')}`;
+  if (from === to) say(io, `${cluster} already: ${done || 'nothing to do'}`);
+  else say(io, `${cluster} now, and had ${from}: ${done || 'all lease objects are there'}`);
   if (forced.length > 0) say(io, `taken from their holders by force: ${retiringText(forced)}`);
   if (widened) say(io, `a node id takes ${idWidth} bits in unique ids`);
   if (damaged.length === 0) return ExitCode.ok;
@@ -233,23 +230,7 @@ function reportSize(outcome: Scaled, url: string, io: Pick<Io, 'stdout' | 'stder
   return ExitCode.storeUnusable;
 }
 
-/** What was written; undefined for nothing. */
-function doneText({ created, reopened, retired }: Scaled): string | undefined {
-  const parts = [
-    ...(created > 0 ? [`${pluralize(created, 'lease object')} written`] : []),
-    ...(reopened > 0 ? [`${pluralize(reopened, 'retired lease object')} made acquirable again`] : []),
-    ...(retired > 0 ? [`${pluralize(retired, 'lease object')} retired`] : []),
-  ];
-  return parts.length === 0 ? undefined : parts.join(', ');
-}
-
 /** Who holds which node id: `8 (task-a), 9 (task-b)`. */
 function retiringText(holders: readonly RetiringHolder[]): string {
   return someOf(holders.map(({ id, taskId }) => `${id} (${taskId})`));
-}
-
-/** The complaint of a call that ended after it had changed the number of node ids, and before the holders gave theirs back. */
-function unfinishedText(how: 'interrupted' | 'not finished', size: number, drainTimeoutMs: number): string {
-  const again = `nodelease scale ${size} --drain-timeout ${formatSetting(drainTimeoutMs)}`;
-  return `${how}: the cluster has ${pluralize(size, 'node id')} already, and holders of others know that they are to give them back; ${again} goes on`;
 }

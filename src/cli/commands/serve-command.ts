@@ -4,7 +4,7 @@ import { graceAfterLoss } from '../../lease/model/lease-timing.js';
 import { NodeMonitor, nodeHealthJson } from '../../monitor/node-monitor.js';
 import { DEFAULT_LISTEN_ADDRESS } from '../../settings/listen-address.js';
 import type { RetirePolicy, Settings } from '../../settings/settings.js';
-import { ExitCode, exitCodeOfStop } from '../exit-codes.js';
+import { ExitCode } from '../exit-codes.js';
 import { type Logger, loggerFor } from '../log/logger.js';
 import { NodeHttp } from '../run/node-http.js';
 import { onRetirement, whyStopping } from '../run/retirement.js';
@@ -14,7 +14,7 @@ import { WaitFile } from '../run/wait-file.js';
 import { runWorkload, type Workload, type WorkloadNode } from '../run/workload.js';
 import type { Io } from '../terminal/io.js';
 import { withTimeout } from '../terminal/with-timeout.js';
-import { logFailure, say } from './store-command.js';
+import { logEnd, logFailure, say } from './store-command.js';
 
 /** The options of `serve` that are no settings. */
 export interface ServeOptions {
@@ -36,14 +36,14 @@ export async function serveCommand({ waitFile: path }: ServeOptions, settings: S
   const signals = new SignalRelay(io.signals);
   const log = await loggerFor(settings, io);
   const monitor = new NodeMonitor();
-  const { http: at = DEFAULT_LISTEN_ADDRESS } = settings;
+  const { http: at = DEFAULT_LISTEN_ADDRESS, onRetire = 'drain' } = settings;
   try {
-    const file = path === undefined ? undefined : await WaitFile.open(path, io.random, (problem) => log.error(problem));
+    const waitFile = path === undefined ? undefined : await WaitFile.open(path, io.random, (problem) => log.error(problem));
     const open = async (child: Logger) => {
       const http = await NodeHttp.open({ at, settings, io, log: child, monitor, heldForOthers: true });
       try {
         // Not before: while the port is another process', the file may be, too.
-        await file?.removeLeftOver();
+        await waitFile?.removeLeftOver();
       } catch (error) {
         await http.close();
         throw error;
@@ -51,10 +51,10 @@ export async function serveCommand({ waitFile: path }: ServeOptions, settings: S
       say(io, http.url);
       return http;
     };
-    const sidecar = new Sidecar({ io, signals, monitor, waitFile: file, onRetire: settings.onRetire ?? 'drain' });
+    const sidecar = new Sidecar({ io, signals, monitor, waitFile, onRetire });
     return await Promise.race([runWorkload({ settings, io, signals, log, http: { monitor, open } }, sidecar), sidecar.overdue()]);
   } catch (error) {
-    return error instanceof Interrupted ? ended(error, log) : logFailure(error, log);
+    return error instanceof Interrupted ? logEnd(error, log) : logFailure(error, log);
   } finally {
     signals.close();
   }
@@ -117,7 +117,7 @@ class Sidecar implements Workload {
     this.#fileGone = waitFile && withTimeout(limit, waitFile.remove());
     await this.#fileGone;
     await routing?.withdraw();
-    if (end instanceof Interrupted && lease.isValid()) return { exitCode: ended(end, log), workEnded: true };
+    if (end instanceof Interrupted && lease.isValid()) return { exitCode: logEnd(end, log), workEnded: true };
     if (end instanceof LeaseRetiringError) log.warn('ending: the node id is being retired, and left to expire while its users are ended');
     return { exitCode: ExitCode.leaseLost, workEnded: false };
   }
@@ -141,10 +141,4 @@ class Sidecar implements Workload {
     update();
     return monitor.onEvent(update);
   }
-}
-
-/** A sidecar that is asked to end, in order, has done what was asked for. */
-function ended({ signal }: Interrupted, log: Pick<Logger, 'info'>): number {
-  log.info({ signal }, `${signal}: ending`);
-  return exitCodeOfStop(signal);
 }

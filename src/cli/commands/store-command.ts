@@ -4,17 +4,13 @@ import { ConfigError, explain } from '../../base/errors.js';
 import { StoreSession } from '../../lease/session/store-session.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from '../../runtime/opened-store.js';
 import type { Settings } from '../../settings/settings.js';
-import { ExitCode, exitCodeOf, exitCodeOfSignal } from '../exit-codes.js';
+import { ExitCode, exitCodeOf, exitCodeOfSignal, exitCodeOfStop } from '../exit-codes.js';
 import type { Logger } from '../log/logger.js';
 import { Interrupted, SignalRelay } from '../run/signal-relay.js';
 import type { Io } from '../terminal/io.js';
 import { jsonLine, printable } from '../terminal/text.js';
 
-/**
- * Opens the store, lets `act` work on it, and closes it. Resolves to the exit code, as {@link reported} does.
- *
- * @throws {ConfigError} when a setting is unusable, for the caller to report
- */
+/** Opens the store, lets `act` work on it, and closes it. Resolves and throws as {@link reported} does. */
 export function onStore(settings: Settings, io: Io, act: (session: StoreSession) => Promise<number>): Promise<number> {
   return reported(settings, io, async () => {
     const store = await openedStore(settings, io);
@@ -65,7 +61,7 @@ export function interruption(signal: AbortSignal): Promise<Interrupted> {
   return aborted(signal) as Promise<Interrupted>;
 }
 
-/** Reports a failure in one line. Returns its exit code. A stack trace follows at the log level debug, and for a fault in nodelease itself. */
+/** Reports a failure in one line. Returns its exit code. A stack trace follows at the log level debug, and for a fault of nodelease itself. */
 export function reportFailure(error: unknown, { logLevel }: Pick<Settings, 'logLevel'>, io: Pick<Io, 'stderr'>): number {
   const code = exitCodeOf(error);
   complain(io, explain(error));
@@ -89,6 +85,12 @@ export function logFailure(error: unknown, log: Logger, whenInterrupted = ''): n
   const detail = log.isLevelEnabled('debug') || code === ExitCode.internal ? { err: error } : {};
   log.fatal({ ...detail, exitCode: code }, explain(error));
   return code;
+}
+
+/** Logs the end of a command that works until a signal ends it. Returns the exit code. */
+export function logEnd({ signal }: Interrupted, log: Pick<Logger, 'info'>): number {
+  log.info({ signal }, `${signal}: ending`);
+  return exitCodeOfStop(signal);
 }
 
 /** Writes one line to standard error. */

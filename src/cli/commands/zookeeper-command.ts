@@ -16,10 +16,8 @@ export function allocatedSettings(settings: Settings): ZooKeeperCommandSettings 
 }
 
 /**
- * Begins to connect to ZooKeeper, lets `act` work with it, and ends the session. Resolves to the exit code, as {@link reported} does. A signal of
- * the process aborts the signal that `act` gets.
- *
- * @throws {ConfigError} when a setting is unusable, for the caller to report
+ * Begins to connect to ZooKeeper, lets `act` work with it, and ends the session. Resolves and throws as {@link reported} does. A signal of the
+ * process aborts the signal that `act` gets.
  */
 export function onZooKeeper(
   settings: ZooKeeperCommandSettings,
@@ -37,11 +35,7 @@ export function onZooKeeper(
   return reported(settings, io, () => interruptible(io, work));
 }
 
-/**
- * Begins to connect to ZooKeeper, in the background. Its code is loaded when it is needed, and not before.
- *
- * @throws {ConfigError} when a setting turns out to be unusable
- */
+/** Begins to connect to ZooKeeper, in the background; its code is loaded then. @throws {ConfigError} when a setting turns out to be unusable */
 export async function connectTo(
   { connect, auth, sessionTimeoutMs }: Pick<ZooKeeperSettings, 'connect' | 'auth' | 'sessionTimeoutMs'>,
   { clock, random }: Pick<Io, 'clock' | 'random'>,

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { withTimeout } from '../../base/abort.js';
 import { ConfigError, explain } from '../../base/errors.js';
-import { type NodeServer, startNodeServer } from '../../http/node-server.js';
+import { startNodeServer } from '../../http/node-server.js';
 import { StoreSession } from '../../lease/session/store-session.js';
 import { ClusterFollower } from '../../monitor/cluster-follower.js';
 import { DEFAULT_LISTEN_ADDRESS, type ListenAddress, reachableUrl } from '../../settings/listen-address.js';
@@ -61,7 +61,11 @@ async function play(store: FileLeaseStore, at: ListenAddress | undefined, once: 
   const session = () => new StoreSession(store, clock, REQUEST_TIMEOUT_MS);
   const cluster = new ClusterFollower({ clock, random, session: session() });
   const start = (listen: ListenAddress) => startNodeServer({ listen, clock, cluster: async () => cluster, labels: LABELS });
-  const server = await (at === undefined ? startSomewhere(start) : start(at));
+  const server = await start(at ?? DEFAULT_LISTEN_ADDRESS).catch((error) => {
+    if (at !== undefined || !(error instanceof ConfigError)) throw error;
+    // The usual port is taken: any other one will do.
+    return start({ ...DEFAULT_LISTEN_ADDRESS, port: 0 });
+  });
   const ending = once ? 'It ends when it has shown a take-over.' : 'Ctrl-C ends it.';
   const title = [
     `nodelease demo: ${NODES} tasks, ${NODES} node ids. ${ending}`,
@@ -79,16 +83,6 @@ async function play(store: FileLeaseStore, at: ListenAddress | undefined, once: 
     view.end();
     await server.close();
     await cluster.close();
-  }
-}
-
-/** Starts at the usual address, or at any free port while that is taken. */
-async function startSomewhere(start: (at: ListenAddress) => Promise<NodeServer>): Promise<NodeServer> {
-  try {
-    return await start(DEFAULT_LISTEN_ADDRESS);
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    return start({ ...DEFAULT_LISTEN_ADDRESS, port: 0 });
   }
 }
 

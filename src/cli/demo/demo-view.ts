@@ -9,23 +9,14 @@ import type { Io, Screen } from '../terminal/io.js';
 import { fitLine } from '../terminal/table.js';
 import { cut, formatDuration } from '../terminal/text.js';
 
-/** One event of the story. */
-interface Entry {
-  readonly time: string;
-  readonly text: string;
-  readonly color: Color | undefined;
-}
-
 /** How many events are kept: no terminal shows more. */
 const KEPT = 200;
 
-/**
- * Shows the demo. On a terminal: a title, the live table, the last events, and what comes next, drawn again and again. Elsewhere: one line an event.
- */
+/** Shows the demo. On a terminal: a title, the live table, the last events, and what comes next, redrawn. Elsewhere: one line an event. */
 export class DemoView {
   readonly #frame: Frame;
   readonly #begun: number;
-  #entries: Entry[] = [];
+  #entries: { readonly time: string; readonly text: string; readonly color: Color | undefined }[] = [];
   #status: ClusterStatus | undefined;
   #next = '';
 
@@ -40,7 +31,6 @@ export class DemoView {
     if (io.screen() === undefined) sayLines(io, title);
   }
 
-  /** Shows an event. */
   tell(text: string, color?: Color): void {
     const entry = { time: formatDuration(this.clock.monotonic() - this.#begun).padStart(6), text, color };
     this.#entries = [...this.#entries, entry].slice(-KEPT);
@@ -48,7 +38,7 @@ export class DemoView {
     else this.#draw();
   }
 
-  /** Shows the leases as they are now, and what is going to happen. */
+  /** @param next what is going to happen */
   update(status: ClusterStatus | undefined, next: string): void {
     this.#status = status;
     this.#next = next;

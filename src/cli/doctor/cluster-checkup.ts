@@ -1,8 +1,9 @@
-import type { Clock, RandomSource } from '../../base/clock.js';
+import type { RandomSource } from '../../base/clock.js';
 import type { ClusterStatus } from '../../lease/operate/inspect.js';
 import type { StoreSession } from '../../lease/session/store-session.js';
 import { ClusterReader } from '../../monitor/cluster-reader.js';
 import { type LeaseTotals, type ListedCluster, READ_AS_A_WHOLE, totalsOf } from '../../monitor/listed-cluster.js';
+import type { ProbeOptions } from '../../store/probe/probe.js';
 
 /** The maximum number of lease objects that are read, and of those that are conspicuous in the same way. */
 const MAX_READS = { all: READ_AS_A_WHOLE, alike: 130 } as const;
@@ -26,10 +27,7 @@ export interface ClusterCheckup extends ClusterStatus {
  * @throws {StoreError}
  * @throws `signal.reason`
  */
-export async function checkUp(
-  session: StoreSession,
-  { clock, random, signal }: { readonly clock: Clock; readonly random: RandomSource; readonly signal?: AbortSignal | undefined },
-): Promise<ClusterCheckup | undefined> {
+export async function checkUp(session: StoreSession, { clock, random, signal }: ProbeOptions): Promise<ClusterCheckup | undefined> {
   const reader = new ClusterReader(session, clock);
   const { nodes, hints } = await reader.scan(signal ?? new AbortController().signal, (found) => chosen(found, random));
   if (hints === undefined) return undefined;

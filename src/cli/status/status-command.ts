@@ -24,8 +24,10 @@ import { allocatedTable, discoverySummary, statusTable } from './status-table.js
 
 /** The options of `status`, as they stand on the command line. */
 export interface StatusOptions {
+  /** One JSON object a reading, on one line. */
   readonly json?: boolean;
   readonly watch?: boolean;
+  /** Every node id, also where they do not fit the terminal, and of a large cluster. */
   readonly all?: boolean;
   readonly from?: string;
   readonly limit?: string;
@@ -33,20 +35,10 @@ export interface StatusOptions {
   readonly free?: boolean;
 }
 
-/** How `status` shows what it reads. */
-export interface StatusRequest {
-  /** One JSON object a reading, on one line. */
-  readonly json: boolean;
-  /** Reads again every second, until it is interrupted. */
-  readonly watch: boolean;
-  /** Shows every node id, also where they do not fit the terminal, and of a large cluster. */
-  readonly all: boolean;
-  /** The lowest node id to show. @default on a terminal those with most to tell, else 0 */
-  readonly from?: number | undefined;
-  /** How many to show of a large cluster. @default what fits the terminal, else 100 */
+/** The same, read and checked. */
+export interface StatusRequest extends Required<Pick<StatusOptions, 'json' | 'watch' | 'all'>>, Pick<PageRequest, 'from' | 'only'> {
+  /** How many node ids to show of a large cluster. @default what fits the terminal, else 100 */
   readonly limit?: number | undefined;
-  /** Only those that are held, or that may be taken and were not left by a dead task. @default all */
-  readonly only?: 'held' | 'free' | undefined;
 }
 
 /** From the beginning of one reading to that of the next, in milliseconds. */
