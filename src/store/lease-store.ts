@@ -76,22 +76,13 @@ export interface LeaseStore {
   /** The store as its user wrote it, for messages: `s3://bucket/prefix`. */
   readonly url: string;
 
-  /**
-   * True when the conditions are kept by somebody else's server, so that its word has to be checked before it is trusted.
-   * The engine then repeats its acquiring write, which must be refused.
-   */
+  /** True when a server keeps the conditions, which may not keep its word. The engine then repeats its acquiring write, which must be refused. */
   readonly remote: boolean;
 
-  /**
-   * How soon a task that found no free id lists again, in milliseconds. Each further pause is half as long again, at most a third of the
-   * lease's duration; it starts anew when ids change hands. Used as well where `changed` does not say what has changed.
-   */
+  /** How soon a task that found no free id lists again at first, in milliseconds. Each further pause is half as long again, up to a limit. */
   readonly pollMs: number;
 
-  /**
-   * What its times are cut to, in milliseconds: 1000 where it tells whole seconds, 0 where it tells them exactly. The lower bound of an
-   * age grows in such steps, so that there is nothing new to be learnt between two of them.
-   */
+  /** What its times are cut to, in milliseconds: 1000 for whole seconds, 0 for exact times. The lower bound of an age grows in such steps. */
   readonly timeStepMs: number;
 
   /** The object, or undefined when there is none of that key. */
@@ -101,8 +92,8 @@ export interface LeaseStore {
   list(options?: CallOptions): Promise<Listing>;
 
   /**
-   * The objects whose keys are greater than `after`, from the least one on, as many as one request shows; without `after`, from the first.
-   * Offered where a listing of everything takes a request for every so many objects: who wants some of them then asks for those.
+   * The objects whose keys are greater than `after`, in the order of the keys, as many as one request shows; without `after`, from the first.
+   * Offered where a listing of everything may take several requests.
    */
   listPage?(after: string | undefined, options?: CallOptions): Promise<ListingPage>;
 
@@ -116,11 +107,9 @@ export interface LeaseStore {
    * Resolves when some object may have changed since the call; a hint that may come late, for nothing, or not at all. Rejects with
    * `signal.reason` when `signal` aborts.
    *
-   * A store that knows what has changed calls `heed`, where it is given, with each change since the call, synchronously and in the order of the
-   * changes as far as it can tell, and resolves as soon as that returns true: leases are renewed all the time, and a waiting task is not to ask
-   * the store each time. Only where it lost track it resolves without. `heed` must not throw: what it throws may be the end of the watch.
-   *
-   * A store may leave `heed` alone. Then waiting tasks poll, as on a store without `changed`.
+   * A store that knows what has changed calls `heed`, where it is given, synchronously with each change since the call, and resolves once that
+   * returns true, or where it lost track. So a waiting task asks nothing at each renewal. `heed` must not throw: that may end the watch.
+   * Where a store does not call `heed`, waiting tasks poll, as on a store without `changed`.
    */
   changed?(signal: AbortSignal, heed?: (change: ObjectChange) => boolean): Promise<void>;
 
@@ -131,20 +120,12 @@ export interface LeaseStore {
   close(): Promise<void>;
 }
 
-/** Why a store gave no definite answer. */
-export type StoreFault =
-  /** No connection, or no answer in time. */
-  | 'unreachable'
-  /** It answered 5xx, or asked for patience. */
-  | 'unavailable'
-  /** No credentials, wrong ones, or no permission. */
-  | 'denied'
-  /** The bucket or folder does not exist. */
-  | 'missing'
-  /** It does not offer what it was asked for. */
-  | 'unsupported'
-  /** It refused or answered something that no store of this kind should. */
-  | 'rejected';
+/**
+ * Why a store gave no definite answer. `unreachable`: no connection, or no answer in time. `unavailable`: it answered 5xx, or is too busy. `denied`: no
+ * credentials, wrong ones, or no permission. `missing`: there is no such bucket or folder. `unsupported`: it does not offer what it was asked for.
+ * `rejected`: it refused or answered something that no store of this kind should.
+ */
+export type StoreFault = 'unreachable' | 'unavailable' | 'denied' | 'missing' | 'unsupported' | 'rejected';
 
 /** The store gave no definite answer. */
 export class StoreError extends NodeLeaseError {
@@ -159,7 +140,7 @@ export class StoreError extends NodeLeaseError {
     this.outcome = options.outcome;
   }
 
-  /** True when the same call may well succeed a moment later, without anybody's help. */
+  /** True when the same call may well succeed a moment later. */
   get transient(): boolean {
     return this.fault === 'unreachable' || this.fault === 'unavailable';
   }

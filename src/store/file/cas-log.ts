@@ -3,15 +3,8 @@ import { basename, dirname, join } from 'node:path';
 import type { RandomSource } from '../../base/clock.js';
 import { type ObjectMetadata, StoreError } from '../lease-store.js';
 import { codeOf, Damage, exists, kindOf, makeFolder, readRegular, syncFolder, unless, writeDurably } from './files.js';
-import {
-  decodeRecord,
-  encodeRecord,
-  GENERATION_NAME,
-  type GenerationRecord,
-  numberOf,
-  removeGeneration,
-  removeOldGenerations,
-} from './generation.js';
+import type { GenerationRecord } from './generation.js';
+import { decodeRecord, encodeRecord, GENERATION_NAME, numberOf, removeGeneration, removeOldGenerations } from './generation.js';
 
 // How processes agree on the next state of an object, without a lock.
 //
@@ -53,7 +46,6 @@ export interface Head {
 /** What a writer wants to become the next state. */
 export interface Proposal {
   readonly body: Buffer;
-  /** Everything but the name, which is not chosen yet. */
   readonly record: Omit<GenerationRecord, 'name'>;
 }
 
@@ -74,11 +66,7 @@ export class CasLog {
   readonly #folder: string;
   readonly #publicPath: string;
 
-  /**
-   * @param directory the store's folder, absolute
-   * @param key of the object, validated
-   * @param random for the names of generations
-   */
+  /** @param directory the store's folder, absolute */
   constructor(
     private readonly directory: string,
     key: string,
@@ -88,12 +76,7 @@ export class CasLog {
     this.#publicPath = join(directory, key);
   }
 
-  /**
-   * The head at some moment during the call.
-   *
-   * @throws {@link Damage} when the log is damaged
-   * @throws {@link StoreError} `unavailable` when writes never ceased
-   */
+  /** The head at some moment during the call. @throws {@link Damage}; {@link StoreError} `unavailable` when writes never ceased */
   async head(signal?: AbortSignal): Promise<Head> {
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       signal?.throwIfAborted();
@@ -127,11 +110,7 @@ export class CasLog {
     return {};
   }
 
-  /**
-   * Moves a damaged log out of the way, so that a new one can begin, and leaves it to people to look into.
-   *
-   * @returns the head of the new one, or undefined when the log is sound by now, or gone
-   */
+  /** Moves a damaged log aside, for people to look into. Resolves to the head of a new one, or to undefined when the log is sound by now, or gone. */
   async restart(): Promise<Head | undefined> {
     const aside = new CasLog(this.directory, `${basename(this.#publicPath)}~${this.random.hex(4)}`, this.random);
     try {
@@ -273,7 +252,10 @@ export class CasLog {
     } catch (error) {
       const code = codeOf(error) ?? '';
       if (code === 'ENOENT') return false;
-      if (NO_HARD_LINKS.includes(code)) throw withoutHardLinks(this.directory, error);
+      if (NO_HARD_LINKS.includes(code)) {
+        const message = `${this.directory}: the file system refuses hard links, which the file store needs`;
+        throw new StoreError(message, { fault: 'rejected', outcome: 'not-applied', cause: error });
+      }
       if (NOT_LINKED.includes(code)) throw error;
       // A network file system may have done it and lost the reply, or may yet do it.
       if (code !== 'EEXIST') failure = error;
@@ -294,9 +276,4 @@ export class CasLog {
 
 function unknownOutcome(message: string, cause?: unknown): StoreError {
   return new StoreError(message, { fault: 'unavailable', outcome: 'unknown', cause });
-}
-
-function withoutHardLinks(directory: string, cause: unknown): StoreError {
-  const message = `${directory}: the file system refuses hard links, which the file store needs`;
-  return new StoreError(message, { fault: 'rejected', outcome: 'not-applied', cause });
 }

@@ -4,17 +4,9 @@ import { join, relative, resolve } from 'node:path';
 import { orAborted } from '../../base/abort.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { concurrently } from '../../base/concurrently.js';
-import {
-  type CallOptions,
-  type Interval,
-  type LeaseStore,
-  type Listing,
-  type ObjectChange,
-  type ObjectMetadata,
-  type StoredObject,
-  StoreError,
-  type WriteResult,
-} from '../lease-store.js';
+import type { Heed } from '../changes.js';
+import type { CallOptions, Interval, LeaseStore, Listing, ObjectMetadata, StoredObject, WriteResult } from '../lease-store.js';
+import { StoreError } from '../lease-store.js';
 import { CasLog, type Head } from './cas-log.js';
 import { Damage, readRegular, toStoreError, unless } from './files.js';
 import { FolderWatch } from './folder-watch.js';
@@ -35,11 +27,11 @@ export interface FileLeaseStoreOptions {
 /** An object as it was at one moment. */
 interface Observation {
   /** Undefined when the history is damaged. */
-  readonly head: Head | undefined;
+  readonly head?: Head;
   /** Undefined when there is no object. */
   readonly body: Buffer | undefined;
   /** When the body was written; undefined when the file was made, changed or removed by hand. */
-  readonly stamp: Stamp | undefined;
+  readonly stamp?: Stamp | undefined;
   readonly metadata: ObjectMetadata;
   readonly etag: string;
 }
@@ -71,19 +63,16 @@ export class FileLeaseStore implements LeaseStore {
   readonly pollMs: number;
   readonly timeStepMs = 0;
   readonly #directory: string;
-  readonly #clock: Clock;
-  readonly #random: RandomSource;
   readonly #ages: ObjectAges;
   readonly #watch: FolderWatch;
 
-  constructor({ directory, clock, random, pollMs = 500, boot = openBootClock({ clock, random }) }: FileLeaseStoreOptions) {
+  constructor(private readonly options: FileLeaseStoreOptions) {
+    const { directory, clock, random, pollMs = 500, boot = openBootClock({ clock, random }) } = options;
     this.url = `file:${directory}`;
     this.pollMs = pollMs;
     this.#directory = resolve(directory);
-    this.#clock = clock;
-    this.#random = random;
     this.#ages = new ObjectAges(boot, clock);
-    this.#watch = new FolderWatch({ folder: this.#directory, clock, pollMs, isKey: (name) => KEY.test(name) });
+    this.#watch = new FolderWatch(this.#directory, clock, pollMs, (name) => KEY.test(name));
   }
 
   read(key: string, options?: CallOptions): Promise<StoredObject | undefined> {
@@ -112,7 +101,7 @@ export class FileLeaseStore implements LeaseStore {
   }
 
   /** Resolves when a file in the folder has changed that `heed` wants; rejects with `signal.reason` when `signal` aborts. */
-  changed(signal: AbortSignal, heed?: (change: ObjectChange) => boolean): Promise<void> {
+  changed(signal: AbortSignal, heed?: Heed): Promise<void> {
     return this.#watch.next(signal, heed);
   }
 
@@ -148,7 +137,7 @@ export class FileLeaseStore implements LeaseStore {
   }
 
   async #object(key: string, signal: AbortSignal | undefined) {
-    const lookedAt = this.#clock.monotonic();
+    const lookedAt = this.options.clock.monotonic();
     const { body, metadata, etag, stamp } = await this.#observe(this.#log(key), key, signal);
     return body && { body, metadata, etag, age: this.#ages.of(key, etag, stamp, lookedAt) };
   }
@@ -165,7 +154,7 @@ export class FileLeaseStore implements LeaseStore {
     const body = this.#tell(found);
     const metadata = await log.lastMetadata();
     const etag = `damaged+${sha256(Buffer.from(`${body}${JSON.stringify(metadata)}`))}`;
-    return { head: undefined, body, stamp: undefined, metadata, etag };
+    return { body, metadata, etag };
   }
 
   /** @throws {@link Damage} when its history is damaged */
@@ -181,8 +170,7 @@ export class FileLeaseStore implements LeaseStore {
       if (digest !== undefined && digest === record?.sha256) return { ...written, body };
       if (record === undefined || moved === name) {
         if (!(await log.isHead(head))) continue;
-        const metadata = file instanceof Damage ? written.metadata : {};
-        return { head, body, stamp: undefined, metadata, etag: `${name}+${digest ?? 'absent'}` };
+        return { head, body, metadata: file instanceof Damage ? written.metadata : {}, etag: `${name}+${digest ?? 'absent'}` };
       }
       const unmoved = await log.bodyOf(head);
       if (unmoved !== undefined) return { ...written, body: unmoved };
@@ -211,11 +199,11 @@ export class FileLeaseStore implements LeaseStore {
 
   #log(key: string): CasLog {
     if (!KEY.test(key)) throw refused(`${this.url}: ${JSON.stringify(key)} cannot be a key: letters, digits and ._- only, no dot in front`);
-    return new CasLog(this.#directory, key, this.#random);
+    return new CasLog(this.#directory, key, this.options.random);
   }
 
   #now(): Interval {
-    const now = Math.floor(this.#clock.now());
+    const now = Math.floor(this.options.clock.now());
     return { min: now, max: now + 1 };
   }
 

@@ -120,12 +120,7 @@ function faultOf(code: string): StoreFault {
   return UNAVAILABLE.includes(code) ? 'unavailable' : 'rejected';
 }
 
-/**
- * A failed file operation as the store contract tells it: the only place that does. Other errors (a reason to abort, a {@link StoreError})
- * come back as they are.
- *
- * @param outcome of the write that it was part of; `not-applied` for a read
- */
+/** A failed file operation as the store contract tells it. Other errors (a reason to abort, a {@link StoreError}) come back as they are. */
 export function toStoreError(error: unknown, url: string, outcome: 'unknown' | 'not-applied'): unknown {
   const code = codeOf(error);
   if (code === undefined) return error;

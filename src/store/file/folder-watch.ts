@@ -5,24 +5,11 @@ import type { Clock } from '../../base/clock.js';
 import { Changes, type Heed } from '../changes.js';
 import { unless } from './files.js';
 
-/** Settings of a {@link FolderWatch}. */
-export interface FolderWatchOptions {
-  /** Absolute; it need not exist yet. */
-  readonly folder: string;
-  /** For the wait where watching is impossible. */
-  readonly clock: Clock;
-  /** How long that wait is, in milliseconds. */
-  readonly pollMs: number;
-  /** Tells the names of interest from those of other files. */
-  readonly isKey: (name: string) => boolean;
-}
-
 /**
  * Tells which files in a folder have changed. Keeps one watcher of the operating system, from the first question until `close()`; it
- * keeps the process alive only while somebody waits.
+ * keeps the process alive only while a task waits.
  */
 export class FolderWatch {
-  readonly #options: FolderWatchOptions;
   readonly #changes = new Changes();
   /** Files that have changed, and of which the size is not known yet: a file that changes often is looked at once a round. */
   readonly #changed = new Set<string>();
@@ -30,9 +17,17 @@ export class FolderWatch {
   #watcher: FSWatcher | undefined;
   #closed = false;
 
-  constructor(options: FolderWatchOptions) {
-    this.#options = options;
-  }
+  /**
+   * @param folder absolute; it need not exist yet
+   * @param pollMs how long a wait is where watching is impossible, in milliseconds
+   * @param isKey tells the names of interest from those of other files
+   */
+  constructor(
+    private readonly folder: string,
+    private readonly clock: Clock,
+    private readonly pollMs: number,
+    private readonly isKey: (name: string) => boolean,
+  ) {}
 
   /**
    * Resolves at the next change that `heed` wants; where the folder cannot be watched (it does not exist, the system's watches are used up),
@@ -41,7 +36,7 @@ export class FolderWatch {
   async next(signal: AbortSignal, heed?: Heed): Promise<void> {
     signal.throwIfAborted();
     const watcher = this.#open();
-    if (watcher === undefined) return this.#options.clock.sleep(this.#options.pollMs, signal);
+    if (watcher === undefined) return this.clock.sleep(this.pollMs, signal);
     watcher.ref();
     try {
       await this.#changes.next(signal, heed);
@@ -50,7 +45,7 @@ export class FolderWatch {
     }
   }
 
-  /** Gives the watcher up; whoever waits is woken. Idempotent. */
+  /** Gives the watcher up, and wakes all waiting tasks. Idempotent. */
   close(): void {
     this.#closed = true;
     this.#drop();
@@ -59,24 +54,22 @@ export class FolderWatch {
   #open(): FSWatcher | undefined {
     if (this.#watcher !== undefined || this.#closed) return this.#watcher;
     try {
-      const watcher = watch(this.#options.folder, { persistent: false });
-      watcher.on('change', (_, name) => this.#notice(name));
-      watcher.on('error', () => this.#drop());
-      this.#watcher = watcher;
-      return watcher;
+      this.#watcher = watch(this.folder, { persistent: false });
+      this.#watcher.on('change', (_, name) => this.#notice(name));
+      this.#watcher.on('error', () => this.#drop());
+      return this.#watcher;
     } catch {
       return undefined;
     }
   }
 
   #notice(name: string | Buffer | null): void {
-    const { folder, isKey } = this.#options;
     if (typeof name !== 'string') {
       this.#changes.announce();
-    } else if (name === basename(folder)) {
+    } else if (name === basename(this.folder)) {
       // Its own name: the folder itself was removed or renamed, and the watcher sees nothing any more.
       this.#drop();
-    } else if (this.#changes.waiting > 0 && isKey(name)) {
+    } else if (this.#changes.waiting > 0 && this.isKey(name)) {
       this.#changed.add(name);
       if (!this.#measuring) void this.#measure();
     }
@@ -87,8 +80,8 @@ export class FolderWatch {
     this.#measuring = true;
     for (const name of this.#changed) {
       this.#changed.delete(name);
-      const found = await unless(['ENOENT'], stat(join(this.#options.folder, name))).catch(() => null);
-      // A file that cannot be looked at: whoever waits may fare better.
+      const found = await unless(['ENOENT'], stat(join(this.folder, name))).catch(() => null);
+      // Where the file cannot be looked at, the waiting tasks may fare better.
       this.#changes.announce(found === null ? undefined : { key: name, size: found?.size });
     }
     this.#measuring = false;

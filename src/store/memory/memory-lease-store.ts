@@ -1,15 +1,8 @@
 import { orAborted } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
-import {
-  type CallOptions,
-  type LeaseStore,
-  type Listing,
-  type ObjectChange,
-  type ObjectMetadata,
-  type StoredObject,
-  StoreError,
-  type WriteResult,
-} from '../lease-store.js';
+import type { Heed } from '../changes.js';
+import type { CallOptions, LeaseStore, Listing, ObjectMetadata, StoredObject, WriteResult } from '../lease-store.js';
+import { StoreError } from '../lease-store.js';
 import { MemoryBucket } from './memory-bucket.js';
 
 /** One request, as an interceptor sees it. */
@@ -81,7 +74,7 @@ export class MemoryLeaseStore implements LeaseStore {
   }
 
   /** Resolves at the next write or removal through any client that `heed` wants; rejects with `signal.reason` when `signal` aborts. */
-  changed(signal: AbortSignal, heed?: (change: ObjectChange) => boolean): Promise<void> {
+  changed(signal: AbortSignal, heed?: Heed): Promise<void> {
     return this.bucket.changes.next(signal, heed);
   }
 

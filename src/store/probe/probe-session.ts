@@ -2,15 +2,8 @@ import { setMaxListeners } from 'node:events';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { concurrently } from '../../base/concurrently.js';
 import { bounded } from '../bounded.js';
-import {
-  type CallOptions,
-  type Interval,
-  type LeaseStore,
-  type Listing,
-  type StoredObject,
-  StoreError,
-  type WriteResult,
-} from '../lease-store.js';
+import type { CallOptions, Interval, LeaseStore, Listing, StoredObject, WriteResult } from '../lease-store.js';
+import { StoreError } from '../lease-store.js';
 
 /** The store refused a conditional write for its condition, or does not take such a request at all. */
 type Refusal = { readonly status: 'conflict' } | { readonly status: 'rejected'; readonly error: StoreError };

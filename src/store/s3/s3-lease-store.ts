@@ -1,17 +1,7 @@
 import { orAborted, timeoutSignal } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
-import {
-  type CallOptions,
-  type Interval,
-  type LeaseStore,
-  type ListedObject,
-  type Listing,
-  type ListingPage,
-  type ObjectMetadata,
-  type StoredObject,
-  StoreError,
-  type WriteResult,
-} from '../lease-store.js';
+import type { CallOptions, LeaseStore, Listing, ListingPage, ObjectMetadata, StoredObject, WriteResult } from '../lease-store.js';
+import { StoreError } from '../lease-store.js';
 import { classifyReply, type FailedRequest, givenUp, senseless, teachesTime } from './classify-reply.js';
 import { ageFromHeaders, ageFromListing, OBSERVER_PLACE, type ObservedReply, ReplyObserver, storeTime } from './reply.js';
 import { DeleteObjectCommand, GetObjectCommand, ListObjectsV2Command, PutObjectCommand, type S3Client } from './sdk.js';
@@ -89,18 +79,19 @@ export class S3LeaseStore implements LeaseStore {
   }
 
   async list(options?: CallOptions): Promise<Listing> {
-    const objects: ListedObject[] = [];
-    let told: Interval | undefined;
+    const pages: ListingPage[] = [];
     for (let token: string | undefined; ; ) {
       const page = await this.#page({ ContinuationToken: token }, options);
-      for (const object of page.objects) objects.push(object);
-      // Each page was true at its own time.
-      told = { min: Math.min(told?.min ?? page.storeTime.min, page.storeTime.min), max: page.storeTime.max };
-      if (!page.more) return { objects, storeTime: told };
+      pages.push(page);
+      if (!page.more) break;
       // A server that sends the same page again and again would keep this loop for ever.
       if (page.token === undefined || page.token === token) throw senseless(this.#request('list'), 'a listing that cannot be continued');
       token = page.token;
     }
+    // Each page was true at its own time.
+    const times = pages.map(({ storeTime }) => storeTime);
+    const min = Math.min(...times.map((time) => time.min));
+    return { objects: pages.flatMap(({ objects }) => objects), storeTime: { min, max: times.at(-1)?.max ?? Number.POSITIVE_INFINITY } };
   }
 
   async listPage(after: string | undefined, options?: CallOptions): Promise<ListingPage> {
@@ -121,13 +112,11 @@ export class S3LeaseStore implements LeaseStore {
     }
     const { output, reply } = answer;
     const date = reply.headers.date;
-    const objects: ListedObject[] = [];
-    for (const { Key, ETag, Size, LastModified } of output.Contents ?? []) {
+    const objects = (output.Contents ?? []).flatMap(({ Key, ETag, Size, LastModified }) => {
       const key = Key?.startsWith(this.#keyPrefix) ? Key.slice(this.#keyPrefix.length) : '';
       // Consoles mark a folder by an object that is named like the prefix itself.
-      if (key === '' || ETag === undefined) continue;
-      objects.push({ key, etag: ETag, size: Size ?? 0, age: ageFromListing(date, LastModified) });
-    }
+      return key === '' || ETag === undefined ? [] : [{ key, etag: ETag, size: Size ?? 0, age: ageFromListing(date, LastModified) }];
+    });
     return { objects, storeTime: storeTime(date), more: output.IsTruncated === true, token: output.NextContinuationToken };
   }
 
