@@ -18,14 +18,6 @@ export interface Call {
   readonly writes: boolean;
 }
 
-export interface CallQueueOptions {
-  readonly keeper: SessionKeeper;
-  readonly clock: Clock;
-  readonly timeoutMs: number;
-  /** The servers and the chroot, the beginning of every message. */
-  readonly description: string;
-}
-
 type Connected = SessionState & { status: 'connected' };
 
 /** Why a call ends before its answer, beside the caller's signal. */
@@ -42,8 +34,17 @@ const SESSION_OVER = new Error('the session is over');
 export class CallQueue {
   readonly #closing = new AbortController();
 
-  constructor(private readonly options: CallQueueOptions) {
-    options.keeper.onState(({ status }) => {
+  /**
+   * @param timeoutMs the default of {@link CallOptions.timeoutMs}
+   * @param description the servers and the chroot, the beginning of every message
+   */
+  constructor(
+    private readonly keeper: SessionKeeper,
+    private readonly clock: Clock,
+    private readonly timeoutMs: number,
+    private readonly description: string,
+  ) {
+    keeper.onState(({ status }) => {
       if (status === 'closed') this.#closing.abort(CLOSED);
     });
   }
@@ -55,15 +56,15 @@ export class CallQueue {
 
   /** Sends a request as soon as there is a connection, and resolves with its answer. */
   call<T>(call: Call, options: CallOptions, send: (session: LibrarySession) => Promise<T>): Promise<T> {
-    return this.#run(call, options, () => send(this.options.keeper.session));
+    return this.#run(call, options, () => send(this.keeper.session));
   }
 
   async #run<T>(
     call: Call,
-    { timeoutMs = this.options.timeoutMs, signal, sessionId, reconnectOnTimeout = false }: CallOptions,
+    { timeoutMs = this.timeoutMs, signal, sessionId, reconnectOnTimeout = false }: CallOptions,
     send: (state: Connected) => Promise<T>,
   ): Promise<T> {
-    const { clock, keeper } = this.options;
+    const { clock, keeper } = this;
     const limit = timeoutSignal(clock, timeoutMs, () => LATE, this.#closing.signal, signal);
     let session: LibrarySession | undefined;
     let answer: Promise<T> | undefined;
@@ -98,14 +99,14 @@ export class CallQueue {
   async #nextState(signal: AbortSignal): Promise<void> {
     let forget: () => void = () => undefined;
     const change = new Promise<void>((resolve) => {
-      forget = this.options.keeper.onState(() => resolve());
+      forget = this.keeper.onState(() => resolve());
     });
     await orAborted(change, signal).finally(forget);
   }
 
   /** Has the connection given up over which a request was sent that is not answered. */
   async #giveUp(session: LibrarySession, answer: Promise<unknown>, problem: string): Promise<void> {
-    const { clock } = this.options;
+    const { clock } = this;
     // After a pause of this process timers come before the answers that wait in the socket: those get their turn.
     const turns = clock.sleep(0).then(() => clock.sleep(0));
     const isAnswered = () => true;
@@ -120,7 +121,7 @@ export class CallQueue {
   ): ZooKeeperError {
     const about = paths?.[index] ?? path;
     const what = about === undefined ? operation : `${operation} ${about}`;
-    return new ZooKeeperError(`${this.options.description}: ${what}: ${detail} (${fault})`, {
+    return new ZooKeeperError(`${this.description}: ${what}: ${detail} (${fault})`, {
       ...{ fault, path: about, cause },
       outcome: writes && mayBeApplied ? 'unknown' : 'not-applied',
     });

@@ -17,13 +17,19 @@ export const REFUSED_AFTER_S = 5;
 const ASKED_AT_ONCE = 8;
 const ANSWER_TIMEOUT_MS = 5_000;
 
+interface Waiting {
+  /** For how many seconds with a connection, since the servers were asked last. */
+  seconds: number;
+  readonly giveUp: () => boolean;
+}
+
 /**
  * Knows which watched znodes of a tree have not been read yet, and tells when all have. A znode that the servers refuse to let be read, for lack
  * of permission for instance, is given up after 5 seconds with a connection; its watch may go on. A slow read is never given up: a watch does not
  * tell the two apart, so the servers are asked.
  */
 export class FirstReads {
-  readonly #open = new Map<string, { seconds: number; readonly giveUp: () => boolean }>();
+  readonly #open = new Map<string, Waiting>();
   readonly #closing = new AbortController();
   #counting = false;
   #whole = false;
@@ -42,7 +48,7 @@ export class FirstReads {
    */
   begin(path: string, giveUp: () => boolean): void {
     this.#open.set(path, { seconds: 0, giveUp });
-    void this.#count();
+    if (!this.#counting) void this.#count();
   }
 
   /** It has been read, or need not be any more. */
@@ -60,38 +66,30 @@ export class FirstReads {
 
   async #count(): Promise<void> {
     const { zookeeper, clock } = this.options;
-    if (this.#counting) return;
+    const { signal } = this.#closing;
     this.#counting = true;
-    try {
-      while (this.#open.size > 0) {
-        await clock.sleep(1_000, this.#closing.signal);
-        if (zookeeper.state.status !== 'connected') continue;
-        const due: string[] = [];
-        for (const [path, waiting] of this.#open) {
-          waiting.seconds += 1;
-          if (waiting.seconds >= REFUSED_AFTER_S) due.push(path);
-        }
-        await concurrently(due, ASKED_AT_ONCE, (path) => this.#askFor(path));
-      }
-    } catch (error) {
-      if (!this.#closing.signal.aborted) throw error;
-    } finally {
-      this.#counting = false;
+    while (this.#open.size > 0 && !signal.aborted) {
+      await clock.sleep(1_000, signal).catch(() => undefined);
+      if (zookeeper.state.status !== 'connected') continue;
+      for (const waiting of this.#open.values()) waiting.seconds += 1;
+      const due = [...this.#open].filter(([, { seconds }]) => seconds >= REFUSED_AFTER_S);
+      await concurrently(due, ASKED_AT_ONCE, ([path, waiting]) => this.#ask(path, waiting));
     }
+    this.#counting = false;
   }
 
-  async #askFor(path: string): Promise<void> {
+  async #ask(path: string, waiting: Waiting): Promise<void> {
     const { signal } = this.#closing;
-    const waiting = this.#open.get(path);
-    if (waiting === undefined || signal.aborted) return;
+    const isOpen = () => this.#open.get(path) === waiting && !signal.aborted;
+    if (!isOpen()) return;
     waiting.seconds = 0;
     try {
       // Listing takes the same permission as reading the data, and has a smaller reply.
       await this.options.zookeeper.children(path, { timeoutMs: ANSWER_TIMEOUT_MS, signal });
     } catch (error) {
-      if (isFault(error, 'timeout', 'connection-loss', 'session-expired', 'aborted', 'closed')) return;
+      const isRefused = !isFault(error, 'timeout', 'connection-loss', 'session-expired', 'aborted', 'closed');
       // It may have been read meanwhile, or have gone.
-      if (this.#open.get(path) === waiting && !signal.aborted && waiting.giveUp()) this.end(path);
+      if (isRefused && isOpen() && waiting.giveUp()) this.end(path);
     }
   }
 }

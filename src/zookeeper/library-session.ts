@@ -49,23 +49,18 @@ export class LibrarySession extends LibraryConnection {
     }
   }
 
-  create(path: string, data: Buffer, mode: Mode): Promise<string> {
-    return this.request((done) => {
-      checkSize(data.length);
-      this.client.create(path, data, this.#accessTo(mode), MODES[mode], done);
-    });
+  async create(path: string, data: Buffer, mode: Mode): Promise<string> {
+    checkSize(data.length);
+    return this.request((done) => this.client.create(path, data, this.#accessTo(mode), MODES[mode], done));
   }
 
   remove(path: string, version: number): Promise<void> {
     return this.request((done) => this.client.remove(path, version, done));
   }
 
-  setData(path: string, data: Buffer, version: number): Promise<ZnodeStat> {
-    const set = this.request<Stat>((done) => {
-      checkSize(data.length);
-      this.client.setData(path, data, version, done);
-    });
-    return set.then(toStat);
+  async setData(path: string, data: Buffer, version: number): Promise<ZnodeStat> {
+    checkSize(data.length);
+    return toStat(await this.request<Stat>((done) => this.client.setData(path, data, version, done)));
   }
 
   /** @param watch whether the next change of the data is to be told */
@@ -88,17 +83,17 @@ export class LibrarySession extends LibraryConnection {
   }
 
   /** @param watch whether the making of the znode, or its next change, is to be told */
-  exists(path: string, watch: boolean): Promise<boolean> {
-    const asked = this.request<Stat | null>((done) => {
+  async exists(path: string, watch: boolean): Promise<boolean> {
+    const stat = await this.request<Stat | null>((done) => {
       if (watch) this.client.exists(path, WATCH, done);
       else this.client.exists(path, done);
     });
-    return asked.then((stat) => stat !== null);
+    return stat !== null;
   }
 
-  multi(operations: readonly MultiOperation[]): Promise<void> {
+  async multi(operations: readonly MultiOperation[]): Promise<void> {
+    checkSize(operations.reduce((sum, operation) => sum + ('data' in operation ? Buffer.byteLength(operation.data) : 0), 0));
     return this.request<void>((done) => {
-      checkSize(operations.reduce((sum, operation) => sum + ('data' in operation ? Buffer.byteLength(operation.data) : 0), 0));
       const transaction = this.client.transaction();
       const { ops } = transaction as unknown as TransactionInternals;
       for (const operation of operations) {

@@ -5,7 +5,7 @@ import { type Candidate, ServerSearch } from './server-search.js';
 
 const ADDRESSES: Record<string, string[]> = { both: ['::1', '127.0.0.1'], all: ['10.0.0.1', '10.0.0.2', '10.0.0.3'], one: ['10.0.1.1'] };
 
-function search(hosts: readonly string[], sessionTimeoutMs = 9_000) {
+function search(hosts: readonly string[], sessionTimeoutMs = 9_000, seed = 1) {
   const clock = new VirtualClock();
   const names = new NameResolver(async (host) => {
     const addresses = ADDRESSES[host];
@@ -13,7 +13,7 @@ function search(hosts: readonly string[], sessionTimeoutMs = 9_000) {
     return addresses;
   });
   const servers = hosts.map((host) => ({ host, port: 2181 }));
-  const of = new ServerSearch({ servers, sessionTimeoutMs, names, clock, random: seededRandom(1) });
+  const of = new ServerSearch({ servers, sessionTimeoutMs, names, clock, random: seededRandom(seed) });
   /** The next candidate, and how long it took. */
   const next = async () => {
     const since = clock.monotonic();
@@ -99,5 +99,46 @@ describe('an attempt', () => {
     expect(await limit()).toBe(2_000);
     of.connected();
     expect(await limit()).toBe(500);
+  });
+});
+
+describe('the servers', () => {
+  const SERVERS = ['10.0.0.1', '10.0.0.2', '10.0.0.3'];
+  /** The next attempts: at which server, and after which pause. */
+  const attempts = async ({ next }: ReturnType<typeof search>, count: number) => {
+    const all: { host: string; pauseMs: number }[] = [];
+    for (let i = 0; i < count; i += 1) {
+      const { candidate, tookMs } = await next();
+      all.push({ host: candidate.server.host, pauseMs: tookMs });
+    }
+    return all;
+  };
+  const hosts = (all: readonly { host: string }[]) => all.map(({ host }) => host).join();
+
+  it('are tried in an order that differs from client to client', async () => {
+    const orders = new Set<string>();
+    for (let seed = 0; seed < 100; seed += 1) orders.add(hosts(await attempts(search(SERVERS, 9_000, seed), 3)));
+    expect(orders.size).toBe(6);
+  });
+
+  it('are all tried without a pause, then again and again after pauses that grow to a second at most', async () => {
+    const all = await attempts(search(SERVERS), 30);
+    expect(hosts(all)).toBe(Array.from({ length: 10 }, () => hosts(all.slice(0, 3))).join());
+    const pauses = all.map(({ pauseMs }) => pauseMs);
+    for (const [i, pauseMs] of pauses.entries()) expect(pauseMs > 0).toBe(i > 0 && i % 3 === 0);
+    expect(pauses[3]).toBeGreaterThanOrEqual(50);
+    expect(pauses[3]).toBeLessThanOrEqual(100);
+    expect(Math.max(...pauses)).toBeLessThanOrEqual(1_000);
+    expect(pauses.at(-3)).toBeGreaterThanOrEqual(500);
+  });
+
+  it('are tried at once after a good connection, the one that was lost last of all', async () => {
+    const servers = search(SERVERS, 9_000, 2);
+    const [, , , lost] = await attempts(servers, 4);
+    servers.of.connected();
+    servers.of.succeeded();
+    const next = await attempts(servers, 3);
+    expect(next.map(({ pauseMs }) => pauseMs)).toEqual([0, 0, 0]);
+    expect(next.at(-1)?.host).toBe(lost?.host);
   });
 });

@@ -27,12 +27,23 @@ export type Candidate =
 /** How long an attempt to connect may take, and a lookup, in milliseconds. */
 const ATTEMPT_MS = { min: 500, max: 5_000 };
 
+/** The pauses between two rounds over all servers, in milliseconds. */
+const ROUND_PAUSE_MS = { first: 100, max: 1_000 };
+
 /**
- * Finds the next address to connect to: the servers in the order of a {@link ServerRotation}, and each one's addresses in turn, without a
- * pause, beginning after the one that was tried last. A name may stand for all servers of an ensemble, or for one in two families.
+ * Finds the next address to connect to.
+ *
+ * Each client has an order of servers of its own, drawn at random, so that the servers share the load. Within a round over all of them there is no
+ * pause. Between rounds it grows, and differs from client to client, so that a server that comes back is not met by all of them at once.
+ *
+ * A name may stand for all servers of an ensemble, or for one in two families. So each server's addresses are tried in turn without a pause,
+ * beginning after the one that was tried last.
  */
 export class ServerSearch {
-  readonly #rotation: ServerRotation;
+  readonly #servers: readonly ServerAddress[];
+  /** How many servers have had their turn: since the beginning, and since the last good connection. */
+  #turns = 0;
+  #attempts = 0;
   readonly #lastTried = new Map<string, string>();
   /** The server that is up, and its addresses that have not been tried in this turn. */
   #turn: { readonly server: ServerAddress; readonly untried: string[]; readonly limitMs: number } | undefined;
@@ -40,7 +51,8 @@ export class ServerSearch {
   #unanswered = 0;
 
   constructor(private readonly options: ServerSearchOptions) {
-    this.#rotation = new ServerRotation(options.servers, options.random);
+    const keyed = options.servers.map((server) => ({ server, key: options.random.next() }));
+    this.#servers = keyed.sort((a, b) => a.key - b.key).map(({ server }) => server);
   }
 
   /**
@@ -52,8 +64,10 @@ export class ServerSearch {
     const { clock, names, servers } = this.options;
     if (!this.#turn || this.#turn.untried.length === 0) {
       // Also without a pause: the library expects to be called back later.
-      await clock.sleep(this.#rotation.pauseMs(), signal);
-      const server = this.#rotation.next();
+      await clock.sleep(this.#pauseMs(), signal);
+      const server = this.#servers[this.#turns % servers.length] as ServerAddress;
+      this.#turns += 1;
+      this.#attempts += 1;
       const resolution = await names.resolve(server.host, { clock, limitMs: this.#limitMs(servers.length), signal });
       if (resolution.status === 'failed') return { status: 'unresolved', server, problem: resolution.problem };
       const { addresses } = resolution;
@@ -81,55 +95,16 @@ export class ServerSearch {
 
   /** The last connection was a good one: the search for the next begins without a pause. */
   succeeded(): void {
-    this.#rotation.succeeded();
+    this.#attempts = 0;
+  }
+
+  #pauseMs(): number {
+    const rounds = this.#attempts / this.#servers.length;
+    return rounds === 0 || !Number.isInteger(rounds) ? 0 : backoffMs(ROUND_PAUSE_MS, rounds, this.options.random);
   }
 
   /** Short enough for three of them within the session's time-out. */
   #limitMs(choices: number): number {
     return Math.min(ATTEMPT_MS.max, Math.max(ATTEMPT_MS.min, this.options.sessionTimeoutMs / (3 * Math.min(3, choices))));
-  }
-}
-
-/** The pauses between two rounds over all servers, in milliseconds. */
-const ROUND_PAUSE_MS = { first: 100, max: 1_000 };
-
-/**
- * Which server to try next, and after which pause.
- *
- * Each client has an order of its own, drawn at random, so that the servers share the load. Within a round there is no pause; between rounds
- * it grows, and differs from client to client, so that a server that comes back is not met by all of them at once.
- */
-export class ServerRotation {
-  readonly #servers: readonly ServerAddress[];
-  #next = 0;
-  /** Since the last good connection. */
-  #attempts = 0;
-
-  /** @param servers at least one */
-  constructor(
-    servers: readonly ServerAddress[],
-    private readonly random: RandomSource,
-  ) {
-    const keyed = servers.map((server) => ({ server, key: random.next() }));
-    this.#servers = keyed.sort((a, b) => a.key - b.key).map(({ server }) => server);
-  }
-
-  /** How long to wait before {@link next}, in milliseconds. */
-  pauseMs(): number {
-    const rounds = this.#attempts / this.#servers.length;
-    return rounds === 0 || !Number.isInteger(rounds) ? 0 : backoffMs(ROUND_PAUSE_MS, rounds, this.random);
-  }
-
-  /** The server that is up, never the one before while there is another. */
-  next(): ServerAddress {
-    const server = this.#servers[this.#next % this.#servers.length] as ServerAddress;
-    this.#next += 1;
-    this.#attempts += 1;
-    return server;
-  }
-
-  /** The last connection was a good one: the search for the next begins without a pause. */
-  succeeded(): void {
-    this.#attempts = 0;
   }
 }

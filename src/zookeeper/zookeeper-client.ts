@@ -71,7 +71,7 @@ export class ZooKeeperClient implements ZooKeeper {
     const onChanged = (path: string) => this.#watches.onChanged(path);
     const keeper = new SessionKeeper({ connect, sessionTimeoutMs, auth, clock, random, onChanged });
     this.#keeper = keeper;
-    this.#calls = new CallQueue({ keeper, clock, timeoutMs, description: this.description });
+    this.#calls = new CallQueue(keeper, clock, timeoutMs, this.description);
     this.#watches = new StandingWatches({ clock, random, isConnected: () => keeper.state.status === 'connected' });
     keeper.onState(({ status }) => {
       if (status === 'connected') this.#watches.onConnected();

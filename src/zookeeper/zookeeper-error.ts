@@ -7,11 +7,10 @@ export type ZooKeeperFault =
   | 'node-exists'
   /** The data has another version than the one that was asked for. */
   | 'bad-version'
-  /** A znode with children cannot be removed. */
   | 'not-empty'
   /** The parent is ephemeral. */
   | 'no-children-for-ephemerals'
-  /** The access control list does not allow it to whoever this session has authenticated as. */
+  /** The access control list does not allow it to this session. */
   | 'no-auth'
   /** The servers refuse the credentials themselves. They never do so for a digest, where wrong ones show as `no-auth`. */
   | 'auth-failed'
@@ -39,12 +38,7 @@ export class ZooKeeperError extends NodeLeaseError {
 
   constructor(
     message: string,
-    options: {
-      readonly fault: ZooKeeperFault;
-      readonly outcome: 'unknown' | 'not-applied';
-      readonly path?: string | undefined;
-      readonly cause?: unknown;
-    },
+    options: Pick<ZooKeeperError, 'fault' | 'outcome'> & { readonly path?: string | undefined; readonly cause?: unknown },
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.fault = options.fault;

@@ -7,18 +7,14 @@ export interface CallOptions {
   /** Gives the call up, at once. What was sent already may still be applied. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * The id of the session that the call is for, as in {@link SessionState}. In any other session it is not sent, and fails as
-   * `session-expired`: an ephemeral znode that was meant for an earlier session must not be made in a later one.
-   *
-   * @default whichever session there is
+   * The id of the session that the call is for. In any other session it is not sent, and fails as `session-expired`: an ephemeral znode that was
+   * meant for an earlier session must not be made in a later one. @default any session
    */
   readonly sessionId?: string | undefined;
   /**
-   * Whether to give up the connection too when the call was sent and no answer comes in time, as that to a server which stands still: the
-   * client keeps its session, and tries the next server at once. Other calls under way then fail as `connection-loss`. For whoever must
-   * know sooner than the client finds out by itself, which takes up to two thirds of the session's time-out.
-   *
-   * @default false
+   * Whether to give up the connection too when the call was sent and no answer comes in time: the client keeps its session, and tries the next
+   * server at once. Other calls under way then fail as `connection-loss`. The client itself finds out within two thirds of the session's time-out
+   * that a server stands still. @default false
    */
   readonly reconnectOnTimeout?: boolean | undefined;
 }
@@ -29,19 +25,19 @@ export interface CallOptions {
  */
 export type CreateMode = 'shared' | 'persistent' | 'ephemeral' | 'persistent-sequential' | 'ephemeral-sequential';
 
-/** What the server knows of a znode beside its data. */
+/** What the server knows of a znode beside its data. Times are in milliseconds since the Unix epoch by the leader's clock. */
 export interface ZnodeStat {
   /** The number of changes of the data, for conditional writes. */
   readonly version: number;
   /** The number of changes of the children. */
   readonly childrenVersion: number;
-  /** The transaction that made it: greater for whatever was made later, on the whole ensemble. */
+  /** The transaction that made it: greater for what was made later, on the whole ensemble. */
   readonly createdZxid: bigint;
   /** The transaction that last changed its data. */
   readonly modifiedZxid: bigint;
-  /** When it was made, in milliseconds since the Unix epoch by the leader's clock. For people only. */
+  /** When it was made. For people only. */
   readonly createdAt: number;
-  /** When its data was last changed, in milliseconds since the Unix epoch by the leader's clock, which tells what its time is. */
+  /** When its data was last changed: what a write just made says of the leader's time. */
   readonly modifiedAt: number;
   /** The session that an ephemeral znode goes with, as in {@link SessionState}; undefined for a persistent one. */
   readonly owner: string | undefined;
@@ -70,7 +66,7 @@ export interface Watch {
 }
 
 /**
- * A ZooKeeper service, for whoever uses one: sessions are opened again by themselves, every call has a deadline, watches stay.
+ * A ZooKeeper service: sessions are opened again by themselves, every call has a deadline, watches stay.
  *
  * Paths are absolute within the chroot: `/discovery/nodes`. Every call rejects with a {@link ZooKeeperError}; what is expected in
  * ordinary use, an absent znode, is a value.
@@ -112,28 +108,17 @@ export interface ZooKeeper {
   /** The names of the children, in no particular order; undefined for an absent znode. */
   children(path: string, options?: CallOptions): Promise<readonly string[] | undefined>;
 
-  /**
-   * Replaces a znode's data.
-   *
-   * @param version only where the data's version is this one
-   * @throws {ZooKeeperError} among others `no-node`, `bad-version`
-   */
+  /** Replaces a znode's data; with `version`, only where that is its version. @throws {ZooKeeperError} among others `no-node`, `bad-version` */
   setData(path: string, data: string, version?: number, options?: CallOptions): Promise<ZnodeStat>;
 
   /**
-   * Removes a znode.
+   * Removes a znode; with `version`, only where that is its data's version. Resolves to false when there was none.
    *
-   * @param version only where the data's version is this one
-   * @returns false when there was none
    * @throws {ZooKeeperError} among others `bad-version`, `not-empty`
    */
   remove(path: string, version?: number, options?: CallOptions): Promise<boolean>;
 
-  /**
-   * Carries out all of the operations, or none.
-   *
-   * @throws {ZooKeeperError} that of the first operation that is refused
-   */
+  /** Carries out all of the operations, or none. @throws {ZooKeeperError} that of the first operation that is refused */
   multi(operations: readonly MultiOperation[], options?: CallOptions): Promise<void>;
 
   /**
@@ -146,6 +131,6 @@ export interface ZooKeeper {
   /** The same for a znode's data. */
   watchData(path: string, listener: (znode: Znode | undefined) => void): Watch;
 
-  /** Ends the session, so that its ephemeral znodes go, and every watch. Resolves when that is done, or soon after, when no server answers; never rejects, may be called again. */
+  /** Ends the session, so that its ephemeral znodes go, and every watch. Resolves when that is done, or soon where no server answers. Never rejects. Idempotent. */
   close(): Promise<void>;
 }
