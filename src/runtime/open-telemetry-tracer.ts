@@ -59,19 +59,15 @@ export class OpenTelemetryTracer implements LeaseTracer {
    * @throws whatever the exporter fails with
    */
   async flush(): Promise<void> {
-    const sdk = sdkBehind(trace.getTracerProvider());
-    if (canFlush(sdk)) await sdk.forceFlush();
+    const provider: Registered = trace.getTracerProvider();
+    await (provider.getDelegate?.() ?? provider).forceFlush?.();
   }
 }
 
-/** The one that was registered, for which the API's own stands in. */
-function sdkBehind(provider: TracerProvider & { readonly getDelegate?: unknown }): object {
-  return typeof provider.getDelegate === 'function' ? provider.getDelegate() : provider;
-}
-
-/** SDKs have it, the API knows nothing of it. */
-function canFlush(provider: object): provider is { forceFlush(): Promise<void> } {
-  return 'forceFlush' in provider && typeof provider.forceFlush === 'function';
+/** A provider that was registered, or the API's own that stands in for it. The API knows nothing of what SDKs have beside. */
+interface Registered extends TracerProvider {
+  getDelegate?(): Registered;
+  forceFlush?(): Promise<void>;
 }
 
 function fail(span: Span, error: unknown): void {

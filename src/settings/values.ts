@@ -126,13 +126,10 @@ export function text(argument: string, pattern: RegExp, expected: string): Setti
 
 /** A text that stays as it is once `check` has not thrown. */
 export function checked(argument: string, check: (text: string, label: string) => unknown): SettingKind<string> {
-  return {
-    argument,
-    parse: (given, label) => {
-      check(given, label);
-      return given;
-    },
-  };
+  return parsed(argument, (given, label) => {
+    check(given, label);
+    return given;
+  });
 }
 
 /** A text that is taken apart. */
