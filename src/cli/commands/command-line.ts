@@ -30,20 +30,23 @@ export async function runCommandLine(args: readonly string[], surroundings: Io, 
   const split = args[0] === 'run' ? args.indexOf('--') : -1;
   const [own, childCommand] = split < 0 ? [args, undefined] : [args.slice(0, split), args.slice(split + 1)];
 
+  const discovery = newCommand('discovery', 'look into the discovery tree in ZooKeeper', io);
   for (const row of COMMANDS) {
-    const command = newCommand(parentOf(row, program, io), row.name.split(' ').at(-1) ?? '', row.description, io);
+    const [name = '', nameBelow] = row.name.split(' ');
+    const command = newCommand(nameBelow ?? name, row.description, io);
+    (nameBelow === undefined ? program : discovery).addCommand(command);
     if (row.argument) command.argument(...row.argument);
     for (const option of [...(row.options ?? []), ...settingsFor(row.name).map(settingOption)]) addOption(command, option);
-    const isRun = row.name === 'run';
-    if (isRun) {
+    if (name === 'run') {
       command.usage('[options] -- command [argument...]');
       if (childCommand === undefined) settleOutput(command, io, NO_COMMAND_HINT);
     }
     command.action(async () => {
-      const given = isRun ? (childCommand ?? []) : command.processedArgs;
+      const given = name === 'run' ? (childCommand ?? []) : command.processedArgs;
       exitCode = await row.run(command.opts(), settingsOf(command, row, io), io, ...given);
     });
   }
+  program.addCommand(discovery);
 
   try {
     if (own.length === 0) throw new UsageError('no command given: see nodelease --help');
@@ -58,16 +61,9 @@ export async function runCommandLine(args: readonly string[], surroundings: Io, 
   }
 }
 
-/** The program, or `discovery`, which is made for the first of the commands below it. */
-function parentOf({ name }: CommandRow, program: Command, io: Io): Command {
-  if (!name.startsWith('discovery ')) return program;
-  const made = program.commands.find((command) => command.name() === 'discovery');
-  return made ?? newCommand(program, 'discovery', 'look into the discovery tree in ZooKeeper', io);
-}
-
-/** Adds a command that takes no arguments but those that are declared. */
-function newCommand(parent: Command, name: string, description: string, io: Io): Command {
-  const command = parent.command(name).description(description).allowExcessArguments(false);
+/** A command that takes no arguments but those that are declared. */
+function newCommand(name: string, description: string, io: Io): Command {
+  const command = new Command(name).description(description).allowExcessArguments(false);
   settleOutput(command, io);
   return command;
 }

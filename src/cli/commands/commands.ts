@@ -14,11 +14,11 @@ export interface CommandRow {
   /** The options that are about a store: of no use where ZooKeeper gives out the node ids. */
   readonly storeOnly?: readonly string[];
   /**
-   * Resolves to the exit code.
+   * Resolves to the exit code; a failure has been reported on standard error by then.
    *
    * @param options as they stand on the command line
    * @param args the value of `argument`; for `run` the command after `--`
-   * @throws {ConfigError} or {UsageError} when it is called wrongly
+   * @throws {ConfigError} or {UsageError} when it is called wrongly, or a setting turns out to be unusable
    */
   run(options: object, settings: Settings, io: Io, ...args: readonly string[]): Promise<number>;
 }

@@ -12,8 +12,6 @@ import { interruptible, interruption, logEnd, reported, say } from './store-comm
  * `nodelease console`: serves the console of a cluster, without holding a node id, until a signal ends it: 0 for SIGINT and SIGTERM. The URL is
  * the answer, on one line of standard output. It starts without the store and ZooKeeper, too, and shows that they are away. The cluster is read,
  * about once a second, only while a browser shows it.
- *
- * @throws {ConfigError} when a setting is unusable, or it cannot listen where it should
  */
 export async function consoleCommand(settings: Settings, io: Io): Promise<number> {
   const { http: listen = DEFAULT_LISTEN_ADDRESS, bearerTokenFile, store, provider, zookeeper } = settings;

@@ -15,11 +15,7 @@ export interface DecodeOptions {
   readonly json?: boolean;
 }
 
-/**
- * `nodelease decode ID --width W`: takes a unique id apart. Needs no store. Returns the exit code.
- *
- * @throws {ConfigError} when it is no id, or the layout none
- */
+/** `nodelease decode ID --width W`: takes a unique id apart. Needs no store. */
 export function decodeCommand(text: string, options: DecodeOptions, io: Pick<Io, 'stdout'>): number {
   const layout = layoutOf(options);
   const id = parseId(text);

@@ -30,8 +30,6 @@ const URL_FORM = 'the URL of a running instance, http://HOST:PORT';
 /**
  * `nodelease health`: asks a running instance whether it is ready, or with `live` whether it is alive. Resolves to 0 when it is, else to 1, with
  * one line on standard output: what the health checks of containers expect. It runs every few seconds, and so loads as little as possible.
- *
- * @throws {ConfigError} when an option is wrong
  */
 export async function healthCommand(options: HealthOptions, io: Io): Promise<number> {
   const { live = false, json = false, timeout = '2s' } = options;

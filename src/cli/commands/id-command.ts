@@ -47,10 +47,10 @@ const TELL_AFTER_MS = 5_000;
 const TELL_AGAIN_MS = 60_000;
 
 /**
- * `nodelease id`: acquires a node id, prints unique ids that are made with it, and releases it. Resolves to the exit code; a failure has been
- * logged by then. A reader that closes the pipe early ends it with 141, as it ends other programs.
+ * `nodelease id`: acquires a node id, prints unique ids that are made with it, and releases it. A reader that closes the pipe early ends it with
+ * 141, as it ends other programs.
  *
- * @throws {ConfigError} when a setting is unusable, or the node id has no room in the layout, for the caller to report
+ * @throws {ConfigError} also when the node id has no room in the layout
  */
 export async function idCommand(options: IdOptions, settings: Settings, io: Io): Promise<number> {
   const wanted = readIdOptions(options, io.env);
@@ -69,11 +69,7 @@ export async function idCommand(options: IdOptions, settings: Settings, io: Io):
   }
 }
 
-/**
- * Checks what `id` is asked for, before anything is acquired for it.
- *
- * @throws {ConfigError} naming the option, the value, and what was expected
- */
+/** Checks what `id` is asked for, before anything is acquired for it. @throws {ConfigError} naming the option */
 export function readIdOptions(options: IdOptions, env: Io['env']): WantedIds {
   const { count = '1', format = 'decimal', layout = 'cluster16', epoch, logLevel } = options;
   const ids = parseInteger(count, '-n', 1, MAX_COUNT);

@@ -27,7 +27,7 @@ export interface InitOptions {
 const NAMED = 100;
 const MAX_VERSION = 999_999_999_999_999;
 
-/** `nodelease init`: creates the cluster's settings and all lease objects, or restores damaged ones. Resolves to the exit code. */
+/** `nodelease init`: creates the cluster's settings and all lease objects, or restores damaged ones. */
 export function initCommand({ repair: repairs = false, aboveVersion: text }: InitOptions, settings: Settings, io: Io): Promise<number> {
   if (text !== undefined && !repairs) throw new UsageError('--above-version is of use with --repair only');
   const aboveVersion = text === undefined ? undefined : parseInteger(text, '--above-version', 0, MAX_VERSION);
@@ -39,11 +39,7 @@ export function initCommand({ repair: repairs = false, aboveVersion: text }: Ini
   return onStore(settings, io, (session) => (repairs ? repair(session, aboveVersion, io) : initialize(session, settings, io)));
 }
 
-/**
- * Makes the first group of node ids from ZooKeeper, the chroot included: for tasks that have no right to do so.
- *
- * @throws {ZooKeeperError} when there is no answer, or it may not be made
- */
+/** Makes the first group of node ids from ZooKeeper, the chroot included: for tasks that have no right to do so. @throws {ZooKeeperError} */
 async function makeFirstGroup(zookeeper: ZooKeeper, where: string, io: Io, signal: AbortSignal): Promise<number> {
   const path = groupPath(0);
   await zookeeper.whenConnected({ signal });
@@ -59,7 +55,7 @@ async function makeFirstGroup(zookeeper: ZooKeeper, where: string, io: Io, signa
  * Creates what is missing. A remote store that has not passed a probe is probed first, for longer where it has failed one.
  *
  * @throws {StoreUnusableError} when the probe finds a fault
- * @throws {StoreError} when the store gives no answer
+ * @throws {StoreError}
  * @throws {Interrupted} when a signal arrives: objects that were written stay, and the next call goes on from there
  */
 export async function initialize(
@@ -117,13 +113,7 @@ function outcome(url: string, { cluster: { config }, clusterCreated, created }: 
   return created.length > 0 ? [existing, written] : [`${existing}: nothing to do`];
 }
 
-/**
- * Restores damaged lease objects.
- *
- * @param aboveVersion see {@link InitOptions}
- * @throws {StoreUnusableError} when there is no cluster
- * @throws {StoreError} when the store gives no answer
- */
+/** Restores damaged lease objects. @throws {StoreUnusableError} when there is no cluster, {StoreError} */
 export async function repair(session: StoreSession, aboveVersion: number | undefined, io: Io): Promise<number> {
   const onWait = (ms: number) => complain(io, `watching damaged lease objects for ${formatDuration(ms)}: somebody may hold them`);
   const repairs = await repairCluster({ session, clock: io.clock, aboveVersion, onWait });

@@ -1,4 +1,4 @@
-import { type AllocatedEviction, evictAllocated } from '../../discovery/allocation/evict-allocated.js';
+import { evictAllocated } from '../../discovery/allocation/evict-allocated.js';
 import { LeaseUnreadableError } from '../../lease/model/lease-codec.js';
 import { MAX_NODE_IDS } from '../../lease/model/lease-state.js';
 import { evictHolder } from '../../lease/operate/evict.js';
@@ -18,7 +18,7 @@ export interface ReleaseOptions {
   readonly force?: boolean;
 }
 
-/** `nodelease release ID --force`: takes a node id away from its holder. Resolves to the exit code. */
+/** `nodelease release ID --force`: takes a node id away from its holder. */
 export function releaseCommand(text: string, { force = false }: ReleaseOptions, settings: Settings, io: Io): Promise<number> {
   const id = parseInteger(text, 'node id', 0, MAX_NODE_IDS - 1);
   const allocated = allocatedSettings(settings);
@@ -33,12 +33,7 @@ export function releaseCommand(text: string, { force = false }: ReleaseOptions, 
   return onZooKeeper(allocated, io, (zookeeper, signal) => releaseAllocated(zookeeper, id, io, signal));
 }
 
-/**
- * Takes the node id away, and says what comes of it (rule 9).
- *
- * @throws {ConfigError} when the cluster has no such node id
- * @throws {StoreError} when the store gives no answer
- */
+/** Takes the node id away, and says what comes of it (rule 9). @throws {ConfigError} when the cluster has no such node id, {StoreError} */
 export async function releaseId(session: StoreSession, id: number, io: Io): Promise<number> {
   const cluster = await readCluster(session);
   if (cluster === undefined) {
@@ -66,17 +61,16 @@ export async function releaseId(session: StoreSession, id: number, io: Io): Prom
   }
 }
 
-/**
- * Takes away a node id that ZooKeeper has given out, and says what comes of it.
- *
- * @throws {ZooKeeperError} when there is no answer, or the znode may not be changed
- */
+/** Takes away a node id that ZooKeeper has given out, and says what comes of it. @throws {ZooKeeperError} also when it may not be changed */
 async function releaseAllocated(zookeeper: ZooKeeper, id: number, io: Io, signal: AbortSignal): Promise<number> {
   // What the servers grant to this session stands for what they have granted to the holder's.
   const { timeoutMs } = await zookeeper.whenConnected({ signal });
   const eviction = await evictAllocated({ zookeeper, clock: io.clock, signal }, id);
   if (eviction.kind === 'not-allocated') {
-    complain(io, `node id ${id}: ${whyNot(eviction)}: left as it is`);
+    const { path, why } = eviction;
+    const foreign = 'is not of a task that has its node id from ZooKeeper (where it mirrors a lease in a store, release that)';
+    const reason = why === 'persistent' ? 'is persistent, and goes with the session of no task' : foreign;
+    complain(io, `node id ${id}: ${path} ${reason}: left as it is`);
     return ExitCode.storeUnusable;
   }
   if (eviction.kind === 'free') {
@@ -97,9 +91,4 @@ async function releaseAllocated(zookeeper: ZooKeeper, id: number, io: Io, signal
       `${formatSetting(timeoutMs)} after its last sign of life (its session's time-out, taken to be that of this one)`,
   );
   return ExitCode.ok;
-}
-
-function whyNot({ path, why }: Extract<AllocatedEviction, { kind: 'not-allocated' }>): string {
-  if (why === 'persistent') return `${path} is persistent, and goes with the session of no task`;
-  return `${path} is not of a task that has its node id from ZooKeeper (where it mirrors a lease in a store, release that)`;
 }

@@ -21,13 +21,7 @@ export interface RunOptions {
   readonly bearerTokenFile?: string;
 }
 
-/**
- * `nodelease run -- command`: acquires a node id, runs the command with it, and releases it when the command has ended.
- * Resolves to the exit code; all failures have been reported on standard error by then.
- *
- * @throws {ConfigError} when a setting turns out to be unusable, for the caller to report
- * @throws {UsageError} when there is no command
- */
+/** `nodelease run -- command`: acquires a node id, runs the command with it, and releases it when the command has ended. */
 export async function runCommand(command: readonly string[], options: RunOptions, settings: Settings, io: Io): Promise<number> {
   const { env: templates = [], bearerTokenFile } = options;
   // A variable may be there for other commands; an option is meant for this one.
@@ -46,12 +40,8 @@ export async function runCommand(command: readonly string[], options: RunOptions
   const log = await loggerFor(settings, io);
   try {
     const http = await httpFor(settings, io);
-    const workload = new CommandWorkload(
-      { command: [file, ...args], env, onRetire: settings.onRetire ?? 'stop', files },
-      io,
-      signals,
-      http?.monitor,
-    );
+    const { onRetire = 'stop' } = settings;
+    const workload = new CommandWorkload({ command: [file, ...args], env, onRetire, files, io, signals, monitor: http?.monitor });
     return await runWorkload({ settings, io, signals, log, http }, workload);
   } catch (error) {
     return logFailure(error, log, ' before the command was started');
@@ -76,18 +66,16 @@ interface CommandWorkloadOptions {
   readonly onRetire: RetirePolicy;
   /** What {@link inheritedFiles} has told. */
   readonly files: readonly number[];
+  readonly io: Io;
+  readonly signals: SignalRelay;
+  readonly monitor: NodeMonitor | undefined;
 }
 
 /** A command, as the workload that a node id is held for. */
 class CommandWorkload implements Workload {
   #guard: Guard | undefined;
 
-  constructor(
-    private readonly options: CommandWorkloadOptions,
-    private readonly io: Io,
-    private readonly signals: SignalRelay,
-    private readonly monitor: NodeMonitor | undefined,
-  ) {}
+  constructor(private readonly options: CommandWorkloadOptions) {}
 
   renewed(deadline: number): void {
     this.#guard?.extend(deadline);
@@ -95,12 +83,12 @@ class CommandWorkload implements Workload {
 
   async run(node: WorkloadNode): Promise<WorkEnd> {
     const { lease, log, routing } = node;
-    const { io, signals, monitor } = this;
+    const { command, files, io, signals, monitor, onRetire } = this.options;
     const guarded = canGuard(io.env.PATH);
     if (guarded) this.#guard = startGuard({ clock: io.clock, path: io.env.PATH });
     else log.warn(`no ${SHELL} or no sleep here: nothing will stop the command when this process is killed or paused`);
     // The guard has them now, and with them a lock that the starter of this process holds until the work has ended.
-    closeFiles(this.options.files);
+    closeFiles(files);
     const env = this.#environment(node);
     const beforeStop = async () => {
       monitor?.stopping(whyStopping(lease));
@@ -108,11 +96,10 @@ class CommandWorkload implements Workload {
     };
     try {
       return await supervise({
-        ...{ lease, clock: io.clock, log, guard: this.#guard, signals, keyboard: io.keyboard },
+        ...{ lease, clock: io.clock, log, guard: this.#guard, signals, keyboard: io.keyboard, onRetire },
         beforeStop: routing || monitor ? beforeStop : undefined,
-        onRetire: this.options.onRetire,
         start: async () => {
-          const child = await startChild({ command: this.options.command, env, gated: guarded });
+          const child = await startChild({ command, env, gated: guarded });
           routing?.begin();
           return child;
         },
@@ -132,6 +119,6 @@ class CommandWorkload implements Workload {
     const templates = this.options.env.map(({ name, value }) => [name, value({ id, version, taskId, url })] as const);
     // An inherited one tells of another node id.
     const http = { NODELEASE_URL: url, ...(url !== undefined && { NODELEASE_HTTP: undefined }) };
-    return { ...this.io.env, ...Object.fromEntries(templates), ...own, ...http };
+    return { ...this.options.io.env, ...Object.fromEntries(templates), ...own, ...http };
   }
 }

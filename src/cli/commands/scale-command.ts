@@ -39,7 +39,7 @@ const MAX_TIMEOUT = { most: [86_400_000, 'at most 24h'] } as const;
 /** The minimum time between two lines of progress, in milliseconds. */
 const LINE_EVERY_MS = 2_000;
 
-/** `nodelease scale N`: gives the cluster more node ids, or fewer. Resolves to the exit code. */
+/** `nodelease scale N`: gives the cluster more node ids, or fewer. */
 export function scaleCommand(text: string, options: ScaleOptions, settings: Settings, io: Io): Promise<number> {
   const target = scaleTarget(text, options);
   checkOwnId(target.size, io);
@@ -62,11 +62,7 @@ export function scaleTarget(size: string, { waitTimeout = '60s', drainTimeout = 
   };
 }
 
-/**
- * Makes sure that the fixed node id in this command's own environment stays within the cluster's size.
- *
- * @throws {ConfigError} when it does not
- */
+/** Refuses a size that leaves out the fixed node id in this command's own environment. @throws {ConfigError} */
 export function checkOwnId(size: number, { env, hostname }: Pick<Io, 'env' | 'hostname'>): void {
   const name = environmentName('node-id');
   const { nodeId } = readSettings({ flags: {}, env: { [name]: env[name] }, hostname });
@@ -78,9 +74,8 @@ export function checkOwnId(size: number, { env, hostname }: Pick<Io, 'env' | 'ho
  * Changes the number of node ids, and shows the progress.
  *
  * @param checkStatic is called before anything is written, where the cluster is to have fewer node ids
- * @throws {ConfigError} when no cluster could have so many
  * @throws {StoreUnusableError} when a lease object is damaged and its holder's ids matter
- * @throws {StoreError} when the store gives no answer, or refuses
+ * @throws {StoreError}
  * @throws {Interrupted} when a signal arrives: the next call goes on from there
  */
 export async function scale(session: StoreSession, target: ScaleTarget, io: Io, checkStatic?: CheckStatic): Promise<number> {
@@ -113,9 +108,7 @@ export async function scale(session: StoreSession, target: ScaleTarget, io: Io, 
 /**
  * Makes sure that none of these node ids is in use as a fixed one. Only those are found that are announced in the discovery tree at this moment.
  *
- * @throws {ConfigError} when one is
- * @throws {StoreUnusableError} when that cannot be told
- * @throws {StoreError} when the store gives no answer
+ * @throws {ConfigError} when one is, {StoreUnusableError} when that cannot be told, {StoreError}
  */
 async function checkStaticNodes(
   session: StoreSession,

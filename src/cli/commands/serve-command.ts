@@ -29,8 +29,6 @@ export interface ServeOptions {
  *
  * Not guaranteed: that the users of the node id have ended before. The container runtime has to end this process last (ECS by `dependsOn`,
  * Kubernetes by native sidecars).
- *
- * @throws {ConfigError} when a setting turns out to be unusable, for the caller to report
  */
 export async function serveCommand({ waitFile: path }: ServeOptions, settings: Settings, io: Io): Promise<number> {
   const signals = new SignalRelay(io.signals);

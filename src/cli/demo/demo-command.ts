@@ -26,12 +26,10 @@ const LABELS = { listen: '--http', bearerTokenFile: '--bearer-token-file' };
 
 /**
  * `nodelease demo`: a fleet of real processes on the embedded store, in a folder of its own that is removed at the end. It needs no settings, and
- * ignores them. A browser can show its console. Every process that it starts ends with it, in whatever way it ends.
- *
- * Resolves to 0 when it was interrupted by SIGINT or SIGTERM or, with `once`, when one take-over has been shown.
+ * ignores them. A browser can show its console. Every process that it starts ends with it, in whatever way it ends. Resolves to 0 when SIGINT or
+ * SIGTERM has interrupted it or, with `once`, when one take-over has been shown.
  *
  * @param at where the console is. @default 127.0.0.1:7070, or any free port while that is taken
- * @throws {ConfigError} when the console cannot listen there
  */
 export async function demoCommand(once: boolean, at: ListenAddress | undefined, io: Io): Promise<number> {
   const { clock, random } = io;

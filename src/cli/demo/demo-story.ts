@@ -19,7 +19,6 @@ export interface DemoTask {
   stop(): Promise<void>;
 }
 
-/** What the demo works with. */
 export interface DemoStoryOptions {
   readonly session: StoreSession;
   readonly clock: Clock;
@@ -57,39 +56,22 @@ export class DemoStory {
 
   constructor(private readonly options: DemoStoryOptions) {}
 
-  /**
-   * Runs until the end, or until `signal` aborts.
-   *
-   * @throws {DemoFailure} when a task fails, or waits for a node id for a minute
-   * @throws `signal.reason`
-   */
+  /** Runs until the end. @throws {DemoFailure} when a task fails, or waits for a node id for a minute, `signal.reason` when that aborts */
   async play(signal: AbortSignal): Promise<void> {
     const { clock, nodes, once } = this.options;
     for (let index = 0; index < nodes; index += 1) this.#start('started');
+    const isPast = (at: number) => () => clock.monotonic() >= at;
     const allHeld = () => this.#nodes.length === nodes && this.#nodes.every(({ state }) => state === 'held');
     for (;;) {
-      const late = () => 'not all node ids are held';
-      await this.#watch(allHeld, () => 'The tasks acquire their node ids …', signal, late);
+      await this.#watch(allHeld, () => 'The tasks acquire their node ids …', signal, 'not all node ids are held');
       const killAt = clock.monotonic() + (once ? CALM_MS.once : CALM_MS.endless);
-      const leftMs = () => Math.max(0, killAt - clock.monotonic());
-      const countdown = () => `${this.#nextToKill?.taskId ?? 'A task'} will be killed in ${Math.ceil(leftMs() / 1_000)} s`;
-      await this.#watch(() => leftMs() === 0, countdown, signal);
-      if (!this.#killNext()) continue;
-      const id = () => this.#accident?.id;
-      const takeOver = () => `Node id ${id()} is taken over when its lease and the grace period are over …`;
-      await this.#watch(
-        () => id() === undefined,
-        takeOver,
-        signal,
-        () => `no task has taken over node id ${id()}`,
-      );
-      if (!once) continue;
-      const end = clock.monotonic() + SHOW_MS;
-      return this.#watch(
-        () => clock.monotonic() >= end,
-        () => '',
-        signal,
-      );
+      const left = () => Math.ceil(Math.max(0, killAt - clock.monotonic()) / 1_000);
+      await this.#watch(isPast(killAt), () => `${this.#nextToKill?.taskId ?? 'A task'} will be killed in ${left()} s`, signal);
+      const id = this.#killNext();
+      if (id === undefined) continue;
+      const takeOver = () => `Node id ${id} is taken over when its lease and the grace period are over …`;
+      await this.#watch(() => this.#accident === undefined, takeOver, signal, `no task has taken over node id ${id}`);
+      if (once) return this.#watch(isPast(clock.monotonic() + SHOW_MS), () => '', signal);
     }
   }
 
@@ -111,14 +93,14 @@ export class DemoStory {
    * @param next what is going to happen
    * @param late what has not happened when it takes more than a minute
    */
-  async #watch(isDone: () => boolean, next: () => string, signal: AbortSignal, late?: () => string): Promise<void> {
+  async #watch(isDone: () => boolean, next: () => string, signal: AbortSignal, late?: string): Promise<void> {
     const { clock } = this.options;
     const begun = clock.monotonic();
     for (;;) {
       await this.#read(next());
       this.#replaceEnded();
       if (isDone()) return;
-      if (late && clock.monotonic() - begun >= TIMEOUT_MS) throw new DemoFailure(`${late()} after ${formatSetting(TIMEOUT_MS)}`);
+      if (late && clock.monotonic() - begun >= TIMEOUT_MS) throw new DemoFailure(`${late} after ${formatSetting(TIMEOUT_MS)}`);
       await clock.sleep(READ_MS, signal);
     }
   }
@@ -162,12 +144,12 @@ export class DemoStory {
     return this.#nodes[(this.#killed + 1) % this.options.nodes];
   }
 
-  /** Kills the task that holds the next node id in turn, and starts another one. False where none of the tasks holds it. */
-  #killNext(): boolean {
+  /** Kills the task that holds the next node id in turn, and starts another one. The node id; undefined where none of the tasks holds it. */
+  #killNext(): number | undefined {
     const { clock, view } = this.options;
     const node = this.#nextToKill;
     const victim = this.#tasks.find(({ name }) => name === node?.taskId);
-    if (node === undefined || victim === undefined) return false;
+    if (node === undefined || victim === undefined) return undefined;
     this.#killed += 1;
     this.#tasks = this.#tasks.filter((task) => task !== victim);
     victim.kill();
@@ -175,7 +157,7 @@ export class DemoStory {
     const left = formatDuration(Math.max(0, expiresInMs(node) ?? 0));
     view.tell(`${victim.name} killed by SIGKILL: node id ${node.id} (version ${node.version}) expires in ${left}`, 'red');
     this.#start('started in its place: no node id is free, it waits');
-    return true;
+    return node.id;
   }
 
   /** Replaces a task that was ended from outside. One that ended before it held a lease has failed: the next one would fail, too. */

@@ -13,11 +13,7 @@ export interface CostTerms extends Pick<Settings, 'nodes' | 'durationMs' | 'sett
 
 const MAX_DOLLARS = 1_000;
 
-/**
- * The prices of requests that the command line names, with the list price for one that it does not; undefined where it names none.
- *
- * @throws {ConfigError} naming the option
- */
+/** The prices that the command line names, with the list price for one that it does not; undefined where it names none. @throws {ConfigError} */
 export function parsePrices(put: string | undefined, get: string | undefined): RequestPrices | undefined {
   if (put === undefined && get === undefined) return undefined;
   return { put: parsePrice(put, '--put-price') ?? S3_STANDARD_PRICES.put, get: parsePrice(get, '--get-price') ?? S3_STANDARD_PRICES.get };

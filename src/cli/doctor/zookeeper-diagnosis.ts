@@ -8,7 +8,7 @@ import { connectTo } from '../commands/zookeeper-command.js';
 import type { Io } from '../terminal/io.js';
 import { formatSetting } from '../terminal/text.js';
 import { type Finding, finding, isSound, type ServerCheck, type ZooKeeperDiagnosis } from './diagnosis.js';
-import { checkRights, type RightsReport } from './zookeeper-rights-check.js';
+import { checkRights, type RightsCheck } from './zookeeper-rights-check.js';
 
 /** How long a connection, and then a session, may take, in milliseconds. */
 const LIMIT_MS = 2_500;
@@ -37,7 +37,7 @@ export async function examineZooKeeper(options: ExamineZooKeeperOptions): Promis
   const servers = await Promise.all(checks);
   const findings = serverFindings(servers);
   let granted: number | null = null;
-  let rights: RightsReport | undefined;
+  let rights: RightsCheck | undefined;
   // Otherwise the session would wait for servers that cannot be reached.
   if (servers.some(({ ok }) => ok)) {
     const whole = { ...connect, chroot: '', text: connect.servers.map(formatServer).join(',') };
@@ -75,7 +75,7 @@ function sessionFinding(asked: number, granted: number): Finding {
   return finding('zookeeper-session', 'session', 'warning', `${times}, by the bounds of the servers`);
 }
 
-function rightsFindings({ chroot, denied, failed, left, latencyMs }: RightsReport, { connect, auth }: ZooKeeperSettings): Finding[] {
+function rightsFindings({ chroot, denied, failed, left, latencyMs }: RightsCheck, { connect, auth }: ZooKeeperSettings): Finding[] {
   const findings: Finding[] = [];
   if (chroot !== undefined) {
     const detail = chroot === 'present' ? 'is there' : 'is not there yet, and can be made';
@@ -100,11 +100,7 @@ function rightsFindings({ chroot, denied, failed, left, latencyMs }: RightsRepor
   return findings;
 }
 
-/**
- * Connects to one server, and has it give a session, which is ended again.
- *
- * @throws `options.signal.reason` when it aborts
- */
+/** Connects to one server, and has it give a session, which is ended again. @throws `options.signal.reason` when it aborts */
 async function checkServer(server: ServerAddress, { settings, signal, clock, random }: ExamineZooKeeperOptions): Promise<ServerCheck> {
   const text = formatServer(server);
   const unusable = (problem: string): ServerCheck => ({ server: text, ok: false, latencyMs: null, problem });

@@ -7,20 +7,6 @@ import type { MultiOperation, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
 import type { Io } from '../terminal/io.js';
 
-/** What {@link checkRights} found out. Paths are whole ones, the chroot included. */
-export interface RightsReport {
-  /** Undefined for a connect string without a chroot, and where that could not be found out. */
-  chroot: 'present' | 'absent' | undefined;
-  /** What is not allowed, each with its path. */
-  readonly denied: string[];
-  /** What else went wrong, each with its path. */
-  readonly failed: string[];
-  /** What could not be removed afterwards. */
-  readonly left: string[];
-  /** The median times of requests that read, and that write, in milliseconds; undefined unless all of them got through. */
-  latencyMs: { readonly read: number; readonly write: number } | undefined;
-}
-
 /** What is examined. */
 export interface RightsOptions extends Pick<Io, 'clock' | 'random'> {
   /** Without a chroot of its own. */
@@ -49,7 +35,7 @@ const CONCURRENCY = 16;
  *
  * @throws `signal.reason` when it aborts
  */
-export async function checkRights(options: RightsOptions): Promise<RightsReport> {
+export async function checkRights(options: RightsOptions): Promise<RightsCheck> {
   const check = new RightsCheck(options);
   try {
     await check.run();
@@ -57,11 +43,21 @@ export async function checkRights(options: RightsOptions): Promise<RightsReport>
     await check.cleanUp();
   }
   options.signal?.throwIfAborted();
-  return check.report;
+  return check;
 }
 
-class RightsCheck {
-  readonly report: RightsReport = { chroot: undefined, denied: [], failed: [], left: [], latencyMs: undefined };
+/** What {@link checkRights} finds out. Paths are whole ones, the chroot included. */
+export class RightsCheck {
+  /** Undefined for a connect string without a chroot, and where that could not be found out. */
+  chroot: 'present' | 'absent' | undefined;
+  /** What is not allowed, each with its path. */
+  readonly denied: string[] = [];
+  /** What else went wrong, each with its path. */
+  readonly failed: string[] = [];
+  /** What could not be removed afterwards. */
+  readonly left: string[] = [];
+  /** The median times of requests that read, and that write, in milliseconds; undefined unless all of them got through. */
+  latencyMs: { readonly read: number; readonly write: number } | undefined;
   readonly #made: string[] = [];
   /** Of a znode that no other client has. */
   readonly #name: string;
@@ -88,16 +84,12 @@ class RightsCheck {
         await zookeeper.remove(path, undefined, { timeoutMs: Math.max(1, until - clock.monotonic()) });
       } catch (error) {
         if (!(error instanceof NodeLeaseError)) throw error;
-        if (!isFault(error, 'not-empty')) this.report.left.push(path);
+        if (!isFault(error, 'not-empty')) this.left.push(path);
       }
     }
   }
 
-  /**
-   * Does some work. True when it was done; keeps why not, otherwise: `<path> may not <what>`.
-   *
-   * @throws `signal.reason` when it aborts
-   */
+  /** Does some work. True when it was done; keeps why not, otherwise: `<path> may not <what>`. @throws `signal.reason` when it aborts */
   async #attempt(path: string, what: string, work: () => Promise<unknown>): Promise<boolean> {
     try {
       await work();
@@ -105,8 +97,8 @@ class RightsCheck {
     } catch (error) {
       this.options.signal?.throwIfAborted();
       if (!(error instanceof NodeLeaseError)) throw error;
-      if (isFault(error, 'no-auth')) this.report.denied.push(`${path} may not ${what}: no-auth`);
-      else this.report.failed.push(`${path} cannot ${what}: ${explain(error)}`);
+      if (isFault(error, 'no-auth')) this.denied.push(`${path} may not ${what}: no-auth`);
+      else this.failed.push(`${path} cannot ${what}: ${explain(error)}`);
       return false;
     }
   }
@@ -116,7 +108,7 @@ class RightsCheck {
     const { chroot } = this.options;
     let path = '';
     for (const name of `${chroot}${DISCOVERY_PATH}`.split('/').slice(1)) {
-      if (path !== '' && path === chroot) this.report.chroot = this.#made.length > 0 ? 'absent' : 'present';
+      if (path !== '' && path === chroot) this.chroot = this.#made.length > 0 ? 'absent' : 'present';
       path += `/${name}`;
       if (!(await this.#attempt(path, 'be made', () => this.#ensure(path)))) return false;
     }
@@ -159,7 +151,7 @@ class RightsCheck {
       }
     });
     const removed = await this.#attempt(path, 'be removed', () => this.#timed(writes, () => zookeeper.remove(path, undefined, { signal })));
-    if (used && removed) this.report.latencyMs = { read: median(reads), write: median(writes) };
+    if (used && removed) this.latencyMs = { read: median(reads), write: median(writes) };
   }
 
   async #timed(times: number[], work: () => Promise<unknown>): Promise<void> {

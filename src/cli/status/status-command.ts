@@ -49,7 +49,7 @@ const PAGE = 100;
 const OTHER_LINES = 8;
 const MAX_PAGE = 10_000;
 
-/** `nodelease status`: shows who holds which node id. Resolves to the exit code. */
+/** `nodelease status`: shows who holds which node id. */
 export function statusCommand(options: StatusOptions, settings: Settings, io: Io): Promise<number> {
   const request = statusRequest(options);
   const allocated = allocatedSettings(settings);
@@ -86,7 +86,6 @@ export function statusRequest(options: StatusOptions): StatusRequest {
  * SIGINT or SIGTERM ends it. Only a failure of the first reading ends it; later ones are shown.
  *
  * @param comparison reads the discovery tree, too; its failures are shown, and do not fail this command
- * @throws {StoreError} when the store gives no answer
  */
 export function showStatus(session: StoreSession, request: StatusRequest, io: Io, comparison?: DiscoveryComparison): Promise<number> {
   return show(storeReader(session, request, io, comparison), request, io);

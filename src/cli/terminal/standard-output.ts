@@ -15,21 +15,15 @@ export class StandardOutput {
   #isOpen = false;
   #isAsked = false;
   #hasEnded = false;
-  #hasFailed = false;
+  /** True once a part of the answer could not be written, although there is a reader. */
+  hasFailed = false;
 
-  /**
-   * @param stream opened by the first answer, and not before: node makes a pipe non-blocking when it opens it, and `run` leaves it to its child
-   */
+  /** @param stream opened by the first answer, and not before: node makes a pipe non-blocking when it opens it, and `run` leaves it to its child */
   constructor(
     private readonly stream: () => Pick<Writable, 'write' | 'on'>,
     private readonly clock: Pick<Clock, 'sleep'>,
     private readonly ends: OutputEnds,
   ) {}
-
-  /** True once a part of the answer could not be written, although there is a reader. */
-  get hasFailed(): boolean {
-    return this.#hasFailed;
-  }
 
   write(text: string): void {
     const stream = this.stream();
@@ -66,7 +60,7 @@ export class StandardOutput {
       if (!this.#isAsked) this.ends.readerGone();
       return;
     }
-    this.#hasFailed = true;
+    this.hasFailed = true;
     this.ends.failed(error);
   }
 }

@@ -1,4 +1,4 @@
-import { orAborted, timeoutSignal } from '../../base/abort.js';
+import { orAborted, withTimeout as orTimeout, timeoutSignal } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
 import { explain } from '../../base/errors.js';
 import type { Logger } from '../log/logger.js';
@@ -13,12 +13,12 @@ export interface WithTimeoutOptions {
 
 /** Waits for work that tidies up. A failure is a warning, and so is an end of the waiting after `limitMs`. Never rejects. */
 export async function withTimeout({ limitMs, clock, log, what }: WithTimeoutOptions, work: Promise<unknown>): Promise<void> {
-  const late = new Error(`${what} took more than ${limitMs} ms: not waiting for it`);
-  try {
-    await callWithTimeout({ clock, timeoutMs: limitMs, late }, () => work);
-  } catch (error) {
-    log.warn(error === late ? late.message : `${what} failed: ${explain(error)}`);
-  }
+  const done = work.then(
+    () => '',
+    (error) => `${what} failed: ${explain(error)}`,
+  );
+  const problem = (await orTimeout(clock, limitMs, done)) ?? `${what} took more than ${limitMs} ms: not waiting for it`;
+  if (problem !== '') log.warn(problem);
 }
 
 /** How long {@link callWithTimeout} waits. */
@@ -27,18 +27,16 @@ export interface CallTimeout {
   readonly timeoutMs: number;
   /** Ends the waiting earlier. */
   readonly signal?: AbortSignal | undefined;
-  /** What it rejects with after that time. @default no answer within so many milliseconds */
-  readonly late?: Error;
 }
 
 /**
  * Calls `work` with a signal that aborts after a time, or with the caller's signal. Does not wait for work that ignores it.
  *
- * @throws what `work` rejects with, `late`, or `signal.reason`
+ * @throws what `work` rejects with, an error that there was no answer in time, or `signal.reason`
  */
 export async function callWithTimeout<T>(timeout: CallTimeout, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const { clock, timeoutMs, signal, late = new Error(`no answer within ${timeoutMs} ms`) } = timeout;
-  const limit = timeoutSignal(clock, timeoutMs, () => late, signal);
+  const { clock, timeoutMs, signal } = timeout;
+  const limit = timeoutSignal(clock, timeoutMs, () => new Error(`no answer within ${timeoutMs} ms`), signal);
   try {
     return await orAborted(work(limit.signal), limit.signal);
   } finally {
