@@ -40,14 +40,7 @@ describe('the bundled command', () => {
   it('loads for a run on S3 its own files and the S3 client, and nothing of HTTP, metrics, ZooKeeper, or other stores', async () => {
     const store = await fleetStore('s3', inject('s3'));
     const files = await loadedFiles(['run', '--nodes', '1', ...store.options, '--', 'true'], store.env);
-    expect(files.map((file) => basename(file))).toEqual([
-      'base.js',
-      'main.js',
-      'nodelease.js',
-      'rolldown-runtime.js',
-      'run.js',
-      's3.js',
-    ]);
+    expect(files.map((file) => basename(file))).toEqual(['base.js', 'main.js', 'nodelease.js', 'rolldown-runtime.js', 'run.js', 's3.js']);
     const parts = await partsOf(files);
     expect(parts.filter((part) => !part.startsWith('src/')).map((part) => part.slice('node_modules/'.length))).toEqual([
       ...['@aws-sdk/checksums', '@aws-sdk/client-s3', '@aws-sdk/core', '@aws-sdk/credential-provider-env'],

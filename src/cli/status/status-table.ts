@@ -1,8 +1,8 @@
 import { hexPair } from '../../discovery/tree-paths.js';
-import type { ClusterStatus, NodeStatus } from '../../lease/operate/inspect.js';
+import type { NodeStatus } from '../../lease/operate/inspect.js';
 import type { NarrowHolder } from '../../lease/operate/scaling.js';
 import { type AllocatedStatus, widthNeededBy } from '../../monitor/allocated-status.js';
-import { type PagedCluster, type PageReport, problemOf } from '../../monitor/listed-cluster.js';
+import { type PagedCluster, problemOf } from '../../monitor/listed-cluster.js';
 import { type DiscoveryStatusReport, expiresInMs, type NodeDiscovery } from '../../monitor/status-report.js';
 import type { Interval } from '../../store/lease-store.js';
 import { type Color, type Paint, paintFor } from '../terminal/color.js';
