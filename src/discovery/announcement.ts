@@ -48,13 +48,9 @@ export interface Announcement {
   readonly endpoints?: readonly AnnouncedEndpoint[] | undefined;
 }
 
-/** What an announcement adds to the JSON of every znode. */
+/** What an announcement adds to the JSON of every znode, which leaves out what is undefined. */
 export function announcedFields({ service, address, port }: Announcement): Record<string, unknown> {
-  return {
-    ...(service !== undefined && { service }),
-    ...(address !== undefined && { address }),
-    ...(port !== undefined && { port }),
-  };
+  return { service, address, port };
 }
 
 /** What sends work to the node, as entries of the discovery tree and their further fields. */
@@ -160,9 +156,8 @@ function renamed<T>(names: Readonly<Partial<Record<string, string>>>, make: () =
 }
 
 function texts(fields: Readonly<Record<string, unknown>>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(fields).map(([name, value]) => [name, typeof value === 'string' ? value : JSON.stringify(value)]),
-  );
+  const text = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, text(value)]));
 }
 
 const ENDPOINT_FIELDS: readonly string[] = ['endpoint', 'key', 'fields'] satisfies (keyof AnnouncedEndpoint)[];

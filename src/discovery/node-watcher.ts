@@ -71,11 +71,11 @@ export class NodeWatcher {
 
   constructor(private readonly options: NodeWatcherOptions) {
     const { zookeeper, clock, onUnreadable } = options;
-    let becomeReady = () => {};
+    let onWhole = () => {};
     this.ready = new Promise((resolve) => {
-      becomeReady = () => resolve(this.#tell());
+      onWhole = () => resolve(this.#tell());
     });
-    this.#reads = new FirstReads({ zookeeper, clock, onWhole: () => becomeReady() });
+    this.#reads = new FirstReads({ zookeeper, clock, onWhole });
     this.#reports = new UnreadableReports(onUnreadable);
     this.#onSession(zookeeper.state);
     this.#forgetSession = zookeeper.onState((state) => this.#onSession(state));
