@@ -107,7 +107,7 @@ function parseFields(data: Buffer): Partial<Record<string, unknown>> {
     () => new Error('is not JSON'),
     () => parseExactJson(text),
   );
-  if (isNestedTooDeeply(fields)) throw new Error(`has more than ${MAX_NESTING} levels of JSON`);
+  if (text.length > MAX_NESTING && isNestedTooDeeply(fields)) throw new Error(`has more than ${MAX_NESTING} levels of JSON`);
   if (!isObject(fields)) throw new Error('is not a JSON object');
   return fields;
 }
