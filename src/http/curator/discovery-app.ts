@@ -8,7 +8,7 @@ import { checkHost, checkWrite, type WriteAccess } from '../access.js';
 import { HttpProblem, PLAIN, problemOf, problemResponse, route } from '../problem.js';
 import { SharedQueries } from '../shared-queries.js';
 import { DISCOVERY_OPENAPI } from './discovery-openapi.js';
-import { type InstanceJson, instanceJson, instanceOf, readJson } from './instance-json.js';
+import { instanceJson, instanceOf, readJson } from './instance-json.js';
 import type { ProviderPool } from './provider-pool.js';
 
 /** What a {@link discoveryApp} answers from. */
@@ -53,7 +53,7 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
     await options.connected?.(call);
     return call;
   };
-  const one = async ({ req }: Context): Promise<InstanceJson> => {
+  const one = async ({ req }: Context) => {
     const { name, id } = instanceIn(req);
     const instance = await directory.instance(name, id, await connected(req.raw.signal));
     if (instance === undefined) throw new HttpProblem('not-found', `${name} has no instance ${id}`);

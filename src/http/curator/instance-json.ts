@@ -5,37 +5,13 @@ import type { ServiceInstance, ServiceType, UriSpec } from '../../services/servi
 import { shortened } from '../../services/shortened.js';
 import { HttpProblem } from '../problem.js';
 
-/** An instance as Curator's discovery server tells of it. Its clients fail where address or payload is missing, and expect no port that is null. */
-export interface InstanceJson {
-  readonly name: string;
-  readonly id: string;
-  readonly address: string | null;
-  readonly port?: number;
-  readonly sslPort?: number;
-  readonly payload: unknown;
-  readonly registrationTimeUTC: number;
-  readonly serviceType: ServiceType;
-  /** Not among Curator's fields: only where there is one, so that what is read can be written back. */
-  readonly uriSpec?: UriSpec;
-  /** Not among Curator's fields: only when it is false. */
-  readonly enabled?: false;
-}
-
-/** An instance in the shape of Curator's discovery server. */
-export function instanceJson(instance: ServiceInstance): InstanceJson {
-  const { name, id, address, port, sslPort, payload, registrationTimeUTC, serviceType, uriSpec, enabled } = instance;
-  return {
-    name,
-    id,
-    address: address ?? null,
-    ...(port !== undefined && { port }),
-    ...(sslPort !== undefined && { sslPort }),
-    payload: payload ?? null,
-    registrationTimeUTC,
-    serviceType,
-    ...(uriSpec !== undefined && { uriSpec }),
-    ...(!enabled && { enabled: false as const }),
-  };
+/**
+ * An instance as Curator's discovery server tells of it. Its clients fail where address or payload is missing, and expect no port that is null: what
+ * is undefined is left out of the JSON. Not among Curator's fields: `uriSpec`, so that what is read can be written back, and `enabled` where it is false.
+ */
+export function instanceJson(instance: ServiceInstance) {
+  const { name, id, address = null, port, sslPort, payload = null, registrationTimeUTC, serviceType, uriSpec, enabled } = instance;
+  return { name, id, address, port, sslPort, payload, registrationTimeUTC, serviceType, uriSpec, enabled: enabled ? undefined : false };
 }
 
 /**
