@@ -25,7 +25,7 @@ export interface OpenStoreOptions {
  */
 export async function openStore(url: string | StoreUrl, options: OpenStoreOptions): Promise<LeaseStore> {
   const store = typeof url === 'string' ? parseStoreUrl(url) : url;
-  const { clock, random, endpoint, region, requestTimeoutMs, pollMs } = options;
+  const { clock, random, endpoint } = options;
   if (endpoint !== undefined) {
     if (store.kind !== 's3') throw new ConfigError('--endpoint', endpoint, `no endpoint with --store ${store.url}, which is not S3`);
     checkEndpoint(endpoint);
@@ -34,7 +34,7 @@ export async function openStore(url: string | StoreUrl, options: OpenStoreOption
     case 's3': {
       const { openS3Store } = await import('./s3/open-s3-store.js');
       const { bucket, prefix } = store;
-      return openS3Store({ bucket, prefix, clock, requestTimeoutMs, endpoint, region, pollMs });
+      return openS3Store({ ...options, bucket, prefix });
     }
     case 'file': {
       const { FileLeaseStore } = await import('./file/file-lease-store.js');

@@ -43,12 +43,6 @@ export interface Head {
   readonly namedBy: string | undefined;
 }
 
-/** What a writer wants to become the next state. */
-export interface Proposal {
-  readonly body: Buffer;
-  readonly record: Omit<GenerationRecord, 'name'>;
-}
-
 /** Every round beyond the first means that another write went through in the meantime. */
 const MAX_ROUNDS = 200;
 
@@ -126,18 +120,17 @@ export class CasLog {
   }
 
   /**
-   * Makes the proposal the successor of `head`, unless there is one.
+   * Makes a generation of this body the successor of `head`, unless there is one.
    *
    * @returns the new generation's name, or undefined when another writer was first
-   * @throws {@link StoreError} of unknown outcome when other writes went by so fast that this one cannot be told from a failed one, or
-   * when something failed after the decision
+   * @throws {@link StoreError} of unknown outcome when something failed after the decision, or later writes have hidden what was decided
    */
-  async succeed(head: Head, proposal: Proposal, signal?: AbortSignal): Promise<string | undefined> {
+  async succeed(head: Head, body: Buffer, about: Omit<GenerationRecord, 'name'>, signal?: AbortSignal): Promise<string | undefined> {
     const name = `${numberOf(head.name) + 1}-${this.random.hex(12)}`;
     if (head.namedBy === undefined) await this.#found();
     let decided = false;
     try {
-      if (await this.#prepare(head, name, proposal)) {
+      if (await this.#prepare(head, body, { name, ...about })) {
         await this.#moveBody(head.name);
         signal?.throwIfAborted();
         decided = await this.#decide(head, name);
@@ -211,14 +204,12 @@ export class CasLog {
   }
 
   /** Makes the generation, complete and synced. False when it is too late for that already. */
-  async #prepare(head: Head, name: string, { body, record }: Proposal): Promise<boolean> {
+  async #prepare(head: Head, body: Buffer, record: GenerationRecord): Promise<boolean> {
+    const { name } = record;
     await mkdir(this.#path(name));
     // Spares the disk in a crowd; what decides is the link.
     if (await exists(this.#path(head.name, 'next'))) return false;
-    await Promise.all([
-      writeDurably(this.#path(name, 'body'), body),
-      writeDurably(this.#path(name, 'record'), encodeRecord({ name, ...record })),
-    ]);
+    await Promise.all([writeDurably(this.#path(name, 'body'), body), writeDurably(this.#path(name, 'record'), encodeRecord(record))]);
     await Promise.all([syncFolder(this.#path(name)), syncFolder(this.#folder)]);
     return true;
   }

@@ -131,7 +131,7 @@ export class FileLeaseStore implements LeaseStore {
       const bytes = Buffer.from(body, 'utf8');
       const record = { sha256: sha256(bytes), metadata, stamp: this.#ages.stamp() };
       const head = found.head ?? (await log.restart());
-      const etag = head && (await log.succeed(head, { body: bytes, record }, signal));
+      const etag = head && (await log.succeed(head, bytes, record, signal));
       return etag === undefined ? { status: 'conflict' } : { status: 'written', etag, storeTime: this.#now() };
     });
   }

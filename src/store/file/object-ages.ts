@@ -89,10 +89,9 @@ export class ObjectAges {
   }
 
   /**
-   * The age, in milliseconds.
+   * The age of an object's state, in milliseconds.
    *
-   * @param etag of the object's state; the same one means that nothing changed
-   * @param stamp when that state was written; undefined when that is not known
+   * @param stamp when the state was written; undefined when that is not known
    * @param lookedAt `Clock.monotonic()` before the object was looked at
    */
   of(key: string, etag: string, stamp: Stamp | undefined, lookedAt: number): Interval {

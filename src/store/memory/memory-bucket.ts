@@ -3,12 +3,7 @@ import type { Clock } from '../../base/clock.js';
 import { Changes } from '../changes.js';
 import type { Interval, ListedObject, Listing, ListingPage, ObjectMetadata, StoredObject, WriteResult } from '../lease-store.js';
 
-interface MemoryObject {
-  readonly body: string;
-  readonly metadata: ObjectMetadata;
-  readonly etag: string;
-  /** Bytes of the body. */
-  readonly size: number;
+interface MemoryObject extends Pick<StoredObject, 'body' | 'metadata' | 'etag'>, Pick<ListedObject, 'size'> {
   /** The bucket's monotonic clock at the write, cut to its resolution. */
   readonly writtenAt: number;
 }
@@ -29,7 +24,7 @@ export class MemoryBucket {
   /**
    * @param clock the clock of the store, which need not be that of its clients
    * @param resolutionMs what its times are cut to, in milliseconds; 0 for exact times
-   * @param etagOf makes a body's etag; the same one whenever the same body is given
+   * @param etagOf makes a body's etag; the same one for the same body
    */
   constructor(
     private readonly clock: Clock,

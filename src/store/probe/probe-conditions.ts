@@ -1,12 +1,10 @@
 import { type StoredObject, StoreError } from '../lease-store.js';
-import { type ConditionTerms, checked, type ProbeCheck, type ProbeCheckId } from './probe-report.js';
+import { checked, type ProbeCheck, type ProbeCheckId } from './probe-report.js';
 import type { ProbedWrite, ProbeSession, WrittenObject } from './probe-session.js';
 
 /** Creates the object that the checks of listing and age look at; undefined when the store does not let it be created. */
-export async function checkCreate(
-  session: ProbeSession,
-  { absent }: ConditionTerms,
-): Promise<{ readonly check: ProbeCheck; readonly object?: WrittenObject }> {
+export async function checkCreate(session: ProbeSession): Promise<{ readonly check: ProbeCheck; readonly object?: WrittenObject }> {
+  const { absent } = session.terms;
   const written = await session.establish(FIRST);
   if (written.status === 'written') return { check: checked('create', 'ok'), object: written };
   if (written.status === 'conflict') {
@@ -18,15 +16,16 @@ export async function checkCreate(
 }
 
 /** A second create of one key. */
-export async function checkCreateOnce(session: ProbeSession, { absent }: ConditionTerms): Promise<ProbeCheck> {
+export async function checkCreateOnce(session: ProbeSession): Promise<ProbeCheck> {
   const { key } = await established(session);
   const before = await session.read(key);
   const write = await session.create(key, bodyOf('second'));
-  return refusal('create-once', absent, 'a second create of the same key', { write, before, after: await session.read(key) });
+  return refusal('create-once', session.terms.absent, 'a second create of the same key', { write, before, after: await session.read(key) });
 }
 
 /** Replaces with a bogus etag, the right one, and one that has become stale; and reads after each write. */
-export async function checkReplace(session: ProbeSession, { match }: ConditionTerms): Promise<ProbeCheck[]> {
+export async function checkReplace(session: ProbeSession): Promise<ProbeCheck[]> {
+  const { match } = session.terms;
   const checks: ProbeCheck[] = [];
   const lateReads: string[] = [];
   const { key, etag: first } = await established(session);
@@ -71,11 +70,11 @@ export async function checkReplace(session: ProbeSession, { match }: ConditionTe
 }
 
 /** A replace of an object that is not there. */
-export async function checkReplaceAbsent(session: ProbeSession, etag: string, { match }: ConditionTerms): Promise<ProbeCheck> {
+export async function checkReplaceAbsent(session: ProbeSession, etag: string): Promise<ProbeCheck> {
   const key = session.newKey();
   const write = await session.replace(key, bodyOf('absent'), etag);
   const what = 'a replace of an object that is absent';
-  return refusal('replace-absent', match, what, { write, before: undefined, after: await session.read(key) });
+  return refusal('replace-absent', session.terms.match, what, { write, before: undefined, after: await session.read(key) });
 }
 
 /** A write that has to be refused, and the object before and after it. */
@@ -139,12 +138,7 @@ interface Race {
  * Several writers create one key at once, and then replace its object at once, all with its etag; in each round another key. The reads that
  * judge a race keep a connection open for each writer of the next one: requests that wait for a connection are no race.
  */
-export async function checkRaces(
-  session: ProbeSession,
-  first: WrittenObject,
-  { writers, rounds }: Races,
-  terms: ConditionTerms,
-): Promise<ProbeCheck> {
+export async function checkRaces(session: ProbeSession, first: WrittenObject, { writers, rounds }: Races): Promise<ProbeCheck> {
   const creates: Race[] = [];
   const replaces: Race[] = [];
   const readByAll = async (key: string) => (await atOnce(writers, () => session.read(key)))[0];
@@ -161,7 +155,7 @@ export async function checkRaces(
     }
   });
   const weakness = weaknessOf(creates) ?? weaknessOf(replaces);
-  const faults = [faultOf(terms.absent, 'create', creates), faultOf(terms.match, 'replace', replaces)].filter(
+  const faults = [faultOf(session.terms.absent, 'create', creates), faultOf(session.terms.match, 'replace', replaces)].filter(
     (fault) => fault !== undefined,
   );
   if (faults.length > 0) return checked('races', 'fault', faults.join('; '));
@@ -193,10 +187,7 @@ function weaknessOf(races: readonly Race[]): string | undefined {
   return undefined;
 }
 
-/**
- * Why a race was lost: what no store that keeps its conditions can show. That a write was refused and yet applied is not among it: something on the
- * way may have sent it twice.
- */
+/** Why a race was lost: what no sound store shows. A write that was refused and yet applied may have been sent twice on the way: that is no loss. */
 function lossOf({ writes, object }: Race, kind: Kind): string | undefined {
   const winners = writes.flatMap((write, writer) => (write.status === 'written' ? [writer] : []));
   const [winner] = winners;

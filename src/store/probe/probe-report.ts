@@ -29,12 +29,6 @@ export interface ProbeReport {
   readonly clockOffsetMs: Interval;
 }
 
-/** How a store calls its two conditions. */
-export interface ConditionTerms {
-  readonly absent: string;
-  readonly match: string;
-}
-
 const TITLES = {
   create: 'creates an object that is absent',
   'create-once': 'refuses to create an object that is present',

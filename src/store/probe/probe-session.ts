@@ -56,6 +56,8 @@ export class ProbeSession {
   clockOffsetMs: Interval = { min: Number.NEGATIVE_INFINITY, max: Number.POSITIVE_INFINITY };
   readonly clock: Clock;
   readonly signal: AbortSignal | undefined;
+  /** How the store calls its two conditions. */
+  readonly terms: { readonly absent: string; readonly match: string };
   readonly #keys = new Set<string>();
   #inFlight = 0;
   #answered = false;
@@ -66,6 +68,8 @@ export class ProbeSession {
   ) {
     this.clock = options.clock;
     this.signal = options.signal;
+    const isS3 = store.url.startsWith('s3:');
+    this.terms = { absent: isS3 ? 'If-None-Match' : 'create-if-absent', match: isS3 ? 'If-Match' : 'replace-if-unchanged' };
     // All writers of a race listen to it at once, in which Node sees a leak.
     if (this.signal instanceof EventTarget) setMaxListeners(0, this.signal);
   }
@@ -76,11 +80,8 @@ export class ProbeSession {
   }
 
   /**
-   * Creates an object to try something on. A create of unknown outcome, and one that was refused although no other task knows the key, is followed by one
-   * of another key.
-   *
-   * @returns the object, or the last refusal
-   * @throws {@link StoreError} when the store gave no answer
+   * Creates an object to try something on, after a create of unknown outcome or a refusal under another key. Resolves to the object, or to the last
+   * refusal. @throws {@link StoreError} when the store gave no answer
    */
   establish(body: string): Promise<WrittenObject | Refusal> {
     return this.#untilTaken(async () => {
@@ -93,9 +94,7 @@ export class ProbeSession {
 
   /**
    * Replaces an object that no other task knows, and finds out what came of that. What was refused is tried again: a store may refuse for a moment.
-   *
-   * @returns what the write came to, or the last refusal
-   * @throws {@link StoreError} when the store gave no answer
+   * Resolves to what was written, or to the last refusal. @throws {@link StoreError} when the store gave no answer
    */
   replaceSurely(key: string, body: string, etag: string): Promise<Exclude<ProbedWrite, Unsure>> {
     return this.#untilTaken(async () => {

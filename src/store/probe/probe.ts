@@ -31,42 +31,33 @@ export const THOROUGH = { rounds: 100, writers: 4 } as const;
 export async function probeStore(store: LeaseStore, options: ProbeOptions): Promise<ProbeReport> {
   const { signal, writers = 8, rounds = 12, watchAgeMs = 2_100 } = options;
   const session = new ProbeSession(store, options);
-  const terms = store.url.startsWith('s3:')
-    ? { absent: 'If-None-Match', match: 'If-Match' }
-    : { absent: 'create-if-absent', match: 'replace-if-unchanged' };
   const checks: ProbeCheck[] = [];
   try {
-    const created = await checkCreate(session, terms);
-    checks.push(created.check);
+    const { check, object } = await checkCreate(session);
+    checks.push(check);
     // Without a first object there is nothing to try the rest on.
-    if (created.object !== undefined) {
-      const { object } = created;
-      checks.push(await checkCreateOnce(session, terms));
-      checks.push(...(await checkReplace(session, terms)));
-      checks.push(await checkReplaceAbsent(session, object.etag, terms));
-      checks.push(await checkRaces(session, object, { writers, rounds }, terms));
+    if (object !== undefined) {
+      checks.push(await checkCreateOnce(session));
+      checks.push(...(await checkReplace(session)));
+      checks.push(await checkReplaceAbsent(session, object.etag));
+      checks.push(await checkRaces(session, object, { writers, rounds }));
       checks.push(await checkListing(session, object));
       checks.push(await checkAge(session, object, watchAgeMs));
     }
   } catch (error) {
-    if (!nobodyThere(error, signal)) await session.cleanUp();
+    if (!isAway(error, signal)) await session.cleanUp();
     throw error;
   }
   checks.push(cleanUpCheck(await session.cleanUp()));
-  return {
-    ok: checks.every((check) => check.status !== 'fault'),
-    checks,
-    latencyMs: median(session.latenciesMs),
-    requests: session.requests,
-    clockOffsetMs: session.clockOffsetMs,
-  };
+  const { requests, clockOffsetMs } = session;
+  return { ok: checks.every(({ status }) => status !== 'fault'), checks, latencyMs: median(session.latenciesMs), requests, clockOffsetMs };
 }
 
 /** How many scratch objects that are left are named. */
 const NAMED = 20;
 
 /** True when an attempt to remove anything would only wait for the same failure. */
-function nobodyThere(error: unknown, signal: AbortSignal | undefined): boolean {
+function isAway(error: unknown, signal: AbortSignal | undefined): boolean {
   if (!(error instanceof StoreError)) return false;
   return error.fault === 'missing' || (error.fault === 'unreachable' && signal?.aborted !== true);
 }
@@ -74,12 +65,8 @@ function nobodyThere(error: unknown, signal: AbortSignal | undefined): boolean {
 function cleanUpCheck(left: readonly { key: string; error: unknown }[]): ProbeCheck {
   const [first] = left;
   if (first === undefined) return checked('clean-up', 'ok');
-  const more = left.length > NAMED ? `, and ${left.length - NAMED} more probe-*` : '';
-  const keys =
-    left
-      .slice(0, NAMED)
-      .map(({ key }) => key)
-      .join(', ') + more;
+  const named = left.slice(0, NAMED).map(({ key }) => key);
+  const keys = `${named.join(', ')}${left.length > NAMED ? `, and ${left.length - NAMED} more probe-*` : ''}`;
   return checked('clean-up', 'warning', `${left.length} scratch objects are left, remove them by hand (${keys}): ${explain(first.error)}`);
 }
 

@@ -11,16 +11,13 @@ export interface FailedRequest {
   readonly reply: ObservedReply;
 }
 
-/** A definite answer in the form of an HTTP error, or the failure that it is. */
-export type Classified = 'conflict' | 'absent' | StoreError;
-
 /**
  * Says what a failed S3 request means, by the HTTP status, S3's error code and the operating system's error code; never by the text.
  * This is the only place that knows these.
  *
  * @returns `conflict` for `create` and `replace` only, `absent` for `read` and `discard` only
  */
-export function classifyReply(error: unknown, request: FailedRequest): Classified {
+export function classifyReply(error: unknown, request: FailedRequest): 'conflict' | 'absent' | StoreError {
   const { operation, reply } = request;
   const { status } = reply;
   if (!reply.sent) return beforeSending(error, request);

@@ -82,10 +82,7 @@ function ageBetween(date: number, modified: number, modifiedCut: number): Interv
   return { min: Math.max(0, date - modified - modifiedCut), max: Math.max(CUT_MS, date - modified + CUT_MS) };
 }
 
-/**
- * The one format that HTTP servers may send (RFC 9110, section 5.6.7): `Sun, 06 Nov 1994 08:49:37 GMT`. `Date.parse` alone would also
- * take dates without a zone, as local time, and so make up an age.
- */
+/** The format of HTTP (RFC 9110, 5.6.7). `Date.parse` alone would also take dates without a zone, as local time, and so make up an age. */
 function parseHttpDate(header: string | undefined): number | undefined {
   if (header === undefined || !/^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(header)) return undefined;
   const time = Date.parse(header);
