@@ -34,10 +34,7 @@ const SESSION_OVER = new Error('the session is over');
 export class CallQueue {
   readonly #closing = new AbortController();
 
-  /**
-   * @param timeoutMs the default of {@link CallOptions.timeoutMs}
-   * @param description the servers and the chroot, the beginning of every message
-   */
+  /** @param description the servers and the chroot, the beginning of every message */
   constructor(
     private readonly keeper: SessionKeeper,
     private readonly clock: Clock,

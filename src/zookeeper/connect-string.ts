@@ -88,9 +88,8 @@ export interface DigestAuth {
 }
 
 /**
- * Takes credentials apart: `digest:USER:PASSWORD`. The password may contain colons.
- *
- * The servers accept any digest: a wrong one shows only when an access control list refuses an operation, as `no-auth`.
+ * Takes credentials apart: `digest:USER:PASSWORD`. The password may contain colons. The servers accept any digest: a wrong one shows only when an
+ * access control list refuses an operation, as `no-auth`.
  *
  * @param label the setting that it comes from, as its user knows it
  * @throws {ConfigError} which never contains the password
@@ -99,11 +98,8 @@ export function parseAuth(text: string, label: string): DigestAuth {
   const [scheme, user, ...rest] = text.split(':');
   const password = rest.join(':');
   if (scheme !== 'digest' || user === undefined || user === '' || password === '' || /\p{Cc}/u.test(text)) {
-    throw new ConfigError(
-      label,
-      text.startsWith('digest:') ? 'digest:…' : '…',
-      'digest:USER:PASSWORD, the digest scheme being the only one',
-    );
+    const shown = text.startsWith('digest:') ? 'digest:…' : '…';
+    throw new ConfigError(label, shown, 'digest:USER:PASSWORD, the digest scheme being the only one');
   }
   return { scheme, user, password };
 }

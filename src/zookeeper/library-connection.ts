@@ -5,7 +5,7 @@ import { type ConnectionManager, type LibraryClient, type LibraryError, MessageG
 import { type NameResolver, sharedResolver } from './name-resolver.js';
 import { ServerSearch } from './server-search.js';
 import { fallsSilent } from './silence.js';
-import { connectionLost, failureOf, RequestFailure, SESSION_MOVED } from './zookeeper-error.js';
+import { failureOf, RequestFailure, SESSION_MOVED } from './zookeeper-error.js';
 
 /** What a session tells of itself. Must not throw. */
 export interface SessionListener {
@@ -109,11 +109,7 @@ export class LibraryConnection {
     return problems.length === 0 ? undefined : problems.join('; ');
   }
 
-  /**
-   * Sends a request.
-   *
-   * @throws {RequestFailure} `connection-loss` when there is no connection, or it breaks before the answer comes; what a server answers
-   */
+  /** Sends a request. @throws {RequestFailure} a server's refusal; `connection-loss` when there is no connection, or it breaks before the answer */
   protected request<T>(send: (done: Done<T>) => void): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (!this.#connected) return reject(new RequestFailure('connection-loss', false, 'there is no connection'));
@@ -169,7 +165,7 @@ export class LibraryConnection {
     this.#attempt?.over.abort();
     this.#connected = false;
     this.#onConnected?.();
-    this.#failAll(connectionLost('the session is over'));
+    this.#failAll(new RequestFailure('connection-loss', true, 'the session is over'));
     this.#manager.socket?.destroy();
   }
 
@@ -241,7 +237,7 @@ export class LibraryConnection {
     const text = this.#note(attempt.server, problem);
     // What was not written yet belongs to calls that fail now: it must not be carried out behind their backs later.
     this.#manager.packetQueue.queue.length = 0;
-    this.#failAll(connectionLost(text));
+    this.#failAll(new RequestFailure('connection-loss', true, text));
     if (wasConnected) {
       this.#suspendedAt = clock.monotonic();
       listener.suspended();

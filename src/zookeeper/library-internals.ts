@@ -22,20 +22,17 @@ export interface ConnectionManager {
   xid: number;
   /** Requests that have not been written to the socket yet. */
   readonly packetQueue: { readonly queue: unknown[] };
-  readonly watcherManager: WatcherManager;
+  readonly watcherManager: {
+    emit(event: { readonly type: number; readonly path: string }): void;
+    registerDataWatcher(path: string, watcher: unknown): void;
+    registerChildWatcher(path: string, watcher: unknown): void;
+    registerExistenceWatcher(path: string, watcher: unknown): void;
+  };
   readonly connectTimeoutHandler: NodeJS.Timeout | null;
   findNextServer(callback: (server: { readonly host: string; readonly port: number }) => void): void;
   onSocketConnected(): void;
   onSocketData(bytes: Buffer): void;
   onSocketClosed(hadError: boolean): void;
-}
-
-/** Where the library keeps one-shot watches. */
-export interface WatcherManager {
-  emit(event: { readonly type: number; readonly path: string }): void;
-  registerDataWatcher(path: string, watcher: unknown): void;
-  registerChildWatcher(path: string, watcher: unknown): void;
-  registerExistenceWatcher(path: string, watcher: unknown): void;
 }
 
 /** The operations of a transaction that is being built. */
@@ -61,7 +58,7 @@ const CODE_AT = 16;
 
 /**
  * Stands between the socket and the library, which takes what a server sends in a way that can kill the process: it throws for codes and
- * events that it does not know, in a socket's handler where nobody can catch it; it calls itself once for each message of a burst; and it
+ * events that it does not know, in a socket's handler where no code can catch it; it calls itself once for each message of a burst; and it
  * takes the rest of a message from a broken connection for the beginning of the next one.
  *
  * The guard cuts the stream into messages itself, hands them over one at a time, translates the codes that the library does not know,

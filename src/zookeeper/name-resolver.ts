@@ -3,26 +3,22 @@ import { isIP } from 'node:net';
 import { withTimeout } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
 
-/** The addresses of a host, the preferred one first; rejects where there are none, or nobody knows. */
+/** The addresses of a host, the preferred one first; rejects where none are known. */
 export type Lookup = (host: string) => Promise<readonly string[]>;
 
-/** What became of a name. */
+/** What became of a name: at least one address, or the reason why there is none, for people. */
 export type Resolution =
-  /** At least one address. */
   | { readonly status: 'found'; readonly addresses: readonly string[] }
-  /** With the reason, for people. */
   | { readonly status: 'failed'; readonly problem: string };
 
 export interface ResolveOptions {
-  /** One for all who share a resolver. */
   readonly clock: Clock;
   /** How long to wait for the answer, in milliseconds. */
   readonly limitMs: number;
-  /** Aborts when the asker is no longer interested in any answer. */
   readonly signal: AbortSignal;
 }
 
-/** How long an answer holds, in milliseconds: for those who ask together, and for one who had to wait too long and comes back. */
+/** How long an answer holds, in milliseconds: for callers that ask together, and for one that had to wait too long and asks again. */
 const RECENT_MS = 5_000;
 
 interface Wanted {
@@ -33,10 +29,9 @@ interface Wanted {
 /**
  * Finds the addresses of hosts, one lookup at a time.
  *
- * The system's lookup cannot be cancelled, takes as long as it likes (many seconds where a name server is silent), and holds one of the
- * four threads that all lookups and file operations of the process share. Lookups begun anew at every attempt to connect would soon hold all
- * of them, and the store's host could not be resolved any more. So a further question about a host joins the one under way, and other
- * hosts stand in line.
+ * The system's lookup cannot be cancelled, may take many seconds, and holds one of the four threads that all lookups and file operations of the
+ * process share. Lookups begun anew at every attempt to connect would soon hold all of them, and the store's host could not be resolved any
+ * more. So a further question about a host joins the one under way, and other hosts stand in line.
  */
 export class NameResolver {
   readonly #wanted = new Map<string, Wanted>();

@@ -92,9 +92,8 @@ export class ReconcileLoop<T extends Reconciled> {
   }
 
   /**
-   * Waits until items are as a condition says, or this is closed. The condition is checked whenever an item was touched or settled.
+   * Resolves to true once a condition on the items holds, which is checked when one was touched or settled; to false after `timeoutMs`, or when closed.
    *
-   * @returns whether it holds, after `timeoutMs` at the latest
    * @throws `signal.reason` as soon as `signal` aborts
    */
   async until(isReached: () => boolean, timeoutMs: number, signal?: AbortSignal): Promise<boolean> {

@@ -55,11 +55,7 @@ export class ServerSearch {
     this.#servers = keyed.sort((a, b) => a.key - b.key).map(({ server }) => server);
   }
 
-  /**
-   * The next address to try, when it is time for it.
-   *
-   * @throws the reason of `signal` when it aborts
-   */
+  /** The next address to try, when it is time for it. @throws `signal.reason` when `signal` aborts */
   async next(signal: AbortSignal): Promise<Candidate> {
     const { clock, names, servers } = this.options;
     if (!this.#turn || this.#turn.untried.length === 0) {

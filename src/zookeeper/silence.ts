@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.js';
 
-export interface SilenceOptions {
+interface SilenceOptions {
   readonly clock: Clock;
   /** How long the server may say nothing before it is asked, and how long it then has to answer, in milliseconds. */
   readonly intervalMs: number;
@@ -12,10 +12,8 @@ export interface SilenceOptions {
 }
 
 /**
- * Resolves to true once a connection is found to be dead: whatever is open, the server does not answer. Nothing else tells: a peer that has
- * vanished, a stopped server and a network that swallows packets leave the socket as it is.
- *
- * @returns false when `signal` aborts first
+ * Resolves to true once a connection is found to be dead: the server does not answer. Nothing else tells: a peer that has vanished, a stopped
+ * server and a network that swallows packets leave the socket as it is. Resolves to false when `signal` aborts first.
  */
 export async function fallsSilent({ clock, intervalMs, lastHeard, ask, signal }: SilenceOptions): Promise<boolean> {
   try {

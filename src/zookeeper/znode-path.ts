@@ -1,8 +1,5 @@
 import { ConfigError } from '../base/errors.js';
 
-/** What `checkZnodeName` asks for, as the rest of the sentence "expected …". */
-const NAME = 'a name without "/" and control characters, other than "." and ".."';
-
 /**
  * Checks that a text can be the name of a znode, one step of a path.
  *
@@ -10,7 +7,8 @@ const NAME = 'a name without "/" and control characters, other than "." and ".."
  * @throws {ConfigError} when it cannot
  */
 export function checkZnodeName(name: string, label: string): void {
-  if (name.includes('/') || nameProblem(name) !== undefined) throw new ConfigError(label, name, NAME);
+  if (!name.includes('/') && nameProblem(name) === undefined) return;
+  throw new ConfigError(label, name, 'a name without "/" and control characters, other than "." and ".."');
 }
 
 /**

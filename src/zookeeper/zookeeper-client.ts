@@ -35,11 +35,7 @@ export const DEFAULT_SESSION_TIMEOUT_MS = 10_000;
 /** The default of {@link ZooKeeperOptions.operationTimeoutMs}. */
 export const DEFAULT_OPERATION_TIMEOUT_MS = 5_000;
 
-/**
- * Begins to connect, in the background; the client can be used at once.
- *
- * @throws {ConfigError} when an option is wrong
- */
+/** Begins to connect, in the background; the client can be used at once. @throws {ConfigError} when an option is wrong */
 export function openZooKeeper(options: ZooKeeperOptions): ZooKeeperClient {
   return new ZooKeeperClient(options);
 }
@@ -97,7 +93,7 @@ export class ZooKeeperClient implements ZooKeeper {
   }
 
   create(path: string, data: string, mode: CreateMode, options: CallOptions = {}): Promise<string> {
-    return this.#write('create', path, options, async (session, full) => {
+    return this.#call('create', path, true, options, async (session, full) => {
       const made = await session.create(full, Buffer.from(data), mode);
       return made.slice(this.#chroot.length) || '/';
     });
@@ -124,11 +120,11 @@ export class ZooKeeperClient implements ZooKeeper {
   }
 
   setData(path: string, data: string, version = -1, options: CallOptions = {}): Promise<ZnodeStat> {
-    return this.#write('setData', path, options, (session, full) => session.setData(full, Buffer.from(data), version));
+    return this.#call('setData', path, true, options, (session, full) => session.setData(full, Buffer.from(data), version));
   }
 
   async remove(path: string, version = -1, options: CallOptions = {}): Promise<boolean> {
-    const removed = this.#write('remove', path, options, (session, full) => session.remove(full, version).then(() => true as const));
+    const removed = this.#call('remove', path, true, options, (session, full) => session.remove(full, version).then(() => true as const));
     return (await orUndefined(removed)) ?? false;
   }
 
@@ -184,10 +180,6 @@ export class ZooKeeperClient implements ZooKeeper {
         if (!isFault(error, 'node-exists')) throw error;
       }
     });
-  }
-
-  #write<T>(operation: string, path: string, options: CallOptions, send: Send<T>): Promise<T> {
-    return this.#call(operation, path, true, options, send);
   }
 
   async #call<T>(operation: string, path: string, writes: boolean, options: CallOptions, send: Send<T>): Promise<T> {

@@ -60,9 +60,7 @@ export function isFault(error: unknown, ...faults: readonly ZooKeeperFault[]): e
 /** Why one request failed, before it is told which call it was made for. */
 export class RequestFailure extends Error {
   /**
-   * @param fault what the caller is told
    * @param mayBeApplied whether a write may have been carried out all the same
-   * @param detail for people
    * @param index which operation of a transaction it was, from 0
    */
   constructor(
@@ -74,11 +72,6 @@ export class RequestFailure extends Error {
     super(detail);
     this.name = 'RequestFailure';
   }
-}
-
-/** The connection broke before the answer came. */
-export function connectionLost(problem: string | undefined): RequestFailure {
-  return new RequestFailure('connection-loss', true, problem ?? 'the connection was lost');
 }
 
 /** A server's refusal, by the code of its answer (`KeeperException.Code`). */

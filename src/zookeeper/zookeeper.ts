@@ -82,16 +82,14 @@ export interface ZooKeeper {
   onState(listener: (state: SessionState) => void): () => void;
 
   /**
-   * Resolves to the state `connected`, at once where that is the present one.
-   *
-   * @throws {ZooKeeperError} `timeout` when there is no session within `timeoutMs`, with what went wrong last as its cause; `closed` after `close()`
+   * Resolves to the state `connected`, at once where that is the present one. @throws {ZooKeeperError} `timeout` when there is no session within
+   * `timeoutMs`, with what went wrong last as its cause; `closed` after `close()`
    */
   whenConnected(options?: Omit<CallOptions, 'sessionId'>): Promise<SessionState & { status: 'connected' }>;
 
   /**
-   * Makes a znode; its parent must exist.
+   * Makes a znode; its parent must exist. Resolves to its path, which differs from `path` for the sequential modes.
    *
-   * @returns its path, which differs from `path` for the sequential modes
    * @throws {ZooKeeperError} among others `node-exists`, `no-node` (no parent)
    */
   create(path: string, data: string, mode: CreateMode, options?: CallOptions): Promise<string>;
