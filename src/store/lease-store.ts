@@ -76,13 +76,13 @@ export interface LeaseStore {
   /** The store as its user wrote it, for messages: `s3://bucket/prefix`. */
   readonly url: string;
 
-  /** True when a server keeps the conditions, which may not keep its word. The engine then repeats its acquiring write, which must be refused. */
+  /** True when a server keeps the conditions: its word is checked. The engine repeats its acquiring write, which must be refused. */
   readonly remote: boolean;
 
-  /** How soon a task that found no free id lists again at first, in milliseconds. Each further pause is half as long again, up to a limit. */
+  /** The first pause of a task that found no free id, in milliseconds. Each further one is half as long again, up to a limit. */
   readonly pollMs: number;
 
-  /** What its times are cut to, in milliseconds: 1000 for whole seconds, 0 for exact times. The lower bound of an age grows in such steps. */
+  /** What its times are cut to, in milliseconds: 1000 for whole seconds, 0 for exact times. An age's lower bound grows in such steps. */
   readonly timeStepMs: number;
 
   /** The object, or undefined when there is none of that key. */
@@ -92,8 +92,8 @@ export interface LeaseStore {
   list(options?: CallOptions): Promise<Listing>;
 
   /**
-   * The objects whose keys are greater than `after`, in the order of the keys, as many as one request shows; without `after`, from the first.
-   * Offered where a listing of everything may take several requests.
+   * The objects whose keys are greater than `after`, in the order of the keys, as many as one request shows; without `after`, from the
+   * first. Offered where a listing of everything may take several requests.
    */
   listPage?(after: string | undefined, options?: CallOptions): Promise<ListingPage>;
 
@@ -107,9 +107,9 @@ export interface LeaseStore {
    * Resolves when some object may have changed since the call; a hint that may come late, for nothing, or not at all. Rejects with
    * `signal.reason` when `signal` aborts.
    *
-   * A store that knows what has changed calls `heed`, where it is given, synchronously with each change since the call, and resolves once that
-   * returns true, or where it lost track. So a waiting task asks nothing at each renewal. `heed` must not throw: that may end the watch.
-   * Where a store does not call `heed`, waiting tasks poll, as on a store without `changed`.
+   * A store that knows what has changed calls `heed`, where it is given, synchronously with each change since the call, and resolves once
+   * that returns true, or where it lost track. So a waiting task asks nothing at each renewal. `heed` must not throw: that may end the
+   * watch. Where a store does not call `heed`, waiting tasks poll, as on a store without `changed`.
    */
   changed?(signal: AbortSignal, heed?: (change: ObjectChange) => boolean): Promise<void>;
 
@@ -121,9 +121,9 @@ export interface LeaseStore {
 }
 
 /**
- * Why a store gave no definite answer. `unreachable`: no connection, or no answer in time. `unavailable`: it answered 5xx, or is too busy. `denied`: no
- * credentials, wrong ones, or no permission. `missing`: there is no such bucket or folder. `unsupported`: it does not offer what it was asked for.
- * `rejected`: it refused or answered something that no store of this kind should.
+ * Why a store gave no definite answer. `unreachable`: no connection, or no answer in time. `unavailable`: it answered 5xx, or is too busy.
+ * `denied`: no credentials, wrong ones, or no permission. `missing`: there is no such bucket or folder. `unsupported`: it does not offer
+ * what it was asked for. `rejected`: it refused or answered something that no store of this kind should.
  */
 export type StoreFault = 'unreachable' | 'unavailable' | 'denied' | 'missing' | 'unsupported' | 'rejected';
 

@@ -15,23 +15,23 @@ import { decodeRecord, encodeRecord, GENERATION_NAME, numberOf, removeGeneration
 //   next     once there is a successor: a hard link to the successor's record
 // The head is the generation that is named by a `next` (or is `0`) and has no `next` of its own.
 //
-// A writer prepares a generation, complete and synced. One step decides: link(own/record, head/next). It fails when the link of another writer
-// is there, and when the head's folder is gone. Then the writer commits: rename(own/body, <directory>/<key>). Why this is safe:
+// A writer prepares a generation, complete and synced. One step decides: link(own/record, head/next). It fails when the link of another
+// writer is there, and when the head's folder is gone. Then the writer commits: rename(own/body, <directory>/<key>). Why this is safe:
 //
 // - One successor. link(2) never replaces a name, so exactly one of all contenders succeeds one head.
-// - No stale writer. Names are random and never used again (`0` is never removed). A writer that was paused since it saw its head finds that
-//   head's `next` taken, or the head gone; both are conflicts.
-// - Old generations go by renaming the folder to `trash-<random>`, so no path ever shows one without its `next`. A link(2) that has found the
-//   folder before may land in the trash. So a writer looks after its link whether the head still stands. If it does, the link decides. If not,
-//   the log has moved on, and the writer looks for its own generation in it.
-// - The public file only moves forward. A body is moved at most once, and that of the head before a successor is decided. So a process
-//   that is paused before its rename finds nothing to move when it goes on.
-// - A crash, or a pause, blocks no process. Before the link there is but an unused generation, which later writers remove. After it the next
-//   writer moves the body, and readers take it from the generation. The last two stay: the head, and the one whose `next` names it.
-// - Power loss. Everything that the link needs is synced before it, the head's names, `next` among them, after it and before anything older is
-//   removed or success is reported. The public name needs no sync: until the move is on the disk, the body is in the generation.
-// - Damage. Where something is not what a process can have put there, nothing tells which write was the last. Then the whole folder is renamed to
-//   `.cas/<key>~<random>`, and a new log begins. Of two processes that do so, one may get hold of the other's new log: a sound log goes back.
+// - No stale writer. Names are random and never used again (`0` is never removed). A writer that was paused since it saw its head finds
+//   that head's `next` taken, or the head gone; both are conflicts.
+// - Old generations go by renaming the folder to `trash-<random>`, so no path ever shows one without its `next`. A link(2) that has found
+//   the folder before may land in the trash. So a writer looks after its link whether the head still stands. If it does, the link decides.
+//   If not, the log has moved on, and the writer looks for its own generation in it.
+// - The public file only moves forward. A body is moved at most once, and that of the head before a successor is decided. So a process that
+//   is paused before its rename finds nothing to move when it goes on.
+// - A crash, or a pause, blocks no process. Before the link there is but an unused generation, which later writers remove. After it the
+//   next writer moves the body, and readers take it from the generation. The head, and the one that names it, stay.
+// - Power loss. What the link needs is synced before it; the head's names, with `next`, after it, before anything older is removed or
+//   success reported. The public name needs no sync: until the move is on the disk, the body is in the generation.
+// - Damage. Where something is not what a process can have put there, nothing tells which write was the last. Then the whole folder is
+//   renamed to `.cas/<key>~<random>`, and a new log begins. A process that gets hold of another's new log that way puts it back.
 
 /** The last state of an object. */
 export interface Head {
@@ -104,7 +104,7 @@ export class CasLog {
     return {};
   }
 
-  /** Moves a damaged log aside, for people to look into. Resolves to the head of a new one, or to undefined when the log is sound by now, or gone. */
+  /** Moves a damaged log aside, for people to look into. Resolves to the head of a new one; to undefined when the log is sound, or gone. */
   async restart(): Promise<Head | undefined> {
     const aside = new CasLog(this.directory, `${basename(this.#publicPath)}~${this.random.hex(4)}`, this.random);
     try {
@@ -172,7 +172,7 @@ export class CasLog {
     return text && decodeRecord(text, path, number);
   }
 
-  /** What seems to be the head: from the oldest generation that has a successor along the log to its end. Unused generations are younger. */
+  /** What seems to be the head: the end of the log from the oldest generation with a successor. Unused generations are younger. */
   async #seek(): Promise<Head> {
     const [there, entries] = await Promise.all([
       unless(['ENOENT'], lstat(this.#folder)),

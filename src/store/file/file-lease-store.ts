@@ -145,8 +145,8 @@ export class FileLeaseStore implements LeaseStore {
   /**
    * The object at some moment during the call. Changes nothing.
    *
-   * Where head and file do not match, the head's body may not have been moved yet, or a later one may have been. The file was changed by hand
-   * only if it was read after the one and before the other.
+   * Where head and file do not match, the head's body may not have been moved yet, or a later one may have been. The file was changed by
+   * hand only if it was read after the one and before the other.
    */
   async #observe(log: CasLog, key: string, signal: AbortSignal | undefined): Promise<Observation> {
     const found = await this.#observeSound(log, key, signal).catch(damageOf);

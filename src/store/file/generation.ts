@@ -29,7 +29,7 @@ export function encodeRecord({ name: seat, sha256, metadata, stamp }: Generation
   return Buffer.from(`${JSON.stringify({ seat, sha256, metadata, stamp })}\n`);
 }
 
-/** The record in the text of a file, of the generation of this number; unknown fields are left out. @throws {@link Damage} when it is none */
+/** The record in a file's text, of the generation of this number; unknown fields are left out. @throws {@link Damage} when it is none */
 export function decodeRecord(text: Buffer, path: string, number: number): GenerationRecord {
   const { seat, sha256, metadata, stamp } = fieldsOf(parse(text));
   const { clock, ms } = fieldsOf(stamp);
@@ -55,8 +55,8 @@ function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
 }
 
 /**
- * Removes from a log's folder the generations below this number, but for the fixed first one, and what other processes left in the trash. What
- * cannot be removed is left to the next writer. Never throws.
+ * Removes from a log's folder the generations below this number, but for the fixed first one, and what other processes left in the trash.
+ * What cannot be removed is left to the next writer. Never throws.
  */
 export async function removeOldGenerations(log: string, number: number, random: RandomSource): Promise<void> {
   const names = await readdir(log).catch(() => []);

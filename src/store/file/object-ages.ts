@@ -25,15 +25,15 @@ export interface BootClockSources {
   readonly readLink?: (path: string) => string | undefined;
 }
 
-/** More than the uptime's step and the time between two readings, less than any uptime that a container runtime makes up, in milliseconds. */
+/** More than the uptime's step and the time between two readings, less than an uptime that a container runtime makes up. */
 const TOLERANCE_MS = 50;
 
 /**
  * The boot clock of this machine: on Linux the uptime, which is CLOCK_BOOTTIME and thus the same in every process and container of the kernel,
  * named after the boot and the time namespace, which can shift it.
  *
- * Where the boot has no name (every other system), or the uptime is not the kernel's (some container runtimes show the container's instead),
- * the id is one that no other process has: then no process compares times that cannot be compared.
+ * Where the boot has no name (every other system), or the uptime is not the kernel's (some container runtimes show the container's
+ * instead), the id is one that no other process has: then no process compares times that cannot be compared.
  */
 export function openBootClock(sources: BootClockSources): BootClock {
   const { clock, random, uptime = osUptime, readText = textOf, readLink = targetOf } = sources;

@@ -23,7 +23,7 @@ export async function checkListing(session: ProbeSession, object: WrittenObject)
   return checked('listing', 'ok');
 }
 
-/** How long an object whose age is told too low is watched at most until the age grows, and the pause between two reads, in milliseconds. */
+/** How long an object whose age is told too low is watched until the age grows, and the pause between two reads, in milliseconds. */
 const GROWTH = { withinMs: 6_000, pauseMs: 500 } as const;
 
 /**

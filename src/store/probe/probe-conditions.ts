@@ -187,7 +187,7 @@ function weaknessOf(races: readonly Race[]): string | undefined {
   return undefined;
 }
 
-/** Why a race was lost: what no sound store shows. A write that was refused and yet applied may have been sent twice on the way: that is no loss. */
+/** Why a race was lost: what no sound store shows. A write that was refused and yet applied is no loss: it may have been sent twice. */
 function lossOf({ writes, object }: Race, kind: Kind): string | undefined {
   const winners = writes.flatMap((write, writer) => (write.status === 'written' ? [writer] : []));
   const [winner] = winners;

@@ -80,8 +80,8 @@ export class ProbeSession {
   }
 
   /**
-   * Creates an object to try something on, after a create of unknown outcome or a refusal under another key. Resolves to the object, or to the last
-   * refusal. @throws {@link StoreError} when the store gave no answer
+   * Creates an object to try something on, after a create of unknown outcome or a refusal under another key. Resolves to the object, or to
+   * the last refusal. @throws {@link StoreError} when the store gave no answer
    */
   establish(body: string): Promise<WrittenObject | Refusal> {
     return this.#untilTaken(async () => {

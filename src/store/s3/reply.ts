@@ -44,7 +44,7 @@ export class ReplyObserver {
     };
 }
 
-// HTTP dates are cut to whole seconds: the true time is up to this much later. Finer than a millisecond nobody counts.
+// HTTP dates are cut to whole seconds: the true time is up to this much later. The finest unit is a millisecond.
 const CUT_MS = 999;
 
 const UNKNOWN_AGE: Interval = { min: 0, max: Number.POSITIVE_INFINITY };
