@@ -88,8 +88,8 @@ export interface DigestAuth {
 }
 
 /**
- * Takes credentials apart: `digest:USER:PASSWORD`. The password may contain colons. The servers accept any digest: a wrong one shows only when an
- * access control list refuses an operation, as `no-auth`.
+ * Takes credentials apart: `digest:USER:PASSWORD`. The password may contain colons. The servers accept any digest: a wrong one shows only
+ * when an access control list refuses an operation, as `no-auth`.
  *
  * @param label the setting that it comes from, as its user knows it
  * @throws {ConfigError} which never contains the password

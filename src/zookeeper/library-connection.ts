@@ -109,7 +109,7 @@ export class LibraryConnection {
     return problems.length === 0 ? undefined : problems.join('; ');
   }
 
-  /** Sends a request. @throws {RequestFailure} a server's refusal; `connection-loss` when there is no connection, or it breaks before the answer */
+  /** Sends a request. @throws {RequestFailure} a server's refusal; `connection-loss` without a connection, or when it breaks */
   protected request<T>(send: (done: Done<T>) => void): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (!this.#connected) return reject(new RequestFailure('connection-loss', false, 'there is no connection'));
@@ -153,7 +153,7 @@ export class LibraryConnection {
     this.dispose();
   }
 
-  /** Gives up the connection, where there is one, since its server does not answer, and keeps the session: the next server is tried at once. */
+  /** Gives up the connection, where there is one, since its server does not answer. Keeps the session, and tries the next server at once. */
   giveUp(problem: string): void {
     if (this.#connected) this.#drop(problem);
   }

@@ -52,7 +52,7 @@ const KNOWN_CODES: ReadonlySet<unknown> = new Set(Object.values(Exception));
 /** The library's name for a connection over which no session is confirmed yet: the one message that comes then is of another form. */
 const CONNECTING = 1;
 
-/** Where the number of a request and the code stand in an answer: length, xid, zxid, code. A notification, a ping, and an answer about credentials have a negative number. */
+/** Where xid and code stand in an answer: length, xid, zxid, code. A notification, a ping, and an answer on credentials have a negative xid. */
 const XID_AT = 4;
 const CODE_AT = 16;
 

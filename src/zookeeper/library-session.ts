@@ -37,15 +37,15 @@ export class LibrarySession extends LibraryConnection {
     const client = createClient('127.0.0.1', { sessionTimeout: options.sessionTimeoutMs, retries: 0 }) as LibraryClient;
     if (auth) client.addAuthInfo(auth.scheme, authData(auth));
     super(client, options);
-    const everybody = (permission: number) => new ACL(permission, new Id('world', 'anyone'));
-    this.#own = [everybody(Permission.ALL)];
+    const anyone = (permission: number) => new ACL(permission, new Id('world', 'anyone'));
+    this.#own = [anyone(Permission.ALL)];
     this.#shared = this.#own;
     if (auth) {
-      // "auth" stands for whoever the connection has authenticated as.
+      // "auth" stands for the user that the connection has authenticated as.
       const owner = new ACL(Permission.ALL, new Id('auth', ''));
-      this.#own = [owner, everybody(Permission.READ)];
+      this.#own = [owner, anyone(Permission.READ)];
       // Who may change the rights could shut out all others.
-      this.#shared = [owner, everybody(Permission.ALL & ~Permission.ADMIN)];
+      this.#shared = [owner, anyone(Permission.ALL & ~Permission.ADMIN)];
     }
   }
 

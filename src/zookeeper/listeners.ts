@@ -1,7 +1,4 @@
-/**
- * Calls a listener that must not throw. One that does has a bug: it goes the way of every uncaught exception, instead of into the socket or
- * the loop that happened to bring the news.
- */
+/** Calls a listener that must not throw. An error of one becomes an uncaught exception: it is no concern of the caller. */
 export function notify<T>(listener: (news: T) => void, news: T): void {
   try {
     listener(news);
@@ -12,7 +9,7 @@ export function notify<T>(listener: (news: T) => void, news: T): void {
   }
 }
 
-/** Those who are told of something again and again. */
+/** Listeners that are told of something again and again. */
 export class Listeners<T> {
   readonly #all = new Set<(news: T) => void>();
 
@@ -23,12 +20,12 @@ export class Listeners<T> {
     return () => this.#all.delete(own);
   }
 
-  /** Tells all, but not those who have been removed by one that was told before. */
+  /** Tells all listeners, except one that a listener told before has removed. */
   tell(news: T): void {
     for (const listener of [...this.#all]) if (this.#all.has(listener)) notify(listener, news);
   }
 
-  /** Tells nobody any more. */
+  /** Removes all listeners. */
   clear(): void {
     this.#all.clear();
   }

@@ -29,9 +29,9 @@ interface Wanted {
 /**
  * Finds the addresses of hosts, one lookup at a time.
  *
- * The system's lookup cannot be cancelled, may take many seconds, and holds one of the four threads that all lookups and file operations of the
- * process share. Lookups begun anew at every attempt to connect would soon hold all of them, and the store's host could not be resolved any
- * more. So a further question about a host joins the one under way, and other hosts stand in line.
+ * The system's lookup cannot be cancelled, may take many seconds, and holds one of the four threads that all lookups and file operations of
+ * the process share. Lookups begun anew at every attempt to connect would soon hold all of them, and the store's host could not be resolved
+ * any more. So a further question about a host joins the one under way, and other hosts stand in line.
  */
 export class NameResolver {
   readonly #wanted = new Map<string, Wanted>();

@@ -9,8 +9,8 @@ import type { ZooKeeper } from './zookeeper.js';
 import { isFault, ZooKeeperError } from './zookeeper-error.js';
 
 /**
- * How far ZooKeeper shows what is wanted there. `synced`: everything stands there, in this session. `degraded`: something does not, or not for
- * certain; it is being worked on in the background.
+ * How far ZooKeeper shows what is wanted there. `synced`: everything stands there, in this session. `degraded`: something does not, or not
+ * for certain; it is being worked on in the background.
  */
 export type ReconcileState =
   | { readonly status: 'synced' }
@@ -92,7 +92,7 @@ export class ReconcileLoop<T extends Reconciled> {
   }
 
   /**
-   * Resolves to true once a condition on the items holds, which is checked when one was touched or settled; to false after `timeoutMs`, or when closed.
+   * Resolves to true once a condition on the items holds; to false after `timeoutMs`, or when closed. Checked at each change of one.
    *
    * @throws `signal.reason` as soon as `signal` aborts
    */

@@ -33,11 +33,12 @@ const ROUND_PAUSE_MS = { first: 100, max: 1_000 };
 /**
  * Finds the next address to connect to.
  *
- * Each client has an order of servers of its own, drawn at random, so that the servers share the load. Within a round over all of them there is no
- * pause. Between rounds it grows, and differs from client to client, so that a server that comes back is not met by all of them at once.
+ * Each client has an order of servers of its own, drawn at random, so that the servers share the load. Within a round over all of them
+ * there is no pause. Between rounds it grows, and differs from client to client, so that a server that comes back is not met by all of them
+ * at once.
  *
- * A name may stand for all servers of an ensemble, or for one in two families. So each server's addresses are tried in turn without a pause,
- * beginning after the one that was tried last.
+ * A name may stand for all servers of an ensemble, or for one in two families. So each server's addresses are tried in turn without a
+ * pause, beginning after the one that was tried last.
  */
 export class ServerSearch {
   readonly #servers: readonly ServerAddress[];
@@ -74,7 +75,7 @@ export class ServerSearch {
     const { server, untried, limitMs } = this.#turn;
     const address = untried.shift() ?? server.host;
     this.#lastTried.set(server.host, address);
-    // A server that is just starting may accept a connection and never answer over it, but does over the next one. A slow one gets more time each time.
+    // A server that is just starting may never answer over its first connection, but does over the next. A slow one gets more time.
     return { status: 'found', server, address, limitMs: Math.min(limitMs, ATTEMPT_MS.min * 2 ** Math.min(this.#unanswered, 10)) };
   }
 

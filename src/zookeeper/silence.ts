@@ -12,8 +12,8 @@ interface SilenceOptions {
 }
 
 /**
- * Resolves to true once a connection is found to be dead: the server does not answer. Nothing else tells: a peer that has vanished, a stopped
- * server and a network that swallows packets leave the socket as it is. Resolves to false when `signal` aborts first.
+ * Resolves to true once a connection is found to be dead: the server does not answer. Nothing else tells: a peer that has vanished, a
+ * stopped server and a network that swallows packets leave the socket as it is. Resolves to false when `signal` aborts first.
  */
 export async function fallsSilent({ clock, intervalMs, lastHeard, ask, signal }: SilenceOptions): Promise<boolean> {
   try {

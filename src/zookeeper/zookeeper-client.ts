@@ -19,8 +19,8 @@ export interface ZooKeeperOptions {
   /** How long a call may take that says nothing else, in milliseconds, 1 to 86,400,000. @default 5000 */
   readonly operationTimeoutMs?: number | undefined;
   /**
-   * `digest:USER:PASSWORD`. Without it everybody may do anything with the znodes made here. With it only this user may change them, and everybody
-   * may read them; in shared ones, such as parents, everybody may make and remove znodes as well.
+   * `digest:USER:PASSWORD`. Without it all users may do anything with the znodes made here. With it only this user may change them, and all
+   * users may read them; in shared ones, such as parents, all users may make and remove znodes as well.
    * Wrong credentials are not refused as such: operations that they do not allow fail as `no-auth`.
    *
    * @default none
@@ -153,8 +153,8 @@ export class ZooKeeperClient implements ZooKeeper {
   }
 
   /**
-   * Runs `make` until it does not fail for want of a parent, and makes the parents in between; to the call's deadline, where they are removed
-   * all the time.
+   * Runs `make` until it does not fail for want of a parent, and makes the parents in between; to the call's deadline, where they are
+   * removed all the time.
    *
    * @param full the path on the servers
    */

@@ -7,21 +7,21 @@ export interface CallOptions {
   /** Gives the call up, at once. What was sent already may still be applied. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * The id of the session that the call is for. In any other session it is not sent, and fails as `session-expired`: an ephemeral znode that was
-   * meant for an earlier session must not be made in a later one. @default any session
+   * The id of the session that the call is for. In any other session it is not sent, and fails as `session-expired`: an ephemeral znode
+   * that was meant for an earlier session must not be made in a later one. @default any session
    */
   readonly sessionId?: string | undefined;
   /**
-   * Whether to give up the connection too when the call was sent and no answer comes in time: the client keeps its session, and tries the next
-   * server at once. Other calls under way then fail as `connection-loss`. The client itself finds out within two thirds of the session's time-out
-   * that a server stands still. @default false
+   * Whether to give up the connection too when the call was sent and no answer comes in time: the client keeps its session, and tries the
+   * next server at once. Other calls under way then fail as `connection-loss`. The client itself finds out within two thirds of the
+   * session's time-out that a server stands still. @default false
    */
   readonly reconnectOnTimeout?: boolean | undefined;
 }
 
 /**
  * What becomes of a znode when the session that made it ends, whether the server numbers it, and whose it is: a `shared` one is persistent and
- * everybody's, all others belong to the user that makes them, where there is one.
+ * belongs to all users, the others belong to the user that makes them, where there is one.
  */
 export type CreateMode = 'shared' | 'persistent' | 'ephemeral' | 'persistent-sequential' | 'ephemeral-sequential';
 
@@ -82,8 +82,8 @@ export interface ZooKeeper {
   onState(listener: (state: SessionState) => void): () => void;
 
   /**
-   * Resolves to the state `connected`, at once where that is the present one. @throws {ZooKeeperError} `timeout` when there is no session within
-   * `timeoutMs`, with what went wrong last as its cause; `closed` after `close()`
+   * Resolves to the state `connected`, at once where that is the present one. @throws {ZooKeeperError} `timeout` when there is no session
+   * within `timeoutMs`, with what went wrong last as its cause; `closed` after `close()`
    */
   whenConnected(options?: Omit<CallOptions, 'sessionId'>): Promise<SessionState & { status: 'connected' }>;
 
@@ -106,7 +106,7 @@ export interface ZooKeeper {
   /** The names of the children, in no particular order; undefined for an absent znode. */
   children(path: string, options?: CallOptions): Promise<readonly string[] | undefined>;
 
-  /** Replaces a znode's data; with `version`, only where that is its version. @throws {ZooKeeperError} among others `no-node`, `bad-version` */
+  /** Replaces a znode's data; with `version`, only where that is its version. @throws {ZooKeeperError} as `no-node`, `bad-version` */
   setData(path: string, data: string, version?: number, options?: CallOptions): Promise<ZnodeStat>;
 
   /**
@@ -129,6 +129,6 @@ export interface ZooKeeper {
   /** The same for a znode's data. */
   watchData(path: string, listener: (znode: Znode | undefined) => void): Watch;
 
-  /** Ends the session, so that its ephemeral znodes go, and every watch. Resolves when that is done, or soon where no server answers. Never rejects. Idempotent. */
+  /** Ends the session with its ephemeral znodes, and every watch. Resolves soon also where no server answers, and never rejects. Idempotent. */
   close(): Promise<void>;
 }
