@@ -53,8 +53,8 @@ export class NamedRegistration extends RegisteredZnode {
       return this.correct(znode, wanted, call);
     }
     // Our own may be of another type, or of an earlier session that the servers have not ended yet.
-    const isReplaced =
-      whose === 'ours' || this.#claim !== undefined || (whose === 'unsure' && (this.#made?.certain || owner !== undefined));
+    const isLikelyOurs = whose === 'unsure' && (this.#made?.certain || znode?.stat.owner !== undefined);
+    const isReplaced = whose === 'ours' || this.#claim !== undefined || isLikelyOurs;
     if (znode !== undefined && !isReplaced) return this.#yield(znode);
     if (await this.#write(znode, wanted, owner, call)) this.#fulfil(claim);
     return false;
