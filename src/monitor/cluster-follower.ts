@@ -1,15 +1,19 @@
 import { withTimeout } from '../base/abort.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { explain } from '../base/errors.js';
+import type { NodeStatus } from '../lease/operate/inspect.js';
 import type { StoreSession } from '../lease/session/store-session.js';
 import { notify } from '../zookeeper/listeners.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { scanAllocated } from './allocated-status.js';
-import { ClusterReader, type ClusterScan } from './cluster-reader.js';
-import { ClusterState } from './cluster-state.js';
-import type { ClusterSnapshot, ClusterView, CurrentCluster } from './cluster-view.js';
+import { ClusterReader, type ClusterScan, older } from './cluster-reader.js';
+import type { ClusterEvent, ClusterSnapshot, ClusterView, CurrentCluster, StoreHealth } from './cluster-view.js';
 import { scanTree } from './discovery-comparison.js';
+import type { DiscoveryReport } from './discovery-report.js';
+import { leaseChanges } from './lease-changes.js';
+import { problemOf, totalsOf } from './listed-cluster.js';
 import { PAUSE_FACTOR, ScanLoop } from './scan-loop.js';
+import { type DiscoveryStatusReport, nodeReport, reportOf, type StatusReport, withWrongVersions } from './status-report.js';
 
 /** What a {@link ClusterFollower} follows: a store, the discovery tree, or both. */
 export interface ClusterFollowerOptions {
@@ -35,6 +39,21 @@ const TREE_PAUSE = { factor: 4, minMs: 2_000 };
 /** For how long a snapshot waits for the discovery tree, in milliseconds. */
 const TREE_TIMEOUT_MS = 1_000;
 
+/** For how long the same report is given again, in milliseconds: many may ask at one time. */
+const SAME_MS = 250;
+/** How many events are kept. */
+const EVENTS = 200;
+const UNKNOWN: StoreHealth = { state: 'unknown', problem: null, latencyMs: null, clockOffsetMs: null, lookedAt: null };
+
+/** The result of a scan, and when it ended on the monotonic clock. */
+interface Scanned {
+  readonly scan: ClusterScan;
+  readonly at: number;
+}
+
+/** A {@link ClusterEvent} without its number and time. */
+type EventFacts = Pick<ClusterEvent, 'kind' | 'text'> & Partial<ClusterEvent>;
+
 /**
  * Follows a cluster: in a store, or, without one, in ZooKeeper alone. It scans about once a second as long as it has listeners, and once for a
  * snapshot where the last scan is not fresh; a scan costs the store a LIST and a GET for each lease that was written, a hundred at most.
@@ -45,7 +64,6 @@ export class ClusterFollower implements ClusterView {
   readonly epoch: string;
   readonly #clock: Clock;
   readonly #read: (signal: AbortSignal) => Promise<ClusterScan>;
-  readonly #state: ClusterState;
   readonly #leases: ScanLoop;
   readonly #tree: ScanLoop | undefined;
   readonly #listeners = new Set<() => void>();
@@ -53,12 +71,19 @@ export class ClusterFollower implements ClusterView {
   #failure: unknown;
   /** How many scans have failed in a row. */
   #failures = 0;
+  /** What the last scan that succeeded has found. */
+  #scanned: Scanned | undefined;
+  #facts: Omit<CurrentCluster, 'report'> = { store: UNKNOWN, tree: null, events: [], revision: 0 };
+  /** How far the tree agrees with the leases; null where there is nothing to agree with. */
+  #discovery: DiscoveryStatusReport | null = null;
+  /** Whether what was found is too old to be shown, until the next scan has ended. */
+  #isOutdated = false;
+  #report: { readonly report: StatusReport; readonly at: number } | undefined;
 
   /** @throws {TypeError} when neither a store nor ZooKeeper is given */
   constructor({ clock, random, session, zookeeper, connect = zookeeper?.description ?? '' }: ClusterFollowerOptions) {
     this.epoch = random.hex(8);
     this.#clock = clock;
-    this.#state = new ClusterState(clock);
     const reader = session && new ClusterReader(session, clock);
     if (reader) this.#read = (signal) => reader.scan(signal);
     else if (zookeeper) this.#read = (signal) => scanAllocated(zookeeper, connect, clock, signal);
@@ -67,9 +92,9 @@ export class ClusterFollower implements ClusterView {
     if (!zookeeper) return;
     this.#tree = new ScanLoop(async (signal) => {
       const begun = clock.monotonic();
-      const { report, status } = await scanTree(zookeeper, connect, () => this.#state.nodes, signal);
+      const { report, status } = await scanTree(zookeeper, connect, () => this.#scanned?.scan.nodes ?? [], signal);
       // Without a store there are no leases to agree with.
-      if (this.#state.onTree(report, session ? status : null)) this.#tell();
+      this.#onTree(report, session ? status : null);
       return Math.max(TREE_PAUSE.minMs, report === null ? 0 : TREE_PAUSE.factor * (clock.monotonic() - begun));
     }, clock);
   }
@@ -88,12 +113,13 @@ export class ClusterFollower implements ClusterView {
   }
 
   current(): CurrentCluster {
-    return this.#state.current();
+    if (this.#isOutdated) return { ...this.#facts, report: null, store: UNKNOWN, tree: null };
+    return { ...this.#facts, report: this.#currentReport() };
   }
 
   follow(listener: () => void): () => void {
     if (this.#closed.signal.aborted) return () => undefined;
-    if (this.#listeners.size === 0 && !this.#leases.isFresh) this.#state.outdated();
+    if (this.#listeners.size === 0 && !this.#leases.isFresh) this.#isOutdated = true;
     const own = () => listener();
     this.#listeners.add(own);
     const releases = [this.#leases.use(), this.#tree?.use()];
@@ -114,21 +140,97 @@ export class ClusterFollower implements ClusterView {
     try {
       const scan = await this.#read(signal);
       signal.throwIfAborted();
-      this.#state.onScan(scan);
       this.#failures = 0;
+      this.#onScan(scan);
     } catch (error) {
       signal.throwIfAborted();
-      this.#state.onFailure(explain(error));
       this.#failure = error;
       this.#failures += 1;
+      this.#onFailure(explain(error));
     }
+    this.#isOutdated = false;
     this.#tell();
     const took = this.#clock.monotonic() - begun;
     const pauseMs = this.#failures > 0 ? SCAN_MS * 2 ** (this.#failures - 1) : Math.max(SCAN_MS - took, PAUSE_FACTOR * took);
     return Math.min(pauseMs, LONGEST_PAUSE_MS);
   }
 
+  #onScan(scan: ClusterScan): void {
+    const before = this.#scanned;
+    const { latencyMs, clockOffsetMs } = scan;
+    this.#scanned = { scan, at: this.#clock.monotonic() };
+    if (this.#facts.store.state === 'failing') this.#addEvents([{ kind: 'store-ok', text: 'the node ids can be looked at again' }]);
+    if (before) this.#addEvents(eventsBetween(before, this.#scanned));
+    this.#change({ store: { state: 'ok', problem: null, latencyMs, clockOffsetMs, lookedAt: this.#clock.now() } });
+  }
+
+  /** What was found before stays as it was then. */
+  #onFailure(problem: string): void {
+    const { store } = this.#facts;
+    if (store.state !== 'failing') this.#addEvents([{ kind: 'store-failed', text: `the node ids cannot be looked at: ${problem}` }]);
+    this.#change({ store: { ...store, state: 'failing', problem } });
+  }
+
+  #onTree(tree: DiscoveryReport | null, discovery: DiscoveryStatusReport | null): void {
+    const isNewTree = JSON.stringify(tree) !== JSON.stringify(this.#facts.tree);
+    const isNewDiscovery = JSON.stringify(discovery) !== JSON.stringify(this.#discovery);
+    if (isNewTree) this.#facts = { ...this.#facts, tree };
+    this.#discovery = discovery;
+    if (isNewDiscovery) this.#change({});
+    if (isNewTree || isNewDiscovery) this.#tell();
+  }
+
   #tell(): void {
     for (const listener of this.#listeners) notify(listener, undefined);
   }
+
+  #change(facts: Partial<CurrentCluster>): void {
+    this.#facts = { ...this.#facts, ...facts, revision: this.#facts.revision + 1 };
+    this.#report = undefined;
+  }
+
+  #addEvents(added: readonly EventFacts[]): void {
+    const { events } = this.#facts;
+    const at = this.#clock.now();
+    const first = (events.at(-1)?.id ?? 0) + 1;
+    const numbered = added.map((each, index): ClusterEvent => {
+      return { nodeId: null, version: null, taskId: null, previousTaskId: null, ...each, id: first + index, at };
+    });
+    if (added.length > 0) this.#facts = { ...this.#facts, events: [...events, ...numbered].slice(-EVENTS) };
+  }
+
+  /** The ages are those of now; what can no longer be read keeps the age that it had. */
+  #currentReport(): StatusReport | null {
+    if (this.#scanned === undefined) return null;
+    const now = this.#clock.monotonic();
+    if (this.#report && now - this.#report.at <= SAME_MS) return this.#report.report;
+    const { scan, at } = this.#scanned;
+    const { nodes, hints, head } = scan;
+    const sinceMs = this.#facts.store.state === 'ok' ? now - at : 0;
+    const reports = withWrongVersions(nodes).map((node) =>
+      nodeReport({ ...node, age: older(node.age, sinceMs) }, problemOf(node, hints?.cluster)),
+    );
+    const report = reportOf({ ...head, nodes: reports, discovery: this.#discovery, totals: hints ? totalsOf(nodes, hints) : null });
+    this.#report = { report, at: now };
+    return report;
+  }
+}
+
+function eventsBetween({ scan: before, at }: Scanned, { scan: after, at: now }: Scanned): EventFacts[] {
+  const between = { sinceMs: now - at, before: before.hints?.cluster, after: after.hints?.cluster };
+  const nodes = between.before || between.after ? after.nodes : [...after.nodes, ...withoutZnodes(before.nodes, after.nodes)];
+  return [...resized(between.before?.size, between.after?.size), ...leaseChanges(before.nodes, nodes, between)];
+}
+
+/** Where ZooKeeper alone gives out the node ids, one whose znode is gone has no holder, and keeps its version. */
+function withoutZnodes(before: readonly NodeStatus[], after: readonly NodeStatus[]): NodeStatus[] {
+  const present = new Set(after.map(({ id }) => id));
+  const gone = before.filter(({ id }) => !present.has(id));
+  return gone.map((node) => ({ ...node, state: 'released', taskId: undefined, idWidth: undefined, problem: undefined }));
+}
+
+function resized(before: number | undefined, size: number | undefined): EventFacts[] {
+  if (before === undefined || before === size) return [];
+  if (size === undefined) return [{ kind: 'resized', text: 'the cluster is gone: there are no node ids any more' }];
+  return [{ kind: 'resized', text: `the cluster has ${size} node ids now, ${before} before` }];
 }
