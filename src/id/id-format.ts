@@ -3,7 +3,7 @@ import { ConfigError } from '../base/errors.js';
 /** How an id is written: `decimal` without leading zeros, `base32` as 13 of Crockford's digits, `hex` as 16; the last two sort as the ids do. */
 export type IdFormat = 'decimal' | 'base32' | 'hex';
 
-/** Without I, L, O and U, so that nobody misreads one: https://www.crockford.com/base32.html */
+/** Without I, L, O and U, which are easily misread: https://www.crockford.com/base32.html */
 const DIGITS = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 const BASE32_LENGTH = 13;
 /** Two digits at a time. */

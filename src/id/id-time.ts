@@ -4,20 +4,15 @@ import { NodeLeaseError } from '../base/errors.js';
 export interface IdTime {
   /** Now, in milliseconds since the Unix epoch. It may step either way: ids never go back. */
   now(): number;
-
   /** Ids are stamped later than this, in milliseconds since the Unix epoch. */
   readonly after: number;
-
   /** Ids are stamped earlier than this, in milliseconds since the Unix epoch. It may grow, and never shrinks. */
   before(): number;
-
   /** Takes note, before it happens, that ids may be stamped up to and including this millisecond. */
   stamp?(untilMs: number): void;
-
   /** @throws when no ids may be made any more */
   check(): void;
-
-  /** Aborts when no ids may be made any more, where somebody hears of it. */
+  /** Aborts when no ids may be made any more; undefined where no signal tells that. */
   readonly signal?: AbortSignal | undefined;
 }
 

@@ -38,7 +38,7 @@ const made = new WeakMap<TenureTime, { readonly generator: UniqueIdGenerator; re
  * Resolves after one short request, which reads how wide ids are. Every call for a lease resolves to the same generator. It is for the thread
  * that holds the lease's handle.
  *
- * Not guaranteed: uniqueness after somebody deleted or emptied leases in the bucket or ZooKeeper: the versions begin again then, too.
+ * Not guaranteed: uniqueness after leases were deleted or emptied in the bucket or ZooKeeper: the versions begin again then, too.
  *
  * @throws {ConfigError} when an option is out of range, the node id has no room in the layout, the lease has a generator with other
  *   options already, or is none (a static node id)

@@ -124,7 +124,7 @@ export class UniqueIdGenerator {
    * The next id.
    *
    * @throws {IdsExhaustedError} when none may be made yet
-   * @throws {LeaseLostError} when the node's number is, or may be, somebody else's
+   * @throws {LeaseLostError} when the node's number is, or may be, another task's
    */
   next(): bigint {
     if (this.#left <= 0) this.#refill();
@@ -137,7 +137,7 @@ export class UniqueIdGenerator {
   /**
    * The next id, as soon as there is one.
    *
-   * @throws {LeaseLostError} when the node's number is, or may be, somebody else's
+   * @throws {LeaseLostError} when the node's number is, or may be, another task's
    * @throws `signal.reason` as soon as `signal` aborts
    */
   async nextAsync(signal?: AbortSignal): Promise<bigint> {
@@ -166,8 +166,8 @@ export class UniqueIdGenerator {
    * @param offset where to begin. @default 0
    * @param count how many. @default to the end of the array
    * @throws {ConfigError} when they do not fit into the array, or it is another kind of one: nothing is written
-   * @throws {IdsExhaustedError} when there are not so many yet; the first `filled` of them have been written
-   * @throws {LeaseLostError} when the node's number is, or may be, somebody else's; what was written before is not told, and unique nevertheless
+   * @throws {IdsExhaustedError} when there are not enough yet; the first `filled` of them have been written
+   * @throws {LeaseLostError} when the node's number is, or may be, another task's; what was written before is not told, and unique nevertheless
    */
   fill(target: BigUint64Array, offset?: number, count?: number): void;
   fill(target: unknown, offset = 0, wanted?: number): void {
