@@ -38,10 +38,7 @@ export interface DiscoveryServerOptions {
   readonly basePath?: string | undefined;
   /** Whether no client may register and unregister instances. @default false */
   readonly readOnly?: boolean | undefined;
-  /**
-   * A file with the token that clients must send to register and unregister. Read again for every such request. Needed to listen beyond
-   * loopback, unless the server is read-only. @default none
-   */
+  /** A file with the token for writes, read again for each. Needed to listen beyond loopback, unless the server is read-only. @default none */
   readonly bearerTokenFile?: string | undefined;
   /** Time without a write after which a STATIC instance is unregistered, in milliseconds. @default without limit */
   readonly staticTimeoutMs?: number | undefined;

@@ -56,10 +56,7 @@ export interface OpenApiOperation {
 /** A document of OpenAPI 3.1, as far as it is used here. */
 export interface OpenApiDocument {
   readonly openapi: '3.1.0';
-  readonly info: {
-    readonly title: string;
-    readonly version: string;
-    readonly description: string;
+  readonly info: Readonly<Record<'title' | 'version' | 'description', string>> & {
     readonly license: { readonly name: string; readonly identifier: string };
   };
   readonly servers: readonly { readonly url: string; readonly description: string }[];

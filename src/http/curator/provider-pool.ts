@@ -119,7 +119,7 @@ export class ProviderPool {
     return entry;
   }
 
-  /** Services without instances go first: requests for names that do not exist must not push out those that do. */
+  /** Services without instances go first: requests for names that do not exist must not push out existing ones. */
   #evict(except: string): void {
     const others = [...this.#entries].filter(([name]) => name !== except);
     const [name] = others.find(([, { provider }]) => provider.instances.length === 0) ?? others[0] ?? [];
