@@ -12,11 +12,9 @@ import { type DiscoveryEntry, readDiscovery, type TreeReader } from './discovery
 import { type AllocationReport, nodeReport, reportOf, type StatusReport } from './status-report.js';
 
 /** The node ids from ZooKeeper alone, as a scan of the tree finds them. */
-export interface AllocatedStatus {
+export interface AllocatedStatus extends Pick<AllocationReport, 'idWidth'> {
   /** The groups of 256 ids whose znodes exist, in ascending order; undefined while there is no tree for them. */
   readonly groups: readonly number[] | undefined;
-  /** How many bits of a unique id a node id takes: the most of what the groups need, the holders use, and ids ever had here. */
-  readonly idWidth: number;
   /** The ids that stand in the tree, in ascending order. What a store would tell and ZooKeeper does not, age and expiry, is undefined. */
   readonly nodes: readonly NodeStatus[];
 }

@@ -38,7 +38,6 @@ const LONGEST_PAUSE_MS = 10_000;
 const TREE_PAUSE = { factor: 4, minMs: 2_000 };
 /** For how long a snapshot waits for the discovery tree, in milliseconds. */
 const TREE_TIMEOUT_MS = 1_000;
-
 /** For how long the same report is given again, in milliseconds: many may ask at one time. */
 const SAME_MS = 250;
 /** How many events are kept. */
@@ -146,7 +145,11 @@ export class ClusterFollower implements ClusterView {
       signal.throwIfAborted();
       this.#failure = error;
       this.#failures += 1;
-      this.#onFailure(explain(error));
+      const { store } = this.#facts;
+      const problem = explain(error);
+      if (store.state !== 'failing') this.#addEvents([{ kind: 'store-failed', text: `the node ids cannot be looked at: ${problem}` }]);
+      // What was found before stays as it was then.
+      this.#change({ store: { ...store, state: 'failing', problem } });
     }
     this.#isOutdated = false;
     this.#tell();
@@ -162,13 +165,6 @@ export class ClusterFollower implements ClusterView {
     if (this.#facts.store.state === 'failing') this.#addEvents([{ kind: 'store-ok', text: 'the node ids can be looked at again' }]);
     if (before) this.#addEvents(eventsBetween(before, this.#scanned));
     this.#change({ store: { state: 'ok', problem: null, latencyMs, clockOffsetMs, lookedAt: this.#clock.now() } });
-  }
-
-  /** What was found before stays as it was then. */
-  #onFailure(problem: string): void {
-    const { store } = this.#facts;
-    if (store.state !== 'failing') this.#addEvents([{ kind: 'store-failed', text: `the node ids cannot be looked at: ${problem}` }]);
-    this.#change({ store: { ...store, state: 'failing', problem } });
   }
 
   #onTree(tree: DiscoveryReport | null, discovery: DiscoveryStatusReport | null): void {

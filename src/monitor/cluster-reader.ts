@@ -47,10 +47,7 @@ interface Known {
 const ABSENT: Known = { reading: { kind: 'absent' }, etag: undefined, age: undefined, readAt: 0 };
 
 /** The rows of a LIST that are about leases, by their ids, and when it was made, on the monotonic clock. */
-interface Listing {
-  readonly rows: ReadonlyMap<number, ListedObject>;
-  readonly at: number;
-}
+type Listing = Pick<ListedCluster, 'rows'> & { readonly at: number };
 
 /**
  * Scans a cluster in a store repeatedly, as cheaply as possible: a scan is one LIST, of as many pages as it takes, and one

@@ -63,7 +63,6 @@ export interface CurrentCluster extends Omit<ClusterSnapshot, 'report'> {
 export interface ClusterView {
   /** Random, and another one in every process: the numbers of events begin anew with it. */
   readonly epoch: string;
-
   /**
    * What there is now: the last scan, where that is fresh, else another one.
    *
@@ -71,13 +70,10 @@ export interface ClusterView {
    * @throws `signal.reason`
    */
   snapshot(signal?: AbortSignal): Promise<ClusterSnapshot>;
-
   /** What is known at this moment. The parts that have not changed are the same objects, the report aside. */
   current(): CurrentCluster;
-
   /** Scans while there are listeners, and calls them whenever something may be different. They must not throw. Returns what ends it. */
   follow(listener: () => void): () => void;
-
   /** Ends all scans. The store is closed by its owner. Idempotent. */
   close(): Promise<void>;
 }

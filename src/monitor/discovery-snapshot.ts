@@ -97,15 +97,14 @@ export interface DiscoveryEntry {
   readonly problem: string | undefined;
 }
 
-/** The discovery tree, or a part of it, as a scan finds it. Its parts were read one after the other. */
+/** The discovery tree, or a part of it, as a scan finds it, in the order of the paths. Its parts were read one after the other. */
 export interface DiscoverySnapshot {
-  /** By path. */
   readonly entries: readonly DiscoveryEntry[];
-  /** The paths of folders without anything in them, by path. */
+  /** The paths of folders without anything in them. */
   readonly emptyFolders: readonly string[];
-  /** The paths of znodes that the tree has no place for, by path. */
+  /** The paths of znodes that the tree has no place for. */
   readonly foreign: readonly string[];
-  /** The paths of entries that may not be read, by path. */
+  /** The paths of entries that may not be read. */
   readonly denied: readonly string[];
 }
 

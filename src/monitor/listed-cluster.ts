@@ -64,7 +64,7 @@ export interface PagedCluster extends ClusterStatus {
   readonly page: PageReport | null;
 }
 
-/** Clusters of up to so many node ids are read as a whole unless a page is asked for. */
+/** Clusters of up to this many node ids are read as a whole unless a page is asked for. */
 export const READ_AS_A_WHOLE = 500;
 
 /** A cluster all of whose node ids were read, and of which nothing else is known. */

@@ -10,7 +10,7 @@ export const PAUSE_FACTOR = 2;
 
 /**
  * Repeats a scan for as long as it has users: one scan at a time for all of them, and a pause between two. Without users the scan is aborted, and a
- * pause follows as well: callers that ask and give up again and again cost the store no more than those that wait.
+ * pause follows as well: callers that ask and give up again and again cost the store no more than waiting ones.
  */
 export class ScanLoop {
   #users = 0;
