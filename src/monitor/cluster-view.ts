@@ -15,21 +15,20 @@ export interface StoreHealth {
   readonly lookedAt: number | null;
 }
 
-/**
- * `acquired`: a free id. `taken-over`: one whose holder had not released it. `released`: by its holder. `evicted`: by force. `overdue`: its
- * holder did not renew it in time; no task may take it before the grace period is over. `retired`, `restored`: by scaling. `damaged`: the lease object
- * is absent or unreadable.
- */
-export type LeaseChangeKind = 'acquired' | 'taken-over' | 'released' | 'evicted' | 'overdue' | 'retired' | 'restored' | 'damaged';
-
 /** Something that happened in a cluster between two scans. */
 export interface ClusterEvent {
   /** Counts from 1 within the {@link ClusterView.epoch}. */
   readonly id: number;
   /** When it was seen, by this host's wall clock, in milliseconds since the Unix epoch. */
   readonly at: number;
-  /** `resized`: the cluster has another number of ids. `store-failed`, `store-ok`: the scans themselves. */
-  readonly kind: LeaseChangeKind | 'resized' | 'store-failed' | 'store-ok';
+  /**
+   * `acquired`: a free id. `taken-over`: one whose holder had not released it. `released`: by its holder. `evicted`: by force. `overdue`: its
+   * holder did not renew it in time; no task may take it before the grace period is over. `retired`, `restored`: by scaling. `resized`: the
+   * cluster has another number of ids. `damaged`: the lease object is absent or unreadable. `store-failed`, `store-ok`: the scans themselves.
+   */
+  readonly kind:
+    | ('acquired' | 'taken-over' | 'released' | 'evicted' | 'overdue' | 'retired' | 'restored' | 'damaged')
+    | ('resized' | 'store-failed' | 'store-ok');
   /** Null where it is not about one node id. */
   readonly nodeId: number | null;
   readonly version: number | null;

@@ -1,12 +1,12 @@
 import type { ClusterConfig } from '../lease/model/cluster-config.js';
 import type { NodeStatus } from '../lease/operate/inspect.js';
-import type { ClusterEvent, LeaseChangeKind } from './cluster-view.js';
+import type { ClusterEvent } from './cluster-view.js';
 import { problemOf } from './listed-cluster.js';
 import { expiresInMs } from './status-report.js';
 
 /** What became of a lease between two scans, as an event without its number and time. */
 export interface LeaseChange extends Omit<ClusterEvent, 'id' | 'at'> {
-  readonly kind: LeaseChangeKind;
+  readonly kind: Exclude<ClusterEvent['kind'], 'resized' | 'store-failed' | 'store-ok'>;
   readonly nodeId: number;
   /** The highest version used so far, as of the second scan. */
   readonly version: number;
@@ -34,7 +34,7 @@ export function leaseChanges(before: readonly NodeStatus[], after: readonly Node
 function leaseChange(was: NodeStatus | undefined, now: NodeStatus, { sinceMs, before, after }: BetweenScans): LeaseChange | undefined {
   const { id, version, state, taskId = null } = now;
   const previousTaskId = was?.taskId ?? null;
-  const change = (kind: LeaseChangeKind, text: string, tasks: Partial<Pick<LeaseChange, 'taskId' | 'previousTaskId'>> = {}) => {
+  const change = (kind: LeaseChange['kind'], text: string, tasks: Partial<Pick<LeaseChange, 'taskId' | 'previousTaskId'>> = {}) => {
     return { kind, nodeId: id, version, taskId: null, previousTaskId: null, text, ...tasks };
   };
   const problem = problemOf(now, after);

@@ -44,20 +44,20 @@ export interface DiscoveryStatusReport {
   /** Why it is degraded. */
   readonly problem: string | null;
   /** The node ids that are held, in ascending order. */
-  readonly nodes: readonly NodeDiscovery[];
+  readonly nodes: readonly {
+    readonly id: number;
+    /**
+     * `other-version`: the tree lags behind, or a znode is left over. `unreadable`: what stands there tells no version, or may not be read.
+     * `unknown`: ZooKeeper gave no answer.
+     */
+    readonly state: 'ok' | 'missing' | 'other-version' | 'unreadable' | 'unknown';
+    /** The version in the tree; null where it shows none. */
+    readonly version: number | null;
+  }[];
 }
 
 /** How the discovery tree shows a node id that is held. */
-export interface NodeDiscovery {
-  readonly id: number;
-  /**
-   * `other-version`: the tree lags behind, or a znode is left over. `unreadable`: what stands there tells no version, or may not be read.
-   * `unknown`: ZooKeeper gave no answer.
-   */
-  readonly state: 'ok' | 'missing' | 'other-version' | 'unreadable' | 'unknown';
-  /** The version in the tree; null where it shows none. */
-  readonly version: number | null;
-}
+export type NodeDiscovery = DiscoveryStatusReport['nodes'][number];
 
 /** The settings of a cluster in a report. */
 export type ClusterReport = Pick<ClusterConfig, 'size' | 'durationMs' | 'graceMs' | 'idWidth' | 'bootstrapped'>;
