@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { BearerTokenFile } from './bearer-token.js';
+import { BearerTokenFile } from './access.js';
 import { HttpProblem } from './problem.js';
 
 const TOKEN = 'c2VjcmV0LXRva2VuLW9mLXRlc3Rz';

@@ -4,7 +4,7 @@ import type { ClusterView, CurrentCluster } from '../monitor/cluster-view.js';
 import type { WatchedNode } from '../monitor/node-monitor.js';
 import { jsonOf, partsOf } from './report-pages.js';
 
-/** The process' own node id, for clients of the cluster that it is part of. */
+/** The process' own node id. */
 export interface FeedInstance {
   readonly monitor: Pick<WatchedNode, 'onEvent'>;
   /** What `/readyz` answers at this moment; all of it can be told as JSON. */

@@ -6,7 +6,7 @@ import type { Clock } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import { formatListenAddress, type ListenAddress } from '../settings/listen-address.js';
 import { HTTP_LIMITS } from './http-limits.js';
-import { HttpProblem, problemResponse } from './problem.js';
+import { HttpProblem, NO_REQUEST, problemResponse } from './problem.js';
 import { RequestLimiter } from './request-limiter.js';
 
 /** Settings of {@link listen}. */
@@ -17,21 +17,13 @@ export interface ListenOptions {
   /** The setting that the address comes from, as its user knows it. @default "listen" */
   readonly label?: string | undefined;
   readonly clock: Pick<Clock, 'sleep'>;
-  /**
-   * How many connections there may be. When they run short an idle one is closed; while each has a request under way, further ones are.
-   *
-   * @default 1000
-   */
+  /** Maximum number of connections. When they run short an idle one is closed; while each has a request under way, further ones. @default 1000 */
   readonly maxConnections?: number | undefined;
-  /** How many requests may be under way, from their beginning until the client has taken the answer; further ones get 503. @default 256 */
+  /** Maximum number of requests under way, until the client has taken the answer; further ones get 503. @default 256 */
   readonly maxRequests?: number | undefined;
   /** Whether requests for this path are exempt from that bound, for health checks: their answers must be quick and small. @default none */
   readonly isUrgent?: ((path: string) => boolean) | undefined;
-  /**
-   * For how long nothing may go through a connection with a request under way, in milliseconds. It is closed then; an idle connection stays.
-   *
-   * @default 30000
-   */
+  /** Silence after which a connection with a request under way is closed, in milliseconds; an idle one stays. @default 30000 */
   readonly silentMs?: number | undefined;
 }
 
@@ -57,7 +49,7 @@ export async function listen(options: ListenOptions): Promise<HttpListener> {
     hostname: at.host.includes(':') ? `[${at.host}]` : at.host,
     // Programs that only import this library keep their own Request and Response.
     overrideGlobalObjects: false,
-    errorHandler: () => problemResponse(new HttpProblem('bad-request', 'the request: expected a host and a path, got something else')),
+    errorHandler: () => problemResponse(NO_REQUEST),
   };
   const busy = new HttpProblem('unavailable', 'too many requests are under way', { 'retry-after': '1' });
   const answer = getRequestListener((request) => fetch(request), adapter);

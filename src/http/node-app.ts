@@ -1,9 +1,8 @@
-import { Hono } from 'hono';
+import { Hono, type MiddlewareHandler } from 'hono';
 import type { Clock } from '../base/clock.js';
 import type { ClusterView } from '../monitor/cluster-view.js';
 import { type NodeHealth, nodeHealthJson, type WatchedNode } from '../monitor/node-monitor.js';
-import { checkBearer, checkHost } from './access.js';
-import type { BearerToken } from './bearer-token.js';
+import { type BearerToken, checkBearer, checkHost } from './access.js';
 import { clusterApi } from './cluster-api.js';
 import { consoleAssets } from './console-assets.js';
 import { OpenStreams } from './open-streams.js';
@@ -25,17 +24,11 @@ export interface NodeAppOptions {
   readonly cluster?: (() => Promise<ClusterView>) | undefined;
   /** The token for everything but `/livez`, `/readyz` and the console's own page. @default none is needed */
   readonly token?: BearerToken | undefined;
-  /**
-   * The names, beside those of loopback, by which the server may be called; for one that listens on a loopback address, where a page in
-   * a browser could reach it under a name of its own. @default any
-   */
+  /** The names, beside those of loopback, by which a server on a loopback address may be called: a page could give it another. @default any */
   readonly hosts?: ReadonlySet<string> | undefined;
   /** Bounds the followers of `/api/events`. @default 128 of them */
   readonly streams?: OpenStreams | undefined;
-  /**
-   * Told of every request that failed for no fault of its own (a status of 500 and above), but not of a node that is not live, ready, or
-   * holding a lease. Must not throw and must not block.
-   */
+  /** Told of each request that failed for no fault of its own (500 and above), not of a node's health. Must not throw and must not block. */
   readonly onFailure?: ((request: string, failure: unknown) => void) | undefined;
 }
 
@@ -48,9 +41,7 @@ export function isUrgent(path: string): boolean {
 }
 
 /**
- * What a process tells of its node id and its cluster over HTTP, as an app that stands alone or is mounted in another one with `route()`.
- * Everything in it is read-only.
- *
+ * What a process tells of its node id and its cluster over HTTP, read-only, as an app that stands alone or is mounted in another one with `route()`.
  * Health is computed when it is asked for: a process that was paused past its deadline says so in its first answer.
  */
 export function nodeApp(options: NodeAppOptions): Hono {
@@ -71,12 +62,11 @@ export function nodeApp(options: NodeAppOptions): Hono {
     });
   }
   if (token) {
-    for (const path of PROTECTED) {
-      app.use(path, async ({ req }, next) => {
-        await checkBearer(token, req.raw, 'to read this');
-        await next();
-      });
-    }
+    const check: MiddlewareHandler = async ({ req }, next) => {
+      await checkBearer(token, req.raw, 'to read this');
+      await next();
+    };
+    for (const path of PROTECTED) app.use(path, check);
   }
   if (monitor) {
     const isOrNot = (what: 'live' | 'ready') => () => {

@@ -4,7 +4,7 @@ import { issuedIds } from '../id/lease-ids.js';
 import type { LeaseEvent, LossReason } from '../lease/model/lease.js';
 import type { MonitorEvent, NodeMonitor } from '../monitor/node-monitor.js';
 
-const LOSS_REASONS = ['unreachable', 'taken', 'paused'] as const satisfies LossReason[];
+const LOSS_REASONS: readonly LossReason[] = ['unreachable', 'taken', 'paused'];
 
 /** From a request within one's own region to one that was nearly given up, in seconds. */
 const BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -93,34 +93,27 @@ export function nodeCounters(monitor: NodeMonitor, clock: Pick<Clock, 'now'>, re
   const countLease = (event: LeaseEvent) => {
     switch (event.type) {
       case 'waiting':
-        waits.inc();
-        break;
+        return waits.inc();
       case 'store-failed':
-        storeFailures.inc({ during: 'acquire' });
-        break;
+        return storeFailures.inc({ during: 'acquire' });
       case 'acquired':
+        if (event.from === 'expired') takeovers.inc();
         acquisitionDuration.set(event.tookMs / 1_000);
         acquisitionRequests.set(event.requests);
-        acquiredAt.set(clock.now() / 1_000);
-        if (event.from === 'expired') takeovers.inc();
-        break;
+        return acquiredAt.set(clock.now() / 1_000);
       case 'renewed':
         renewals.inc({ outcome: 'renewed' });
-        renewalDuration.observe(event.tookMs / 1_000);
-        break;
+        return renewalDuration.observe(event.tookMs / 1_000);
       case 'renewal-failed':
         renewals.inc({ outcome: 'failed' });
-        storeFailures.inc({ during: 'renew' });
-        break;
+        return storeFailures.inc({ during: 'renew' });
       case 'lost':
-        losses.inc({ reason: event.error.reason });
-        break;
+        return losses.inc({ reason: event.error.reason });
       case 'released':
-        releases.inc({ outcome: 'released' });
-        break;
+        return releases.inc({ outcome: 'released' });
       case 'release-failed':
         releases.inc({ outcome: 'failed' });
-        storeFailures.inc({ during: 'release' });
+        return storeFailures.inc({ during: 'release' });
     }
   };
   return (told) => {

@@ -5,14 +5,11 @@ import { Hono } from 'hono';
 import { ConfigError } from '../base/errors.js';
 import { systemClock } from '../base/system.js';
 import { type NodeAppOptions, nodeApp, nothingThere } from './node-app.js';
-import { HttpProblem, PLAIN, problemResponse } from './problem.js';
+import { NO_REQUEST, PLAIN, problemResponse } from './problem.js';
 
 /** Settings of {@link nodeHandler}: what it answers from, and where it is mounted. */
 export interface NodeHandlerOptions extends Omit<NodeAppOptions, 'clock' | 'streams'> {
-  /**
-   * Below which path it is asked, such as `/internal`; for servers that hand on the whole path. Express takes its own mount path away
-   * before: nothing is needed there. @default ""
-   */
+  /** Below which path it is asked, such as `/internal`: for servers that hand on the whole path, as Express does not. @default "" */
   readonly basePath?: string | undefined;
   /** The clock by which the lease is held. @default that of this machine */
   readonly clock?: NodeAppOptions['clock'] | undefined;
@@ -22,11 +19,7 @@ export interface NodeHandlerOptions extends Omit<NodeAppOptions, 'clock' | 'stre
 export interface NodeHandler {
   /** For servers that speak in requests and responses, such as Hono: answers 404 to what it does not know. */
   fetch(request: Request): Promise<Response>;
-
-  /**
-   * For `node:http`, Express, and whatever hands on the objects of `node:http`. What it does not know goes on to `next` where there is one,
-   * and is answered with 404 otherwise. Never throws.
-   */
+  /** For `node:http` and Express. What it does not know goes on to `next` where there is one, and is answered with 404 otherwise. Never throws. */
   handle(request: IncomingMessage, response: ServerResponse, next?: () => void): void;
 }
 
@@ -77,7 +70,7 @@ export function nodeHandler({ basePath = '', clock = systemClock, ...options }: 
       overrideGlobalObjects: false,
       // Other handlers' answers are left as they are.
       autoCleanupIncoming: false,
-      errorHandler: () => problemResponse(new HttpProblem('bad-request', 'the request: expected a host and a path, got something else')),
+      errorHandler: () => problemResponse(NO_REQUEST),
     },
   );
   return {

@@ -10,8 +10,7 @@ export interface NodeMetricsOptions {
   readonly monitor: NodeMonitor;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   /**
-   * Where the metrics go: one of your own, which you serve yourself, keeps its default labels and gets none of the process metrics, which it
-   * has already or does not want.
+   * Where the metrics go: one of your own, which you serve yourself, keeps its default labels and gets no metrics of the process.
    *
    * @default a registry of its own, with metrics of the process beside those of the lease
    */
@@ -57,7 +56,7 @@ export class NodeMetrics implements MetricsText {
   }
 }
 
-const STATES = ['acquiring', 'held', 'stopping', 'released', 'lost', 'failed'] as const satisfies NodePhase[];
+const STATES: readonly NodePhase[] = ['acquiring', 'held', 'stopping', 'released', 'lost', 'failed'];
 
 /** Registers what is true of a node id at the time of the scrape. */
 function registerGauges(monitor: NodeMonitor, clock: Pick<Clock, 'now' | 'monotonic'>, registry: Registry): void {
@@ -149,19 +148,14 @@ function packageVersion(): string {
   return version;
 }
 
-/**
- * Gauges among prom-client's that are named like counters, which the official checker refuses; counting them walks through all handles at every
- * scrape.
- */
-const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total'] as const;
+/** Gauges of prom-client that are named like counters, which the official checker refuses; counting them walks through all handles each time. */
+const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total'];
 
 let collected: Registry | undefined;
 
 /**
- * prom-client's default metrics of this process, or thread. Collected from the first call on, once however often it is called: what measures the
- * event loop and the garbage collection cannot be taken away again.
- *
- * Not guaranteed: that each of several readers sees all of the event loop. Its delays are those since the last reading.
+ * prom-client's default metrics of this process, or thread, collected once from the first call on: what measures the event loop and the garbage
+ * collection cannot be removed. With several readers the delays of the event loop are those since the last reading of any.
  */
 function processMetrics(): Registry {
   if (collected) return collected;

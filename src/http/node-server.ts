@@ -1,5 +1,5 @@
 import { isLoopback, type ListenAddress } from '../settings/listen-address.js';
-import { BearerTokenFile } from './bearer-token.js';
+import { BearerTokenFile } from './access.js';
 import { type HttpListener, listen } from './listen.js';
 import { isUrgent, type NodeAppOptions, nodeApp } from './node-app.js';
 import { OpenStreams } from './open-streams.js';

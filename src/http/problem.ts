@@ -47,6 +47,9 @@ export function problemOf(failure: unknown): HttpProblem {
   return new HttpProblem('internal', 'a fault in this server; its log says more');
 }
 
+/** The refusal of what is no proper request. */
+export const NO_REQUEST = new HttpProblem('bad-request', 'the request: expected a host and a path, got something else');
+
 /** The headers of every answer: what it tells changes at any time, and is never a page. */
 export const PLAIN: Readonly<Record<string, string>> = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
 

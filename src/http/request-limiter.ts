@@ -12,10 +12,9 @@ export interface RequestLimits {
 export type Admission = 'admitted' | 'refused' | 'dropped';
 
 /**
- * Limits the connections and requests of a server. When connections run short, the one that has been idle for longest is closed. Where more than
- * a quarter have never sent a request, it is the oldest of those: clients that only open connections take none away from those that use theirs.
- *
- * Not guaranteed: room for another connection while each has a request under way.
+ * Limits the connections and requests of a server. When connections run short, the one that has been idle for longest is closed; where more than a
+ * quarter have never sent a request, the oldest of these, so that clients that only open connections take none from the others. While each has a
+ * request under way there is no room for another connection.
  */
 export class RequestLimiter {
   /** The requests under way of each connection; the one that has been idle for longest comes first. */

@@ -1,8 +1,6 @@
 /**
- * Answers all requests for the same thing at one time by one query: many requests for something large cost ZooKeeper one reading.
- *
- * An answer is never older than its request: a request while a query is under way waits for the next one, together with the others that do.
- * So there is one query at a time for each key.
+ * Answers all requests for the same thing at one time by one query: many requests for something large cost ZooKeeper one reading. An answer is never
+ * older than its request: a request while a query is under way waits, with the others that do, for the next one.
  */
 export class SharedQueries<T> {
   readonly #running = new Map<string, Promise<void>>();
@@ -12,12 +10,11 @@ export class SharedQueries<T> {
   ask(key: string, query: () => Promise<T>): Promise<T> {
     const running = this.#running.get(key);
     if (running === undefined) return this.#start(key, query);
-    const waiting = this.#next.get(key);
-    if (waiting !== undefined) return waiting;
-    const next = running.then(() => {
+    const startNext = () => {
       this.#next.delete(key);
       return this.#start(key, query);
-    });
+    };
+    const next = this.#next.get(key) ?? running.then(startNext);
     this.#next.set(key, next);
     return next;
   }
