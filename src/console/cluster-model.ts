@@ -98,7 +98,6 @@ export class ClusterModel {
     this.heardAt = this.clock.monotonic();
     switch (event) {
       case 'hello':
-        this.#connected = true;
         this.#begin(json as WireHello);
         break;
       case 'report':
@@ -132,6 +131,7 @@ export class ClusterModel {
   }
 
   #begin({ epoch, instance, report, store, tree, events }: WireHello): void {
+    this.#connected = true;
     const isSame = epoch === this.#epoch;
     this.#epoch = epoch;
     if (!isSame || report === null) this.#byId.clear();

@@ -1,7 +1,5 @@
-/**
- * What the page reads of what `/api/events` sends: the parts that it shows of `ClusterSnapshot` and the health of the instance.
- * It has them by itself because it is compiled for browsers; `wire.test.ts` does not compile when the two differ.
- */
+// What the page reads of what `/api/events` sends. It is compiled for browsers, without the server's types: `wire.test.ts` does not compile when
+// the two differ.
 
 /** One node id. See `NodeReport`. */
 export interface WireNode {
@@ -33,7 +31,7 @@ export interface WireCluster {
     readonly nodes: readonly { readonly id: number; readonly state: string; readonly version: number | null }[];
   } | null;
   readonly allocation: { readonly zookeeper: string; readonly groups: readonly number[]; readonly idWidth: number } | null;
-  readonly draining: readonly { readonly id: number; readonly version: number; readonly taskId: string | null }[];
+  readonly draining: readonly { readonly id: number; readonly taskId: string | null }[];
 }
 
 /** See `StoreHealth`. */
@@ -59,15 +57,16 @@ export interface WireEntry {
 /** The discovery tree. See `DiscoveryReport`. */
 export interface WireTree {
   readonly zookeeper: string;
-  readonly path: string;
   readonly exists: boolean;
-  readonly nodes: readonly (WireEntry & { readonly clusterNodeId: number })[];
+  readonly nodes: readonly WireEntry[];
   readonly services: readonly { readonly service: string; readonly nodes: readonly WireEntry[] }[];
-  readonly endpoints: readonly {
-    readonly endpoint: string;
-    readonly keys: readonly { readonly key: string; readonly refs: readonly (WireEntry & { readonly ref: string })[] }[];
-  }[];
+  readonly endpoints: readonly { readonly endpoint: string; readonly keys: readonly WireKey[] }[];
   readonly foreign: readonly string[];
+}
+
+interface WireKey {
+  readonly key: string;
+  readonly refs: readonly WireEntry[];
 }
 
 /** Something that happened. See `ClusterEvent`. */

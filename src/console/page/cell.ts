@@ -42,11 +42,11 @@ export class Cell {
     const attributes = { class: 'cell', role: 'option', tabindex: '-1', 'aria-selected': 'false', 'data-id': String(id) };
     const bar = make('span', { class: 'bar' }, this.#bar);
     const parts = {
-      cards: [this.#state, this.#holder, this.#version, this.#left, bar, this.#note],
-      tiles: [this.#version, this.#holder, bar],
-      dots: [bar],
+      cards: [this.#holder, this.#state, this.#mark, this.#version, this.#left, bar, this.#note],
+      tiles: [this.#mark, this.#holder, this.#version, bar],
+      dots: [this.#mark, bar],
     }[density];
-    this.element = make('div', attributes, make('span', { class: 'cell-id' }, String(id)), this.#mark, ...parts);
+    this.element = make('div', attributes, make('span', { class: 'cell-id' }, String(id)), ...parts);
   }
 
   /** Shows what changes with the lease, where that is different, and what changes by itself. */

@@ -16,6 +16,7 @@ const ALL_EVERY = 10;
 export class IdGrid {
   density: Density = 'cards';
   readonly #root = find('grid');
+  readonly #none = make('p', { class: 'empty quiet' }, 'No node id fits the filter.');
   #cells = new Map<number, Cell>();
   #groups: IdGroup[] = [];
   #filter: NodeFilter = () => true;
@@ -67,6 +68,7 @@ export class IdGrid {
       return seen !== undefined && filter(seen.node, cell.state);
     };
     for (const group of this.#groups) group.apply(fits);
+    this.#none.hidden = this.#groups.some(({ element }) => !element.hidden);
     if (this.#cells.get(this.#current ?? -1)?.element.hidden ?? true) this.#enter(this.#shown()[0]);
   }
 
@@ -79,7 +81,7 @@ export class IdGrid {
     for (const cell of this.#cells.values()) cell.showKnown(knowledge?.others);
   }
 
-  /** Draws the eye to a node id to which something has just happened. */
+  /** Draws the eye to a node id. */
   flash(id: number, kind: string): void {
     const element = this.#cells.get(id)?.element;
     if (element === undefined) return;
@@ -118,8 +120,8 @@ export class IdGrid {
       byGroup.set(number, [...(byGroup.get(number) ?? []), cell]);
     }
     this.#groups = [...byGroup].map(([number, cells]) => new IdGroup(number * GROUP, cells, byGroup.size > 1));
-    const none = make('p', { class: 'none' }, 'No node id fits the filter.');
-    this.#root.replaceChildren(...this.#groups.map(({ element }) => element), none);
+    this.#root.replaceChildren(...this.#groups.map(({ element }) => element), this.#none);
+    this.#root.hidden = nodes.length === 0;
     this.#cells.get(this.#selected ?? -1)?.element.setAttribute('aria-selected', 'true');
     const current = this.#cells.get(this.#current ?? -1) ?? this.#cells.values().next().value;
     this.#enter(current);
