@@ -48,8 +48,10 @@ export async function checkWrite(access: WriteAccess, request: Request): Promise
  */
 export async function checkBearer(right: BearerToken, request: Request, why: string): Promise<void> {
   const [, token] = /^Bearer +([^\s,]{1,2048}) *$/i.exec(request.headers.get('authorization') ?? '') ?? [];
-  if (token === undefined) throw unauthorized('Bearer', `an "Authorization: Bearer …" header is needed ${why}`);
-  if (!(await right.admits(token))) throw unauthorized('Bearer error="invalid_token"', 'the token is not the right one');
+  const challenge = token === undefined ? 'Bearer' : 'Bearer error="invalid_token"';
+  const problem = token === undefined ? `an "Authorization: Bearer …" header is needed ${why}` : 'the token is not the right one';
+  if (token === undefined || !(await right.admits(token)))
+    throw new HttpProblem('unauthorized', problem, { 'www-authenticate': challenge });
 }
 
 /**
@@ -74,10 +76,6 @@ function checkOrigin(request: Request): void {
   const origin = request.headers.get('origin');
   if (origin === null || (URL.canParse(origin) && new URL(origin).host === new URL(request.url).host)) return;
   throw new HttpProblem('forbidden', `origin: expected no page of another origin, got ${JSON.stringify(origin)}`);
-}
-
-function unauthorized(challenge: string, message: string): HttpProblem {
-  return new HttpProblem('unauthorized', message, { 'www-authenticate': challenge });
 }
 
 function hostName(host: string): string | undefined {

@@ -29,8 +29,8 @@ export function clusterApi({ clock, cluster, streams, instance }: ClusterApiOpti
   };
   return {
     /**
-     * `/api/leases`: the leases, as `nodelease status --json` shows them. While they cannot be read, as they were, with an `age` header that says how
-     * many seconds ago that was. `?from=ID&limit=N` gives a page of the node ids; the report's `page` says where the next one begins.
+     * `/api/leases`: the leases, as `nodelease status --json` shows them, or a page of them. While they cannot be read, as they were, with an `age`
+     * header that says how many seconds ago that was.
      *
      * @throws {ConfigError} when the page is none
      * @throws {StoreError} or {ZooKeeperError} while they have never been read

@@ -31,16 +31,13 @@ const FOLDER = '/console/';
 const TYPES = /\.(html|css|js)$/;
 
 /**
- * The console's page and what it loads, as an app to be mounted: `/`, and `/console/*`. Everything that the page asks for is relative to it, so it
- * may be mounted below a path that ends in a slash. Where the sources were not built, every answer is a 503 that says so.
- *
- * @param folder where the build has put the page
+ * The console's page and what it loads, `/` and `/console/*`, as an app to be mounted. The page's own paths are relative: it may be mounted below a
+ * path that ends in a slash. Where the sources were not built, every answer is a 503 that says so.
  */
 export function consoleAssets(folder: URL = new URL('../console/', import.meta.url)): Hono {
   const root = fileURLToPath(folder);
-  const nameOf = (path: string) => path.slice(path.lastIndexOf(FOLDER) + FOLDER.length);
   const page = serveStatic({ root, path: 'index.html' });
-  const files = serveStatic({ root, rewriteRequestPath: nameOf });
+  const files = serveStatic({ root, rewriteRequestPath: (path) => path.slice(path.lastIndexOf(FOLDER) + FOLDER.length) });
   const answer = (serve: typeof page) => async (context: Context) => {
     // Sources have the page, too, but nothing that it could load.
     if (!existsSync(join(root, 'page/main.js')))
@@ -53,10 +50,7 @@ export function consoleAssets(folder: URL = new URL('../console/', import.meta.u
     return found;
   };
   const app = new Hono();
-  for (const [path, serve] of [
-    ['/', page],
-    ['/console/*', files],
-  ] as const) {
+  for (const [path, serve] of Object.entries({ '/': page, '/console/*': files })) {
     app.use(path, SECURITY, etag());
     route(app, path, { GET: answer(serve) });
   }

@@ -1,13 +1,10 @@
-/**
- * The bounds of an HTTP server, all in one place. They keep one client from taking the memory or the time that the others need; the lease needs
- * none of them, since `run` and `serve` renew it in another thread.
- */
+/** The bounds of an HTTP server. They keep one client from taking the memory or time of others; the lease is renewed in another thread. */
 export const HTTP_LIMITS = {
   /** Open connections, at some 10 KB each. When they run short, an idle one is closed: a health check finds room for its connection. */
   connections: 1_000,
   /** Requests under way, from the head of the request to the last byte of its answer. More get 503, health checks excepted. */
   requests: 256,
-  /** Requests that one connection may send ahead (pipelining), whose answers Node keeps in memory. With more it is closed. */
+  /** Requests that one connection may send ahead (pipelining), whose answers Node keeps in memory. With more it is closed, health checks included. */
   requestsPerConnection: 16,
   /** Followers of `/api/events`: half of the requests, so that the other half is left for those that are answered at once. */
   streams: 128,

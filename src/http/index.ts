@@ -40,8 +40,7 @@ export type {
 } from './curator/openapi.js';
 export { type AnyInstance, type PooledProvider, ProviderPool, type ProviderPoolOptions } from './curator/provider-pool.js';
 export { type HttpListener, type ListenOptions, listen } from './listen.js';
-export type { MetricsText } from './node-app.js';
-export { type NodeAppOptions, nodeApp } from './node-app.js';
+export { type MetricsText, type NodeAppOptions, nodeApp } from './node-app.js';
 export { type NodeHandler, type NodeHandlerOptions, nodeHandler } from './node-handler.js';
 export { NodeMetrics, type NodeMetricsOptions } from './node-metrics.js';
 export { type NodeServer, type NodeServerOptions, startNodeServer } from './node-server.js';

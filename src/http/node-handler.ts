@@ -32,7 +32,7 @@ export interface NodeHandler {
  * const lease = await acquire({ store, monitor });
  * ```
  *
- * Not guaranteed: bounds on connections, requests, and time, which are the server's own; followers of `/api/events` are bounded here.
+ * Bounds on connections, requests and time are the server's own; followers of `/api/events` are bounded here.
  *
  * @throws {ConfigError} when the base path is none
  */

@@ -5,7 +5,7 @@ import type { NodeHealth, NodeMonitor, NodePhase } from '../monitor/node-monitor
 import type { MetricsText } from './node-app.js';
 import { nodeCounters } from './node-counters.js';
 
-/** Whose metrics they are, and where they go. */
+/** Settings of {@link NodeMetrics}. */
 export interface NodeMetricsOptions {
   readonly monitor: NodeMonitor;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
@@ -18,10 +18,8 @@ export interface NodeMetricsOptions {
 }
 
 /**
- * The metrics of one process' node id, in the text format of Prometheus. `docs/metrics.md` lists them.
- *
- * Make it before the node id is acquired: counters count what happens from then on. Gauges tell what is true when they are asked, so that a
- * process that was paused reports at once that it holds nothing any more.
+ * The metrics of one process' node id, in the text format of Prometheus. Make it before the node id is acquired: counters count what happens from
+ * then on. Gauges tell what is true when they are asked: a process that was paused reports at once that it holds nothing any more.
  *
  * ```ts
  * const monitor = new NodeMonitor();

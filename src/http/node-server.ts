@@ -26,17 +26,16 @@ export interface NodeServer extends HttpListener {
  * @throws {ConfigError} when it cannot listen there, or the token file holds none
  */
 export async function startNodeServer(options: NodeServerOptions): Promise<NodeServer> {
-  const { listen: at, bearerTokenFile, labels = LABELS, clock, ...rest } = options;
-  const token = bearerTokenFile === undefined ? undefined : await BearerTokenFile.open(bearerTokenFile, labels.bearerTokenFile);
+  const { listen: at, bearerTokenFile, labels, clock, ...rest } = options;
+  const tokenLabel = labels?.bearerTokenFile ?? 'bearerTokenFile';
+  const token = bearerTokenFile === undefined ? undefined : await BearerTokenFile.open(bearerTokenFile, tokenLabel);
   const hosts = isLoopback(at.host) ? new Set([at.host.toLowerCase()]) : undefined;
   const streams = new OpenStreams();
   const app = nodeApp({ ...rest, clock, token, hosts, streams });
-  const listener = await listen({ fetch: (request) => app.fetch(request), at, label: labels.listen, clock, isUrgent });
+  const listener = await listen({ fetch: (request) => app.fetch(request), at, label: labels?.listen, clock, isUrgent });
   const close = () => {
     streams.endAll();
     return listener.close();
   };
   return { ...listener, close, protected: token !== undefined || isLoopback(listener.address.host) };
 }
-
-const LABELS = { listen: 'listen', bearerTokenFile: 'bearerTokenFile' };

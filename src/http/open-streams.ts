@@ -29,10 +29,10 @@ export class OpenStreams {
     const gone = new AbortController();
     const chunks = source(gone.signal);
     let close: () => void;
-    const over = () => {
+    const over = async () => {
       this.#open.delete(close);
       gone.abort();
-      return chunks.return();
+      await chunks.return();
     };
     return new ReadableStream<Uint8Array>(
       {
@@ -53,9 +53,7 @@ export class OpenStreams {
             throw error;
           }
         },
-        cancel: async () => {
-          await over();
-        },
+        cancel: over,
       },
       { highWaterMark: 0 },
     );

@@ -6,12 +6,6 @@ import { parseInteger } from '../settings/values.js';
 const PAGE_SIZE = 1_000;
 const DEFAULT_LIMIT = 100;
 
-/** Which node ids are asked for. */
-interface LeasesPage {
-  readonly from: number;
-  readonly limit: number;
-}
-
 /** The node ids of a further page of a report. */
 export type ReportPage = Pick<StatusReport, 'nodes' | 'page'>;
 
@@ -20,7 +14,7 @@ export type ReportPage = Pick<StatusReport, 'nodes' | 'page'>;
  *
  * @throws {ConfigError} when one is no number, out of its bounds, or given twice
  */
-export function leasesPageOf(url: string): LeasesPage | undefined {
+export function leasesPageOf(url: string): { from: number; limit: number } | undefined {
   const { searchParams } = new URL(url);
   const [from, limit] = ['from', 'limit'].map((name) => (searchParams.has(name) ? searchParams.getAll(name).join(',') : undefined));
   if (from === undefined && limit === undefined) return undefined;
@@ -31,7 +25,7 @@ export function leasesPageOf(url: string): LeasesPage | undefined {
 }
 
 /** The report with the node ids of the page only. One beyond all of them has none. */
-export function pagedReport(report: StatusReport, { from, limit }: LeasesPage): StatusReport {
+export function pagedReport(report: StatusReport, { from, limit }: { from: number; limit: number }): StatusReport {
   const first = report.nodes.findIndex(({ id }) => id >= from);
   const rest = first < 0 ? [] : report.nodes.slice(first, first + limit + 1);
   return { ...report, nodes: rest.slice(0, limit), page: { from, limit, next: rest[limit]?.id ?? null } };
