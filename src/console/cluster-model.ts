@@ -21,9 +21,8 @@ export interface Changes {
 const EVERYTHING = ['cluster', 'nodes', 'store', 'tree', 'instance'] as const;
 type Part = (typeof EVERYTHING)[number];
 
-/** Events that the server keeps, too. */
+/** Events, and latencies of the store, that are kept. */
 const EVENTS = 200;
-/** Latencies of the store that are kept. */
 const LATENCIES = 60;
 /** The ids in a group of 256 that are never leased. */
 const RESERVED = 8;
@@ -88,11 +87,7 @@ export class ClusterModel {
     this.#judgeFreshness();
   }
 
-  /**
-   * Takes in an event of the stream. One that the page does not know is left out: the server may be newer than the page.
-   *
-   * @throws {SyntaxError} when its data is no JSON
-   */
+  /** Takes in an event of the stream; one that the page does not know is left out. @throws {SyntaxError} when its data is no JSON */
   apply({ event, data }: StreamEvent): void {
     const json: unknown = JSON.parse(data);
     this.heardAt = this.clock.monotonic();

@@ -17,10 +17,8 @@ export type NodeState = keyof typeof STATE_MEANINGS;
 export const NODE_STATES = Object.keys(STATE_MEANINGS) as readonly NodeState[];
 
 /**
- * How much longer the holder of a node id may trust its lease, in milliseconds, at a moment of the page's clock; below 0 for one that is
- * overdue, undefined where there is nothing to run out.
- *
- * @param receivedAt when the page was told of the node, on the same clock
+ * How much longer the holder of a node id may trust its lease, in milliseconds; below 0 for one that is overdue, undefined where there is nothing to
+ * run out. Both moments, when the page was told and the one that is asked for, are of the page's clock.
  */
 export function leftMs({ expiresInMs }: WireNode, receivedAt: number, at: number): number | undefined {
   return expiresInMs === null ? undefined : expiresInMs - Math.max(0, at - receivedAt);

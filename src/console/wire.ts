@@ -93,7 +93,6 @@ export interface WireInstance {
   readonly taskId: string | null;
   /** Null for a fixed node id, which needs no renewal, and where the lease is not valid. */
   readonly validForMs: number | null;
-  readonly idWidth: number | null;
   readonly discovery: { readonly state: 'ok' | 'degraded'; readonly problem: string | null; readonly ready: boolean } | null;
 }
 

@@ -21,11 +21,7 @@ export function button(attributes: Attributes, onClick: () => void, ...children:
   return element;
 }
 
-/**
- * The element of the page with this id.
- *
- * @throws {Error} when the page is not the one that this code belongs to
- */
+/** The element of the page with this id. @throws {Error} when the page is not the one that this code belongs to */
 export function find(id: string): HTMLElement;
 export function find<T extends HTMLElement>(id: string, type: abstract new () => T): T;
 export function find(id: string, type: abstract new () => HTMLElement = HTMLElement): HTMLElement {

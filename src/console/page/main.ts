@@ -62,10 +62,7 @@ class Console {
     void this.#beat();
   }
 
-  /**
-   * Draws up to ten times a second, and not at all while the page is hidden: browsers draw no frames of hidden ones. Whatever came in between is
-   * drawn at once with the next frame.
-   */
+  /** Draws up to ten times a second, and not at all while the page is hidden: browsers draw no frames of hidden ones. */
   async #beat(): Promise<never> {
     for (;;) {
       await new Promise((resolve) => requestAnimationFrame(resolve));
@@ -83,8 +80,7 @@ class Console {
     this.#badge.show(state);
     if (state.kind === 'token') this.#token.ask(state.refused);
     if (state.kind === 'waiting' && this.#wasLive) this.#announcer.say('The connection to the console is lost');
-    if (state.kind === 'waiting') this.#wasLive = false;
-    if (state.kind === 'live') this.#wasLive = true;
+    if (state.kind === 'waiting' || state.kind === 'live') this.#wasLive = state.kind === 'live';
   }
 
   #draw(): void {
