@@ -11,7 +11,6 @@ export interface FeedInstance {
   json(): Readonly<Record<string, unknown>>;
 }
 
-/** What {@link clusterEvents} tells of. */
 interface ClusterFeedOptions {
   readonly clock: Clock;
   readonly view: ClusterView;
@@ -38,9 +37,8 @@ const RETRY = 'retry: 1000\n';
 
 /**
  * A cluster as server-sent events, for one client: everything first, and then each part that is different, as a whole. The client is sent what
- * there is when it is ready for more: a slow one misses snapshots, and nothing is kept for it. The cluster is followed until the generator ends.
- *
- * @param gone ends it, with its reason as the error
+ * there is when it is ready for more: a slow one misses snapshots, and nothing is kept for it. The cluster is followed until the generator ends, as
+ * it does with the reason of `gone` as its error.
  */
 export async function* clusterEvents({ clock, view, instance }: ClusterFeedOptions, gone: AbortSignal): AsyncGenerator<Uint8Array, void> {
   let wake: () => void = () => undefined;

@@ -9,11 +9,7 @@ import { nodeCounters } from './node-counters.js';
 export interface NodeMetricsOptions {
   readonly monitor: NodeMonitor;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
-  /**
-   * Where the metrics go: one of your own, which you serve yourself, keeps its default labels and gets no metrics of the process.
-   *
-   * @default a registry of its own, with metrics of the process beside those of the lease
-   */
+  /** One of your own, which you serve yourself, keeps its default labels. @default a new one, with the metrics of the process as well */
   readonly registry?: Registry | undefined;
 }
 

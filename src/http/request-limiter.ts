@@ -1,12 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** How many connections and requests there may be. */
-export interface RequestLimits {
-  readonly connections: number;
-  readonly requests: number;
-  readonly requestsPerConnection: number;
-}
+/** Maximum numbers: see `HTTP_LIMITS`. */
+type RequestLimits = Readonly<Record<'connections' | 'requests' | 'requestsPerConnection', number>>;
 
 /** What becomes of a request; a dropped one has no connection any more. */
 export type Admission = 'admitted' | 'refused' | 'dropped';
