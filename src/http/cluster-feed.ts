@@ -29,8 +29,8 @@ interface Told extends CurrentCluster {
 const HELLO_TIMEOUT_MS = 1_000;
 /** How often the process' own node id is checked, in milliseconds: no event tells that a deadline has passed. */
 const TICK_MS = 1_000;
-/** Time without a message after which a client is sent a comment, in milliseconds. */
-const HEARTBEAT_MS = 10_000;
+/** Time without a message after which a client is sent a comment with the next tick, in milliseconds: at least every ten seconds. */
+const HEARTBEAT_MS = 9_000;
 const HEARTBEAT = Buffer.from(':\n\n');
 /** How long a browser is to wait before it connects again, in milliseconds. */
 const RETRY = 'retry: 1000\n';
