@@ -73,17 +73,41 @@ export function watchDiscoveryCommand(options: DiscoveryOptions, settings: ZooKe
   });
 }
 
-async function watchDiscovery(zookeeper: ZooKeeper, options: DiscoveryOptions, io: Io, signal: AbortSignal): Promise<number> {
-  const lines = new WatchLines(zookeeper.description, options, io);
+async function watchDiscovery(zookeeper: ZooKeeper, { json }: DiscoveryOptions, io: Io, signal: AbortSignal): Promise<number> {
+  const { description } = zookeeper;
+  const line = (time: string, kind: keyof typeof COLORS, text: string) =>
+    sayLines(io, [`${time}  ${paintFor(io.screen())(printable(text), COLORS[kind])}`]);
+  const onChange = (change: DiscoveryChange) => {
+    const time = new Date(io.clock.now()).toISOString();
+    if (json) sayJson(io, changeReport(time, change));
+    else line(time, change.kind, changeText(change));
+  };
+  const onConnection = (change: ConnectionReport['change'], state: SessionState, text: string) => {
+    const time = new Date(io.clock.now()).toISOString();
+    const sessionId = 'sessionId' in state ? state.sessionId : null;
+    const problem = 'problem' in state ? (state.problem ?? null) : null;
+    if (json) sayJson(io, { time, change, kind: 'connection', sessionId, problem } satisfies ConnectionReport);
+    else line(time, change, text);
+  };
+  let isLost = false;
+  const onState = (state: SessionState) => {
+    const because = 'problem' in state && state.problem !== undefined ? `: ${state.problem}` : '';
+    if (state.status === 'suspended') onConnection('lost', state, `connection to ${description} lost${because}`);
+    else if (state.status === 'expired') onConnection('expired', state, `session ${state.sessionId} has expired`);
+    else if (state.status === 'connected' && isLost)
+      onConnection('restored', state, `connection to ${description} restored, session ${state.sessionId}`);
+    isLost = state.status === 'suspended' || state.status === 'expired' || (isLost && state.status === 'connecting');
+  };
   await zookeeper.whenConnected({ signal });
-  const forget = zookeeper.onState((state) => lines.session(state));
+  const forget = zookeeper.onState(onState);
   const { entries = [], denied = [] } = (await readDiscovery(zookeeper, DISCOVERY_PATH, signal)) ?? {};
   for (const path of denied) complain(io, `${path}: no-auth: these credentials may not read the data`);
-  for (const entry of entries) lines.change({ kind: 'present', entry, previous: undefined });
-  lines.watching(zookeeper.state, entries.length);
-  const follower = new DiscoveryFollower(zookeeper, entries, (change) => lines.change(change));
+  for (const entry of entries) onChange({ kind: 'present', entry, previous: undefined });
+  const count = entries.length === 0 ? 'nobody announces anything' : pluralize(entries.length, 'announcement');
+  onConnection('watching', zookeeper.state, `${count} at ${description}: watching`);
+  const end = followDiscovery(zookeeper, entries, onChange);
   const ended = await interruption(signal);
-  follower.close();
+  end();
   forget();
   return exitCodeOfStop(ended.signal);
 }
@@ -91,106 +115,49 @@ async function watchDiscovery(zookeeper: ZooKeeper, options: DiscoveryOptions, i
 /**
  * Follows the whole discovery tree by watches, and tells each change of an announcement. Changes of one path in quick succession may be told as
  * one. In the end, what was told is what is in the tree, also when the connection or the session was lost in between.
+ *
+ * @param entries the known announcements: every difference from them is told as a change
+ * @param onChange must not throw
+ * @returns what ends it: no further change is told
  */
-class DiscoveryFollower {
-  readonly #known: Map<string, DiscoveryEntry>;
-  readonly #watches = new Map<string, Watch>();
-
-  /**
-   * @param entries the known announcements: every difference from them is told as a change
-   * @param onChange must not throw
-   */
-  constructor(
-    private readonly zookeeper: Pick<ZooKeeper, 'watchChildren' | 'watchData'>,
-    entries: readonly DiscoveryEntry[],
-    private readonly onChange: (change: DiscoveryChange) => void,
-  ) {
-    this.#known = new Map(entries.map((entry) => [entry.path, entry]));
-    this.#follow(DISCOVERY_PATH);
-  }
-
-  /** Ends all watches: no further change is told. */
-  close(): void {
-    for (const watch of this.#watches.values()) watch.close();
-    this.#watches.clear();
-  }
-
-  #follow(path: string): void {
-    const parsed = parsePath(path);
-    if (parsed.kind === 'foreign' || parsed.kind === 'internal' || this.#watches.has(path)) return;
-    const watch =
-      parsed.kind === 'folder'
-        ? this.zookeeper.watchChildren(path, (names) => this.#onFolder(path, names ?? []))
-        : this.zookeeper.watchData(path, (znode) => this.#settle(path, znode && entryOf(path, parsed, znode)));
-    this.#watches.set(path, watch);
-  }
-
-  #onFolder(folder: string, names: readonly string[]): void {
+function followDiscovery(
+  zookeeper: Pick<ZooKeeper, 'watchChildren' | 'watchData'>,
+  entries: readonly DiscoveryEntry[],
+  onChange: (change: DiscoveryChange) => void,
+): () => void {
+  const known = new Map(entries.map((entry) => [entry.path, entry]));
+  const watches = new Map<string, Watch>();
+  const settle = (path: string, now: DiscoveryEntry | undefined) => {
+    const change = discoveryChange(known.get(path), now);
+    if (now === undefined) known.delete(path);
+    else known.set(path, now);
+    if (change !== undefined) onChange(change);
+  };
+  const onFolder = (folder: string, names: readonly string[]) => {
     const present = new Set(names);
     const gone = (path: string) => path.startsWith(`${folder}/`) && !present.has(path.slice(folder.length + 1).split('/', 1)[0] ?? '');
-    for (const [path, watch] of this.#watches) {
+    for (const [path, watch] of watches) {
       if (!gone(path)) continue;
       watch.close();
-      this.#watches.delete(path);
+      watches.delete(path);
     }
-    for (const path of [...this.#known.keys()].filter(gone)) this.#settle(path, undefined);
-    for (const name of names) this.#follow(`${folder}/${name}`);
-  }
-
-  #settle(path: string, now: DiscoveryEntry | undefined): void {
-    const change = discoveryChange(this.#known.get(path), now);
-    if (now === undefined) this.#known.delete(path);
-    else this.#known.set(path, now);
-    if (change !== undefined) this.onChange(change);
-  }
-}
-
-/** Shows changes, one on a line. */
-class WatchLines {
-  #lost = false;
-
-  constructor(
-    private readonly description: string,
-    private readonly options: DiscoveryOptions,
-    private readonly io: Io,
-  ) {}
-
-  change(change: DiscoveryChange): void {
-    if (this.options.json) sayJson(this.io, changeReport(this.#time(), change));
-    else this.#line(change.kind, changeText(change));
-  }
-
-  watching(state: SessionState, count: number): void {
-    const text = `${count === 0 ? 'nobody announces anything' : pluralize(count, 'announcement')} at ${this.description}: watching`;
-    this.#connection('watching', state, text);
-  }
-
-  session(state: SessionState): void {
-    const because = 'problem' in state && state.problem !== undefined ? `: ${state.problem}` : '';
-    if (state.status === 'suspended') this.#connection('lost', state, `connection to ${this.description} lost${because}`);
-    else if (state.status === 'expired') this.#connection('expired', state, `session ${state.sessionId} has expired`);
-    else if (state.status === 'connected' && this.#lost)
-      this.#connection('restored', state, `connection to ${this.description} restored, session ${state.sessionId}`);
-    this.#lost = state.status === 'suspended' || state.status === 'expired' || (this.#lost && state.status === 'connecting');
-  }
-
-  #connection(change: ConnectionReport['change'], state: SessionState, text: string): void {
-    const report: ConnectionReport = {
-      ...{ time: this.#time(), change, kind: 'connection' },
-      sessionId: 'sessionId' in state ? state.sessionId : null,
-      problem: 'problem' in state ? (state.problem ?? null) : null,
-    };
-    if (this.options.json) sayJson(this.io, report);
-    else this.#line(change, text);
-  }
-
-  #line(kind: keyof typeof COLORS, text: string): void {
-    sayLines(this.io, [`${this.#time()}  ${paintFor(this.io.screen())(printable(text), COLORS[kind])}`]);
-  }
-
-  #time(): string {
-    return new Date(this.io.clock.now()).toISOString();
-  }
+    for (const path of [...known.keys()].filter(gone)) settle(path, undefined);
+    for (const name of names) follow(`${folder}/${name}`);
+  };
+  const follow = (path: string) => {
+    const parsed = parsePath(path);
+    if (parsed.kind === 'foreign' || parsed.kind === 'internal' || watches.has(path)) return;
+    const watch =
+      parsed.kind === 'folder'
+        ? zookeeper.watchChildren(path, (names) => onFolder(path, names ?? []))
+        : zookeeper.watchData(path, (znode) => settle(path, znode && entryOf(path, parsed, znode)));
+    watches.set(path, watch);
+  };
+  follow(DISCOVERY_PATH);
+  return () => {
+    for (const watch of watches.values()) watch.close();
+    watches.clear();
+  };
 }
 
 /** The change of one path between two readings; undefined without a visible one. */
