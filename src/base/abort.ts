@@ -79,11 +79,7 @@ export async function orAborted<T>(work: Promise<T>, signal: AbortSignal | undef
   }
 }
 
-/**
- * Settles as `work` does, or resolves to undefined after `ms` milliseconds. The work itself goes on.
- *
- * @throws `signal.reason` as soon as `signal` aborts
- */
+/** Settles as `work` does, or resolves to undefined after `ms` milliseconds. @throws `signal.reason` once `signal` aborts */
 export async function withTimeout<T>(
   clock: Pick<Clock, 'sleep'>,
   ms: number,

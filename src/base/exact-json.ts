@@ -1,11 +1,7 @@
 /** Texts, in which digits are no numbers, and numbers. */
 const TEXTS_AND_NUMBERS = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g;
 
-/**
- * What `JSON.parse` makes of it, but with the text of its digits for an integer beyond ±(2^53 − 1): a number would be another one.
- *
- * @throws {SyntaxError} when it is no JSON
- */
+/** What `JSON.parse` makes of it, but an integer beyond ±(2^53 − 1) as the text of its digits. @throws {SyntaxError} when it is no JSON */
 export function parseExactJson(json: string): unknown {
   const value: unknown = JSON.parse(json);
   if (!/\d{16}/.test(json)) return value;

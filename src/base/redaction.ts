@@ -14,10 +14,7 @@ const SECRET_TEXTS: readonly (readonly [pattern: RegExp, replacement: string])[]
   [/\b(Bearer +)[A-Za-z0-9._~+/-]{8,}=*/gi, `$1${REDACTED}`],
 ];
 
-/**
- * A text without the credentials that are known by their form: `digest:user:password`, `scheme://user:password@host`, `user:password@host`,
- * `Bearer token`. A line of JSON stays one.
- */
+/** A text without the credentials that are known by their form; a line of JSON stays one. */
 export function withoutSecrets(text: string): string {
   return SECRET_TEXTS.reduce((rest, [pattern, replacement]) => rest.replace(pattern, replacement), text);
 }

@@ -55,10 +55,7 @@ export interface AcquireOptions {
    * A function is called with the error instead. @default 'exit'
    */
   readonly onLost?: LossPolicy;
-  /**
-   * Mirrors the node id into ZooKeeper's discovery tree for as long as it is held: a connect string such as `zk1:2181,zk2:2181/app`, or
-   * more. @default no discovery
-   */
+  /** Mirrors the node id into ZooKeeper's discovery tree: a connect string (`zk1:2181,zk2:2181/app`), or more. @default no discovery */
   readonly zookeeper?: string | ZooKeeperOptions;
   /**
    * Where the node id comes from: a lease in the store, or ZooKeeper alone, for as long as the session with it lasts; `zookeeper` needs

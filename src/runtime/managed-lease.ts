@@ -18,11 +18,7 @@ export interface ManagedLease extends Lease {
   readonly discovery: Discovery | undefined;
 }
 
-/**
- * The lease of a held node, as the library hands it over: its loss is acted upon, and its release ends what was opened for it.
- *
- * @param onRelease is told when the release begins
- */
+/** The lease of a held node, for a program: its loss is acted upon, its release ends the node. `onRelease` is told when that begins. */
 export function manage(node: HeldNode, onLost: LossPolicy, onRelease: () => void): ManagedLease {
   const { lease, discovery } = node;
   let ending: Promise<void> | undefined;

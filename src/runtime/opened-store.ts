@@ -13,11 +13,7 @@ export interface StoreOptions {
   readonly waitPollMs?: number | undefined;
 }
 
-/**
- * Opens the store that the settings name. Its code is loaded when it is needed, and not before.
- *
- * @throws {ConfigError} when a setting turns out to be unusable
- */
+/** Opens the store that the settings name; its code is loaded only then. @throws {ConfigError} when a setting turns out to be unusable */
 export async function openedStore(
   { store, endpoint, region, waitPollMs: pollMs }: StoreOptions,
   { clock, random }: { readonly clock: Clock; readonly random: RandomSource },

@@ -19,10 +19,7 @@ export type LogLevel = SettingValue<'log-level'>;
 /** How log lines look: `json`, one object a line; `pretty`, for people. */
 export type LogFormat = SettingValue<'log-format'>;
 
-/**
- * What becomes of the work when its node id is retired: `stop`, it is asked to end; `drain`, it goes on until it ends by itself, and gets no new
- * work.
- */
+/** When a node id is retired: `stop`, the work is asked to end; `drain`, it goes on until it ends by itself, and gets no new work. */
 export type RetirePolicy = SettingValue<'on-retire'>;
 
 /** Where node ids come from. */

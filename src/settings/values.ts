@@ -5,24 +5,14 @@ export type Bound = readonly [ms: number, words: string];
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
-/**
- * A whole number in plain digits.
- *
- * @param label the setting as its user knows it
- * @throws {ConfigError} for anything else, and outside of the bounds
- */
+/** A whole number in plain digits. @throws {ConfigError} naming the setting `label` for anything else, and outside of the bounds */
 export function parseInteger(text: string, label: string, min: number, max: number): number {
   const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
   if (!(value >= min && value <= max)) throw new ConfigError(label, text, `a whole number from ${min} to ${max}`);
   return value;
 }
 
-/**
- * A time such as `500ms`, `15s`, `2m` or `1h`, in milliseconds.
- *
- * @param label the setting as its user knows it
- * @throws {ConfigError} for anything else, and outside of the bounds
- */
+/** A time such as `500ms`, `15s` or `1h`, in milliseconds. @throws {ConfigError} naming the setting `label` for anything else */
 export function parseDuration(text: string, label: string, bounds: { readonly least?: Bound; readonly most: Bound }): number {
   const [, digits, unit = ''] = /^(\d{1,12})(ms|s|m|h)$/.exec(text) ?? [];
   const factor = UNITS[unit];

@@ -4,10 +4,7 @@ import { delimiter, join } from 'node:path';
 /** What a command's name stands for. */
 export type CommandLookup = 'executable' | 'not-executable' | 'not-found';
 
-/**
- * Tells whether a command could be started, as a shell would look it up: along `PATH`, unless its name contains a slash.
- * Known before a node id is acquired, so that a mistyped command costs no version.
- */
+/** Whether a command could be started, looked up as by a shell: along `PATH`, unless its name contains a slash. */
 export function lookUpCommand(file: string, path: string | undefined): CommandLookup {
   if (file === '') return 'not-found';
   if (file.includes('/')) return examine(file);

@@ -108,10 +108,7 @@ export interface CollectedMetrics {
   readonly text: string;
 }
 
-/**
- * The metrics of another thread, which is asked for them: one question at a time, and at most ten in a second. Requests that come meanwhile
- * share the answer.
- */
+/** The metrics of another thread, asked for one at a time, at most ten times in a second. Requests that come meanwhile share the answer. */
 export class AskedMetrics implements MetricsText {
   /** That of the last answer. */
   contentType = 'text/plain; charset=utf-8';

@@ -15,9 +15,7 @@ export function isVisible({ nodeId, provider, store }: Settings): boolean {
   return nodeId === undefined && (provider === 'zookeeper' || store.kind !== 'memory');
 }
 
-/**
- * The cluster of the settings, for the console. It has connections of its own, opened at the first request: no renewal of a lease waits for them.
- */
+/** The cluster, for the console. It has connections of its own, opened at the first request: no renewal of a lease waits for them. */
 export class OwnClusterView {
   readonly #opened: (() => Promise<void>)[] = [];
   #view: Promise<ClusterView> | undefined;

@@ -6,14 +6,9 @@ import { type Lease, LeaseLostError } from '../../lease/model/lease.js';
 export interface ProcessGroup {
   /** Its number: the process id of its first member. */
   readonly id: number;
-
   /** Sends a signal to every member. Does nothing once the group has been seen to be gone. */
   signal(signal: NodeJS.Signals): void;
-
-  /**
-   * True while some member may still be at work. Ended processes that their parent has not collected do not count.
-   * Processes that have moved to another group, as daemons do, cannot be seen.
-   */
+  /** Whether some member may still be at work: not one that has ended and was not collected, nor one in another group, as daemons are. */
   isAlive(): boolean;
 }
 

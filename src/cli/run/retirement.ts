@@ -2,10 +2,7 @@ import { onAbort } from '../../base/abort.js';
 import { explain } from '../../base/errors.js';
 import type { Lease } from '../../lease/model/lease.js';
 
-/**
- * Calls `act` once the node id is being retired, and at once where it is already, unless the returned function is called before. Not called for a
- * lease that has been lost: there is nothing left to be given up.
- */
+/** Calls `act` once the node id is being retired, unless the returned function is called, or the lease lost, before. */
 export function onRetirement({ retiring, signal }: Pick<Lease, 'retiring' | 'signal'>, act: () => void): () => void {
   return onAbort(retiring, () => {
     if (!signal.aborted) act();

@@ -35,9 +35,7 @@ export class SignalRelay {
     return this.#interrupted.signal;
   }
 
-  /**
-   * Signals go to `receive` from now on; without it, they interrupt. One that has interrupted and was not heeded is handed over at once: its sender meant whatever is running.
-   */
+  /** Signals go to `receive` from now on; without it, they interrupt. It gets at once the one that has interrupted and was not heeded. */
   handTo(receive: ((signal: ForwardedSignal) => void) | undefined): void {
     this.#receive = receive;
     const pending = this.#pending;

@@ -48,12 +48,7 @@ export class SharedTenure {
     return monotonic + offset - Math.max(0, monotonic - learnedAt) * DRIFT;
   }
 
-  /**
-   * For the keeper's thread.
-   *
-   * @param deadline on the monotonic clock, in milliseconds
-   * @param monotonic now, on the monotonic clock
-   */
+  /** For the keeper's thread. Both are on the monotonic clock, in milliseconds: the deadline, and `monotonic`, which is now. */
   publish(deadline: number, time: Pick<TenureTime, 'after' | 'before' | 'now'>, monotonic: number): void {
     this.#store(Cell.after, time.after);
     this.#store(Cell.before, time.before());

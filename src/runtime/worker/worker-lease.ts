@@ -171,11 +171,7 @@ export interface WorkerLeaseOptions {
   readonly tracer?: LeaseTracer | undefined;
 }
 
-/**
- * Acquires a node id in a worker thread and keeps it there, so that a blocked main thread does not lose it.
- *
- * @throws what `acquireLease` throws
- */
+/** Acquires and keeps a node id in a worker thread: a blocked main thread does not lose it. @throws what `acquireLease` throws */
 export async function acquireInWorker(options: WorkerLeaseOptions): Promise<Lease> {
   options.signal?.throwIfAborted();
   const { taskId, store } = options.settings;
