@@ -3,7 +3,7 @@ import type { NodeServer } from '../../http/node-server.js';
 import { DEFAULT_LISTEN_ADDRESS, reachableUrl } from '../../settings/listen-address.js';
 import type { Settings } from '../../settings/settings.js';
 import { loggerFor } from '../log/logger.js';
-import { isVisible, OwnClusterView } from '../run/own-cluster-view.js';
+import { isVisible, ownClusterView } from '../run/own-cluster-view.js';
 import type { Io } from '../terminal/io.js';
 import { interruptible, interruption, logEnd, reported, say } from './store-command.js';
 
@@ -17,7 +17,7 @@ export async function consoleCommand(settings: Settings, io: Io): Promise<number
   if (!isVisible(settings)) throw new ConfigError('--store', store.url, 's3:// or file: (what is in memory is seen by its holder alone)');
   const work = async (interrupted: AbortSignal) => {
     const log = await loggerFor(settings, io);
-    const cluster = new OwnClusterView(settings, io, log);
+    const cluster = ownClusterView(settings, io, log);
     let server: NodeServer | undefined;
     try {
       // Connects to nothing yet, but finds settings that cannot be right.

@@ -15,55 +15,52 @@ export function isVisible({ nodeId, provider, store }: Settings): boolean {
   return nodeId === undefined && (provider === 'zookeeper' || store.kind !== 'memory');
 }
 
-/** The cluster, for the console. It has connections of its own, opened at the first request: no renewal of a lease waits for them. */
-export class OwnClusterView {
-  readonly #opened: (() => Promise<void>)[] = [];
-  #view: Promise<ClusterView> | undefined;
-  #closed = false;
-
-  constructor(
-    private readonly settings: Settings,
-    private readonly io: Pick<Io, 'clock' | 'random'>,
-    private readonly log: Pick<Logger, 'warn'>,
-  ) {}
-
-  /** One view for all requests; after a failure it is tried again. */
-  open(): Promise<ClusterView> {
-    this.#view ??= this.#open().catch(async (error: unknown) => {
-      this.#view = undefined;
-      await this.#disconnect();
-      throw error;
-    });
-    return this.#view;
-  }
-
+/** The cluster, for the console: one view for all requests. */
+export interface OwnClusterView {
+  /** Opens it at the first request; after a failure it is tried again. */
+  open(): Promise<ClusterView>;
   /** Ends it, and its connections. Never rejects. */
-  async close(): Promise<void> {
-    this.#closed = true;
-    await this.#view?.catch(() => undefined);
-    await this.#disconnect();
-  }
+  close(): Promise<void>;
+}
 
-  /** The view ends first, and then its connections. */
-  async #disconnect(): Promise<void> {
-    const { clock } = this.io;
-    for (const close of this.#opened.splice(0).reverse()) {
-      await withTimeout({ limitMs: CLOSE_LIMIT_MS, clock, log: this.log, what: 'closing a connection of the console' }, close());
-    }
-  }
-
-  async #open(): Promise<ClusterView> {
-    const { provider, zookeeper: toZooKeeper } = this.settings;
-    const { clock, random } = this.io;
+/** A view with connections of its own: no renewal of a lease waits for them. */
+export function ownClusterView(settings: Settings, io: Pick<Io, 'clock' | 'random'>, log: Pick<Logger, 'warn'>): OwnClusterView {
+  const { provider, zookeeper: toZooKeeper } = settings;
+  const { clock, random } = io;
+  const opened: (() => Promise<void>)[] = [];
+  let view: Promise<ClusterView> | undefined;
+  let isClosed = false;
+  const open = async () => {
     const { ClusterFollower } = await import('../../monitor/cluster-follower.js');
-    if (this.#closed) throw new Error('this command is ending');
-    const zookeeper = toZooKeeper && (await connectTo(toZooKeeper, this.io));
-    if (zookeeper) this.#opened.push(() => zookeeper.close());
-    const store = provider === 'zookeeper' ? undefined : await openedStore(this.settings, this.io);
-    if (store) this.#opened.push(() => store.close());
+    if (isClosed) throw new Error('this command is ending');
+    const zookeeper = toZooKeeper && (await connectTo(toZooKeeper, io));
+    if (zookeeper) opened.push(() => zookeeper.close());
+    const store = provider === 'zookeeper' ? undefined : await openedStore(settings, io);
+    if (store) opened.push(() => store.close());
     const session = store && new StoreSession(store, clock, REQUEST_TIMEOUT_MS);
-    const view = new ClusterFollower({ clock, random, session, zookeeper, connect: toZooKeeper?.connect.text });
-    this.#opened.push(() => view.close());
-    return view;
-  }
+    const follower = new ClusterFollower({ clock, random, session, zookeeper, connect: toZooKeeper?.connect.text });
+    opened.push(() => follower.close());
+    return follower;
+  };
+  /** The view ends first, and then its connections. */
+  const disconnect = async () => {
+    for (const close of opened.splice(0).reverse()) {
+      await withTimeout({ limitMs: CLOSE_LIMIT_MS, clock, log, what: 'closing a connection of the console' }, close());
+    }
+  };
+  return {
+    open() {
+      view ??= open().catch(async (error: unknown) => {
+        view = undefined;
+        await disconnect();
+        throw error;
+      });
+      return view;
+    },
+    async close() {
+      isClosed = true;
+      await view?.catch(() => undefined);
+      await disconnect();
+    },
+  };
 }
