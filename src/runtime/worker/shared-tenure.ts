@@ -2,6 +2,7 @@ import { orAborted } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
 import { type TenureTime, TenureWidth, type WidthListener } from '../../lease/hold/tenure-time.js';
 import { DRIFT } from '../../lease/session/store-time.js';
+import type { ToWorker } from './messages.js';
 
 /** What each of the numbers is: the stamps in whole milliseconds since the Unix epoch, the others in microseconds. */
 const Cell = { deadline: 0, after: 1, before: 2, learnedAt: 3, storeOffset: 4, stampedUntil: 5 } as const;
@@ -83,10 +84,8 @@ export interface WorkerTenureTimeOptions {
   readonly idWidth: number;
   /** Throws when the tenure has ended. */
   readonly check: () => void;
-  /** Asks the keeper's thread to make sure that ids may be made. */
-  readonly askToPrepare: () => void;
-  /** Tells it that no id will be made with fewer bits for the node id. */
-  readonly tellAdopted: (idWidth: number) => void;
+  /** Sends to the keeper's thread. */
+  readonly send: (message: ToWorker) => void;
 }
 
 /**
@@ -103,7 +102,7 @@ export class WorkerTenureTime implements TenureTime {
 
   constructor(private readonly options: WorkerTenureTimeOptions) {
     this.clock = options.clock;
-    this.#width = new TenureWidth(options.idWidth, options.tellAdopted);
+    this.#width = new TenureWidth(options.idWidth, (idWidth) => options.send({ type: 'adopted', idWidth }));
   }
 
   get signal(): AbortSignal {
@@ -170,7 +169,7 @@ export class WorkerTenureTime implements TenureTime {
     asked.catch(() => {
       this.#preparing = undefined;
     });
-    this.options.askToPrepare();
+    this.options.send({ type: 'prepare' });
     return asked;
   }
 }

@@ -14,13 +14,20 @@ import { harmless, type LeaseAttributes, type LeaseTracer, type NoteAttributes }
 import { type FromWorker, fromWire, type ToWorker, type WorkerSettings } from './messages.js';
 import { SharedTenure, WorkerTenureTime } from './shared-tenure.js';
 
-/** Where a lease that a worker thread keeps comes from. */
-interface WorkerLeaseParts {
-  readonly acquired: Extract<FromWorker, { type: 'acquired' }>;
-  readonly taskId: string;
-  readonly thread: Worker;
+/** What a lease in a worker thread needs. */
+export interface WorkerLeaseOptions {
+  readonly settings: Omit<WorkerSettings, 'tenure'>;
   readonly clock: Clock;
   readonly emit: LeaseListener;
+  readonly signal?: AbortSignal | undefined;
+  /** Sees how long acquiring, each renewal and the release take; what the thread itself asks of the store is not within their spans. @default none */
+  readonly tracer?: LeaseTracer | undefined;
+}
+
+/** Where a lease that a worker thread keeps comes from. */
+interface WorkerLeaseParts extends WorkerLeaseOptions {
+  readonly acquired: Extract<FromWorker, { type: 'acquired' }>;
+  readonly thread: Worker;
   readonly shared: SharedTenure;
   /** Does no harm. */
   readonly tracer: LeaseTracer;
@@ -42,15 +49,14 @@ class WorkerLease implements Lease {
   #threadGone = false;
 
   constructor(private readonly parts: WorkerLeaseParts) {
-    const { acquired, taskId, clock, shared } = parts;
+    const { acquired, settings, clock, shared } = parts;
     this.id = acquired.id;
     this.version = acquired.version;
-    this.taskId = taskId;
+    this.taskId = settings.taskId;
     this.#time = new WorkerTenureTime({
       ...{ clock, shared, idWidth: acquired.idWidth },
       check: () => this.#check(),
-      askToPrepare: () => this.#send({ type: 'prepare' }),
-      tellAdopted: (idWidth) => this.#send({ type: 'adopted', idWidth }),
+      send: (message) => this.#send(message),
     });
   }
 
@@ -161,16 +167,6 @@ class WorkerLease implements Lease {
   }
 }
 
-/** What a lease in a worker thread needs. */
-export interface WorkerLeaseOptions {
-  readonly settings: Omit<WorkerSettings, 'tenure'>;
-  readonly clock: Clock;
-  readonly emit: LeaseListener;
-  readonly signal?: AbortSignal | undefined;
-  /** Sees how long acquiring, each renewal and the release take; what the thread itself asks of the store is not within their spans. @default none */
-  readonly tracer?: LeaseTracer | undefined;
-}
-
 /** Acquires and keeps a node id in a worker thread: a blocked main thread does not lose it. @throws what `acquireLease` throws */
 export async function acquireInWorker(options: WorkerLeaseOptions): Promise<Lease> {
   options.signal?.throwIfAborted();
@@ -181,10 +177,11 @@ export async function acquireInWorker(options: WorkerLeaseOptions): Promise<Leas
 }
 
 async function startThread(
-  { settings, clock, emit, signal, tracer }: WorkerLeaseOptions & { readonly tracer: LeaseTracer },
+  options: WorkerLeaseOptions & { readonly tracer: LeaseTracer },
   known: LeaseAttributes,
   note: NoteAttributes,
 ): Promise<Lease> {
+  const { settings, emit, signal } = options;
   const shared = new SharedTenure();
   const thread = new Worker(new URL('./keeper-thread.js', import.meta.url), {
     workerData: { ...settings, tenure: shared.memory } satisfies WorkerSettings,
@@ -197,8 +194,7 @@ async function startThread(
         if (message.type === 'acquired') {
           const facts = { 'nodelease.node_id': message.id, 'nodelease.version': message.version };
           note(facts);
-          const { taskId } = settings;
-          lease = new WorkerLease({ acquired: message, taskId, thread, clock, emit, shared, tracer, facts: { ...facts, ...known } });
+          lease = new WorkerLease({ ...options, acquired: message, thread, shared, facts: { ...facts, ...known } });
           resolve(lease);
         } else if (message.type === 'failed') {
           reject(signal?.aborted ? signal.reason : fromWire(message.error));

@@ -21,10 +21,10 @@ describe('the share of store time of a lease that another thread keeps', () => {
       check: () => {
         if (ended) throw ended;
       },
-      askToPrepare: () => {
-        asked += 1;
+      send: (message) => {
+        if (message.type === 'prepare') asked += 1;
+        else if (message.type === 'adopted') adopted.push(message.idWidth);
       },
-      tellAdopted: (idWidth) => adopted.push(idWidth),
     });
   });
 
