@@ -4,14 +4,6 @@ import type { AnnouncedEndpoint } from '../discovery/announcement.js';
 import { checkZnodeName } from '../zookeeper/znode-path.js';
 import { findAll, type Given, type SettingSources } from './sources.js';
 
-/** What is given about endpoints, which are of two kinds. */
-export interface GivenEndpoints {
-  /** The server of an S3-compatible store. */
-  readonly url: Given | undefined;
-  /** Endpoints to announce, `NAME[:KEY]`. */
-  readonly names: readonly Given[];
-}
-
 /** The names of the endpoints to announce, with commas between them: the variable of `endpoint` itself is the URL of a server and nothing else. */
 export const ENDPOINTS_VARIABLE = 'NODELEASE_ENDPOINTS';
 
@@ -21,13 +13,13 @@ const NAME_AND_KEY = 'NAME[:KEY] of an endpoint to announce';
 const MAX_ENDPOINTS = 100;
 
 /**
- * Sorts what is given about endpoints. Flags are of both kinds: what has a `://` is the URL, of several the last one, and the rest are names. The
- * variables have one kind each, and count where there is no flag of that kind.
+ * Sorts what is given about endpoints: the URL of an S3-compatible store's server, and the `NAME[:KEY]`s to announce. Flags are of both kinds: what
+ * has a `://` is the URL, of several the last one. The variables have one kind each, and count where there is no flag of that kind.
  *
  * @throws {ConfigError} for a URL that is none, for a flag that may be a server without its `http://`, and for flags with names where nothing is
  * announced
  */
-export function readEndpoints(sources: SettingSources): GivenEndpoints {
+export function readEndpoints(sources: SettingSources): { readonly url: Given | undefined; readonly names: readonly Given[] } {
   const given = findAll(sources, 'endpoint');
   const flags = given.filter(({ flag }) => flag);
   const url = flags.findLast(isUrl) ?? given.find(({ flag }) => !flag);

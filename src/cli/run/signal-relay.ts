@@ -58,14 +58,6 @@ export class SignalRelay {
   }
 }
 
-/** Signals on their way to a child. */
-export interface DeferredStop {
-  /** Hands a signal on: at once, unless it asks for an end that is still being prepared for. */
-  pass(signal: ForwardedSignal): void;
-  /** A signal that waits has no receiver any more. */
-  drop(): void;
-}
-
 /** These ask the command to stop. Others do not: many programs read their settings again at SIGHUP, a JVM tells its threads at SIGQUIT, and work on. */
 const STOPPING: readonly ForwardedSignal[] = ['SIGTERM', 'SIGINT'];
 
@@ -81,7 +73,7 @@ export function asksToStop(signal: ForwardedSignal): boolean {
  *
  * @param prepare settles soon: how long the child learns nothing is its business. One that rejects holds nothing up, and is to tell it itself
  */
-export function deferStop(deliver: (signal: ForwardedSignal) => void, prepare: () => Promise<void>): DeferredStop {
+export function deferStop(deliver: (signal: ForwardedSignal) => void, prepare: () => Promise<void>) {
   let waiting: ForwardedSignal | undefined;
   let prepared = false;
   const release = () => {
@@ -90,17 +82,20 @@ export function deferStop(deliver: (signal: ForwardedSignal) => void, prepare: (
     if (signal !== undefined) deliver(signal);
   };
   return {
-    pass(signal) {
+    /** Hands a signal on: at once, unless it asks for an end that is still being prepared for. */
+    pass(signal: ForwardedSignal): void {
       const stops = asksToStop(signal);
       if (!stops || prepared) {
         if (stops) release();
-        return deliver(signal);
+        deliver(signal);
+        return;
       }
       prepared = true;
       waiting = signal;
       void prepare().then(release, release);
     },
-    drop() {
+    /** A signal that waits has no receiver any more. */
+    drop(): void {
       waiting = undefined;
     },
   };

@@ -115,12 +115,9 @@ async function isLeftOver(path: string): Promise<boolean> {
   // A link is only unlinked: what it leads to stays.
   if (there === undefined || there.isSymbolicLink()) return true;
   const text = await textIn(path);
-  return text === '' || (text !== undefined && namesNodeId(text));
-}
-
-function namesNodeId(text: string): boolean {
+  if (text === '') return true;
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = text && JSON.parse(text);
     return typeof value === 'object' && value !== null && 'nodeId' in value;
   } catch {
     return false;
