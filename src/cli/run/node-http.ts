@@ -47,14 +47,28 @@ export class NodeHttp {
    * @throws {ConfigError} naming the option when it cannot listen there, or the token file holds none
    */
   static async open(options: NodeHttpOptions): Promise<NodeHttp> {
+    const { io, log, monitor } = options;
     const http = new NodeHttp(options);
+    const started = RestartingWorker.start({
+      clock: io.clock,
+      start: () => http.#start(),
+      onFailure: (failure) => log.error(`HTTP: ${explain(failure)}; starting it again in ${PAUSE_MS} ms`),
+    });
     try {
-      await http.#open();
-      return http;
+      // Loaded while the thread starts, and there before anything happens that it counts.
+      const [thread, { NodeMetrics }] = await Promise.all([started, import('../../http/node-metrics.js')]);
+      http.#thread = thread;
+      http.#metrics = new NodeMetrics({ monitor, clock: io.clock });
     } catch (error) {
       await http.close();
       throw error;
     }
+    const { url = '', protected: isProtected } = http.#listening ?? {};
+    log.info({ url }, `answering HTTP requests at ${url}`);
+    if (!isProtected) {
+      log.warn(`whoever reaches ${url} can see all leases and metrics: a bearer token file, or a loopback address, keeps others out`);
+    }
+    return http;
   }
 
   /** By which programs on this host reach it, without a slash at the end. */
@@ -67,24 +81,6 @@ export class NodeHttp {
     await this.#thread?.close();
     this.#publisher.close();
     this.#metrics?.close();
-  }
-
-  async #open(): Promise<void> {
-    const { io, log, monitor } = this.options;
-    const started = RestartingWorker.start({
-      clock: io.clock,
-      start: () => this.#start(),
-      onFailure: (failure) => log.error(`HTTP: ${explain(failure)}; starting it again in ${PAUSE_MS} ms`),
-    });
-    // Loaded while the thread starts, and there before anything happens that it counts.
-    const [thread, { NodeMetrics }] = await Promise.all([started, import('../../http/node-metrics.js')]);
-    this.#thread = thread;
-    this.#metrics = new NodeMetrics({ monitor, clock: io.clock });
-    const { url = '', protected: isProtected } = this.#listening ?? {};
-    log.info({ url }, `answering HTTP requests at ${url}`);
-    if (!isProtected) {
-      log.warn(`whoever reaches ${url} can see all leases and metrics: a bearer token file, or a loopback address, keeps others out`);
-    }
   }
 
   #start(): StartedThread {
