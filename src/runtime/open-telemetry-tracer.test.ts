@@ -30,7 +30,7 @@ async function hold() {
       }
     }),
   );
-  const tracer = new OpenTelemetryTracer({ clock });
+  const tracer = new OpenTelemetryTracer(clock);
   const wanted = { nodes: 1, durationMs: 15_000, graceMs: 1_000 };
   // As within a request of somebody's: what outlives it must not become a part of its trace.
   const lease = await trace.getTracer('caller').startActiveSpan('start-up', async (span) => {
@@ -123,7 +123,7 @@ describe('the spans of a lease', () => {
   it('say why nothing was acquired', async () => {
     const { clock, session } = await hold();
     exporter.reset();
-    const tracer = new OpenTelemetryTracer({ clock });
+    const tracer = new OpenTelemetryTracer(clock);
     const second = acquireLease({ clock, random: seededRandom(2), store: session.store, taskId: 'second', acquireTimeoutMs: 0, tracer });
     await expect(second).rejects.toMatchObject({ code: 'ACQUIRE_TIMEOUT' });
     expect(only('nodelease.acquire').status.code).toBe(SpanStatusCode.ERROR);
@@ -131,7 +131,7 @@ describe('the spans of a lease', () => {
   });
 
   it('keep the secrets of a store to themselves', async () => {
-    const tracer = new OpenTelemetryTracer({ clock: new VirtualClock() });
+    const tracer = new OpenTelemetryTracer(new VirtualClock());
     const shown = async (url: string) => {
       exporter.reset();
       await tracer.span('nodelease.acquire', { 'nodelease.store': url }, async () => undefined);
@@ -144,7 +144,7 @@ describe('the spans of a lease', () => {
 
   it('can be told when they are over, with the time that they took', () => {
     const clock = new VirtualClock();
-    const tracer = new OpenTelemetryTracer({ clock });
+    const tracer = new OpenTelemetryTracer(clock);
     tracer.past('nodelease.renew', { 'nodelease.node_id': 3 }, 250);
     tracer.past('nodelease.renew', { 'nodelease.node_id': 3 }, 0, new Error('taken'));
     const [well, ill] = spans('nodelease.renew');
@@ -158,7 +158,7 @@ describe('without an SDK', () => {
   it('acquiring, renewing and releasing are as they were', async () => {
     const clock = new VirtualClock();
     const store = new MemoryLeaseStore({ clock }, new MemoryBucket(clock, 1));
-    const tracer = new OpenTelemetryTracer({ clock });
+    const tracer = new OpenTelemetryTracer(clock);
     const lease = await acquireLease({ clock, random: seededRandom(1), store, taskId: 'task', nodes: 1, durationMs: 15_000, tracer });
     await clock.advance(20_000);
     expect(lease.isValid()).toBe(true);

@@ -6,13 +6,6 @@ import type { LeaseAttributes, LeaseSpanName, LeaseTracer, NoteAttributes } from
 /** The attribute whose value is a URL that may hold a password. */
 const STORE = 'nodelease.store';
 
-export interface OpenTelemetryTracerOptions {
-  /** Tells when a span began that is reported after its end. */
-  readonly clock: Pick<Clock, 'now'>;
-  /** @default that of the SDK which the process has registered; spans go nowhere where there is none */
-  readonly tracer?: Tracer | undefined;
-}
-
 /**
  * Tells OpenTelemetry of acquiring, renewing and releasing. The spans are active while the store is asked, so that those of an instrumented
  * client, such as the AWS SDK's, become their children. A renewal is the root of a trace of its own: it belongs to no request of yours, even
@@ -22,13 +15,11 @@ export interface OpenTelemetryTracerOptions {
  * and for an acquisition `nodelease.from` and `nodelease.requests`. A failure is recorded as an exception, and the span's status.
  */
 export class OpenTelemetryTracer implements LeaseTracer {
-  readonly #tracer: Tracer;
-  readonly #clock: Pick<Clock, 'now'>;
+  /** Of the SDK that the process has registered; spans go nowhere where there is none. */
+  readonly #tracer: Tracer = trace.getTracer('nodelease');
 
-  constructor({ clock, tracer = trace.getTracer('nodelease') }: OpenTelemetryTracerOptions) {
-    this.#tracer = tracer;
-    this.#clock = clock;
-  }
+  /** @param clock tells when a span began that is reported after its end */
+  constructor(private readonly clock: Pick<Clock, 'now'>) {}
 
   span<T>(name: LeaseSpanName, attributes: LeaseAttributes, run: (note: NoteAttributes) => Promise<T>): Promise<T> {
     const options = { kind: SpanKind.INTERNAL, attributes: presentable(attributes), root: name === 'nodelease.renew' };
@@ -45,7 +36,7 @@ export class OpenTelemetryTracer implements LeaseTracer {
   }
 
   past(name: LeaseSpanName, attributes: LeaseAttributes, tookMs: number, failure?: unknown): void {
-    const endTime = this.#clock.now();
+    const endTime = this.clock.now();
     const options = { attributes: presentable(attributes), startTime: endTime - tookMs, root: name === 'nodelease.renew' };
     const span = this.#tracer.startSpan(name, options);
     if (failure !== undefined) fail(span, failure);

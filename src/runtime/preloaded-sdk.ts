@@ -19,7 +19,7 @@ export function mayHaveSdk({ execArgv, nodeOptions = '' }: StartOptions): boolea
 export async function installedTracer(clock: Pick<Clock, 'now'>): Promise<OpenTelemetryTracer | undefined> {
   try {
     const { OpenTelemetryTracer: Tracer } = await import('./open-telemetry-tracer.js');
-    return new Tracer({ clock });
+    return new Tracer(clock);
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND') return undefined;
     throw error;
