@@ -71,22 +71,16 @@ export function connectServices<P = unknown>(options: ConnectServicesOptions<P>)
   }
 }
 
-const OPTION_NAMES: readonly string[] = [
-  'connect',
-  'auth',
-  'sessionTimeoutMs',
-  'basePath',
-  'payload',
-  'onEvent',
-] satisfies (keyof ConnectServicesOptions<unknown>)[];
+type OptionName = keyof ConnectServicesOptions<unknown>;
+
+const OPTION_NAMES: readonly OptionName[] = ['connect', 'auth', 'sessionTimeoutMs', 'basePath', 'payload', 'onEvent'];
 
 /** What the compiler sees to in TypeScript. */
 function checkOptions(options: unknown): asserts options is ConnectServicesOptions<unknown> {
   if (typeof options !== 'object' || options === null)
     throw new ConfigError('options', options, "an object such as { connect: 'zk1:2181' }");
-  for (const name of Object.keys(options)) {
-    if (!OPTION_NAMES.includes(name)) throw new ConfigError('options', name, `one of ${OPTION_NAMES.join(', ')}`);
-  }
+  const unknown = Object.keys(options).find((name) => !OPTION_NAMES.some((known) => known === name));
+  if (unknown !== undefined) throw new ConfigError('options', unknown, `one of ${OPTION_NAMES.join(', ')}`);
   const { connect, auth, basePath, payload, onEvent } = options as Readonly<Record<string, unknown>>;
   if (typeof connect !== 'string') throw new ConfigError('connect', connect, 'servers such as zk1:2181,zk2:2181/shop');
   // What was given may be a password.
