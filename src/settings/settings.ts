@@ -15,13 +15,10 @@ export { announcingProblem, type ZooKeeperSettings } from './zookeeper-settings.
 
 /** How much is logged. */
 export type LogLevel = SettingValue<'log-level'>;
-
 /** How log lines look: `json`, one object a line; `pretty`, for people. */
 export type LogFormat = SettingValue<'log-format'>;
-
 /** When a node id is retired: `stop`, the work is asked to end; `drain`, it goes on until it ends by itself, and gets no new work. */
 export type RetirePolicy = SettingValue<'on-retire'>;
-
 /** Where node ids come from. */
 export type NodeIdProvider = SettingValue<'provider'>;
 
