@@ -129,8 +129,7 @@ export const COMMANDS: readonly CommandRow[] = [
   },
   {
     name: 'id',
-    description:
-      'print unique 64-bit ids: acquires a node id, makes them with it, and releases it; logs only warnings unless a log level is given',
+    description: 'print unique 64-bit ids, made with a node id that is acquired and released; logs only warnings unless told otherwise',
     options: [
       ['-n, --count <k>', 'how many, 1 to 1000000000, one on a line', { default: '1' }],
       ['--format <name>', 'decimal, base32 (13 digits) or hex (16 digits)', { default: 'decimal' }],
@@ -206,11 +205,8 @@ export const COMMANDS: readonly CommandRow[] = [
     description: 'answer over HTTP who offers which service, for programs without ZooKeeper',
     options: [
       ['--read-only', 'refuse to register and unregister instances'],
-      [
-        '--bearer-token-file <path>',
-        'who registers and unregisters must send the token in this file; needed beyond loopback, or --read-only',
-      ],
-      ['--static-timeout <time>', 'unregister STATIC instances that nobody has written for so long, 1s to 720h (default: never)'],
+      ['--bearer-token-file <path>', 'changes need the token in this file; required beyond loopback, or else --read-only'],
+      ['--static-timeout <time>', 'unregister STATIC instances that were not written for that long, 1s to 720h (default: never)'],
       ['--strategy <name>', 'how /v1/anyservice chooses: round-robin (default), random, sticky, weighted or least-recently-failed'],
     ],
     zookeeper: 'required',

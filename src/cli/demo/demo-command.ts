@@ -36,14 +36,11 @@ export async function demoCommand(once: boolean, at: ListenAddress | undefined, 
   const directory = mkdtempSync(join(tmpdir(), 'nodelease-demo-'));
   const store = new FileLeaseStore({ directory, clock, random });
   try {
-    await interruptible(io, async (signal) => {
-      try {
-        await play(store, at, once, io, signal);
-      } finally {
-        await store.close();
-        rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
-      }
-    });
+    const cleanUp = async () => {
+      await store.close();
+      rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
+    };
+    await interruptible(io, (signal) => play(store, at, once, io, signal).finally(cleanUp));
     return ExitCode.ok;
   } catch (error) {
     if (error instanceof ConfigError) throw error;

@@ -48,12 +48,8 @@ function chosen({ cluster, leases, rows }: ListedCluster, random: RandomSource):
   return [...conspicuous, ...sample(others, MAX_READS.all - conspicuous.length, random)].sort((a, b) => a - b);
 }
 
-/** At most `max` of them: one by chance from each of `max` equal parts. */
+/** At most `max` of them, drawn by chance. */
 function sample(ids: readonly number[], max: number, random: RandomSource): readonly number[] {
-  if (ids.length <= max) return ids;
-  const boundary = (part: number) => Math.floor((part * ids.length) / max);
-  return Array.from({ length: max }, (_, part) => {
-    const [first, end] = [boundary(part), boundary(part + 1)];
-    return ids[first + Math.floor(random.next() * (end - first))] as number;
-  });
+  const drawn = ids.map((id) => ({ id, rank: random.next() })).sort((a, b) => a.rank - b.rank);
+  return drawn.slice(0, max).map(({ id }) => id);
 }

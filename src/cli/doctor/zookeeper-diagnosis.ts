@@ -44,7 +44,9 @@ export async function examineZooKeeper(options: ExamineZooKeeperOptions): Promis
     const zookeeper = await connectTo({ ...settings, connect: whole }, options);
     try {
       ({ timeoutMs: granted } = await zookeeper.whenConnected({ signal }));
-      findings.push(sessionFinding(asked, granted));
+      const times = `asked to outlive its connection by ${formatSetting(asked)}, granted ${formatSetting(granted)}`;
+      const [status, why] = granted === asked ? (['ok', ''] as const) : (['warning', ', by the bounds of the servers'] as const);
+      findings.push(finding('zookeeper-session', 'session', status, times + why));
       rights = await checkRights({ ...options, zookeeper, chroot: connect.chroot });
       findings.push(...rightsFindings(rights, settings));
     } catch (error) {
@@ -67,12 +69,6 @@ function serverFindings(servers: readonly ServerCheck[]): Finding[] {
     const detail = problem ?? `a session within ${(latencyMs ?? 0).toFixed(1)} ms`;
     return finding('zookeeper-server', `server ${server}`, problem === null ? 'ok' : failed, detail);
   });
-}
-
-function sessionFinding(asked: number, granted: number): Finding {
-  const times = `asked to outlive its connection by ${formatSetting(asked)}, granted ${formatSetting(granted)}`;
-  if (granted === asked) return finding('zookeeper-session', 'session', 'ok', times);
-  return finding('zookeeper-session', 'session', 'warning', `${times}, by the bounds of the servers`);
 }
 
 function rightsFindings({ chroot, denied, failed, left, latencyMs }: RightsCheck, { connect, auth }: ZooKeeperSettings): Finding[] {
