@@ -121,20 +121,16 @@ function settingsOf(command: Command, row: CommandRow, { env: surroundings, host
   const known = ['NODE_ID_VERSION', ...(announces ? [ENDPOINTS_VARIABLE] : []), ...names.map(environmentName)];
   const env = Object.fromEntries(known.map((name) => [name, surroundings[name]]));
   const settings = readSettings({ flags, env, hostname, announces });
-  checkProvider(command, row, settings, flags.zookeeper);
-  return settings;
-}
-
-/** @param zookeeper the servers, where they were named to this very command: variables may be there for other commands */
-function checkProvider(command: Command, row: CommandRow, settings: Settings, zookeeper: string | readonly string[] | undefined): void {
   const allocates = settings.provider === 'zookeeper';
   if (row.zookeeper === 'required' && settings.zookeeper === undefined)
     throw new UsageError('no ZooKeeper given: expected --zookeeper HOST:PORT[,HOST:PORT]...[/CHROOT], or NODELEASE_ZOOKEEPER');
-  if (row.zookeeper === 'as-provider' && typeof zookeeper === 'string' && !allocates) {
+  // A variable may be there for other commands; an option is meant for this one.
+  if (row.zookeeper === 'as-provider' && typeof flags.zookeeper === 'string' && !allocates) {
     const expected = `--provider zookeeper beside it (nodelease ${row.name} looks at the store otherwise)`;
-    throw new ConfigError('--zookeeper', zookeeper, expected);
+    throw new ConfigError('--zookeeper', flags.zookeeper, expected);
   }
   const isGiven = (option: Option) => command.getOptionValueSource(option.attributeName()) === 'cli';
   const useless = allocates && command.options.find((option) => row.storeOnly?.includes(option.long ?? '') && isGiven(option));
   if (useless) throw new UsageError(`${useless.long} is about a store: there is none with the provider zookeeper`);
+  return settings;
 }

@@ -13,13 +13,8 @@ import { formatSetting } from '../terminal/text.js';
 import { complain, onStore, say } from './store-command.js';
 import { allocatedSettings, onZooKeeper } from './zookeeper-command.js';
 
-/** The options of `release`, as they stand on the command line. */
-export interface ReleaseOptions {
-  readonly force?: boolean;
-}
-
 /** `nodelease release ID --force`: takes a node id away from its holder. */
-export function releaseCommand(text: string, { force = false }: ReleaseOptions, settings: Settings, io: Io): Promise<number> {
+export function releaseCommand(text: string, { force }: { force?: boolean }, settings: Settings, io: Io): Promise<number> {
   const id = parseInteger(text, 'node id', 0, MAX_NODE_IDS - 1);
   const allocated = allocatedSettings(settings);
   if (!force) {

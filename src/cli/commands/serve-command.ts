@@ -16,12 +16,6 @@ import type { Io } from '../terminal/io.js';
 import { withTimeout } from '../terminal/with-timeout.js';
 import { logEnd, logFailure, say } from './store-command.js';
 
-/** The options of `serve` that are no settings. */
-export interface ServeOptions {
-  /** A file to be there while the node id is held, and may be used. */
-  readonly waitFile?: string;
-}
-
 /**
  * `nodelease serve`: holds a node id for the other containers of its task, and tells them of it over HTTP. The URL is the answer, on one line of
  * standard output. Resolves to 0 when SIGINT or SIGTERM has ended it, with the node id released. Resolves to 76 as soon as the lease is lost, or the
@@ -30,7 +24,7 @@ export interface ServeOptions {
  * Not guaranteed: that the users of the node id have ended before. The container runtime has to end this process last (ECS by `dependsOn`,
  * Kubernetes by native sidecars).
  */
-export async function serveCommand({ waitFile: path }: ServeOptions, settings: Settings, io: Io): Promise<number> {
+export async function serveCommand({ waitFile: path }: { waitFile?: string }, settings: Settings, io: Io): Promise<number> {
   const signals = new SignalRelay(io.signals);
   const log = await loggerFor(settings, io);
   const monitor = new NodeMonitor();
