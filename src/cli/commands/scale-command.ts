@@ -96,9 +96,9 @@ export async function scale(session: StoreSession, target: ScaleTarget, io: Io, 
       return reportScaled(outcome, size, session.store.url, io);
     } catch (error) {
       if (isShrunk) {
-        const state = `the cluster has ${pluralize(size, 'node id')} already, and holders of others know that they are to give them back`;
-        const again = `nodelease scale ${size} --drain-timeout ${formatSetting(drainTimeoutMs)} goes on`;
-        complain(io, `${signal.aborted ? 'interrupted' : 'not finished'}: ${state}; ${again}`);
+        const again = `nodelease scale ${size} --drain-timeout ${formatSetting(drainTimeoutMs)}`;
+        const state = `the cluster has ${pluralize(size, 'node id')} already, and holders of others know that they are to give them back; ${again}`;
+        complain(io, `${signal.aborted ? 'interrupted' : 'not finished'}: ${state} goes on`);
       }
       throw error;
     }
