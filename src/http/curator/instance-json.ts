@@ -1,7 +1,7 @@
 import { ConfigError } from '../../base/errors.js';
 import { checkInstance } from '../../services/new-instance.js';
 import { checkPayloadClass } from '../../services/payload-codec.js';
-import type { ServiceInstance, ServiceType, UriSpec } from '../../services/service-instance.js';
+import type { ServiceInstance } from '../../services/service-instance.js';
 import { shortened } from '../../services/shortened.js';
 import { HttpProblem } from '../problem.js';
 
