@@ -1,5 +1,5 @@
-import type { Stats } from 'node:fs';
-import { lstat, open, readFile, rename, rm } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { lstat, open, rename, rm } from 'node:fs/promises';
 import type { RandomSource } from '../../base/clock.js';
 import { ConfigError, explain } from '../../base/errors.js';
 
@@ -111,7 +111,7 @@ function unusable(path: string, why: string): ConfigError {
 
 /** Whether there is nothing but what a process of ours may have left: an object that names a node id, something empty, or a link. */
 async function isLeftOver(path: string): Promise<boolean> {
-  const there = await statOf(path);
+  const there = await lstat(path).catch(unlessAbsent);
   // A link is only unlinked: what it leads to stays.
   if (there === undefined || there.isSymbolicLink()) return true;
   const text = await textIn(path);
@@ -126,14 +126,13 @@ async function isLeftOver(path: string): Promise<boolean> {
 
 /** What a file says; undefined where there is none, or one that is larger than a wait file, or something else than a file. */
 async function textIn(path: string): Promise<string | undefined> {
-  const there = await statOf(path);
-  return there?.isFile() && there.size <= MAX_BYTES ? readFile(path, 'utf8') : undefined;
+  // Neither a link is followed nor is a pipe waited for, whatever another user of the folder puts there.
+  await using file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(unlessAbsent);
+  const there = await file?.stat();
+  return there?.isFile() && there.size <= MAX_BYTES ? file?.readFile('utf8') : undefined;
 }
 
-/** What stands at a path, a link as itself; undefined for nothing. */
-function statOf(path: string): Promise<Stats | undefined> {
-  return lstat(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error;
-    return undefined;
-  });
+/** A link that is not followed counts as absent. */
+function unlessAbsent(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT' && error.code !== 'ELOOP') throw error;
 }
