@@ -13,14 +13,15 @@ const unit = ['src/**/*.test.ts', 'test/simulation/**/*.test.ts', 'test/ids/**/*
 const needsInfra = 'infra/test/**/*.deep.test.ts';
 const needsContainers = 'test/containers/**/*.deep.test.ts';
 // Sessions of a few seconds with servers that take their time, and measured lateness: nothing else may run beside them.
-const needsMachine = 'test/integration/{zookeeper-provider,node-load}.deep.test.ts';
+const needsMachine = 'test/integration/{discovery/zookeeper-provider,http/node-load}.deep.test.ts';
 
 /** The modules that it has are not those of others: it needs a worker of its own. */
 const replacesModules = 'src/store/file/interleavings.test.ts';
 
 /** The files of the trimmed deep tier: of each kind of proof one. */
 const proofs = [
-  'test/integration/{planted-bugs,simulation,id-proof,chaos,curator-interop,metrics}.deep.test.ts',
+  'test/integration/lease/{planted-bugs,simulation,chaos}.deep.test.ts',
+  'test/integration/{id/id-proof,services/curator-interop,http/metrics}.deep.test.ts',
   'test/browser/demo.deep.test.ts',
   'test/model/lease.deep.test.ts',
   'test/package.deep.test.ts',

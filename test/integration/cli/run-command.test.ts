@@ -1,0 +1,261 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { FaultProxy } from '../../support/fault-proxy.js';
+import { cliFile, killAll, runCli, runProcess } from '../../support/processes.js';
+import { S3StandIn } from '../../support/s3-stand-in.js';
+import { childrenOf, newFolder, removeFolders, untilDead } from './run-support.js';
+
+afterEach(async () => {
+  await killAll();
+  removeFolders();
+});
+
+const shell = (script: string, ...options: string[]) => runCli(['run', ...options, '--', 'sh', '-c', script]);
+const fixed = ['--node-id', '3'];
+const numbers = (text: string) => [...text.matchAll(/\d+/g)].map(Number);
+
+describe('nodelease run', () => {
+  it('gives the command its node id, version and task id, and standard output to itself', async () => {
+    const store = join(newFolder(), 'leases');
+    const run = shell('echo $NODE_ID $NODE_ID_VERSION $NODELEASE_TASK_ID', '--store', `file:${store}`, '--task-id', 'me', '--nodes', '4');
+    expect(await run.exit).toEqual({ code: 0, signal: null });
+    expect(run.stdout()).toBe('0 1 me\n');
+    expect(JSON.parse(readFileSync(join(store, '0.json'), 'utf8'))).toMatchObject({ version: 1 });
+    const again = shell('echo $NODE_ID $NODE_ID_VERSION', '--store', `file:${store}`);
+    await again.exit;
+    expect(again.stdout()).toBe('0 2\n');
+  });
+
+  it('keeps the exit code, and reports a signal that ended the command as 128 plus its number', async () => {
+    expect((await shell('exit 5', ...fixed).exit).code).toBe(5);
+    expect((await shell('kill -SEGV $$', ...fixed).exit).code).toBe(139);
+  });
+
+  it('hands down standard input, and the arguments word for word', async () => {
+    const script = 'cat; for word; do echo "[$word]"; done';
+    const run = runCli(['run', ...fixed, '--', 'sh', '-c', script, 'sh', '--', '$HOME a  b', ''], { stdin: 'from standard input\n' });
+    await run.exit;
+    expect(run.stdout()).toBe('from standard input\n[--]\n[$HOME a  b]\n[]\n');
+  });
+
+  it('hands on the signals that it gets', async () => {
+    const signals = ['HUP', 'INT', 'QUIT', 'USR1', 'USR2', 'TERM'] as const;
+    const traps = signals.map((signal) => `trap 'echo got ${signal}' ${signal}`).join('\n');
+    const run = shell(`${traps}\necho ready\nwhile :; do sleep 0.05; done`, ...fixed);
+    await run.waitForOutput(/ready/);
+    for (const signal of signals) {
+      run.kill(`SIG${signal}`);
+      await run.waitForOutput(new RegExp(`got ${signal}`));
+    }
+    expect(run.stdout()).toBe(`ready\n${signals.map((signal) => `got ${signal}\n`).join('')}`);
+  });
+
+  it('is interrupted by a signal while it waits for a node id, with 128 plus its number and no version used', async () => {
+    const store = `file:${newFolder()}`;
+    const holder = shell('echo held; sleep 60', '--store', store, '--nodes', '1');
+    await holder.waitForOutput(/held/);
+    const waiting = shell('echo never', '--store', store);
+    await waiting.waitForOutput(/no node id is free/);
+    waiting.kill('SIGTERM');
+    expect((await waiting.exit).code).toBe(143);
+    expect(waiting.stdout()).toBe('');
+  });
+
+  it('ends what the command leaves behind, and only then releases the node id', async () => {
+    const folder = newFolder();
+    // Ignored from before it begins, so that there is no moment in which SIGTERM ends it.
+    const stubborn = `trap "" TERM; sh -c 'echo $$; while :; do sleep 0.05; done' & trap - TERM;`;
+    const run = shell(`${stubborn} sleep 1000 & echo $!; sleep 0.2; exit 4`, '--store', `file:${folder}`, '--nodes', '1');
+    await run.waitForOutput(/\d+\n\d+\n/);
+    const left = numbers(run.stdout());
+    await run.waitForOutput(/left processes behind/);
+    expect(JSON.parse(readFileSync(join(folder, '0.json'), 'utf8'))).toHaveProperty('taskId');
+    expect((await run.exit).code).toBe(4);
+    await untilDead(left, 0);
+    expect(run.stderr()).toMatch(/lease released/);
+  });
+
+  it('passes SIGTERM on and frees the node id for a waiting task within a second of the command’s end', async () => {
+    const store = `file:${newFolder()}`;
+    const holder = shell(`trap 'date +%s%N; exit 0' TERM; echo held; while :; do sleep 0.05; done`, '--store', store, '--nodes', '1');
+    await holder.waitForOutput(/held/);
+    const next = shell('date +%s%N; echo $NODE_ID_VERSION', '--store', store);
+    await next.waitForOutput(/no node id is free/);
+    holder.kill('SIGTERM');
+    expect((await holder.exit).code).toBe(0);
+    expect((await next.exit).code).toBe(0);
+    const ended = Number(numbers(holder.stdout())[0]) / 1e6;
+    const [begun = 0, version] = numbers(next.stdout());
+    expect(version).toBe(2);
+    expect(begun / 1e6 - ended).toBeLessThan(1_000);
+  });
+
+  it('ends with 75 when no node id becomes free in time, and with 69 when the store cannot be used', async () => {
+    const folder = newFolder();
+    const holder = shell('echo held; sleep 60', '--store', `file:${folder}`, '--nodes', '1');
+    await holder.waitForOutput(/held/);
+    expect((await shell('true', '--store', `file:${folder}`, '--acquire-timeout', '0s').exit).code).toBe(75);
+    writeFileSync(join(folder, 'plain'), '');
+    const unusable = shell('true', '--store', `file:${folder}/plain`);
+    expect((await unusable.exit).code).toBe(69);
+    expect(unusable.stderr().trim().split('\n')).toHaveLength(1);
+    expect(unusable.stderr()).not.toMatch(/ {4}at /);
+  });
+
+  it('shows a stack trace only with --log-level debug', async () => {
+    const file = join(newFolder(), 'plain');
+    writeFileSync(file, '');
+    const run = shell('true', '--store', `file:${file}`, '--log-level', 'debug');
+    expect((await run.exit).code).toBe(69);
+    expect(run.stderr()).toMatch(/ {4}at /);
+  });
+
+  it('ends with 127 or 126, and leaves the store alone, when the command cannot be started', async () => {
+    const folder = newFolder();
+    writeFileSync(join(folder, 'script'), '#!/no/such/interpreter\n');
+    chmodSync(join(folder, 'script'), 0o755);
+    mkdirSync(join(folder, 'leases'));
+    const missing = runCli(['run', '--store', `file:${folder}/leases`, '--', 'no-such-command']);
+    expect((await missing.exit).code).toBe(127);
+    expect(missing.stderr()).toBe('nodelease: no-such-command: command not found\n');
+    const directory = runCli(['run', '--store', `file:${folder}/leases`, '--', folder]);
+    expect((await directory.exit).code).toBe(126);
+    expect(readdirSync(join(folder, 'leases'))).toEqual([]);
+    const broken = runCli(['run', ...fixed, '--', join(folder, 'script')]);
+    expect([126, 127]).toContain((await broken.exit).code);
+  });
+
+  it('logs JSON lines, each with the task id, to standard error', async () => {
+    const run = shell('true', '--store', `file:${newFolder()}`, '--task-id', 'me', '--log-level', 'info');
+    await run.exit;
+    const lines = run
+      .stderr()
+      .trim()
+      .split('\n')
+      .map((line): unknown => JSON.parse(line));
+    expect(lines[0]).toMatchObject({
+      name: 'nodelease',
+      level: 30,
+      taskId: 'me',
+      nodeId: 0,
+      version: 1,
+      msg: 'acquired node id 0 at version 1',
+    });
+    expect(lines.at(-1)).toMatchObject({ taskId: 'me', msg: 'lease released' });
+    const silent = shell('echo from the command >&2', ...fixed, '--log-level', 'silent');
+    await silent.exit;
+    expect(silent.stderr()).toBe('from the command\n');
+  });
+
+  it('is not held up for long by a store that does not answer the release', async () => {
+    const server = await S3StandIn.start();
+    const proxy = new FaultProxy();
+    try {
+      const { hostname, port } = new URL(server.endpoint);
+      const endpoint = `http://127.0.0.1:${await proxy.start(hostname, Number(port))}`;
+      const store = ['--store', `s3://${server.bucket}/run`, '--endpoint', endpoint, '--region', 'us-east-1'];
+      const script = `trap 'exit 5' TERM; echo held; while :; do sleep 0.05; done`;
+      const run = runCli(['run', ...store, '--', 'sh', '-c', script], {
+        env: { AWS_ACCESS_KEY_ID: 'key', AWS_SECRET_ACCESS_KEY: 'secret' },
+      });
+      await run.waitForOutput(/held/);
+      proxy.stall('both');
+      const asked = performance.now();
+      run.kill('SIGTERM');
+      expect((await run.exit).code).toBe(5);
+      expect(performance.now() - asked).toBeLessThan(8_000);
+      // Whatever the libraries warn of is a line of the log as well.
+      for (const line of run.stderr().trim().split('\n')) expect(JSON.parse(line)).toHaveProperty('msg');
+    } finally {
+      await proxy.stop();
+      await server.stop();
+    }
+  });
+
+  it('works on when nobody reads its log any more', async () => {
+    const child = spawn(process.execPath, [cliFile, 'run', ...fixed, '--log-level', 'trace', '--', 'sh', '-c', 'sleep 0.3; exit 6'], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    child.stderr?.destroy();
+    expect(await once(child, 'exit')).toEqual([6, null]);
+  });
+
+  it('leaves no process behind', async () => {
+    const folder = newFolder();
+    const run = shell('echo ready; read -r line', '--store', `file:${folder}`);
+    await run.waitForOutput(/ready/);
+    const helpers = childrenOf(run.pid);
+    await run.exit;
+    await untilDead(helpers, 1_500);
+  });
+
+  it('hands none of its other open files down to the command, and keeps a lock on one of them until the work has ended', async () => {
+    const folder = newFolder();
+    const lock = join(folder, 'lock');
+    // A daemon that the command starts outlives it.
+    const script = `ls /proc/self/fd; setsid sleep 300 & echo $! ready; until [ -e ${folder}/go ]; do sleep 0.05; done`;
+    const idiom = 'exec 5>"$0" 17>"$0" 200>"$0"; flock 200; exec "$@"';
+    const run = runProcess('bash', ['-c', idiom, lock, process.execPath, cliFile, 'run', ...fixed, '--', 'sh', '-c', script]);
+    const isFree = async () => (await runProcess('flock', ['--nonblock', lock, 'true']).exit).code === 0;
+    const [, daemon] = await run.waitForOutput(/(\d+) ready/);
+    try {
+      // The last one is the folder that `ls` reads.
+      expect(numbers(run.stdout()).slice(0, -1)).toEqual([0, 1, 2, 3]);
+      expect(await isFree()).toBe(false);
+      writeFileSync(join(folder, 'go'), '');
+      expect((await run.exit).code).toBe(0);
+      await expect.poll(isFree, { timeout: 30_000 }).toBe(true);
+    } finally {
+      process.kill(Number(daemon), 'SIGKILL');
+    }
+  });
+
+  it('does the same by its own name as through node', async () => {
+    const run = runProcess(cliFile, ['run', ...fixed, '--', 'sh', '-c', 'echo $NODE_ID; cat; exit 5'], { stdin: 'input' });
+    expect((await run.exit).code).toBe(5);
+    expect(run.stdout()).toBe('3\ninput');
+  });
+});
+
+describe('nodelease run with a lease that is lost', () => {
+  const held = { taskId: 'other', version: 2, timestamp: 4_102_444_800_000, durationMs: 60_000, knownNodesMapping: {} };
+
+  it('kills the whole group at once and ends with 76 when another task holds the node id', async () => {
+    const folder = newFolder();
+    const run = shell(
+      `trap '' TERM; echo $$; sleep 1000 & echo $!; wait; sleep 1000`,
+      '--store',
+      `file:${folder}`,
+      '--duration',
+      '3s',
+      '--nodes',
+      '1',
+    );
+    await run.waitForOutput(/\d+\n\d+\n/);
+    writeFileSync(join(folder, '0.json'), JSON.stringify(held));
+    await run.waitForOutput(/is lost/);
+    await untilDead(numbers(run.stdout()), 500);
+    expect((await run.exit).code).toBe(76);
+    expect(run.stderr()).toMatch(/killing the command: another task may hold its node id/);
+    expect(JSON.parse(readFileSync(join(folder, '0.json'), 'utf8'))).toEqual(held);
+  });
+
+  it('asks the whole group to end, and kills it before the deadline, when the store is out of reach', async () => {
+    const folder = newFolder();
+    const store = join(folder, 'leases');
+    const script = `trap 'echo asked' TERM; echo $$; sleep 1000 & echo $!; while :; do sleep 0.05; done`;
+    const run = shell(script, '--store', `file:${store}`, '--duration', '6s', '--nodes', '1');
+    await run.waitForOutput(/\d+\n\d+\n/);
+    const pids = numbers(run.stdout());
+    runProcess('sh', ['-c', `mv ${store} ${store}.away && : > ${store}`]);
+    const cut = performance.now();
+    await run.waitForOutput(/asked/);
+    await untilDead(pids, 6_000);
+    expect((await run.exit).code).toBe(76);
+    expect(performance.now() - cut).toBeLessThan(6_000);
+    expect(run.stderr()).toMatch(/ending the command before its lease runs out/);
+  });
+});

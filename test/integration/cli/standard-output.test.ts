@@ -1,0 +1,46 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { cliFile, killAll, runProcess } from '../../support/processes.js';
+import { newFolder, removeFolders } from './run-support.js';
+
+afterEach(async () => {
+  await killAll();
+  removeFolders();
+});
+
+/** A script of a shell, in which `cli` is the command line. */
+function shell(script: string) {
+  return runProcess('sh', ['-c', `cli() { "${process.execPath}" "${cliFile}" "$@"; }; ${script}`], {
+    cwd: newFolder(),
+  });
+}
+
+const FULL = 'nodelease: standard output: ENOSPC: no space left on device, write\n';
+
+describe('an answer that cannot be written', () => {
+  it.each([
+    ['nodelease --version', 'cli --version'],
+    ['nodelease status', 'cli status'],
+    ['nodelease decode', 'cli decode 117655968153600008 --width 8'],
+    // It would go on for ever otherwise.
+    ['nodelease status --watch', 'cli status --watch'],
+    ['nodelease id', 'cli id'],
+    ['nodelease id', 'cli id -n 1000000000'],
+  ])('ends %s with 74, and one line that says why', async (_, command) => {
+    const script = shell(`${command} > /dev/full`);
+    expect(await script.exit).toEqual({ code: 74, signal: null });
+    expect(script.stderr()).toBe(FULL);
+  });
+
+  it('does not hide what else went wrong', async () => {
+    const script = shell('cli discovery ls --zookeeper 127.0.0.1:1 > /dev/full');
+    expect((await script.exit).code).toBe(69);
+  });
+});
+
+describe('a reader that has read enough', () => {
+  it.each(['cli status --watch --json', 'cli status --watch'])('ends %s, without a complaint', async (command) => {
+    const script = shell(`{ ${command}; echo "code $?" >&2; } | head -n 1`);
+    expect((await script.exit).code).toBe(0);
+    expect(script.stderr()).toBe('code 0\n');
+  });
+});

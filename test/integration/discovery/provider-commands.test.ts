@@ -1,0 +1,454 @@
+import { readdirSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import { systemClock, systemRandom } from '../../../src/base/system.js';
+import type { Diagnosis } from '../../../src/cli/doctor/diagnosis.js';
+import { acquireFromZooKeeper } from '../../../src/discovery/allocation/acquire-from-zookeeper.js';
+import { evictAllocated } from '../../../src/discovery/allocation/evict-allocated.js';
+import { decodeAssignment } from '../../../src/discovery/assignment.js';
+import type { Lease } from '../../../src/lease/model/lease.js';
+import type { StatusReport } from '../../../src/monitor/status-report.js';
+import type { ZnodeStat } from '../../../src/zookeeper/zookeeper.js';
+import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
+import { ZooKeeperError } from '../../../src/zookeeper/zookeeper-error.js';
+import { FaultProxy } from '../../support/fault-proxy.js';
+import { killAll, runCli, type TestProcess } from '../../support/processes.js';
+import { uniqueChroot } from '../../support/zookeeper.js';
+import { isAlive, newFolder, removeFolders } from '../cli/run-support.js';
+import { client, closeClients, data, RIGHTS, restrict } from './discovery-support.js';
+
+// The commands that look at a store, where ZooKeeper gives out the node ids.
+
+let connect: string;
+let tree: ZooKeeperClient;
+let folder: string;
+const ends: (() => Promise<unknown>)[] = [];
+
+beforeEach(() => {
+  connect = `${inject('zookeeper').connect}${uniqueChroot('provider')}`;
+  tree = client(connect);
+  folder = newFolder();
+});
+
+afterEach(async () => {
+  await killAll();
+  for (const end of ends.splice(0).reverse()) await end();
+  await closeClients();
+  removeFolders();
+});
+
+/** A command in a folder of its own, where a store that is opened for want of another would leave its traces. */
+function start(args: readonly string[], env: Record<string, string> = {}): TestProcess {
+  return runCli(args, { cwd: folder, env });
+}
+
+const provider = () => ['--provider', 'zookeeper', '--zookeeper', connect];
+
+async function answer(command: TestProcess) {
+  const { code } = await command.exit;
+  return { code, stdout: command.stdout(), stderr: command.stderr() };
+}
+
+const call = (...args: string[]) => answer(start([...args, ...provider()]));
+
+/** A task whose command is at work when this resolves. */
+async function hold(taskId: string, ...options: string[]): Promise<TestProcess & { readonly work: number }> {
+  const script = 'echo "working with $NODE_ID as $$"; exec sleep 300';
+  const task = start(['run', ...provider(), '--task-id', taskId, ...options, '--', 'sh', '-c', script]);
+  const [, pid] = await task.waitForOutput(/working with \d+ as (\d+)\n/, 20_000);
+  return { ...task, work: Number(pid) };
+}
+
+const path = (nodeId: number) => `/discovery/nodes/00/${(nodeId + 8).toString(16).toUpperCase().padStart(2, '0')}`;
+const versionOf = async (nodeId: number) => Number((await tree.read(path(nodeId)))?.stat.createdZxid);
+
+/** Waits for node id 0, all others of the only group being taken; the lease, and whether the process of the one before was at work when it came. */
+async function nextHolder(work: number): Promise<{ readonly lease: Lease; readonly busy: boolean }> {
+  const zookeeper = client(connect);
+  const lease = await acquireFromZooKeeper({ zookeeper, clock: systemClock, random: systemRandom, taskId: 'next', maxGroups: 1 });
+  const busy = isAlive(work);
+  ends.push(() => lease.release());
+  return { lease, busy };
+}
+
+/** A proxy in front of ZooKeeper, and the connect string that leads through it. */
+async function proxied(): Promise<{ readonly proxy: FaultProxy; readonly through: string }> {
+  const [host = '', port] = inject('zookeeper').connect.split(':');
+  const proxy = new FaultProxy();
+  ends.push(() => proxy.stop());
+  return { proxy, through: connect.replace(/^[^/]*/, `127.0.0.1:${await proxy.start(host, Number(port))}`) };
+}
+
+async function takeAllBut(nodeId: number): Promise<void> {
+  const others = Array.from({ length: 248 }, (_, id) => id).filter((id) => id !== nodeId);
+  await tree.ensurePath('/discovery/nodes/00');
+  await Promise.all(others.map((id) => tree.create(path(id), '{"taskId":"other"}', 'ephemeral')));
+}
+
+describe('nodelease status --provider zookeeper', () => {
+  it('says that there are no node ids yet, which is no failure', async () => {
+    expect(await call('status')).toEqual({
+      code: 0,
+      stdout: `No node id has been given out at ${connect} yet: the first nodelease run --provider zookeeper takes one.\n`,
+      stderr: '',
+    });
+    const { stdout } = await call('status', '--json');
+    expect(JSON.parse(stdout)).toEqual({
+      store: null,
+      cluster: null,
+      nodes: [],
+      discovery: null,
+      allocation: { zookeeper: connect, groups: [], idWidth: 8 },
+      ...{ draining: [], page: null, totals: null },
+    });
+  });
+
+  it('shows who holds what as it does for a store, with nothing where ZooKeeper tells nothing, and opens no store', async () => {
+    await hold('one');
+    await hold('two');
+    const [first, second] = [await versionOf(0), await versionOf(1)];
+    const { code, stdout, stderr } = await answer(start(['status'], { NODELEASE_PROVIDER: 'zookeeper', NODELEASE_ZOOKEEPER: connect }));
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const lines = stdout.split('\n');
+    expect(lines[0]?.replace(/ +/g, ' ')).toBe('ID STATE VERSION TASK AGE EXPIRES IN PROBLEM');
+    expect(lines.slice(1).map((line) => line.replace(/ +/g, ' '))).toEqual([
+      ` 0 held ${first} one`,
+      ` 1 held ${second} two`,
+      'held 2, damaged 0; 1 group (00), node ids 8 bits wide',
+      '',
+    ]);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it('gives JSON of the same shape, with null for what only a store knows', async () => {
+    await hold('one');
+    await tree.ensurePath('/discovery/nodes/01');
+    const report = JSON.parse((await call('status', '--json')).stdout) as StatusReport;
+    const version = await versionOf(0);
+    const untold = { ageMs: null, expiresInMs: null, timestamp: null, knownNodes: {}, idWidth: expect.any(Number), problem: null };
+    expect(report).toEqual({
+      store: null,
+      cluster: null,
+      nodes: [{ id: 0, state: 'held', version, taskId: 'one', ...untold }],
+      discovery: null,
+      allocation: { zookeeper: connect, groups: [0, 1], idWidth: 9 },
+      ...{ draining: [], page: null, totals: null },
+    });
+    // Wider ids than the groups need were made here before.
+    await tree.createWithParents('/discovery/stamps', '{"idWidth":10}', 'persistent');
+    const wider = JSON.parse((await call('status', '--json')).stdout) as StatusReport;
+    expect(wider.allocation).toEqual({ zookeeper: connect, groups: [0, 1], idWidth: 10 });
+  });
+
+  it('names what takes an id and is no holder', async () => {
+    await tree.createWithParents(path(0), '{"taskId":"claims","nodeId":0,"nonce":"n"}', 'ephemeral');
+    await tree.create(path(1), 'gar\x1bbage', 'ephemeral');
+    await tree.create(path(2), data(2, 1), 'persistent');
+    await tree.create(path(3), data(7, 1), 'ephemeral');
+    const { code, stdout } = await call('status');
+    expect(code).toBe(0);
+    expect(stdout).not.toContain('\x1b');
+    // One that has claimed its id this very instant has written no version yet: it is that of its znode.
+    expect(stdout).toMatch(new RegExp(`\n 0 {2}held +${await versionOf(0)} {2}claims\n`));
+    expect(stdout).toMatch(/\n 1 {2}unreadable +- +unreadable: gar.bage\n/);
+    expect(stdout).toMatch(
+      /\n 2 {2}unreadable +1 {2}task-2 +persistent: goes with no session, remove \/discovery\/nodes\/00\/0A by hand\n/,
+    );
+    expect(stdout).toMatch(/\n 3 {2}held +1 {2}task-7 +its data names node id 7\n/);
+    expect(stdout).toMatch(/\nheld 1, damaged 3; 1 group \(00\), node ids 8 bits wide\n$/);
+  });
+
+  it('goes on with --watch until it is interrupted, through a lost connection too, and ends with 0', async () => {
+    const { proxy, through } = await proxied();
+    const watch = start(['status', '--watch', '--provider', 'zookeeper', '--zookeeper', through]);
+    await watch.waitForOutput(/(No node id has been given out.*\n\n){2}/);
+    await tree.createWithParents(path(0), data(0, 1), 'ephemeral');
+    await watch.waitForOutput(/ 0 {2}held .*task-0\nheld 1,/);
+    proxy.cut();
+    await watch.waitForOutput(/^nodelease: zookeeper .*/m);
+    await tree.create(path(1), data(1, 1), 'ephemeral');
+    proxy.heal();
+    await watch.waitForOutput(/ 1 {2}held .*task-1\nheld 2,/);
+    watch.kill('SIGINT');
+    expect(await watch.exit).toEqual({ code: 0, signal: null });
+  });
+
+  it('ends with 69 and one line where ZooKeeper cannot be reached', async () => {
+    const commands = [['status'], ['status', '--watch'], ['release', '0', '--force'], ['init']];
+    await Promise.all(
+      commands.map(async (command) => {
+        const { code, stdout, stderr } = await answer(start([...command, '--provider', 'zookeeper', '--zookeeper', '127.0.0.1:1']));
+        expect({ code, stdout }).toEqual({ code: 69, stdout: '' });
+        expect(stderr).toMatch(/^nodelease: zookeeper 127\.0\.0\.1:1: .*ECONNREFUSED.*\n$/);
+      }),
+    );
+  });
+});
+
+describe('nodelease doctor --provider zookeeper', () => {
+  it('examines ZooKeeper alone, and opens no store', async () => {
+    const { code, stdout, stderr } = await call('doctor');
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(new RegExp(`^ZooKeeper at ${connect}\n {2}ok {5}server `));
+    expect(stdout).toMatch(/\nAll is well\.\n$/);
+    const diagnosis = JSON.parse((await call('doctor', '--json')).stdout) as Diagnosis;
+    const { zookeeper, ...rest } = diagnosis;
+    const untold = { latencyMs: null, clockOffsetMs: null, cluster: null, cost: null };
+    expect(rest).toEqual({ store: null, ok: true, findings: [], damaged: [], ...untold });
+    expect(zookeeper).toMatchObject({ zookeeper: connect, ok: true });
+    expect(readdirSync(folder)).toEqual([]);
+    expect(await tree.children('/')).toBeUndefined();
+  });
+
+  it('names what an earlier user made and left, which ids and their stamps need, and changes nothing of what there is', async () => {
+    const server = inject('zookeeper').connect;
+    const below = connect.slice(server.length);
+    const stamp = '{"timestamp":1700000000000,"nonce":"n"}';
+    for (const id of ['08', '09', '0A']) await tree.createWithParents(`/discovery/stamps/00/${id}`, stamp, 'persistent');
+    for (const path of ['nodes/01', 'nodes/02', 'nodes/03']) await tree.ensurePath(`/discovery/${path}`);
+    expect(await call('doctor')).toMatchObject({ code: 0, stderr: '' });
+    const cases: [folder: string, right: keyof typeof RIGHTS, text: string][] = [
+      ['/stamps', 'write', '/stamps may not be changed'],
+      ['/stamps', 'create', '/stamps/probe-\\w+ may not be made and removed'],
+      ['/stamps/00', 'create', '/stamps/00/probe-\\w+ may not be made and removed'],
+      ['/stamps/00', 'read', '/stamps/00 may not be listed'],
+      // One of them is enough to tell.
+      ['/stamps/00/09', 'write', '/stamps/00/09 may not be changed'],
+      ['/nodes/02', 'write', '/nodes/02 may not be changed'],
+    ];
+    const all = Object.keys(RIGHTS) as (keyof typeof RIGHTS)[];
+    for (const [folder, right, text] of cases) {
+      const path = `${below}/discovery${folder}`;
+      const others = all.filter((each) => each !== right);
+      await restrict(server, path, others);
+      const { code, stderr } = await call('doctor');
+      expect({ code, stderr }).toEqual({
+        code: 69,
+        stderr: expect.stringMatching(new RegExp(`: 1 fault: ${below}/discovery${text}: no-auth .*\n$`)),
+      });
+      await restrict(server, path, all);
+    }
+    const after = await tree.read('/discovery/stamps/00/08');
+    expect([after?.data.toString(), after?.stat.version]).toEqual([stamp, 0]);
+    expect((await tree.read('/discovery/nodes/02'))?.stat.version).toBe(0);
+    // Where ids are leased from a store, nobody needs any of that.
+    await restrict(server, `${below}/discovery/stamps/00/09`, ['read', 'admin']);
+    expect(await answer(start(['doctor', '--store', 'memory:', '--zookeeper', connect]))).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it('ends with 69 and names the fault, and with 130 where it is interrupted', async () => {
+    const env = { NODELEASE_PROVIDER: 'zookeeper', NODELEASE_ZOOKEEPER: '127.0.0.1:1' };
+    const { code, stderr } = await answer(start(['doctor'], env));
+    expect(code).toBe(69);
+    expect(stderr).toMatch(/^nodelease: ZooKeeper at 127\.0\.0\.1:1: 1 fault: server 127\.0\.0\.1:1: nobody listens there .*\n$/);
+    const { proxy, through } = await proxied();
+    // Slow enough that there is time to interrupt it.
+    proxy.delay(100);
+    const slow = start(['doctor', '--provider', 'zookeeper', '--zookeeper', through]);
+    await expect.poll(() => tree.children('/discovery'), { timeout: 20_000, interval: 20 }).toBeDefined();
+    slow.kill('SIGINT');
+    expect(await answer(slow)).toEqual({ code: 130, stdout: '', stderr: '' });
+    expect(await tree.children('/')).toBeUndefined();
+  });
+});
+
+describe('nodelease release ID --force --provider zookeeper', () => {
+  it('ends a holder that works with 76, and nobody has the id before its command is dead', async () => {
+    await takeAllBut(0);
+    const holder = await hold('holder');
+    const version = await versionOf(0);
+    // The very instant in which the id is free: whoever waits for it in earnest takes a little longer.
+    let busyWhenFree: boolean | undefined;
+    const watch = tree.watchData(path(0), (znode) => {
+      if (Number(znode?.stat.createdZxid) !== version) busyWhenFree ??= isAlive(holder.work);
+    });
+    await watch.first;
+    const next = nextHolder(holder.work);
+    const released = await call('release', '0', '--force');
+    const releasedAt = performance.now();
+    expect({ ...released, stdout: released.stdout.split('\n')[0] }).toEqual({
+      code: 0,
+      stdout: `node id 0 is taken away from task holder (version ${version})`,
+      stderr: '',
+    });
+    expect(released.stdout).toMatch(
+      /\nthe task stops at its next heartbeat, others may take the id when its session has ended: .* 10s after its last sign of life .*\n$/,
+    );
+    const { lease, busy } = await next;
+    expect({ id: lease.id, busy, busyWhenFree }).toEqual({ id: 0, busy: false, busyWhenFree: false });
+    watch.close();
+    expect(lease.version).toBeGreaterThan(version);
+    expect((await holder.exit).code).toBe(76);
+    // Its session, of 10 s, was ended, not left to run out.
+    expect(performance.now() - releasedAt).toBeLessThan(5_000);
+  });
+
+  it('keeps the id of a holder that does not answer from the others until its session has run out, and shows it as evicted meanwhile', async () => {
+    await takeAllBut(0);
+    const holder = await hold('holder', '--zookeeper-session-timeout', '12s');
+    const version = await versionOf(0);
+    process.kill(holder.pid, 'SIGSTOP');
+    const stoppedAt = performance.now();
+    const next = nextHolder(holder.work);
+    expect((await call('release', '0', '--force')).code).toBe(0);
+    expect(isAlive(holder.work)).toBe(true);
+    const status = await call('status');
+    expect(status.stdout).toMatch(new RegExp(`\n +0 {2}evicted +${version} {2}holder\n`));
+    expect(status.stdout).toMatch(/\nheld 0, damaged 247, evicted 1; /);
+    const again = await call('release', '0', '--force');
+    expect(again.code).toBe(0);
+    expect(again.stdout).toMatch(
+      /^node id 0 was taken away before from task holder .*, whose session has not ended yet: nothing was changed\n/,
+    );
+    const { lease, busy } = await next;
+    expect({ id: lease.id, busy }).toEqual({ id: 0, busy: false });
+    // The servers last heard of it up to a third of the session's time-out before it was stopped.
+    expect(performance.now() - stoppedAt).toBeGreaterThan(8_000);
+    process.kill(holder.pid, 'SIGCONT');
+    expect((await holder.exit).code).toBe(76);
+    expect(lease.isValid()).toBe(true);
+  });
+
+  it('leaves what the holder announced in place of its claim readable, but for the mark of the tenure', async () => {
+    const zookeeper = client(connect);
+    const announced = { address: '10.0.0.1', port: 8080 };
+    const options = { zookeeper, clock: systemClock, random: systemRandom, taskId: 'holder', data: announced };
+    const lease = await acquireFromZooKeeper(options);
+    ends.push(() => lease.release());
+    const begun = systemClock.now();
+    expect((await call('release', '0', '--force')).code).toBe(0);
+    await expect.poll(() => lease.signal.aborted, { timeout: 2_000 }).toBe(true);
+    expect(lease.signal.reason).toMatchObject({ reason: 'taken' });
+    const left = decodeAssignment((await tree.read(path(0)))?.data as Buffer);
+    expect(left).toEqual({ taskId: 'holder', nodeId: 0, version: lease.version, idWidth: 8, ...announced, evictedAt: expect.any(Number) });
+    expect(left?.evictedAt).toBeGreaterThanOrEqual(begun);
+    // The session goes on, and so does nobody else get the id: that is up to who ends the work.
+    const other = await acquireFromZooKeeper({ ...options, zookeeper: client(connect) });
+    ends.push(() => other.release());
+    expect(other.id).toBe(1);
+  });
+
+  it('says that an id is free, which is no failure, and changes nothing', async () => {
+    const free = { code: 0, stdout: 'node id 5 is not held: it is free, nothing was changed\n', stderr: '' };
+    expect(await call('release', '5', '--force')).toEqual(free);
+    expect(await tree.children('/')).toBeUndefined();
+    await tree.createWithParents(path(4), data(4, 1), 'ephemeral');
+    expect(await call('release', '5', '--force')).toEqual(free);
+  });
+
+  it('leaves alone what is no claim of an id, and fails', async () => {
+    await tree.createWithParents(path(0), data(0, 1), 'ephemeral');
+    await tree.create(path(1), data(1, 1, { nonce: 'n' }), 'persistent');
+    await tree.create(path(2), 'garbage', 'ephemeral');
+    const foreign = /^nodelease: node id \d: \/discovery\/nodes\/00\/0\w is not of a task that has its node id from ZooKeeper .*\n$/;
+    const persistent = /^nodelease: node id 1: \/discovery\/nodes\/00\/09 is persistent, .*: left as it is\n$/;
+    for (const [id, complaint] of [foreign, persistent, foreign].entries()) {
+      const before = await tree.read(path(id));
+      const { code, stdout, stderr } = await call('release', String(id), '--force');
+      expect({ code, stdout }).toEqual({ code: 69, stdout: '' });
+      expect(stderr).toMatch(complaint);
+      expect(await tree.read(path(id))).toEqual(before);
+    }
+  });
+
+  it('names the znode that may not be changed, and fails', async () => {
+    const owner = client(connect, { auth: 'digest:owner:secret' });
+    await owner.createWithParents(path(0), data(0, 1, { nonce: 'n' }), 'ephemeral');
+    const { code, stderr } = await call('release', '0', '--force');
+    expect(code).toBe(69);
+    expect(stderr).toMatch(/^nodelease: .*\/discovery\/nodes\/00\/08.*no-auth.*\n$/);
+    expect((await call('release', '0', '--force', '--zookeeper-auth', 'digest:owner:secret')).code).toBe(0);
+  });
+});
+
+describe('an eviction', () => {
+  const claim = (taskId: string, idWidth = 8) => data(0, 1, { taskId, nonce: `of ${taskId}`, idWidth });
+  const left = async () => decodeAssignment((await tree.read(path(0)))?.data as Buffer);
+
+  /** Evicts over a client of its own, whose first change of a znode goes as `fault` says. */
+  function evict(fault: (write: () => Promise<ZnodeStat>) => Promise<ZnodeStat>) {
+    const zookeeper = client(connect);
+    const write = zookeeper.setData.bind(zookeeper);
+    let writes = 0;
+    zookeeper.setData = (...args) => {
+      writes += 1;
+      return writes === 1 ? fault(() => write(...args)) : write(...args);
+    };
+    return evictAllocated({ zookeeper, clock: systemClock }, 0).then((eviction) => ({ eviction, writes }));
+  }
+
+  const lost = () => new ZooKeeperError('connection lost', { fault: 'connection-loss', outcome: 'unknown' });
+
+  it('whose answer is lost is found to have been carried out', async () => {
+    await tree.createWithParents(path(0), claim('holder'), 'ephemeral');
+    const { eviction, writes } = await evict(async (write) => {
+      await write();
+      throw lost();
+    });
+    expect(eviction).toEqual({ kind: 'evicted', taskId: 'holder', version: await versionOf(0), earlier: false });
+    expect(writes).toBe(1);
+  });
+
+  it('that is lost on its way is made again', async () => {
+    await tree.createWithParents(path(0), claim('holder'), 'ephemeral');
+    const { eviction } = await evict(() => Promise.reject(lost()));
+    expect(eviction).toEqual({ kind: 'evicted', taskId: 'holder', version: await versionOf(0), earlier: false });
+    expect(await left()).not.toHaveProperty('nonce');
+  });
+
+  it('is made again where the holder has changed its znode meanwhile, and keeps the change', async () => {
+    await tree.createWithParents(path(0), claim('holder'), 'ephemeral');
+    const { eviction, writes } = await evict(async (write) => {
+      await tree.setData(path(0), claim('holder', 9));
+      return write();
+    });
+    expect([eviction.kind, writes]).toEqual(['evicted', 2]);
+    expect(await left()).toMatchObject({ idWidth: 9, evictedAt: expect.any(Number) });
+  });
+
+  it('does not pass to the next holder where the one that was seen has gone', async () => {
+    await tree.createWithParents(path(0), claim('holder'), 'ephemeral');
+    await tree.setData(path(0), claim('holder'));
+    const version = await versionOf(0);
+    const { eviction } = await evict(async (write) => {
+      await tree.remove(path(0));
+      await tree.create(path(0), claim('next'), 'ephemeral');
+      return write();
+    });
+    expect(eviction).toEqual({ kind: 'ended', taskId: 'holder', version });
+    expect(await left()).toMatchObject({ taskId: 'next', nonce: 'of next' });
+    const gone = await evict(async (write) => {
+      await tree.remove(path(0));
+      return write();
+    });
+    expect(gone.eviction).toMatchObject({ kind: 'ended', taskId: 'next' });
+  });
+
+  it('says so where it hit the next holder in the same instant, for the servers compare numbers of changes', async () => {
+    await tree.createWithParents(path(0), claim('holder'), 'ephemeral');
+    const { eviction } = await evict(async (write) => {
+      await tree.remove(path(0));
+      await tree.create(path(0), claim('next'), 'ephemeral');
+      return write();
+    });
+    expect(eviction).toEqual({ kind: 'evicted', taskId: undefined, version: await versionOf(0), earlier: false });
+  });
+});
+
+describe('nodelease init --provider zookeeper', () => {
+  it('makes the first group and the chroot, and the next time says that there is nothing to do', async () => {
+    expect(await call('init')).toEqual({
+      code: 0,
+      stdout: `made /discovery/nodes/00 at ${connect}: the first group of node ids\n`,
+      stderr: '',
+    });
+    expect(await tree.children('/discovery/nodes')).toEqual(['00']);
+    expect((await tree.read('/discovery/nodes/00'))?.stat.owner).toBeUndefined();
+    expect(await call('init')).toEqual({
+      code: 0,
+      stdout: `/discovery/nodes/00 is there already at ${connect}: nothing to do\n`,
+      stderr: '',
+    });
+    expect(readdirSync(folder)).toEqual([]);
+    await hold('one');
+  });
+});

@@ -1,0 +1,256 @@
+import { readdir } from 'node:fs/promises';
+import { afterEach, describe, expect, inject, it } from 'vitest';
+import { type FleetStore, fleetStore, parseLog } from '../../support/fleet.js';
+import { childHandles, ProcessHandle } from '../../support/process-handle.js';
+import { cliFile, killAll, type ProcessOptions, runCli, runProcess, type TestProcess } from '../../support/processes.js';
+import { uniqueChroot } from '../../support/zookeeper.js';
+import { newFolder, removeFolders } from '../cli/run-support.js';
+
+const stores: FleetStore[] = [];
+
+afterEach(async () => {
+  await killAll();
+  for (const store of stores.splice(0)) await store.remove();
+  removeFolders();
+});
+
+async function newStore(kind: 'file' | 's3' = 'file'): Promise<FleetStore> {
+  const store = await fleetStore(kind, inject('s3'));
+  stores.push(store);
+  return store;
+}
+
+function startId(store: FleetStore, args: readonly string[], { env }: ProcessOptions = {}): TestProcess {
+  return runCli(['id', ...args, ...store.options], { env: { ...store.env, ...env } });
+}
+
+/** The ids of a call that ends well and says nothing else. */
+async function idsOf(process: TestProcess): Promise<bigint[]> {
+  const end = await process.exit;
+  expect({ ...end, stderr: process.stderr() }).toEqual({ code: 0, signal: null, stderr: '' });
+  return printed(process);
+}
+
+function printed(process: TestProcess): bigint[] {
+  return process.stdout().split('\n').slice(0, -1).map(BigInt);
+}
+
+function expectIncreasing(ids: readonly bigint[]): void {
+  expect(ids.findIndex((id, i) => i > 0 && id <= (ids[i - 1] as bigint))).toBe(-1);
+}
+
+const tombstone = async (store: FleetStore, nodeId = 0) =>
+  JSON.parse((await store.read(`${nodeId}.json`)) ?? '') as Record<string, unknown>;
+
+describe.each(['file', 's3'] as const)('nodelease id on %s', (kind) => {
+  it('prints nothing but ids, which go on from call to call without waiting for the calls before', async () => {
+    const store = await newStore(kind);
+    const ids: bigint[] = [];
+    // The first call creates the cluster.
+    ids.push(...(await idsOf(startId(store, []))));
+    const begun = performance.now();
+    for (let i = 0; i < 3; i += 1) ids.push(...(await idsOf(startId(store, ['-n', '1000']))));
+    // Two of them would wait for 11 s each if the lease of the call before had to run out.
+    expect(performance.now() - begun).toBeLessThan(20_000);
+    expect(ids).toHaveLength(3_001);
+    expectIncreasing(ids);
+    expect(await tombstone(store)).toMatchObject({ released: true, version: 4 });
+  });
+
+  it('prints other ids in each of 8 calls at the same time', async () => {
+    const store = await newStore(kind);
+    const ids = (await Promise.all(Array.from({ length: 8 }, () => idsOf(startId(store, ['-n', '5000']))))).flat();
+    expect(ids).toHaveLength(40_000);
+    expect(new Set(ids).size).toBe(40_000);
+  });
+});
+
+describe('nodelease id', () => {
+  it.each([
+    ['decimal', /^\d+$/],
+    ['base32', /^[0-9A-HJKMNP-TV-Z]{13}$/],
+    ['hex', /^[0-9a-f]{16}$/],
+  ])('prints ids that decode takes apart again, in %s', async (format, pattern) => {
+    const store = await newStore();
+    const made = startId(store, ['--format', format]);
+    expect((await made.exit).code).toBe(0);
+    const id = made.stdout().trim();
+    expect(id).toMatch(pattern);
+    const decode = runCli(['decode', id, '--width', '8', '--json']);
+    expect((await decode.exit).code).toBe(0);
+    const { timeMs, ...rest } = JSON.parse(decode.stdout()) as Record<string, unknown>;
+    expect(rest).toMatchObject({ node: 8, group: 0, index: 8, nodeId: 0, sequence: 0 });
+    // The embedded store's time is this machine's; the lag is 4 s.
+    expect(Math.abs(Date.now() - 4_000 - Number(timeMs))).toBeLessThan(10_000);
+  });
+
+  it('prints ids of Twitter’s layout', async () => {
+    const store = await newStore();
+    const [id] = await idsOf(startId(store, ['--layout', 'snowflake', '--epoch', '1700000000000']));
+    const decode = runCli(['decode', String(id), '--layout', 'snowflake', '--epoch', '1700000000000', '--json']);
+    await decode.exit;
+    expect(JSON.parse(decode.stdout())).toMatchObject({ node: 8, nodeId: 0 });
+  });
+
+  it('waits where ids run out: all of them are printed, in order, over more than one duration', async () => {
+    const store = await newStore();
+    const begun = performance.now();
+    // A millisecond has 256 of them: there are some for several seconds at once, and then as time goes on.
+    const made = startId(store, ['-n', '3400000', '--duration', '3s']);
+    expect((await made.exit).code).toBe(0);
+    const ids = printed(made);
+    expect(performance.now() - begun).toBeGreaterThan(4_500);
+    expect(ids).toHaveLength(3_400_000);
+    expectIncreasing(ids);
+  });
+
+  it.each([1_000_000_000, 1_000])('ends quietly with 141, and releases the lease, when its reader has read enough of %i', async (count) => {
+    const store = await newStore();
+    // The reader of the few has gone before there is one.
+    const reader = count > 1_000 ? 'head -n 5' : 'true';
+    const pipeline = `{ "$0" "$1" id -n ${count} "$2" "$3"; echo "code $?" >&2; } | ${reader}`;
+    const shell = runProcess('sh', ['-c', pipeline, process.execPath, cliFile, ...store.options]);
+    expect(await shell.exit).toEqual({ code: 0, signal: null });
+    expectIncreasing(printed(shell));
+    expect(printed(shell)).toHaveLength(count > 1_000 ? 5 : 0);
+    expect(shell.stderr()).toBe('code 141\n');
+    expect(await tombstone(store)).toMatchObject({ released: true });
+  });
+
+  it('ends with 74 where its ids cannot be written, says why, and releases the lease', async () => {
+    const store = await newStore();
+    const script = '"$0" "$1" id -n 1000000000 "$2" "$3" > /dev/full';
+    const shell = runProcess('sh', ['-c', script, process.execPath, cliFile, ...store.options]);
+    expect(await shell.exit).toEqual({ code: 74, signal: null });
+    expect(shell.stderr()).toBe('nodelease: standard output: ENOSPC: no space left on device, write\n');
+    expect(await tombstone(store)).toMatchObject({ released: true });
+  });
+
+  it('says why it waits, and for how long, where there is no id for some seconds', async () => {
+    const store = await newStore();
+    await idsOf(startId(store, ['--nodes', '1']));
+    const stampedUntil = Date.now() + 18_000;
+    await store.spoil('0.json', JSON.stringify({ released: true, version: 7, timestamp: stampedUntil, stampedUntil }));
+    const call = startId(store, []);
+    expect((await call.exit).code).toBe(0);
+    expect(Number((printed(call)[0] as bigint) >> 16n)).toBe(stampedUntil + 1);
+    const log = parseLog(call.stderr()).map(({ msg }) => msg);
+    expect(log).toEqual([expect.stringMatching(/^no unique id for now, waiting: they would be stamped .* \(\d+s or more to go\)$/)]);
+    expect(log[0]).toContain(new Date(stampedUntil).toISOString());
+  });
+
+  it.each([
+    ['SIGTERM', 143],
+    ['SIGINT', 130],
+  ] as const)('releases the lease on %s, and ends with %i', async (signal, code) => {
+    const store = await newStore();
+    const call = startId(store, ['-n', '1000000000']);
+    await call.waitForOutput(/\n/, 20_000);
+    call.kill(signal);
+    expect(await call.exit).toEqual({ code, signal: null });
+    expect(await tombstone(store)).toMatchObject({ released: true, stampedUntil: expect.any(Number) });
+    expectIncreasing(printed(call));
+    expect(call.stderr()).toBe('');
+  });
+
+  it('releases the lease on a signal also where its reader has stopped reading', async () => {
+    const store = await newStore();
+    const script = '{ "$0" "$1" id -n 1000000000 "$2" "$3" & echo "pid $!" >&2; wait $!; echo "code $?" >&2; } | sleep 60';
+    const shell = runProcess('sh', ['-c', script, process.execPath, cliFile, ...store.options]);
+    const [, pid] = await shell.waitForOutput(/^pid (\d+)$/m);
+    const call = new ProcessHandle(Number(pid));
+    await expect.poll(async () => (await store.read('0.json')) ?? '', { timeout: 20_000 }).toContain('taskId');
+    call.signal('SIGTERM');
+    await shell.waitForOutput(/^code 143$/m);
+    expect(await tombstone(store)).toMatchObject({ released: true });
+    for (const reader of childHandles(shell.pid)) reader.signal('SIGKILL');
+    await shell.exit;
+  });
+
+  it('ends with 76 when the lease is taken away in the middle, and what it printed is not made again', async () => {
+    const store = await newStore();
+    const call = startId(store, ['-n', '1000000000', '--nodes', '1', '--duration', '1s']);
+    await call.waitForOutput(/\n/, 20_000);
+    const release = runCli(['release', '0', '--force', ...store.options]);
+    expect((await release.exit).code).toBe(0);
+    expect((await call.exit).code).toBe(76);
+    const next = await idsOf(startId(store, ['-n', '1000']));
+    const before = printed(call);
+    expectIncreasing(before);
+    expect(next[0]).toBeGreaterThan(before.at(-1) as bigint);
+  });
+
+  it('ends with 75 when no node id is free in time', async () => {
+    const store = await newStore();
+    const holder = startId(store, ['-n', '1000000000', '--nodes', '1']);
+    await holder.waitForOutput(/\n/, 20_000);
+    const call = startId(store, ['--acquire-timeout', '0s']);
+    expect((await call.exit).code).toBe(75);
+    expect(call.stdout()).toBe('');
+    expect(parseLog(call.stderr()).at(-1)?.fields.exitCode).toBe(75);
+  });
+
+  it('ends with 69 when the store cannot be used', async () => {
+    const call = runCli(['id', '--store', 'file:/dev/null/nowhere']);
+    expect((await call.exit).code).toBe(69);
+    expect(call.stdout()).toBe('');
+  });
+
+  it('logs what becomes of the lease where that is asked for, on standard error', async () => {
+    const store = await newStore();
+    const call = startId(store, ['--log-level', 'info']);
+    expect((await call.exit).code).toBe(0);
+    expect(printed(call)).toHaveLength(1);
+    expect(parseLog(call.stderr()).map(({ msg }) => msg)).toEqual(['acquired node id 0 at version 1', 'lease released']);
+  });
+
+  it('warns that a store in memory keeps no two calls apart', async () => {
+    const call = runCli(['id', '--store', 'memory:']);
+    expect((await call.exit).code).toBe(0);
+    expect(parseLog(call.stderr()).map(({ msg }) => msg)).toEqual([expect.stringContaining('another call may print the same ids')]);
+  });
+
+  it('acquires nothing for options that are wrong', async () => {
+    const store = await newStore();
+    for (const args of [
+      ['-n', '1e3'],
+      ['--format', 'octal'],
+      ['--epoch', '1'],
+    ]) {
+      const call = startId(store, args);
+      expect((await call.exit).code).toBe(64);
+      expect(call.stderr()).toMatch(new RegExp(`^nodelease: ${args[0]}: expected [^\n]*\n$`));
+    }
+    expect(await store.keys()).toEqual([]);
+  });
+
+  it('gives back a node id that the layout has no bits for, and says so', async () => {
+    const store = await newStore();
+    const first = startId(store, ['--nodes', '1017']);
+    expect((await first.exit).code).toBe(0);
+    // Ids 0 to 1015 are taken, as far as anybody can tell.
+    const held = { taskId: 'other', version: 1, timestamp: Date.now() + 3_600_000, durationMs: 3_600_000, knownNodesMapping: {} };
+    await Promise.all(Array.from({ length: 1_016 }, (_, nodeId) => store.spoil(`${nodeId}.json`, JSON.stringify(held))));
+    const call = startId(store, ['--layout', 'snowflake']);
+    expect((await call.exit).code).toBe(64);
+    expect(call.stderr()).toMatch(
+      /^nodelease: node id: expected a node id from 0 to 1015, since layout snowflake has 10 bits .* got 1016\n$/,
+    );
+    expect(await tombstone(store, 1_016)).toMatchObject({ released: true });
+    expect(call.stdout()).toBe('');
+  });
+});
+
+describe('nodelease id with node ids from ZooKeeper alone', () => {
+  it('prints other ids in each call, one after the other and at the same time, and leaves no store behind', async () => {
+    const cwd = newFolder();
+    const zookeeper = `${inject('zookeeper').connect}${uniqueChroot('id')}`;
+    const start = () => runCli(['id', '-n', '1000', '--provider', 'zookeeper', '--zookeeper', zookeeper], { cwd });
+    const ids: bigint[] = [];
+    for (let i = 0; i < 3; i += 1) ids.push(...(await idsOf(start())));
+    expectIncreasing(ids);
+    ids.push(...(await Promise.all(Array.from({ length: 4 }, () => idsOf(start())))).flat());
+    expect(new Set(ids).size).toBe(7_000);
+    expect(await readdir(cwd)).toEqual([]);
+  });
+});

@@ -1,0 +1,30 @@
+import { afterEach, expect, it } from 'vitest';
+import { harnessFile } from '../../support/package-root.js';
+import { killAll, runProcess } from '../../support/processes.js';
+import { isTrimmed } from '../../support/tiers.js';
+
+const SECONDS = isTrimmed ? 20 : 120;
+
+afterEach(killAll);
+
+async function simulate(seconds: number, least: number, ...more: string[]): Promise<void> {
+  const main = harnessFile('test/simulation/main.ts');
+  const command = runProcess(process.execPath, [main, '--seconds', String(seconds), ...more]);
+  const { code } = await command.exit;
+  // The start seed has to be in the log, whatever comes of it.
+  process.stderr.write(`${command.stdout()}${command.stderr()}`);
+  expect(code, command.stdout()).toBe(0);
+  expect(Number(/\nseeds +([\d,]+)\n/.exec(command.stdout())?.[1]?.replaceAll(',', ''))).toBeGreaterThan(least);
+}
+
+it(
+  `keeps every promise of the engine under every fault, for ${SECONDS} s from a start seed that is new every time`,
+  () => simulate(SECONDS, SECONDS),
+  (SECONDS + 60) * 1_000,
+);
+
+it(
+  `keeps them with 64 hosts while operators grow and shrink the cluster, for ${SECONDS / 2} s`,
+  () => simulate(SECONDS / 2, SECONDS / 8, '--hosts', '64', '--ids', '24'),
+  (SECONDS / 2 + 60) * 1_000,
+);

@@ -1,0 +1,211 @@
+import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import { killAll, runCli, type TestProcess } from '../../support/processes.js';
+import { TreeReader } from '../../support/tree-reader.js';
+import { uniqueChroot } from '../../support/zookeeper.js';
+import { restrict } from '../discovery/discovery-support.js';
+
+let connect: string;
+let reader: TreeReader;
+
+beforeEach(() => {
+  connect = `${inject('zookeeper').connect}${uniqueChroot()}`;
+  reader = new TreeReader(connect);
+});
+afterEach(async () => {
+  await killAll();
+  await reader.close();
+});
+
+function resolve(...args: string[]): TestProcess {
+  return runCli(['discovery', 'resolve', ...args, '--zookeeper', connect]);
+}
+
+describe('discovery resolve', () => {
+  it('says what is known where nobody can be picked, and ends with 1', async () => {
+    const { zookeeper } = reader;
+    const instance = { address: null, port: 80, payload: null, registrationTimeUTC: 1, serviceType: 'DYNAMIC' };
+    const write = (id: string, more: object) =>
+      zookeeper.createWithParents(`/services/orders/${id}`, JSON.stringify({ name: 'orders', id, ...instance, ...more }), 'persistent');
+    const answer = async () => {
+      const asked = resolve('orders');
+      expect((await asked.exit).code).toBe(1);
+      expect(asked.stdout()).toBe('');
+      return asked.stderr();
+    };
+    expect(await answer()).toBe('nodelease: no instance of orders can be picked (none is known)\n');
+    await write('a', { address: '10.0.0.1', enabled: false });
+    expect(await answer()).toBe('nodelease: no instance of orders can be picked (1 known: 1 disabled or out of service)\n');
+    await write('o', { address: '10.0.0.2', payload: { metadata: { instance_status: 'OUT_OF_SERVICE' } } });
+    expect(await answer()).toBe('nodelease: no instance of orders can be picked (2 known: 2 disabled or out of service)\n');
+    await zookeeper.remove('/services/orders/o');
+    await write('b', {});
+    expect(await answer()).toBe(
+      'nodelease: no instance of orders can be picked (2 known: 1 disabled or out of service, 1 without a usable address)\n',
+    );
+    await zookeeper.createWithParents('/services/orders/garbage', 'garbage', 'persistent');
+    await write('c', { address: '10.0.0.3', sslPort: 8443, uriSpec: null });
+    const found = resolve('orders', '--strategy', 'round-robin');
+    expect((await found.exit).code).toBe(0);
+    expect(found.stdout()).toBe('https://10.0.0.3:8443\n');
+    expect(found.stderr()).toMatch(/^nodelease: warning: \/services\/orders\/garbage .*: ignored\n$/);
+  });
+
+  it('prints nothing that a program would take for anything but a place to send a request to', async () => {
+    const { zookeeper } = reader;
+    const write = (service: string, id: string, more: object) => {
+      const instance = {
+        name: service,
+        id,
+        address: 'host',
+        port: 80,
+        payload: null,
+        registrationTimeUTC: 1,
+        serviceType: 'DYNAMIC',
+        ...more,
+      };
+      return zookeeper.createWithParents(`/services/${service}/${id}`, JSON.stringify(instance), 'persistent');
+    };
+    const hostile = [
+      '-K/etc/passwd',
+      'javascript:alert(1)',
+      'file:///etc/passwd',
+      'http://good@evil/',
+      'http://good:pass@evil/',
+      'http://good\\\\@evil/',
+      'http://good\\\\evil/',
+      'http:///good@evil/',
+      'http:evil',
+      'http://',
+      'http://good/ -K/etc/passwd',
+      'http://good/\\tx',
+      'http://good/\\u202ex',
+      'http://good:port/',
+    ];
+    await Promise.all(
+      hostile.map((text, id) => write('orders', String(id), { uriSpec: { parts: [{ value: JSON.parse(`"${text}"`), variable: false }] } })),
+    );
+    await write('orders', 'address', { address: 'good@evil' });
+    const asked = resolve('orders');
+    expect([(await asked.exit).code, asked.stdout()]).toEqual([1, '']);
+    expect(asked.stderr()).toMatch(
+      /^nodelease: no instance of orders .*: only http and https URLs without user information are printed\n$/,
+    );
+
+    const payload = { text: '\u009b2J \u202e \u001b[2J' };
+    await write('users', 'a', { payload, uriSpec: { parts: [{ value: 'HTTPS://[::1]:8443/a@b?c=@#d', variable: false }] } });
+    const found = resolve('users', '--json');
+    expect((await found.exit).code).toBe(0);
+    expect(found.stdout()).toMatch(/^[\x20-\x7e]+\n$/);
+    expect(JSON.parse(found.stdout())).toMatchObject({ payload, url: 'HTTPS://[::1]:8443/a@b?c=@#d' });
+  });
+
+  it('goes on without instances that may not be read, and says why where that is so of all of them', async () => {
+    const { zookeeper } = reader;
+    const instance = { name: 'orders', address: 'host', port: 80, payload: null, registrationTimeUTC: 1, serviceType: 'DYNAMIC' };
+    for (const id of ['a', 'b']) {
+      await zookeeper.createWithParents(`/services/orders/${id}`, JSON.stringify({ ...instance, id }), 'persistent');
+    }
+    await restrict(connect, '/services/orders/b', ['write']);
+    const found = resolve('orders');
+    expect([(await found.exit).code, found.stdout()]).toEqual([0, 'http://host:80\n']);
+    expect(found.stderr()).toMatch(/^nodelease: warning: \/services\/orders\/b has not let itself be read .*: ignored\n$/);
+    await restrict(connect, '/services/orders', ['write']);
+    const denied = resolve('orders');
+    expect([(await denied.exit).code, denied.stdout()]).toEqual([69, '']);
+    expect(denied.stderr()).toMatch(/^nodelease: .*\/services\/orders.*no-auth.*\n$/);
+  });
+
+  it.each([
+    [['a/b'], /name: expected a name without "\/"/],
+    [[''], /name: expected a name, got ""/],
+    [['orders', '--kind', 'node'], /--kind: expected service or endpoint, got "node"/],
+    [['orders', '--strategy', 'best'], /--strategy: expected one of round-robin, .*, got "best"/],
+    [['localhost:80', '--kind', 'endpoint', '--service-base-path', 'x'], /--service-base-path: expected an absolute path/],
+    [['orders', '--payload', '{}'], /unknown option '--payload'/],
+    [[], /missing required argument 'name'/],
+  ])('refuses %j with 64 and one line', async (args, message) => {
+    const task = runCli(['discovery', 'resolve', ...args, '--zookeeper', '127.0.0.1:1']);
+    expect((await task.exit).code).toBe(64);
+    expect(task.stderr()).toMatch(message);
+    expect(task.stderr().trim().split('\n')).toHaveLength(1);
+  });
+
+  it('ends with 69 where no server answers', async () => {
+    const task = runCli(['discovery', 'resolve', 'orders', '--zookeeper', '127.0.0.1:1']);
+    expect((await task.exit).code).toBe(69);
+    expect(task.stderr()).toMatch(/ECONNREFUSED/);
+  });
+});
+
+describe('discovery services', () => {
+  const services = (...args: string[]) => runCli(['discovery', 'services', ...args, '--zookeeper', connect]);
+
+  it('shows who is registered as what, leaves out what cannot be understood, and says so', async () => {
+    const empty = services();
+    expect([(await empty.exit).code, empty.stdout()]).toEqual([0, `Nobody is registered at /services of ${connect}.\n`]);
+    const { zookeeper } = reader;
+    const instance = { name: 'orders', address: '10.0.0.1', port: 80, sslPort: 443, payload: { weight: 5 }, registrationTimeUTC: 1 };
+    const write = (path: string, value: object) =>
+      zookeeper.createWithParents(path, JSON.stringify({ ...instance, ...value, serviceType: 'STATIC' }), 'persistent');
+    await write('/services/orders/a', { id: 'a' });
+    await write('/services/orders/b', { id: 'b', address: '::1', sslPort: null, payload: null, enabled: false });
+    await write('/services/orders/c', { id: 'c', payload: { metadata: { instance_status: 'DOWN' } } });
+    await zookeeper.createWithParents('/services/orders/garbage', '{"port":', 'persistent');
+    await zookeeper.createWithParents('/services/users', '', 'persistent');
+    const all = services();
+    expect((await all.exit).code).toBe(0);
+    expect(all.stdout().replaceAll(/ +/g, ' ')).toBe(
+      [
+        'SERVICE ID ADDRESS TLS TYPE STATE PAYLOAD',
+        'orders a 10.0.0.1:80 443 STATIC enabled {"weight":5}',
+        'orders b [::1]:80 STATIC disabled',
+        'orders c 10.0.0.1:80 443 STATIC out of service {"metadata":{"instance_status":"DOWN"}}',
+        'users -',
+        '',
+        `2 services, 3 instances at /services of ${connect}`,
+        '',
+      ].join('\n'),
+    );
+    expect(all.stderr()).toMatch(/^nodelease: warning: \/services\/orders\/garbage .*: left out\n$/);
+    const json = services('orders', '--json');
+    expect((await json.exit).code).toBe(0);
+    expect(JSON.parse(json.stdout())).toMatchObject({
+      ...{ zookeeper: connect, path: '/services' },
+      services: [
+        {
+          name: 'orders',
+          instances: [
+            { id: 'a', url: 'https://10.0.0.1:443' },
+            { id: 'b', url: 'http://[::1]:80', enabled: false },
+            { id: 'c', url: 'https://10.0.0.1:443' },
+          ],
+        },
+      ],
+    });
+  });
+
+  it('shows the others where one may not be listed, and fails', async () => {
+    const { zookeeper } = reader;
+    const instance = { address: 'host', port: 80, payload: { text: '\u009b' }, registrationTimeUTC: 1, serviceType: 'DYNAMIC' };
+    for (const name of ['orders', 'secret', 'users']) {
+      await zookeeper.createWithParents(`/services/${name}/a`, JSON.stringify({ name, id: 'a', ...instance }), 'persistent');
+    }
+    await restrict(connect, '/services/secret', ['write']);
+    const all = services();
+    expect((await all.exit).code).toBe(69);
+    expect(all.stdout()).toMatch(/^orders .*\nusers .*\n\n2 services, 2 instances at /m);
+    expect(all.stderr()).toBe('nodelease: /services/secret: no-auth: these credentials may not list the instances\n');
+    const json = services('--json');
+    expect((await json.exit).code).toBe(69);
+    expect(json.stdout()).toMatch(/^[\x20-\x7e]+\n$/);
+    expect(JSON.parse(json.stdout())).toMatchObject({ services: [{ name: 'orders' }, { name: 'users' }] });
+    const one = services('secret');
+    expect([(await one.exit).code, one.stdout()]).toEqual([69, '']);
+  });
+
+  it('refuses a name that no service can have', async () => {
+    const task = services('a/b');
+    expect((await task.exit).code).toBe(64);
+    expect(task.stderr()).toMatch(/^nodelease: name: expected a name without "\/" .*, got "a\/b"\n$/);
+  });
+});

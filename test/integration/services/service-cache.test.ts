@@ -1,0 +1,418 @@
+import { once } from 'node:events';
+import { type AddressInfo, createConnection, createServer, type Socket } from 'node:net';
+import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import { systemClock } from '../../../src/base/system.js';
+import { encodeInstance } from '../../../src/services/instance-codec.js';
+import { jsonPayload } from '../../../src/services/payload-codec.js';
+import { ServiceCache, type ServiceCacheOptions } from '../../../src/services/service-cache.js';
+import { ServiceDirectory } from '../../../src/services/service-directory.js';
+import type { ServiceInstance } from '../../../src/services/service-instance.js';
+import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
+import { FaultProxy } from '../../support/fault-proxy.js';
+import { instanceOf } from '../../support/service-instances.js';
+import { VirtualClock } from '../../support/virtual-clock.js';
+import { expireSession, uniqueChroot } from '../../support/zookeeper.js';
+import { client, closeClients, restrict } from '../discovery/discovery-support.js';
+
+const BASE = '/services';
+const SERVICE = `${BASE}/orders`;
+
+let connect: string;
+/** Another client, which changes the tree. */
+let other: ZooKeeperClient;
+const opened: (() => unknown)[] = [];
+
+beforeEach(() => {
+  connect = `${inject('zookeeper').connect}${uniqueChroot('cache')}`;
+  other = client(connect);
+});
+afterEach(async () => {
+  for (const close of opened.splice(0).reverse()) await close();
+  await closeClients();
+});
+
+const path = (id: string) => `${SERVICE}/${id}`;
+const json = (id: string, fields: Partial<ServiceInstance> = {}) => encodeInstance(instanceOf(id, fields), jsonPayload);
+
+async function add(id: string, fields: Partial<ServiceInstance> = {}, mode: 'ephemeral' | 'persistent' = 'ephemeral'): Promise<void> {
+  await other.createWithParents(path(id), json(id, fields), mode);
+}
+
+function cached(zookeeper = client(connect, { sessionTimeoutMs: 2_000 }), options: Partial<ServiceCacheOptions<unknown>> = {}) {
+  const reports: string[] = [];
+  const told: string[] = [];
+  const cache = new ServiceCache({
+    ...{ zookeeper, clock: systemClock, basePath: BASE, name: 'orders', payload: jsonPayload },
+    onUnreadable: (at, problem) => reports.push(`${at} ${problem}`),
+    ...options,
+  });
+  opened.push(() => cache.close());
+  cache.onChange((instances) => told.push(instances.map(({ id }) => id).join()));
+  const ids = () => cache.instances.map(({ id }) => id).join();
+  return { cache, zookeeper, reports, told, ids };
+}
+
+/** What a query tells at this moment. */
+function queried(): Promise<readonly ServiceInstance[]> {
+  return new ServiceDirectory({ zookeeper: other, clock: systemClock, basePath: BASE, payload: jsonPayload }).instances('orders');
+}
+
+/** A way to the servers over which their answers come as slowly as one likes. */
+async function slowLink(): Promise<{ port: number; throttle: (bytesPerSecond: number) => void; reset: () => void }> {
+  const [host = '', port] = inject('zookeeper').connect.split(':');
+  const sockets = new Set<Socket>();
+  let perSecond = Number.POSITIVE_INFINITY;
+  const server = createServer((near) => {
+    const far = createConnection({ host, port: Number(port) });
+    let held = Buffer.alloc(0);
+    const passOn = (bytes: number) => {
+      if (held.length > 0 && !near.destroyed) near.write(held.subarray(0, bytes));
+      held = held.subarray(bytes);
+    };
+    near.pipe(far);
+    far.on('data', (bytes) => {
+      held = Buffer.concat([held, bytes]);
+      if (perSecond === Number.POSITIVE_INFINITY) passOn(held.length);
+    });
+    const timer = setInterval(() => passOn(Math.min(held.length, perSecond / 50)), 20);
+    for (const socket of [near, far]) {
+      sockets.add(socket);
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        clearInterval(timer);
+        for (const each of [near, far]) sockets.delete(each.destroy());
+      });
+    }
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const reset = () => {
+    for (const socket of [...sockets]) socket.destroy();
+  };
+  opened.push(() => {
+    server.close();
+    reset();
+  });
+  const throttle = (bytesPerSecond: number) => {
+    perSecond = bytesPerSecond;
+  };
+  return { port: (server.address() as AddressInfo).port, throttle, reset };
+}
+
+async function throughProxy(): Promise<{ proxy: FaultProxy; through: string }> {
+  const [host = '', port] = inject('zookeeper').connect.split(':');
+  const proxy = new FaultProxy();
+  opened.push(() => proxy.stop());
+  return { proxy, through: connect.replace(/^[^/]*/, `127.0.0.1:${await proxy.start(host, Number(port))}`) };
+}
+
+describe('a service cache', () => {
+  it('knows the instances that stand there already, disabled ones too, as a query tells them', async () => {
+    await add('b', { payload: { zone: 'x' } });
+    await add('c', { enabled: false });
+    await add('a', { sslPort: 8443 });
+    const { cache, told, reports } = cached();
+    expect([cache.name, cache.instances]).toEqual(['orders', []]);
+    await cache.ready;
+    expect(cache.instances).toEqual(await queried());
+    expect(cache.instances.map(({ id, enabled }) => `${id} ${enabled}`)).toEqual(['a true', 'b true', 'c false']);
+    expect([told, reports]).toEqual([['a,b,c'], []]);
+    expect([cache.stale, cache.ageMs]).toEqual([undefined, 0]);
+  });
+
+  it('is ready where nobody has ever registered, and follows the first one who does', async () => {
+    const { cache, told, ids } = cached();
+    await cache.ready;
+    expect([ids(), told]).toEqual(['', []]);
+    await add('a');
+    await expect.poll(ids).toBe('a');
+    expect(told).toEqual(['a']);
+  });
+
+  it('tells each join, update and leave, and keeps the same array until then', async () => {
+    await add('b');
+    const { cache, told, ids } = cached();
+    await cache.ready;
+    const before = cache.instances;
+    await add('a');
+    await expect.poll(ids).toBe('a,b');
+    expect(before.map(({ id }) => id)).toEqual(['b']);
+    const [a, b] = cache.instances;
+    await other.setData(path('a'), json('a', { enabled: false }));
+    await expect.poll(() => cache.instances[0]?.enabled).toBe(false);
+    expect(cache.instances[1]).toBe(b);
+    expect(a?.enabled).toBe(true);
+    expect(cache.instances).toBe(cache.instances);
+    await other.remove(path('b'));
+    await expect.poll(ids).toBe('a');
+    expect(told).toEqual(['b', 'a,b', 'a,b', 'a']);
+  });
+
+  it('tells nothing of writes that change nothing, nor to who has unsubscribed, nor after its end', async () => {
+    await add('a');
+    await add('b');
+    const { cache, told } = cached();
+    await cache.ready;
+    const unsubscribed: unknown[] = [];
+    cache.onChange((instances) => unsubscribed.push(instances))();
+    const before = cache.instances;
+    for (let i = 0; i < 5; i += 1) await other.setData(path('a'), json('a'));
+    await other.multi([
+      { type: 'remove', path: path('a') },
+      { type: 'create', path: path('a'), data: json('a'), mode: 'ephemeral' },
+    ]);
+    await other.setData(path('b'), json('b', { port: 9 }));
+    await expect.poll(() => cache.instances[1]?.port).toBe(9);
+    expect(cache.instances[0]).toBe(before[0]);
+    expect(told).toHaveLength(2);
+    cache.close();
+    const witness = cached();
+    await other.remove(path('a'));
+    await expect.poll(witness.ids).toBe('b');
+    expect([told.length, unsubscribed]).toEqual([2, []]);
+    expect(cache.instances.map(({ id }) => id)).toEqual(['a', 'b']);
+    expect(cache.stale).toBeDefined();
+  });
+
+  it('follows a service that vanishes and comes again, as containers do, with all that is above it', async () => {
+    await add('a');
+    const { cache, ids } = cached();
+    await cache.ready;
+    for (let round = 0; round < 6; round += 1) {
+      await other.remove(path('a'));
+      await other.remove(SERVICE);
+      if (round > 3) await other.remove(BASE);
+      if (round % 2 === 0) await expect.poll(ids).toBe('');
+      await add('a', { port: 1_000 + round });
+      await expect.poll(() => cache.instances[0]?.port).toBe(1_000 + round);
+    }
+  });
+
+  it('leaves out what cannot be understood, reports it once, and finds the rest', async () => {
+    const payload = {
+      encode: (value: string) => value,
+      decode: (value: unknown) => {
+        if (typeof value !== 'string') throw new Error('expected a text');
+        return value;
+      },
+    };
+    await add('good', { payload: 'text' });
+    await add('class', { payload: { '@class': 'com.example.Unknown' } });
+    await other.create(path('garbage'), '\u0000\u0001{', 'ephemeral');
+    await other.create(path('empty'), '', 'ephemeral');
+    await other.create(path('list'), '[1]', 'ephemeral');
+    await other.create(path('deep'), `{"payload":${'['.repeat(100_000)}`, 'ephemeral');
+    const reports: string[] = [];
+    const { cache, ids } = cached(undefined, { payload, onUnreadable: (at) => reports.push(at) });
+    await cache.ready;
+    expect(ids()).toBe('good');
+    expect(reports.sort()).toEqual(['class', 'deep', 'empty', 'garbage', 'list'].map(path));
+    await add('later', { payload: 'text' });
+    await expect.poll(ids).toBe('good,later');
+    expect(reports).toHaveLength(5);
+  });
+
+  it('finds one again that can be understood in the end, and gives up one that cannot any more', async () => {
+    await other.createWithParents(path('a'), 'not yet', 'ephemeral');
+    await add('b');
+    const { cache, ids, reports } = cached();
+    await cache.ready;
+    expect(ids()).toBe('b');
+    await other.setData(path('a'), json('a'));
+    await expect.poll(ids).toBe('a,b');
+    await other.setData(path('b'), 'not any more');
+    await expect.poll(ids).toBe('a');
+    expect(cache.instances).toEqual(await queried());
+    expect(reports.map((report) => report.split(' ')[0])).toEqual([path('a'), path('b')]);
+  });
+
+  it('tells sequential instances apart although they have one id', async () => {
+    for (let i = 0; i < 3; i += 1)
+      await other.createWithParents(path('s'), json('s', { port: 1 + i, serviceType: 'DYNAMIC_SEQUENTIAL' }), 'ephemeral-sequential');
+    const { cache } = cached();
+    await cache.ready;
+    expect(cache.instances.map(({ id, port }) => `${id}${port}`)).toEqual(['s1', 's2', 's3']);
+  });
+
+  it('follows names of all kinds, in the order of their characters', async () => {
+    const names = ['%2F', '__proto__', 'a b', 'ä', '日本', 'constructor', '{x}'].sort();
+    for (const name of names) await add(name);
+    const { cache, ids } = cached();
+    await cache.ready;
+    expect(ids()).toBe(names.join());
+    await other.remove(path('__proto__'));
+    await expect.poll(ids).toBe(names.filter((name) => name !== '__proto__').join());
+  });
+
+  it('is not held up for ever by an instance that it may not read', async () => {
+    await add('a', {}, 'persistent');
+    await add('b');
+    await restrict(connect, path('a'), ['admin']);
+    const clock = new VirtualClock();
+    const { cache, ids, reports } = cached(undefined, { clock });
+    let ready = false;
+    void cache.ready.then(() => {
+      ready = true;
+    });
+    // A watch that is refused is tried again in real time; only the patience is on this clock.
+    await systemClock.sleep(500);
+    await clock.advance(4_900);
+    expect(ready).toBe(false);
+    await clock.advance(200);
+    // The servers are asked in real time whether they refuse it.
+    await expect.poll(() => ready).toBe(true);
+    expect(ids()).toBe('b');
+    expect(reports).toEqual([`${path('a')} has not let itself be read for 5 s`]);
+  });
+
+  it('reads no instance more often than it changes, and all of 3,000 in little time', async () => {
+    const ids = Array.from({ length: 3_000 }, (_, index) => `i${String(index).padStart(4, '0')}`);
+    await other.ensurePath(SERVICE);
+    for (let first = 0; first < ids.length; first += 500)
+      await Promise.all(ids.slice(first, first + 500).map((id) => other.create(path(id), json(id), 'ephemeral')));
+    const { cache, told } = cached();
+    await cache.ready;
+    expect(cache.instances.map(({ id }) => id)).toEqual(ids);
+    // What is told to the listeners is told once, not once for each.
+    expect(told).toHaveLength(1);
+    await Promise.all(ids.slice(0, 1_000).map((id) => other.remove(path(id))));
+    await expect.poll(() => cache.instances.length, { timeout: 20_000 }).toBe(2_000);
+    expect(told.length).toBeLessThan(700);
+  });
+
+  it('leaves no watch and no listener behind', async () => {
+    for (const id of ['a', 'b', 'c']) await add(id);
+    const zookeeper = client(connect);
+    const listening = new Set<unknown>();
+    const onState = zookeeper.onState.bind(zookeeper);
+    zookeeper.onState = (listener) => {
+      const forget = onState(listener);
+      listening.add(forget);
+      return () => {
+        listening.delete(forget);
+        forget();
+      };
+    };
+    for (let round = 0; round < 20; round += 1) {
+      const { cache } = cached(zookeeper);
+      if (round % 3 > 0) await cache.ready;
+      if (round % 3 === 1) await expect.poll(() => zookeeper.openWatches).toBe(4);
+      expect(listening.size).toBe(1);
+      cache.close();
+      cache.close();
+      expect([zookeeper.openWatches, listening.size]).toEqual([0, 0]);
+    }
+  });
+
+  it('refuses a base path and a name that cannot be a znode’s', () => {
+    const zookeeper = client(connect);
+    for (const name of ['', 'a/b', '..', 'a\u0000'])
+      expect(() => cached(zookeeper, { name })).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID' }));
+    for (const basePath of ['', 'services', '/a/', '/a//b'])
+      expect(() => cached(zookeeper, { basePath })).toThrow(expect.objectContaining({ code: 'CONFIG_INVALID' }));
+    expect(zookeeper.openWatches).toBe(0);
+  });
+});
+
+describe('a service cache without a connection', () => {
+  it('keeps what it saw, says since when, and catches up with all that it missed before it says otherwise', async () => {
+    const { proxy, through } = await throughProxy();
+    for (const id of ['a', 'b', 'c']) await add(id);
+    const { cache, told, ids } = cached(client(through, { sessionTimeoutMs: 2_000 }));
+    await cache.ready;
+    const before = systemClock.monotonic();
+    proxy.cut();
+    await expect.poll(() => cache.stale?.since).toBeGreaterThanOrEqual(before);
+    const since = cache.stale?.since;
+    await other.remove(path('a'));
+    await other.setData(path('b'), json('b', { port: 9 }));
+    await add('d');
+    expect([ids(), cache.stale?.since, told]).toEqual(['a,b,c', since, ['a,b,c']]);
+    expect(cache.ageMs).toBeGreaterThan(0);
+    proxy.heal();
+    await expect.poll(() => cache.stale, { timeout: 10_000, interval: 1 }).toBeUndefined();
+    // No poll: it was caught up the moment in which it said so.
+    expect(cache.instances).toEqual(await queried());
+    expect(ids()).toBe('b,c,d');
+  });
+
+  it('catches up also when its session has expired meanwhile, and nothing flickers', async () => {
+    for (const id of ['a', 'b', 'c']) await add(id);
+    const zookeeper = client(connect, { sessionTimeoutMs: 10_000 });
+    const { sessionId } = await zookeeper.whenConnected();
+    const { cache, told } = cached(zookeeper);
+    await cache.ready;
+    const before = cache.instances;
+    await expireSession({ connect: inject('zookeeper').connect, sessionId });
+    await expect.poll(() => zookeeper.state, { timeout: 30_000 }).not.toMatchObject({ sessionId });
+    await expect.poll(() => cache.stale, { timeout: 30_000 }).toBeUndefined();
+    expect(cache.instances).toBe(before);
+    expect(told).toEqual(['a,b,c']);
+    await add('d');
+    await expect.poll(() => told).toEqual(['a,b,c', 'a,b,c,d']);
+    await expect.poll(() => zookeeper.openWatches).toBe(5);
+  });
+
+  it('may lose one connection after the other, also while it reads', async () => {
+    const { proxy, through } = await throughProxy();
+    await other.ensurePath(SERVICE);
+    const ids = Array.from({ length: 300 }, (_, index) => `i${index}`);
+    await Promise.all(ids.map((id) => other.create(path(id), json(id), 'ephemeral')));
+    const zookeeper = client(through, { sessionTimeoutMs: 4_000 });
+    const clock = new VirtualClock();
+    const { cache } = cached(zookeeper, { clock });
+    await cache.ready;
+    for (let round = 0; round < 6; round += 1) {
+      proxy.reset();
+      await expect.poll(() => zookeeper.state.status, { interval: 1 }).not.toBe('connected');
+      expect(cache.stale).toBeDefined();
+      await zookeeper.whenConnected({ timeoutMs: 20_000 });
+      expect(cache.stale).toBeDefined();
+      await other.remove(path(`i${round}`));
+      expect(cache.instances.length).toBeGreaterThanOrEqual(300 - round - 1);
+    }
+    await expect.poll(() => cache.stale, { timeout: 20_000 }).toBeUndefined();
+    await expect.poll(() => cache.instances.length, { timeout: 10_000 }).toBe(294);
+    await expect.poll(() => zookeeper.openWatches).toBe(295);
+    // The patience with what could not be read over a connection that was lost is over.
+    await clock.advance(20_000);
+    expect(cache.instances).toHaveLength(294);
+  });
+
+  it('loses none over a link so slow that reading takes longer than its patience, and says since when until the last one is read', async () => {
+    const ids = Array.from({ length: 200 }, (_, index) => `i${1_000 + index}`);
+    await other.ensurePath(SERVICE);
+    await Promise.all(ids.map((id) => other.create(path(id), json(id, { payload: 'x'.repeat(500) }), 'ephemeral')));
+    const link = await slowLink();
+    const zookeeper = client(connect.replace(/^[^/]*/, `127.0.0.1:${link.port}`), { sessionTimeoutMs: 30_000 });
+    const { cache, told, reports } = cached(zookeeper);
+    await cache.ready;
+    expect(cache.instances).toHaveLength(ids.length);
+    link.throttle(16_000);
+    link.reset();
+    await expect.poll(() => cache.stale).toBeDefined();
+    await other.setData(path('i1199'), json('i1199', { port: 9 }));
+    const begun = systemClock.monotonic();
+    const fewest = { instances: ids.length };
+    while (cache.stale !== undefined && systemClock.monotonic() - begun < 60_000) {
+      fewest.instances = Math.min(fewest.instances, cache.instances.length);
+      await systemClock.sleep(20);
+    }
+    // Otherwise this shows nothing.
+    expect(systemClock.monotonic() - begun).toBeGreaterThan(7_000);
+    expect([fewest.instances, reports]).toEqual([ids.length, []]);
+    expect(cache.instances).toEqual(await queried());
+    expect(told).toHaveLength(2);
+  });
+
+  it('is not ready, and stale from the beginning, where there has never been one', async () => {
+    const { cache } = cached(client('127.0.0.1:1/nothing'));
+    let ready = false;
+    void cache.ready.then(() => {
+      ready = true;
+    });
+    await systemClock.sleep(200);
+    expect([ready, cache.instances.length]).toEqual([false, 0]);
+    expect(cache.ageMs).toBeGreaterThan(100);
+  });
+});

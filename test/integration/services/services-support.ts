@@ -1,0 +1,78 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { inject } from 'vitest';
+import { systemClock, systemRandom } from '../../../src/base/system.js';
+import { newInstance, type ServiceInstanceInit } from '../../../src/services/new-instance.js';
+import { ServiceDiscovery, type ServiceDiscoveryOptions, type ServiceEvent } from '../../../src/services/service-discovery.js';
+import type { ServiceInstance } from '../../../src/services/service-instance.js';
+import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
+import { FaultProxy } from '../../support/fault-proxy.js';
+import { expireSession } from '../../support/zookeeper.js';
+import { client } from '../discovery/discovery-support.js';
+
+/** One process that registers instances, with a session of its own. */
+export interface Registrant {
+  readonly zookeeper: ZooKeeperClient;
+  readonly discovery: ServiceDiscovery<unknown>;
+  readonly events: ServiceEvent[];
+}
+
+const registrants: Registrant[] = [];
+const proxies: FaultProxy[] = [];
+
+/** @param options among them a client that is shared with another registrant */
+export function registrant(
+  connect: string,
+  options: Partial<ServiceDiscoveryOptions<unknown>> & { readonly zookeeper?: ZooKeeperClient; readonly sessionTimeoutMs?: number } = {},
+): Registrant {
+  const { zookeeper = client(connect, { sessionTimeoutMs: options.sessionTimeoutMs ?? 10_000 }), ...more } = options;
+  const events: ServiceEvent[] = [];
+  const onEvent = (event: ServiceEvent) => events.push(event);
+  const discovery = new ServiceDiscovery<unknown>({ clock: systemClock, random: systemRandom, onEvent, ...more, zookeeper });
+  const made = { zookeeper, discovery, events };
+  registrants.push(made);
+  return made;
+}
+
+/** For `afterEach`, before the clients are closed. */
+export async function closeRegistrants(): Promise<void> {
+  await Promise.all(registrants.splice(0).map(({ discovery }) => discovery.close()));
+  await Promise.all(proxies.splice(0).map((proxy) => proxy.stop()));
+}
+
+/** An instance of `orders` unless it is told otherwise. */
+export function orders(init: Partial<ServiceInstanceInit> = {}): ServiceInstance {
+  return newInstance({ name: 'orders', id: 'one', address: '10.0.0.7', port: 8080, ...init }, { clock: systemClock, random: systemRandom });
+}
+
+/** Ends the session of a client, which is not told before, and waits for its next one. */
+export async function expire({ zookeeper }: Pick<Registrant, 'zookeeper'>): Promise<void> {
+  const { sessionId } = await zookeeper.whenConnected();
+  await expireSession({ connect: inject('zookeeper').connect, sessionId });
+  await until(() => zookeeper.state.status === 'connected' && zookeeper.state.sessionId !== sessionId, 15_000);
+}
+
+/** The same servers and chroot by way of a proxy. */
+export async function throughProxy(connect: string): Promise<{ proxy: FaultProxy; through: string }> {
+  const [host = '', port] = connect.replace(/\/.*/, '').split(':');
+  const proxy = new FaultProxy();
+  proxies.push(proxy);
+  return { proxy, through: connect.replace(/^[^/]*/, `127.0.0.1:${await proxy.start(host, Number(port))}`) };
+}
+
+/** Resolves when `check` holds. */
+export async function until(check: () => boolean | Promise<boolean>, ms = 10_000): Promise<void> {
+  const begun = performance.now();
+  while (!(await check())) {
+    if (performance.now() - begun > ms) throw new Error(`not within ${ms} ms: ${check}`);
+    await sleep(5);
+  }
+}
+
+/** Every znode below a path with its data, its number of changes and its session. */
+export async function snapshot(zookeeper: ZooKeeperClient, path: string): Promise<string[]> {
+  const names = await zookeeper.children(path);
+  if (names === undefined) return [];
+  const znode = await zookeeper.read(path);
+  const below = await Promise.all(names.map((name) => snapshot(zookeeper, `${path === '/' ? '' : path}/${name}`)));
+  return [`${path} ${znode?.stat.createdZxid} ${znode?.stat.version} ${znode?.stat.owner} ${znode?.data}`, ...below.flat()].sort();
+}

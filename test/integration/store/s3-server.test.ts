@@ -1,0 +1,97 @@
+import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
+import { explain } from '../../../src/base/errors.js';
+import { systemClock, systemRandom } from '../../../src/base/system.js';
+import type { LeaseStore } from '../../../src/store/lease-store.js';
+import { openStore } from '../../../src/store/open-store.js';
+import { probeStore } from '../../../src/store/probe/probe.js';
+import { awsEnvironment, createBucket, type TestBucket } from '../../support/bucket.js';
+
+// A real S3 server, reached as a user would: by URL, with the credentials of the environment.
+
+const s3 = inject('s3');
+const base = { clock: systemClock, random: systemRandom, requestTimeoutMs: 5_000 };
+let bucket: TestBucket;
+const opened: LeaseStore[] = [];
+
+beforeEach(async () => {
+  for (const [name, value] of Object.entries(awsEnvironment(s3))) vi.stubEnv(name, value);
+  bucket = await createBucket(s3);
+});
+
+afterEach(async () => {
+  for (const store of opened.splice(0)) await store.close();
+  vi.unstubAllEnvs();
+});
+
+async function open(url: string, options: { endpoint?: string; region?: string } = { endpoint: s3.endpoint }): Promise<LeaseStore> {
+  const store = await openStore(url, { ...base, ...options });
+  opened.push(store);
+  return store;
+}
+
+const causeOf = (call: Promise<unknown>) => call.then(() => 'no failure', explain);
+
+describe('a store on a real S3 server', () => {
+  it('keeps its objects where its URL says, with the facts in their metadata', async () => {
+    const store = await open(`s3://${bucket.name}/prod/orders/`);
+    expect(store.url).toBe(`s3://${bucket.name}/prod/orders`);
+    await store.create('7.json', '{"taskId":"é"}', { taskid: 'task-a', version: '1' });
+    expect(await bucket.listKeys()).toEqual(['prod/orders/7.json']);
+    expect(await bucket.getRaw('prod/orders/7.json')).toMatchObject({
+      body: '{"taskId":"é"}',
+      metadata: { taskid: 'task-a', version: '1' },
+    });
+  });
+
+  it('lists more objects than fit on one page', async () => {
+    const ids = Array.from({ length: 1_010 }, (_, id) => id);
+    const put = async (lane: number) => {
+      for (const id of ids) if (id % 8 === lane) await bucket.putRaw(`p/${id}.json`, 'x');
+    };
+    await Promise.all([0, 1, 2, 3, 4, 5, 6, 7].map(put));
+    await bucket.putRaw('p/', 'x');
+    await bucket.putRaw('p/deeper/0.json', 'x');
+    await bucket.putRaw('p2/0.json', 'x');
+    const store = await open(`s3://${bucket.name}/p`);
+    const sorted = ids.map((id) => `${id}.json`).sort();
+    expect((await store.list()).objects.map(({ key }) => key)).toEqual(sorted);
+    // In parts as well, from any key on, in the order of the keys.
+    for (const from of [0, 5, 10, 900]) {
+      const page = await store.listPage?.(from === 0 ? undefined : sorted[from - 1]);
+      const shown = page?.objects.map(({ key }) => key) ?? [];
+      expect(shown).toEqual(sorted.slice(from, from + shown.length));
+      // What follows may be a folder alone.
+      expect(page?.more || from + shown.length === sorted.length).toBe(true);
+      expect(shown.length).toBeGreaterThan(100);
+    }
+  });
+
+  it('works with the endpoint from the AWS environment', async () => {
+    vi.stubEnv('AWS_ENDPOINT_URL_S3', s3.endpoint);
+    const store = await open(`s3://${bucket.name}/p`, {});
+    expect(await store.create('0.json', '', {})).toMatchObject({ status: 'written' });
+  });
+
+  it('says in one line that the bucket does not exist', async () => {
+    const store = await open('s3://no-such-bucket-anywhere/p');
+    const expected = 's3://no-such-bucket-anywhere/p: bucket does not exist: The specified bucket does not exist';
+    for (const call of [() => store.read('0.json'), () => store.list(), () => store.create('0.json', '', {})]) {
+      expect(await causeOf(call())).toBe(expected);
+    }
+    await expect(store.replace('0.json', 'x', {}, '"e"')).rejects.toMatchObject({ fault: 'missing', outcome: 'not-applied' });
+    await expect(probeStore(store, base)).rejects.toMatchObject({ fault: 'missing' });
+  });
+
+  it.each([
+    ['a wrong key id', { AWS_ACCESS_KEY_ID: 'wrong' }, 'InvalidAccessKeyId'],
+    ['a wrong secret', { AWS_SECRET_ACCESS_KEY: 'wrong-wrong' }, 'SignatureDoesNotMatch'],
+  ])('says in one line that access is denied with %s', async (_, env, code) => {
+    for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
+    const store = await open(`s3://${bucket.name}/p`);
+    expect(await causeOf(store.read('cluster.json'))).toMatch(
+      new RegExp(`^s3://${bucket.name}/p: reading cluster.json: access denied \\(${code}\\): [^\\n]+$`),
+    );
+    await expect(store.create('0.json', '', {})).rejects.toMatchObject({ fault: 'denied', outcome: 'not-applied' });
+    await expect(probeStore(store, base)).rejects.toMatchObject({ fault: 'denied' });
+  });
+});
