@@ -310,7 +310,7 @@ describe("the broker's environment", () => {
           '--env',
           'ZEEBE_BROKER_DATA_DIRECTORY=/data/{id}',
         ],
-        ...['--', 'sh', '-c', '../start-broker.sh && echo up && exec sleep 300'],
+        ...['--', 'sh', '-c', './start-broker.sh && echo up && exec sleep 300'],
         ...more,
       ],
       { cwd: exampleFolder('zeebe-broker'), env: store.env },
@@ -340,7 +340,7 @@ describe("the broker's environment", () => {
     const folder = exampleFolder('zeebe-broker');
     const fake = join(folder, 'broker');
     writeFileSync(fake, '#!/bin/sh\necho "broker $ZEEBE_BROKER_CLUSTER_NODEID is process $$"\n', { mode: 0o755 });
-    const broker = runCli(['run', '--env', 'ZEEBE_BROKER_CLUSTER_NODEID={id}', '--', '../start-broker.sh'], {
+    const broker = runCli(['run', '--env', 'ZEEBE_BROKER_CLUSTER_NODEID={id}', '--', './start-broker.sh'], {
       cwd: folder,
       env: { ...store.env, BROKER: fake },
     });
