@@ -224,9 +224,10 @@ export class NodeWatcher {
     if (this.#nodes.get(clusterNodeId) === assignment && this.#unreadable.get(clusterNodeId) === unreadable) return;
     put(this.#nodes, clusterNodeId, assignment);
     put(this.#unreadable, clusterNodeId, unreadable);
+    const isFirst = this.#changed.size === 0;
     this.#changed.add(clusterNodeId);
     // Once for all changes in one packet of the server.
-    if (this.#reads.whole && this.#changed.size === 1) queueMicrotask(() => this.#tell());
+    if (this.#reads.whole && isFirst) queueMicrotask(() => this.#tell());
   }
 
   #tell(): void {

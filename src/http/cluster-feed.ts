@@ -17,11 +17,16 @@ interface ClusterFeedOptions {
   readonly instance: FeedInstance | undefined;
 }
 
-/** Everything that a client is told at one moment. */
-interface Told extends CurrentCluster {
-  readonly epoch: string;
-  /** The process' own node id as JSON, and how it differs from other moments by more than the passing of time. */
-  readonly instance: string;
+/** The process' own node id at one moment. */
+interface InstanceNow {
+  readonly json: string;
+  /** How it differs from other moments by more than the passing of time. */
+  readonly facts: string;
+}
+
+/** What tells whether a client knows something already. The report is not kept: clients that are slow would keep one each. */
+interface Told extends Pick<CurrentCluster, 'revision' | 'store' | 'tree'> {
+  readonly lastEventId: number;
   readonly instanceFacts: string;
 }
 
@@ -42,16 +47,19 @@ const RETRY = 'retry: 1000\n';
  */
 export async function* clusterEvents({ clock, view, instance }: ClusterFeedOptions, gone: AbortSignal): AsyncGenerator<Uint8Array, void> {
   let wake: () => void = () => undefined;
+  let hasNews = true;
   let instanceEvents = 0;
-  const unfollow = view.follow(() => wake());
+  const unfollow = view.follow(() => {
+    hasNews = true;
+    wake();
+  });
   const forget = instance?.monitor.onEvent(() => {
     instanceEvents += 1;
     wake();
   });
-  const tellNow = (): Told => {
+  const instanceNow = (): InstanceNow => {
     const json = instance?.json() ?? null;
-    const instanceFacts = JSON.stringify({ ...json, validForMs: instanceEvents });
-    return { ...view.current(), epoch: view.epoch, instance: JSON.stringify(json), instanceFacts };
+    return { json: JSON.stringify(json), facts: JSON.stringify({ ...json, validForMs: instanceEvents }) };
   };
   try {
     // A cluster that cannot be read is told as such.
@@ -59,21 +67,26 @@ export async function* clusterEvents({ clock, view, instance }: ClusterFeedOptio
     await withTimeout(clock, HELLO_TIMEOUT_MS, scanned, gone);
     let before: Told | undefined;
     for (let sentAt = clock.monotonic(); ; ) {
-      const news = new Promise<void>((resolve) => {
+      const woken = new Promise<void>((resolve) => {
         wake = resolve;
       });
-      const now = tellNow();
-      for (const chunk of before ? differences(before, now) : hello(now)) {
-        yield chunk;
-        sentAt = clock.monotonic();
+      const own = instanceNow();
+      if (hasNews || own.facts !== before?.instanceFacts) {
+        hasNews = false;
+        const { chunks, told } = newsFor(before, view, own);
+        const isNewReport = told.revision !== before?.revision;
+        before = told;
+        for (const chunk of chunks) {
+          yield chunk;
+          sentAt = clock.monotonic();
+        }
+        if (isNewReport) yield* furtherPages(view);
       }
-      if (now.revision !== before?.revision) yield* furtherPages(view);
-      before = now;
       if (clock.monotonic() - sentAt >= HEARTBEAT_MS) {
         yield HEARTBEAT;
         sentAt = clock.monotonic();
       }
-      await withTimeout(clock, TICK_MS, news, gone);
+      await withTimeout(clock, TICK_MS, woken, gone);
     }
   } finally {
     unfollow();
@@ -81,32 +94,47 @@ export async function* clusterEvents({ clock, view, instance }: ClusterFeedOptio
   }
 }
 
-function* hello({ epoch, instance, report, store, events, tree }: Told): Generator<Uint8Array> {
-  yield Buffer.from(`${RETRY}event: hello\ndata: {"epoch":"${epoch}","instance":${instance},\ndata: "report":`);
+/** What a client is sent now, as bytes that all clients share where they are many, and what it has been told then. */
+function newsFor(
+  before: Told | undefined,
+  view: ClusterView,
+  own: InstanceNow,
+): { readonly chunks: readonly Uint8Array[]; readonly told: Told } {
+  const now = view.current();
+  const { revision, store, tree, events } = now;
+  const lastEventId = events.at(-1)?.id ?? 0;
+  const chunks = before ? differences(before, now, own) : hello(view.epoch, now, own);
+  return { chunks: [...chunks], told: { revision, store, tree, lastEventId, instanceFacts: own.facts } };
+}
+
+function* hello(epoch: string, { report, store, events, tree }: CurrentCluster, own: InstanceNow): Generator<Uint8Array> {
+  yield Buffer.from(`${RETRY}event: hello\ndata: {"epoch":"${epoch}","instance":${own.json},\ndata: "report":`);
   yield report ? jsonOf(partsOf(report)[0]) : NULL;
   yield Buffer.from(`,\ndata: "store":${JSON.stringify(store)},"events":${JSON.stringify(events)},\ndata: "tree":`);
   yield tree ? jsonOf(tree) : NULL;
   yield Buffer.from('}\n\n');
 }
 
-function* differences(before: Told, now: Told): Generator<Uint8Array> {
-  const { report, store, tree, events, instance } = now;
+function* differences(before: Told, { revision, report, store, tree, events }: CurrentCluster, own: InstanceNow): Generator<Uint8Array> {
   if (store !== before.store) yield* message('store', store);
-  if (now.revision !== before.revision && report) yield* message('report', partsOf(report)[0]);
+  if (revision !== before.revision && report) yield* message('report', partsOf(report)[0]);
   if (tree !== before.tree) yield* message('tree', tree);
-  const lastId = before.events.at(-1)?.id ?? 0;
-  for (const event of events) if (event.id > lastId) yield* message('change', event, `id: ${event.id}\n`);
-  if (now.instanceFacts !== before.instanceFacts) yield Buffer.from(`event: instance\ndata: ${instance}\n\n`);
+  for (const event of events) if (event.id > before.lastEventId) yield* message('change', event, `id: ${event.id}\n`);
+  if (own.facts !== before.instanceFacts) yield Buffer.from(`event: instance\ndata: ${own.json}\n\n`);
 }
 
 /** Each as it is when the client is ready for it: only that one is kept meanwhile. */
 function* furtherPages(view: ClusterView): Generator<Uint8Array> {
   for (let index = 1; ; index += 1) {
-    const { report } = view.current();
-    const page = report && partsOf(report)[index];
+    const page = pageAt(view, index);
     if (!page) return;
     yield* message('page', page);
   }
+}
+
+function pageAt(view: ClusterView, index: number): object | undefined {
+  const { report } = view.current();
+  return report ? partsOf(report)[index] : undefined;
 }
 
 function* message(event: string, data: object | null, field = ''): Generator<Uint8Array> {

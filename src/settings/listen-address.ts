@@ -20,7 +20,8 @@ export const DEFAULT_LISTEN_ADDRESS: ListenAddress = { host: '127.0.0.1', port: 
  * @throws {ConfigError} when it is none
  */
 export function parseListenAddress(text: string, label: string, minPort: 0 | 1 = 0): ListenAddress {
-  const [, bracketed, plain, digits = ''] = /^(?:\[([0-9a-fA-F:.]{2,45})\]|([A-Za-z0-9._-]{1,253})):(\d{1,5})$/.exec(text) ?? [];
+  const [, bracketed, plain, digits = ''] =
+    /^(?:\[([0-9a-fA-F:.]{2,45}(?:%[\w.-]{1,64})?)\]|([A-Za-z0-9._-]{1,253})):(\d{1,5})$/.exec(text) ?? [];
   const host = bracketed ?? plain;
   const port = Number(digits);
   const bad = host === undefined || port < minPort || port > 65_535 || (bracketed !== undefined && isIP(bracketed) !== 6);

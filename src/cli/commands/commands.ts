@@ -7,7 +7,7 @@ export interface CommandRow {
   readonly name: string;
   readonly description: string;
   readonly argument?: readonly [name: string, description: string];
-  /** The options that are no settings. */
+  /** Options of its own, and settings that mean something else here. */
   readonly options?: readonly OptionRow[];
   /** `required`: it works on nothing else. `as-provider`: it uses ZooKeeper only where that gives out the node ids. @default where it is given */
   readonly zookeeper?: 'required' | 'as-provider';

@@ -53,7 +53,7 @@ export class SessionLease extends Holder {
   /** Does nothing: there is no lease object that the others' versions could stand in. */
   setKnownNodes(): void {}
 
-  /** A heartbeat every sixth of the session's time-out; from five twelfths on the work has to be ended. */
+  /** A heartbeat every sixth of the session's time-out; the work has to be ended a twelfth of it before the deadline. */
   protected override get timing(): LeaseTiming {
     return leaseTiming(this.tenure.deadline.timeoutMs / 2);
   }

@@ -137,7 +137,8 @@ export class Exchange<P = unknown> {
       path: path.startsWith('/') ? target.basePath + path : path,
       ...(headersTimeoutMs !== undefined && { headersTimeout: headersTimeoutMs }),
     };
-    return this.dispatch(request, this.#current);
+    // A dispatcher that returns nothing, as that of undici's MockAgent, has begun all the same.
+    return this.dispatch(request, this.#current) ?? true;
   }
 
   #end(error: Error): void {

@@ -41,7 +41,7 @@ const targets = new WeakMap<ServiceInstance, InstanceTarget | 'none'>();
 
 /** Where an instance is, by its uriSpec, or else its TLS port, or else its port. @returns undefined where that is no http(s) URL */
 export function targetOf(instance: ServiceInstance): InstanceTarget | undefined {
-  const target = targets.get(instance) ?? parseTarget(instanceUrl(instance)) ?? 'none';
+  const target = targets.get(instance) ?? parseTarget(instanceUrl(instance), instance) ?? 'none';
   targets.set(instance, target);
   return target === 'none' ? undefined : target;
 }
@@ -96,13 +96,15 @@ function isUsable(instance: ServiceInstance, fits: (target: InstanceTarget) => b
   return target !== undefined && fits(target);
 }
 
-function parseTarget(text: string | undefined): InstanceTarget | undefined {
+function parseTarget(text: string | undefined, instance: ServiceInstance): InstanceTarget | undefined {
   if (text === undefined || !URL.canParse(text)) return undefined;
   const { protocol, hostname, port: written, pathname } = new URL(text);
   if (protocol !== 'http:' && protocol !== 'https:') return undefined;
-  // A uriSpec for a port that the instance does not have.
-  if (EMPTY_PORT.test(text)) return undefined;
-  const port = Number(written) || (protocol === 'https:' ? 443 : 80);
+  const isSecure = protocol === 'https:';
+  // A uriSpec leaves a port empty that the instance does not have: `{port}` for one that has none but for TLS.
+  const usual = EMPTY_PORT.test(text) ? (isSecure ? instance.sslPort : instance.port) : isSecure ? 443 : 80;
+  const port = written === '' ? usual : Number(written);
+  if (port === undefined) return undefined;
   return {
     origin: `${protocol}//${hostname}:${port}`,
     protocol,
