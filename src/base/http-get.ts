@@ -3,14 +3,19 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { LookupFunction } from 'node:net';
 
-/** How much of a body is read. */
-const MAX_BYTES = 1_000_000;
-
 /** The answer of a server. */
 export interface HttpReply {
   readonly status: number;
-  /** The first megabyte or so. */
+  /** Its beginning, where it is longer than `maxBytes`. */
   readonly body: string;
+}
+
+export interface HttpGetOptions {
+  readonly signal: AbortSignal;
+  readonly lookup?: LookupFunction;
+  readonly userAgent: string;
+  /** How much of a body is read, or a little more. @default 65536 */
+  readonly maxBytes?: number;
 }
 
 /**
@@ -18,10 +23,7 @@ export interface HttpReply {
  *
  * @throws what went wrong, or `signal.reason`
  */
-export async function httpGet(
-  url: URL,
-  { signal, lookup, userAgent }: { readonly signal: AbortSignal; readonly lookup?: LookupFunction; readonly userAgent: string },
-): Promise<HttpReply> {
+export async function httpGet(url: URL, { signal, lookup, userAgent, maxBytes = 65_536 }: HttpGetOptions): Promise<HttpReply> {
   const headers = { 'user-agent': userAgent, accept: '*/*' };
   // A name may have several addresses, and the server listen on one of them.
   const options = { agent: false, signal, headers, autoSelectFamily: true, ...(lookup && { lookup }) };
@@ -37,7 +39,7 @@ export async function httpGet(
     for await (const chunk of response) {
       chunks.push(chunk);
       bytes += chunk.length;
-      if (bytes > MAX_BYTES) break;
+      if (bytes > maxBytes) break;
     }
     return { status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString('utf8') };
   } catch (error) {

@@ -58,7 +58,7 @@ async function taskArn(url: string, { clock, signal }: TaskIdSources): Promise<s
   try {
     // Loaded only here: a start has to be fast.
     const { httpGet } = await import('./http-get.js');
-    const { status, body } = await httpGet(new URL(url), { signal: call.signal, userAgent: 'nodelease' });
+    const { status, body } = await httpGet(new URL(url), { signal: call.signal, userAgent: 'nodelease', maxBytes: 1_000_000 });
     if (status !== 200) throw new Error(`HTTP status ${status}`);
     const task: unknown = JSON.parse(body);
     const arn = typeof task === 'object' && task !== null && 'TaskARN' in task ? task.TaskARN : undefined;

@@ -11,7 +11,7 @@ import type { Logger } from '../log/logger.js';
 import type { Io } from '../terminal/io.js';
 import type { FromNodeHttp, NodeHttpData, ToNodeHttp } from './node-http-thread.js';
 import { HealthPublisher } from './node-mirror.js';
-import { PAUSE_MS, RestartingWorker, type StartedThread } from './restarting-worker.js';
+import { RestartingWorker, type StartedThread } from './restarting-worker.js';
 
 export interface NodeHttpOptions {
   readonly at: ListenAddress;
@@ -52,7 +52,7 @@ export class NodeHttp {
     const started = RestartingWorker.start({
       clock: io.clock,
       start: () => http.#start(),
-      onFailure: (failure) => log.error(`HTTP: ${explain(failure)}; starting it again in ${PAUSE_MS} ms`),
+      onFailure: (failure, againInMs) => log.error(`HTTP: ${explain(failure)}; starting it again in ${againInMs} ms`),
     });
     try {
       // Loaded while the thread starts, and there before anything happens that it counts.

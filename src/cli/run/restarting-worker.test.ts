@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../base/system.js';
-import { PAUSE_MS, RestartingWorker, type RestartingWorkerOptions } from './restarting-worker.js';
+import { RestartingWorker, type RestartingWorkerOptions } from './restarting-worker.js';
 
 const PROGRAM = new URL('../../../test/fixtures/programs/restarting-worker.mjs', import.meta.url);
-const failures: unknown[] = [];
+const failures: { failure: unknown; againInMs: number }[] = [];
 const workers: Worker[] = [];
 let thread: RestartingWorker | undefined;
 
@@ -19,7 +19,7 @@ const start: RestartingWorkerOptions['start'] = () => {
 async function started(options: Partial<RestartingWorkerOptions> = {}): Promise<RestartingWorker> {
   thread = await RestartingWorker.start({
     ...{ clock: systemClock, start },
-    onFailure: (failure) => failures.push(failure),
+    onFailure: (failure, againInMs) => failures.push({ failure, againInMs }),
     ...options,
   });
   return thread;
@@ -43,11 +43,14 @@ afterEach(async () => {
 });
 
 describe('a restarting worker', { timeout: 60_000 }, () => {
-  it('is started again when it dies of an error, or for want of memory, and the process goes on', async () => {
+  it('is started again when it dies of an error, or for want of memory, later and later, and the process goes on', async () => {
     await started();
     await killed('die');
     await killed('grow');
-    expect(failures).toMatchObject([{ message: 'a fault in the thread' }, { code: 'ERR_WORKER_OUT_OF_MEMORY' }]);
+    expect(failures).toMatchObject([
+      { failure: { message: 'a fault in the thread' }, againInMs: 100 },
+      { failure: { code: 'ERR_WORKER_OUT_OF_MEMORY' }, againInMs: 200 },
+    ]);
     expect(workers).toHaveLength(3);
   });
 
@@ -62,8 +65,10 @@ describe('a restarting worker', { timeout: 60_000 }, () => {
     });
     current().postMessage('die');
     while (tries < 4) await systemClock.sleep(5);
-    expect(failures.map((failure) => (failure as Error).message)).toEqual([
-      ...['a fault in the thread', 'no thread to be had', 'the port is taken'],
+    expect(failures.map(({ failure, againInMs }) => [(failure as Error).message, againInMs])).toEqual([
+      ['a fault in the thread', 100],
+      ['no thread to be had', 200],
+      ['the port is taken', 400],
     ]);
   });
 
@@ -79,7 +84,7 @@ describe('a restarting worker', { timeout: 60_000 }, () => {
     const exit = exitOf(current());
     await asked.close();
     await exit;
-    await systemClock.sleep(2 * PAUSE_MS);
+    await systemClock.sleep(300);
     expect([failures, workers.length]).toEqual([[], 1]);
   });
 

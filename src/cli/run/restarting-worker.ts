@@ -10,15 +10,15 @@ export interface StartedThread {
 }
 
 export interface RestartingWorkerOptions {
-  readonly clock: Pick<Clock, 'sleep'>;
+  readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
   /** Starts the thread, at first and whenever it has ended. */
   readonly start: () => StartedThread;
-  /** It has ended without being asked to, and is started again after {@link PAUSE_MS}. */
-  readonly onFailure: (failure: unknown) => void;
+  /** It has ended without being asked to, and is started again after that many milliseconds. */
+  readonly onFailure: (failure: unknown, againInMs: number) => void;
 }
 
-/** How long it takes until a thread is started again, in milliseconds. */
-export const PAUSE_MS = 500;
+/** How long it takes until a thread is started again, in milliseconds: twice as long after each failure within `settled` of a start. */
+const PAUSE_MS = { first: 100, max: 10_000, settled: 60_000 } as const;
 /** How long a thread may take to end by itself, as for requests under way, before it is ended, in milliseconds. */
 const CLOSE_TIMEOUT_MS = 1_500;
 
@@ -57,12 +57,15 @@ export class RestartingWorker {
   async #keep(): Promise<void> {
     const { clock, onFailure } = this.options;
     const { signal } = this.#closing;
-    for (;;) {
+    let pauseMs: number = PAUSE_MS.first;
+    for (let startedAt = clock.monotonic(); ; startedAt = clock.monotonic()) {
       const failure = await this.#ended;
       if (signal.aborted) return;
-      onFailure(failure);
-      await clock.sleep(PAUSE_MS, signal).catch(() => undefined);
+      if (clock.monotonic() - startedAt >= PAUSE_MS.settled) pauseMs = PAUSE_MS.first;
+      onFailure(failure, pauseMs);
+      await clock.sleep(pauseMs, signal).catch(() => undefined);
       if (signal.aborted) return;
+      pauseMs = Math.min(PAUSE_MS.max, 2 * pauseMs);
       this.#ended = this.#run();
     }
   }

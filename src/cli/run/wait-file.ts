@@ -82,10 +82,15 @@ export class WaitFile {
     const draft = `${this.path}.${this.random.hex(4)}`;
     try {
       // Through one handle: another user of the folder can put something else at the path at any time.
-      await using file = await open(draft, 'wx');
-      await file.writeFile(text);
-      // Whatever the umask: programs that wait may run as other users.
-      await file.chmod(0o644);
+      const file = await open(draft, 'wx');
+      try {
+        await file.writeFile(text);
+        // Whatever the umask: programs that wait may run as other users.
+        await file.chmod(0o644);
+      } finally {
+        // Before it is moved: some file systems tell only now that nothing could be written.
+        await file.close();
+      }
       await use(draft);
     } finally {
       await rm(draft, { force: true }).catch(() => undefined);

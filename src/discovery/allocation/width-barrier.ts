@@ -58,8 +58,9 @@ export class WidthBarrier {
       this.#narrow = await this.#narrowClaims(lowest, idWidth, call);
       if (this.#narrow.length > 0)
         return { open: false, why: `others do not use ${idWidth} bits for a node id yet: ${namesOf(this.#narrow)}` };
-      const records = await this.#readBelow(lowest, stampGroupPath, call);
-      const floor = Math.max(0, ...records.map(({ znode }) => lastIdTimestampIn(znode, this.timeoutMs)));
+      let floor = 0;
+      for await (const records of this.#readBelow(lowest, stampGroupPath, call))
+        floor = Math.max(floor, ...records.map(({ znode }) => lastIdTimestampIn(znode, this.timeoutMs)));
       const stat = await session.setData(path, JSON.stringify({ idWidth, floor }), version, call);
       return { open: true, mark: { path, version: stat.version }, floor };
     } catch (error) {
@@ -91,8 +92,11 @@ export class WidthBarrier {
     if (before !== undefined && isNarrow(before, idWidth)) return this.#narrow;
     // Before the claims are listed: a holder that is not among them reads this later than its claim.
     await this.#raiseWidest(idWidth, call);
-    const claims = await this.#readBelow(group, groupPath, call);
-    return claims.filter(({ znode }) => isNarrow(znode, idWidth)).map(({ path }) => path);
+    for await (const claims of this.#readBelow(group, groupPath, call)) {
+      const narrow = claims.filter(({ znode }) => isNarrow(znode, idWidth)).map(({ path }) => path);
+      if (narrow.length > 0) return narrow;
+    }
+    return [];
   }
 
   /** Makes sure that {@link readWidest} answers with so many bits at the least, from now on. Fails where another task does so at the same time. */
@@ -103,16 +107,15 @@ export class WidthBarrier {
     else if (widthIn(record.data) < idWidth) await this.session.setData(STAMPS_PATH, data, record.stat.version, call);
   }
 
-  /** The znodes of ids in the groups below, in ascending order: other names belong to somebody else. */
-  async #readBelow(group: number, pathOf: (group: number) => string, call: CallOptions): Promise<{ path: string; znode: Znode }[]> {
-    const paths: string[] = [];
+  /** The znodes of ids in each of the groups below, in ascending order: other names belong to other programs. */
+  async *#readBelow(group: number, pathOf: (group: number) => string, call: CallOptions): AsyncGenerator<{ path: string; znode: Znode }[]> {
     for (let below = 0; below < group; below += 1) {
       const names = (await this.session.children(pathOf(below), call)) ?? [];
       const ids = names.filter((name) => parseHexPair(name) !== undefined).sort();
-      paths.push(...ids.map((name) => `${pathOf(below)}/${name}`));
+      const paths = ids.map((name) => `${pathOf(below)}/${name}`);
+      const znodes = await concurrently(paths, READS_AT_ONCE, async (path) => ({ path, znode: await this.session.read(path, call) }));
+      yield znodes.flatMap(({ path, znode }) => (znode === undefined ? [] : [{ path, znode }]));
     }
-    const znodes = await concurrently(paths, READS_AT_ONCE, async (path) => ({ path, znode: await this.session.read(path, call) }));
-    return znodes.flatMap(({ path, znode }) => (znode === undefined ? [] : [{ path, znode }]));
   }
 }
 

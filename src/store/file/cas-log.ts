@@ -129,10 +129,12 @@ export class CasLog {
     const name = `${numberOf(head.name) + 1}-${this.random.hex(12)}`;
     if (head.namedBy === undefined) await this.#found();
     let decided = false;
+    let isDeciding = false;
     try {
       if (await this.#prepare(head, body, { name, ...about })) {
         await this.#moveBody(head.name);
         signal?.throwIfAborted();
+        isDeciding = true;
         decided = await this.#decide(head, name);
       }
       if (!decided) {
@@ -140,7 +142,7 @@ export class CasLog {
         return undefined;
       }
     } catch (error) {
-      if (error instanceof StoreError && error.outcome === 'unknown') throw error;
+      if (isDeciding && error instanceof StoreError && error.outcome === 'unknown') throw error;
       await removeGeneration(this.#path(name));
       // The folder vanishes only when another writer has got ahead, or the store was removed.
       if (codeOf(error) === 'ENOENT') return undefined;
@@ -200,7 +202,9 @@ export class CasLog {
   /** Makes generation 0 and every folder above it, and syncs their names, whichever process made them. */
   async #found(): Promise<void> {
     await makeFolder(this.#path('0'));
-    await Promise.all([dirname(this.#folder), this.directory, dirname(this.directory)].map(syncFolder));
+    // The folder above may be somebody else's, and closed to this process.
+    const above = unless(['EACCES'], syncFolder(dirname(this.directory)));
+    await Promise.all([syncFolder(dirname(this.#folder)), syncFolder(this.directory), above]);
   }
 
   /** Makes the generation, complete and synced. False when it is too late for that already. */

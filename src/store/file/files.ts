@@ -39,7 +39,7 @@ export async function makeFolder(path: string): Promise<void> {
     await makeFolder(above);
     await unless(['EEXIST'], mkdir(path));
   }
-  await syncFolder(dirname(path));
+  await unless(['EACCES'], syncFolder(dirname(path)));
 }
 
 /** Makes a new file; resolves once its content would survive a loss of power, its name apart. */
@@ -53,8 +53,8 @@ export async function writeDurably(path: string, content: Buffer): Promise<void>
   }
 }
 
-/** What systems answer that cannot sync a folder, need not (Windows), or do not let this process open it. */
-const CANNOT_SYNC_FOLDERS = ['EACCES', 'EISDIR', 'EPERM', 'EINVAL', 'ENOTSUP', 'EBADF'];
+/** What systems answer that cannot sync a folder, or need not (Windows). */
+const CANNOT_SYNC_FOLDERS = ['EISDIR', 'EPERM', 'EINVAL', 'ENOTSUP', 'EBADF'];
 
 /** Resolves once the names in the folder would survive a loss of power, as far as the file system offers that. */
 export async function syncFolder(path: string): Promise<void> {

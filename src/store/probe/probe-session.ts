@@ -130,12 +130,17 @@ export class ProbeSession {
     // Not given up with the probe: its scratch objects go as well when it is aborted.
     const bounds = { clock: this.clock, timeoutMs: REQUEST_TIMEOUT_MS, what: `${this.store.url}: tidying up` };
     const left: { key: string; error: unknown }[] = [];
-    let removed = 0;
+    let failedInARow = 0;
     await concurrently([...this.#keys], REMOVALS, async (key) => {
-      // A store that removes none of the first would not remove the others either.
-      if (removed === 0 && left.length >= REMOVALS) return left.push({ key, error: left[0]?.error });
-      const removal = bounded(bounds, (options) => this.store.discardProbe(key, options));
-      return removal.then(() => (removed += 1)).catch((error: unknown) => left.push({ key, error }));
+      // A store that removes none of so many in a row would not remove the others either.
+      if (failedInARow >= REMOVALS) return void left.push({ key, error: left.at(-1)?.error });
+      try {
+        await bounded(bounds, (options) => this.store.discardProbe(key, options));
+        failedInARow = 0;
+      } catch (error) {
+        failedInARow += 1;
+        left.push({ key, error });
+      }
     });
     return left;
   }
