@@ -29,9 +29,10 @@ const PAGE_OBJECTS = 1_000;
 /** How long what is known of the bootstrap counts as fresh, in milliseconds. */
 const CLUSTER_FRESH_MS = 1_000;
 
-/** A listing of about `size` leases, with nothing fetched yet. A long one begins anywhere, so that not all starters read the same page. */
+/** A listing of about `size` leases, with nothing fetched yet. It begins at a random page, so that not all starters read the same one. */
 export function firstListing({ store }: StoreSession, size: number, random: RandomSource): PartialListing {
-  return new PartialListing(store.listPage !== undefined && size > PAGE_OBJECTS ? randomKey(size, random) : undefined);
+  const pages = store.listPage === undefined ? 1 : Math.ceil(size / PAGE_OBJECTS);
+  return new PartialListing(pageStart(size, Math.floor(random.next() * pages)));
 }
 
 /** Scans the listing for candidates, as far as it takes to find some, and remembers which of them only look free. */
@@ -39,8 +40,8 @@ export class CandidateScanner {
   /** Candidates that are not free: no try before that time of the monotonic clock, unless their etag changes. */
   readonly #notBefore = new Map<string, { etag: string | undefined; time: number }>();
   readonly #reported = new Set<string>();
-  /** Whether a listing takes several requests. */
-  #isLong = false;
+  /** Where the pages of the last complete listing began. */
+  #pageStarts: readonly (string | undefined)[] = [undefined];
   #clusterReadAt: number;
 
   constructor(
@@ -77,15 +78,15 @@ export class CandidateScanner {
    * @throws {StoreError}
    * @throws `signal.reason`
    */
-  async again(known: StoredCluster, { pages, after }: ScanPlan, waited: boolean): Promise<CandidateScan> {
-    const { session, clock, random } = this.options;
-    const onePage = pages === 'one';
-    const listing = new PartialListing(this.#isLong ? (after ?? randomKey(known.config.size, random)) : undefined);
+  async again(known: StoredCluster, plan: ScanPlan, waited: boolean): Promise<CandidateScan> {
+    const { session, clock, signal } = this.options;
+    const onePage = plan.pages === 'one';
+    const listing = this.#newListing(known.config.size, plan);
     await this.#fetchNext(listing);
     if (!onePage) await this.#extend(listing, known.config);
     const scan = this.#scan(known, listing, { isAfterSettings: true, onePage });
     if (!this.#areSettingsInDoubt(scan, waited)) return scan;
-    const cluster = await retry(() => readExistingCluster(session), whileStoreIsAway(this.options));
+    const cluster = await retry(() => readExistingCluster(session, { signal }), whileStoreIsAway(this.options));
     this.#clusterReadAt = clock.monotonic();
     if (cluster.etag === known.etag) return scan;
     // What was retired may be as good as released now, without having been written.
@@ -109,7 +110,8 @@ export class CandidateScanner {
     for (const [key, { time }] of this.#notBefore)
       if (time > now && time < (first?.at ?? Number.POSITIVE_INFINITY)) first = { key, at: time };
     // The key without its last letter comes before it, and after every other lease's.
-    return { expiryAt: first?.at ?? Number.POSITIVE_INFINITY, expiryAfter: first?.key.slice(0, -1) };
+    const expiryAfter = this.#pageStarts.length > 1 ? first?.key.slice(0, -1) : undefined;
+    return { expiryAt: first?.at ?? Number.POSITIVE_INFINITY, expiryAfter };
   }
 
   /** Tells, once, that an object cannot be used. */
@@ -117,6 +119,12 @@ export class CandidateScanner {
     if (this.#reported.has(key)) return;
     this.#reported.add(key);
     this.options.emit({ type: 'damaged', key, problem });
+  }
+
+  #newListing(size: number, { pages, after }: ScanPlan): PartialListing {
+    const { session, random } = this.options;
+    if (pages === 'all' && after === undefined) return firstListing(session, size, random);
+    return new PartialListing(after ?? this.#pageStarts[Math.floor(random.next() * this.#pageStarts.length)]);
   }
 
   /** Fetches pages until they show enough candidates to choose from. */
@@ -145,7 +153,7 @@ export class CandidateScanner {
     const { session, clock } = this.options;
     const { size, bootstrapped } = cluster.config;
     const scannedAt = clock.monotonic();
-    this.#isLong = listing.pages > 1 || !listing.complete;
+    if (listing.complete) this.#pageStarts = listing.pageStarts;
     for (const { key, etag } of this.#notBefore.size === 0 ? [] : listing.objects) this.#forget(key, etag);
     const found = classify(listing.objects, cluster.config);
     const isKnownAbsent = listing.complete || !bootstrapped;
@@ -198,7 +206,31 @@ function settingsRow({ objects }: PartialListing): ListedObject | undefined {
   return objects.find(({ key }) => key === CLUSTER_KEY);
 }
 
-/** The key of any lease. */
-function randomKey(size: number, random: RandomSource): string {
-  return leaseKey(Math.floor(random.next() * size));
+/** The key after which the nth page of a cluster's leases begins if every object is there; undefined for the first page. */
+export function pageStart(size: number, page: number): string | undefined {
+  return page === 0 ? undefined : leaseKey(nthInOrder(size, page * PAGE_OBJECTS - 1));
+}
+
+/** The nth of the numbers 0 … size - 1 in the order of their digits, which is that of the keys: 0, 1, 10, 100, 101, … 11, … */
+function nthInOrder(size: number, n: number): number {
+  if (n === 0) return 0;
+  let number = 1;
+  for (let left = n - 1; left > 0; ) {
+    const below = countFrom(number, size);
+    if (below <= left) {
+      left -= below;
+      number += 1;
+    } else {
+      left -= 1;
+      number *= 10;
+    }
+  }
+  return number;
+}
+
+/** How many numbers below `size` begin with the digits of `prefix`. */
+function countFrom(prefix: number, size: number): number {
+  let count = 0;
+  for (let [from, to] = [prefix, prefix + 1]; from < size; from *= 10, to *= 10) count += Math.min(to, size) - from;
+  return count;
 }

@@ -27,8 +27,8 @@ export interface EnsureClusterOptions {
   /** All that the store lists, where there are no settings: then nothing is read before they are created. */
   readonly listing?: readonly ListedObject[] | undefined;
   /**
-   * Until when to leave the probe to another task, at least some seconds, and to retry while the store is away, on the monotonic clock.
-   * @default as long as that task needs, and ten seconds for a request
+   * Until when to leave the probe to another task, some seconds all the same, and to retry what fails while the store is away, on the monotonic
+   * clock. @default as long as that task needs, and ten seconds for a request
    */
   readonly until?: number;
   /** Whether to watch ages grow as well, and to probe far longer where an earlier probe has failed. @default false */
@@ -48,15 +48,15 @@ export interface EnsuredCluster {
 
 /** How long to leave the probe to another task, in milliseconds: at least, and at most where the store is slow. */
 const PROBE_WAIT_MS = { min: 3_000, max: 20_000 } as const;
-/** Requests of a probe one after the other, and from then until the next read of the settings. */
+/** How long a probe takes, and how long to wait until the next look after that, in requests one after the other. */
 const PROBE_REQUESTS = 66;
 const LATE_REQUESTS = 8;
-/** How long a request is taken to last for the first reads, whatever was observed, in milliseconds. */
-const REQUEST_MS = { min: 10, max: 45 } as const;
-/** The longest pause between two reads, in milliseconds. */
+/** How long a request is taken to last, whatever was observed: for the first looks, and for the wait as a whole. Milliseconds. */
+const REQUEST_MS = { min: 10, max: 45, slowest: 2_000 } as const;
+/** The longest pause between two looks, in milliseconds. */
 const MAX_LATE_MS = 5_000;
-/** After another task has taken the probe over, this many times as long a wait: that task may be slow as well. */
-const PATIENT = 1.5;
+/** How many times as long the wait may become when another task takes the probe over. */
+const MAX_TIMES = 1.5;
 
 /**
  * The cluster's settings, created where there are none. A remote store is used only once it has passed the probe, which is recorded
@@ -69,25 +69,29 @@ const PATIENT = 1.5;
  * @throws `signal.reason`
  */
 export async function ensureCluster(options: EnsureClusterOptions): Promise<EnsuredCluster> {
-  const { session, wanted, signal } = options;
+  const { session, clock, wanted, signal } = options;
   const call = { signal };
   let { listing } = options;
   let raced = false;
+  let observedMs = session.requestMs ?? 0;
   for (;;) {
     signal?.throwIfAborted();
     if (listing !== undefined) {
       await refuseForeign(session, listing, call);
+      const sentAt = clock.monotonic();
       const cluster = await createCluster(session, wanted);
       if (cluster !== undefined) return { cluster: session.store.remote ? await probed(options, cluster) : cluster, created: true, raced };
       raced = true;
+      observedMs = Math.max(observedMs, clock.monotonic() - sentAt);
     }
     // The task that was faster probes now: nothing is worth reading before that has ended.
-    let cluster = raced && session.store.remote ? await probedByAnother(options) : await readCluster(session, call);
+    let cluster = raced && session.store.remote ? await probedByAnother(options, { observedMs, raced }) : await readCluster(session, call);
     if (cluster?.config.proofFailed !== undefined) {
       if (options.thorough !== true) throw refusedBefore(session, cluster.config.proofFailed);
       cluster = await probed(options, cluster);
     }
-    if (cluster !== undefined && !cluster.config.proven && session.store.remote) cluster = await probedByAnother(options);
+    if (cluster !== undefined && !cluster.config.proven && session.store.remote)
+      cluster = await probedByAnother(options, { observedMs, raced });
     if (cluster !== undefined) return { cluster, created: false, raced };
     // Another program may keep very many objects there.
     const timeoutMs = Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs);
@@ -99,36 +103,38 @@ export async function ensureCluster(options: EnsureClusterOptions): Promise<Ensu
  * Waits for the record of another task's probe, and probes where it does not come: one of the waiting tasks does, and the others leave it to
  * that one, for longer. Undefined where there are no settings after all.
  */
-async function probedByAnother(options: EnsureClusterOptions): Promise<StoredCluster | undefined> {
+async function probedByAnother(
+  options: EnsureClusterOptions,
+  { observedMs, raced }: { observedMs: number; raced: boolean },
+): Promise<StoredCluster | undefined> {
   const { session, clock, random, signal, until = Number.POSITIVE_INFINITY } = options;
-  const requestMs = Math.min(Math.max(session.requestMs ?? 0, REQUEST_MS.min), REQUEST_MS.max);
+  const requestMs = Math.min(Math.max(observedMs, REQUEST_MS.min), REQUEST_MS.max);
   // A store that is slow is slow for the probing task as well.
-  const probeMs = () => Math.min(Math.max(3 * PROBE_REQUESTS * (session.requestMs ?? 0), PROBE_WAIT_MS.min), PROBE_WAIT_MS.max);
-  let times = 1 + random.next() / 2;
+  const slowMs = () => Math.min(Math.max(observedMs, session.requestMs ?? 0), REQUEST_MS.slowest);
+  const waitMs = () => Math.min(Math.max(PROBE_WAIT_MS.min, 3 * PROBE_REQUESTS * slowMs()), PROBE_WAIT_MS.max);
+  let times = raced ? 1 + random.next() / 2 : 1;
   let since = clock.monotonic();
   // A task that does not want to wait for an id waits for the probe all the same.
   const endAt = Math.max(until, since + PROBE_WAIT_MS.min);
   let sleepMs = PROBE_REQUESTS * requestMs;
-  let takeOvers: number | undefined;
+  let known: StoredCluster | undefined;
   for (let lateMs = LATE_REQUESTS * requestMs; ; lateMs = Math.min(2 * lateMs, MAX_LATE_MS)) {
     await clock.sleep(Math.min(sleepMs * (1 + random.next() / 8), Math.max(0, endAt - clock.monotonic())), signal);
+    const sentAt = clock.monotonic();
     const cluster = await retry(() => readCluster(session, { signal }), whileStoreIsAway(options));
     if (cluster === undefined || cluster.config.proven) return cluster;
-    const { proofFailed, proofsTakenOver = 0 } = cluster.config;
-    if (proofFailed !== undefined) throw refusedBefore(session, proofFailed);
-    if (takeOvers !== undefined && takeOvers !== proofsTakenOver) {
-      times = PATIENT;
-      since = clock.monotonic();
-    } else if (clock.monotonic() >= since + times * probeMs()) {
-      const own = await retry(() => takeOver(options, cluster), whileStoreIsAway(options));
-      if (own !== undefined) return probed(options, own);
-      since = clock.monotonic();
-    }
-    takeOvers = proofsTakenOver;
+    if (cluster.config.proofFailed !== undefined) throw refusedBefore(session, cluster.config.proofFailed);
+    const tookMs = clock.monotonic() - sentAt;
+    const takenOver = known !== undefined && known.config.proofsTakenOver !== cluster.config.proofsTakenOver;
+    known = cluster;
+    if (takenOver) times = Math.min(2 * times, MAX_TIMES);
+    const isOver = !takenOver && clock.monotonic() >= since + times * waitMs();
+    const own = isOver ? await retry(() => takeOver(options, cluster), whileStoreIsAway(options)) : undefined;
+    if (own !== undefined) return probed(options, own);
     if (clock.monotonic() >= endAt)
       throw new AcquireTimeoutError(`${session.store.url}: no task has shown in time that the store keeps its conditions`);
-    const pauseMs = Math.max(lateMs, LATE_REQUESTS * (session.requestMs ?? 0));
-    sleepMs = Math.min(pauseMs, Math.max(0, since + times * probeMs() - clock.monotonic()));
+    if (takenOver || isOver) since = clock.monotonic();
+    sleepMs = Math.min(Math.max(lateMs, LATE_REQUESTS * tookMs), Math.max(0, since + times * waitMs() - clock.monotonic()));
   }
 }
 

@@ -8,6 +8,8 @@ export class PartialListing implements Listing {
   latest: readonly ListedObject[] = [];
   /** The number of pages so far. */
   pages = 0;
+  /** The key after which each page so far began; undefined for the first of all. */
+  pageStarts: readonly (string | undefined)[] = [];
   /** True once it shows everything. */
   complete = false;
   #storeTime: Interval | undefined;
@@ -46,6 +48,7 @@ export class PartialListing implements Listing {
     this.#storeTime = undefined;
     this.complete = true;
     this.#note(objects, storeTime);
+    this.pageStarts = [undefined];
   }
 
   /** Undefined where the store does not list from a key on, or shows something other than a page in the order of the keys. */
@@ -64,6 +67,7 @@ export class PartialListing implements Listing {
 
   #add({ objects, storeTime, more }: ListingPage): void {
     const { start } = this;
+    this.pageStarts = [...this.pageStarts, this.#after];
     const isInRound = (key: string) => !this.#wrapped || start === undefined || key <= start;
     this.#note(
       objects.filter(({ key }) => isInRound(key)),
