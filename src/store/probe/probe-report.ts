@@ -1,7 +1,18 @@
 import type { Interval } from '../lease-store.js';
 
 /** What is checked, in the order of the report. */
-export type ProbeCheckId = keyof typeof TITLES;
+export type ProbeCheckId =
+  | 'create'
+  | 'create-once'
+  | 'replace-bogus'
+  | 'replace'
+  | 'replace-stale'
+  | 'replace-absent'
+  | 'races'
+  | 'read-back'
+  | 'listing'
+  | 'age'
+  | 'clean-up';
 
 /** `fault`: leases are not safe, or cannot work, in this store. `warning`: they are and can, but something is amiss. */
 export type ProbeStatus = 'ok' | 'warning' | 'fault';
@@ -29,7 +40,7 @@ export interface ProbeReport {
   readonly clockOffsetMs: Interval;
 }
 
-const TITLES = {
+const TITLES: Readonly<Record<ProbeCheckId, string>> = {
   create: 'creates an object that is absent',
   'create-once': 'refuses to create an object that is present',
   'replace-bogus': 'refuses an etag that never was',
@@ -41,7 +52,7 @@ const TITLES = {
   listing: 'lists an object that has just been written',
   age: 'tells how old an object is',
   'clean-up': 'removes the scratch objects',
-} as const;
+};
 
 /** The outcome of a check, under its title. */
 export function checked(id: ProbeCheckId, status: ProbeStatus, detail = ''): ProbeCheck {
