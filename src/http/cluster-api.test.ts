@@ -31,6 +31,8 @@ class ScriptedView implements ClusterView {
   now: CurrentCluster = { ...EMPTY, revision: 1 };
   readonly listeners = new Set<() => void>();
   snapshots = 0;
+  /** How often {@link current} was called. */
+  reads = 0;
 
   snapshot(signal?: AbortSignal): Promise<ClusterSnapshot> {
     this.snapshots += 1;
@@ -38,6 +40,7 @@ class ScriptedView implements ClusterView {
   }
 
   current(): CurrentCluster {
+    this.reads += 1;
     return this.now;
   }
 
@@ -327,6 +330,20 @@ describe('/api/events', () => {
     expect(client.take()).toEqual([['instance', health]]);
     await clock.advance(5_000);
     expect(client.take()).toEqual([]);
+  });
+
+  it('reads the cluster for news only, not on every tick', async () => {
+    const { view, get, clock, health } = scene({ withInstance: true });
+    const client = new Client(await get('events'));
+    void client.read();
+    await settled();
+    view.reads = 0;
+    health.validForMs = 10_000;
+    await clock.advance(5_000);
+    expect(view.reads).toBe(0);
+    health.state = 'lost';
+    await clock.advance(5_000);
+    expect(view.reads).toBe(1);
   });
 
   it('follows the cluster for as long as there are clients, and no longer', async () => {

@@ -275,6 +275,17 @@ describe('what it costs', () => {
     expect(zookeeper.calls.length - before).toBeLessThan(60 * 8);
   });
 
+  it('is no read of a higher group while a node of a lower one is narrow', async () => {
+    const { clock, zookeeper } = crowdedTwice();
+    zookeeper.overwrite(pathOf(100), WIDE);
+    const { result } = claim(clock, zookeeper);
+    await clock.advance(5_000);
+    expect([result, looksAt(zookeeper, /read .*nodes\/01\//)]).toEqual([{}, 0]);
+    zookeeper.overwrite(pathOf(100), WIDER);
+    await clock.advance(2_000);
+    expect([result.lease?.id, looksAt(zookeeper, /read .*nodes\/01\//)]).toEqual([504, 256]);
+  });
+
   it('is borne by one task at a time, and by another one when that has gone', async () => {
     const { clock, zookeeper } = crowded(NARROW);
     zookeeper.put('/discovery/stamps', '', undefined);

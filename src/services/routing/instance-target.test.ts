@@ -24,6 +24,7 @@ describe('the target of an instance', () => {
     ['its uriSpec', { port: 8080, uriSpec: template }, 'http://10.0.0.5:8080', ''],
     ['a path in its uriSpec', { port: 8080, uriSpec: `${template}/api/v1/` }, 'http://10.0.0.5:8080', '/api/v1'],
     ['a uriSpec without a port', { uriSpec: 'https://{address}/api' }, 'https://10.0.0.5:443', '/api'],
+    ['a uriSpec for a TLS port that it has not', { port: 8080, uriSpec: 'http://{address}:{ssl-port}' }, 'http://10.0.0.5:8080', ''],
     ['a uriSpec for a port that it has for TLS only', { sslPort: 8443, uriSpec: template }, 'https://10.0.0.5:8443', ''],
   ])('is made of %s', (_what, init, origin, basePath) => {
     expect(targetOf(instance(init))).toMatchObject({ origin, basePath });

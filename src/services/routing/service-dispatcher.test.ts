@@ -232,6 +232,16 @@ describe('a caller', () => {
     attempt(0).onError(failure('ECONNREFUSED'));
     expect(told).toEqual(['error no more']);
   });
+
+  it('is told nothing of a dispatcher that returns nothing: each attempt has begun all the same', () => {
+    const base = ((given, to) => {
+      sent.push({ options: given, handler: to as Required<LegacyHandler> });
+    }) as Dispatch;
+    serviceInterceptor(picker)(base)({ origin: 'http://orders', path: '/', method: 'GET' }, caller);
+    expect([sent.length, told]).toEqual([1, []]);
+    attempt(0).onError(failure('ECONNREFUSED'));
+    expect([sent.length, told]).toEqual([2, []]);
+  });
 });
 
 it('asks each instance once, and as many as allowed', () => {

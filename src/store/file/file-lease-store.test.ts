@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../../test/support/virtual-clock.js';
 import { systemRandom } from '../../base/system.js';
-import type { WriteResult } from '../lease-store.js';
+import { StoreError, type WriteResult } from '../lease-store.js';
+import { CasLog } from './cas-log.js';
 import { FileLeaseStore } from './file-lease-store.js';
 import type { BootClock } from './object-ages.js';
 
@@ -247,5 +248,14 @@ describe('giving up', () => {
     // Whoever writes next finds the old state, or a conflict, but never loses a write of its own.
     expect(etagOf(await store.replace('0.json', 'third', {}, etag))).not.toBe('not written');
     expect((await store.read('0.json'))?.body).toBe('third');
+  });
+
+  it('leaves nothing of a write behind that has timed out before the decision', async () => {
+    const log = new CasLog(directory, '0.json', systemRandom);
+    const outOfTime = new StoreError('out of time', { fault: 'unavailable', outcome: 'unknown' });
+    const about = { sha256: '', metadata: {}, stamp: { clock: boot.id, ms: 0 } };
+    const call = log.succeed(await log.head(), Buffer.from('1'), about, AbortSignal.abort(outOfTime));
+    await expect(call).rejects.toBe(outOfTime);
+    expect(await readdir(path('.cas/0.json'))).toEqual(['0']);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { systemClock, systemRandom } from '../../base/system.js';
-import type { LeaseStore } from '../lease-store.js';
+import { type LeaseStore, StoreError } from '../lease-store.js';
 import { MemoryLeaseStore } from '../memory/memory-lease-store.js';
 import { probeStore } from './probe.js';
 
@@ -35,6 +35,23 @@ describe('the probe of a store that is not S3', () => {
     const report = await probeStore(store, { ...quickly, writers: 3 });
     expect(report.checks.find(({ id }) => id === 'races')?.detail).toContain('3 of 3');
     expect(replaces).toBeGreaterThan(3);
+  });
+
+  it('gives up the clean-up of a store that removes one object and then none', async () => {
+    let removals = 0;
+    const store = new MemoryLeaseStore({
+      clock: systemClock,
+      intercept: async ({ operation }, apply) => {
+        if (operation === 'discardProbe') removals += 1;
+        if (removals > 1 && operation === 'discardProbe') throw new StoreError('denied', { fault: 'denied', outcome: 'not-applied' });
+        return apply();
+      },
+    });
+    const report = await probeStore(store, { ...quickly, rounds: 40 });
+    expect((await store.list()).objects.length).toBeGreaterThan(30);
+    expect(report.checks.at(-1)).toMatchObject({ id: 'clean-up', status: 'warning' });
+    // One success, eight failures in a row, and the seven removals that were under way by then.
+    expect(removals).toBeLessThanOrEqual(16);
   });
 });
 
