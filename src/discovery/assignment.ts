@@ -23,16 +23,20 @@ export function encodeAssignment(assignment: Omit<Assignment, 'version'> & { rea
  * @param otherwise the version of one that names none
  */
 export function decodeAssignment(data: Buffer, otherwise?: number): Assignment | undefined {
-  let fields: unknown;
-  try {
-    fields = parseExactJson(data.toString('utf8'));
-  } catch {
-    return undefined;
-  }
-  if (typeof fields !== 'object' || fields === null || Array.isArray(fields)) return undefined;
-  const { taskId, nodeId, version = otherwise } = fields as Partial<Record<string, unknown>>;
+  const fields = fieldsOf(data);
+  const { taskId, nodeId, version = otherwise } = fields;
   if (typeof taskId !== 'string' || !isCount(nodeId) || !isCount(version)) return undefined;
   return { ...fields, taskId, nodeId, version };
+}
+
+/** The fields of a znode's JSON object, integers as {@link decodeAssignment} tells them; none for anything else. Never throws. */
+export function fieldsOf(data: Buffer | string): Readonly<Record<string, unknown>> {
+  try {
+    const fields = parseExactJson(data.toString());
+    return typeof fields === 'object' && fields !== null ? (fields as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
 }
 
 function isCount(value: unknown): value is number {

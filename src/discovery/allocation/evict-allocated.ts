@@ -1,15 +1,8 @@
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
-import { encodeAssignment } from '../assignment.js';
+import { encodeAssignment, fieldsOf } from '../assignment.js';
 import { entryPath } from '../tree-paths.js';
-import { fieldsOf, versionOf } from './id-znodes.js';
-
-/** What a claim says of the tenure of a node id from ZooKeeper alone. */
-export interface AllocatedTenure {
-  /** `evicted`: taken away by force, and kept off the others until the session of its holder has ended. */
-  readonly state: 'held' | 'evicted';
-  readonly taskId: string;
-}
+import { versionOf } from './id-znodes.js';
 
 /** The result of a forced release. Only the first writes anything. */
 export type AllocatedEviction =
@@ -22,19 +15,12 @@ export type AllocatedEviction =
   /** No claim of an id stands there: it goes with no session, or it mirrors a lease in a store, or is somebody's own. */
   | { readonly kind: 'not-allocated'; readonly path: string; readonly why: 'persistent' | 'foreign' };
 
-export interface EvictAllocatedOptions {
-  readonly zookeeper: ZooKeeper;
-  readonly clock: { now(): number };
-  readonly signal?: AbortSignal | undefined;
-}
-
 /** A holder changes its claim when the width of ids does; more changes in a row than this mean something else. */
 const ATTEMPTS = 10;
 
 /**
  * Takes a node id from its holder without ever letting two have it. The claim stays, so that no other task can make one; its nonce, by which the
- * holder knows it, gives way to the time of the eviction. A connected holder learns of it by its watch or its next heartbeat, loses the id as
- * `taken`, ends its work and then its session, which frees the id. A holder that is cut off, stopped or dead has its session ended by the servers.
+ * holder knows it, gives way to the time of the eviction. The id is free when the session of its holder has ended.
  *
  * Not guaranteed: that the evicted holder is the one that was seen, where its session ends and the next task claims the id
  * between the read and the write. Then the next task loses the id, and the result says its version.
@@ -42,7 +28,10 @@ const ATTEMPTS = 10;
  * @throws {ConfigError} when the node id is out of range
  * @throws {ZooKeeperError} when ZooKeeper gives no answer, or denies it
  */
-export async function evictAllocated({ zookeeper, clock, signal }: EvictAllocatedOptions, nodeId: number): Promise<AllocatedEviction> {
+export async function evictAllocated(
+  { zookeeper, clock, signal }: { zookeeper: ZooKeeper; clock: { now(): number }; signal?: AbortSignal | undefined },
+  nodeId: number,
+): Promise<AllocatedEviction> {
   const path = entryPath({ kind: 'node' }, nodeId);
   let seen: { readonly taskId: string; readonly version: number } | undefined;
   for (let attempt = 1; ; attempt += 1) {
@@ -71,11 +60,10 @@ export async function evictAllocated({ zookeeper, clock, signal }: EvictAllocate
 }
 
 /**
- * What a claim's data says of its tenure. Never throws.
- *
- * @returns undefined where it is not of a node id from ZooKeeper alone
+ * What a claim's data says of its tenure; undefined where it is not of a node id from ZooKeeper alone. Never throws. An `evicted`
+ * one was taken away by force, and is kept off the others until the session of its holder has ended.
  */
-export function readTenure(data: Buffer | string): AllocatedTenure | undefined {
+export function readTenure(data: Buffer | string): { state: 'held' | 'evicted'; taskId: string } | undefined {
   const { taskId, nonce, evictedAt } = fieldsOf(data);
   if (typeof taskId !== 'string') return undefined;
   if (typeof nonce === 'string') return { state: 'held', taskId };

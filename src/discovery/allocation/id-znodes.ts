@@ -1,20 +1,18 @@
 import { END_OF_TIME } from '../../lease/model/lease-state.js';
 import type { CallOptions, MultiOperation, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
-import { encodeAssignment } from '../assignment.js';
+import { encodeAssignment, fieldsOf } from '../assignment.js';
 import type { SessionDeadline } from './session-deadline.js';
 
-// The two znodes of a node id. The claim, `nodes/<GG>/<II>`, is ephemeral, so that no two tasks hold one node id; the transaction that made it is the
-// fencing token. The record of the id time window, `stamps/<GG>/<II>`, is persistent.
+// The two znodes of a node id, the claim and the record of the id time window: docs/design/allocation.md, "The znodes".
 
 /** A client in one session: every call fails as `session-expired` in any other one, so that nothing decided in one session is done in the next. */
 export class BoundSession {
-  /** The calls so far; one that makes parents counts as one. */
-  requests = 0;
-
+  /** @param requests the calls so far, those of earlier sessions too; one that makes parents counts as one */
   constructor(
     private readonly zookeeper: ZooKeeper,
     readonly sessionId: string,
+    public requests = 0,
   ) {}
 
   readonly createWithParents: ZooKeeper['createWithParents'] = (path, data, mode, call) =>
@@ -52,7 +50,6 @@ export interface IdTenure {
   readonly floor: number;
   readonly claimer: Claimer;
   readonly session: BoundSession;
-  /** Until when the session certainly lives. */
   readonly deadline: SessionDeadline;
 }
 
@@ -67,9 +64,7 @@ export function isOurs({ stat, data }: Znode, sessionId: string, nonce: string):
 }
 
 /**
- * The fencing token of a claim: ZooKeeper numbers its transactions over the whole ensemble, so a znode that is made later has a higher one.
- *
- * Not guaranteed: across an ensemble that was set up anew, which begins to count again.
+ * The fencing token of a claim, the number of its transaction. Not guaranteed: across an ensemble that was set up anew.
  *
  * @throws {ZooKeeperError} `refused` where the number is beyond 2^53 - 1, after some two million elections of a leader
  */
@@ -117,14 +112,4 @@ export function lastIdTimestampIn(znode: Znode, timeoutMs: number): number {
 /** Whether a value can be the time of an id, in milliseconds since the Unix epoch: there are 48 bits for it. */
 export function isMs(value: unknown): value is number {
   return Number.isInteger(value) && (value as number) >= 0 && (value as number) < END_OF_TIME;
-}
-
-/** The fields of a znode's JSON object; none for anything else. Never throws. */
-export function fieldsOf(data: Buffer | string): Readonly<Record<string, unknown>> {
-  try {
-    const fields: unknown = JSON.parse(data.toString());
-    return typeof fields === 'object' && fields !== null ? (fields as Record<string, unknown>) : {};
-  } catch {
-    return {};
-  }
 }

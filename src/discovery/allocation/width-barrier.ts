@@ -2,9 +2,10 @@ import { concurrently } from '../../base/concurrently.js';
 import { CLUSTER_NODE_ID_OFFSET, widthOfGroup } from '../../id/cluster-node-id.js';
 import type { CallOptions, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
+import { fieldsOf } from '../assignment.js';
 import { groupPath, hexPair, parseHexPair, STAMPS_PATH, stampGroupPath } from '../tree-paths.js';
 import { GROUP_SIZE } from './id-groups.js';
-import { type BoundSession, fieldsOf, isMs, lastIdTimestampIn } from './id-znodes.js';
+import { type BoundSession, isMs, lastIdTimestampIn } from './id-znodes.js';
 
 /**
  * Whether ids of a group may be claimed. `mark` is the znode that says so, none for group 0: to be checked in the transaction that claims. `floor` is
@@ -19,10 +20,9 @@ const READS_AT_ONCE = 64;
 const LEAVE_TIMEOUT_MS = 1_000;
 
 /**
- * Keeps the ids of a group, whose node ids take more bits than those of the groups below it, from being claimed until every live holder below
- * has published that it uses so many bits: a narrow id of one node can be the wide id of another in the same millisecond.
+ * Keeps the ids of a group, which take more bits than those of the groups below it, from being claimed until every live holder
+ * below has published that it uses so many. The result stands in the znode of the lowest group of that width.
  *
- * The result stands in the znode of the lowest group of that width, `{ "idWidth", "floor" }`, so that one task has to look, not each of them.
  * Why no holder is missed: docs/design/allocation.md, "Two widths".
  */
 export class WidthBarrier {
@@ -36,11 +36,7 @@ export class WidthBarrier {
     private readonly timeoutMs: number,
   ) {}
 
-  /**
-   * Looks whether ids of this group, whose znode was there, may be claimed, and opens the barrier where nothing is against it any more.
-   *
-   * @throws {ZooKeeperError}
-   */
+  /** Whether ids of this group, whose znode was there, may be claimed. Opens the barrier if it can. @throws {ZooKeeperError} */
   async look(group: number, call: CallOptions): Promise<BarrierState> {
     if (group === 0) return { open: true, floor: 0 };
     const { session } = this;
@@ -50,8 +46,9 @@ export class WidthBarrier {
     const znode = await session.read(path, call);
     if (znode === undefined) return { open: false, why: 'the group has been removed by another task' };
     const { version } = znode.stat;
-    const known = floorIn(znode);
-    if (widthIn(znode.data) >= idWidth && known !== undefined) return { open: true, mark: { path, version }, floor: known };
+    // A mark made by hand may tell no floor. One whose floor is no time is not believed.
+    const { floor: known = 0 } = fieldsOf(znode.data);
+    if (widthIn(znode) >= idWidth && isMs(known)) return { open: true, mark: { path, version }, floor: known };
     try {
       if (!(await this.#acquireLock(`${STAMPS_PATH}/gate-${hexPair(lowest)}`, call)))
         return { open: false, why: `another task looks whether all others use ${idWidth} bits for a node id` };
@@ -89,11 +86,11 @@ export class WidthBarrier {
     const [first] = this.#narrow;
     // While the first of them is narrow, there is no sense in reading all others.
     const before = first === undefined ? undefined : await this.session.read(first, call);
-    if (before !== undefined && isNarrow(before, idWidth)) return this.#narrow;
+    if (before !== undefined && widthIn(before) < idWidth) return this.#narrow;
     // Before the claims are listed: a holder that is not among them reads this later than its claim.
     await this.#raiseWidest(idWidth, call);
     for await (const claims of this.#readBelow(group, groupPath, call)) {
-      const narrow = claims.filter(({ znode }) => isNarrow(znode, idWidth)).map(({ path }) => path);
+      const narrow = claims.filter(({ znode }) => widthIn(znode) < idWidth).map(({ path }) => path);
       if (narrow.length > 0) return narrow;
     }
     return [];
@@ -104,7 +101,7 @@ export class WidthBarrier {
     const data = JSON.stringify({ idWidth });
     const record = await this.session.read(STAMPS_PATH, call);
     if (record === undefined) await this.session.createWithParents(STAMPS_PATH, data, 'shared', call);
-    else if (widthIn(record.data) < idWidth) await this.session.setData(STAMPS_PATH, data, record.stat.version, call);
+    else if (widthIn(record) < idWidth) await this.session.setData(STAMPS_PATH, data, record.stat.version, call);
   }
 
   /** The znodes of ids in each of the groups below, in ascending order: other names belong to other programs. */
@@ -124,32 +121,16 @@ export function barrierGroupOf(group: number): number {
   return group === 0 ? 0 : 2 ** (31 - Math.clz32(group));
 }
 
-/**
- * The most bits that node ids ever took in unique ids here, as it stands in the znode of the id time windows. Groups go when they are empty, and a
- * task that made narrow ids then could repeat one that a node of such a group made in the same millisecond.
- *
- * @returns 0 where there is no record
- */
+/** The most bits that node ids ever took in unique ids here, in groups that have gone too; 0 where there is no record. */
 export async function readWidest(session: Pick<ZooKeeper, 'read'>, call?: CallOptions): Promise<number> {
   const record = await session.read(STAMPS_PATH, call);
-  return record === undefined ? 0 : widthIn(record.data);
+  return record === undefined ? 0 : widthIn(record);
 }
 
-/** The number of bits that a znode's JSON names, 8 … 16; 0 where it names none. */
-function widthIn(data: Buffer): number {
+/** The number of bits that a znode names, 8 … 16; 0 where it names none: the holder of such a claim may make narrow ids. */
+function widthIn({ data }: Znode): number {
   const { idWidth } = fieldsOf(data);
   return Number.isInteger(idWidth) && (idWidth as number) >= 8 && (idWidth as number) <= 16 ? (idWidth as number) : 0;
-}
-
-/** A claim that says nothing of a width, or nothing readable, may make narrow ids. */
-function isNarrow(claim: Znode, idWidth: number): boolean {
-  return widthIn(claim.data) < idWidth;
-}
-
-/** @returns 0 where none is told, as in a mark made by hand; undefined where it is no time, and the mark is not to be believed */
-function floorIn({ data }: Znode): number | undefined {
-  const { floor = 0 } = fieldsOf(data);
-  return isMs(floor) ? floor : undefined;
 }
 
 /** The node ids of claims, for people: the first of them. */
