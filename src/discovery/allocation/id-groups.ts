@@ -1,15 +1,11 @@
 import type { Clock, RandomSource } from '../../base/clock.js';
-import { sleepUntil } from '../../base/sleep-until.js';
 import { CLUSTER_NODE_ID_OFFSET, clusterNodeIdOf, indexOf, MAX_CLUSTER_NODE_ID } from '../../id/cluster-node-id.js';
 import type { CallOptions } from '../../zookeeper/zookeeper.js';
-import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
+import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { groupPath, NODES_PATH, parseHexPair } from '../tree-paths.js';
 import type { BoundSession, IdTenure } from './id-znodes.js';
 
-// Node ids stand in groups of 256, one znode a group, so that no znode has thousands of children. The groups that exist decide how many
-// bits every node id takes in a unique id.
-
-/** The cluster node ids of a group. */
+/** The cluster node ids of a group: few enough that no znode has thousands of children. */
 export const GROUP_SIZE = 256;
 /** Maximum number of groups. */
 export const MAX_GROUPS: number = (MAX_CLUSTER_NODE_ID + 1) / GROUP_SIZE;
@@ -31,10 +27,10 @@ export async function findFreeIds(
   maxGroups: number,
   call?: CallOptions,
 ): Promise<{ groups: Set<number>; free: number[] }> {
-  const groups = new Set(await groupsOf(session, call));
+  const groups = new Set(await numbersBelow(session, NODES_PATH, call));
   const free: number[] = [];
   for (let group = 0; group < maxGroups && free.length === 0; group += 1) {
-    const taken = new Set(groups.has(group) ? await indicesIn(session, group, call) : []);
+    const taken = new Set(groups.has(group) ? await numbersBelow(session, groupPath(group), call) : []);
     for (let index = group === 0 ? CLUSTER_NODE_ID_OFFSET : 0; index < GROUP_SIZE; index += 1) {
       if (!taken.has(index)) free.push(group * GROUP_SIZE + index);
     }
@@ -43,23 +39,19 @@ export async function findFreeIds(
 }
 
 /**
- * Makes the next group where the last one fills up, and removes the last ones where they are no longer needed. Others may do the same at
- * the same time; a task that is about to claim an id in a group that is removed makes it again.
+ * Makes the next group where the last one fills up, and removes the last ones where they are no longer needed. A task that is
+ * about to claim an id in a group that is removed makes it again.
+ *
+ * @throws {ZooKeeperError} `not-empty` where another task has just claimed an id in the group that was to go
  */
 export async function tendGroups(session: BoundSession, maxGroups: number, call?: CallOptions): Promise<void> {
-  let last = Math.max(0, ...(await groupsOf(session, call)));
-  let taken = (await indicesIn(session, last, call)).length;
+  let last = Math.max(0, ...(await numbersBelow(session, NODES_PATH, call)));
+  let taken = (await numbersBelow(session, groupPath(last), call)).length;
   if (taken >= GROW_AT && last + 1 < maxGroups) return session.ensurePath(groupPath(last + 1), call);
   for (; last > 0 && taken === 0; last -= 1) {
-    taken = (await indicesIn(session, last - 1, call)).length;
+    taken = (await numbersBelow(session, groupPath(last - 1), call)).length;
     if (taken >= SHRINK_BELOW) return;
-    try {
-      await session.remove(groupPath(last), undefined, call);
-    } catch (error) {
-      // Another task has claimed an id in it meanwhile.
-      if (isFault(error, 'not-empty')) return;
-      throw error;
-    }
+    await session.remove(groupPath(last), undefined, call);
   }
 }
 
@@ -76,19 +68,12 @@ export async function keepGroups(
       if (!(error instanceof ZooKeeperError)) throw error;
     }
     // Spread out, so that tasks that started together do not all look at once. Only the end of the tenure interrupts it.
-    await sleepUntil(clock, clock.monotonic() + TEND_EVERY_MS * (0.5 + random.next()), ending).catch(() => undefined);
+    await clock.sleep(TEND_EVERY_MS * (0.5 + random.next()), ending).catch(() => undefined);
   }
 }
 
-/** The groups whose znodes exist. */
-export async function groupsOf(session: BoundSession, call?: CallOptions): Promise<number[]> {
-  return hexPairsIn(await session.children(NODES_PATH, call));
-}
-
-async function indicesIn(session: BoundSession, group: number, call?: CallOptions): Promise<number[]> {
-  return hexPairsIn(await session.children(groupPath(group), call));
-}
-
-function hexPairsIn(names: readonly string[] = []): number[] {
+/** The groups that exist, or the indices that are taken in one: the children of a path that are named by two hex digits. */
+export async function numbersBelow(session: BoundSession, path: string, call?: CallOptions): Promise<number[]> {
+  const names = (await session.children(path, call)) ?? [];
   return names.map(parseHexPair).filter((number) => number !== undefined);
 }

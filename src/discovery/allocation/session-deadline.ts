@@ -14,8 +14,6 @@ const MAX_SHARE = 1 / 2;
  * No input, no output: times are those of the monotonic clock, in milliseconds.
  */
 export class SessionDeadline {
-  /** The session's time-out, the least one ever granted, in milliseconds. */
-  timeoutMs: number;
   /** When the last answered write was sent. */
   sentAt = Number.NEGATIVE_INFINITY;
   /** The servers end the session after this time of the monotonic clock; minus infinity before any answer. Only {@link limit} sets it back. */
@@ -23,10 +21,8 @@ export class SessionDeadline {
   /** In the order of sending; the others count from the first. */
   readonly #answered: { readonly sentAt: number; readonly answeredAt: number }[] = [];
 
-  /** @param timeoutMs what the servers granted to the session, in milliseconds */
-  constructor(timeoutMs: number) {
-    this.timeoutMs = timeoutMs;
-  }
+  /** @param timeoutMs the session's time-out, the least one that the servers ever granted to it, in milliseconds */
+  constructor(public timeoutMs: number) {}
 
   /** Takes note of an answered write. One after the other: each was sent after the one before was answered. */
   answered(sentAt: number, answeredAt: number): void {
@@ -43,8 +39,7 @@ export class SessionDeadline {
 
   /** Another server has granted another time-out to the same session: a shorter one counts from now on, a longer one is not made use of. */
   limit(timeoutMs: number): void {
-    if (timeoutMs >= this.timeoutMs) return;
-    this.timeoutMs = timeoutMs;
-    this.until = Math.min(this.until, this.sentAt + timeoutMs * MAX_SHARE);
+    this.timeoutMs = Math.min(this.timeoutMs, timeoutMs);
+    this.until = Math.min(this.until, this.sentAt + this.timeoutMs * MAX_SHARE);
   }
 }

@@ -8,12 +8,8 @@ import { claimData, type IdTenure, isOurs } from './id-znodes.js';
 import { SessionTime } from './session-time.js';
 
 /**
- * Holds one node id by its claim: probes again and again whether its session lives, knows until when it certainly does, and gives the id up before that
- * time where it cannot tell.
- *
- * A renewal is a heartbeat that only the leader, with a majority, can answer: a transaction that checks that the claim is there and
- * changes nothing, so that it triggers no watch. A read of the claim, which in the same session comes after it, tells whose the claim is.
- * {@link SessionDeadline} says how far that carries.
+ * Holds one node id by its claim. A renewal is a heartbeat, which tells whether the session lives, and whose the claim is. The id
+ * is given up before its deadline where that cannot be told: docs/design/allocation.md, "One holder" and "Reads prove nothing".
  */
 export class SessionLease extends Holder {
   readonly tenureTime: SessionTime;
@@ -118,14 +114,14 @@ export class SessionLease extends Holder {
   protected override async giveBack(): Promise<void> {
     const { session, path, claimer } = this.tenure;
     const call = { timeoutMs: this.timing.requestTimeoutMs * 2 };
-    const record = await this.tenureTime.last(call);
+    // Where the record cannot be read, or not be written below, the next tenure waits for the end of the window.
+    const record = await this.tenureTime.last(call).catch(() => undefined);
     const claim = await session.read(path, call);
     if (claim === undefined || !isOurs(claim, session.sessionId, claimer.nonce)) return;
     const { version } = claim.stat;
     try {
       if (record !== undefined) return await session.multi([{ type: 'remove', path, version }, record], call);
     } catch (error) {
-      // The next tenure waits for the end of the window, then.
       if (!(error instanceof ZooKeeperError) || error.outcome === 'unknown') throw error;
     }
     await session.remove(path, version, call);

@@ -4,14 +4,14 @@ import { explain } from '../../base/errors.js';
 import { clusterNodeIdOf, groupOf, indexOf, widthOfGroup } from '../../id/cluster-node-id.js';
 import type { HolderOptions } from '../../lease/hold/holder.js';
 import { type TenureTime, TenureWidth } from '../../lease/hold/tenure-time.js';
-import { retry } from '../../lease/session/retry.js';
+import { retry, whileStoreIsAway } from '../../lease/session/retry.js';
 import { StoreTime } from '../../lease/session/store-time.js';
 import { parentOf } from '../../zookeeper/znode-path.js';
 import type { CallOptions, MultiOperation, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { watchIdWidth } from '../id-width.js';
-import { hexPair, stampGroupPath } from '../tree-paths.js';
-import { groupsOf } from './id-groups.js';
+import { hexPair, NODES_PATH, stampGroupPath } from '../tree-paths.js';
+import { numbersBelow } from './id-groups.js';
 import { decodeRecord, type IdTenure, isMs, lastIdTimestampIn, writeOf } from './id-znodes.js';
 import { readWidest } from './width-barrier.js';
 
@@ -26,8 +26,6 @@ export interface SessionTimeOptions extends Pick<HolderOptions, 'clock' | 'rando
   readonly onAdopted: () => void;
 }
 
-/** First and longest pause while ZooKeeper is away, in milliseconds. */
-const RETRY_MS = { first: 50, max: 2_000 };
 /** How often the window is moved on, as a share of the session's time-out. */
 const MOVE_SHARE = 1 / 3;
 /** How often the record is read in one go: it takes two writes to be of use, one for the tenure, and one that the leader's time is known for. */
@@ -41,15 +39,13 @@ const FAR_AHEAD_MS = 60_000;
  * What the generator of unique ids sees of a tenure: the width of ids, so that ids of two nodes differ, and the time window in which they are made,
  * so that ids of two tenures differ. The window is kept open once {@link prepare} has been called; before that nothing is written or read for it.
  *
- * Why two tenures of one node id never issue the same id: docs/design/allocation.md, "Two tenures".
- *
- * Not covered: a record that somebody else deletes or overwrites, unless its holder has put it right since.
+ * Why two tenures of one node id never issue the same id: docs/design/allocation.md, "Two tenures" and "What is not covered".
  */
 export class SessionTime implements TenureTime {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly check: () => void;
-  readonly onWidth: TenureTime['onWidth'];
+  readonly onWidth: TenureTime['onWidth'] = (listener) => this.width.onWidth(listener);
   /** Infinity before the tenure has written. */
   after: number = Number.POSITIVE_INFINITY;
   /** What is adopted is what the claim is to tell the others. */
@@ -79,7 +75,6 @@ export class SessionTime implements TenureTime {
     this.#leaderTime = new StoreTime(clock);
     // What the others have been told is never taken back.
     this.width = new TenureWidth(tenure.idWidth, () => options.onAdopted());
-    this.onWidth = (listener) => this.width.onWidth(listener);
     const watch = watchIdWidth(zookeeper, tenure.nodeId);
     watch.onChange((idWidth) => this.width.widen(idWidth));
     onAbort(signal, () => watch.close());
@@ -113,7 +108,6 @@ export class SessionTime implements TenureTime {
     try {
       await orAborted(this.#preparing, signal);
     } catch (error) {
-      signal?.throwIfAborted();
       this.check();
       throw error;
     }
@@ -121,39 +115,39 @@ export class SessionTime implements TenureTime {
 
   /**
    * What the release writes besides, in one transaction with the removal of the claim: the next tenure then need not keep away from what this one
-   * has not used. Undefined for nothing. Never rejects.
+   * has not used. Undefined for nothing.
+   *
+   * @throws {ZooKeeperError} when the record cannot be read
    */
   async last(call: CallOptions): Promise<MultiOperation | undefined> {
     const { timestamp } = this.#written;
     if (timestamp === 0) return undefined;
-    try {
-      const found = await this.options.tenure.session.read(this.#path, call);
-      // Before a write is known to be applied, no id was made: the record of the tenure before stays as it is.
-      if (this.#before === 0 && this.#ownTimestamp(found) === undefined) return undefined;
-      const stampedUntil = this.#before > 0 ? Math.max(this.after, this.#stampedUntil) : this.#found;
-      return writeOf(this.#path, found, { timestamp, stampedUntil });
-    } catch {
-      return undefined;
-    }
+    const found = await this.options.tenure.session.read(this.#path, call);
+    // Before a write is known to be applied, no id was made: the record of the tenure before stays as it is.
+    if (this.#before === 0 && this.#ownTimestamp(found) === undefined) return undefined;
+    const stampedUntil = this.#before > 0 ? Math.max(this.after, this.#stampedUntil) : this.#found;
+    return writeOf(this.#path, found, { timestamp, stampedUntil });
   }
 
   async #prepare(): Promise<void> {
-    const { tenure, call } = this.options;
+    const { call } = this.options;
+    const { session, deadline } = this.options.tenure;
     await this.#retrying(async () => {
       // Reads of a session come after its writes, so these tell what the groups are like at the claim or later.
-      const [groups, widest] = await Promise.all([groupsOf(tenure.session, call()), readWidest(tenure.session, call())]);
+      const [groups, widest] = await Promise.all([numbersBelow(session, NODES_PATH, call()), readWidest(session, call())]);
       this.width.widen(Math.max(widest, widthOfGroup(Math.max(0, ...groups))));
       await this.#moveWindow();
     });
-    this.#reportWait();
+    if (this.after > this.now() + deadline.timeoutMs + FAR_AHEAD_MS) this.#reportWait();
     void this.#keepOpen();
   }
 
   /** Moves the window on until the tenure ends. While that fails ids run out at the worst; the node id is held all the same. */
   async #keepOpen(): Promise<void> {
+    const { deadline } = this.options.tenure;
     while (!this.signal.aborted) {
       try {
-        await this.clock.sleep(this.#timeoutMs * MOVE_SHARE, this.signal);
+        await this.clock.sleep(deadline.timeoutMs * MOVE_SHARE, this.signal);
         await this.#retrying(() => this.#moveWindow());
       } catch (error) {
         if (!this.signal.aborted) this.#report(explain(error));
@@ -164,7 +158,7 @@ export class SessionTime implements TenureTime {
   #retrying(attempt: () => Promise<void>): Promise<void> {
     const { clock, random, signal } = this.options;
     return retry(attempt, {
-      ...{ clock, random, signal, until: Number.POSITIVE_INFINITY, baseMs: RETRY_MS.first, capMs: RETRY_MS.max },
+      ...whileStoreIsAway({ clock, random, signal, until: Number.POSITIVE_INFINITY }),
       // An earlier holder may have written the record in the meantime, or an attempt of ours. A session that has ended ends the tenure.
       shouldRetry: (error) => !signal.aborted && isFault(error, ...TRANSIENT),
     });
@@ -173,16 +167,16 @@ export class SessionTime implements TenureTime {
   /** Writes until a window stands there that begins now and has room for ids, for half a time-out at the least. */
   async #moveWindow(): Promise<void> {
     const { clock, call, confirm, tenure } = this.options;
-    const { session, claimer } = tenure;
+    const { session, claimer, deadline } = tenure;
     const path = this.#path;
     const since = clock.monotonic();
     for (let round = 1; round <= ROUNDS; round += 1) {
       // The claim is read after the record: whose it is tells whether what stands in the record counts.
       const [found] = await Promise.all([session.read(path, call()), confirm()]);
       this.#settle(found);
-      if (this.#openedAt >= since && this.now() > 0 && this.#before >= this.now() + this.#timeoutMs / 2) return;
+      if (this.#openedAt >= since && this.now() > 0 && this.#before >= this.now() + deadline.timeoutMs / 2) return;
       if (found === undefined) await session.ensurePath(parentOf(path) ?? '/', call());
-      const timestamp = Math.max(this.#written.timestamp + 1, this.#minTimestamp, Math.floor(this.now()) + this.#timeoutMs);
+      const timestamp = Math.max(this.#written.timestamp + 1, this.#minTimestamp, Math.floor(this.now()) + deadline.timeoutMs);
       if (!isMs(timestamp)) continue;
       this.#written = { timestamp, sentAt: clock.monotonic() };
       await session.multi([writeOf(path, found, { timestamp, nonce: claimer.nonce }), { type: 'check', path: tenure.path }], call());
@@ -205,12 +199,12 @@ export class SessionTime implements TenureTime {
       // The leader cuts its clock to whole milliseconds.
       this.#leaderTime.learn({ min: modifiedAt, max: modifiedAt + 1 }, this.#openedAt);
     } else if (this.#before > 0) {
-      this.#report(`${found === undefined ? 'it was deleted' : 'it was overwritten'} while the node id is held, and is put right`);
+      this.#report('it was deleted or overwritten while the node id is held, and is put right');
     } else {
-      const { floor } = this.options.tenure;
+      const { floor, deadline } = this.options.tenure;
       const record = found && decodeRecord(found);
       if (found && !record) this.#report('it cannot be read, ids are stamped after all that its writer may have made');
-      this.#found = found ? Math.max(floor, lastIdTimestampIn(found, this.#timeoutMs)) : floor;
+      this.#found = found ? Math.max(floor, lastIdTimestampIn(found, deadline.timeoutMs)) : floor;
       this.#minTimestamp = Math.max(this.#found, record?.timestamp ?? 0) + 1;
     }
   }
@@ -222,10 +216,6 @@ export class SessionTime implements TenureTime {
     return isOwn ? record.timestamp : undefined;
   }
 
-  get #timeoutMs(): number {
-    return this.options.tenure.deadline.timeoutMs;
-  }
-
   /** Reports, once for each text, that the record is not as it should be. Ids run out at the worst; the node id is held all the same. */
   #report(problem: string): void {
     if (this.#reported.has(problem)) return;
@@ -235,7 +225,6 @@ export class SessionTime implements TenureTime {
 
   /** Reports where ids can be made only long after now, by the leader's clock: a task that waits for ids should know why. */
   #reportWait(): void {
-    if (this.after <= this.now() + this.#timeoutMs + FAR_AHEAD_MS) return;
     const [until, now] = [this.after, this.now()].map((ms) => new Date(ms).toISOString());
     const source = this.after > this.options.tenure.floor ? 'it' : 'the mark of its group';
     this.#report(`${source} says that ids are stamped up to ${until}, and the servers' clock says ${now}: none can be made before that`);
