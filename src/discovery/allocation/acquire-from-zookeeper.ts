@@ -1,10 +1,10 @@
-import { ConfigError } from '../../base/errors.js';
 import { checkTaskId } from '../../base/task-id.js';
 import { detached, type Lease, type LeaseListener } from '../../lease/model/lease.js';
 import { harmless, type LeaseTracer, type NoteAttributes } from '../../lease/model/lease-tracer.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
-import { type ClaimedId, type ClaimOptions, IdAllocator } from './id-allocator.js';
+import { type ClaimOptions, IdAllocator } from './id-allocator.js';
 import { keepGroups, MAX_GROUPS } from './id-groups.js';
+import { BoundSession } from './id-znodes.js';
 import { SessionLease } from './session-lease.js';
 
 /** What it needs to acquire a node id from ZooKeeper alone. */
@@ -21,27 +21,18 @@ export interface AcquireFromZooKeeperOptions extends ClaimOptions {
 const FIRST_CONTACT_MS = 8_000;
 
 /**
- * Acquires a node id from ZooKeeper alone, and keeps it as long as the session lives: the first free id of the first group that is not
- * full, claimed by an ephemeral znode, `nodes/<GG>/<II>`. The same handle as for a lease in a store, with these differences:
+ * Acquires a node id from ZooKeeper alone, and keeps it as long as the session lives: docs/design/allocation.md. When it rejects
+ * or the lease is lost, what stands in the tree goes with the session.
  *
- * - the id is free for others as soon as the session ends, which the servers decide: the deadline is the time until which they cannot have
- *   ended it, at most half of the session's time-out ahead;
- * - `version` is ZooKeeper's number of the transaction that made the znode: greater at every new tenure, of any id;
- * - when it rejects or is lost, what stands in the tree goes with the session.
- *
- * @throws {ConfigError} when an option is out of range
+ * @throws {ConfigError} when `taskId` is out of range
  * @throws {ZooKeeperError} when ZooKeeper cannot be reached, or denies access
  * @throws {AcquireTimeoutError} when no id became free in time
  * @throws `signal.reason` when `signal` aborts first
  */
 export async function acquireFromZooKeeper(options: AcquireFromZooKeeperOptions): Promise<Lease> {
-  const { taskId, maxGroups = MAX_GROUPS } = options;
-  checkTaskId(taskId);
-  if (!Number.isInteger(maxGroups) || maxGroups < 1 || maxGroups > MAX_GROUPS) {
-    throw new ConfigError('maxGroups', maxGroups, `a whole number from 1 to ${MAX_GROUPS}`);
-  }
+  checkTaskId(options.taskId);
   const tracer = harmless(options.tracer);
-  return tracer.span('nodelease.acquire', { 'nodelease.task_id': taskId }, (note) => acquire(options, tracer, note));
+  return tracer.span('nodelease.acquire', { 'nodelease.task_id': options.taskId }, (note) => acquire(options, tracer, note));
 }
 
 async function acquire(options: AcquireFromZooKeeperOptions, tracer: LeaseTracer, note: NoteAttributes): Promise<Lease> {
@@ -49,14 +40,14 @@ async function acquire(options: AcquireFromZooKeeperOptions, tracer: LeaseTracer
   const begun = clock.monotonic();
   const emit = detached(options.onEvent);
   try {
-    const { tenure, claim, earlierRequests } = await allocate(options, emit);
+    const { tenure, claim } = await allocate(options, emit);
     const holding = { zookeeper, clock, random, emit, tracer };
     if (signal?.aborted) {
       await new SessionLease(tenure, holding).release();
       throw signal.reason;
     }
-    const { nodeId: id, version, deadline, session } = tenure;
-    const requests = earlierRequests + session.requests;
+    const { nodeId: id, version, deadline } = tenure;
+    const { requests } = tenure.session;
     note({ 'nodelease.node_id': id, 'nodelease.version': version, 'nodelease.requests': requests });
     emit({ type: 'acquired', id, version, from: 'vacant', tookMs: clock.monotonic() - begun, requests, deadline: deadline.until });
     const lease = new SessionLease(tenure, holding);
@@ -70,22 +61,19 @@ async function acquire(options: AcquireFromZooKeeperOptions, tracer: LeaseTracer
 }
 
 /** In as many sessions as it takes. */
-async function allocate(
-  options: AcquireFromZooKeeperOptions,
-  emit: LeaseListener,
-): Promise<ClaimedId & { readonly earlierRequests: number }> {
+async function allocate(options: AcquireFromZooKeeperOptions, emit: LeaseListener) {
   const { zookeeper, clock, signal, acquireTimeoutMs = Number.POSITIVE_INFINITY } = options;
   const until = clock.monotonic() + acquireTimeoutMs;
-  let earlierRequests = 0;
+  let session: BoundSession | undefined;
   for (let waitMs = FIRST_CONTACT_MS; ; waitMs = until - clock.monotonic()) {
-    const allocator = new IdAllocator(options, await zookeeper.whenConnected({ timeoutMs: waitMs, signal }), until, emit);
+    const { sessionId, timeoutMs } = await zookeeper.whenConnected({ timeoutMs: waitMs, signal });
+    session = new BoundSession(zookeeper, sessionId, session?.requests);
     try {
-      return { ...(await allocator.allocate()), earlierRequests };
+      return await new IdAllocator(options, session, timeoutMs, until, emit).allocate();
     } catch (error) {
       // Nothing of ours is left with a session that has ended: begin again in the next one.
       if (!isFault(error, 'session-expired') || clock.monotonic() >= until) throw error;
       emit({ type: 'store-failed', error, sleepMs: 0 });
-      earlierRequests += allocator.session.requests;
     }
   }
 }

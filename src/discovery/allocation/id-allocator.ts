@@ -1,23 +1,20 @@
-import { anySignal } from '../../base/abort.js';
+import { aborted, withTimeout } from '../../base/abort.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { AcquireTimeoutError } from '../../base/errors.js';
 import { CLUSTER_NODE_ID_OFFSET, groupOf, nodeIdOf, widthOfGroup } from '../../id/cluster-node-id.js';
 import type { LeaseListener } from '../../lease/model/lease.js';
-import { retry } from '../../lease/session/retry.js';
+import { retry, whileStoreIsAway } from '../../lease/session/retry.js';
 import type { CallOptions, MultiOperation, Watch, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
 import { entryPath, groupPath, NODES_PATH } from '../tree-paths.js';
 import { findFreeIds, GROUP_SIZE, MAX_GROUPS } from './id-groups.js';
-import { BoundSession, type Claimer, claimData, type IdTenure, isOurs, versionOf } from './id-znodes.js';
+import { type BoundSession, type Claimer, claimData, type IdTenure, isOurs, versionOf } from './id-znodes.js';
 import { SessionDeadline } from './session-deadline.js';
 import { type BarrierState, WidthBarrier } from './width-barrier.js';
 
 /** What it takes to claim a node id. */
 export interface ClaimOptions {
-  /**
-   * Whose session the id goes with. It stays the caller's, to be closed only when the work has ended, after `release()`, and also after a
-   * loss: closing it frees the id at once.
-   */
+  /** Whose session the id goes with. The caller closes it when the work has ended, also after a loss: that frees the id. */
   readonly zookeeper: ZooKeeper;
   readonly clock: Clock;
   readonly random: RandomSource;
@@ -31,15 +28,6 @@ export interface ClaimOptions {
   readonly data?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** A node id that has just been claimed. */
-export interface ClaimedId {
-  readonly tenure: IdTenure;
-  /** The claim as it stands, which does not tell the version yet. */
-  readonly claim: Znode;
-}
-
-/** First and longest pause while ZooKeeper is away, in milliseconds. */
-const RETRY_MS = { first: 100, max: 2_000 };
 /** How long to wait for a change, where no id is free, before another scan all the same, in milliseconds. */
 const MAX_WAIT_MS = 30_000;
 /** The same where an id is free, and others do not make wide enough ids for it yet. */
@@ -53,7 +41,6 @@ const CLAIMS_PER_SCAN = 2;
 
 /** Finds a free node id and claims it, in one session. One use each. */
 export class IdAllocator {
-  readonly session: BoundSession;
   readonly #claimer: Claimer;
   readonly #barrier: WidthBarrier;
   readonly #watches = new Map<string, Watch>();
@@ -61,37 +48,36 @@ export class IdAllocator {
   #change = new AbortController();
 
   /**
-   * @param granted the session, and the time-out that the servers granted to it
+   * @param timeoutMs what the servers granted to the session
    * @param until when to stop waiting, on the monotonic clock
    */
   constructor(
     private readonly options: ClaimOptions,
-    private readonly granted: { readonly sessionId: string; readonly timeoutMs: number },
+    private readonly session: BoundSession,
+    private readonly timeoutMs: number,
     private readonly until: number,
     private readonly emit: LeaseListener,
   ) {
-    const { zookeeper, random, taskId, data = {} } = options;
-    this.session = new BoundSession(zookeeper, granted.sessionId);
+    const { random, taskId, data = {} } = options;
     this.#claimer = { taskId, nonce: random.hex(12), fields: data };
-    this.#barrier = new WidthBarrier(this.session, granted.timeoutMs);
+    this.#barrier = new WidthBarrier(session, timeoutMs);
   }
 
   /**
    * Claims the lowest free id of the first group that is not full, or, once a race was lost, one of the lowest ones at random. Waits where none is free.
-   *
    * When it throws, a claim of ours may stand, or still be under way: it goes with the session.
    *
+   * @returns the tenure, and the claim as it stands, which does not tell the version yet
    * @throws {AcquireTimeoutError} when none became free in time
    * @throws {ZooKeeperError} `session-expired` when the session ends: then nothing of ours is left; `refused` when no version can be had
    * @throws `signal.reason`
    */
-  async allocate(): Promise<ClaimedId> {
+  async allocate(): Promise<{ tenure: IdTenure; claim: Znode }> {
     const { session } = this;
-    const { zookeeper, random, signal, maxGroups = MAX_GROUPS } = this.options;
+    const { zookeeper, random, maxGroups = MAX_GROUPS } = this.options;
     const forgetSession = zookeeper.onState(() => this.#change.abort());
     try {
       for (let choices = 1; ; ) {
-        signal?.throwIfAborted();
         const { groups, free } = await this.#retrying((call) => findFreeIds(session, maxGroups, call));
         const [lowest] = free;
         if (lowest === undefined) {
@@ -123,7 +109,7 @@ export class IdAllocator {
   }
 
   /** Undefined when another task was faster. An unknown outcome is read back, so that no second id is claimed beside the first. */
-  async #claim(id: number, idWidth: number, { mark, floor }: BarrierState & { open: true }): Promise<ClaimedId | undefined> {
+  async #claim(id: number, idWidth: number, { mark, floor }: BarrierState & { open: true }) {
     const { clock, signal } = this.options;
     const { session } = this;
     const claimer = this.#claimer;
@@ -141,7 +127,7 @@ export class IdAllocator {
     // Reads of a session come after its writes, so this tells for certain.
     const claim = await this.#retrying((call) => session.read(path, call));
     if (claim === undefined || !isOurs(claim, session.sessionId, claimer.nonce)) return undefined;
-    const deadline = new SessionDeadline(this.granted.timeoutMs);
+    const deadline = new SessionDeadline(this.timeoutMs);
     deadline.answered(sentAt, clock.monotonic());
     const version = versionOf(path, claim.stat.createdZxid);
     return { tenure: { nodeId, path, version, idWidth, floor, claimer, session, deadline }, claim };
@@ -168,12 +154,10 @@ export class IdAllocator {
     }
     const sleepMs = Math.min((why === undefined ? MAX_WAIT_MS : BARRIER_WAIT_MS) * (1 - random.next() / 4), until - now);
     emit({ type: 'waiting', sleepMs, ...(why !== undefined && { why }) });
-    const woken = anySignal(signal, this.#change.signal);
-    await clock.sleep(sleepMs, woken.signal).catch(() => signal?.throwIfAborted());
-    woken.release();
-    if (!this.#change.signal.aborted) return;
+    const { signal: change } = this.#change;
+    await withTimeout(clock, sleepMs, aborted(change), signal);
     // In a busy fleet something changes all the time.
-    await clock.sleep(Math.max(0, Math.min(MIN_PAUSE_MS, until - clock.monotonic())), signal);
+    if (change.aborted) await clock.sleep(Math.max(0, Math.min(MIN_PAUSE_MS, until - clock.monotonic())), signal);
     this.#change = new AbortController();
   }
 
@@ -181,10 +165,8 @@ export class IdAllocator {
   #retrying<T>(call: (options: CallOptions) => Promise<T>): Promise<T> {
     const { clock, random, signal } = this.options;
     return retry(() => call({ signal }), {
-      ...{ clock, random, until: this.until, baseMs: RETRY_MS.first, capMs: RETRY_MS.max },
-      ...(signal && { signal }),
+      ...whileStoreIsAway({ clock, random, signal, until: this.until, emit: this.emit }),
       shouldRetry: (error) => isFault(error, 'connection-loss', 'timeout'),
-      onFailure: (error, _attempt, sleepMs) => this.emit({ type: 'store-failed', error, sleepMs }),
     });
   }
 }
