@@ -1,7 +1,7 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { S3StandIn } from '../../../test/support/s3-stand-in.js';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { S3StandIn } from '../../../test/support/s3-stand-in.js';
+import { standInStore } from '../../../test/support/stand-in-store.js';
 import { systemClock } from '../../base/system.js';
-import { openS3Store } from './open-s3-store.js';
 import type { S3LeaseStore } from './s3-lease-store.js';
 
 // A server whose clock is far from this host's, or the other way round: it refuses what is signed with this host's time.
@@ -9,19 +9,13 @@ import type { S3LeaseStore } from './s3-lease-store.js';
 const HOURS_MS = 3_600_000;
 let server: S3StandIn;
 let store: S3LeaseStore;
+let close: () => Promise<void>;
 
 beforeEach(async () => {
-  vi.stubEnv('AWS_ACCESS_KEY_ID', 'key');
-  vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'secret');
-  server = await S3StandIn.start();
-  store = await openS3Store({ bucket: server.bucket, prefix: 'p', endpoint: server.endpoint, clock: systemClock, requestTimeoutMs: 5_000 });
+  ({ server, store, close } = await standInStore());
 });
 
-afterEach(async () => {
-  await store.close();
-  await server.stop();
-  vi.unstubAllEnvs();
-});
+afterEach(() => close());
 
 /** A refusal as S3 words it, by a server whose clock is off by so much. */
 const refusal = (offsetMs: number) => ({

@@ -5,25 +5,20 @@ import { type ProbeCheckId, type ProbeReport, probeStore } from '../../../src/st
 import { openS3Store } from '../../../src/store/s3/open-s3-store.js';
 import type { S3LeaseStore } from '../../../src/store/s3/s3-lease-store.js';
 import { createBucket } from '../../support/bucket.js';
-import { S3StandIn } from '../../support/s3-stand-in.js';
+import type { S3StandIn } from '../../support/s3-stand-in.js';
+import { standInStore } from '../../support/stand-in-store.js';
 
 const quickly = { clock: systemClock, random: systemRandom, watchAgeMs: 0 };
 
 let server: S3StandIn;
 let store: S3LeaseStore;
+let close: () => Promise<void>;
 
 beforeEach(async () => {
-  vi.stubEnv('AWS_ACCESS_KEY_ID', 'key');
-  vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'secret');
-  server = await S3StandIn.start();
-  store = await openS3Store({ bucket: server.bucket, prefix: 'p', endpoint: server.endpoint, clock: systemClock, requestTimeoutMs: 5_000 });
+  ({ server, store, close } = await standInStore());
 });
 
-afterEach(async () => {
-  await store.close();
-  await server.stop();
-  vi.unstubAllEnvs();
-});
+afterEach(() => close());
 
 describe('the probe of a store that keeps its promises', () => {
   it('finds no fault in a real S3 server, leaves nothing behind, and tells its latency and clock', async () => {
