@@ -8,26 +8,41 @@ import { encodeCluster } from '../../../src/lease/model/cluster-config.js';
 import { scaleCluster } from '../../../src/lease/operate/scale.js';
 import { readCluster } from '../../../src/lease/session/cluster-store.js';
 import { StoreSession } from '../../../src/lease/session/store-session.js';
+import type { AcquireOptions } from '../../../src/runtime/acquire.js';
 import { openStore } from '../../../src/store/open-store.js';
 import { packageRoot } from '../../support/package-root.js';
 import { killAll, runProcess } from '../../support/processes.js';
 
 const DURATION_MS = 2_000;
 
+let folder: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'nodelease-worker-'));
+});
+afterEach(async () => {
+  await killAll();
+  await rm(folder, { recursive: true });
+});
+
 function program(name: string, ...args: readonly string[]) {
   const file = fileURLToPath(new URL(`../../fixtures/programs/${name}.mjs`, import.meta.url));
   return runProcess(process.execPath, [file, ...args]);
 }
 
+/** The store of the tests as an operator opens it, beside the holders. */
+async function openForOperator() {
+  const store = await openStore(`file:${folder}/store`, { clock: systemClock, random: systemRandom, requestTimeoutMs: 5_000 });
+  return { session: new StoreSession(store, systemClock, 5_000), close: () => store.close() };
+}
+
+/** `acquire()` of the build, since the thread is started from its compiled form. */
+async function acquireBuilt(options: AcquireOptions) {
+  const { acquire } = (await import(join(packageRoot, 'dist/index.js'))) as typeof import('../../../src/index.js');
+  return acquire({ store: `file:${folder}/store`, keeper: 'worker', durationMs: DURATION_MS, onLost: 'signal', ...options });
+}
+
 describe('a process whose main thread is blocked', () => {
-  let folder: string;
-  beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'nodelease-worker-'));
-  });
-  afterEach(async () => {
-    await killAll();
-    await rm(folder, { recursive: true });
-  });
   const blocked = (keeper: string) =>
     program('blocked-main-thread', `file:${folder}/store`, keeper, String(DURATION_MS), String(3 * DURATION_MS));
 
@@ -53,10 +68,7 @@ describe('a process whose main thread is blocked', () => {
   });
 
   it('shows no deadline any more once it has been released, though ids were asked for just before', async () => {
-    // The thread is started from its compiled form.
-    const { acquire } = (await import(join(packageRoot, 'dist/index.js'))) as typeof import('../../../src/index.js');
-    const store = `file:${folder}/store`;
-    const lease = await acquire({ store, keeper: 'worker', durationMs: DURATION_MS, nodes: 1, onLost: 'signal' });
+    const lease = await acquireBuilt({ nodes: 1 });
     expect(lease.deadline).toBeGreaterThan(0);
     const prepared = lease.tenureTime?.prepare();
     const released = lease.release();
@@ -66,14 +78,9 @@ describe('a process whose main thread is blocked', () => {
   });
 
   it('is told that its node id is being retired as soon as it can listen', async () => {
-    // The thread is started from its compiled form.
-    const { acquire } = (await import(join(packageRoot, 'dist/index.js'))) as typeof import('../../../src/index.js');
-    const url = `file:${folder}/store`;
-    const own = { store: url, keeper: 'worker', durationMs: DURATION_MS, nodes: 2, onLost: 'signal' } as const;
-    const leases = [await acquire(own), await acquire(own)];
+    const leases = [await acquireBuilt({ nodes: 2 }), await acquireBuilt({ nodes: 2 })];
     const leaving = leases.find(({ id }) => id === 1);
-    const store = await openStore(url, { clock: systemClock, random: systemRandom, requestTimeoutMs: 5_000 });
-    const session = new StoreSession(store, systemClock, 5_000);
+    const { session, close } = await openForOperator();
     const shrinking = scaleCluster({ session, clock: systemClock, random: systemRandom, size: 1 });
     await expect.poll(() => leaving?.retiring.aborted, { timeout: 60_000 }).toBe(true);
     expect(leaving?.retiring.reason).toMatchObject({ code: 'LEASE_RETIRING', nodeId: 1, version: 1, size: 1 });
@@ -82,7 +89,7 @@ describe('a process whose main thread is blocked', () => {
     expect(await shrinking).toMatchObject({ kind: 'scaled', retired: 1, forced: [] });
     expect(leases.find(({ id }) => id === 0)?.retiring.aborted).toBe(false);
     await Promise.all(leases.map((lease) => lease.release()));
-    await store.close();
+    await close();
   });
 
   it.each([
@@ -100,24 +107,14 @@ describe('a process whose main thread is blocked', () => {
 });
 
 describe('ids that are made wider twice in a row, while the main thread of their holder is blocked', () => {
-  let folder: string;
-  beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'nodelease-worker-'));
-  });
-  afterEach(async () => {
-    await killAll();
-    await rm(folder, { recursive: true });
-  });
-
   /** As an operator who makes ids wider. */
   const widen = async (idWidth: number) => {
-    const store = await openStore(`file:${folder}/store`, { clock: systemClock, random: systemRandom, requestTimeoutMs: 5_000 });
-    const session = new StoreSession(store, systemClock, 5_000);
+    const { session, close } = await openForOperator();
     const cluster = await readCluster(session);
     if (cluster === undefined) throw new Error('no cluster');
     const wider = { body: encodeCluster({ ...cluster.config, idWidth }, cluster.body), metadata: {} };
     expect(await session.write('cluster.json', wider, cluster.etag)).toMatchObject({ status: 'written' });
-    await store.close();
+    await close();
   };
   const lease = async () =>
     JSON.parse(await readFile(join(folder, 'store/0.json'), 'utf8')) as { idWidth: number; renewal: number; narrowIdsUntil: number };
