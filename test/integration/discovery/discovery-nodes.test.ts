@@ -7,7 +7,7 @@ import { watchIdWidth } from '../../../src/discovery/id-width.js';
 import { NodeWatcher } from '../../../src/discovery/node-watcher.js';
 import type { ZooKeeper } from '../../../src/zookeeper/zookeeper.js';
 import { openZooKeeper } from '../../../src/zookeeper/zookeeper-client.js';
-import { FaultProxy } from '../../support/fault-proxy.js';
+import { stopProxies, throughProxy } from '../../support/proxies.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 
@@ -25,6 +25,7 @@ beforeEach(() => {
 });
 afterEach(async () => {
   for (const close of opened.splice(0).reverse()) await close();
+  await stopProxies();
 });
 
 function client(through = connect): ZooKeeper {
@@ -46,13 +47,6 @@ const json = (nodeId: number, version: number, more: object = {}) =>
 
 async function add(group: string, index: string, data: string): Promise<void> {
   await other.createWithParents(path(group, index), data, 'ephemeral');
-}
-
-async function throughProxy(): Promise<{ proxy: FaultProxy; through: string }> {
-  const [host = '', port] = inject('zookeeper').connect.split(':');
-  const proxy = new FaultProxy();
-  opened.push(() => proxy.stop());
-  return { proxy, through: connect.replace(/^[^/]*/, `127.0.0.1:${await proxy.start(host, Number(port))}`) };
 }
 
 describe('a watcher of the nodes', () => {
@@ -257,7 +251,7 @@ describe('a watcher of the nodes', () => {
   });
 
   it('says since when it may be out of date, keeps what it saw, and catches up with all that it missed', async () => {
-    const { proxy, through } = await throughProxy();
+    const { proxy, through } = await throughProxy(connect);
     for (const [index, id] of [
       ['08', 0],
       ['09', 1],
@@ -283,7 +277,7 @@ describe('a watcher of the nodes', () => {
   });
 
   it('catches up also when its session has expired meanwhile', async () => {
-    const { proxy, through } = await throughProxy();
+    const { proxy, through } = await throughProxy(connect);
     await add('00', '08', json(0, 1));
     await add('00', '09', json(1, 1));
     const zookeeper = client(through);

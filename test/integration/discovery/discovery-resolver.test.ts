@@ -5,7 +5,7 @@ import { DiscoveryTree } from '../../../src/discovery/discovery-tree.js';
 import { entryPath } from '../../../src/discovery/tree-paths.js';
 import { staticLease } from '../../../src/lease/hold/static-lease.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
-import { FaultProxy } from '../../support/fault-proxy.js';
+import { stopProxies, throughProxy } from '../../support/proxies.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { client, closeClients, data, restrict } from './discovery-support.js';
 
@@ -20,6 +20,7 @@ beforeEach(() => {
 });
 afterEach(async () => {
   for (const close of opened.splice(0).reverse()) await close();
+  await stopProxies();
   await closeClients();
 });
 
@@ -147,10 +148,7 @@ describe('the resolver of endpoints', () => {
   });
 
   it('remembers all keys without a connection, and catches up with what it missed before it says otherwise', async () => {
-    const [host = '', port] = inject('zookeeper').connect.split(':');
-    const proxy = new FaultProxy();
-    opened.push(() => proxy.stop());
-    const through = connect.replace(/^[^/]*/, `127.0.0.1:${await proxy.start(host, Number(port))}`);
+    const { proxy, through } = await throughProxy(connect);
     await offer(1);
     await offer(2, 'visa');
     const { resolver: made, zookeeper } = resolver(client(through, { sessionTimeoutMs: 2_000 }));

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import { FaultProxy } from '../../support/fault-proxy.js';
 import { type FleetStore, fleetStore, initCluster, loggedAt, startTask, type Task } from '../../support/fleet.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
+import { stopProxies, throughProxy } from '../../support/proxies.js';
 import { TreeReader } from '../../support/tree-reader.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { ZOOKEEPER_TIMES, zkCli } from '../../support/zookeeper-process.js';
@@ -16,7 +16,6 @@ const NODE = (index: number) => `/discovery/nodes/00/${(8 + index).toString(16).
 let connect: string;
 let store: FleetStore;
 let reader: TreeReader;
-const proxies: FaultProxy[] = [];
 
 beforeEach(async () => {
   connect = `${inject('zookeeper').connect}${uniqueChroot()}`;
@@ -25,7 +24,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await killAll();
-  await Promise.all(proxies.splice(0).map((proxy) => proxy.stop()));
+  await stopProxies();
   await reader.close();
   await store.remove();
 });
@@ -36,22 +35,6 @@ const SETTINGS = [...LEASE, '--zookeeper-session-timeout', `${SESSION_MS}ms`];
 
 function start(taskId: string, options: readonly string[] = [], script?: string): Task {
   return startTask(store, [...SETTINGS, '--task-id', taskId, '--zookeeper', connect, ...options], script);
-}
-
-/** A proxy in front of ZooKeeper, and the connect string that leads through it. */
-async function zookeeperProxy(): Promise<{ proxy: FaultProxy; through: string }> {
-  const [host = '', port] = inject('zookeeper').connect.split(':');
-  const proxy = new FaultProxy();
-  proxies.push(proxy);
-  return { proxy, through: connect.replace(/^[^/]*/, `127.0.0.1:${await proxy.start(host, Number(port))}`) };
-}
-
-/** A proxy in front of the store, and the options that lead through it. */
-async function storeProxy(): Promise<{ proxy: FaultProxy; options: string[] }> {
-  const { hostname, port } = new URL(inject('s3').endpoint);
-  const proxy = new FaultProxy();
-  proxies.push(proxy);
-  return { proxy, options: ['--endpoint', `http://127.0.0.1:${await proxy.start(hostname, Number(port))}`] };
 }
 
 /** The supervisor, and everything that it started. */
@@ -202,8 +185,8 @@ describe('a task whose lease ends', () => {
   });
 
   it('is out of the tree before its deadline when the store is out of reach', async () => {
-    const { proxy, options } = await storeProxy();
-    const task = start('task', options);
+    const { proxy, through } = await throughProxy(inject('s3').endpoint);
+    const task = start('task', ['--endpoint', through]);
     await task.started();
     await task.waitForOutput(/lease renewed/);
     await reader.until(NODE(0), (seen) => seen !== undefined);
@@ -217,7 +200,7 @@ describe('a task whose lease ends', () => {
 
 describe('a task whose ZooKeeper is away', () => {
   it('starts and works without it, says that discovery is degraded, and stands in the tree on its return', async () => {
-    const { proxy, through } = await zookeeperProxy();
+    const { proxy, through } = await throughProxy(connect);
     proxy.cut();
     const task = start('task', ['--zookeeper', through]);
     expect(await task.started()).toEqual({ id: 0, version: 1 });
@@ -234,7 +217,7 @@ describe('a task whose ZooKeeper is away', () => {
   it.each(['cut', 'stall'] as const)(
     'keeps its node id through a %s that outlasts its session, and stands in the tree again',
     async (fault) => {
-      const { proxy, through } = await zookeeperProxy();
+      const { proxy, through } = await throughProxy(connect);
       const task = start('task', ['--zookeeper', through]);
       await task.started();
       await reader.until(NODE(0), (seen) => seen !== undefined);
@@ -260,7 +243,7 @@ describe('a task whose ZooKeeper is away', () => {
   });
 
   it('is not held up by it when it ends', async () => {
-    const { proxy, through } = await zookeeperProxy();
+    const { proxy, through } = await throughProxy(connect);
     const task = start('task', ['--zookeeper', through]);
     await task.started();
     await reader.until(NODE(0), (seen) => seen !== undefined);
@@ -306,7 +289,7 @@ describe('a task with a node id from ZooKeeper alone', () => {
   });
 
   it.each(['', "trap '' TERM; "])('is stopped before the servers give its id away when it is cut off (command: %j)', async (trap) => {
-    const { proxy, through } = await zookeeperProxy();
+    const { proxy, through } = await throughProxy(connect);
     const task = allocate(through, trap + HEARTBEAT, 2 * SESSION_MS);
     expect((await given(task))[0]).toBe(0);
     proxy.cut();

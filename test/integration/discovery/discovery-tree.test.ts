@@ -5,7 +5,7 @@ import { DiscoveryTree, type TreeEvent } from '../../../src/discovery/discovery-
 import { entryPath } from '../../../src/discovery/tree-paths.js';
 import type { ZooKeeper } from '../../../src/zookeeper/zookeeper.js';
 import { openZooKeeper } from '../../../src/zookeeper/zookeeper-client.js';
-import { FaultProxy } from '../../support/fault-proxy.js';
+import { stopProxies, throughProxy } from '../../support/proxies.js';
 import { TreeReader } from '../../support/tree-reader.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 
@@ -22,7 +22,6 @@ describe('a discovery tree', () => {
   let connect: string;
   let reader: TreeReader;
   const tasks: Task[] = [];
-  const proxies: FaultProxy[] = [];
 
   beforeEach(() => {
     connect = `${inject('zookeeper').connect}${uniqueChroot()}`;
@@ -30,7 +29,7 @@ describe('a discovery tree', () => {
   });
   afterEach(async () => {
     await Promise.all(tasks.splice(0).map(({ tree, zookeeper }) => tree.close().then(() => zookeeper.close())));
-    await Promise.all(proxies.splice(0).map((proxy) => proxy.stop()));
+    await stopProxies();
     await reader.close();
   });
 
@@ -44,13 +43,6 @@ describe('a discovery tree', () => {
     const made = { zookeeper, tree, events, lease: state };
     tasks.push(made);
     return made;
-  }
-
-  async function throughProxy(): Promise<{ proxy: FaultProxy; through: string }> {
-    const [host = '', port] = inject('zookeeper').connect.split(':');
-    const proxy = new FaultProxy();
-    proxies.push(proxy);
-    return { proxy, through: connect.replace(/^[^/]*/, `127.0.0.1:${await proxy.start(host, Number(port))}`) };
   }
 
   async function synced({ tree }: Task, ms = 5_000): Promise<void> {
@@ -107,7 +99,7 @@ describe('a discovery tree', () => {
   });
 
   it('takes a place in a new session that was blocked in the one before', async () => {
-    const { proxy, through } = await throughProxy();
+    const { proxy, through } = await throughProxy(connect);
     await reader.zookeeper.createWithParents(NODE, 'in the way', 'ephemeral');
     const one = task(1, { through, sessionTimeoutMs: 1_000 });
     one.tree.put({ kind: 'node' });
@@ -207,7 +199,7 @@ describe('a discovery tree', () => {
   });
 
   it('stands again within 2 s of the end of a cut, in a new session where the old one expired', async () => {
-    const { proxy, through } = await throughProxy();
+    const { proxy, through } = await throughProxy(connect);
     const one = task(2, { through, sessionTimeoutMs: 1_000 });
     one.tree.put({ kind: 'node' });
     one.tree.put({ kind: 'endpoint', endpoint: 'pay' });

@@ -10,8 +10,8 @@ import type { StatusReport } from '../../../src/monitor/status-report.js';
 import type { ZnodeStat } from '../../../src/zookeeper/zookeeper.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { ZooKeeperError } from '../../../src/zookeeper/zookeeper-error.js';
-import { FaultProxy } from '../../support/fault-proxy.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
+import { stopProxies, throughProxy } from '../../support/proxies.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { isAlive, newFolder, removeFolders } from '../cli/run-support.js';
 import { client, closeClients, data, RIGHTS, restrict } from './discovery-support.js';
@@ -32,6 +32,7 @@ beforeEach(() => {
 afterEach(async () => {
   await killAll();
   for (const end of ends.splice(0).reverse()) await end();
+  await stopProxies();
   await closeClients();
   removeFolders();
 });
@@ -68,14 +69,6 @@ async function nextHolder(work: number): Promise<{ readonly lease: Lease; readon
   const busy = isAlive(work);
   ends.push(() => lease.release());
   return { lease, busy };
-}
-
-/** A proxy in front of ZooKeeper, and the connect string that leads through it. */
-async function proxied(): Promise<{ readonly proxy: FaultProxy; readonly through: string }> {
-  const [host = '', port] = inject('zookeeper').connect.split(':');
-  const proxy = new FaultProxy();
-  ends.push(() => proxy.stop());
-  return { proxy, through: connect.replace(/^[^/]*/, `127.0.0.1:${await proxy.start(host, Number(port))}`) };
 }
 
 async function takeAllBut(nodeId: number): Promise<void> {
@@ -158,7 +151,7 @@ describe('nodelease status --provider zookeeper', () => {
   });
 
   it('goes on with --watch until it is interrupted, through a lost connection too, and ends with 0', async () => {
-    const { proxy, through } = await proxied();
+    const { proxy, through } = await throughProxy(connect);
     const watch = start(['status', '--watch', '--provider', 'zookeeper', '--zookeeper', through]);
     await watch.waitForOutput(/(No node id has been given out.*\n\n){2}/);
     await tree.createWithParents(path(0), data(0, 1), 'ephemeral');
@@ -240,7 +233,7 @@ describe('nodelease doctor --provider zookeeper', () => {
     const { code, stderr } = await answer(start(['doctor'], env));
     expect(code).toBe(69);
     expect(stderr).toMatch(/^nodelease: ZooKeeper at 127\.0\.0\.1:1: 1 fault: server 127\.0\.0\.1:1: nobody listens there .*\n$/);
-    const { proxy, through } = await proxied();
+    const { proxy, through } = await throughProxy(connect);
     // Slow enough that there is time to interrupt it.
     proxy.delay(100);
     const slow = start(['doctor', '--provider', 'zookeeper', '--zookeeper', through]);

@@ -4,8 +4,8 @@ import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import type { ChangeReport, ConnectionReport } from '../../../src/cli/discovery/discovery-watch.js';
 import type { DiscoveryReport } from '../../../src/monitor/discovery-report.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
-import { FaultProxy } from '../../support/fault-proxy.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
+import { stopProxies, throughProxy } from '../../support/proxies.js';
 import { expireSession, uniqueChroot } from '../../support/zookeeper.js';
 import { client, closeClients, data, restrict } from '../discovery/discovery-support.js';
 
@@ -21,6 +21,7 @@ beforeEach(() => {
 
 afterEach(async () => {
   await killAll();
+  await stopProxies();
   await closeClients();
 });
 
@@ -286,11 +287,9 @@ describe('nodelease discovery watch', () => {
   });
 
   it('says that the connection is lost and restored, and tells what changed meanwhile', async () => {
-    const { hostname, port } = new URL(`tcp://${inject('zookeeper').connect}`);
-    const proxy = new FaultProxy();
-    const proxied = `127.0.0.1:${await proxy.start(hostname, Number(port))}${chroot}`;
+    const { proxy, through } = await throughProxy(connect);
     await announceThree();
-    const watch = runCli(['discovery', 'watch', '--json', '--zookeeper', proxied]);
+    const watch = runCli(['discovery', 'watch', '--json', '--zookeeper', through]);
     await watch.waitForOutput(/"change":"watching"/);
     proxy.cut();
     await watch.waitForOutput(/"change":"lost","kind":"connection"/);
@@ -310,7 +309,6 @@ describe('nodelease discovery watch', () => {
       '/discovery/servicetypes/orders/0': 3,
       '/discovery/endpoints/pay/_/orders:0': 3,
     });
-    await proxy.stop();
   });
 
   it('goes on in a new session when its own expires', async () => {
@@ -326,10 +324,8 @@ describe('nodelease discovery watch', () => {
   });
 
   it('adds up to the tree after many changes and broken connections', async () => {
-    const { hostname, port } = new URL(`tcp://${inject('zookeeper').connect}`);
-    const proxy = new FaultProxy();
-    const proxied = `127.0.0.1:${await proxy.start(hostname, Number(port))}${chroot}`;
-    const watch = runCli(['discovery', 'watch', '--json', '--zookeeper', proxied]);
+    const { proxy, through } = await throughProxy(connect);
+    const watch = runCli(['discovery', 'watch', '--json', '--zookeeper', through]);
     await watch.waitForOutput(/"change":"watching"/);
     const paths = [
       'nodes/00/08',
@@ -360,6 +356,5 @@ describe('nodelease discovery watch', () => {
     const wanted = Object.fromEntries(entries.map(({ path, version }) => [path, version]));
     await expect.poll(() => Object.fromEntries(added(watch)), { timeout: 10_000 }).toEqual(wanted);
     expect(watch.stderr()).toBe('');
-    await proxy.stop();
   });
 });

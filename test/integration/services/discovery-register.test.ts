@@ -10,10 +10,10 @@ import type { ManagedLease } from '../../../src/runtime/managed-lease.js';
 import { jsonPayload } from '../../../src/services/payload-codec.js';
 import { ServiceDirectory } from '../../../src/services/service-directory.js';
 import { buildUri } from '../../../src/services/uri-spec.js';
-import { FaultProxy } from '../../support/fault-proxy.js';
 import { type FleetStore, fleetStore, loggedAt, startTask, type Task } from '../../support/fleet.js';
 import { freePort } from '../../support/free-ports.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
+import { stopProxies, throughProxy } from '../../support/proxies.js';
 import { TreeReader } from '../../support/tree-reader.js';
 import { expireSession, uniqueChroot } from '../../support/zookeeper.js';
 import { restrict } from '../discovery/discovery-support.js';
@@ -30,7 +30,6 @@ let connect: string;
 let store: FleetStore;
 let reader: TreeReader;
 let directory: ServiceDirectory<unknown>;
-const proxies: FaultProxy[] = [];
 const leases: ManagedLease[] = [];
 
 beforeEach(async () => {
@@ -42,7 +41,7 @@ beforeEach(async () => {
 afterEach(async () => {
   await killAll();
   await Promise.all(leases.splice(0).map((lease) => lease.release()));
-  await Promise.all(proxies.splice(0).map((proxy) => proxy.stop()));
+  await stopProxies();
   await reader.close();
   await store.remove();
 });
@@ -64,13 +63,6 @@ async function untilIds(expected: readonly string[], ms = SOON_MS): Promise<void
 
 function resolve(...args: string[]): TestProcess {
   return runCli(['discovery', 'resolve', ...args, '--zookeeper', connect]);
-}
-
-async function throughProxy(): Promise<{ proxy: FaultProxy; through: string }> {
-  const [host = '', port] = inject('zookeeper').connect.split(':');
-  const proxy = new FaultProxy();
-  proxies.push(proxy);
-  return { proxy, through: connect.replace(/^[^/]*/, `127.0.0.1:${await proxy.start(host, Number(port))}`) };
 }
 
 /** A task whose command is the worker; it says `up` when it can have signals. */
@@ -197,7 +189,7 @@ describe('a command that nodelease runs', () => {
   describe('while ZooKeeper does not answer', () => {
     /** A task that cannot be taken out, and is sent these signals at once. Its end, when it was told, and whether that was waited for in vain. */
     async function told(taskId: string, signals: readonly NodeJS.Signals[]): Promise<{ afterMs: number; inVain: boolean }> {
-      const { proxy, through } = await throughProxy();
+      const { proxy, through } = await throughProxy(connect);
       const script = `trap 'date +"%s%3N told"; exit 0' TERM INT; while :; do sleep 0.02; done`;
       const options = ['--zookeeper', through, '--zookeeper-session-timeout', '60s', '--service', 'orders', '--port', '80'];
       const task = start(taskId, options, script);
@@ -427,7 +419,7 @@ describe('a lease of the library', () => {
   });
 
   it('does not wait at all without a connection, and is out on its return', async () => {
-    const { proxy, through } = await throughProxy();
+    const { proxy, through } = await throughProxy(connect);
     const { discovery } = await hold({ required: true, sessionTimeoutMs: 60_000 }, through);
     proxy.cut();
     await expect.poll(() => discovery.zookeeper.state.status, { timeout: SOON_MS }).not.toBe('connected');

@@ -8,7 +8,7 @@ import { ServiceCache, type ServiceCacheOptions } from '../../../src/services/se
 import { ServiceDirectory } from '../../../src/services/service-directory.js';
 import type { ServiceInstance } from '../../../src/services/service-instance.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
-import { FaultProxy } from '../../support/fault-proxy.js';
+import { stopProxies, throughProxy } from '../../support/proxies.js';
 import { instanceOf } from '../../support/service-instances.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 import { expireSession, uniqueChroot } from '../../support/zookeeper.js';
@@ -28,6 +28,7 @@ beforeEach(() => {
 });
 afterEach(async () => {
   for (const close of opened.splice(0).reverse()) await close();
+  await stopProxies();
   await closeClients();
 });
 
@@ -97,13 +98,6 @@ async function slowLink(): Promise<{ port: number; throttle: (bytesPerSecond: nu
     perSecond = bytesPerSecond;
   };
   return { port: (server.address() as AddressInfo).port, throttle, reset };
-}
-
-async function throughProxy(): Promise<{ proxy: FaultProxy; through: string }> {
-  const [host = '', port] = inject('zookeeper').connect.split(':');
-  const proxy = new FaultProxy();
-  opened.push(() => proxy.stop());
-  return { proxy, through: connect.replace(/^[^/]*/, `127.0.0.1:${await proxy.start(host, Number(port))}`) };
 }
 
 describe('a service cache', () => {
@@ -316,7 +310,7 @@ describe('a service cache', () => {
 
 describe('a service cache without a connection', () => {
   it('keeps what it saw, says since when, and catches up with all that it missed before it says otherwise', async () => {
-    const { proxy, through } = await throughProxy();
+    const { proxy, through } = await throughProxy(connect);
     for (const id of ['a', 'b', 'c']) await add(id);
     const { cache, told, ids } = cached(client(through, { sessionTimeoutMs: 2_000 }));
     await cache.ready;
@@ -354,7 +348,7 @@ describe('a service cache without a connection', () => {
   });
 
   it('may lose one connection after the other, also while it reads', async () => {
-    const { proxy, through } = await throughProxy();
+    const { proxy, through } = await throughProxy(connect);
     await other.ensurePath(SERVICE);
     const ids = Array.from({ length: 300 }, (_, index) => `i${index}`);
     await Promise.all(ids.map((id) => other.create(path(id), json(id), 'ephemeral')));

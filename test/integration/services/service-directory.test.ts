@@ -5,9 +5,10 @@ import { ServiceDirectory } from '../../../src/services/service-directory.js';
 import type { ServiceInstance } from '../../../src/services/service-instance.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { ZooKeeperError } from '../../../src/zookeeper/zookeeper-error.js';
+import { stopProxies, throughProxy } from '../../support/proxies.js';
 import { expireSession, uniqueChroot } from '../../support/zookeeper.js';
 import { client, closeClients, restrict } from '../discovery/discovery-support.js';
-import { closeRegistrants, orders, snapshot, throughProxy } from './services-support.js';
+import { orders, snapshot } from './services-support.js';
 
 let connect: string;
 let zookeeper: ZooKeeperClient;
@@ -19,7 +20,7 @@ beforeEach(() => {
   reports = [];
 });
 afterEach(async () => {
-  await closeRegistrants();
+  await stopProxies();
   await closeClients();
 });
 

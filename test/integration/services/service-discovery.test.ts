@@ -3,10 +3,11 @@ import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import type { ServiceInstance } from '../../../src/services/service-instance.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { ZooKeeperError } from '../../../src/zookeeper/zookeeper-error.js';
+import { throughProxy } from '../../support/proxies.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { startZooKeeperProcess } from '../../support/zookeeper-process.js';
 import { client, closeClients } from '../discovery/discovery-support.js';
-import { closeRegistrants, expire, orders, type Registrant, registrant, snapshot, throughProxy, until } from './services-support.js';
+import { closeRegistrants, expire, orders, type Registrant, registrant, sessionIdOf, snapshot, until } from './services-support.js';
 
 const PATH = '/services/orders/one';
 
@@ -17,18 +18,11 @@ beforeEach(() => {
   connect = `${inject('zookeeper').connect}${uniqueChroot()}`;
   reader = client(connect);
 });
-afterEach(async () => {
-  await closeRegistrants();
-  await closeClients();
-});
+afterEach(closeRegistrants);
 
 async function at(path = PATH): Promise<{ port?: number; owner: string | undefined } | undefined> {
   const znode = await reader.read(path);
   return znode && { ...JSON.parse(znode.data.toString()), owner: znode.stat.owner };
-}
-
-function sessionOf({ zookeeper }: Registrant): string | undefined {
-  return 'sessionId' in zookeeper.state ? zookeeper.state.sessionId : undefined;
 }
 
 function types({ events }: Registrant): string[] {
@@ -58,7 +52,7 @@ describe('registering an instance', () => {
     const one = registrant(connect);
     const instance = orders({ serviceType, payload: { nodeId: '7' }, sslPort: 8443, uriSpec: '{scheme}://{address}:{port}' });
     await one.discovery.register(instance);
-    expect((await at())?.owner).toBe(isEphemeral ? sessionOf(one) : undefined);
+    expect((await at())?.owner).toBe(isEphemeral ? sessionIdOf(one.zookeeper) : undefined);
     expect(await one.discovery.queryForNames()).toEqual(['orders']);
     expect(await one.discovery.queryForInstances('orders')).toEqual([instance]);
     expect(await one.discovery.queryForInstance('orders', 'one')).toEqual(instance);
@@ -205,7 +199,7 @@ describe('an instance that is registered', () => {
       await until(() => one.discovery.state.status === 'synced');
       expect(await one.discovery.queryForInstances('orders')).toEqual([instance]);
       const [name] = (await reader.children('/services/orders')) ?? [];
-      expect((await at(`/services/orders/${name}`))?.owner).toBe(serviceType === 'STATIC' ? undefined : sessionOf(one));
+      expect((await at(`/services/orders/${name}`))?.owner).toBe(serviceType === 'STATIC' ? undefined : sessionIdOf(one.zookeeper));
     }
     expect(types(one)).not.toContain('superseded');
     expect(types(one)).not.toContain('restored');
@@ -226,7 +220,7 @@ describe('an instance that is registered', () => {
         watched.length = 0;
         const one = registrant(through);
         await one.discovery.register(orders({ serviceType }));
-        expect((await at())?.owner).toBe(serviceType === 'DYNAMIC' ? sessionOf(one) : undefined);
+        expect((await at())?.owner).toBe(serviceType === 'DYNAMIC' ? sessionIdOf(one.zookeeper) : undefined);
         await until(() => watched.length > 0);
         expect(watched).not.toContain(undefined);
         await one.discovery.close();
@@ -259,7 +253,7 @@ describe('two that register the same id', () => {
     });
     expect(await at()).toMatchObject({ port: 3 });
     expect(first.events.filter(({ type }) => type === 'superseded')).toEqual([
-      { type: 'superseded', path: PATH, by: later === 'DYNAMIC' ? sessionOf(second) : undefined },
+      { type: 'superseded', path: PATH, by: later === 'DYNAMIC' ? sessionIdOf(second.zookeeper) : undefined },
     ]);
     await second.discovery.unregister(orders());
     await until(async () => (await at())?.port === 4);
@@ -275,7 +269,7 @@ describe('two that register the same id', () => {
     await until(() => types(first).includes('superseded'));
     expect(await changesWithin(500)).toBe(0);
     await expire(first);
-    await until(async () => (await at())?.owner === sessionOf(first));
+    await until(async () => (await at())?.owner === sessionIdOf(first.zookeeper));
     expect(await changesWithin(500)).toBeLessThanOrEqual(1);
     expect([first, second].map(({ discovery }) => discovery.state.status).sort()).toEqual(['degraded', 'synced']);
   });

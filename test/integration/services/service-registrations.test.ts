@@ -7,10 +7,11 @@ import type { ServiceInstance } from '../../../src/services/service-instance.js'
 import type { SessionState } from '../../../src/zookeeper/session-state.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { ZooKeeperError } from '../../../src/zookeeper/zookeeper-error.js';
+import { throughProxy } from '../../support/proxies.js';
 import { seededRandom, VirtualClock } from '../../support/virtual-clock.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
-import { client, closeClients } from '../discovery/discovery-support.js';
-import { closeRegistrants, expire, orders, registrant, throughProxy, until } from './services-support.js';
+import { client } from '../discovery/discovery-support.js';
+import { closeRegistrants, expire, orders, type Registrant, registrant, sessionIdOf, until } from './services-support.js';
 
 // What keeps registrations right in moments that are rare: each of these tests fails when its safeguard is taken out.
 
@@ -24,10 +25,7 @@ beforeEach(() => {
   connect = `${inject('zookeeper').connect}${uniqueChroot()}`;
   reader = client(connect);
 });
-afterEach(async () => {
-  await closeRegistrants();
-  await closeClients();
-});
+afterEach(closeRegistrants);
 
 /** Two clients that pass for one whose session is followed by another while the servers have not ended the first. */
 async function successive(): Promise<{ zookeeper: ZooKeeperClient; first: ZooKeeperClient; second: ZooKeeperClient; next(): void }> {
@@ -61,8 +59,15 @@ async function owners(): Promise<(string | undefined)[]> {
   return Promise.all((await names()).map(async (name) => (await reader.read(`${SERVICE}/${name}`))?.stat.owner));
 }
 
-function sessionIdOf({ state }: ZooKeeperClient): string | undefined {
-  return 'sessionId' in state ? state.sessionId : undefined;
+/** Has something happen once the next znode has been made, and before its maker is answered. */
+function afterNextCreate({ zookeeper }: Registrant, act: (path: string) => Promise<void>): void {
+  const create = zookeeper.createWithParents.bind(zookeeper);
+  zookeeper.createWithParents = async (...given) => {
+    zookeeper.createWithParents = create;
+    const path = await create(...given);
+    await act(path);
+    return path;
+  };
 }
 
 function lost(): ZooKeeperError {
@@ -247,15 +252,11 @@ describe('the last one to register an id', () => {
 
   it('has it, also where an earlier wish of his was being written until then', async () => {
     const [one, other] = [registrant(connect), registrant(connect)];
-    const create = one.zookeeper.createWithParents.bind(one.zookeeper);
     let last: Promise<void> | undefined;
-    one.zookeeper.createWithParents = async (...given) => {
-      one.zookeeper.createWithParents = create;
-      const path = await create(...given);
+    afterNextCreate(one, async () => {
       await other.discovery.register(orders({ port: 2 }));
       last = one.discovery.register(orders({ port: 3 }));
-      return path;
-    };
+    });
     await Promise.all([one.discovery.register(orders({ port: 1 })), until(() => last !== undefined)]);
     await last;
     expect(await one.discovery.queryForInstances('orders')).toMatchObject([{ port: 3 }]);
@@ -291,13 +292,9 @@ describe('a registrant of another kind, which takes a place by removing and crea
   it('has it, too, where it was quicker than our first look at what we had made', async () => {
     const clock = new VirtualClock();
     const one = registrant(connect, { clock });
-    const create = one.zookeeper.createWithParents.bind(one.zookeeper);
-    one.zookeeper.createWithParents = async (...given) => {
-      one.zookeeper.createWithParents = create;
-      const path = await create(...given);
+    afterNextCreate(one, async () => {
       await reader.remove(PATH);
-      return path;
-    };
+    });
     one.discovery.register(orders()).catch(() => undefined);
     // One of them is the time-out of the registering itself.
     await until(() => clock.sleepers === 2);
@@ -396,14 +393,12 @@ describe('a znode whose making was not answered', () => {
   it('is put right where somebody overwrote it meanwhile, also when it was made for the second time', async () => {
     const one = registrant(connect);
     await one.discovery.register(orders());
-    const create = one.zookeeper.createWithParents.bind(one.zookeeper);
     let isMade = false;
-    one.zookeeper.createWithParents = async (...given) => {
-      one.zookeeper.createWithParents = create;
-      await reader.setData(await create(...given), 'scribble');
+    afterNextCreate(one, async (path) => {
+      await reader.setData(path, 'scribble');
       isMade = true;
       throw lost();
-    };
+    });
     await reader.remove(`${SERVICE}/one`);
     await until(() => isMade);
     await until(async () => (await one.discovery.queryForInstances('orders')).length === 1);
@@ -434,14 +429,11 @@ describe('a znode whose making was not answered', () => {
     async (serviceType) => {
       for (const ends of ['unregister', 'register'] as const) {
         const one = registrant(connect);
-        const create = one.zookeeper.createWithParents.bind(one.zookeeper);
-        one.zookeeper.createWithParents = async (...given) => {
-          one.zookeeper.createWithParents = create;
-          const path = await create(...given);
+        afterNextCreate(one, async (path) => {
           await reader.setData(path, 'scribble');
           if (ends === 'unregister') void one.discovery.unregister(orders());
           throw lost();
-        };
+        });
         await one.discovery.register(orders({ serviceType })).catch(() => undefined);
         await until(() => one.discovery.state.status === 'synced');
         expect(await names()).toHaveLength(ends === 'register' ? 1 : 0);
@@ -455,13 +447,9 @@ describe('a znode whose making was not answered', () => {
 describe('a znode whose number of transaction is not known yet', () => {
   it('is made anew where somebody was quicker to overwrite it, so that it can be told from others', async () => {
     const one = registrant(connect);
-    const create = one.zookeeper.createWithParents.bind(one.zookeeper);
-    one.zookeeper.createWithParents = async (...given) => {
-      one.zookeeper.createWithParents = create;
-      const path = await create(...given);
+    afterNextCreate(one, async (path) => {
       await reader.setData(path, 'scribble');
-      return path;
-    };
+    });
     await one.discovery.register(orders());
     expect(await one.discovery.queryForInstances('orders')).toHaveLength(1);
     expect(one.discovery.state.status).not.toBe('closed');
@@ -472,13 +460,9 @@ describe('a znode whose number of transaction is not known yet', () => {
   it('is left alone where another registrant was quicker to replace it', async () => {
     const one = registrant(connect);
     const other = registrant(connect);
-    const create = one.zookeeper.createWithParents.bind(one.zookeeper);
-    one.zookeeper.createWithParents = async (...given) => {
-      one.zookeeper.createWithParents = create;
-      const path = await create(...given);
+    afterNextCreate(one, async () => {
       await other.discovery.register(orders({ port: 2 }));
-      return path;
-    };
+    });
     await expect(one.discovery.register(orders({ port: 1 }), { timeoutMs: 500 })).rejects.toMatchObject({ fault: 'timeout' });
     expect(await other.discovery.queryForInstance('orders', 'one')).toMatchObject({ port: 2 });
     expect(other.events.map(({ type }) => type)).not.toContain('superseded');

@@ -5,9 +5,9 @@ import { newInstance, type ServiceInstanceInit } from '../../../src/services/new
 import { ServiceDiscovery, type ServiceDiscoveryOptions, type ServiceEvent } from '../../../src/services/service-discovery.js';
 import type { ServiceInstance } from '../../../src/services/service-instance.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
-import { FaultProxy } from '../../support/fault-proxy.js';
+import { stopProxies } from '../../support/proxies.js';
 import { expireSession } from '../../support/zookeeper.js';
-import { client } from '../discovery/discovery-support.js';
+import { client, closeClients } from '../discovery/discovery-support.js';
 
 /** One process that registers instances, with a session of its own. */
 export interface Registrant {
@@ -17,7 +17,6 @@ export interface Registrant {
 }
 
 const registrants: Registrant[] = [];
-const proxies: FaultProxy[] = [];
 
 /** @param options among them a client that is shared with another registrant */
 export function registrant(
@@ -33,10 +32,11 @@ export function registrant(
   return made;
 }
 
-/** For `afterEach`, before the clients are closed. */
+/** For `afterEach`: ends all registrants, the proxies and their clients. */
 export async function closeRegistrants(): Promise<void> {
   await Promise.all(registrants.splice(0).map(({ discovery }) => discovery.close()));
-  await Promise.all(proxies.splice(0).map((proxy) => proxy.stop()));
+  await stopProxies();
+  await closeClients();
 }
 
 /** An instance of `orders` unless it is told otherwise. */
@@ -44,19 +44,16 @@ export function orders(init: Partial<ServiceInstanceInit> = {}): ServiceInstance
   return newInstance({ name: 'orders', id: 'one', address: '10.0.0.7', port: 8080, ...init }, { clock: systemClock, random: systemRandom });
 }
 
+/** The session that a client knows of. */
+export function sessionIdOf({ state }: Pick<ZooKeeperClient, 'state'>): string | undefined {
+  return 'sessionId' in state ? state.sessionId : undefined;
+}
+
 /** Ends the session of a client, which is not told before, and waits for its next one. */
 export async function expire({ zookeeper }: Pick<Registrant, 'zookeeper'>): Promise<void> {
   const { sessionId } = await zookeeper.whenConnected();
   await expireSession({ connect: inject('zookeeper').connect, sessionId });
   await until(() => zookeeper.state.status === 'connected' && zookeeper.state.sessionId !== sessionId, 15_000);
-}
-
-/** The same servers and chroot by way of a proxy. */
-export async function throughProxy(connect: string): Promise<{ proxy: FaultProxy; through: string }> {
-  const [host = '', port] = connect.replace(/\/.*/, '').split(':');
-  const proxy = new FaultProxy();
-  proxies.push(proxy);
-  return { proxy, through: connect.replace(/^[^/]*/, `127.0.0.1:${await proxy.start(host, Number(port))}`) };
 }
 
 /** Resolves when `check` holds. */
