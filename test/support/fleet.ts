@@ -1,6 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { inject } from 'vitest';
+import type { StatusReport } from '../../src/monitor/status-report.js';
 import { awsEnvironment, createBucket } from './bucket.js';
 import type { S3Access } from './minio.js';
 import { runCli, type TestProcess } from './processes.js';
@@ -43,6 +45,33 @@ export async function fleetStore(kind: 'file' | 's3', s3: S3Access, endpoint = s
     spoil: (key, body) => fs.writeFile(join(directory, key), body),
     remove: () => rm(directory, { recursive: true, force: true }),
   };
+}
+
+const stores: FleetStore[] = [];
+
+/** A {@link fleetStore} on the S3 server of this run, gone after {@link removeStores}. */
+export async function newStore(kind: 'file' | 's3' = 'file', endpoint?: string): Promise<FleetStore> {
+  const store = await fleetStore(kind, inject('s3'), endpoint);
+  stores.push(store);
+  return store;
+}
+
+/** For `afterEach`. */
+export async function removeStores(): Promise<void> {
+  for (const store of stores.splice(0)) await store.remove();
+}
+
+/** What `nodelease status --json` says. */
+export async function statusOf(store: FleetStore): Promise<StatusReport> {
+  const status = runCli(['status', '--json', ...store.options], { env: store.env });
+  await status.exit;
+  return JSON.parse(status.stdout()) as StatusReport;
+}
+
+/** Takes node id 0 from its holder. */
+export async function evict(store: FleetStore): Promise<void> {
+  const release = runCli(['release', '0', '--force', ...store.options], { env: store.env });
+  if ((await release.exit).code !== 0) throw new Error(`release failed: ${release.stderr()}`);
 }
 
 /** Makes the cluster before its tasks: while the first one still makes the objects, the second may get any free id. */

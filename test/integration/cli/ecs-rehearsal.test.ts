@@ -2,9 +2,9 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, inject, it } from 'vitest';
-import { FaultProxy } from '../../support/fault-proxy.js';
-import { type FleetStore, fleetStore } from '../../support/fleet.js';
+import { evict, type FleetStore, newStore, removeStores, statusOf } from '../../support/fleet.js';
 import { cliFile, killAll, runCli, type TestProcess } from '../../support/processes.js';
+import { stopProxies, throughProxy } from '../../support/proxies.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { ecsMetadata, followStates, health, healthUntil, stopMetadata, urlOf } from './ecs-support.js';
 import { asProcess1, newFolder, outside, removeFolders } from './run-support.js';
@@ -14,20 +14,13 @@ const TASK = '158d1c8083dd49d6b527399fd6414f5c';
 const STOP_TIMEOUT_MS = 30_000;
 const SETTINGS = ['--nodes', '1', '--duration', '3s', '--grace', '500ms'];
 
-const cleanUps: (() => Promise<unknown>)[] = [];
-
 afterEach(async () => {
   await killAll();
   stopMetadata();
-  for (const cleanUp of cleanUps.splice(0)) await cleanUp();
+  await stopProxies();
+  await removeStores();
   removeFolders();
 });
-
-async function newStore(kind: 'file' | 's3', endpoint?: string): Promise<FleetStore> {
-  const store = await fleetStore(kind, inject('s3'), endpoint);
-  cleanUps.push(() => store.remove());
-  return store;
-}
 
 /** A container of an ECS task: nodelease is its process 1, and the agent tells it of the task. */
 async function container(store: FleetStore, args: readonly string[]): Promise<TestProcess> {
@@ -42,16 +35,8 @@ async function holder(store: FleetStore): Promise<TestProcess> {
   return run;
 }
 
-async function statusOf(store: FleetStore): Promise<Record<string, unknown>> {
-  const run = runCli(['status', '--json', ...store.options], { env: store.env });
-  await run.exit;
-  return (JSON.parse(run.stdout()) as { nodes: Record<string, unknown>[] }).nodes[0] ?? {};
-}
-
-async function evict(store: FleetStore): Promise<void> {
-  const run = runCli(['release', '0', '--force', ...store.options], { env: store.env });
-  expect((await run.exit).code, run.stderr()).toBe(0);
-}
+/** What `nodelease status` says of the only node id. */
+const nodeIn = async (store: FleetStore) => (await statusOf(store)).nodes[0];
 
 describe('a container on ECS with nodelease as its process 1', () => {
   it('has a health check that fails until there is a node id, holds as long as it is held, and fails as soon as it is lost', async () => {
@@ -65,7 +50,7 @@ describe('a container on ECS with nodelease as its process 1', () => {
     first.kill('SIGTERM');
     const held = await healthUntil(url, ({ code }) => code === 0);
     expect(held.facts).toMatchObject({ state: 'held', nodeId: 0, version: 2, taskId: TASK });
-    expect(await statusOf(store)).toMatchObject({ state: 'held', version: 2, taskId: TASK });
+    expect(await nodeIn(store)).toMatchObject({ state: 'held', version: 2, taskId: TASK });
     await task.waitForOutput(/begun 0/, 30_000);
     await evict(store);
     expect((await healthUntil(url, ({ code }) => code !== 0)).code).toBe(1);
@@ -89,16 +74,14 @@ describe('a container on ECS with nodelease as its process 1', () => {
     expect(await health(url)).toMatchObject({ code: 1, facts: { state: 'stopping', live: true } });
     expect((await task.exit).code, task.stderr()).toBe(0);
     expect(performance.now() - begun).toBeLessThan(STOP_TIMEOUT_MS);
-    expect(await statusOf(store)).toMatchObject({ state: 'released', version: 1 });
+    expect(await nodeIn(store)).toMatchObject({ state: 'released', version: 1 });
     expect((await live.all).slice(0, 2)).toEqual(['200 held', '200 stopping']);
     expect((await ready.all).slice(0, 2)).toEqual(['200 held', '503 stopping']);
   });
 
   it('answers that it takes no work until the node id has been given back', async () => {
-    const { hostname, port } = new URL(inject('s3').endpoint);
-    const proxy = new FaultProxy();
-    cleanUps.push(() => proxy.stop());
-    const store = await newStore('s3', `http://127.0.0.1:${await proxy.start(hostname, Number(port))}`);
+    const { proxy, through } = await throughProxy(inject('s3').endpoint);
+    const store = await newStore('s3', through);
     const script = "trap 'echo ending; exit 0' TERM; echo begun; while :; do sleep 0.05; done";
     const task = await container(store, ['run', '--duration', '60s', '--', 'sh', '-c', script]);
     const url = await urlOf(task);
@@ -115,14 +98,12 @@ describe('a container on ECS with nodelease as its process 1', () => {
     proxy.heal({ deliverHeld: true });
     expect((await task.exit).code, task.stderr()).toBe(0);
     await expect(fetch(`${url}/readyz`)).rejects.toThrow();
-    expect(await statusOf(store)).toMatchObject({ state: 'released' });
+    expect(await nodeIn(store)).toMatchObject({ state: 'released' });
   });
 
   it('says that the lease is lost while it ends the command of a store that is out of reach', async () => {
-    const { hostname, port } = new URL(inject('s3').endpoint);
-    const proxy = new FaultProxy();
-    cleanUps.push(() => proxy.stop());
-    const store = await newStore('s3', `http://127.0.0.1:${await proxy.start(hostname, Number(port))}`);
+    const { proxy, through } = await throughProxy(inject('s3').endpoint);
+    const store = await newStore('s3', through);
     const task = await container(store, ['run', '--', 'sh', '-c', "trap '' TERM; echo begun; while :; do sleep 0.05; done"]);
     const url = await urlOf(task);
     await task.waitForOutput(/begun/, 30_000);
@@ -156,7 +137,7 @@ describe('a sidecar on ECS', () => {
     expect(performance.now() - begun).toBeLessThan(2_500);
     expect(existsSync(file)).toBe(false);
     expect((await health(url)).code).toBe(1);
-    expect(await statusOf(store)).toMatchObject({ taskId: null, version: 2 });
+    expect(await nodeIn(store)).toMatchObject({ taskId: null, version: 2 });
   });
 
   it('has no wait file before there is a node id, whatever an earlier one has left, and gives the node id back on SIGTERM', async () => {
@@ -178,7 +159,7 @@ describe('a sidecar on ECS', () => {
     expect((await sidecar.exit).code, sidecar.stderr()).toBe(0);
     expect(performance.now() - begun).toBeLessThan(STOP_TIMEOUT_MS);
     expect(existsSync(file)).toBe(false);
-    expect(await statusOf(store)).toMatchObject({ state: 'released', version: 2 });
+    expect(await nodeIn(store)).toMatchObject({ state: 'released', version: 2 });
   });
 
   it('has no wait file either while the others do not know of a take-over yet', async () => {

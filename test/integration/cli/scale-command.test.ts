@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, inject, it } from 'vitest';
-import type { StatusReport } from '../../../src/monitor/status-report.js';
-import { type FleetStore, fleetStore, initCluster, startTask } from '../../support/fleet.js';
+import { type FleetStore, initCluster, newStore, removeStores, startTask, statusOf } from '../../support/fleet.js';
 import { killAll, runCli } from '../../support/processes.js';
 import { restrictedEnvironment } from '../../support/restricted-access.js';
 import { TreeReader } from '../../support/tree-reader.js';
@@ -10,17 +9,9 @@ import { uniqueChroot } from '../../support/zookeeper.js';
 const PATIENCE_MS = 60_000;
 const READ_ONLY = { 's3:GetObject': '*', 's3:ListBucket': '*' };
 
-const stores: FleetStore[] = [];
-
-async function newStore(kind: 'file' | 's3'): Promise<FleetStore> {
-  const store = await fleetStore(kind, inject('s3'));
-  stores.push(store);
-  return store;
-}
-
 afterEach(async () => {
   await killAll();
-  for (const store of stores.splice(0)) await store.remove();
+  await removeStores();
 });
 
 function call(store: FleetStore, ...args: string[]) {
@@ -31,12 +22,6 @@ async function scale(store: FleetStore, ...args: string[]) {
   const command = call(store, 'scale', ...args);
   const { code } = await command.exit;
   return { code, answer: command.stdout(), complaints: command.stderr() };
-}
-
-async function status(store: FleetStore): Promise<StatusReport> {
-  const command = call(store, 'status', '--json');
-  await command.exit;
-  return JSON.parse(command.stdout()) as StatusReport;
 }
 
 /** All objects, as they are. */
@@ -70,7 +55,7 @@ describe('nodelease scale', () => {
       const fresh = startTask(store, [...options, '--task-id', 'fresh']);
       expect((await fresh.started(PATIENCE_MS)).id).toBeGreaterThanOrEqual(3);
 
-      const { cluster, nodes } = await status(store);
+      const { cluster, nodes } = await statusOf(store);
       expect(cluster).toMatchObject({ size: 300, idWidth: 9 });
       const held = nodes.filter(({ state }) => state === 'held');
       expect(held.map(({ idWidth }) => idWidth)).toEqual([9, 9, 9, 9, 9]);
@@ -128,7 +113,7 @@ describe('nodelease scale', () => {
     await holder.exit;
     const { code, complaints } = await scale(store, '300');
     expect({ code, complaints }).toMatchObject({ code: 0 });
-    const { nodes } = await status(store);
+    const { nodes } = await statusOf(store);
     expect(nodes[0]).toMatchObject({ state: 'released', version: 2 });
     expect((await settings(store)).idFloor).toBe((nodes[0]?.timestamp ?? 0) - 1);
   });
@@ -227,7 +212,7 @@ describe('nodelease scale', () => {
     expect((await going.exit).code).toBe(76);
     const up = await scale(store, '3');
     expect(up).toMatchObject({ code: 0, answer: expect.stringMatching(/has 3 node ids now, and had 1: all lease objects are there\n$/) });
-    const { nodes } = await status(store);
+    const { nodes } = await statusOf(store);
     expect(nodes[0]).toMatchObject({ state: 'held', taskId: 'staying', version: 1 });
     const fresh = startTask(store, [...options, '--task-id', 'fresh']);
     const { id, version } = await fresh.started(PATIENCE_MS);

@@ -3,64 +3,35 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, inject, it } from 'vitest';
-import { FaultProxy } from '../../support/fault-proxy.js';
-import { type FleetStore, fleetStore } from '../../support/fleet.js';
+import { evict, type FleetStore, newStore, removeStores } from '../../support/fleet.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
+import { stopProxies, throughProxy } from '../../support/proxies.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { healthUntil, urlOf } from './ecs-support.js';
 import { newFolder, removeFolders } from './run-support.js';
 
 const SETTINGS = ['--nodes', '1', '--duration', '3s', '--grace', '500ms', '--http', '127.0.0.1:0'];
 
-const cleanUps: (() => Promise<unknown>)[] = [];
-
 afterEach(async () => {
   await killAll();
-  for (const cleanUp of cleanUps.splice(0)) await cleanUp();
+  await stopProxies();
+  await removeStores();
   removeFolders();
 });
 
-async function newStore(kind: 'file' | 's3', endpoint?: string): Promise<FleetStore> {
-  const store = await fleetStore(kind, inject('s3'), endpoint);
-  cleanUps.push(() => store.remove());
-  return store;
-}
-
-async function proxyTo(host: string, port: string): Promise<{ proxy: FaultProxy; port: number }> {
-  const proxy = new FaultProxy();
-  cleanUps.push(() => proxy.stop());
-  return { proxy, port: await proxy.start(host, Number(port)) };
-}
-
 async function s3Proxy() {
-  const { hostname, port } = new URL(inject('s3').endpoint);
-  const { proxy, port: at } = await proxyTo(hostname, port);
-  return { proxy, store: await newStore('s3', `http://127.0.0.1:${at}`) };
+  const { proxy, through } = await throughProxy(inject('s3').endpoint);
+  return { proxy, store: await newStore('s3', through) };
 }
 
 /** The options of a service that is announced through a proxy. */
 async function announced() {
-  const [host = '', port = ''] = (inject('zookeeper').connect.split(',')[0] ?? '').split(':');
-  const { proxy, port: at } = await proxyTo(host, port);
-  const options = [
-    '--zookeeper',
-    `127.0.0.1:${at}${uniqueChroot('serve')}`,
-    '--service',
-    'orders',
-    '--address',
-    '127.0.0.1',
-    '--port',
-    '80',
-  ];
+  const { proxy, through } = await throughProxy(`${inject('zookeeper').connect}${uniqueChroot('serve')}`);
+  const options = ['--zookeeper', through, '--service', 'orders', '--address', '127.0.0.1', '--port', '80'];
   return { proxy, options };
 }
 
 const serve = (store: FleetStore, ...options: string[]) => runCli(['serve', ...store.options, ...SETTINGS, ...options], { env: store.env });
-
-async function evict(store: FleetStore): Promise<void> {
-  const run = runCli(['release', '0', '--force', ...store.options], { env: store.env });
-  expect((await run.exit).code, run.stderr()).toBe(0);
-}
 
 /** Clients that hold up a server that waits for them: one that follows the events, and one in the middle of a request. */
 async function hangOn(url: string): Promise<void> {

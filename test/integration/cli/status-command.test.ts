@@ -1,19 +1,11 @@
-import { afterEach, describe, expect, inject, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import type { StatusReport } from '../../../src/monitor/status-report.js';
-import { type FleetStore, fleetStore, startTask } from '../../support/fleet.js';
+import { type FleetStore, newStore, removeStores, startTask } from '../../support/fleet.js';
 import { cliFile, killAll, runCli, runProcess } from '../../support/processes.js';
-
-const stores: FleetStore[] = [];
-
-async function newStore(kind: 'file' | 's3'): Promise<FleetStore> {
-  const store = await fleetStore(kind, inject('s3'));
-  stores.push(store);
-  return store;
-}
 
 afterEach(async () => {
   await killAll();
-  for (const store of stores.splice(0)) await store.remove();
+  await removeStores();
 });
 
 async function answer(store: FleetStore, ...args: string[]): Promise<string> {

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type FleetStore, newStore, removeStores, statusOf } from '../../support/fleet.js';
 import { killAll, runCli, runProcess } from '../../support/processes.js';
 import { healthUntil, urlOf } from '../cli/ecs-support.js';
-import { newFolder, removeFolders } from '../cli/run-support.js';
 
 const FLOOD = fileURLToPath(new URL('../../fixtures/programs/http-flood.mjs', import.meta.url));
 const DURATION_MS = 3_000;
@@ -11,15 +11,15 @@ const DURATION_MS = 3_000;
 const LATEST_MS = (DURATION_MS * 2) / 3;
 const FLOOD_MS = 8_000;
 
-let store: string;
+let store: FleetStore;
 
-beforeEach(() => {
-  store = newFolder();
+beforeEach(async () => {
+  store = await newStore();
 });
 
 afterEach(async () => {
   await killAll();
-  removeFolders();
+  await removeStores();
 });
 
 /** When something has been logged that tells of an event of the lease, in milliseconds. */
@@ -31,18 +31,15 @@ function timesOf(event: string, log: string): number[] {
   return lines.filter((line) => line.event === event).map(({ time }) => Date.parse(time));
 }
 
-async function statusOf(): Promise<Record<string, unknown>> {
-  const run = runCli(['status', '--json', '--store', `file:${store}`]);
-  await run.exit;
-  return (JSON.parse(run.stdout()) as { nodes: Record<string, unknown>[] }).nodes[0] ?? {};
-}
+/** What `nodelease status` says of the only node id. */
+const nodeNow = async () => (await statusOf(store)).nodes[0];
 
 describe('a run with HTTP', () => {
   it.each([
     ['requests sent ahead', 40, 2_000],
     ['many connections', 400, 20],
   ])('renews its lease in time and keeps its node id in a flood of %s, and answers afterwards', async (_, connections, ahead) => {
-    const settings = ['--store', `file:${store}`, '--nodes', '1', '--duration', `${DURATION_MS}ms`, '--grace', '500ms'];
+    const settings = [...store.options, '--nodes', '1', '--duration', `${DURATION_MS}ms`, '--grace', '500ms'];
     const script = "trap 'exit 0' TERM; echo begun; while :; do sleep 0.05; done";
     const task = runCli(['run', ...settings, '--http', '127.0.0.1:0', '--log-level', 'debug', '--', 'sh', '-c', script]);
     const url = await urlOf(task);
@@ -51,7 +48,7 @@ describe('a run with HTTP', () => {
     const flood = runProcess(process.execPath, [FLOOD, url, String(connections), String(ahead), String(FLOOD_MS)]);
     await flood.waitForOutput(/"there"/, 30_000);
     await sleep(FLOOD_MS / 2);
-    expect(await statusOf()).toMatchObject({ state: 'held', version: 1 });
+    expect(await nodeNow()).toMatchObject({ state: 'held', version: 1 });
     expect((await flood.exit).code).toBe(0);
     const { sent } = JSON.parse(flood.stdout().trimEnd().split('\n').at(-1) ?? '') as { sent: number };
     expect(sent).toBeGreaterThan(100_000);
@@ -60,7 +57,7 @@ describe('a run with HTTP', () => {
     expect((await fetch(`${url}/metrics`)).status).toBe(200);
     task.kill('SIGTERM');
     expect((await task.exit).code, task.stderr()).toBe(0);
-    expect(await statusOf()).toMatchObject({ state: 'released', version: 1 });
+    expect(await nodeNow()).toMatchObject({ state: 'released', version: 1 });
     const renewals = timesOf('renewed', task.stderr());
     expect(renewals.length).toBeGreaterThan(5);
     const apart = renewals.slice(1).map((time, i) => time - (renewals[i] ?? 0));
@@ -70,7 +67,7 @@ describe('a run with HTTP', () => {
   it('loads an SDK that NODE_OPTIONS names once, and not again in the thread that answers', async () => {
     // Written past the streams of either thread.
     const preloaded = 'data:text/javascript,process._rawDebug(`preloaded`)';
-    const task = runCli(['run', '--store', `file:${store}`, '--http', '127.0.0.1:0', '--', 'true'], {
+    const task = runCli(['run', ...store.options, '--http', '127.0.0.1:0', '--', 'true'], {
       env: { NODE_OPTIONS: `--import ${preloaded}` },
     });
     expect((await task.exit).code, task.stderr()).toBe(0);

@@ -1,24 +1,16 @@
 import { readdir } from 'node:fs/promises';
 import { afterEach, describe, expect, inject, it } from 'vitest';
-import { type FleetStore, fleetStore, parseLog } from '../../support/fleet.js';
+import { type FleetStore, newStore, parseLog, removeStores } from '../../support/fleet.js';
 import { childHandles, ProcessHandle } from '../../support/process-handle.js';
 import { cliFile, killAll, type ProcessOptions, runCli, runProcess, type TestProcess } from '../../support/processes.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { newFolder, removeFolders } from '../cli/run-support.js';
 
-const stores: FleetStore[] = [];
-
 afterEach(async () => {
   await killAll();
-  for (const store of stores.splice(0)) await store.remove();
+  await removeStores();
   removeFolders();
 });
-
-async function newStore(kind: 'file' | 's3' = 'file'): Promise<FleetStore> {
-  const store = await fleetStore(kind, inject('s3'));
-  stores.push(store);
-  return store;
-}
 
 function startId(store: FleetStore, args: readonly string[], { env }: ProcessOptions = {}): TestProcess {
   return runCli(['id', ...args, ...store.options], { env: { ...store.env, ...env } });

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, describe, expect, inject, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { ConfigError } from '../../../src/base/errors.js';
 import { systemClock } from '../../../src/base/system.js';
 import { IdsExhaustedError } from '../../../src/id/id-time.js';
@@ -9,7 +9,7 @@ import { uniqueIds } from '../../../src/id/lease-ids.js';
 import { staticLease } from '../../../src/lease/hold/static-lease.js';
 import { LeaseReleasedError } from '../../../src/lease/model/lease.js';
 import { acquire } from '../../../src/runtime/acquire.js';
-import { type FleetStore, fleetStore } from '../../support/fleet.js';
+import { type FleetStore, newStore, removeStores } from '../../support/fleet.js';
 import { packageRoot } from '../../support/package-root.js';
 import { ProcessHandle } from '../../support/process-handle.js';
 import { killAll, runCli, runProcess, type TestProcess } from '../../support/processes.js';
@@ -18,19 +18,12 @@ import { newFolder, removeFolders } from '../cli/run-support.js';
 const DURATION_MS = 2_000;
 /** A duration, the grace, and the patience of a machine with other things to do. */
 const TAKE_OVER_MS = 30_000;
-const stores: FleetStore[] = [];
 
 afterEach(async () => {
   await killAll();
-  for (const store of stores.splice(0)) await store.remove();
+  await removeStores();
   removeFolders();
 });
-
-async function newStore(kind: 'file' | 's3'): Promise<FleetStore> {
-  const store = await fleetStore(kind, inject('s3'));
-  stores.push(store);
-  return store;
-}
 
 interface Maker extends TestProcess {
   /** What it has made so far, in order. */

@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, inject, it } from 'vitest';
-import { type FleetStore, fleetStore, loggedAt, startTask } from '../../support/fleet.js';
+import { type FleetStore, loggedAt, newStore, removeStores, startTask } from '../../support/fleet.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
 import { TreeReader } from '../../support/tree-reader.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
@@ -18,14 +18,9 @@ const cleanUps: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   await killAll();
   for (const cleanUp of cleanUps.splice(0)) await cleanUp();
+  await removeStores();
   removeFolders();
 });
-
-async function newStore(kind: 'file' | 's3'): Promise<FleetStore> {
-  const store = await fleetStore(kind, inject('s3'));
-  cleanUps.push(() => store.remove());
-  return store;
-}
 
 /** Somebody who holds node id 0, and is not to be disturbed by what becomes of the others. */
 async function holdFirst(store: FleetStore): Promise<{ readonly isUndisturbed: () => Promise<boolean> }> {
