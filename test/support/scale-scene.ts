@@ -84,5 +84,21 @@ export async function scaleScene({ nodes = NARROW, initialize = true }: { nodes?
 }
 
 export const died = new StoreError('the process has ended', { fault: 'denied', outcome: 'unknown' });
+
+/** The requests of a process that ends at one of them, counted from 1, before or after it is applied; of one that does not end where nothing is given. */
+export function endingAt(fail?: { readonly at: number; readonly applied: boolean }) {
+  const calls: MemoryCall[] = [];
+  let ended = false;
+  const intercept: MemoryIntercept = async (call, apply) => {
+    if (ended) throw died;
+    calls.push(call);
+    if (calls.length !== fail?.at) return apply();
+    ended = true;
+    if (fail.applied) apply();
+    throw died;
+  };
+  return { calls, intercept };
+}
+
 export const writes = ({ operation }: MemoryCall) => operation === 'create' || operation === 'replace';
 export const keyOf = (call: MemoryCall) => ('key' in call ? call.key : '');

@@ -1,10 +1,10 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { DURATION, died, GRACE, keyOf, NARROW, scaleScene as scene, WIDE, writes } from '../../../test/support/scale-scene.js';
+import { DURATION, died, endingAt, GRACE, keyOf, NARROW, scaleScene as scene, WIDE, writes } from '../../../test/support/scale-scene.js';
 import { seededRandom, settled } from '../../../test/support/virtual-clock.js';
 import { ConfigError, StoreUnusableError } from '../../base/errors.js';
 import { type Listing, StoreError } from '../../store/lease-store.js';
-import type { MemoryCall, MemoryIntercept } from '../../store/memory/memory-lease-store.js';
+import type { MemoryIntercept } from '../../store/memory/memory-lease-store.js';
 import { acquireLease } from '../acquire/acquire-lease.js';
 import { decodeCluster } from '../model/cluster-config.js';
 import { nativeCodec } from '../model/lease-codec.js';
@@ -322,19 +322,8 @@ describe('a growth that something gets in the way of', () => {
     hold(2, { timestamp: clock.now() - 100, durationMs: 100 });
     await clock.advance(DURATION);
     hold(0, { idWidth: 9, renewal: 1, timestamp: 1_800_000_000_000 });
-    const calls: MemoryCall[] = [];
-    let ended = false;
-    const first = scale(260, {
-      intercept: async (call, apply) => {
-        if (ended) throw died;
-        calls.push(call);
-        if (calls.length !== fail?.at) return apply();
-        ended = true;
-        if (fail.applied) apply();
-        throw died;
-      },
-    });
-    const failed = await first.end().then(
+    const { calls, intercept } = endingAt(fail);
+    const failed = await scale(260, { intercept }).end().then(
       () => false,
       (error: unknown) => error === died,
     );

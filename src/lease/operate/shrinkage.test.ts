@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { DURATION, died, GRACE, keyOf, scaleScene, writes } from '../../../test/support/scale-scene.js';
+import { DURATION, died, endingAt, GRACE, keyOf, scaleScene, writes } from '../../../test/support/scale-scene.js';
 import { seededRandom, settled } from '../../../test/support/virtual-clock.js';
 import { type Listing, StoreError } from '../../store/lease-store.js';
 import type { MemoryCall, MemoryIntercept } from '../../store/memory/memory-lease-store.js';
@@ -656,20 +656,9 @@ describe('a shrinkage that something gets in the way of', () => {
     it.hold(6, { durationMs: 100, timestamp: it.clock.now() });
     await it.clock.advance(DURATION);
     it.hold(7, { version: 3 });
-    const calls: MemoryCall[] = [];
-    let over = false;
+    const { calls, intercept } = endingAt(fail);
     const keys = it.bucket.list().objects.length;
-    const first = it.scale(FEW, {
-      drainTimeoutMs: 5_000,
-      intercept: async (call, apply) => {
-        if (over) throw died;
-        calls.push(call);
-        if (calls.length !== fail?.at) return apply();
-        over = true;
-        if (fail.applied) apply();
-        throw died;
-      },
-    });
+    const first = it.scale(FEW, { drainTimeoutMs: 5_000, intercept });
     const failed = await first.end().then(
       () => false,
       (error: unknown) => error === died,
