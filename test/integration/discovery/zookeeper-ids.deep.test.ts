@@ -1,17 +1,16 @@
 import { afterEach, describe, expect, inject, it } from 'vitest';
 import type { Clock } from '../../../src/base/clock.js';
-import { systemClock, systemRandom } from '../../../src/base/system.js';
-import { acquireFromZooKeeper } from '../../../src/discovery/allocation/acquire-from-zookeeper.js';
+import { systemClock } from '../../../src/base/system.js';
 import { evictAllocated } from '../../../src/discovery/allocation/evict-allocated.js';
-import { groupPath, hexPair } from '../../../src/discovery/tree-paths.js';
 import { type UniqueIdGenerator, uniqueIds } from '../../../src/id/index.js';
-import type { TenureTime } from '../../../src/lease/hold/tenure-time.js';
 import type { Lease, LeaseEvent } from '../../../src/lease/model/lease.js';
-import { openZooKeeper, type ZooKeeperClient } from '../../../src/zookeeper/index.js';
+import type { ZooKeeperClient } from '../../../src/zookeeper/index.js';
 import { ProcessHandle } from '../../support/process-handle.js';
-import { killAll, runProcess } from '../../support/processes.js';
+import { runProcess } from '../../support/processes.js';
+import { pathOf } from '../../support/scripted-zookeeper.js';
 import { expireSession, uniqueChroot } from '../../support/zookeeper.js';
 import { startZooKeeperProcess } from '../../support/zookeeper-process.js';
+import { acquire, atEnd, endAll, openSession } from './allocation-support.js';
 
 // Unique ids whose node ids come from ZooKeeper alone, on real servers.
 
@@ -21,36 +20,13 @@ const SHORT_SESSION_MS = 5_000;
 /** Runs ahead to the very end of what the tenure may stamp. */
 const GREEDY = { lagMs: 0, advanceMs: 600_000 };
 const HOUR = 3_600_000;
-const clients: ZooKeeperClient[] = [];
-const leases: Lease[] = [];
-const ends: (() => Promise<unknown>)[] = [];
-const failures: unknown[] = [];
-process.on('unhandledRejection', (error) => failures.push(error));
 
-afterEach(async () => {
-  await killAll();
-  await Promise.all(leases.splice(0).map((lease) => lease.release()));
-  await Promise.all(clients.splice(0).map((client) => client.close()));
-  for (const end of ends.splice(0).reverse()) await end();
-  expect(failures.splice(0)).toEqual([]);
-});
+afterEach(endAll);
 
-function open(chroot: string, connect = inject('zookeeper').connect, sessionTimeoutMs = SESSION_MS): ZooKeeperClient {
-  const client = openZooKeeper({ connect: `${connect}${chroot}`, sessionTimeoutMs, clock: systemClock, random: systemRandom });
-  clients.push(client);
-  return client;
-}
+const open = (chroot: string, connect?: string, sessionTimeoutMs = SESSION_MS) => openSession(chroot, sessionTimeoutMs, connect);
 
 /** A host's clock that is off by so much. */
 const off = (ms: number): Clock => ({ ...systemClock, now: () => systemClock.now() + ms });
-
-type Held = Lease & { readonly tenureTime: TenureTime };
-
-async function acquire(zookeeper: ZooKeeperClient, clock: Clock = systemClock, onEvent?: (event: LeaseEvent) => void): Promise<Held> {
-  const lease = await acquireFromZooKeeper({ zookeeper, clock, random: systemRandom, taskId: 'task', onEvent });
-  leases.push(lease);
-  return lease as Held;
-}
 
 /** Why there is no id; undefined where there is one. */
 function codeOf(ids: UniqueIdGenerator): string | undefined {
@@ -70,7 +46,6 @@ async function some(ids: UniqueIdGenerator, count: number): Promise<bigint[]> {
 }
 
 const msOf = (id: bigint) => Number(id >> 16n);
-const pathOf = (clusterNodeId: number) => `${groupPath(clusterNodeId >> 8)}/${hexPair(clusterNodeId & 0xff)}`;
 
 /** Makes ids until there are none for now: the first and the last of them. */
 async function useUp(ids: UniqueIdGenerator): Promise<[bigint, bigint]> {
@@ -125,7 +100,7 @@ describe('tenures of one node id', () => {
     let last = 0n;
     for (const [index, [how, end]] of ended.entries()) {
       const client = open(chroot);
-      const lease = await acquire(client, off((index % 2 === 0 ? 5 : -5) * HOUR));
+      const lease = await acquire(client, { clock: off((index % 2 === 0 ? 5 : -5) * HOUR) });
       expect(lease.id).toBe(0);
       const ids = await uniqueIds(lease, GREEDY);
       const [first, newest] = await useUp(ids);
@@ -171,7 +146,7 @@ describe('tenures of one node id', () => {
       handle.signal(signal);
       const watcher = open(chroot);
       await expect.poll(() => watcher.children('/discovery/nodes/00'), { timeout: 30_000 }).toEqual([]);
-      const next = await acquire(open(chroot), off(-24 * HOUR));
+      const next = await acquire(open(chroot), { clock: off(-24 * HOUR) });
       expect(next.id).toBe(0);
       const [first] = await useUp(await uniqueIds(next, GREEDY));
       if (signal === 'SIGSTOP') {
@@ -190,7 +165,7 @@ describe('tenures of one node id', () => {
 describe('while the server stands still', () => {
   it('ids are made within the bounds, then none, and again as soon as it goes on', async () => {
     const server = await startZooKeeperProcess();
-    ends.push(() => server.dispose());
+    atEnd(() => server.dispose());
     const sessionMs = 20_000;
     const lease = await acquire(open('/paused', server.connect, sessionMs));
     const { tenureTime } = lease;
@@ -216,7 +191,8 @@ describe('ids of a wider group', () => {
   it('are claimed only when all below make wide ones, and are stamped after every narrow one', async () => {
     const chroot = uniqueChroot('wider');
     // Two that make ids, and one that never adopts another width; the rest of the group does.
-    const [first, second] = [await acquire(open(chroot), off(-3 * HOUR)), await acquire(open(chroot), off(3 * HOUR))];
+    const first = await acquire(open(chroot), { clock: off(-3 * HOUR) });
+    const second = await acquire(open(chroot), { clock: off(3 * HOUR) });
     const narrow = await uniqueIds(first, GREEDY);
     const idle = await uniqueIds(second, GREEDY);
     const stubborn = open(chroot);
@@ -228,7 +204,7 @@ describe('ids of a wider group', () => {
 
     const events: LeaseEvent[] = [];
     const claimer = open(chroot);
-    const pending = acquire(claimer, systemClock, (event) => events.push(event));
+    const pending = acquire(claimer, { onEvent: (event) => events.push(event) });
     const whys = () => events.flatMap((event) => (event.type === 'waiting' ? [event.why] : []));
     await expect.poll(() => whys().at(-1), { timeout: 10_000 }).toBe('others do not use 9 bits for a node id yet: node id 2');
     // Those who are there adopt it at once, and say so.

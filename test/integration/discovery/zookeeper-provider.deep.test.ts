@@ -1,43 +1,27 @@
 import { afterEach, describe, expect, inject, it } from 'vitest';
-import { systemClock, systemRandom } from '../../../src/base/system.js';
-import { type AcquireFromZooKeeperOptions, acquireFromZooKeeper } from '../../../src/discovery/allocation/acquire-from-zookeeper.js';
+import { systemClock } from '../../../src/base/system.js';
 import { tendGroups } from '../../../src/discovery/allocation/id-groups.js';
 import { BoundSession } from '../../../src/discovery/allocation/id-znodes.js';
 import { decodeAssignment } from '../../../src/discovery/assignment.js';
-import { groupPath, hexPair } from '../../../src/discovery/tree-paths.js';
 import type { Lease, LeaseEvent } from '../../../src/lease/model/lease.js';
-import { DEFAULT_SESSION_TIMEOUT_MS, openZooKeeper, type ZooKeeperClient } from '../../../src/zookeeper/index.js';
+import { DEFAULT_SESSION_TIMEOUT_MS, type ZooKeeperClient } from '../../../src/zookeeper/index.js';
 import { FaultProxy } from '../../support/fault-proxy.js';
 import { freePorts } from '../../support/free-ports.js';
 import { ProcessHandle } from '../../support/process-handle.js';
-import { killAll, runProcess } from '../../support/processes.js';
+import { runProcess } from '../../support/processes.js';
+import { pathOf } from '../../support/scripted-zookeeper.js';
 import { expireSession, uniqueChroot } from '../../support/zookeeper.js';
 import { startEnsemble } from '../../support/zookeeper-ensemble.js';
 import { startZooKeeperProcess } from '../../support/zookeeper-process.js';
+import { acquire, atEnd, clients, endAll, openSession } from './allocation-support.js';
 
 // Node ids from ZooKeeper alone, on real servers.
 
 const SESSION_MS = 3_000;
-const clients: ZooKeeperClient[] = [];
-const leases: Lease[] = [];
-const ends: (() => Promise<unknown>)[] = [];
-const failures: unknown[] = [];
-const onFailure = (error: unknown) => failures.push(error);
-process.on('unhandledRejection', onFailure);
 
-afterEach(async () => {
-  await killAll();
-  await Promise.all(leases.splice(0).map((lease) => lease.release()));
-  await Promise.all(clients.splice(0).map((client) => client.close()));
-  for (const end of ends.splice(0).reverse()) await end();
-  expect(failures.splice(0)).toEqual([]);
-});
+afterEach(endAll);
 
-function open(chroot: string, connect = inject('zookeeper').connect, sessionTimeoutMs = SESSION_MS): ZooKeeperClient {
-  const client = openZooKeeper({ connect: `${connect}${chroot}`, sessionTimeoutMs, clock: systemClock, random: systemRandom });
-  clients.push(client);
-  return client;
-}
+const open = (chroot: string, connect?: string, sessionTimeoutMs = SESSION_MS) => openSession(chroot, sessionTimeoutMs, connect);
 
 /** The first client of those that `make` makes that is connected to this server; the order in which each tries them is drawn at random. */
 async function connectedTo(server: string, make: () => ZooKeeperClient): Promise<ZooKeeperClient> {
@@ -49,14 +33,6 @@ async function connectedTo(server: string, make: () => ZooKeeperClient): Promise
   throw new Error(`none of 50 clients connected to ${server}`);
 }
 
-type Own = Partial<AcquireFromZooKeeperOptions>;
-
-async function acquire(zookeeper: ZooKeeperClient, own: Own = {}): Promise<Lease> {
-  const lease = await acquireFromZooKeeper({ zookeeper, clock: systemClock, random: systemRandom, taskId: 'task', ...own });
-  leases.push(lease);
-  return lease;
-}
-
 /** Takes cluster node ids for others, by znodes of this client. */
 async function occupy(client: ZooKeeperClient, from: number, to: number): Promise<void> {
   const ids = Array.from({ length: to - from + 1 }, (_, i) => from + i);
@@ -64,7 +40,6 @@ async function occupy(client: ZooKeeperClient, from: number, to: number): Promis
   await Promise.all(ids.map((id) => client.createWithParents(pathOf(id), '{"taskId":"other","idWidth":16}', 'ephemeral')));
 }
 
-const pathOf = (clusterNodeId: number) => `${groupPath(clusterNodeId >> 8)}/${hexPair(clusterNodeId & 0xff)}`;
 const groupsOf = async (client: ZooKeeperClient) => (await client.children('/discovery/nodes'))?.toSorted();
 const lossOf = (lease: Lease) =>
   new Promise<{ reason: string; deadline: number; at: number }>((resolve) => {
@@ -275,7 +250,7 @@ describe('a held id is lost', () => {
       const proxy = new FaultProxy();
       const [host, port] = inject('zookeeper').connect.split(':') as [string, string];
       const proxied = `127.0.0.1:${await proxy.start(host, Number(port))}`;
-      ends.push(() => proxy.stop());
+      atEnd(() => proxy.stop());
       const events: LeaseEvent[] = [];
       const lease = await acquire(open(chroot, proxied), { maxGroups: 1, onEvent: (event) => events.push(event) });
       const renewed = () => events.filter((event) => event.type === 'renewed');
@@ -321,7 +296,7 @@ describe('a held id is lost', () => {
 describe('on an ensemble of three', () => {
   it('an id is kept when the leader is killed, and lost in time on a follower whose ensemble stands still though it still answers reads', async () => {
     const ensemble = await startEnsemble(3);
-    ends.push(() => ensemble.stop());
+    atEnd(() => ensemble.stop());
     const chroot = uniqueChroot('ensemble');
     const sessionMs = 9_000;
     const lease = await acquire(open(chroot, ensemble.connect, sessionMs));
@@ -337,7 +312,7 @@ describe('on an ensemble of three', () => {
     const client = open(chroot, follower.connect, sessionMs);
     const held = await acquire(client);
     const others = ensemble.servers.filter(({ port }) => port !== follower.port);
-    ends.push(async () => {
+    atEnd(async () => {
       for (const other of others) other.resume();
     });
     for (const other of others) other.pause();
@@ -351,7 +326,7 @@ describe('on an ensemble of three', () => {
 
   it('an id is kept when the server stands still that its session is connected to, with the defaults of a session', async () => {
     const ensemble = await startEnsemble(3);
-    ends.push(() => ensemble.stop());
+    atEnd(() => ensemble.stop());
     const chroot = uniqueChroot('standing-still');
     const leader = await ensemble.leader();
     const follower = ensemble.servers.find(({ port }) => port !== leader.port) as typeof leader;
@@ -360,7 +335,7 @@ describe('on an ensemble of three', () => {
     const { state } = client;
     // Past the first heartbeats, whose answers are worth less.
     await expect.poll(() => lease.deadline - systemClock.monotonic(), { timeout: 10_000 }).toBeGreaterThan(4_900);
-    ends.push(async () => follower.resume());
+    atEnd(async () => follower.resume());
     follower.pause();
     const pausedAt = systemClock.monotonic();
     await expect.poll(() => lease.deadline, { timeout: DEFAULT_SESSION_TIMEOUT_MS }).toBeGreaterThan(pausedAt + DEFAULT_SESSION_TIMEOUT_MS);
@@ -404,7 +379,7 @@ async function startWithProxiedFollower(tickTimeMs: number) {
   const ports = await freePorts(9);
   const address = (member: number, quorum?: number) => `127.0.0.1:${quorum ?? ports[3 * member - 2]}:${ports[3 * member - 1]}`;
   const proxies = [new FaultProxy(), new FaultProxy()];
-  ends.push(() => Promise.all(proxies.map((proxy) => proxy.stop())));
+  atEnd(() => Promise.all(proxies.map((proxy) => proxy.stop())));
   const proxied = await Promise.all(proxies.map((proxy, i) => proxy.start('127.0.0.1', ports[3 * (i + 2) - 2] as number)));
   const start = async (member: number) => {
     const seen = (other: number) => address(other, member === 1 && other > 1 ? proxied[other - 2] : undefined);
@@ -416,7 +391,7 @@ async function startWithProxiedFollower(tickTimeMs: number) {
       memberId: member,
       settings,
     });
-    ends.push(() => server.dispose());
+    atEnd(() => server.dispose());
     return server;
   };
   const [second, third] = await Promise.all([start(2), start(3)]);
