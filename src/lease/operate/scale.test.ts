@@ -130,7 +130,7 @@ describe('a cluster that grows beyond its width', () => {
     expect(cluster().idFloor).toBe(now + 1_700);
   });
 
-  it('looks again at nobody but those whom it waits for, a few times in a lease', async () => {
+  it('looks again only at the holders that it waits for, a few times in a lease', async () => {
     const { scale, hold, clock } = await scene();
     for (const id of [0, 1, 2]) hold(id, { idWidth: id === 1 ? 8 : 9 });
     const calls: string[] = [];
@@ -204,7 +204,7 @@ describe('a cluster that grows beyond its width', () => {
     expect(cluster().idFloor).toBe(timestamp - 1);
   });
 
-  it('leaves a lease alone that nobody may take yet, for its grace has not passed', async () => {
+  it('leaves a lease alone that no task may take yet, for its grace has not passed', async () => {
     const { scale, hold, clock, read } = await scene();
     hold(3);
     await clock.advance(DURATION + GRACE - 50);
@@ -323,13 +323,15 @@ describe('a growth that something gets in the way of', () => {
     await clock.advance(DURATION);
     hold(0, { idWidth: 9, renewal: 1, timestamp: 1_800_000_000_000 });
     const { calls, intercept } = endingAt(fail);
-    const failed = await scale(260, { intercept }).end().then(
-      () => false,
-      (error: unknown) => error === died,
-    );
+    const failed = await scale(260, { intercept })
+      .end()
+      .then(
+        () => false,
+        (error: unknown) => error === died,
+      );
     if (fail !== undefined) {
       expect(failed).toBe(true);
-      // Whatever was left behind is safe: nobody may be told of ids that are not there yet, or too wide.
+      // Whatever was left behind is safe: no task may be told of ids that are not there yet, or too wide.
       const { size, idWidth } = cluster();
       expect(size === 246 || (size === 260 && idWidth === 9)).toBe(true);
       for (let id = 0; id < size; id += 1) expect(read(id)).toBeDefined();
@@ -499,7 +501,7 @@ describe('tasks on a cluster that grows', () => {
   const start = ({ store, clock }: Awaited<ReturnType<typeof scene>>, seed: number, more: { intercept?: MemoryIntercept } = {}) =>
     acquireLease({ store: store.connect(more.intercept), clock, random: seededRandom(seed), taskId: `real-${seed}` });
 
-  it('go over to the width at their next renewals, and whoever waits for an id gets one soon after', async () => {
+  it('go over to the width at their next renewals, and a waiting task gets an id soon after', async () => {
     const it = await scene();
     const leases = await Promise.all([1, 2, 3, 4].map((seed) => start(it, seed)));
     const waiting = start(it, 5);
