@@ -20,7 +20,7 @@ describe('callbacks for one signal', () => {
     expect(listeners(signal)).toBe(0);
   });
 
-  it('are all called, each once, but for those that were cancelled', () => {
+  it('are all called, each once, but for the cancelled ones', () => {
     const controller = new AbortController();
     const called: string[] = [];
     const same = () => called.push('same');
@@ -77,7 +77,7 @@ describe('waiting for work or a signal', () => {
     expect(listeners(signal)).toBe(0);
   });
 
-  it('does not leave the failure of work unhandled that nobody waits for any more', async () => {
+  it('does not leave the failure of work unhandled that no caller waits for any more', async () => {
     const failing = Promise.reject(new Error('nobody hears of it'));
     await expect(orAborted(failing, AbortSignal.abort('over'))).rejects.toBe('over');
   });

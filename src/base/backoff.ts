@@ -6,7 +6,7 @@ export interface Backoff {
   readonly max: number;
 }
 
-/** How long to wait after so many failures in a row, 1 or more: by chance up to half shorter, so that many do not try again at one moment. */
+/** How long to wait after this many failures in a row, 1 or more. By chance up to half shorter, so that tasks do not retry at one moment. */
 export function backoffMs({ first, max }: Backoff, failures: number, random: Pick<RandomSource, 'next'>): number {
   return Math.min(max, first * 2 ** Math.min(failures - 1, 30)) * (0.5 + random.next() / 2);
 }

@@ -74,7 +74,7 @@ describe('the default task id', () => {
     expect(warnings).toEqual([expect.stringMatching(reason)]);
   });
 
-  it('falls back when nobody answers within two seconds', async () => {
+  it('falls back when no answer comes within two seconds', async () => {
     const { url, asked } = await silentServer();
     const { taskId, warnings, clock } = scene({ ECS_CONTAINER_METADATA_URI_V4: url });
     await asked;
@@ -83,7 +83,7 @@ describe('the default task id', () => {
     expect(warnings).toEqual([expect.stringMatching(/no answer within 2000 ms/)]);
   });
 
-  it('falls back when nobody listens, or the address is none', async () => {
+  it('falls back when no program listens, or the address is none', async () => {
     await expect(scene({ ECS_CONTAINER_METADATA_URI_V4: 'http://127.0.0.1:1' }).taskId).resolves.toMatch(/^web\.example-/);
     await expect(scene({ ECS_CONTAINER_METADATA_URI_V4: 'nonsense' }).taskId).resolves.toMatch(/^web\.example-/);
   });

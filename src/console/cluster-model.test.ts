@@ -69,7 +69,7 @@ describe('the leases', () => {
     expect(states()).toEqual(['expired', 'overdue']);
   });
 
-  it('do not seem to run out while nobody tells of them: they stand as they were when last heard of', async () => {
+  it('do not seem to run out while nothing is told of them: they stand as they were when last heard of', async () => {
     begin();
     await clock.advance(500);
     send('report', report([node(0), node(1)]));
@@ -167,7 +167,7 @@ describe('the events', () => {
     expect(model.takeChanges()).toMatchObject({ reset: false, events: [{ id: 3 }, { id: 4 }] });
   });
 
-  it('are those that happened before, not those that happen, on a page that is opened', () => {
+  it('are the past ones, not the coming ones, on a page that is opened', () => {
     begin({ report: null, events: [event(1), event(2)] });
     expect(model.takeChanges()).toMatchObject({ reset: true, events: [{ id: 1 }, { id: 2 }] });
   });

@@ -28,6 +28,6 @@ it('tells what the holder itself knows of the others that are held', () => {
   expect(knowledgeOf(nodes[3] as WireNode, nodes).own.size).toBe(0);
 });
 
-it('nobody lags behind who knows of a tenure before the page does', () => {
+it('no task lags behind that knows of a tenure before the page does', () => {
   expect(knowledgeOf(held(1, 1, {}), nodes).others.get(0)?.known).toBe('current');
 });

@@ -59,7 +59,7 @@ export class Discoverer {
     }
   }
 
-  /** What is announced, for whoever makes the node id's own znode. */
+  /** What is announced, for the maker of the node id's own znode. */
   get fields(): Record<string, unknown> {
     return announcedFields(this.options.announcement);
   }

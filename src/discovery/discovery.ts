@@ -33,12 +33,12 @@ export type DiscoveryEvent =
 
 /** What a {@link Discovery} ties together: a lease, and a session that is its own. */
 export interface DiscoveryOptions {
-  /** Is closed with the discovery: nobody else's znodes may stand in its session. */
+  /** Is closed with the discovery: no other znodes may stand in its session. */
   readonly zookeeper: ZooKeeper;
   readonly lease: Lease;
   readonly origin: TenureOrigin;
   readonly announcement: Announcement;
-  /** False where the node id's own znode is looked after by whoever allocated it. */
+  /** False where the node id's own znode is looked after by its allocator. */
   readonly announcesNode: boolean;
   /** False to leave out what sends work here, the service and its endpoints, until {@link Discovery.announceService}. @default true */
   readonly announcesService?: boolean | undefined;
@@ -81,7 +81,7 @@ export class Discovery {
   readonly #problems = new Map<Part, string>();
   /** The first of these problems that was reported last. */
   #reported: string | undefined;
-  /** What is registered at present for whoever sends work here. */
+  /** What is registered at present for clients that send work here. */
   #instance: ServiceInstance | undefined;
   #serviceAnnounced = false;
   /** Whether nothing is announced any more. */

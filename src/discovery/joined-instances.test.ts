@@ -99,7 +99,7 @@ describe('the instances below all children', () => {
     expect(source.stale).toBeUndefined();
   });
 
-  it('are told to nobody any more once they are closed, and nothing is left open', async () => {
+  it('are told to no listener any more once they are closed, and nothing is left open', async () => {
     const { tree, clock, source, part } = joined();
     tree.tell(PATH, ['visa']);
     part('visa').read(instanceOf('2'));

@@ -178,7 +178,7 @@ export class NodeWatcher {
     const path = `${groupPath}/${name}`;
     const index = this.#parse(path, name, 'node');
     const clusterNodeId = (group << 8) | (index ?? 0);
-    // Lower ids are reserved for those that are not leased.
+    // Lower ids are reserved for nodes without a lease.
     if (index === undefined || clusterNodeId < CLUSTER_NODE_ID_OFFSET) return undefined;
     const member: Member = { path, clusterNodeId, present: true };
     this.#members.set(clusterNodeId, [...(this.#members.get(clusterNodeId) ?? []), member]);

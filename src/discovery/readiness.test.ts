@@ -71,7 +71,7 @@ function cluster(nodes: number) {
   return { clock, direct, session, watched, start, ready };
 }
 
-/** Node 0 was taken over from a task that died; the tasks of nodes 1 and up live, and know of nobody. */
+/** Node 0 was taken over from a task that died; the tasks of nodes 1 and up live, and know of no other. */
 async function takenOver(others = 2) {
   const it = cluster(others + 1);
   const predecessor = await it.start('dead');
@@ -152,7 +152,7 @@ describe('a node that took over a lease which was not released', () => {
     expect(seen.readiness).toMatchObject({ ready: true, why: 'known' });
   });
 
-  it('is ready at once where nobody else lives', async () => {
+  it('is ready at once where no other node lives', async () => {
     const { clock, successor, ready } = await takenOver(0);
     const { sleepers } = clock;
     expect(await ready(successor).done).toEqual({ ready: true, why: 'known', ignorant: [], tookMs: 0 });
@@ -263,7 +263,7 @@ describe('a node that took over a lease which was not released', () => {
 });
 
 describe('a node without a predecessor to wait for', () => {
-  it('is ready at once on an id that nobody ever held, without a look at the leases', async () => {
+  it('is ready at once on an id that no task ever held, without a look at the leases', async () => {
     const { start, ready, watched } = cluster(2);
     const first = await start('first');
     watched.requests = 0;

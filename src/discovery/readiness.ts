@@ -47,7 +47,7 @@ export const DEFAULT_READY_TIMEOUT_MS = 60_000;
 
 /** From one scan to the next while the duration is not known yet, in milliseconds. */
 const FIRST_POLL_MS = 1_000;
-/** A scan reads every lease object: so many milliseconds for each node id bound a waiting node to some 200 requests a second. */
+/** A scan reads every lease object: this many milliseconds for each node id bound a waiting node to some 200 requests a second. */
 const POLL_PER_NODE_MS = 5;
 
 /**

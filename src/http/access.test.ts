@@ -20,7 +20,7 @@ describe('who may change anything', () => {
     }
   });
 
-  it('is whoever has the token where there is one, on this machine too', async () => {
+  it('is each client that has the token where there is one, on this machine too', async () => {
     const access = writeAccess({ host: '127.0.0.1', port: 80 }, { token }, '--http');
     await checkWrite(access, request({ authorization: 'Bearer the-right-token' }));
     await checkWrite(access, request({ authorization: 'bearer the-right-token' }));

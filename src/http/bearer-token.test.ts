@@ -33,7 +33,7 @@ describe('a token that stands in a file', () => {
     expect(await token.admits('another-token-of-tests')).toBe(true);
   });
 
-  it('lets nobody in while the file is empty, damaged, or gone', async () => {
+  it('lets no client in while the file is empty, damaged, or gone', async () => {
     await writeFile(path, TOKEN);
     const token = await BearerTokenFile.open(path, '--bearer-token-file');
     for (const text of ['', '\n', 'short', `${TOKEN} ${TOKEN}`]) {
@@ -44,7 +44,7 @@ describe('a token that stands in a file', () => {
     await expect(token.admits(TOKEN)).rejects.toThrow(HttpProblem);
   });
 
-  it('keeps nobody waiting when a pipe has come in place of the file, at the start or later', async () => {
+  it('keeps no client waiting when a pipe has come in place of the file, at the start or later', async () => {
     await writeFile(path, TOKEN);
     const token = await BearerTokenFile.open(path, '--bearer-token-file');
     await rm(path);

@@ -52,7 +52,7 @@ describe('the page', () => {
     expect([response.status, response.headers.get('content-type')]).toEqual([200, type]);
   });
 
-  it('is not sent again to whoever has it', async () => {
+  it('is not sent again to a client that has it', async () => {
     build();
     const etag = (await app.request('/')).headers.get('etag') ?? '';
     for (const header of [etag, `W/${etag}`, `"other", ${etag}`]) {

@@ -6,7 +6,7 @@ export const HTTP_LIMITS = {
   requests: 256,
   /** Requests that one connection may send ahead (pipelining), whose answers Node keeps in memory. With more it is closed, health checks included. */
   requestsPerConnection: 16,
-  /** Followers of `/api/events`: half of the requests, so that the other half is left for those that are answered at once. */
+  /** Followers of `/api/events`: half of the requests, so that the other half is left for requests that are answered at once. */
   streams: 128,
   /** Head of a request, in bytes: Node's own default. */
   headBytes: 16_384,

@@ -141,7 +141,7 @@ describe('a process that holds a lease', () => {
     expect(await statuses()).toEqual([200, 503, 503]);
   });
 
-  it('tells others that no lease is theirs to work with as soon as it is being stopped: nobody waits for them to end', async () => {
+  it('tells others that no lease is theirs to work with as soon as it is being stopped: no request of theirs is waited for', async () => {
     const { ask, acquire, monitor } = setUp({ heldForOthers: true });
     await acquire();
     expect((await ask('/lease')).status).toBe(200);
@@ -178,7 +178,7 @@ describe('metrics', () => {
     expect({ status, type: headers.get('content-type'), body }).toEqual({ status: 200, type: 'text/plain; version=0.0.4', body: 'up 1\n' });
   });
 
-  it('that fail are a fault of the server, which tells nobody but its log', async () => {
+  it('that fail are a fault of the server, which tells only its log', async () => {
     const { ask, failures } = setUp({ metrics: { contentType: 'x', text: () => Promise.reject(new TypeError('secret')) } });
     const { status, body } = await ask('/metrics');
     expect({ status, body }).toEqual({ status: 500, body: { error: 'internal', message: expect.not.stringContaining('secret') } });
@@ -205,7 +205,7 @@ describe('the cluster', () => {
     expect(failures).toHaveLength(0);
   });
 
-  it('is followed by so many clients at the most, who take no place from anybody else', async () => {
+  it('is followed by a limited number of clients, which take no place from other requests', async () => {
     const report = { cluster: null, nodes: [] } as unknown as ClusterSnapshot['report'];
     const store = { state: 'ok', problem: null, latencyMs: 1, clockOffsetMs: null, lookedAt: 1 } as const;
     const view = clusterView(async () => ({ report, store, tree: null, events: [] }));
@@ -248,7 +248,7 @@ describe('what is not there', () => {
 });
 
 describe('every answer', () => {
-  it('is kept by nobody, and taken for nothing that it is not', async () => {
+  it('is kept by no cache, and taken for nothing that it is not', async () => {
     const { ask } = setUp({ metrics: { contentType: 'text/plain', text: async () => '' } });
     for (const [path, method] of [['/livez'], ['/readyz'], ['/lease'], ['/metrics'], ['/nowhere'], ['/livez', 'POST']]) {
       const { headers } = await ask(path ?? '', { method: method ?? 'GET' });
@@ -272,7 +272,7 @@ describe('every answer', () => {
 describe('with a token', () => {
   const token = { admits: async (given: string) => given === 'the-right-token' };
 
-  it('health and the console’s page are for all, and everything else is for those who send it', async () => {
+  it('health and the console’s page are for all, and everything else is for clients that send it', async () => {
     const view = clusterView(() => Promise.reject(new StoreUnusableError('away')));
     const { app } = setUp({ token, metrics: { contentType: 'x', text: async () => '' }, cluster: async () => view });
     const paths = [...new Set(app.routes.map(({ path }) => path))].filter((path) => !path.includes('*'));

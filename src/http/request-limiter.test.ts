@@ -68,7 +68,7 @@ describe('when connections run short, the one is closed', () => {
 });
 
 describe('no connection is closed', () => {
-  it('while there is room for another one, which those that have gone leave behind', () => {
+  it('while there is room for another one, which the ended ones leave behind', () => {
     for (let i = 0; i < 3; i += 1) open();
     for (const socket of sockets.slice()) socket.emit('close');
     for (let i = 0; i < 3; i += 1) open();

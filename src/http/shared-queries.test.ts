@@ -10,7 +10,7 @@ function setUp() {
 }
 
 describe('questions that many ask', () => {
-  it('are asked once, and once more for those who came while it was under way', async () => {
+  it('are asked once, and once more for callers that came while it was under way', async () => {
     const { queries, begun, ask } = setUp();
     const [first, ...later] = [ask(), ask(), ask(), ask()];
     expect(begun).toHaveLength(1);
@@ -56,7 +56,7 @@ describe('questions that many ask', () => {
     expect(begun).toHaveLength(2);
   });
 
-  it('are one at a time also for whoever asks in the moment between two', async () => {
+  it('are one at a time also for a caller in the moment between two', async () => {
     const { begun, ask } = setUp();
     const first = ask();
     void ask();

@@ -26,7 +26,7 @@ export class SharedQueries<T> {
 
   #start(key: string, query: () => Promise<T>): Promise<T> {
     const answer = query();
-    // While requests wait for the next one it stays, for those that come before that has begun.
+    // While requests wait for the next one it stays, for requests that come before that has begun.
     const ended = () => void (this.#next.has(key) || this.#running.delete(key));
     this.#running.set(key, answer.then(ended, ended));
     return answer;

@@ -5,7 +5,7 @@ import { MAX_NODE_IDS } from '../lease/model/lease-state.js';
 import { clusterNodeIdOf, groupOf, indexOf, nodeIdOf, widthOfGroup } from './cluster-node-id.js';
 
 describe('a cluster node id', () => {
-  it('leaves the first 8 ids to those that are given by hand', () => {
+  it('leaves the first 8 ids to nodes that get theirs by hand', () => {
     expect(clusterNodeIdOf(0)).toBe(8);
     expect(nodeIdOf(8)).toBe(0);
     expect(() => nodeIdOf(7)).toThrow('cluster node id: expected a whole number from 8 to 65535 (lower ones are reserved), got 7');

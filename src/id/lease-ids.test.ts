@@ -155,13 +155,13 @@ describe('the ids of a lease', () => {
     expect(await stored()).toMatchObject({ kind: 'held', idWidth: 9, narrowIdsUntil: timesOf(made)[1] });
   });
 
-  it('are not made narrower than the cluster has them, and nobody is told of a width that a fixed layout does not have', async () => {
+  it('are not made narrower than the cluster has them, and no task is told of a width that a fixed layout does not have', async () => {
     const { clock, start, widen, lease: stored } = cluster();
     const lease = await start();
     const ids = await uniqueIds(lease, { layout: cluster16(8) });
     await widen(9);
     await clock.advance(3 * DURATION);
-    // A program that asks each time goes on as before: what it makes holds back the growth, and harms nobody.
+    // A program that asks each time goes on as before: what it makes holds back the growth, and harms no other.
     expect(await uniqueIds(lease, { layout: cluster16(8) })).toBe(ids);
     expect(await stored()).toMatchObject({ kind: 'held', idWidth: 8 });
     await lease.release();
@@ -243,7 +243,7 @@ describe('the ids of a lease', () => {
     await expect(uniqueIds(lease)).rejects.toMatchObject({ code: 'LEASE_LOST' });
   });
 
-  it('end with the release, also for whoever is waiting for one', async () => {
+  it('end with the release, also for a caller that waits for one', async () => {
     const { start } = cluster();
     const lease = await start();
     const ids = await uniqueIds(lease);
@@ -405,7 +405,7 @@ describe('wider ids', () => {
     expect(timesOf([ids.next()])[0]).toBe(lastNarrow + 1);
   });
 
-  it('are told to nobody as long as a listener has not gone over to them, while the lease is renewed', async () => {
+  it('are told to no task as long as a listener has not gone over to them, while the lease is renewed', async () => {
     const { clock, start, widen, lease: stored } = cluster();
     const lease = await start();
     let answer = (): void => undefined;

@@ -12,7 +12,7 @@ interface Maker {
   readonly ids: UniqueIdGenerator;
 }
 
-/** A cluster, those who make ids on it, and every id and every tenure that there was. */
+/** A cluster, the makers of ids on it, and every id and every tenure that there was. */
 async function fleet(nodes: number) {
   const it = await scaleScene({ nodes });
   const made = new Set<bigint>();
@@ -52,7 +52,7 @@ async function fleet(nodes: number) {
 }
 
 describe('unique ids on a cluster that grows, shrinks and grows again', () => {
-  it('never repeat, nor does a version, and nobody who stays is disturbed', async () => {
+  it('never repeat, nor does a version, and no task that stays is disturbed', async () => {
     const { scale, cluster, clock, made, tenures, join, pass } = await fleet(4);
     const joinAll = async (count: number) => Promise.all(Array.from({ length: count }, join));
     const all: Maker[] = await joinAll(4);
@@ -75,7 +75,7 @@ describe('unique ids on a cluster that grows, shrinks and grows again', () => {
 
     await scale(300).end();
     expect(cluster()).toMatchObject({ size: 300, peak: 300, idWidth: 9, generation: 3 });
-    // So many that all ids but those of the holders are taken again, those as well that were taken away, once their holders' time is over.
+    // Enough that all ids but the holders' are taken again, the ones that were taken away too, once their holders' time is over.
     const joining = Array.from({ length: 300 - staying.length }, async () => all.push(await join()));
     await pass(40, all);
     await Promise.all(joining);

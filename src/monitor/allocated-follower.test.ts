@@ -26,7 +26,7 @@ function scene() {
   return { clock, zookeeper, follower };
 }
 
-it('an id whose znode is gone is free at once: nobody holds it, its version stays behind', async () => {
+it('an id whose znode is gone is free at once: no task holds it, its version stays behind', async () => {
   const { clock, zookeeper, follower } = scene();
   follower.follow(() => undefined);
   await clock.advance(100);

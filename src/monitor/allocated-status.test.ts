@@ -44,7 +44,7 @@ describe('the width of ids from ZooKeeper alone is the greatest', () => {
     expect([idWidth, nodes.map((node) => node.idWidth)]).toEqual([11, [8, 11]]);
   });
 
-  it('as far as it may be read: one that may not keeps nobody from seeing the rest', async () => {
+  it('as far as it may be read: one that may not be read does not hide the rest', async () => {
     const zookeeper = tree(['00', '01']);
     zookeeper.fault = async (operation, path) => {
       if (operation === 'read' && path === STAMPS) throw fails('no-auth', 'not-applied');

@@ -145,7 +145,7 @@ describe('a cluster that is followed', () => {
     expect(events()).toEqual([['acquired', 0, 2]]);
   });
 
-  it('shrinks and grows again under those who follow, with those named who hold on to what is given up', async () => {
+  it('shrinks and grows again under its followers, and names the holders of what is given up', async () => {
     const { clock, bucket, calls, hold, write, lease, events, follower, follow } = await scene({ nodes: 6 });
     hold(0, 'a', 1);
     hold(4, 'b', 3);
@@ -277,7 +277,7 @@ describe('a cluster that is followed', () => {
     expect(after.store.lookedAt).toBe(before.store.lookedAt);
   });
 
-  it('is not shown as it was long ago to those who come again: not before the next scan', async () => {
+  it('is not shown as it was long ago to followers that come again: not before the next scan', async () => {
     const { clock, hold, follower, follow, setNetwork } = await scene();
     hold(0, 'a', 1);
     const leave = follow();
@@ -362,7 +362,7 @@ describe('what following a cluster costs', () => {
     expect(read.size).toBe(400);
   });
 
-  it('is nothing while nobody follows', async () => {
+  it('is nothing while there is no follower', async () => {
     const { clock, follow, calls, follower } = await scene();
     const stop = follow();
     const stopOther = follower.follow(() => undefined);
@@ -391,7 +391,7 @@ describe('what following a cluster costs', () => {
     expect(calls.filter(({ operation }) => operation === 'list')).toHaveLength(2);
   });
 
-  it('is no more for those who ask and hang up at once, again and again', async () => {
+  it('is no more for callers that ask and hang up at once, again and again', async () => {
     for (const way of ['snapshot', 'follow'] as const) {
       for (const hangUpMs of [10, 50]) {
         const { clock, calls, follower, setNetwork } = await scene();
@@ -411,7 +411,7 @@ describe('what following a cluster costs', () => {
     }
   });
 
-  it('is no more for those who follow until they have been told, and come again at once', async () => {
+  it('is no more for followers that go when they have been told, and come again at once', async () => {
     const { clock, calls, follower } = await scene();
     for (let elapsed = 0; elapsed < 20_000; elapsed += 100) {
       const stop = follower.follow(() => undefined);

@@ -177,7 +177,7 @@ describe('a cluster that has shrunk', () => {
       [5, 'later'],
     ]);
     expect(seen?.totals).toMatchObject({ free: 2, retired: 2 });
-    // Whoever holds it renews it, which tells nothing new.
+    // Its holder renews it, which tells nothing new.
     write(2, heldBy('late', 1));
     write(5, retired(released(heldBy('later'), undefined), 1));
     asked();

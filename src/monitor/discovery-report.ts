@@ -17,7 +17,7 @@ export interface DiscoveryReport {
   readonly exists: boolean;
   /** In ascending order of the ids. */
   readonly nodes: readonly (EntryReport & { readonly clusterNodeId: number })[];
-  /** Those that were asked about, the ones that no node offers any more included. */
+  /** The ones that were asked about, also where no node offers them any more. */
   readonly services: readonly { readonly service: string; readonly nodes: readonly EntryReport[] }[];
   readonly endpoints: readonly { readonly endpoint: string; readonly keys: readonly KeyReport[] }[];
   /** The paths of znodes that the tree has no place for. */

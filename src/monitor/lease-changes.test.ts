@@ -19,7 +19,7 @@ const overdue: NodeStatus = { ...held, age: { min: 3_100, max: 3_100 } };
 const released: NodeStatus = { ...vacant, state: 'released', version: 1 };
 
 describe('what happened to leases between two scans', () => {
-  it('is an acquisition when somebody holds an id at a version that nobody was seen to hold', () => {
+  it('is an acquisition when a task holds an id at a version that was not seen held before', () => {
     const acquired = { kind: 'acquired', nodeId: 0, version: 1, taskId: 'a', previousTaskId: null };
     expect(leaseChanges([], [held])).toMatchObject([acquired]);
     expect(leaseChanges([vacant], [held])).toMatchObject([acquired]);

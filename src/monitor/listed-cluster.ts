@@ -32,13 +32,13 @@ export interface LeaseTotals {
   readonly hints: boolean;
   readonly held: number;
   readonly expired: number;
-  /** Those that may be taken and are not `expired`. By a LIST also those that were evicted a moment ago. */
+  /** Ids that may be taken and are not `expired`. By a LIST also the ones that were evicted a moment ago. */
   readonly free: number;
   /** Number of the free ones that were never held. */
   readonly neverHeld: number;
   /** Null by a LIST: these count as free. */
   readonly evicted: number | null;
-  /** Those that cannot be used; by a LIST the absent ones only. */
+  /** Ids that cannot be used; by a LIST the absent ones only. */
   readonly damaged: number;
   /** Objects of ids that were given up, beyond the cluster's size for the most part. */
   readonly retired: number;

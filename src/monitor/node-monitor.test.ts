@@ -282,7 +282,7 @@ describe('what a process says of its node id', () => {
   });
 });
 
-describe('those who listen to a monitor', () => {
+describe('the listeners of a monitor', () => {
   const uncaught: unknown[] = [];
   const note = (error: unknown) => uncaught.push(error);
   let others: NodeJS.UncaughtExceptionListener[];

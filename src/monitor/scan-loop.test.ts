@@ -29,7 +29,7 @@ beforeEach(() => {
 });
 
 describe('a scan', () => {
-  it('is had by all who want one while it is under way, and another one by those who come once it has ended, whenever that is', async () => {
+  it('is shared by all callers while it is under way; callers after its end get another one, whenever that is', async () => {
     for (let moment = 0; moment < 12; moment += 1) {
       scans.length = 0;
       const [first, too] = [loop.next(), loop.next()];

@@ -107,7 +107,7 @@ describe('the spans of a lease', () => {
     expect(childrenOf(renewal).length).toBeGreaterThan(1);
   });
 
-  it('have a release where it is asked for, in the trace of whoever asks', async () => {
+  it('have a release where it is asked for, in the trace of the caller', async () => {
     const { lease } = await hold();
     exporter.reset();
     await trace.getTracer('caller').startActiveSpan('shut-down', async (span) => {

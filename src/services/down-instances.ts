@@ -69,7 +69,7 @@ export class DownInstances {
     return this.#down.get(instance) !== undefined;
   }
 
-  /** The instances that are not down, of those that are given. */
+  /** The given instances that are not down. */
   up<P>(instances: readonly ServiceInstance<P>[]): readonly ServiceInstance<P>[] {
     this.#down.expire();
     return instances.filter((instance) => !this.isDown(instance));

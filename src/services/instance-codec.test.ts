@@ -104,7 +104,7 @@ describe('an instance to be written', () => {
     ['an address with a zone', { address: 'fe80::1%eth0' }, 'instance.address: expected a host name or an IP address'],
     ['an address with an empty label', { address: 'a..b' }, 'instance.address: expected a host name or an IP address'],
     ['an address that is nearly IPv4', { address: '10.0.0.300' }, 'instance.address: expected a host name or an IP address'],
-    ['an address that nobody can connect to', { address: '0.0.0.0' }, 'instance.address: expected an address that others can connect to'],
+    ['an address that no client reaches', { address: '0.0.0.0' }, 'instance.address: expected an address that others can connect to'],
     ['a port of 0', { port: 0 }, 'instance.port: expected a whole number from 1 to 65535, or none, got 0'],
     ['a port out of range', { port: 65_536 }, 'instance.port: expected a whole number from 1 to 65535, or none, got 65536'],
     ['a port that is not whole', { port: 80.5 }, 'instance.port: expected a whole number'],
@@ -278,7 +278,7 @@ describe('a znode of somebody else’s', () => {
     ['has no usable "uriSpec": "{a"', '{"uriSpec":"{a"}'],
     ['has no usable "uriSpec.parts": "x"', '{"uriSpec":{"parts":"x"}}'],
     ['has no usable "uriSpec.parts": null', '{"uriSpec":{"parts":[null]}}'],
-  ])('that nobody can use is unreadable, with the reason: it %s', (problem, data) => {
+  ])('that no client can use is unreadable, with the reason: it %s', (problem, data) => {
     expect(read(data)).toBe(problem);
   });
 

@@ -62,7 +62,7 @@ export class ServiceDiscovery<P = unknown> {
   readonly #payload: PayloadCodec<P>;
   readonly #directory: ServiceDirectory<P>;
   readonly #caches = new Set<ServiceCache<P>>();
-  /** By path, a sequential one's without its number; also those that are being removed. */
+  /** By path, a sequential one's without its number; also the ones that are being removed. */
   readonly #registrations = new Map<string, Registration>();
   readonly #loop: ReconcileLoop<Registration>;
   #withdrawn = false;

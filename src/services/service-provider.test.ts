@@ -267,7 +267,7 @@ describe('an instance that fails', () => {
     expect(picked()).toEqual(['0', '1']);
   });
 
-  it('is heeded where another one is needed too: of those that have failed, the one that has not for the longest', async () => {
+  it('is heeded where another one is needed too: of the failed ones, the one that has not failed for the longest', async () => {
     const { clock, source, provider, fail } = provided(instancesOf(4), { strategy: leastRecentlyFailed() });
     fail('1');
     await clock.advance(1_000);
@@ -329,11 +329,11 @@ describe('the URL of an instance', () => {
       };
       return { clock, source, fail, message };
     };
-    const nobody = none([]);
-    expect(nobody.message()).toBe('no instance of orders can be picked (none is known)');
-    nobody.source.stale = { since: 0 };
-    await nobody.clock.advance(3_200);
-    expect(nobody.message()).toBe('no instance of orders can be picked (none is known; ZooKeeper has told nothing for 3 s)');
+    const empty = none([]);
+    expect(empty.message()).toBe('no instance of orders can be picked (none is known)');
+    empty.source.stale = { since: 0 };
+    await empty.clock.advance(3_200);
+    expect(empty.message()).toBe('no instance of orders can be picked (none is known; ZooKeeper has told nothing for 3 s)');
     const some = none([...instancesOf(2), instanceOf('off', { enabled: false }), instanceOf('x', { address: undefined })]);
     some.fail('0', 2);
     some.fail('1', 2);
@@ -345,7 +345,7 @@ describe('the URL of an instance', () => {
     );
   });
 
-  it('is not made up for whoever needs an instance besides those that were tried', () => {
+  it('is not made up for a caller that needs an instance besides the tried ones', () => {
     const { provider } = provided(instancesOf(2));
     expect(provider.need()).toBeDefined();
     expect(() => provider.need(new Set(provider.instances))).toThrow('no instance of orders can be picked (2 known: 2 tried already)');

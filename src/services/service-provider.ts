@@ -33,8 +33,8 @@ const MORE_TRIES = 3;
 
 /**
  * Picks one of the instances of a service for each request, from memory: at once, in constant time, and without garbage. Only the first pick
- * after a change looks at all instances. Those that are disabled, or out of service by Spring Cloud's `instance_status`, are never picked. While
- * ZooKeeper is away it picks from what was seen last.
+ * after a change looks at all instances. A disabled one, or one that Spring Cloud's `instance_status` takes out of service, is never picked.
+ * While ZooKeeper is away it picks from what was seen last.
  */
 export class ServiceProvider<P = unknown> {
   readonly #down: DownInstances;
@@ -62,7 +62,7 @@ export class ServiceProvider<P = unknown> {
     return this.options.source.name;
   }
 
-  /** All known instances, also those that are never picked. The same array until they change. */
+  /** All known instances, also the ones that are never picked. The same array until they change. */
   get instances(): readonly ServiceInstance<P>[] {
     return this.options.source.instances;
   }
@@ -80,8 +80,8 @@ export class ServiceProvider<P = unknown> {
   /**
    * Chooses an instance.
    *
-   * @param except instances that are not wanted, such as those that this request was sent to already: the very values that were picked. With
-   *   them it may look at all candidates
+   * @param except instances that are not wanted, such as the ones that this request was sent to already: the very values that were picked.
+   *   With them it may look at all candidates
    * @returns undefined when there is none
    */
   pick(except?: ReadonlySet<ServiceInstance<P>>): ServiceInstance<P> | undefined {
@@ -181,7 +181,7 @@ export interface NoInstanceFacts {
   readonly staleForMs: number | undefined;
 }
 
-/** A service has no instance that a request could be sent to, or none besides those that were tried already. */
+/** A service has no instance that a request could be sent to, or none besides the ones that were tried already. */
 export class NoInstanceError extends NodeLeaseError {
   readonly code = 'NO_INSTANCE';
 

@@ -545,7 +545,7 @@ describe('the settings of what is announced', () => {
     );
   });
 
-  it('tell of a service whose URL nobody can tell', () => {
+  it('tell of a service whose URL cannot be told', () => {
     expect(announcingProblem({ service: 'orders' })).toBe(
       'the service orders is announced without a port, so that nobody can tell its URL: give --port',
     );

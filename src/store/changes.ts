@@ -13,7 +13,7 @@ export class Changes {
     return this.#waiting.size;
   }
 
-  /** Tells all waiting tasks of a change, and wakes those that want it; without a change, wakes all. */
+  /** Tells all waiting tasks of a change, and wakes the ones that want it; without a change, wakes all. */
   announce(change?: ObjectChange): void {
     for (const tell of this.#waiting) tell(change);
   }

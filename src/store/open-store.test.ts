@@ -26,7 +26,7 @@ describe('opening a store', () => {
     await store.close();
   });
 
-  it('polls S3 as often as it is told, and every 1.2 s when nobody says so', async () => {
+  it('polls S3 as often as it is told, and every 1.2 s by default', async () => {
     const stores = await Promise.all(
       [undefined, 20_000].map((pollMs) => openStore('s3://leases', { ...base, region: 'eu-west-1', pollMs })),
     );

@@ -34,7 +34,7 @@ describe('the addresses of a host', () => {
     expect(begun).toEqual([]);
   });
 
-  it('are looked up once at a time in the whole process, however many ask, for however long nobody answers', async () => {
+  it('are looked up once at a time in the whole process, however many ask, however long no answer comes', async () => {
     const { clock, resolve, begun, most } = scripted();
     const told = new Set<string>();
     let asked = 0;
@@ -63,7 +63,7 @@ describe('the addresses of a host', () => {
     expect(begun).toEqual(['a.test', 'b.test']);
   });
 
-  it('that came too late are there for whoever asks next, and are asked for anew after a while', async () => {
+  it('that came too late are there for the next caller, and are asked for anew after a while', async () => {
     const { clock, resolve, settle, begun } = scripted();
     const late = resolve('a.test');
     await clock.advance(1_000);

@@ -42,7 +42,7 @@ export interface ReconcileLoopOptions<T extends Reconciled> {
   readonly random: RandomSource;
   /** For messages: the beginning of the sentence "… has been closed". */
   readonly name: string;
-  /** All there is. Those that are dirty are settled. */
+  /** All there is. The dirty ones are settled. */
   readonly items: () => Iterable<T>;
   /** Settles one item; a failure is tried again later. Sets `dirty` to false before its first read, so that a later change makes it dirty again. */
   readonly settle: (item: T, call: ReconcileCall) => Promise<void>;

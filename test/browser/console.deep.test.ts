@@ -60,7 +60,7 @@ function oddFleet(size: number): ScriptedFleet {
 }
 
 describe('the console shows', () => {
-  it('every node id with its state, holder and version, and in words for those who hear it', async () => {
+  it('every node id with its state, holder and version, and in words for screen readers', async () => {
     const page = await openConsole(oddFleet(12));
     await cell(page, 11).waitFor();
     const labels = await page.locator('.cell').evaluateAll((cells) => cells.map((each) => each.getAttribute('aria-label')));
@@ -133,7 +133,7 @@ describe('the console shows', () => {
     await expect.poll(() => page.locator('#announcer').textContent()).toContain('successor took over node id 2');
   });
 
-  it('the last 200 events, and those that fit a filter', async () => {
+  it('the last 200 events, and the ones that fit a filter', async () => {
     const fleet = fleetOf(3);
     for (let index = 0; index < 230; index += 1) fleet.event(index % 10 === 0 ? 'overdue' : 'acquired', index % 3, `event number ${index}`);
     const page = await openConsole(fleet);
@@ -166,7 +166,7 @@ describe('the console shows', () => {
     await tree.getByText('No ZooKeeper').waitFor();
   });
 
-  it('the discovery tree as it is left open, to those who are in it with the keyboard too, and no more of it than can be drawn', async () => {
+  it('the discovery tree as it is left open, to users with a keyboard too, and no more of it than can be drawn', async () => {
     const fleet = fleetOf(3);
     const tree = scriptedTree(fleet.nodes);
     const page = await openConsole(fleet, { tree });

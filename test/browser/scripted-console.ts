@@ -18,7 +18,7 @@ export interface Hello extends Omit<ClusterSnapshot, 'report'> {
 export class ScriptedConsole {
   /** How often a stream was asked for. */
   asked = 0;
-  /** Wanted of whoever asks for the stream. */
+  /** Wanted of each client that asks for the stream. */
   token: string | undefined;
   /** What a stream is refused with instead. */
   refusal: HttpProblem | undefined;

@@ -2,7 +2,7 @@ import { closeSync, constants, openSync, writeSync } from 'node:fs';
 
 /**
  * Who acts.
- * - `run`: the command of `nodelease run`. It asks nobody: while it runs, it acts.
+ * - `run`: the command of `nodelease run`. It asks no lease: while it runs, it acts.
  * - `library`: a program that asks `isValid()` just before.
  */
 export type ActorKind = 'run' | 'library';
@@ -57,7 +57,7 @@ export class ActWriter {
   readonly #pipe: number;
   #sequence = 0;
 
-  /** @throws Error when nobody observes */
+  /** @throws Error when there is no observer */
   constructor(path: string) {
     this.#pipe = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK);
   }

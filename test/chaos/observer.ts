@@ -32,7 +32,7 @@ export interface Observer {
 }
 
 /**
- * Starts an observer in a process of its own, so that neither the tasks nor whoever harms them can hold it up.
+ * Starts an observer in a process of its own, so that neither the tasks nor the troublemakers can hold it up.
  *
  * @param folder where its pipe is made
  * @throws Error when it does not get ready
@@ -68,7 +68,7 @@ export async function startObserver(folder: string): Promise<Observer> {
   };
 }
 
-/** Opened for ordinary writing, a pipe that nobody reads any more would be waited for without end. */
+/** Opened for ordinary writing, a pipe without a reader would be waited for without end. */
 async function writeEnd(pipe: string): Promise<void> {
   const end = await open(pipe, constants.O_WRONLY | constants.O_NONBLOCK);
   try {

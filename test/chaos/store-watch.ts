@@ -8,7 +8,7 @@ const LOOK_EVERY_MS = 500;
 /** What a lease object says, as far as it matters here. */
 interface Look {
   readonly version: number;
-  /** The task that holds the id; undefined for nobody. */
+  /** The task that holds the id; undefined for none. */
   readonly holder: string | undefined;
 }
 

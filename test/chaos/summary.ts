@@ -2,9 +2,9 @@ import type { Tenure, Violation } from './judge.js';
 import type { ChaosProgress, ChaosResult } from './run-chaos.js';
 import type { SlotSpec } from './slot.js';
 
-/** Exit codes that no fault may lead to: a wrong call, an error that nobody foresaw. */
+/** Exit codes that no fault may lead to: a wrong call, an unforeseen error. */
 const UNFORESEEN = [1, 64, 70, 126, 127];
-/** Signals that nobody sent. */
+/** Signals that were not sent. */
 const UNSENT: readonly (NodeJS.Signals | null)[] = ['SIGABRT', 'SIGSEGV', 'SIGBUS', 'SIGILL', 'SIGTRAP', 'SIGPIPE'];
 /** The share of acts that may get lost before the observer counts as blind. */
 const LOST_SHARE = 0.01;

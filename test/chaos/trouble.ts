@@ -121,6 +121,6 @@ async function evict({ slots, random, ids, operator }: TroubleOptions, busy: Bus
 }
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  // Whoever sleeps when the trouble is over goes on, to end his fault.
+  // An actor that sleeps when the trouble is over goes on, to end its fault.
   await sleep(ms, undefined, { signal }).catch(() => undefined);
 }

@@ -119,7 +119,7 @@ describe('the image', () => {
     await engine.command('kill', '--signal', 'KILL', name);
     expect(await engine.untilEnded(name)).toBe(137);
     await untilDead(processes, 10_000);
-    // Nobody gave the id back: it has to expire.
+    // The id was not given back: it has to expire.
     expect(await holders(engine, store)).toMatchObject([{ state: 'held', version: 1 }]);
   });
 

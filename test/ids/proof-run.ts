@@ -49,7 +49,7 @@ const LOOK_MS = 10;
 const STUCK_MS = 20_000;
 
 /**
- * Lets threads acquire node ids, make unique ids and lose the node ids again, until there are so many ids.
+ * Lets threads acquire node ids, make unique ids and lose the node ids again, until there are enough ids.
  *
  * @throws Error when a thread fails, or no more ids are made
  */
@@ -102,7 +102,7 @@ class ProofThread {
       worker.on('error', reject);
       worker.on('exit', (code) => (code === 0 ? resolve() : reject(new Error(`thread ${settings.thread} ended with exit code ${code}`))));
     });
-    // Whoever waits for all of them hears of the first failure only.
+    // A caller that waits for all of them hears of the first failure only.
     this.ended.catch(() => undefined);
   }
 

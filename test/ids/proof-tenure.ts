@@ -150,7 +150,7 @@ class Work {
       return 'released';
     }
     if (draw < 0.6) {
-      // Nobody asks it for ids any more; what it still does is cut off, too.
+      // It is not asked for ids any more; what it still does is cut off, too.
       store.cut('requests');
       return 'crashed';
     }

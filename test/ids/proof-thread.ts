@@ -15,7 +15,7 @@ const LOOK_MS = 20;
 const settings = workerData as ThreadSettings;
 const { thread, time, directory } = settings;
 const clock = new HurriedClock(time);
-// The folder is on the host of all threads, whose clock nobody steps; the threads' own are on hosts of theirs.
+// The folder is on the host of all threads, whose clock is not stepped; the threads' own are on hosts of theirs.
 const storeClock = new HurriedClock(time);
 const store = new FileLeaseStore({ directory, clock: storeClock, random: systemRandom, boot: storeClock.bootClock() });
 const bitmap = new IdBitmap(settings.shape, settings.bitmap);

@@ -1,6 +1,6 @@
 import { type LeaseStore, type Listing, type StoredObject, StoreError, type WriteResult } from '../../src/store/lease-store.js';
 
-/** What of the way to a store is cut: all of it, or only the way back, so that writes are applied and nobody hears of it. */
+/** What of the way to a store is cut: all of it, or only the way back, so that writes are applied and their replies are lost. */
 export type Cut = 'requests' | 'replies';
 
 /** A store whose connection can be cut, for good. */
@@ -46,7 +46,7 @@ export class SeveredStore implements LeaseStore {
     return this.#through(() => this.store.discardProbe(...call));
   }
 
-  /** The store belongs to whoever opened it. */
+  /** The store belongs to its opener. */
   async close(): Promise<void> {}
 
   async #through<T>(request: () => Promise<T>): Promise<T> {

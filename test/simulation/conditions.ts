@@ -7,7 +7,7 @@ import { drawScales, GROWN_FROM } from './scale-plan.js';
 export const NETWORK_FAULTS = [
   /** It never arrives. */
   'request-lost',
-  /** It is carried out, and nobody hears of it. */
+  /** It is carried out, and its reply is lost. */
   'response-lost',
   /** It takes up to some seconds, there or back. */
   'slow',
@@ -41,7 +41,7 @@ export const PLANNED_FAULTS = [
   'forced-release',
   /** Every task is told to end, and its successor begins in the same instant as all others. */
   'rollout',
-  /** Nobody reaches the store. */
+  /** No task reaches the store. */
   'outage',
   /** One machine does not reach the store. */
   'partition',
@@ -96,7 +96,7 @@ export interface HostConditions {
   readonly mode: 'library' | 'run';
   /** For `run`: a command that ignores SIGTERM. */
   readonly stubborn: boolean;
-  /** What becomes of the work when the node id is to be given up: it ends after so many milliseconds, or goes on as if nothing were the matter. */
+  /** What becomes of the work when the node id is to be given up: it ends after this many milliseconds, or goes on as before. */
   readonly retireAfterMs: number | undefined;
   readonly wanted: WantedSettings;
 }
@@ -151,7 +151,7 @@ export interface SimulationSize {
 const DAY_MS = 86_400_000;
 /** More of them would need 9 bits from the beginning on. */
 const MOST_GROWING_IDS = 240;
-/** In a world of so many hosts the cluster always grows and shrinks. */
+/** In a world of this many hosts the cluster always grows and shrinks. */
 const MANY_HOSTS = 32;
 /** When the simulated world begins, by a right clock. */
 export const EPOCH_MS = 1_790_000_000_000;
@@ -173,7 +173,7 @@ const PROVABLE_SKEW_MS = 500;
 
 /**
  * How long after the last fault a free id may stay without a task that waits for it: until what faults left behind has expired (a
- * duration and a grace), until one of those who wait looks again (as long once more, and a second), and some requests with their time-outs.
+ * duration and a grace), until a waiting task looks again (as long once more, and a second), and some requests with their time-outs.
  */
 export function livenessBoundMs(durationMs: number, graceMs: number): number {
   return 2 * (durationMs + graceMs) + 1_000 + 8_000;
@@ -203,7 +203,7 @@ export function drawConditions(seed: number, size: SimulationSize = {}, only?: R
   const drift = (most: number) => (drifting ? dice.pick([-most, most, dice.between(-most, most)]) : 0);
   // What drift leaves of the grace is for the store's own servers to disagree.
   const skewMs = on('store-skew', 0.5) ? Math.max(0, graceMs - 5e-4 * durationMs) : 0;
-  // A probe refuses a store whose servers are further apart than that, so that nobody would ever begin there.
+  // A probe refuses a store whose servers are further apart than that, so that no task would ever begin there.
   const initialised = drawnInitialised || skewMs > PROVABLE_SKEW_MS;
   const scaling = dice.fork(5).next();
   const scales = (scaling < 0.35 || hostCount >= MANY_HOSTS) && (only === undefined || only.has('scale'));

@@ -82,7 +82,7 @@ export class Host {
     world.scheduler.at(world.scheduler.now, process, () => void this.#live(run, dice));
   }
 
-  /** SIGTERM to the task: it releases its lease and ends. Killed when it has not ended in time; nobody starts it again. */
+  /** SIGTERM to the task: it releases its lease and ends. Killed when it has not ended in time; it is not started again. */
   retire(): void {
     const run = this.#current;
     if (run === undefined) return;
@@ -246,7 +246,7 @@ export class Host {
       });
       if (retireAfterMs === undefined) return;
       const onRetiring = () => {
-        // Nobody takes his time when the faults are over.
+        // No child takes its time when the faults are over.
         const latest = Math.max(scheduler.now, conditions.quietAt);
         scheduler.at(Math.min(scheduler.now + retireAfterMs, latest), run.process, () => resolve('release'));
       };

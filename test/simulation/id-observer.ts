@@ -52,7 +52,7 @@ export class IdObserver {
   readonly #newest = new Map<number, Stamped>();
   /** By width: the last millisecond that an id with so few bits for the node was stamped with. */
   readonly #highest = new Float64Array(MOST_WIDTH + 1).fill(Number.NEGATIVE_INFINITY);
-  /** By width: the first millisecond that an id of a node was stamped with whose number needs so many bits. */
+  /** By width: the first millisecond of an id of a node whose number needs this many bits. */
   readonly #lowest = new Float64Array(MOST_WIDTH + 1).fill(Number.POSITIVE_INFINITY);
 
   constructor(

@@ -1,6 +1,6 @@
 const FIRST_SLOTS = 8_192;
 
-/** 64-bit numbers above 2^32, each of which can be in it once: for so many that a set of bigints would cost more than all that makes them. */
+/** 64-bit numbers above 2^32, each at most once. With millions of them a set of bigints would cost more than all that makes them. */
 export class IdSet {
   size = 0;
   /** High and low half in turn; a high half of 0 is an empty slot. */

@@ -25,13 +25,13 @@ export type InvariantName =
   | 'own-writes'
   /** No unique id is made twice, nor can be. */
   | 'ids'
-  /** Nobody takes an id that the cluster has given up, as far as it can know; and none is left to be taken. */
+  /** No task takes an id that the cluster has given up, as far as it can know; and none is left to be taken. */
   | 'retirement'
-  /** Growing and shrinking takes nothing from those whose ids stay, nor from the others too soon. */
+  /** Growing and shrinking takes nothing from tasks whose ids stay, nor from the others too soon. */
   | 'survivors'
   /** A task fails in no other way than the engine's contract says. */
   | 'errors'
-  /** With the faults ended, nobody waits while an id is free. */
+  /** With the faults ended, no task waits while an id is free. */
   | 'liveness';
 
 /** A promise that was broken. */
@@ -42,7 +42,7 @@ export interface Violation {
   readonly text: string;
 }
 
-/** A task, as whoever watches from outside sees it. */
+/** A task, as it is seen from outside. */
 export interface WatchedTask {
   readonly name: string;
   readonly process: SimulatedProcess;
@@ -170,7 +170,7 @@ export class Invariants {
     this.scales.onRetiring(name, lease.id, size);
   }
 
-  /** A task has failed in a way that nobody should have to expect. */
+  /** A task has failed in a way that no user should have to expect. */
   onUnexpected(name: string, error: unknown): void {
     this.#fail('errors', `${name} fails: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
   }
@@ -276,7 +276,7 @@ export class Invariants {
     return undefined;
   }
 
-  /** Node ids that come when the faults are over already are nobody's yet. */
+  /** Node ids that come when the faults are over already have no holder yet. */
   #afterSettings(body: string): void {
     const { world } = this;
     if (world.recording) world.note('store', `${CLUSTER_KEY} is now ${body}`);
@@ -309,7 +309,7 @@ export class Invariants {
     const unfinished = this.scales.unfinished();
     if (unfinished !== undefined) this.#fail('liveness', unfinished);
     const holders = [...this.#tasks.values()].flatMap((tasks) => tasks.filter(believes).slice(0, 1));
-    // Where nobody retires it, a task may keep an id that the cluster has no more.
+    // Where its id is not retired, a task may keep an id that the cluster has no more.
     const leaving = holders.filter(({ lease }) => lease.id >= this.#size);
     for (const { name, lease } of this.#size === this.#sizeInTime ? leaving : []) {
       if (!lease.retiring.aborted) this.#fail('retirement', `${name} has not heard that node id ${lease.id} is to be given up`);

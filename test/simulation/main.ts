@@ -7,7 +7,7 @@ import { simulateCommand } from './simulate-command.js';
 const interruption = new AbortController();
 // The second one ends the process at once, as if there were no listener.
 process.once('SIGINT', () => interruption.abort());
-// Whoever has read enough, such as head, wants no more.
+// A reader that has read enough, such as head, wants no more.
 process.stdout.on('error', () => process.exit());
 
 let written = Promise.resolve();

@@ -2,12 +2,12 @@ import { nativeCodec } from '../../src/lease/model/lease-codec.js';
 import { leaseKey } from '../../src/lease/model/lease-state.js';
 import type { Interval, ListedObject, StoredObject } from '../../src/store/lease-store.js';
 
-/** How long the leases last, in milliseconds: nobody else ever gets these ids. */
+/** How long the leases last, in milliseconds: no other task ever gets these ids. */
 const DAY_MS = 86_400_000;
 
 /**
  * Node ids that are held by parties outside of the simulated world from its beginning to its end, renewed all the time: so that a world of a
- * few tasks can have node ids that need more bits than others do. They make ids of 16 bits, and nobody has to wait for them.
+ * few tasks can have node ids that need more bits than others do. They make ids of 16 bits, and no task has to wait for them.
  */
 export class OutsideLeases {
   readonly #rows = new Map<string, ListedObject>();

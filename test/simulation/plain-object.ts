@@ -14,7 +14,7 @@ export interface PlainObject {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** An id that nobody has ever held, and one that was released to the letter: nothing at all, the version included. */
+/** An id that no task has ever held, and one that was released to the letter: nothing at all, the version included. */
 export const NOTHING: PlainObject = { body: '', metadata: {} };
 
 /** A released id whose version is kept where an empty body leaves room for it. */

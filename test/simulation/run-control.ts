@@ -46,7 +46,7 @@ function unlimited(): SharedArrayBuffer {
 const SEED = 0;
 const RUNS = 1;
 
-/** What one thread is at, for whoever has to tell what it was at when it died. */
+/** What one thread is at, so that it can be told when the thread dies. */
 export class Pulse {
   readonly #cells: Uint32Array;
 

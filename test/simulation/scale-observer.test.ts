@@ -126,7 +126,7 @@ describe('the observer of growing and shrinking', () => {
     expect(outcome(2)).toMatch(/2\.json is not retired\nretirement: .*3\.json is not retired/);
   });
 
-  it('sees damage that nobody has done', () => {
+  it('sees damage without a cause', () => {
     const { outcome } = observed();
     expect(outcome(4, { damaged: [{ id: 3, problem: 'is absent' }] })).toMatch(/^retirement: operator finds damage/);
   });

@@ -41,7 +41,7 @@ export interface ScaleWitness {
   readonly fail: (text: string, invariant: 'retirement' | 'survivors') => void;
 }
 
-/** Watches what becomes of node ids, and of those who hold them, while the cluster grows and shrinks. */
+/** Watches what becomes of node ids, and of their holders, while the cluster grows and shrinks. */
 export class ScaleObserver {
   /** What `cluster.json` has said so far, the last one since `#changedAt`. */
   readonly #sizes: ToldSize[] = [];
@@ -103,7 +103,7 @@ export class ScaleObserver {
     if (now.retiredIn !== undefined && (sender.heard === undefined || id < sender.heard.size))
       this.witness.fail(`${sender.name} retires node id ${id}, which the cluster keeps`, 'survivors');
     const call = this.#calls.get(sender.process);
-    // Whoever has lost it already may not have heard of that.
+    // A task that has lost it already may not have heard of that.
     if (call !== undefined && before.held && this.witness.isHeld(id)) this.#checkTaking(id, call, sender);
   }
 
@@ -125,7 +125,7 @@ export class ScaleObserver {
     }
   }
 
-  /** A holder has been told that its id is to be given up, since there are but so many. */
+  /** A holder has been told that its id is to be given up, since the cluster has fewer. */
   onRetiring(name: string, id: number, size: number): void {
     if (id < size || !this.#sizes.some((told) => told.size === size))
       this.witness.fail(`${name} is told to give up node id ${id} of ${size}`, 'survivors');
@@ -147,13 +147,13 @@ export class ScaleObserver {
     }
   }
 
-  /** Whether nobody can have an id any more, once the cluster is said to have shrunk. */
+  /** Whether no task can have an id any more, once the cluster is said to have shrunk. */
   #isGivenUp(id: number): boolean {
     const { world, object } = this.witness;
-    // Whoever had looked at the settings before may have come since.
+    // A task that had read the settings before may have come since.
     if (world.read(leaseKey(id)) === undefined || (this.#since.get(id) ?? 0) > this.#changedAt) return true;
     const retiredIn = object(id)?.retiredIn;
-    // Whoever last heard of settings in which the id was there takes the mark of an earlier generation for that of an end long ago.
+    // A task that last heard of settings in which the id was there takes the mark of an earlier generation for that of an end long ago.
     return retiredIn !== undefined && !this.#sizes.some(({ size, generation }) => generation > retiredIn && size > id);
   }
 

@@ -41,7 +41,7 @@ export class Scaling {
     const process = new SimulatedProcess(scheduler, this.#machine, () => 0);
     const dice = world.dice.fork(6, fault.target, number);
     const store = new SimulatedStore({ world, process, dice: dice.fork(1), name, cutOff: () => false });
-    // Nobody's patience outlasts the faults.
+    // No command waits longer than the faults last.
     const drainTimeoutMs = Math.min(this.#patienceMs, Math.max(0, conditions.quietAt - scheduler.now));
     invariants.scales.onCall(process, { forcesAt: scheduler.now + drainTimeoutMs });
     scheduler.at(scheduler.now, process, async () => {

@@ -9,7 +9,7 @@ const LOOK_MS = 5_000;
 /** Room for what one chunk of seeds allocates, in MiB, so that little of it outlives a collection. */
 const YOUNG_GENERATION_MB = 192;
 
-/** A thread that simulates has died, or had to be ended: a fault in the simulator, or an exception out of the engine that nobody caught. */
+/** A thread that simulates has died, or had to be ended: a fault in the simulator, or an uncaught exception out of the engine. */
 export class SeedThreadError extends Error {
   constructor(
     /** What it was told to do: `seeds 5 to 12`. */

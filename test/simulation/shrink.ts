@@ -3,11 +3,11 @@ export interface Shrinking {
   /** Everything that may be left out, in the order in which it happened. */
   readonly names: readonly string[];
   /**
-   * Lets nothing but these happen. Resolves to those that did happen, when it still fails in the same way, and to undefined when not.
-   * The same names must always give the same answer, and those that did not happen must make no difference to it.
+   * Lets nothing but these happen. Resolves to the ones that did happen, when it still fails in the same way, and to undefined when not.
+   * The same names must always give the same answer, and the ones that did not happen must make no difference to it.
    */
   readonly attempt: (names: readonly string[]) => Promise<readonly string[] | undefined>;
-  /** After so many attempts, the smallest set so far has to do. */
+  /** After this many attempts, the smallest set so far has to do. */
   readonly maxRuns: number;
   /** Names to be made few one group after the other, before all of them together. @default one group of all */
   readonly groups?: readonly ((name: string) => boolean)[];
@@ -99,7 +99,7 @@ class Search {
   }
 }
 
-/** So many parts of nearly equal size, none of them empty. */
+/** A number of parts of nearly equal size, none of them empty. */
 function inParts(names: readonly string[], count: number): (readonly string[])[] {
   const parts = Array.from({ length: count }, (_, index) =>
     names.slice(Math.floor((index * names.length) / count), Math.floor(((index + 1) * names.length) / count)),

@@ -55,7 +55,7 @@ export async function simulateCommand<Plant extends PlantChoice>(
     return ExitCode.ok;
   }
   const plant = plants.find(({ name }) => name === options.plant);
-  // In one JSON object there is no place for a header; whoever has to know the first seed of a run that died finds it here all the same.
+  // In one JSON object there is no place for a header; here the first seed of a run that died can be found all the same.
   (options.json ? io.stderr : io.stdout)(`${header(options, plant)}\n`);
   try {
     const home = plant === undefined ? folder : await plantTree(plant);

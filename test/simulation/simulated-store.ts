@@ -34,7 +34,7 @@ interface Request<Reply> {
   readonly key: string;
   /** What is to be written, if anything. */
   readonly body?: string;
-  /** Whoever waits for it has given it up. */
+  /** The waiting caller has given it up. */
   readonly signal?: AbortSignal | undefined;
   readonly apply: (sender: Sender) => Reply;
   /** For a listing: what there was some seconds ago. */

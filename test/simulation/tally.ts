@@ -18,7 +18,7 @@ export interface Tally {
   /** Unique ids that were made. */
   ids: number;
   violations: number;
-  /** Every kind, also those that never happened, in the order of {@link FAULT_KINDS}. */
+  /** Every kind, also the ones that never happened, in the order of {@link FAULT_KINDS}. */
   readonly faults: Readonly<Record<FaultKind, FaultTally>>;
 }
 

@@ -40,10 +40,10 @@ export class World {
   readonly history: string[] = [];
   /** The names of the faults that happened, in their order. */
   readonly happened: string[] = [];
-  /** While above 0, nobody reaches the store. */
+  /** While above 0, no task reaches the store. */
   outages = 0;
 
-  /** Whose leases those are that nobody here can have. */
+  /** The holder of leases that no task here can have. */
   readonly outside: OutsideLeases | undefined;
 
   readonly #storeClock: StoreClock;

@@ -5,7 +5,7 @@ import { type Browser, chromium } from 'playwright-core';
 import { packageRoot } from './package-root.js';
 
 /**
- * A headless Chromium: that of `NODELEASE_TEST_CHROMIUM`, or the one that is installed, or installed now. To be closed by whoever asked.
+ * A headless Chromium: that of `NODELEASE_TEST_CHROMIUM`, or the one that is installed, or installed now. To be closed by the caller.
  *
  * @throws Error saying what to install where there is none
  */

@@ -218,7 +218,7 @@ describe('dropNextReply', () => {
   });
 });
 
-test('after stop() nobody listens and no connection is left', async () => {
+test('after stop() nothing listens and no connection is left', async () => {
   await ask('GET', '/a');
   await proxy.stop();
   await proxy.stop();

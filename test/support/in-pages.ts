@@ -1,6 +1,6 @@
 import type { LeaseStore, Listing, ListingPage } from '../../src/store/lease-store.js';
 
-/** The same store, but that it shows no more than so many objects at once. */
+/** The same store, but that it shows a limited number of objects at once. */
 export function inPages(store: LeaseStore, size: number): LeaseStore {
   const listPage = async (after: string | undefined) => pageOf(await store.list(), after, size);
   return Object.assign(store, { listPage });

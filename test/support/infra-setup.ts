@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 
 /**
- * Installs what `infra/` depends on, unless it is there already: the package has a lock file of its own, so that nobody who installs the product
+ * Installs what `infra/` depends on, unless it is there already: the package has a lock file of its own, so that no user of the product
  * pays for it.
  */
 export default async function setup(): Promise<void> {

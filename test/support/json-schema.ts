@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { JsonSchema, JsonType } from '../../src/http/curator/openapi.js';
 
-/** What {@link violations} understands: a keyword that is not among these would be checked by nobody. */
+/** What {@link violations} understands: a keyword that is not among these would not be checked. */
 const KEYWORDS: ReadonlySet<string> = new Set([
   ...['$ref', 'description', 'type', 'const', 'enum', 'minimum', 'maximum', 'minLength', 'maxLength'],
   ...['items', 'properties', 'required', 'additionalProperties'],

@@ -16,7 +16,7 @@ export interface StandInFaults {
   delayMs: number;
   /** Leaves the `Last-Modified` header of objects out, or sends this instead. */
   lastModified: string | false | undefined;
-  /** Sends a `Date` header that is so many milliseconds old, as servers do that make one every second or two. */
+  /** Sends a `Date` header that is this many milliseconds old, as servers do that make one every second or two. */
   lateDateMs: number;
   /** Gives every object the time of the reply as its `Last-Modified`. */
   neverAges: boolean;

@@ -60,7 +60,7 @@ export class ScriptedZooKeeper implements ZooKeeper {
     this.znodes.set(path, { data: Buffer.from(data), stat: { version: 0, childrenVersion: 0, ...times, owner, childCount: 0 } });
   }
 
-  /** The servers end the session, and nobody is told. */
+  /** The servers end the session, and no client is told. */
   endSession(): void {
     const own = 'sessionId' in this.state ? this.state.sessionId : undefined;
     for (const [path, { stat }] of this.znodes) if (stat.owner === own) this.znodes.delete(path);

@@ -30,7 +30,7 @@ export class Waiter {
   lease: Lease | undefined;
   error: unknown;
   takenAt = Number.NaN;
-  /** Its requests reach nobody any more. */
+  /** Its requests reach the store no more. */
   isDead = false;
 }
 

@@ -33,7 +33,7 @@ export class WatchedTree implements Pick<ZooKeeper, 'state' | 'onState' | 'watch
     this.#become({ status: 'connected', sessionId: '0000000000000001', timeoutMs: 10_000, server: '127.0.0.1:2181' });
   }
 
-  /** Answers those who watch a path: with the names of its children, or its data. */
+  /** Answers the watchers of a path: with the names of its children, or its data. */
   tell(path: string, told: Told): void {
     const stat = {
       version: 0,

@@ -246,7 +246,7 @@ describe('an ensemble', () => {
     expect(await folders()).toEqual([]);
   });
 
-  test('serves nobody without a quorum, and again with one', async () => {
+  test('serves no client without a quorum, and again with one', async () => {
     const ensemble = await startEnsemble(3);
     cleanUp.push(() => ensemble.stop());
     const [a, b, c] = ensemble.servers;

@@ -88,7 +88,7 @@ async function external(connect: string): Promise<ZooKeeperServer> {
     throw new Error(`NODELEASE_TEST_ZOOKEEPER: expected HOST:PORT[,HOST:PORT…] without a chroot, got ${connect}`);
   const description = `${connect} (NODELEASE_TEST_ZOOKEEPER)`;
   await assertUsable({ connect, description });
-  // Only the one who marked this run's chroots knows when nobody uses them any longer.
+  // Only the process that marked this run's chroots knows when they are not used any longer.
   if (process.env[RUN_MARK]) return { connect, description, stop: async () => {} };
   const mark = randomBytes(4).toString('hex');
   process.env[RUN_MARK] = mark;
@@ -120,7 +120,7 @@ async function removeChroots(connect: string, prefix: string): Promise<void> {
 
 /** A session to be ended. */
 export interface SessionToExpire {
-  /** One or more of the servers; those that cannot be reached are passed over. */
+  /** One or more of the servers; a server that cannot be reached is passed over. */
   readonly connect: string;
   /** As 16 hex digits, or as the client has it. */
   readonly sessionId: string | Buffer;

@@ -61,7 +61,7 @@ export async function runCommandLine(args: readonly string[], surroundings: Io, 
   }
 }
 
-/** A command that takes no arguments but those that are declared. */
+/** A command that takes only its declared arguments. */
 function newCommand(name: string, description: string, io: Io): Command {
   const command = new Command(name).description(description).allowExcessArguments(false);
   settleOutput(command, io);

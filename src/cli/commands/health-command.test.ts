@@ -110,7 +110,7 @@ describe('nodelease health', () => {
     expect(JSON.parse(said)).toMatchObject({ url: 'http://127.0.0.1:7070/readyz' });
   });
 
-  it('ends with 1 where nobody listens, or the connection ends, and says so', async () => {
+  it('ends with 1 where no program listens, or the connection ends, and says so', async () => {
     expect(await ask({ url: 'http://127.0.0.1:1' })).toMatchObject({ code: 1, said: expect.stringContaining('ECONNREFUSED') });
     const url = await listening((request) => request.socket.destroy());
     expect(await ask({ url })).toMatchObject({ code: 1, said: expect.stringMatching(/readyz: socket hang up|ECONNRESET/) });

@@ -77,7 +77,7 @@ describe('nodelease init', () => {
     expect(bucket.read('3.json')?.body).toBe('gar\x1bbage');
   });
 
-  it('refuses a remote store that ignores conditions, and keeps why for those who come after it, and nothing else', async () => {
+  it('refuses a remote store that ignores conditions, and keeps why for the tasks that come after it, and nothing else', async () => {
     const clock = new VirtualClock();
     const bucket = new MemoryBucket(clock, 1);
     // Each replace is made to carry the present etag, so that none is refused.

@@ -34,7 +34,7 @@ describe('nodelease release --force', () => {
     expect(lease.signal.aborted).toBe(true);
   });
 
-  it('promises nobody an id that the cluster has no more', async () => {
+  it('promises no task an id that the cluster has no more', async () => {
     const { clock, session, io } = await scene();
     const leases: Lease[] = [];
     for (const seed of [1, 2, 3]) {

@@ -108,7 +108,7 @@ describe('nodelease scale', () => {
     expect(bucket.list().objects).toEqual([]);
   });
 
-  it('takes node ids away that nobody holds, and says the second time that there is nothing to do', async () => {
+  it('takes node ids away that no task holds, and says the second time that there is nothing to do', async () => {
     const { session, io, bucket } = await scene(10);
     expect(await scale(session, { ...options, size: 4 }, io)).toBe(0);
     expect(await scale(session, { ...options, size: 4 }, io)).toBe(0);
@@ -124,7 +124,7 @@ describe('nodelease scale', () => {
     expect(io.answer()).toMatch(/\nthe cluster at memory: has 10 node ids now, and had 4: all lease objects are there\n$/);
   });
 
-  it('waits for those who hold what goes, and says for whom; nobody else is disturbed', async () => {
+  it('waits for the holders of what goes, and names them; no other holder is disturbed', async () => {
     const { session, store, io, clock, bucket } = await scene(3);
     const wanted = { store, clock, random: seededRandom(1), onEvent: () => undefined };
     const staying = await acquireLease({ ...wanted, taskId: 'staying' });
@@ -208,7 +208,7 @@ describe('nodelease scale', () => {
     expect(await scale(session, { ...options, size: 2, drainTimeoutMs: 0 }, io)).toBe(0);
   });
 
-  it('says how many ids that settings nobody knows any more had retired may be acquired again', async () => {
+  it('says how many ids that forgotten settings had retired may be acquired again', async () => {
     const { session, io, bucket } = await scene(4);
     const { body, metadata } = nativeCodec.encode({
       ...{ kind: 'retired', version: 3, timestamp: 9, durationMs: 0, stampedUntil: undefined, generation: 2 },

@@ -49,7 +49,7 @@ describe('nodelease discovery ls', () => {
     ]);
   });
 
-  it('shows services and endpoints that nobody offers any more', () => {
+  it('shows services and endpoints that no node offers any more', () => {
     const emptyFolders = ['/discovery/servicetypes/gone', '/discovery/endpoints/none', '/discovery/endpoints/pay/blue'];
     const lines = tables({ emptyFolders: [...emptyFolders, '/discovery/nodes', '/discovery/nodes/00'] });
     expect(lines.map((line) => line.trimEnd())).toEqual([

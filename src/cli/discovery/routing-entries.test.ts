@@ -6,7 +6,7 @@ import type { TreeState } from '../../discovery/discovery-tree.js';
 import type { CheckSettings } from '../../settings/zookeeper-settings.js';
 import { RoutingEntries } from './routing-entries.js';
 
-/** Nobody listens there. */
+/** No program listens there. */
 const CHECK: CheckSettings = { target: { kind: 'tcp', host: '127.0.0.1', port: 1 }, intervalMs: 1_000, threshold: 1 };
 
 function scene({ check, gone = true }: { check?: CheckSettings; gone?: boolean } = {}) {

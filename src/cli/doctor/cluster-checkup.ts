@@ -5,7 +5,7 @@ import { ClusterReader } from '../../monitor/cluster-reader.js';
 import { type LeaseTotals, type ListedCluster, READ_AS_A_WHOLE, totalsOf } from '../../monitor/listed-cluster.js';
 import type { ProbeOptions } from '../../store/probe/probe.js';
 
-/** The maximum number of lease objects that are read, and of those that are conspicuous in the same way. */
+/** The maximum number of lease objects that are read, and of the ones that are conspicuous in the same way. */
 const MAX_READS = { all: READ_AS_A_WHOLE, alike: 130 } as const;
 /** In bytes. A smaller object with content was not written by nodelease. */
 const MIN_TOMBSTONE_BYTES = 20;

@@ -130,7 +130,7 @@ describe('nodelease doctor', () => {
     bucket.remove('7000.json');
     bucket.replace('8123.json', 'garbage', {}, bucket.read('8123.json')?.etag ?? '');
     bucket.replace('9999.json', 'x'.repeat(1_000), {}, bucket.read('9999.json')?.etag ?? '');
-    // Nobody renews what is no lease.
+    // No task renews what is no lease.
     await clock.advance(20_000);
     Object.assign(requests, { list: 0, read: 0 });
     const damaged = shown(await examined());
@@ -147,7 +147,7 @@ describe('nodelease doctor', () => {
     expect(requests.read).toBe(500);
   });
 
-  it('reports settings of the cluster that nobody can read as a fault', async () => {
+  it('reports settings of the cluster that cannot be read as a fault', async () => {
     const { bucket, examined } = scene();
     bucket.create('cluster.json', '{}', {});
     const { code, answer } = shown(await examined());

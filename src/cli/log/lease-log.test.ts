@@ -16,7 +16,7 @@ function linesOf(...events: LeaseEvent[]): string[] {
 }
 
 describe('the log of a lease', () => {
-  it('names every line by the type of its event, for those who filter logs', () => {
+  it('names every line by the type of its event, so that logs can be filtered', () => {
     const error = new Error('no route');
     const events: LeaseEvent[] = [
       { type: 'setting-overruled', setting: 'durationMs', own: 5_000, stored: 15_000 },

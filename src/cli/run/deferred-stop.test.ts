@@ -60,7 +60,7 @@ describe('a signal that asks a command to stop', () => {
     expect(delivered).toEqual(['SIGHUP', 'SIGQUIT', 'SIGUSR1']);
   });
 
-  it('is forgotten when there is nobody left to have it', async () => {
+  it('is forgotten when no receiver is left', async () => {
     const { stop, delivered, finish } = scene();
     stop.pass('SIGTERM');
     stop.drop();

@@ -48,7 +48,7 @@ describe('a health check', () => {
     expect(acts).toEqual(['0 waits: Error: refused', '6000 up']);
   });
 
-  it('changes its mind after so many answers in a row only, in both directions', async () => {
+  it('changes its mind only after several answers in a row, in both directions', async () => {
     const { clock, acts, state } = scene({ answer: true });
     await clock.advance(1_000);
     for (const answer of [false, false, true, false, false]) {
@@ -118,7 +118,7 @@ describe('a health check', () => {
     expect(told).toEqual(['ended']);
   });
 
-  it('keeps nobody listening for its end but who is at work', async () => {
+  it('keeps no listener for its end but the one at work', async () => {
     const clock = new VirtualClock();
     const pauses = new Set<AbortSignal>();
     const sleep = clock.sleep.bind(clock);

@@ -99,7 +99,7 @@ describe('asking a URL', () => {
     await expect.poll(() => getEventListeners(asked.signal, 'abort')).toEqual([]);
   });
 
-  it('takes a certificate that nobody has signed, under the name in the URL', async () => {
+  it('takes a certificate that no authority has signed, under the name in the URL', async () => {
     let servername: unknown;
     const server = createTlsServer(certificate('app.internal'), ({ headers, socket }, response) => {
       servername = 'servername' in socket && socket.servername;
@@ -149,7 +149,7 @@ describe('asking a URL', () => {
     await http(`http://127.0.0.1:${await listen(server)}/`);
   });
 
-  it('says that nobody is there', async () => {
+  it('says that no program is there', async () => {
     const url = await serve(() => undefined);
     for (const server of servers.splice(0)) await new Promise((done) => server.close(done));
     await expect(http(url)).rejects.toThrow(/ECONNREFUSED/);
@@ -175,7 +175,7 @@ describe('asking a port', () => {
     await expect.poll(() => getEventListeners(asked.signal, 'abort')).toEqual([]);
   });
 
-  it('tries both of the host’s own addresses for a port alone, and asks nobody for them', async () => {
+  it('tries both of the host’s own addresses for a port alone, and asks no name server for them', async () => {
     const [port, only6] = [await listen(createTcpServer()), await listen(createTcpServer(), '::1')];
     await tcp(port);
     await tcp(only6);
@@ -184,7 +184,7 @@ describe('asking a port', () => {
     expect(askedOfStrict).not.toContain('localhost');
   });
 
-  it('says that nobody is there', async () => {
+  it('says that no program is there', async () => {
     const port = await listen(createTcpServer());
     for (const server of servers.splice(0)) await new Promise((done) => server.close(done));
     await expect(tcp(port, never(), '127.0.0.1')).rejects.toThrow(/ECONNREFUSED/);
@@ -194,14 +194,14 @@ describe('asking a port', () => {
     const port = await listen(createTcpServer());
     await expect(tcp(port, AbortSignal.abort(new Error('too late')))).rejects.toThrow('too late');
     const late = new AbortController();
-    // An address of a documentation network, which nobody answers for.
+    // An address of a documentation network, which no host answers for.
     const asking = tcp(port, late.signal, '192.0.2.254');
     setImmediate(() => late.abort(new Error('too late')));
     await expect(asking).rejects.toThrow('too late');
   });
 });
 
-describe('a host whose name nobody resolves', () => {
+describe('a host whose name cannot be resolved', () => {
   it.each(['http', 'tcp'] as const)('costs one lookup, however often it is asked, and no more time than a probe has: %s', async (kind) => {
     const clock = new VirtualClock();
     let underWay = 0;

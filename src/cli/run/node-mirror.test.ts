@@ -111,7 +111,7 @@ describe('the health mirror', () => {
     expect(mirror.health()).toMatchObject({ state: 'held', ready: true, nodeId: 5, deadline: null });
   });
 
-  it('tells those who follow it of everything that happens, a renewal among it', async () => {
+  it('tells its followers of everything that happens, a renewal among it', async () => {
     await acquire();
     await settled();
     const before = told;

@@ -36,7 +36,7 @@ const held = acquired({ kind: 'vacant' }, claim);
 const named = (nodeId: number, taskId: string) => encodeAssignment({ taskId, nodeId, version: 1 });
 
 describe('node ids that are in use without a lease', () => {
-  it('are those that are announced and that nobody holds in the store', async () => {
+  it('are the ones that are announced and not held in the store', async () => {
     const announced = {
       ...{ 3: named(3, 'absent'), 4: named(4, 'never-held'), 5: named(5, 'released'), 6: named(6, 'leased'), 7: 'not JSON' },
       ...{ 8: named(8, 'unreadable') },
@@ -56,7 +56,7 @@ describe('node ids that are in use without a lease', () => {
     expect(await find(6, 100)).toEqual([]);
   });
 
-  it('are none where nobody is announced', async () => {
+  it('are none where no node is announced', async () => {
     expect(await scene({}, { 3: held })(0, 100)).toEqual([]);
   });
 });

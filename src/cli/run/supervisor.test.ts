@@ -216,7 +216,7 @@ describe('what has to happen before a child is told to stop', () => {
     },
   );
 
-  it('is begun when the child ends by itself, and waited for by nobody', async () => {
+  it('is begun when the child ends by itself, and not waited for', async () => {
     const { acts, end, running, result } = slowScene();
     end({ code: 0 });
     await running;

@@ -39,7 +39,7 @@ describe('the table of node ids from ZooKeeper alone', () => {
     expect(allocatedTable(status([], []), 'zk:1', { screen: undefined }).at(-1)).toBe('held 0, damaged 0; 0 groups, node ids 8 bits wide');
   });
 
-  it('says how wide ids ever were here, and that nobody is waited for because of that', () => {
+  it('says how wide ids ever were here, and that no task is waited for because of that', () => {
     const lines = allocatedTable({ ...status([node(0)]), idWidth: 9 }, 'zk:1', { screen: undefined });
     expect(lines[0]).toMatch(/^ID {2}STATE/);
     expect(lines.at(-1)).toBe('held 1, damaged 0; 1 group (00), node ids 9 bits wide');

@@ -117,7 +117,7 @@ describe('nodelease status of a large cluster', () => {
       ...{ hints: true, held: 2, expired: 0, free: 998, neverHeld: 998 },
       ...{ evicted: null, damaged: 0, retired: 0 },
     });
-    // Of those that were not read nobody can say whether it is right.
+    // Of a lease that was not read, it is not known whether it is right.
     expect(report.nodes[5]?.knownNodes).toEqual({ 3: 9 });
   });
 
@@ -170,7 +170,7 @@ describe('nodelease status of a large cluster', () => {
 });
 
 describe('nodelease status of a cluster that has shrunk', () => {
-  it('names those who hold ids that it has given up, and counts those that nobody holds', async () => {
+  it('names the holders of ids that it has given up, and counts the ones without a holder', async () => {
     const { status, bucket, hold } = await scene(30);
     const config = { ...newCluster({ nodes: 4, durationMs: 15_000, graceMs: 1_000 }), bootstrapped: true, generation: 1, peak: 30 };
     bucket.replace('cluster.json', encodeCluster(config), {}, bucket.read('cluster.json')?.etag ?? '');

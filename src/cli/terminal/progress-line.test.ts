@@ -69,7 +69,7 @@ describe('the progress of long work', () => {
     ]);
   });
 
-  it('is nothing in a log where nobody wants it there', async () => {
+  it('is nothing in a log where it is not wanted', async () => {
     const { io, line, work } = scene('json', true);
     await work(12);
     line.end();

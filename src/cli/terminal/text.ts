@@ -54,7 +54,7 @@ export function printable(text: string): string {
 }
 
 /**
- * A value as one line of JSON that is safe to show: control and format characters of Unicode are escaped, also those that JSON allows.
+ * A value as one line of JSON that is safe to show: control and format characters of Unicode are escaped, also the ones that JSON allows.
  * A parser gets the same value.
  */
 export function jsonLine(value: unknown): string {

@@ -85,7 +85,7 @@ export class DetailsPanel {
     return shown.version === null ? shown.state : `at version ${shown.version}, which is not the lease’s`;
   }
 
-  /** In words how many are of each kind, and those that are not up to date; all where there are few. */
+  /** In words how many are of each kind, and the ones that are not up to date; all where there are few. */
   #known(heading: string, verb: string, map: KnownVersions = new Map()): HTMLElement[] {
     if (map.size === 0) return [];
     const { current, behind, unknown } = tally(map);

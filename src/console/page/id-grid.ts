@@ -41,7 +41,7 @@ export class IdGrid {
     this.filter();
   }
 
-  /** Lets the bars run: those that can be seen, and now and then all. Returns whether a lease has run out, although nothing was heard of it. */
+  /** Lets the bars run: the visible ones, and now and then all. Returns whether a lease has run out, although nothing was heard of it. */
   tick(): boolean {
     this.#ticks += 1;
     let hasTurned = false;
@@ -72,7 +72,7 @@ export class IdGrid {
     if (this.#cells.get(this.#current ?? -1)?.element.hidden ?? true) this.#enter(this.#shown()[0]);
   }
 
-  /** Marks a node id as the selected one, and those whose holders know its version. */
+  /** Marks a node id as the selected one, and the ids whose holders know its version. */
   select(id: number | undefined, knowledge: Knowledge | undefined): void {
     this.#cells.get(this.#selected ?? -1)?.element.setAttribute('aria-selected', 'false');
     this.#cells.get(id ?? -1)?.element.setAttribute('aria-selected', 'true');

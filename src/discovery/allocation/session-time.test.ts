@@ -277,7 +277,7 @@ describe('two tenures of a node id never stamp the same millisecond', () => {
     const prepared = next.time.prepare();
     await clock.advance(1_000);
     await prepared;
-    // It may have come to nothing for the first, but nobody else may know that.
+    // It may have come to nothing for the first, but no other task may know that.
     expect(next.time.after).toBeGreaterThan(before);
     expect(time.before()).toBe(before);
   });
@@ -478,7 +478,7 @@ describe('making ids ready', () => {
     expect(damage(events)).toEqual([expect.objectContaining({ key: STAMP, problem: expect.stringMatching(/^it cannot be read/) })]);
   });
 
-  it('says once where a stamp is far ahead of the servers’ clock, and whoever wants ids waits', async () => {
+  it('says once where a stamp is far ahead of the servers’ clock, and makers of ids wait', async () => {
     const clock = new VirtualClock();
     const zookeeper = new ScriptedZooKeeper(clock);
     zookeeper.put('/discovery/stamps', '', undefined);
@@ -573,7 +573,7 @@ describe('the width of a tenure', () => {
     expect(told(zookeeper)).toBe(9);
   });
 
-  it('is told to the others only when whoever makes ids uses it, not by a heartbeat either', async () => {
+  it('is told to the others only when the maker of ids uses it, not by a heartbeat either', async () => {
     const { clock, time, zookeeper } = await ready();
     const widths: number[] = [];
     let done: () => void = () => undefined;

@@ -136,7 +136,7 @@ describe('an id of a wider group', () => {
     expect([result.lease?.id, JSON.parse(markIn(zookeeper))]).toEqual([248, { idWidth: 9, floor: LEADER_EPOCH - 1 }]);
   });
 
-  it('lets whoever waits for ids know where the mark is far ahead of the servers’ clock', async () => {
+  it('lets a waiting task know where the mark is far ahead of the servers’ clock', async () => {
     const { clock, zookeeper } = crowded(WIDE);
     zookeeper.put(GATE, `{"idWidth":9,"floor":${Date.UTC(2100, 0, 1)}}`, undefined);
     const { result, events } = claim(clock, zookeeper);
@@ -232,7 +232,7 @@ describe('an id of a wider group', () => {
     zookeeper.znodes.delete(pathOf(200));
     await clock.advance(1_100);
     expect(result.lease?.id).toBe(192);
-    // Nobody is kept from looking for as long as that one lives.
+    // No task is kept from looking for as long as that one lives.
     expect([...zookeeper.znodes.keys()].filter((path) => path.includes('gate'))).toEqual([]);
   });
 
@@ -249,7 +249,7 @@ describe('an id of a wider group', () => {
 });
 
 describe('what it costs', () => {
-  it('is one read for whoever comes after the first, and nothing in the first group', async () => {
+  it('is one read for each task after the first, and nothing in the first group', async () => {
     const { clock, zookeeper } = crowded(WIDE);
     claim(clock, zookeeper);
     await clock.advance(2_000);

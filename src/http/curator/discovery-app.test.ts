@@ -76,7 +76,7 @@ const put = (json: unknown, headers: Record<string, string> = { 'content-type': 
   body: typeof json === 'string' ? json : JSON.stringify(json),
 });
 
-describe('whoever asks', () => {
+describe('a client that asks', () => {
   it('gets names, instances, one, and any, in Curator’s shape', async () => {
     const { ask } = setUp();
     expect((await ask('/v1/service')).body).toEqual([{ name: 'billing' }, { name: 'orders' }]);
@@ -99,7 +99,7 @@ describe('whoever asks', () => {
     expect((await ask('/v1/service/orders/1')).headers.get('warning')).toBeNull();
   });
 
-  it('gets JSON that nobody keeps or takes for a page', async () => {
+  it('gets JSON that no cache keeps and no browser takes for a page', async () => {
     const { ask } = setUp();
     for (const path of ['/v1/service', '/v1/service/none/none', '/nowhere', '/openapi.json']) {
       const { headers } = await ask(path);
@@ -176,7 +176,7 @@ describe('whoever asks', () => {
   });
 });
 
-describe('whoever registers', () => {
+describe('a client that registers', () => {
   it('has the instance written as it says', async () => {
     const { ask, directory } = setUp();
     expect(await ask('/v1/service/orders/1', put(JSON_OF_ORDERS))).toMatchObject({ status: 201, body: undefined });
@@ -311,7 +311,7 @@ describe('when something goes wrong', () => {
     },
   );
 
-  it.each(['/v1/service', '/v1/service/orders/1'])('a query is given up with whoever asked: %s', async (path) => {
+  it.each(['/v1/service', '/v1/service/orders/1'])('a query is given up with its client: %s', async (path) => {
     const waited: ServiceCall[] = [];
     const { app, directory } = setUp({ connected: async (call) => waited.push(call) });
     const gone = new AbortController();
@@ -320,7 +320,7 @@ describe('when something goes wrong', () => {
     expect([...waited, ...directory.calls].map(({ signal }) => signal?.aborted)).toEqual([true, true]);
   });
 
-  it('a write is not given up: whoever asked for it may have gone because it took long', async () => {
+  it('a write is not given up: its client may have gone because it took long', async () => {
     const { app, directory } = setUp();
     const gone = new AbortController();
     await app.request(new Request('http://localhost/v1/service/orders/1', { method: 'DELETE', signal: gone.signal }));
@@ -328,7 +328,7 @@ describe('when something goes wrong', () => {
     expect(directory.calls).toEqual([{ timeoutMs: 2_000 }]);
   });
 
-  it('nothing of a fault in the program is told to whoever asked, only to the log', async () => {
+  it('nothing of a fault in the program is told to the client, only to the log', async () => {
     const { ask, directory, failures } = setUp();
     directory.failure = new TypeError('secret is not a function');
     const { status, body } = await ask('/v1/service');
@@ -336,7 +336,7 @@ describe('when something goes wrong', () => {
     expect(failures).toEqual([['GET /v1/service', directory.failure]]);
   });
 
-  it('whoever has gone is no failure', async () => {
+  it('a client that has gone is no failure', async () => {
     const { app, directory, failures } = setUp();
     const gone = AbortSignal.abort();
     directory.failure = failed('aborted');

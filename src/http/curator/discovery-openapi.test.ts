@@ -190,7 +190,7 @@ function badName(name: string): Error | undefined {
 }
 
 describe('every answer that the document names', () => {
-  it('is among those that are tried below, and none beside', () => {
+  it('is among the ones that are tried below, and none beside', () => {
     const documented = operations.map(({ name, operation }) => [name, Object.keys(operation.responses).sort()]);
     expect(Object.entries(CASES).map(([name, cases]) => [name, Object.keys(cases).sort()])).toEqual(documented);
   });

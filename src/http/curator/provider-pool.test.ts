@@ -70,7 +70,7 @@ describe('the services that somebody asks for', () => {
     await clock.advance(1_999);
     opened[0]?.provider.becomeReady();
     expect(await inTime).toMatchObject({ status: 'picked' });
-    // One sleeps: whoever looks for services that nobody asks for any more.
+    // One sleeps: the search for services that no client asks for any more.
     await settled();
     expect(clock.sleepers).toBe(1);
     expect(opened).toHaveLength(1);
@@ -79,7 +79,7 @@ describe('the services that somebody asks for', () => {
     expect(clock.sleepers).toBe(0);
   });
 
-  it('are not waited for by whoever has gone', async () => {
+  it('are not waited for by a client that has gone', async () => {
     const { clock, pool } = setUp({ ready: false });
     const gone = new AbortController();
     const answer = pool.any('orders', gone.signal);
@@ -106,7 +106,7 @@ describe('the services that somebody asks for', () => {
     pool.close();
   });
 
-  it('are followed only where they exist, and those that are followed are not looked for', async () => {
+  it('are followed only where they exist, and the followed ones are not looked for', async () => {
     const looked: [string, unknown][] = [];
     const signal = new AbortController().signal;
     const exists = async (name: string, call: unknown) => looked.push([name, call]) > 0 && name === 'orders';
@@ -123,7 +123,7 @@ describe('the services that somebody asks for', () => {
     expect(looked).toHaveLength(2);
   });
 
-  it('are followed once by all who ask for them at one time, and by nobody after the end', async () => {
+  it('are followed once by all who ask for them at one time, and not at all after the end', async () => {
     const { pool, opened } = setUp({ exists: async () => true });
     await Promise.all([pool.any('orders'), pool.any('orders')]);
     expect(opened).toHaveLength(1);
@@ -133,7 +133,7 @@ describe('the services that somebody asks for', () => {
     expect(opened).toHaveLength(1);
   });
 
-  it('are unknown while nobody can be asked whether they exist', async () => {
+  it('are unknown while ZooKeeper cannot be asked whether they exist', async () => {
     let failure: Error = new ZooKeeperError('away', { fault: 'timeout', outcome: 'not-applied' });
     const { pool, followed } = setUp({ exists: () => Promise.reject(failure) });
     expect(await pool.any('orders')).toEqual({ status: 'unknown' });
@@ -154,7 +154,7 @@ describe('the services that somebody asks for', () => {
     pool.close();
   });
 
-  it('are let go when nobody has asked for them for a while, and nothing goes on then', async () => {
+  it('are let go when no client has asked for them for a while, and nothing goes on then', async () => {
     const { clock, pool, followed } = setUp();
     await pool.any('orders');
     await pool.any('billing');
@@ -186,7 +186,7 @@ describe('the services that somebody asks for', () => {
     pool.close();
   });
 
-  it('are all let go at the end, and nobody waits any longer', async () => {
+  it('are all let go at the end, and no client waits any longer', async () => {
     const { clock, pool, followed } = setUp({ ready: false });
     const answer = pool.any('orders');
     pool.close();

@@ -88,7 +88,7 @@ function setUp(timeoutMs = TIMEOUT_MS) {
 }
 
 describe('a STATIC instance', () => {
-  it('is unregistered when nobody has written it again in time, and not a moment before', async () => {
+  it('is unregistered when it has not been written again in time, and not a moment before', async () => {
     const { clock, tree, purged, purge } = setUp();
     tree.put('/services/orders/1', 'STATIC');
     await clock.advance(TIMEOUT_MS - 1);
@@ -118,7 +118,7 @@ describe('a STATIC instance', () => {
     await purge.close();
   });
 
-  it('stays when ZooKeeper was away for longer than that: nobody could have written it', async () => {
+  it('stays when ZooKeeper was away for longer than that: no client could have written it', async () => {
     const { clock, tree, purged, failures, purge } = setUp();
     tree.put('/services/orders/1', 'STATIC');
     await clock.advance(TIMEOUT_MS / 4);

@@ -292,7 +292,7 @@ describe('acquiring', () => {
     expect([second.isValid(), third.isValid()]).toEqual([true, true]);
   });
 
-  it('gives up at once when access is denied, and after a while when nobody answers', async () => {
+  it('gives up at once when access is denied, and after a while when the store does not answer', async () => {
     const { start, clock } = cluster();
     const fault =
       (kind: 'denied' | 'unreachable'): MemoryIntercept =>

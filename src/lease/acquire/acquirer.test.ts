@@ -169,7 +169,7 @@ describe('the time for which a task is ready to wait', () => {
     expect(outcome.now).toMatch(/^id /);
   });
 
-  it('ends soon where nobody proves that a slow store keeps its conditions', async () => {
+  it('ends soon where no task proves that a slow store keeps its conditions', async () => {
     const { clock, bucket, settings, start } = scene(3);
     bucket.create('cluster.json', settings({ proven: false, bootstrapped: false }), {});
     const slow = () => clock.sleep(600);

@@ -9,7 +9,7 @@ import { nativeCodec } from '../model/lease-codec.js';
 import { type LeaseState, leaseKey } from '../model/lease-state.js';
 import { acquireLease } from './acquire-lease.js';
 
-// What it costs to get a node id, and that this does not grow with the number of those who start at the same time.
+// What it costs to get a node id, and that this does not grow with the number of tasks that start at the same time.
 
 const RELEASED: LeaseState = { kind: 'released', version: 7, timestamp: 1, durationMs: 0, stampedUntil: undefined };
 const HELD: LeaseState = {
@@ -60,7 +60,7 @@ function named(call: MemoryCall): string {
   return call.operation === 'list' ? 'list' : `${call.operation} ${call.key}`;
 }
 
-/** Lets so many tasks start at once. */
+/** Lets `count` tasks start at once. */
 async function storm(options: Fleet, starters: number): Promise<{ ids: number[]; leases: Lease[]; mean: number; worst: number }> {
   const { clock, start } = fleet(options);
   const started = Array.from({ length: starters }, (_, task) => start(task + 1));

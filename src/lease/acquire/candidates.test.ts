@@ -34,7 +34,7 @@ describe('the first id that is tried', () => {
     ['the lowest one', { free: 511, used: 31 }, 0],
     ['the lowest one where few are left', { free: 31, used: 600 }, 0],
     ['any one in a large fleet', { free: 32, used: 32 }, 300],
-    ['any one in a large cluster that nobody has used yet', { free: 512, used: 0 }, 300],
+    ['any one in a large cluster that no task has used yet', { free: 512, used: 0 }, 300],
   ])('is %s: %o', (_which, { free, used }, id) => {
     expect(firstOf(free, used)).toBe(id);
   });

@@ -10,7 +10,7 @@ import { StoreSession } from '../session/store-session.js';
 import { acquireLease } from './acquire-lease.js';
 import { ensureCluster } from './ensure-cluster.js';
 
-// Hundreds who start at once in a bucket that nobody has proven yet: the proof is some 400 requests, and one of them is enough.
+// Hundreds of tasks start at once on a bucket that no task has probed yet. A probe is some 400 requests, and one probe is enough.
 
 const STARTERS = 300;
 const MINUTE_MS = 60_000;
@@ -18,9 +18,9 @@ const MINUTE_MS = 60_000;
 interface Shape {
   /** How long a request takes at the least and at the most, in milliseconds. */
   readonly latencyMs: readonly [number, number];
-  /** Whether whoever is the first to probe is never heard of again. */
+  /** Whether the first task that probes is never heard of again. */
   readonly firstProberDies?: boolean;
-  /** Whether the settings are there already, and nobody has proven the store. */
+  /** Whether the settings are there already, and no task has probed the store. */
   readonly created?: boolean;
   readonly starters?: number;
 }
@@ -65,7 +65,7 @@ const ALL = Array.from({ length: STARTERS }, (_, id) => id);
 describe('of 300 who start at once in an empty bucket', () => {
   it.each([
     ['of a quick store one proves it', [20, 60], 1],
-    // Nobody can tell a prober who is slow from one who has died: the others wait for a quarter of a minute, and twice as long each time.
+    // No task can tell a slow prober from one that has died: the others wait for a quarter of a minute, and twice as long each time.
     ['of a store that takes seconds to answer no more than a few prove it', [1_000, 2_000], 4],
   ] as const)('%s, and all get an id', async (_, latencyMs, most) => {
     const { ids, probers, requestsATask } = await storm({ latencyMs });

@@ -337,7 +337,7 @@ describe('a lease whose node id the cluster gives up', () => {
 });
 
 describe("an operator's forced release", () => {
-  it('stops the holder at its next renewal, and lets nobody have the id while the holder may still trust it (rules 1 and 9)', async () => {
+  it('stops the holder at its next renewal, and lets no task have the id while the holder may still trust it (rules 1 and 9)', async () => {
     const { clock, lease, session, start, direct } = await hold();
     expect(await evictHolder(session, 0)).toEqual({ kind: 'evicted', taskId: 'task', version: 2 });
     const evictedAt = clock.monotonic();
@@ -359,7 +359,7 @@ describe("an operator's forced release", () => {
     expect(nativeCodec.decode((await direct.read('0.json'))?.body ?? '', {})).toMatchObject({ kind: 'released', durationMs: 0 });
   });
 
-  it('writes nothing when nobody holds the id', async () => {
+  it('writes nothing when no task holds the id', async () => {
     const { lease, session } = await hold(2);
     await lease.release();
     expect(await evictHolder(session, 0)).toEqual({ kind: 'not-held', state: 'released' });

@@ -55,7 +55,7 @@ describe('a cluster of Camunda 8', () => {
     expect(everything()).toEqual(before);
   });
 
-  it('is neither repaired nor scaled where it came beside a cluster of ours, and its ids are taken by nobody', async () => {
+  it('is neither repaired nor scaled where it came beside a cluster of ours, and no task takes its ids', async () => {
     await initialize();
     for (const [id, body] of [HELD, '', ''].entries()) {
       const metadata = { version: '1', taskid: body === '' ? '' : 'task-A', acquirable: String(id < 2) };
@@ -75,7 +75,7 @@ describe('a cluster of Camunda 8', () => {
   });
 });
 
-it('leases of ours are no other program’s: whoever has lost cluster.json makes it anew', async () => {
+it('leases of ours are no other program’s: a task that finds no cluster.json makes it anew', async () => {
   await initialize();
   const lease = await acquire();
   bucket.remove('cluster.json');

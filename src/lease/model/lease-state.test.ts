@@ -36,7 +36,7 @@ describe('what was stamped with ids', () => {
     ).toEqual(Array(4).fill(held.timestamp - 1));
   });
 
-  it('is nothing where nobody ever held the id, and not known where a holder told no time', () => {
+  it('is nothing where no task ever held the id, and not known where a holder told no time', () => {
     expect(stampedUntilOf({ kind: 'vacant' })).toBe(0);
     expect(stampedUntilOf({ kind: 'released', version: 3, timestamp: 0, durationMs: 0, stampedUntil: undefined })).toBeUndefined();
   });

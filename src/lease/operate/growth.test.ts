@@ -31,7 +31,7 @@ describe('a growth after a shrinkage', () => {
     expect(await it.scale(8).end()).toMatchObject({ damaged: [] });
   });
 
-  it('does not make new node ids stamp later for the sake of ids that nobody ever held', async () => {
+  it('does not make new node ids stamp later for the sake of ids that no task ever held', async () => {
     const it = await scaleScene({ nodes: 10 });
     await it.scale(4).end();
     await it.scale(300).end();

@@ -127,7 +127,7 @@ describe('nodelease init --repair', () => {
     await clock.advance(40_000);
     const second = await acquire();
     expect(second.tenureTime?.after).toBeGreaterThanOrEqual(last - 1);
-    // It is known that this is long past, so nobody has to wait for it.
+    // It is known that this is long past, so no task has to wait for it.
     expect(second.tenureTime?.after).toBeLessThan(clock.now());
     await second.release();
   });

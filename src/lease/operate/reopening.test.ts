@@ -25,7 +25,7 @@ const tombstone = (generation: number | undefined, durationMs = 0): RetiredLease
 });
 
 describe('scaling a cluster to the size that it has', () => {
-  it('makes acquirable what settings that nobody knows any more had retired, and keeps the versions', async () => {
+  it('makes acquirable what forgotten settings had retired, and keeps the versions', async () => {
     const it = await retiredWithin();
     expect((await kinds(it))?.filter((kind) => kind === 'retired')).toHaveLength(6);
     expect(await it.scale(10).end()).toMatchObject({ kind: 'scaled', from: 10, to: 10, reopened: 6, retired: 0, created: 0 });

@@ -125,7 +125,7 @@ describe('what is retired', () => {
     for (let id = 4; id < 10; id += 1) expect(it.read(id)).toMatchObject({ kind: 'retired', generation: 3 });
   });
 
-  it('is not what is deleted while its holder is waited for: that is damage, and nobody is waited for any more', async () => {
+  it('is not what is deleted while its holder is waited for: that is damage, and no holder is waited for any more', async () => {
     const it = await scaleScene({ nodes: 6 });
     it.hold(5);
     const shrinking = it.scale(4);
@@ -136,7 +136,7 @@ describe('what is retired', () => {
 });
 
 describe('an id beyond all that the cluster ever had', () => {
-  it('is taken from its holder like the others, and given to nobody before its deadline once the cluster has it', async () => {
+  it('is taken from its holder like the others, and given to no task before its deadline once the cluster has it', async () => {
     const it = await scaleScene({ nodes: 4 });
     it.hold(7);
     expect(await it.scale(4, { drainTimeoutMs: 1_000 }).end()).toMatchObject({ forced: [{ id: 7 }], damaged: [] });

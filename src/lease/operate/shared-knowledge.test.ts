@@ -4,7 +4,7 @@ import { SharedKnowledge } from './inspect.js';
 const known = (version: number) => Object.fromEntries(Array.from({ length: 16 }, (_, id) => [id, version]));
 
 describe('what nodes know of each other', () => {
-  it('is kept once for those that know the same', () => {
+  it('is kept once for holders that know the same', () => {
     const knowledge = new SharedKnowledge();
     const first = knowledge.shared(known(1));
     for (let version = 2; version <= 16; version += 1) knowledge.shared(known(version));

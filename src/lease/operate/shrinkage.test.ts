@@ -25,7 +25,7 @@ const released = (version: number, timestamp = 77): LeaseState => ({
 });
 const start = ({ store, clock }: Scene, seed: number, more: Partial<Parameters<typeof acquireLease>[0]> = {}) =>
   acquireLease({ store: store.connect(), clock, random: seededRandom(seed), taskId: `task-${seed}`, ...more });
-/** So many holders, each of the lowest id that is free. */
+/** As many holders as `count`, each of the lowest id that is free. */
 async function inTurn(it: Scene, count: number): Promise<Lease[]> {
   const leases: Lease[] = [];
   for (let seed = 1; seed <= count; seed += 1) leases.push(await start(it, seed));
@@ -179,7 +179,7 @@ describe('holders of ids that the cluster gives up', () => {
     await shrinking.end();
   });
 
-  it('lose the ids when time is up: with the next version, and nobody gets one before the old holder stops trusting it, even if the cluster grows at once', async () => {
+  it('lose the ids when time is up, with the next version; no task gets one before its old holder stops, even if the cluster grows at once', async () => {
     const it = await scene();
     const leases = await Promise.all(Array.from({ length: MANY }, (_, index) => start(it, index + 1)));
     const old = leases.find(({ id }) => id === 9) as Lease;
@@ -373,7 +373,7 @@ describe('a cluster that grows again', () => {
     for (const lease of leases) await lease.release();
   });
 
-  it('is seen so by those who look on', async () => {
+  it('is seen so by tasks that only read', async () => {
     const it = await scene();
     it.put(5, released(7));
     await it.scale(FEW).end();
@@ -387,7 +387,7 @@ describe('a cluster that grows again', () => {
     expect(await evictHolder(session, 9)).toEqual({ kind: 'not-held', state: 'retired' });
   });
 
-  it('gives an id to whoever has waited all the time and had seen its tombstone, though its object is not written', async () => {
+  it('gives an id to a task that has waited all the time and had seen its tombstone, though its object is not written', async () => {
     const it = await scaleScene({ nodes: 2 });
     const holder = await start(it, 1);
     const session = new StoreSession(it.store, it.clock, 1_000);
@@ -454,7 +454,7 @@ describe('a cluster that grows again', () => {
     ]);
   });
 
-  it('retires anew what an earlier generation had retired: whoever read the settings in between would take it', async () => {
+  it('retires anew what an earlier generation had retired: a task that read the settings in between would take it', async () => {
     const it = await scene();
     await it.scale(FEW).end();
     await it.scale(MANY).end();
@@ -490,7 +490,7 @@ describe('changes of the size at once', () => {
         if (end.kind === 'superseded') continue;
         expect(end).toMatchObject({ kind: 'scaled', to: calls[index]?.size });
       }
-      // Whoever came last has ended as it should.
+      // The task that came last has ended as it should.
       expect(ends.some((end) => end.kind === 'scaled' && end.to === size)).toBe(true);
       for (let id = 0; id < peak; id += 1) expect({ seed, id, there: it.read(id) !== undefined }).toEqual({ seed, id, there: true });
       for (let id = size; it.read(id) !== undefined; id += 1) {
@@ -507,7 +507,7 @@ describe('changes of the size at once', () => {
     }
   });
 
-  it('let a growth win over a shrinkage that still waits: nobody loses an id that the cluster has again', async () => {
+  it('let a growth win over a shrinkage that still waits: no task loses an id that the cluster has again', async () => {
     const it = await scene();
     const leases = await Promise.all(Array.from({ length: MANY }, (_, index) => start(it, index + 1)));
     const shrinking = it.scale(FEW, { drainTimeoutMs: 10_000 });
@@ -521,7 +521,7 @@ describe('changes of the size at once', () => {
     expect(leases.filter(({ signal }) => signal.aborted)).toEqual([]);
     const next = await start(it, 99);
     expect(next).toMatchObject({ id: 7, version: 2 });
-    // Told once is told: whoever ends his work because of it may do so.
+    // Told once is told: a task that ends its work because of it may do so.
     expect(leases.find(({ id }) => id === 8)?.retiring.aborted).toBe(true);
     for (const lease of [...leases, next]) await lease.release();
   });
@@ -567,7 +567,7 @@ describe('changes of the size at once', () => {
     const before = etags(it, [8, 9]);
     isHeldUp = false;
     expect(await late.end()).toEqual({ kind: 'superseded', size: FEW });
-    // Of generation 1, it would be free for whoever has heard of the ten ids of generation 2, and of nothing since.
+    // Of generation 1, it would be free for a task that has heard of the ten ids of generation 2, and of nothing since.
     expect(etags(it, [8, 9])).toEqual(before);
   });
 
@@ -588,7 +588,7 @@ describe('changes of the size at once', () => {
     const before = etags(it, [4, 9]);
     isHeldUp = false;
     expect(await late.end()).toMatchObject({ kind: 'scaled', to: MANY });
-    // Of generation 1, it would have been free for whoever has heard of the ten ids of generation 2, and of nothing since.
+    // Of generation 1, it would have been free for a task that has heard of the ten ids of generation 2, and of nothing since.
     expect(etags(it, [4, 9])).toEqual(before);
     expect(it.cluster()).toMatchObject({ size: MANY, generation: 4 });
   });
@@ -625,7 +625,7 @@ describe('changes of the size at once', () => {
     expect(it.cluster()).toMatchObject({ size: 300, idWidth: 9, idFloor: late });
   });
 
-  it('need no width to be adopted twice: a cluster that once was as large asks nobody', async () => {
+  it('need no width to be adopted twice: a cluster that once was as large asks no holder', async () => {
     const it = await scene();
     await it.scale(300).end();
     await it.scale(8).end();

@@ -35,7 +35,7 @@ export type FromWorker =
   | { readonly type: 'event'; readonly event: WireEvent }
   /** With what kept it from being prepared, if anything did. */
   | { readonly type: 'prepared'; readonly error?: WireError }
-  /** Ids are to have so many bits for the node id; answered by `adopted`. */
+  /** How many bits ids are to have for the node id; answered by `adopted`. */
   | { readonly type: 'width'; readonly idWidth: number }
   | { readonly type: 'lost'; readonly error: WireError }
   | { readonly type: 'released' };

@@ -145,7 +145,7 @@ export class WorkerTenureTime implements TenureTime {
     this.options.check();
   }
 
-  /** The thread has heard that ids are to have so many bits for the node id. */
+  /** The thread has heard how many bits ids are to have for the node id. */
   widen(idWidth: number): void {
     this.#width.widen(idWidth);
   }

@@ -95,7 +95,7 @@ describe('the share of store time of a lease that another thread keeps', () => {
     expect(adopted).toEqual([9, 10]);
   });
 
-  it('does not tell those who do not listen any more, nor anybody twice', () => {
+  it('tells no listener that has gone, and none twice', () => {
     const told: number[] = [];
     const forget = time.onWidth((idWidth) => void told.push(idWidth));
     time.widen(10);

@@ -95,7 +95,7 @@ describe('a pick', () => {
     expect(pickTarget(only, new Set(), ({ protocol }) => protocol === 'https:')?.instance).toBe(secure);
   });
 
-  it('that finds none says what is known of those that there are', () => {
+  it('that finds none says what is known of the instances that there are', () => {
     const instances = [...Array.from({ length: 100 }, () => instance({})), { ...instance({ port: 80 }), enabled: false }];
     const tried = new Set<ServiceInstance>();
     expect(pickTarget(providerOf(instances), tried)).toBeUndefined();

@@ -7,7 +7,7 @@ export interface InstancePicker<P = unknown> {
   /** The service, for people, and by default the host name in the URLs that are meant for it. */
   readonly name: string;
 
-  /** All known instances, also those that are never picked; read when a picked one has no usable target. @default not known */
+  /** All known instances, also the ones that are never picked; read when a picked one has no usable target. @default not known */
   readonly instances?: readonly ServiceInstance<P>[];
 
   /** One instance to send work to, none of `except`; undefined where there is none. At once, without input or output. */

@@ -73,7 +73,7 @@ export interface ServiceRequestOptions<P = unknown> extends Pick<InstanceTarget,
  * An agent that keeps connections alive keeps them for each instance. Nothing is repeated, and only the caller notes errors.
  *
  * @param path begins with a slash; may have a query
- * @param except instances that are not picked: those that have failed this request before
+ * @param except instances that are not picked: the ones that have failed this request before
  * @throws NoInstanceError when there is none
  */
 export function serviceRequestOptions<P>(

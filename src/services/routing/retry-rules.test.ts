@@ -71,7 +71,7 @@ it('replays what lies in memory, and nothing that is read once', () => {
   expect(read.some(isReplayable)).toBe(false);
 });
 
-it('hands a stream to another instance only while nobody has read it', async () => {
+it('hands a stream to another instance only while it has not been read', async () => {
   expect([isUntouched(Readable.from(['text'])), isUntouched('text'), isUntouched(null)]).toEqual([true, true, true]);
   const read = Readable.from(['text', 'more']);
   for await (const _chunk of read.iterator({ destroyOnReturn: false })) break;

@@ -83,7 +83,7 @@ describe('an abort', () => {
     expect(told).toEqual(['connect', 'error The request was aborted.']);
   });
 
-  it('blames nobody, whatever the dispatcher says of it', () => {
+  it('blames no instance, whatever the dispatcher says of it', () => {
     dispatch();
     attempt(0).onConnect(() => attempt(0).onError(failure('ECONNRESET')));
     abort?.();

@@ -104,7 +104,7 @@ function isRequest(request: DispatchOptions): boolean {
 }
 
 // Where undici keeps the dispatcher of the process: the first for versions with the handlers of undici 6, as Node up to 24 has, the second for
-// those that know the new handlers only.
+// the ones that know the new handlers only.
 const LEGACY_SLOT = Symbol.for('undici.globalDispatcher.1');
 const SLOT = Symbol.for('undici.globalDispatcher.2');
 

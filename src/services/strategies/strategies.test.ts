@@ -179,7 +179,7 @@ describe('weighted', () => {
 });
 
 describe('least recently failed', () => {
-  it('picks in turn while nobody fails', () => {
+  it('picks in turn while no instance fails', () => {
     const candidates = instancesOf(3);
     const { strategy } = made(leastRecentlyFailed());
     expect(ids(times(6, () => strategy.pick(candidates)).slice(0, 3))).toMatch(/^(012|120|201)$/);
@@ -230,7 +230,7 @@ describe('the name of a strategy', () => {
     expect(STRATEGY_NAMES).toEqual(['round-robin', 'random', 'sticky', 'weighted', 'least-recently-failed']);
   });
 
-  it('that nobody knows is refused, with those that there are', () => {
+  it('that is not known is refused, with the known ones', () => {
     for (const name of ['', 'roundrobin', 'ROUND-ROBIN', 'toString', '__proto__'])
       expect(() => parseStrategy(name)).toThrow(
         `--strategy: expected one of round-robin, random, sticky, weighted, least-recently-failed, got ${JSON.stringify(name)}`,

@@ -144,7 +144,7 @@ describe('an object of which something is damaged', () => {
   ];
 
   it.each(intruders.flatMap(([what, put]) => places.map(([place, at]) => ({ what, put, place, at }))))(
-    'concerns nobody else and is mended by a write: $what in $place',
+    'concerns no other object and is mended by a write: $what in $place',
     async ({ put, at }) => {
       await writeFile(path('.precious'), 'precious');
       await store.create('0.json', 'other', {});
@@ -224,7 +224,7 @@ describe('a folder that cannot be used', () => {
     await expect(broken.create('0.json', 'x', {})).rejects.toMatchObject(failed);
   });
 
-  it('is denied where nobody may write, and holds nothing', async () => {
+  it('is denied where no process may write, and holds nothing', async () => {
     // Not even root can make files in /proc.
     const sealed = open('/proc/sys/nodelease');
     expect(await sealed.read('0.json')).toBeUndefined();
@@ -245,7 +245,7 @@ describe('giving up', () => {
     const call = store.replace('0.json', 'second', {}, etag, { signal: given.signal });
     given.abort(new Error('given up'));
     await expect(call).rejects.toThrow('given up');
-    // Whoever writes next finds the old state, or a conflict, but never loses a write of its own.
+    // The next writer finds the old state, or a conflict, but never loses a write of its own.
     expect(etagOf(await store.replace('0.json', 'third', {}, etag))).not.toBe('not written');
     expect((await store.read('0.json'))?.body).toBe('third');
   });

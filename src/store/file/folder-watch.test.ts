@@ -69,7 +69,7 @@ describe('waiting for a change of the file store', () => {
     expect(new Set(told.map(({ key }) => key))).toEqual(new Set(['0.json', '1.json']));
   });
 
-  it('tells the others, and goes on telling, where one of those who are told fails', async () => {
+  it('tells the others, and goes on telling, where one of the listeners fails', async () => {
     const { signal } = new AbortController();
     const fault = new Error('cannot bear it');
     const failing = store.changed(signal, () => {

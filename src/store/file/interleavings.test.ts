@@ -65,7 +65,7 @@ interface Waiting {
 
 const processOf = new AsyncLocalStorage<number>();
 
-/** Lets one process at a time pass one operation. `run` resolves when nobody can go on. */
+/** Lets one process at a time pass one operation. `run` resolves when no process can go on. */
 class Scheduler {
   readonly killed = new Set<number>();
   readonly #stoppedUntil = new Map<number, number>();
@@ -180,7 +180,7 @@ async function schedule(seed: number, faults: { stop: number; kill: number }): P
   });
   await scheduler.run();
 
-  // Those who are left go on at once, whatever the others left behind.
+  // The processes that are left go on at once, whatever the others left behind.
   const calm = new Scheduler(chance, { stop: 0, kill: 0 });
   let final: Tally = {};
   start(4, async () => {

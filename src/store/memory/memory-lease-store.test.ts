@@ -119,7 +119,7 @@ describe('a memory store', () => {
     expect((await exact.list()).objects[0]?.age).toEqual({ min: 7, max: 7 });
   });
 
-  it('wakes those who wait for a change at a write, not at a refused one, and keeps no listener', async () => {
+  it('wakes waiting tasks at a write, not at a refused one, and keeps no listener', async () => {
     const given = new AbortController();
     let woken = 0;
     const wait = () => store.changed(given.signal).then(() => woken++);

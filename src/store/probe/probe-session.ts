@@ -125,14 +125,14 @@ export class ProbeSession {
     return this.#retry(() => this.#timed((options) => this.store.list(options), LIST_TIMEOUT_MS));
   }
 
-  /** Removes every key that may have been written to. Resolves with those that are left, and why; never rejects. */
+  /** Removes every key that may have been written to. Resolves with the keys that are left, and why; never rejects. */
   async cleanUp(): Promise<{ readonly key: string; readonly error: unknown }[]> {
     // Not given up with the probe: its scratch objects go as well when it is aborted.
     const bounds = { clock: this.clock, timeoutMs: REQUEST_TIMEOUT_MS, what: `${this.store.url}: tidying up` };
     const left: { key: string; error: unknown }[] = [];
     let failedInARow = 0;
     await concurrently([...this.#keys], REMOVALS, async (key) => {
-      // A store that removes none of so many in a row would not remove the others either.
+      // A store that removes none of eight in a row would not remove the others either.
       if (failedInARow >= REMOVALS) return void left.push({ key, error: left.at(-1)?.error });
       try {
         await bounded(bounds, (options) => this.store.discardProbe(key, options));

@@ -41,7 +41,7 @@ describe('the age of an S3 object', () => {
     ['a Date with another zone', 'Sat, 21 Nov 2026 12:00:00 CET', header(0)],
     ['a Last-Modified that is no date', header(0), 'yesterday'],
     ['an impossible Last-Modified', header(0), 'Sat, 99 Foo 2026 12:00:00 GMT'],
-  ])('is unknown, so that nobody takes over, with %s', (_, date, modified) => {
+  ])('is unknown, so that no task takes over, with %s', (_, date, modified) => {
     expect(ageFromHeaders(date, modified)).toEqual({ min: 0, max: Number.POSITIVE_INFINITY });
   });
 

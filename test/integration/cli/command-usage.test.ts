@@ -74,7 +74,7 @@ describe('a command that is called wrongly', () => {
   });
 });
 
-describe('a service that nobody can make use of', () => {
+describe('a service that no client can use', () => {
   const run = (...options: string[]) =>
     call(['run', '--store', 'memory:', '--zookeeper', '127.0.0.1:1', '--service', 'orders', ...options, '--', 'true']);
   const warning = /the service orders is announced without a port/g;

@@ -90,7 +90,7 @@ describe.each(['file', 's3'] as const)('nodelease console of a %s store', (kind)
     });
     expect(facts(report)).toEqual(facts(told));
 
-    // Whoever comes later, or comes back, is told everything.
+    // A client that comes later, or comes back, is told everything.
     const again = await follow(url);
     await expect.poll(() => again.hellos, SEEN).toBe(1);
     expect(again.epoch).toBe(page.epoch);
@@ -196,7 +196,7 @@ describe('nodelease console', () => {
     await expect.poll(() => page.history.at(-1), SEEN).toBe(`released ${nodeId}`);
   });
 
-  it('lets nobody see the cluster without the token in the file', async () => {
+  it('shows the cluster to no client without the token in the file', async () => {
     const store = await fleetStore('file', inject('s3'));
     ends.push(() => store.remove());
     const file = join(newFolder(), 'token');

@@ -136,7 +136,7 @@ describe('nodelease doctor on an S3 server', () => {
     expect(answer).toMatch(/No faults, 1 warning\.\n$/);
   });
 
-  it('that nobody runs ends with 69 within 15 seconds, with the cause in one line', async () => {
+  it('that does not run ends with 69 within 15 seconds, with the cause in one line', async () => {
     const begun = performance.now();
     await server.stop();
     server = await S3StandIn.start();

@@ -60,7 +60,7 @@ describe('nodelease doctor with --zookeeper', () => {
     expect(await root.children(chroot)).toBeUndefined();
   });
 
-  it('shows no node to those who watch the tree', async () => {
+  it('shows no node to watchers of the tree', async () => {
     await root.createWithParents(`${chroot}/discovery/nodes/00/08`, data(0, 1), 'ephemeral');
     await root.createWithParents(`${chroot}/discovery/servicetypes/orders/0`, data(0, 1), 'ephemeral');
     const seen: (readonly string[] | undefined)[] = [];

@@ -391,7 +391,7 @@ describe('the application beside the sidecar', () => {
     );
     for (const { kill } of [app, stranger]) kill('SIGTERM');
     await Promise.all([app.exit, stranger.exit]);
-    // An answer may be lost to the replacement itself; nobody else got the node meanwhile.
+    // An answer may be lost to the replacement itself; no other task got the node meanwhile.
     expect(app.stdout()).toMatch(new RegExp(`works as node ${id}, version 1\nended\n$`));
     expect(stranger.stdout()).toBe('ended\n');
   });

@@ -33,7 +33,7 @@ describe.each(['file', 's3'] as const)('nodelease init on %s', (kind) => {
     await task.exit;
   });
 
-  it('names a lease object that is not JSON, and restores it only when it is told a version, and nobody writes it', async () => {
+  it('names a lease object that is not JSON, and restores it only when it is told a version, and no task writes it', async () => {
     await init(store, '--nodes', '2', '--duration', '1s', '--grace', '500ms');
     await store.spoil('1.json', 'no lease');
     const damaged = await init(store);
@@ -66,7 +66,7 @@ describe('nodelease on a folder in which something else stands in place of lease
       expect(await task.started()).toEqual({ id, version: 1 });
       tasks.push(task);
     }
-    // A write that is cut off in its middle would be finished by whoever comes next.
+    // A write that is cut off in its middle would be finished by the next writer.
     for (const task of tasks) task.kill('SIGTERM');
     await Promise.all(tasks.map((task) => task.exit));
     for (const id of [0, 1, 2]) await rm(join(folder, `${id}.json`));

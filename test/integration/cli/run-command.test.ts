@@ -175,7 +175,7 @@ describe('nodelease run', () => {
     }
   });
 
-  it('works on when nobody reads its log any more', async () => {
+  it('works on when its log is not read any more', async () => {
     const child = spawn(process.execPath, [cliFile, 'run', ...fixed, '--log-level', 'trace', '--', 'sh', '-c', 'sleep 0.3; exit 6'], {
       stdio: ['ignore', 'ignore', 'pipe'],
     });

@@ -101,7 +101,7 @@ describe('a run with HTTP', () => {
     expect(await metrics.text()).toMatch(/^nodelease_[a-z_]+.* \d/m);
   });
 
-  it('tells nothing but its health to whoever does not send the token', async () => {
+  it('tells nothing but its health to a client that does not send the token', async () => {
     const { task, url } = await held(['--bearer-token-file', written(`${TOKEN}\n`), '--http', '0.0.0.0:0']);
     const local = url.replace('0.0.0.0', '127.0.0.1');
     const statuses = (headers: Record<string, string>) =>

@@ -5,7 +5,7 @@ import { asProcess1, childrenOf, outside } from './run-support.js';
 
 afterEach(killAll);
 
-/** Makes five orphans that end, and says how many of them nobody collected. */
+/** Makes five orphans that end, and says how many of them were not collected. */
 const ORPHANS = `
 for i in 1 2 3 4 5; do sh -c 'sleep 0.1 & exit'; done
 sleep 1

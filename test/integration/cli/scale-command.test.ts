@@ -64,9 +64,9 @@ describe('nodelease scale', () => {
         [1, 1],
         [2, 1],
       ]);
-      // None of them made ids, and says so: nobody has to wait for what they might have made.
+      // None of them made ids, and says so: no task has to wait for what they might have made.
       expect((await settings(store)).idFloor).toBeUndefined();
-      // Those who waited may have left their markers.
+      // Tasks that waited may have left their markers.
       expect((await store.keys()).filter((key) => !key.startsWith('waiting-'))).toHaveLength(301);
       expect(await scale(store, '300')).toMatchObject({ code: 0, answer: expect.stringMatching(/300 node ids already: nothing to do\n$/) });
     },
@@ -176,7 +176,7 @@ describe('nodelease scale', () => {
     const command = runCli(['scale', '2', ...store.options], { env });
     expect((await command.exit).code).toBe(69);
     expect(command.stderr()).toMatch(/\nnodelease: .*[2-5]\.json: access denied .*\n$/);
-    // Told already: nobody takes one of the others any more.
+    // Told already: no task takes one of the others any more.
     expect(await settings(store)).toMatchObject({ size: 2 });
     expect(await scale(store, '2')).toMatchObject({
       code: 0,
@@ -223,7 +223,7 @@ describe('nodelease scale', () => {
   describe('with fixed node ids in the same discovery tree', () => {
     const connectTo = () => `${inject('zookeeper').connect}${uniqueChroot('scale')}`;
 
-    it('refuses with 64 to give one of them up, before anything is written, and does not mind those that are leased', async () => {
+    it('refuses with 64 to give one of them up, before anything is written, and does not mind leased ones', async () => {
       const store = await newStore('file');
       const connect = connectTo();
       const zookeeper = ['--zookeeper', connect];

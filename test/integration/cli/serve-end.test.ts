@@ -70,7 +70,7 @@ describe('a sidecar whose lease is lost', () => {
     expect(existsSync(file)).toBe(false);
   });
 
-  it('says 76 for a signal that comes after its deadline: nobody may take that for an end in order', async () => {
+  it('says 76 for a signal that comes after its deadline: that must not pass for an end in order', async () => {
     const store = await newStore('file');
     const sidecar = serve(store);
     await healthUntil(await urlOf(sidecar), ({ code }) => code === 0);
@@ -84,7 +84,7 @@ describe('a sidecar whose lease is lost', () => {
 });
 
 describe('a sidecar that is told to end', () => {
-  it('says 76 where its deadline passes before it has ended: nobody may take that for an end in order', async () => {
+  it('says 76 where its deadline passes before it has ended: that must not pass for an end in order', async () => {
     const store = await newStore('file');
     const { proxy: zookeeper, options } = await announced();
     const sidecar = serve(store, ...options);

@@ -47,7 +47,7 @@ async function registered(zookeeper: ZooKeeperClient): Promise<readonly string[]
 }
 
 describe.each(['store', 'zookeeper'] as const)('nodes with ids from the %s', (provider) => {
-  it('change their digest one after the other, beside those that have none, and nobody else changes what is theirs', async () => {
+  it('change their digest one after the other, beside nodes that have none, and no other changes what is theirs', async () => {
     const one = await start(provider, 'one', OLD);
     await start(provider, 'two', OLD);
     const three = await start(provider, 'three', NEW);
@@ -71,7 +71,7 @@ describe.each(['store', 'zookeeper'] as const)('nodes with ids from the %s', (pr
   });
 });
 
-it('an instance that outlives its user is replaced and removed by the next one, and changed by nobody', async () => {
+it('an instance that outlives its user is replaced and removed by the next one, and changed by no other', async () => {
   const directoryOf = (auth: string) =>
     new ServiceDirectory<unknown>({ zookeeper: client(connect, { auth }), clock: systemClock, payload: jsonPayload });
   const instance = instanceOf({ serviceType: 'PERMANENT' });

@@ -64,7 +64,7 @@ describe('a watcher of the nodes', () => {
     expect(reports).toEqual([]);
   });
 
-  it('is ready where nobody has ever announced anything, and sees the first one who does', async () => {
+  it('is ready where nothing was ever announced, and sees the first one who does', async () => {
     const { watcher } = watch();
     const told: number[] = [];
     watcher.onChange((ids) => told.push(ids.size));
@@ -229,7 +229,7 @@ describe('a watcher of the nodes', () => {
     await add('00', '08', json(0, 1));
     await add('00', '09', json(1, 1));
     await add('01', '00', json(0xf8, 1));
-    // Nobody may read these any more.
+    // No client may read these any more.
     await deny(path('00', '09'), `${NODES}/01`);
     const clock = new VirtualClock();
     const zookeeper = client();

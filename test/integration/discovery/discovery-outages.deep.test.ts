@@ -68,7 +68,7 @@ class Fleet {
     }
   }
 
-  /** Nobody has lost a node id, or got another one. */
+  /** No task has lost a node id, or got another one. */
   expectKept(): void {
     for (const lease of this.leases) {
       expect(lease.isValid()).toBe(true);

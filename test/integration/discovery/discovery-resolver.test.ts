@@ -73,7 +73,7 @@ describe('the resolver of endpoints', () => {
     await expect.poll(() => none.pick()?.id).toBe('orders:4');
   });
 
-  it('follows all keys of an endpoint, those that come and go too', async () => {
+  it('follows all keys of an endpoint, also the ones that come and go', async () => {
     await offer(2, 'visa');
     await offer(1);
     const { resolver: made, zookeeper } = resolver();
@@ -112,7 +112,7 @@ describe('the resolver of endpoints', () => {
     expect(reports).toHaveLength(1);
   });
 
-  it('is ready where nobody offers it in any way yet, and follows the first one who does', async () => {
+  it('is ready where no node offers it in any way yet, and follows the first one who does', async () => {
     const { resolver: made } = resolver();
     const [one, all] = [made.instances('pay'), made.instancesOfAllKeys('pay')];
     await Promise.all([one.ready, all.ready]);

@@ -66,7 +66,7 @@ describe('a node id from ZooKeeper alone', () => {
     await task.exit;
     const exited = performance.now();
     expect(task.stderr()).toMatch(/the lease is not released, but left to expire/);
-    // Nobody is sent there any more, and nobody else gets the id: the last heartbeat was at most a sixth of the time-out before the end.
+    // No client is sent there any more, no other task gets the id: the last heartbeat was at most a sixth of the time-out before the end.
     expect(await reader.at(SERVICE)).toBeUndefined();
     await reader.until(NODE, (seen) => seen === undefined, sessionMs + 6_000);
     expect(performance.now() - exited).toBeGreaterThan(sessionMs / 2);

@@ -33,7 +33,7 @@ export async function wholeTree(zookeeper: ZooKeeperClient, path: string): Promi
 /** The rights of ZooKeeper's access control lists. */
 export const RIGHTS = { read: 1, write: 2, create: 4, delete: 8, admin: 16 } as const;
 
-/** Lets everybody do these things with a znode, and nobody anything else, from now on. */
+/** Lets all clients do these things with a znode, and nothing else, from now on. */
 export async function restrict(connect: string, path: string, rights: readonly (keyof typeof RIGHTS)[]): Promise<void> {
   const { ACL, Id } = await import('node-zookeeper-client');
   const library = createClient(connect, { sessionTimeout: 10_000, spinDelay: 50, retries: 0 });

@@ -223,7 +223,7 @@ describe('nodelease doctor --provider zookeeper', () => {
     const after = await tree.read('/discovery/stamps/00/08');
     expect([after?.data.toString(), after?.stat.version]).toEqual([stamp, 0]);
     expect((await tree.read('/discovery/nodes/02'))?.stat.version).toBe(0);
-    // Where ids are leased from a store, nobody needs any of that.
+    // Where ids are leased from a store, none of that is needed.
     await restrict(server, `${below}/discovery/stamps/00/09`, ['read', 'admin']);
     expect(await answer(start(['doctor', '--store', 'memory:', '--zookeeper', connect]))).toMatchObject({ code: 0, stderr: '' });
   });
@@ -245,11 +245,11 @@ describe('nodelease doctor --provider zookeeper', () => {
 });
 
 describe('nodelease release ID --force --provider zookeeper', () => {
-  it('ends a holder that works with 76, and nobody has the id before its command is dead', async () => {
+  it('ends a holder that works with 76, and no task has the id before its command is dead', async () => {
     await takeAllBut(0);
     const holder = await hold('holder');
     const version = await versionOf(0);
-    // The very instant in which the id is free: whoever waits for it in earnest takes a little longer.
+    // The very instant in which the id is free: a real waiting task takes a little longer.
     let busyWhenFree: boolean | undefined;
     const watch = tree.watchData(path(0), (znode) => {
       if (Number(znode?.stat.createdZxid) !== version) busyWhenFree ??= isAlive(holder.work);
@@ -314,7 +314,7 @@ describe('nodelease release ID --force --provider zookeeper', () => {
     const left = decodeAssignment((await tree.read(path(0)))?.data as Buffer);
     expect(left).toEqual({ taskId: 'holder', nodeId: 0, version: lease.version, idWidth: 8, ...announced, evictedAt: expect.any(Number) });
     expect(left?.evictedAt).toBeGreaterThanOrEqual(begun);
-    // The session goes on, and so does nobody else get the id: that is up to who ends the work.
+    // The session goes on, so no other task gets the id: that is up to the one that ends the work.
     const other = await acquireFromZooKeeper({ ...options, zookeeper: client(connect) });
     ends.push(() => other.release());
     expect(other.id).toBe(1);

@@ -38,7 +38,7 @@ function codeOf(ids: UniqueIdGenerator): string | undefined {
   }
 }
 
-/** So many ids, as soon as there are. */
+/** As many ids as `count`, as soon as there are. */
 async function some(ids: UniqueIdGenerator, count: number): Promise<bigint[]> {
   const made: bigint[] = [];
   while (made.length < count) made.push(await ids.nextAsync());
@@ -207,7 +207,7 @@ describe('ids of a wider group', () => {
     const pending = acquire(claimer, { onEvent: (event) => events.push(event) });
     const whys = () => events.flatMap((event) => (event.type === 'waiting' ? [event.why] : []));
     await expect.poll(() => whys().at(-1), { timeout: 10_000 }).toBe('others do not use 9 bits for a node id yet: node id 2');
-    // Those who are there adopt it at once, and say so.
+    // The holders that are there adopt it at once, and say so.
     expect(await Promise.all([8, 9].map((id) => widthAt(others, id)))).toEqual([9, 9]);
     expect([narrow.layout.nodeBits, idle.layout.nodeBits]).toEqual([9, 9]);
     await systemClock.sleep(1_500);

@@ -23,7 +23,7 @@ afterEach(endAll);
 
 const open = (chroot: string, connect?: string, sessionTimeoutMs = SESSION_MS) => openSession(chroot, sessionTimeoutMs, connect);
 
-/** The first client of those that `make` makes that is connected to this server; the order in which each tries them is drawn at random. */
+/** The first client made by `make` that is connected to this server; the order in which each tries them is drawn at random. */
 async function connectedTo(server: string, make: () => ZooKeeperClient): Promise<ZooKeeperClient> {
   for (let attempt = 1; attempt <= 50; attempt += 1) {
     const client = make();
@@ -104,7 +104,7 @@ describe('the ids', () => {
     expect((await acquire(open(chroot))).id).toBe(1);
   });
 
-  it('go on in group 01 when group 00 is full, and those who are there learn that ids are 9 bits wide', async () => {
+  it('go on in group 01 when group 00 is full, and the holders that are there learn that ids are 9 bits wide', async () => {
     const chroot = uniqueChroot('full');
     const early = await acquire(open(chroot));
     const other = open(chroot);

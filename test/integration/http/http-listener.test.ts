@@ -122,7 +122,7 @@ describe('a client that sends a megabyte of headers', () => {
 });
 
 describe('a client that is slow', () => {
-  it('holds up nobody else, and is let go', async () => {
+  it('holds up no other client, and is let go', async () => {
     const listener = await start();
     const slow = Array.from({ length: 200 }, () => open(listener));
     for (const socket of slow) socket.write('GET / HTTP/1.1\r\nhost: x\r\nx-slow: ');
@@ -173,7 +173,7 @@ describe('a client that is slow', () => {
       .toBe(200);
   });
 
-  it('is let go for others when connections run short, unless it has asked for something: whoever came first', async () => {
+  it('is let go for others when connections run short, unless it has asked for something: the first one first', async () => {
     let release: () => void = () => undefined;
     const listener = await start({
       maxConnections: 8,
@@ -212,7 +212,7 @@ describe('a connection that is kept', () => {
     return { body: await text(response), announced: response.headers['keep-alive'], isReused: asked.reusedSocket, socket };
   }
 
-  it('stays, however long nobody uses it, so that no health check meets the closing of its connection', async () => {
+  it('stays, however long it is not used, so that no health check meets the closing of its connection', async () => {
     const fetch = ({ url }: Request) => (url.endsWith('/hang') ? new Promise<Response>(() => {}) : new Response('done'));
     const listener = await start({ silentMs: 300, fetch });
     expect(await ask(listener)).toMatchObject({ body: 'done', announced: undefined, isReused: false });
@@ -349,7 +349,7 @@ describe('a client that sends requests ahead', () => {
 });
 
 describe('the end', () => {
-  it('comes at once for connections that nobody uses', async () => {
+  it('comes at once for idle connections', async () => {
     const listener = await start({ clock: NEVER });
     const agent = new Agent({ keepAlive: true });
     try {
@@ -390,7 +390,7 @@ describe('the end', () => {
     expect(performance.now() - begun).toBeLessThan(5_000);
   });
 
-  it('does not wait for those that never end', async () => {
+  it('does not wait for requests that never end', async () => {
     let asked: () => void = () => undefined;
     const isAsked = new Promise<void>((resolve) => {
       asked = resolve;

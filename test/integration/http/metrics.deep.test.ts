@@ -44,7 +44,7 @@ async function dashboardQueries(): Promise<Map<string, string>> {
   return new Map([...queries, ...variables]);
 }
 
-/** The names that a scrape has, with those that a histogram's samples have. */
+/** The names that a scrape has, with the names of a histogram's samples. */
 function namesIn(text: string): Map<string, string> {
   const types = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type = '']) => [name, type] as const);
   return new Map(types);

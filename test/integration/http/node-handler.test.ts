@@ -79,7 +79,7 @@ describe('the health of a node, as a part of a server of one’s own', () => {
     expect(await ask(`${url}/internal/readyz`, posted)).toEqual([405, expect.stringContaining('method')]);
   });
 
-  it('leaves the body of what it does not know to whoever answers it', async () => {
+  it('leaves the body of what it does not know to the one that answers it', async () => {
     const app = express();
     app.use(nodeHandler({ monitor: held() }).handle as Use);
     app.use(express.json());
@@ -106,7 +106,7 @@ describe('the health of a node, as a part of a server of one’s own', () => {
     expect([globalThis.Request, globalThis.Response]).toEqual(GLOBALS);
   });
 
-  it('has the page at the path with a slash at its end, and sends there whoever leaves it out', async () => {
+  it('has the page at the path with a slash at its end, and sends clients there that leave it out', async () => {
     // The page is made by the build.
     const built = (await import(join(packageRoot, 'dist/http/index.js'))) as typeof import('../../../src/http/index.js');
     const options = { cluster: () => Promise.reject(new Error('nobody asks for the cluster')) };

@@ -140,7 +140,7 @@ describe('a process whose main thread is blocked while it makes ids', () => {
     expectIncreasing(maker.made());
   });
 
-  it('is refused them when nobody keeps the lease', async () => {
+  it('is refused them when the lease is not kept', async () => {
     const store = await newStore('file');
     const maker = startMaker(store, 'blocked');
     await maker.waitForOutput(/^LEASE_LOST$/m, TAKE_OVER_MS);

@@ -13,7 +13,7 @@ import { awsEnvironment, createBucket } from '../../support/bucket.js';
 const TASKS = 300;
 /** What a plain scan sends before it looks at any id is a request for each of the objects. A twentieth of that is the promise. */
 const MOST_REQUESTS = TASKS / 20;
-/** Nobody is to renew, or to lose an id, while 300 tasks share this machine with their server. */
+/** No task is to renew, or to lose an id, while 300 tasks share this machine with their server. */
 const DURATION_MS = 3_600_000;
 const LIMIT_MS = 240_000;
 

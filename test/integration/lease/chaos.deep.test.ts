@@ -133,7 +133,7 @@ describe('the watch on the store', () => {
   const held = (version: number, taskId: string) => JSON.stringify({ taskId, version });
   const facts = (version: number) => ({ version: String(version) });
 
-  it('notices a version that goes down, one that two tasks hold, an object that is gone, and one that nobody can read', async () => {
+  it('notices a version that goes down, one that two tasks hold, an object that is gone, and one that cannot be read', async () => {
     const bucket = await createBucket(inject('s3'));
     const watch = new StoreWatch(bucket, 'fleet', 4);
     for (const id of [0, 1, 2, 3]) await bucket.putRaw(`fleet/${id}.json`, held(5, 'one'), facts(5));

@@ -32,7 +32,7 @@ describe.each(['inline', 'worker'])('a program that is stopped for longer than i
     [...text.matchAll(/^(\d+) (valid|invalid) \d+$/gm)].map(([, at, answer]) => ({ at: Number(at), answer }));
 
   it.each([
-    ['although nobody has taken the id meanwhile', false],
+    ['although no task has taken the id meanwhile', false],
     ['while another holds the id', true],
   ])('is told by isValid() at the first call after it goes on, %s', async (_, taken) => {
     const program = start();

@@ -58,7 +58,7 @@ const answerOf = async (url: string) => {
 
 describe('a run whose node id is retired', () => {
   it(
-    'asks its command to end, gives the id back when it has ended, and has its exit code; nobody gets the id any more',
+    'asks its command to end, gives the id back when it has ended, and has its exit code; no task gets the id any more',
     async () => {
       const store = await newStore('s3');
       const first = await holdFirst(store);
@@ -136,7 +136,7 @@ describe('a run whose node id is retired', () => {
     expect(await lease(store, 1)).toMatchObject({ version: 1 });
   });
 
-  it('sends nobody here any more, and says who holds the node id for as long as it is held', async () => {
+  it('sends no client here any more, and says who holds the node id for as long as it is held', async () => {
     const store = await newStore('file');
     await holdFirst(store);
     const connect = `${inject('zookeeper').connect}${uniqueChroot('retire')}`;
@@ -147,7 +147,7 @@ describe('a run whose node id is retired', () => {
     await task.started(PATIENCE_MS);
     const service = '/discovery/servicetypes/orders/1';
     await reader.until(service, (seen) => seen !== undefined, PATIENCE_MS);
-    // ZooKeeper shows nobody who has an id without a lease.
+    // ZooKeeper shows no node that has an id without a lease.
     const scaling = runCli(['scale', '1', ...store.options, '--zookeeper', connect], { env: store.env });
     await reader.until(service, (seen) => seen === undefined, PATIENCE_MS);
     expect(await reader.all('/discovery/nodes')).toMatchObject(new Map([['/discovery/nodes/00/09', { taskId: 'second', version: 1 }]]));
@@ -178,7 +178,7 @@ describe('a sidecar whose node id is retired', () => {
     expect(await first.isUndisturbed()).toBe(true);
   });
 
-  it('ends with 76 with --on-retire stop, and leaves the id to expire: those who use it have not been asked to end yet', async () => {
+  it('ends with 76 with --on-retire stop, and leaves the id to expire: its users have not been asked to end yet', async () => {
     const store = await newStore('file');
     await holdFirst(store);
     const file = join(newFolder(), 'node.json');

@@ -89,7 +89,7 @@ describe.concurrent.each(['file', 's3'] as const)('a cluster on %s', (kind) => {
   };
 
   it(
-    'goes from 4 to 300, to 8 and to 300 node ids under running holders: no version and no unique id comes twice, nobody who stays is disturbed',
+    'goes from 4 to 300, to 8 and to 300 node ids under running holders: no version or unique id twice, no task that stays is disturbed',
     async () => {
       const first = [await join(), await join(), await join(), await join()];
       await scale(300);

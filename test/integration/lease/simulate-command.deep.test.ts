@@ -79,7 +79,7 @@ describe('npm run simulate', () => {
     expect(err).toMatch(/^simulate: .*--seeds.*got "many"\n$/);
   });
 
-  it('stops without a complaint when nobody reads on', async () => {
+  it('stops without a complaint when its reader has gone', async () => {
     const main = harnessFile('test/simulation/main.ts');
     const piped = runProcess('sh', ['-c', `"${process.execPath}" "${main}" --seeds 20 --from 1 --history | head -1`]);
     await piped.exit;

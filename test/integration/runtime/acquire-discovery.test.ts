@@ -46,7 +46,7 @@ function announced(keeper: 'inline' | 'worker' = 'inline'): TestProcess {
 }
 
 describe('a lease with discovery', () => {
-  it('stands in the tree with its service and endpoints, and is ready at once where nobody held the id before', async () => {
+  it('stands in the tree with its service and endpoints, and is ready at once where no task held the id before', async () => {
     const zookeeper = {
       connect,
       service: 'orders',

@@ -60,7 +60,7 @@ describe('a process whose main thread is blocked', () => {
 
   it('gives the id back, so that the next process has it at once', async () => {
     expect((await blocked('worker').exit).code).toBe(0);
-    // Released, not left to expire: whoever asks has it, however long a process takes to start.
+    // Released, not left to expire: the next task has it, however long a process takes to start.
     expect(JSON.parse(await readFile(join(folder, 'store', '0.json'), 'utf8'))).toMatchObject({ released: true, version: 1 });
     const next = program('blocked-main-thread', `file:${folder}/store`, 'worker', String(DURATION_MS), '0');
     await next.waitForOutput(/id 0 version 2/, 60_000);

@@ -78,7 +78,7 @@ it('refuses a strategy that is only the name of one', () => {
 });
 
 it('leaves no session behind when an option is refused', async () => {
-  /** A server that nobody gets a session from, and how often it was tried. */
+  /** A server that no client gets a session from, and how often it was tried. */
   async function deaf(): Promise<{ connect: string; tried: () => number }> {
     let tried = 0;
     const server = createTcpServer((socket) => {

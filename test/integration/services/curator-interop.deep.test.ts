@@ -25,7 +25,7 @@ import { asJava, instanceOf } from './curator-support.js';
 const { connect } = inject('zookeeper');
 const SEEN = { timeout: 20_000, interval: 50 };
 
-/** A killed process was heard of last up to a third of its session's time-out before, and the servers look for those who are silent in steps. */
+/** A killed process was heard of last up to a third of its session's time-out before, and the servers look for silent clients in steps. */
 const KILLED = { sessionTimeoutMs: 6_000, notBeforeMs: 3_000, withinMs: 12_000 };
 
 const discoveries: ServiceDiscovery<never>[] = [];

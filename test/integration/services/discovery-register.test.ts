@@ -170,9 +170,9 @@ describe('a command that nodelease runs', () => {
       await url.exit;
       expect(url.stdout()).toBe('http://[::1]:80\n');
     }
-    const nobody = resolve('pay:amex', '--kind', 'endpoint');
-    expect([(await nobody.exit).code, nobody.stdout()]).toEqual([1, '']);
-    expect(nobody.stderr()).toMatch(/^nodelease: no instance of pay can be picked \(none is known\)\n$/);
+    const none = resolve('pay:amex', '--kind', 'endpoint');
+    expect([(await none.exit).code, none.stdout()]).toEqual([1, '']);
+    expect(none.stderr()).toMatch(/^nodelease: no instance of pay can be picked \(none is known\)\n$/);
   });
 
   it('is out of the tree, but for its node id, before it is told to stop', async () => {
@@ -232,7 +232,7 @@ describe('a command that nodelease runs', () => {
   });
 
   it('is out too when it could not be started after all, and the log says so', async () => {
-    // Nobody but the system finds out that it cannot be executed: without a shell on the path it is started itself.
+    // Only the system finds out that it cannot be executed: without a shell on the path it is started itself.
     const folder = await mkdtemp(join(tmpdir(), 'nodelease-broken-'));
     await writeFile(join(folder, 'broken'), '#!/no/such/interpreter\n', { mode: 0o755 });
     const zookeeper = ['--provider', 'zookeeper', '--zookeeper', connect, '--zookeeper-required'];
@@ -326,7 +326,7 @@ describe('a command with a health check', () => {
 
   it('does not come back once it is being stopped, however it answers then', async () => {
     const port = await freePort();
-    // Unwell for a while, and well again: of whoever is asked still, that would be a reason to announce it.
+    // Unwell for a while, and well again: of an instance that is still asked, that would be a reason to announce it.
     const program = `let status = 200; const { createServer } = require('node:http');
       createServer((_, response) => response.writeHead(status).end()).listen(${port});
       process.on('SIGTERM', () => { status = 503; setTimeout(() => { status = 200; console.log('well again'); }, 500); });`;

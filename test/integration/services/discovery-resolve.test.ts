@@ -21,7 +21,7 @@ function resolve(...args: string[]): TestProcess {
 }
 
 describe('discovery resolve', () => {
-  it('says what is known where nobody can be picked, and ends with 1', async () => {
+  it('says what is known where no instance can be picked, and ends with 1', async () => {
     const { zookeeper } = reader;
     const instance = { address: null, port: 80, payload: null, registrationTimeUTC: 1, serviceType: 'DYNAMIC' };
     const write = (id: string, more: object) =>

@@ -166,7 +166,7 @@ describe('a discovery server', () => {
     await expect.poll(async () => (await ask(server, '/v1/anyservice/orders')).status, { timeout: 10_000 }).toBe(404);
   });
 
-  it('leaves nothing behind at ZooKeeper for names that nobody has', async () => {
+  it('leaves nothing behind at ZooKeeper for names of no service', async () => {
     const server = await start();
     await ask(server, '/v1/service/orders/one', put(ONE));
     const watches = async () => (await fourLetterWord('wchp')).split('\n').filter((line) => line.startsWith(chroot));
@@ -257,7 +257,7 @@ describe('a discovery server', () => {
     expect(events).toEqual([]);
   });
 
-  it('unregisters STATIC instances that nobody writes again, and no others', async () => {
+  it('unregisters STATIC instances that are not written again, and no others', async () => {
     const server = await start({ staticTimeoutMs: 3_000 });
     const fresh = { ...ONE, id: 'fresh', serviceType: 'STATIC' };
     // The time of registration is somebody's own: an old one is no reason.
@@ -323,7 +323,7 @@ describe('who may change anything', () => {
 
   afterEach(() => rm(folder, { recursive: true }));
 
-  it('is whoever has the token in the file, also when it is another one later; everybody may ask', async () => {
+  it('is each client with the token in the file, also when it is another one later; all may ask', async () => {
     await writeFile(file, 'the-first-token-of-all\n');
     const server = await start({ bearerTokenFile: file });
     const change = async (authorization?: string) =>

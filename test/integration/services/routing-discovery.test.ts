@@ -21,7 +21,7 @@ afterEach(async () => {
   await closeClients();
 });
 
-it('sends requests to whoever is registered, goes on when one dies, and finds the one that comes', async () => {
+it('sends requests to the registered instances, goes on when one dies, and finds the one that comes', async () => {
   const registrar = () => {
     const zookeeper = client(connect);
     return { zookeeper, discovery: new ServiceDiscovery({ zookeeper, clock: systemClock, random: systemRandom }) };

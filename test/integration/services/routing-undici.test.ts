@@ -63,7 +63,7 @@ describe.each(versions)('a dispatcher of $name', ({ name, undici }) => {
     expect(await new Response(Readable.toWeb(piped.end()) as ReadableStream).text()).toBe('a');
   });
 
-  it('sends a stream once only, but hands one that nobody has read to another instance', async () => {
+  it('sends a stream once only, but hands an unread one to another instance', async () => {
     const [bad, dead] = [await backends.resetting('bad'), await backends.refusing('dead')];
     const good = await backends.http('good', (request, response) => request.pipe(response));
     const put = (dispatcher: undici6.Dispatcher, body: Readable) => undici.request('http://orders/', { method: 'PUT', body, dispatcher });

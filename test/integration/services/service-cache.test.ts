@@ -114,7 +114,7 @@ describe('a service cache', () => {
     expect([cache.stale, cache.ageMs]).toEqual([undefined, 0]);
   });
 
-  it('is ready where nobody has ever registered, and follows the first one who does', async () => {
+  it('is ready where no instance was ever registered, and follows the first one who does', async () => {
     const { cache, told, ids } = cached();
     await cache.ready;
     expect([ids(), told]).toEqual(['', []]);

@@ -97,7 +97,7 @@ describe('registering an instance', () => {
     expect(types(one)).not.toContain('restored');
   });
 
-  it('can change the type of one that is registered, in any direction, with nobody ever seeing two of them', async () => {
+  it('can change the type of one that is registered, in any direction, and no reader ever sees two of them', async () => {
     const one = registrant(connect);
     const sequence = ['DYNAMIC', 'STATIC', 'DYNAMIC', 'DYNAMIC_SEQUENTIAL', 'PERMANENT', 'DYNAMIC_SEQUENTIAL', 'DYNAMIC'] as const;
     for (const serviceType of sequence) {
@@ -185,7 +185,7 @@ describe('an instance that is registered', () => {
     const one = registrant(connect);
     await one.discovery.register(orders());
     await reader.remove(PATH);
-    // Whoever is quicker: the parents can only be removed while they are empty.
+    // Whichever is quicker: the parents can only be removed while they are empty.
     await Promise.allSettled([reader.remove('/services/orders'), reader.remove('/services')]);
     await until(async () => (await at()) !== undefined);
   });
@@ -207,7 +207,7 @@ describe('an instance that is registered', () => {
     expect(await reader.children('/services/orders')).toEqual([]);
   });
 
-  it('replaces what stands there at that moment, of whatever mode and session, with nobody ever seeing the place empty', async () => {
+  it('replaces what stands there at that moment, of whatever mode and session, and no reader ever sees the place empty', async () => {
     // Slow enough for whatever is not done at once to be seen.
     const { proxy, through } = await throughProxy(connect);
     proxy.delay(30);
@@ -490,7 +490,7 @@ describe('the end', () => {
     expect(one.zookeeper.openWatches).toBe(0);
   });
 
-  it('closes the caches and providers that were made of it, and those that were closed before are forgotten', async () => {
+  it('closes the caches and providers that were made of it, and the ones that were closed before are forgotten', async () => {
     const one = registrant(connect);
     await one.discovery.register(orders());
     const cache = one.discovery.cache('orders');

@@ -17,7 +17,7 @@ const BASE = '/services';
 
 interface Scene {
   readonly server: ZooKeeperProcess;
-  /** A client of its own for whoever asks, closed at the end. */
+  /** A client of its own for each caller, closed at the end. */
   readonly open: (sessionTimeoutMs?: number) => ZooKeeperClient;
   readonly register: (by: ZooKeeperClient, id: string, fields?: Partial<ServiceInstance>) => Promise<void>;
   readonly cache: ServiceCache;
@@ -97,7 +97,7 @@ describe.concurrent('a provider while ZooKeeper is away for 30 seconds', () => {
       await server.stop();
       await expect.poll(() => cache.stale).toBeDefined();
       const since = cache.stale?.since;
-      // Of those who are registered one ends meanwhile; another one begins, and is registered as soon as it can be.
+      // Of the registered ones, one ends meanwhile; another one begins, and is registered as soon as it can be.
       const joining = register(open(), 'd');
       void leaving.close();
       expect(await pickThrough(provider, OUTAGE_MS)).toEqual(new Set(['a', 'b', 'c']));

@@ -76,7 +76,7 @@ function lost(): ZooKeeperError {
 
 describe('what an earlier session of the same registrant has left behind', () => {
   it.each(['DYNAMIC', 'DYNAMIC_SEQUENTIAL'] as const)(
-    'is replaced: nobody finds the instance twice, or in a session that ends soon (%s)',
+    'is replaced: no reader finds the instance twice, or in a session that ends soon (%s)',
     async (serviceType) => {
       const { zookeeper, second, next } = await successive();
       const one = registrant(connect, { zookeeper });

@@ -35,7 +35,7 @@ async function openWithChroot(options: Partial<ZooKeeperOptions> = {}): Promise<
   return client;
 }
 
-/** A port of this machine on which nobody listens. */
+/** A port of this machine on which no program listens. */
 async function deadPort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -222,7 +222,7 @@ describe('a client', () => {
   });
 
   describe('with credentials', () => {
-    it('makes znodes that everybody may read and nobody else may change', async () => {
+    it('makes znodes that all may read and no other may change', async () => {
       const owner = open({ auth: 'digest:owner:secret' });
       await owner.createWithParents('/a', 'mine', 'persistent');
       await owner.multi([{ type: 'create', path: '/m', data: '', mode: 'persistent' }]);

@@ -123,7 +123,7 @@ describe('clients of an ensemble', () => {
     const [first, second] = ensemble.servers as [ZooKeeperProcess, ZooKeeperProcess];
     await Promise.all([first.kill(), second.kill()]);
     await expect.poll(() => all.every(({ client }) => client.state.status === 'suspended'), { timeout: 10_000 }).toBe(true);
-    // Longer than the sessions: without a quorum nobody can end them.
+    // Longer than the sessions: without a quorum no server can end them.
     await clock.sleep(SESSION_MS + 2_000);
     const client = all[0]?.client as ZooKeeperClient;
     await expect(client.setData('/w', 'never', -1, { timeoutMs: 500 })).rejects.toMatchObject({

@@ -60,7 +60,7 @@ async function pause(): Promise<void> {
   await expect.poll(() => stopped.isStopped(), { interval: 1 }).toBe(true);
 }
 
-/** The states told, without those that only tell another problem. */
+/** The states told, without the ones that only tell another problem. */
 function statuses(states: readonly SessionState[]): string[] {
   return states.map(({ status }) => status).filter((status, i, all) => status !== all[i - 1]);
 }
@@ -91,7 +91,7 @@ describe('a client', () => {
     const sessionId = idOf(client);
     await server[end]();
     await status(client, 'suspended');
-    // Made while there is nobody: one goes out on the return, the other fails in time.
+    // Made while there is no server: one goes out on the return, the other fails in time.
     const late = client.create('/late', '', 'ephemeral', { timeoutMs: 20_000 });
     await expect(client.create('/never', '', 'ephemeral', { timeoutMs: 300 })).rejects.toMatchObject({
       fault: 'timeout',
@@ -232,7 +232,7 @@ describe('a client', () => {
     await expect(read).rejects.toMatchObject({ fault: 'timeout', outcome: 'not-applied' });
     await expect(lost).rejects.toMatchObject({ fault: 'connection-loss', outcome: 'unknown', transient: true });
     expect(await other.read('/lost')).toBeDefined();
-    // The answer comes after all, to nobody.
+    // The answer comes after all, to no waiting caller.
     proxy.heal({ deliverHeld: true });
     await client.whenConnected();
     expect(await client.remove('/lost')).toBe(true);

@@ -30,7 +30,7 @@ export interface ContainerState {
 const HEALTH_POLL_MS = 200;
 const POLL_MS = 50;
 
-/** Runs containers, and removes those that it has made, with their volumes, at its end. */
+/** Runs containers, and removes its own, with their volumes, at its end. */
 export class ContainerEngine implements AsyncDisposable {
   /** What the names of all that is made here begin with: no other run has it. */
   readonly prefix = `nodelease-test-${randomBytes(4).toString('hex')}`;
