@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest';
-import { drawConditions } from '../test/simulation/conditions.js';
-import { Dice } from '../test/simulation/dice.js';
-import { Machine } from '../test/simulation/machine.js';
-import { useQuickAbort } from '../test/simulation/quick-abort.js';
-import { SimulatedProcess } from '../test/simulation/simulated-process.js';
-import { SimulatedStore } from '../test/simulation/simulated-store.js';
 import { simulate } from '../test/simulation/simulation.js';
-import { World } from '../test/simulation/world.js';
+import { drawConditions } from '../test/simulation/world/conditions.js';
+import { Dice } from '../test/simulation/world/dice.js';
+import { Machine } from '../test/simulation/world/machine.js';
+import { useQuickAbort } from '../test/simulation/world/quick-abort.js';
+import { SimulatedProcess } from '../test/simulation/world/simulated-process.js';
+import { SimulatedStore } from '../test/simulation/world/simulated-store.js';
+import { World } from '../test/simulation/world/world.js';
 import { report } from './report.js';
 
 const SEEDS = 500;

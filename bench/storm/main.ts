@@ -2,7 +2,7 @@
 
 import { cpus } from 'node:os';
 import { explain } from '../../src/base/errors.js';
-import { useQuickAbort } from '../../test/simulation/quick-abort.js';
+import { useQuickAbort } from '../../test/simulation/world/quick-abort.js';
 import { createBucket } from '../../test/support/bucket.js';
 import { startMinio } from '../../test/support/minio.js';
 import { type Cell, memoryCell } from './cell.js';

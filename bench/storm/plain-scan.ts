@@ -1,5 +1,5 @@
+import { plainProtocol } from '../../test/simulation/comparison/plain-protocol.js';
 import type { Engine } from '../../test/simulation/engine.js';
-import { plainProtocol } from '../../test/simulation/plain-protocol.js';
 
 /**
  * The plain scan: every task creates the objects 0 … N-1 that are missing, then reads them from 0 on and takes the first that is free by

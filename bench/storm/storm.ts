@@ -1,5 +1,5 @@
 import { MemoryBucket } from '../../src/store/memory/memory-bucket.js';
-import { Dice } from '../../test/simulation/dice.js';
+import { Dice } from '../../test/simulation/world/dice.js';
 import { type ClusterShape, setUp } from './clusters.js';
 import type { Contestant } from './contestants.js';
 import { type RequestCount, since } from './request-count.js';

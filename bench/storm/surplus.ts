@@ -1,6 +1,6 @@
 import type { Lease } from '../../src/lease/model/lease.js';
 import { MemoryBucket } from '../../src/store/memory/memory-bucket.js';
-import { Dice } from '../../test/simulation/dice.js';
+import { Dice } from '../../test/simulation/world/dice.js';
 import { CLUSTERS, setUp } from './clusters.js';
 import { CONTESTANTS, type ContestantName } from './contestants.js';
 import { total } from './request-count.js';

@@ -1,5 +1,5 @@
 import type { Clock } from '../../src/base/clock.js';
-import { type Actor, type Planned, Scheduler } from '../../test/simulation/scheduler.js';
+import { type Actor, type Planned, Scheduler } from '../../test/simulation/world/scheduler.js';
 
 /** Everything happens to it: it is never dead, and never stopped. */
 const EVERYBODY: Actor = { alive: true, stopped: false, defer: () => undefined };

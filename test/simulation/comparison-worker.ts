@@ -1,10 +1,10 @@
 // The thread that simulates for the comparison. A planted tree has a copy of its own of this file.
 
 import { parentPort } from 'node:worker_threads';
-import type { ComparedFaults } from './compared-faults.js';
-import { compareUnder } from './comparison-cell.js';
+import type { ComparedFaults } from './comparison/compared-faults.js';
+import { compareUnder } from './comparison/comparison-cell.js';
 import { ENGINES } from './engines.js';
-import { useQuickAbort } from './quick-abort.js';
+import { useQuickAbort } from './world/quick-abort.js';
 
 /** One cell to be found out; the answer is a `Cell`. */
 export interface CellOrder {

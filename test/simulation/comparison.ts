@@ -5,11 +5,11 @@ import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { explain } from '../../src/base/errors.js';
-import { COMPARED_FAULTS, type ComparedFaults } from './compared-faults.js';
-import type { Cell } from './comparison-cell.js';
-import { comparisonTable, firstSeeds } from './comparison-table.js';
+import { COMPARED_FAULTS, type ComparedFaults } from './comparison/compared-faults.js';
+import type { Cell } from './comparison/comparison-cell.js';
+import { comparisonTable, firstSeeds } from './comparison/comparison-table.js';
+import { CONTESTANTS, type Contestant } from './comparison/contestants.js';
 import type { CellOrder } from './comparison-worker.js';
-import { CONTESTANTS, type Contestant } from './contestants.js';
 import { plantTree } from './plant-tree.js';
 import { PLANTS } from './plants.js';
 

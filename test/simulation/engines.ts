@@ -1,5 +1,5 @@
+import { plainProtocol } from './comparison/plain-protocol.js';
 import { type Engine, shippedEngine } from './engine.js';
-import { plainProtocol } from './plain-protocol.js';
 
 /** The engines that a simulation can run, by the name that `--engine` takes. */
 export const ENGINES: Readonly<Record<string, Engine>> = {

@@ -2,7 +2,7 @@
 
 import { plantTree } from './plant-tree.js';
 import { PLANTS } from './plants.js';
-import { simulateCommand } from './simulate-command.js';
+import { simulateCommand } from './seeds/simulate-command.js';
 
 const interruption = new AbortController();
 // The second one ends the process at once, as if there were no listener.

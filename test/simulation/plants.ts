@@ -100,7 +100,7 @@ export const PLANTS: readonly Plant[] = [
     edits: ['create', 'replace'].map((operation) => {
       const send = `this.#send({ operation: '${operation}', key, body, signal, apply })`;
       return {
-        file: 'test/simulation/simulated-store.js',
+        file: 'test/simulation/world/simulated-store.js',
         from: `return ${send};`,
         to: `const attempt = () => ${send};\n        return attempt().catch(attempt).catch(attempt);`,
       };

@@ -3,12 +3,12 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Engine } from './engine.js';
 import { ENGINES } from './engines.js';
-import { useQuickAbort } from './quick-abort.js';
-import { Pulse, RunControl } from './run-control.js';
-import type { Answer, ChunkResult, Order, SeedHistory, ShrunkViolation, ThreadSettings, ViolatedSeed } from './seed-messages.js';
-import { shrink } from './shrink.js';
+import { Pulse, RunControl } from './seeds/run-control.js';
+import type { Answer, ChunkResult, Order, SeedHistory, ShrunkViolation, ThreadSettings, ViolatedSeed } from './seeds/seed-messages.js';
+import { shrink } from './seeds/shrink.js';
+import { addSeed, emptyTally } from './seeds/tally.js';
 import { type SeedResult, type SimulationOptions, simulate } from './simulation.js';
-import { addSeed, emptyTally } from './tally.js';
+import { useQuickAbort } from './world/quick-abort.js';
 
 // Nothing in a simulation reads stack traces, and the many errors that it is made of would spend most of their time on them.
 Error.stackTraceLimit = 0;

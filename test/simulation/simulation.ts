@@ -1,14 +1,14 @@
 import { evictHolder } from '../../src/lease/operate/evict.js';
 import { StoreSession } from '../../src/lease/session/store-session.js';
-import { drawConditions, EPOCH_MS, type FaultKind, type PlannedFault, type SimulationSize } from './conditions.js';
+import type { Violation } from './checks/invariants.js';
 import { type Engine, shippedEngine } from './engine.js';
-import { Host } from './host.js';
-import type { Violation } from './invariants.js';
-import { Machine } from './machine.js';
-import { Scaling } from './scaling.js';
-import { SimulatedProcess } from './simulated-process.js';
-import { SimulatedStore } from './simulated-store.js';
-import { type Counts, World } from './world.js';
+import { drawConditions, EPOCH_MS, type FaultKind, type PlannedFault, type SimulationSize } from './world/conditions.js';
+import { Host } from './world/host.js';
+import { Machine } from './world/machine.js';
+import { Scaling } from './world/scaling.js';
+import { SimulatedProcess } from './world/simulated-process.js';
+import { SimulatedStore } from './world/simulated-store.js';
+import { type Counts, World } from './world/world.js';
 
 export interface SimulationOptions {
   /** @default 8 hosts, 4 ids, 75 s */

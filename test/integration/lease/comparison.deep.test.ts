@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { COMPARED_FAULTS } from '../../simulation/compared-faults.js';
-import { type Cell, compareUnder } from '../../simulation/comparison-cell.js';
+import { COMPARED_FAULTS } from '../../simulation/comparison/compared-faults.js';
+import { type Cell, compareUnder } from '../../simulation/comparison/comparison-cell.js';
 import { ENGINES } from '../../simulation/engines.js';
-import { useQuickAbort } from '../../simulation/quick-abort.js';
+import { useQuickAbort } from '../../simulation/world/quick-abort.js';
 import { harnessFile } from '../../support/package-root.js';
 import { killAll, runProcess } from '../../support/processes.js';
 

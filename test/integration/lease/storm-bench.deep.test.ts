@@ -8,7 +8,7 @@ import { total } from '../../../bench/storm/request-count.js';
 import { s3Storms } from '../../../bench/storm/s3-storm.js';
 import { memorySurplus } from '../../../bench/storm/surplus.js';
 import { comparisonTable } from '../../../bench/storm/tables.js';
-import { useQuickAbort } from '../../simulation/quick-abort.js';
+import { useQuickAbort } from '../../simulation/world/quick-abort.js';
 import { awsEnvironment, createBucket } from '../../support/bucket.js';
 import { harnessFile } from '../../support/package-root.js';
 import { killAll, runProcess } from '../../support/processes.js';

@@ -1,0 +1,82 @@
+import type { Clock } from '../../../src/base/clock.js';
+import type { Machine } from './machine.js';
+import type { Actor, Scheduler } from './scheduler.js';
+
+/** One run of one process on a machine: it can be stopped, continued and killed, and has the machine's clocks. */
+export class SimulatedProcess implements Actor {
+  alive = true;
+  /** When it was last continued, in true time. */
+  resumedAt = Number.NEGATIVE_INFINITY;
+  readonly clock: Clock;
+  #stops = 0;
+  #deferred: (() => void)[] = [];
+  #overdue: (() => void)[] = [];
+
+  constructor(
+    private readonly scheduler: Scheduler,
+    readonly machine: Machine,
+    /** How late its timers may be, in milliseconds; 0 for a machine that has nothing else to do. */
+    private readonly latenessMs: () => number,
+    /** Whether, when it goes on, it first hears all that was sent to it, and sees only then that its timers have run out. */
+    private readonly hearsFirst = false,
+  ) {
+    this.clock = {
+      now: () => machine.wallAt(scheduler.now),
+      monotonic: () => machine.monotonicAt(scheduler.now),
+      sleep: (ms, signal) => this.#sleep(ms, signal),
+    };
+  }
+
+  get stopped(): boolean {
+    return this.#stops > 0;
+  }
+
+  defer(act: () => void, isTimer: boolean): void {
+    if (isTimer && this.hearsFirst) this.#overdue.push(act);
+    else this.#deferred.push(act);
+  }
+
+  /** SIGSTOP; as many times continued as stopped. */
+  stop(): void {
+    this.#stops += 1;
+  }
+
+  /** SIGCONT: what came in the meantime happens now, in its order; timers last where replies are heard first. */
+  resume(): void {
+    this.#stops -= 1;
+    if (this.#stops > 0) return;
+    this.resumedAt = this.scheduler.now;
+    const deferred = [...this.#deferred, ...this.#overdue];
+    this.#deferred = [];
+    this.#overdue = [];
+    for (const act of deferred) act();
+  }
+
+  /** SIGKILL. */
+  kill(): void {
+    this.alive = false;
+    this.#deferred = [];
+    this.#overdue = [];
+  }
+
+  #sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason);
+      const wakeAt = this.scheduler.now + this.machine.trueMs(Math.max(0, ms)) + this.latenessMs();
+      if (signal === undefined) {
+        this.scheduler.at(wakeAt, this, resolve, true);
+        return;
+      }
+      const onAbort = () => {
+        planned.cancelled = true;
+        reject(signal.reason);
+      };
+      const onTime = () => {
+        signal.removeEventListener('abort', onAbort);
+        resolve();
+      };
+      const planned = this.scheduler.at(wakeAt, this, onTime, true);
+      signal.addEventListener('abort', onAbort, { once: true });
+    });
+  }
+}
