@@ -1,10 +1,10 @@
 import { defineConfig } from 'vitest/config';
-import { isTrimmed } from './test/support/tiers.js';
+import { isTrimmed } from './test/support/setup/tiers.js';
 
-const build = 'test/support/build-setup.ts';
-const harness = 'test/support/harness-setup.ts';
-const servers = 'test/support/server-setup.ts';
-const infra = 'test/support/infra-setup.ts';
+const build = 'test/support/setup/build-setup.ts';
+const harness = 'test/support/setup/harness-setup.ts';
+const servers = 'test/support/setup/server-setup.ts';
+const infra = 'test/support/setup/infra-setup.ts';
 const containers = 'test/support/containers/container-setup.ts';
 
 const timing = '{src,test}/**/*.timing.test.ts';

@@ -6,8 +6,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { awsEnvironment, createBucket } from '../../test/support/bucket.js';
-import { startMinio } from '../../test/support/minio.js';
 import { cliFile } from '../../test/support/processes.js';
+import { startMinio } from '../../test/support/servers/minio.js';
 import { markdownTable } from '../markdown.js';
 import { median } from '../report.js';
 

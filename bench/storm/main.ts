@@ -4,7 +4,7 @@ import { cpus } from 'node:os';
 import { explain } from '../../src/base/errors.js';
 import { useQuickAbort } from '../../test/simulation/world/quick-abort.js';
 import { createBucket } from '../../test/support/bucket.js';
-import { startMinio } from '../../test/support/minio.js';
+import { startMinio } from '../../test/support/servers/minio.js';
 import { type Cell, memoryCell } from './cell.js';
 import { type Part, readOptions, type StormCommand, USAGE, UsageError } from './options.js';
 import { writePage } from './page.js';

@@ -1,7 +1,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { HttpProblem } from '../../src/http/problem.js';
-import { launchBrowser } from '../support/browser.js';
+import { launchBrowser } from '../support/programs/browser.js';
 import { nameless, overflow, pale } from './page-audit.js';
 import { type Hello, ScriptedConsole } from './scripted-console.js';
 import { ScriptedFleet } from './scripted-fleet.js';

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
-import { launchBrowser } from '../support/browser.js';
 import { killAll, runCli } from '../support/processes.js';
+import { launchBrowser } from '../support/programs/browser.js';
 import { openPage, type WatchedPage } from './watched-page.js';
 
 /** Notes every state that the cell of node id 2 is in from now on: some last for a second only. */

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { launchBrowser } from '../support/browser.js';
 import { packageRoot } from '../support/package-root.js';
+import { launchBrowser } from '../support/programs/browser.js';
 import { DRAFTS, SCENES } from './scenes.js';
 import { ScriptedConsole } from './scripted-console.js';
 

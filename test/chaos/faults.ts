@@ -1,5 +1,5 @@
 import type { RandomSource } from '../../src/base/clock.js';
-import type { FaultProxy } from '../support/fault-proxy.js';
+import type { FaultProxy } from '../support/network/fault-proxy.js';
 import type { ActorKind } from './act.js';
 import type { Task } from './slot.js';
 

@@ -2,8 +2,8 @@
 
 import { randomBytes } from 'node:crypto';
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
-import { startMinio } from '../support/minio.js';
 import { killAll } from '../support/processes.js';
+import { startMinio } from '../support/servers/minio.js';
 import { type ChaosOptions, runChaos } from './run-chaos.js';
 import { failuresOf, progressLine, summary } from './summary.js';
 

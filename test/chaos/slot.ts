@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RandomSource } from '../../src/base/clock.js';
-import { faketimeEnvironment, removeTraces } from '../support/faketime.js';
-import { FaultProxy } from '../support/fault-proxy.js';
+import { FaultProxy } from '../support/network/fault-proxy.js';
 import { harnessFile } from '../support/package-root.js';
 import { childHandles, ProcessHandle } from '../support/process-handle.js';
 import { type ProcessEnd, runCli, runProcess, type TestProcess } from '../support/processes.js';
+import { faketimeEnvironment, removeTraces } from '../support/programs/faketime.js';
 import type { ActorKind } from './act.js';
 import { ACTING, type Acting, readActing } from './actor.js';
 

@@ -5,10 +5,10 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { parse } from 'yaml';
 import { ContainerEngine } from '../support/containers/container-engine.js';
 import { TEST_IMAGE } from '../support/containers/container-setup.js';
-import { freePort } from '../support/free-ports.js';
-import { MINIO_IMAGE } from '../support/minio-container.js';
 import { packageRoot } from '../support/package-root.js';
-import { ZOOKEEPER_IMAGE } from '../support/zookeeper-container.js';
+import { freePort } from '../support/servers/free-ports.js';
+import { MINIO_IMAGE } from '../support/servers/minio-container.js';
+import { ZOOKEEPER_IMAGE } from '../support/servers/zookeeper-container.js';
 
 const FILE = join(packageRoot, 'infra/docker/compose.yaml');
 const UP_WITHIN_MS = 180_000;

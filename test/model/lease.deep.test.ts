@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { packageRoot } from '../support/package-root.js';
-import { verify } from '../support/spin.js';
+import { verify } from '../support/programs/spin.js';
 
 // docs/design/model.md says what the model shows.
 

@@ -9,7 +9,7 @@ import {
   PutObjectCommand,
   S3Client,
 } from '@aws-sdk/client-s3';
-import type { S3Access } from './minio.js';
+import type { S3Access } from './servers/minio.js';
 
 /** An object as it lies in the bucket. */
 export interface RawObject {

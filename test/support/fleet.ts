@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { inject } from 'vitest';
 import type { StatusReport } from '../../src/monitor/status-report.js';
 import { awsEnvironment, createBucket } from './bucket.js';
-import type { S3Access } from './minio.js';
 import { runCli, type TestProcess } from './processes.js';
+import type { S3Access } from './servers/minio.js';
 
 /** A store for the tasks of one test, as options and environment of the command line. */
 export interface FleetStore {

@@ -1,5 +1,5 @@
 import { createHash, createHmac } from 'node:crypto';
-import type { S3Access } from './minio.js';
+import type { S3Access } from './servers/minio.js';
 
 const TYPE = 'application/x-www-form-urlencoded';
 const SIGNED = 'content-type;host;x-amz-date';

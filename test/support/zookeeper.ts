@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Client, createClient } from 'node-zookeeper-client';
-import { startZooKeeperContainer } from './zookeeper-container.js';
-import { startZooKeeperProcess, ZOOKEEPER_TIMES } from './zookeeper-process.js';
+import { startZooKeeperContainer } from './servers/zookeeper-container.js';
+import { startZooKeeperProcess, ZOOKEEPER_TIMES } from './servers/zookeeper-process.js';
 
 /** How to reach a ZooKeeper server. Plain data, so that it can be handed to test workers. */
 export interface ZooKeeperAccess {

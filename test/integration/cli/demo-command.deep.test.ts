@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { EventClient } from '../../support/event-client.js';
+import { EventClient } from '../../support/network/event-client.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
 import { childrenOf, untilDead } from './run-support.js';
 

@@ -3,10 +3,10 @@ import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import type { Diagnosis } from '../../../src/cli/doctor/diagnosis.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
-import { FaultProxy } from '../../support/fault-proxy.js';
+import { FaultProxy } from '../../support/network/fault-proxy.js';
 import { killAll, runCli } from '../../support/processes.js';
+import { startEnsemble } from '../../support/servers/zookeeper-ensemble.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
-import { startEnsemble } from '../../support/zookeeper-ensemble.js';
 import { client, closeClients, data, RIGHTS, restrict, wholeTree } from '../discovery/discovery-support.js';
 
 let server: string;

@@ -1,9 +1,9 @@
 import { cpSync, mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { awsEnvironment, createBucket } from '../../support/bucket.js';
-import type { S3Access } from '../../support/minio.js';
 import { packageRoot } from '../../support/package-root.js';
 import { runCli } from '../../support/processes.js';
+import type { S3Access } from '../../support/servers/minio.js';
 import { newFolder } from './run-support.js';
 
 /** A bucket of leases, as the examples are told of it by their environment. */

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import { FaultProxy } from '../../support/fault-proxy.js';
+import { FaultProxy } from '../../support/network/fault-proxy.js';
 import { cliFile, killAll, runCli, runProcess, type TestProcess } from '../../support/processes.js';
 import { type ExampleStore, exampleFolder, exampleStore } from './example-support.js';
 import { newFolder, removeFolders } from './run-support.js';

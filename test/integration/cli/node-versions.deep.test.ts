@@ -22,7 +22,7 @@ const LIMIT_MS = 900_000;
 
 describe.each([22, 24])('Node.js %i', (major) => {
   it('passes the core tests, with the command and all programs on it', { timeout: LIMIT_MS + 120_000 }, async () => {
-    const { stdout } = await promisify(execFile)('sh', [join(packageRoot, 'test/support/install-node.sh'), String(major)]);
+    const { stdout } = await promisify(execFile)('sh', [join(packageRoot, 'test/support/install/install-node.sh'), String(major)]);
     const node = stdout.trim();
     const s3 = inject('s3');
     const tier = `node-${major}`;

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { FaultProxy } from '../../support/fault-proxy.js';
+import { FaultProxy } from '../../support/network/fault-proxy.js';
 import { cliFile, killAll, runCli, runProcess } from '../../support/processes.js';
 import { S3StandIn } from '../../support/s3-stand-in.js';
 import { childrenOf, newFolder, removeFolders, untilDead } from './run-support.js';

@@ -5,8 +5,8 @@ import type { StatusReport } from '../../../src/monitor/status-report.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { type FleetStore, fleetStore, initCluster, startTask } from '../../support/fleet.js';
 import { killAll, runCli } from '../../support/processes.js';
+import { startZooKeeperProcess } from '../../support/servers/zookeeper-process.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
-import { startZooKeeperProcess } from '../../support/zookeeper-process.js';
 import { client, closeClients, data, restrict } from '../discovery/discovery-support.js';
 
 let store: FleetStore;

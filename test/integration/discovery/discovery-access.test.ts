@@ -9,8 +9,8 @@ import type { ManagedLease } from '../../../src/runtime/managed-lease.js';
 import { jsonPayload } from '../../../src/services/payload-codec.js';
 import { ServiceDirectory } from '../../../src/services/service-directory.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
+import { zkCli } from '../../support/servers/zookeeper-process.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
-import { zkCli } from '../../support/zookeeper-process.js';
 import { instanceOf } from '../services/curator-support.js';
 import { client, closeClients } from './discovery-support.js';
 

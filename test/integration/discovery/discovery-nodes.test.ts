@@ -7,7 +7,7 @@ import { watchIdWidth } from '../../../src/discovery/id-width.js';
 import { NodeWatcher } from '../../../src/discovery/node-watcher.js';
 import type { ZooKeeper } from '../../../src/zookeeper/zookeeper.js';
 import { openZooKeeper } from '../../../src/zookeeper/zookeeper-client.js';
-import { stopProxies, throughProxy } from '../../support/proxies.js';
+import { stopProxies, throughProxy } from '../../support/network/proxies.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 

@@ -5,11 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { acquire } from '../../../src/runtime/acquire.js';
 import type { ManagedLease } from '../../../src/runtime/managed-lease.js';
-import { FaultProxy } from '../../support/fault-proxy.js';
+import { FaultProxy } from '../../support/network/fault-proxy.js';
+import { startEnsemble, type ZooKeeperEnsemble } from '../../support/servers/zookeeper-ensemble.js';
+import { startZooKeeperProcess, type ZooKeeperProcess } from '../../support/servers/zookeeper-process.js';
 import { TreeReader } from '../../support/tree-reader.js';
 import { expireSession, uniqueChroot } from '../../support/zookeeper.js';
-import { startEnsemble, type ZooKeeperEnsemble } from '../../support/zookeeper-ensemble.js';
-import { startZooKeeperProcess, type ZooKeeperProcess } from '../../support/zookeeper-process.js';
 
 const SESSION_MS = 3_000;
 /** From the end of a fault, or of a session, until the tree is right. */

@@ -5,7 +5,7 @@ import { DiscoveryTree } from '../../../src/discovery/discovery-tree.js';
 import { entryPath } from '../../../src/discovery/tree-paths.js';
 import { staticLease } from '../../../src/lease/hold/static-lease.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
-import { stopProxies, throughProxy } from '../../support/proxies.js';
+import { stopProxies, throughProxy } from '../../support/network/proxies.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { client, closeClients, data, restrict } from './discovery-support.js';
 

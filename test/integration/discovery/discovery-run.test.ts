@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { type FleetStore, fleetStore, initCluster, loggedAt, startTask, type Task } from '../../support/fleet.js';
+import { stopProxies, throughProxy } from '../../support/network/proxies.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
-import { stopProxies, throughProxy } from '../../support/proxies.js';
+import { ZOOKEEPER_TIMES, zkCli } from '../../support/servers/zookeeper-process.js';
 import { TreeReader } from '../../support/tree-reader.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
-import { ZOOKEEPER_TIMES, zkCli } from '../../support/zookeeper-process.js';
 import { childrenOf, isAlive } from '../cli/run-support.js';
 
 const SESSION_MS = 2_000;

@@ -13,7 +13,7 @@ import { acquire } from '../../../src/runtime/acquire.js';
 import { MemoryLeaseStore } from '../../../src/store/memory/memory-lease-store.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { ZooKeeperError } from '../../../src/zookeeper/zookeeper-error.js';
-import { FaultProxy } from '../../support/fault-proxy.js';
+import { FaultProxy } from '../../support/network/fault-proxy.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
 import { TreeReader } from '../../support/tree-reader.js';
 import { expireSession, uniqueChroot } from '../../support/zookeeper.js';

@@ -5,7 +5,7 @@ import { DiscoveryTree, type TreeEvent } from '../../../src/discovery/discovery-
 import { entryPath } from '../../../src/discovery/tree-paths.js';
 import type { ZooKeeper } from '../../../src/zookeeper/zookeeper.js';
 import { openZooKeeper } from '../../../src/zookeeper/zookeeper-client.js';
-import { stopProxies, throughProxy } from '../../support/proxies.js';
+import { stopProxies, throughProxy } from '../../support/network/proxies.js';
 import { TreeReader } from '../../support/tree-reader.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 

@@ -8,8 +8,8 @@ import type { ZooKeeperClient } from '../../../src/zookeeper/index.js';
 import { ProcessHandle } from '../../support/process-handle.js';
 import { runProcess } from '../../support/processes.js';
 import { pathOf } from '../../support/scripted-zookeeper.js';
+import { startZooKeeperProcess } from '../../support/servers/zookeeper-process.js';
 import { expireSession, uniqueChroot } from '../../support/zookeeper.js';
-import { startZooKeeperProcess } from '../../support/zookeeper-process.js';
 import { acquire, atEnd, endAll, openSession } from './allocation-support.js';
 
 // Unique ids whose node ids come from ZooKeeper alone, on real servers.

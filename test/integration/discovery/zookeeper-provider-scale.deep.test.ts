@@ -4,7 +4,7 @@ import { acquireFromZooKeeper } from '../../../src/discovery/allocation/acquire-
 import { watchIdWidth } from '../../../src/discovery/id-width.js';
 import type { Lease, LeaseEvent } from '../../../src/lease/model/lease.js';
 import { openZooKeeper, type ZooKeeperClient } from '../../../src/zookeeper/index.js';
-import { FaultProxy } from '../../support/fault-proxy.js';
+import { FaultProxy } from '../../support/network/fault-proxy.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 
 // Many sessions in one process, all starting at once.

@@ -5,14 +5,14 @@ import { BoundSession } from '../../../src/discovery/allocation/id-znodes.js';
 import { decodeAssignment } from '../../../src/discovery/assignment.js';
 import type { Lease, LeaseEvent } from '../../../src/lease/model/lease.js';
 import { DEFAULT_SESSION_TIMEOUT_MS, type ZooKeeperClient } from '../../../src/zookeeper/index.js';
-import { FaultProxy } from '../../support/fault-proxy.js';
-import { freePorts } from '../../support/free-ports.js';
+import { FaultProxy } from '../../support/network/fault-proxy.js';
 import { ProcessHandle } from '../../support/process-handle.js';
 import { runProcess } from '../../support/processes.js';
 import { pathOf } from '../../support/scripted-zookeeper.js';
+import { freePorts } from '../../support/servers/free-ports.js';
+import { startEnsemble } from '../../support/servers/zookeeper-ensemble.js';
+import { startZooKeeperProcess } from '../../support/servers/zookeeper-process.js';
 import { expireSession, uniqueChroot } from '../../support/zookeeper.js';
-import { startEnsemble } from '../../support/zookeeper-ensemble.js';
-import { startZooKeeperProcess } from '../../support/zookeeper-process.js';
 import { acquire, atEnd, clients, endAll, openSession } from './allocation-support.js';
 
 // Node ids from ZooKeeper alone, on real servers.

@@ -11,8 +11,8 @@ import { acquire } from '../../../src/runtime/acquire.js';
 import type { ManagedLease } from '../../../src/runtime/managed-lease.js';
 import { packageRoot } from '../../support/package-root.js';
 import { killAll, runCli } from '../../support/processes.js';
-import { type Prometheus, promtool, startPrometheus } from '../../support/prometheus.js';
-import { promqlNames } from '../../support/promql-names.js';
+import { type Prometheus, promtool, startPrometheus } from '../../support/programs/prometheus.js';
+import { promqlNames } from '../../support/programs/promql-names.js';
 import { newFolder, removeFolders } from '../cli/run-support.js';
 
 const ALERTS = join(packageRoot, 'infra/prometheus/alerts.yml');

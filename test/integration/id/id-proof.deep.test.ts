@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { harnessFile } from '../../support/package-root.js';
 import { killAll, runProcess } from '../../support/processes.js';
-import { isTrimmed } from '../../support/tiers.js';
+import { isTrimmed } from '../../support/setup/tiers.js';
 
 // The proof over many ids, in small: threads that take node ids from each other on a real folder, and every id looked at.
 

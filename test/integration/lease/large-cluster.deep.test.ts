@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import type { StatusReport } from '../../../src/monitor/status-report.js';
-import { EventClient } from '../../support/event-client.js';
 import { type FleetStore, fleetStore, startTask } from '../../support/fleet.js';
+import { EventClient } from '../../support/network/event-client.js';
 import { killAll, runCli } from '../../support/processes.js';
 
 /** More than a page of a LIST, by as little as shows. */

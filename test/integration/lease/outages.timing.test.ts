@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import { FaultProxy } from '../../support/fault-proxy.js';
 import { type FleetStore, fleetStore, loggedAt, startTask, type Task } from '../../support/fleet.js';
+import { FaultProxy } from '../../support/network/fault-proxy.js';
 import { killAll } from '../../support/processes.js';
 
 const DURATION_MS = 6_000;

@@ -6,11 +6,11 @@ import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { monotonicMicros } from '../../chaos/act.js';
 import { ACTING, type Acting, readActing } from '../../chaos/actor.js';
 import { type Observer, startObserver } from '../../chaos/observer.js';
-import { faketimeEnvironment, removeTraces } from '../../support/faketime.js';
 import { type FleetStore, fleetStore, loggedAt, startTask, type Task } from '../../support/fleet.js';
 import { harnessFile } from '../../support/package-root.js';
 import { ProcessHandle } from '../../support/process-handle.js';
 import { killAll, runCli, runProcess } from '../../support/processes.js';
+import { faketimeEnvironment, removeTraces } from '../../support/programs/faketime.js';
 
 // Pauses that outlast the lease, and hosts whose clocks are hours off: what they must not lead to. The tests of the guard tell of a supervisor that is paused alone.
 

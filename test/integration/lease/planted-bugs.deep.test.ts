@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { PLANTS } from '../../simulation/plants.js';
 import { harnessFile, packageRoot } from '../../support/package-root.js';
 import { killAll, runProcess } from '../../support/processes.js';
-import { isTrimmed } from '../../support/tiers.js';
+import { isTrimmed } from '../../support/setup/tiers.js';
 
 // A proof that cannot fail proves nothing. Each of these copies of the engine has one mistake; the same seeds find none in the engine itself.
 

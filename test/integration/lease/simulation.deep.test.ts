@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest';
 import { harnessFile } from '../../support/package-root.js';
 import { killAll, runProcess } from '../../support/processes.js';
-import { isTrimmed } from '../../support/tiers.js';
+import { isTrimmed } from '../../support/setup/tiers.js';
 
 const SECONDS = isTrimmed ? 20 : 120;
 

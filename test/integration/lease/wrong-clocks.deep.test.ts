@@ -1,7 +1,7 @@
 import { afterEach, expect, inject, it } from 'vitest';
-import { faketimeEnvironment, removeTraces } from '../../support/faketime.js';
 import { fleetStore } from '../../support/fleet.js';
 import { killAll, runCli } from '../../support/processes.js';
+import { faketimeEnvironment, removeTraces } from '../../support/programs/faketime.js';
 
 afterEach(killAll);
 

@@ -9,7 +9,7 @@ import { StoreSession } from '../../../src/lease/session/store-session.js';
 import { type AcquireOptions, acquire } from '../../../src/runtime/acquire.js';
 import type { ManagedLease } from '../../../src/runtime/managed-lease.js';
 import { type MemoryIntercept, MemoryLeaseStore } from '../../../src/store/memory/memory-lease-store.js';
-import { FaultProxy } from '../../support/fault-proxy.js';
+import { FaultProxy } from '../../support/network/fault-proxy.js';
 import { killAll, runCli, runProcess, type TestProcess } from '../../support/processes.js';
 import { TreeReader } from '../../support/tree-reader.js';
 import { expireSession, uniqueChroot } from '../../support/zookeeper.js';

@@ -6,10 +6,10 @@ import { decodeInstance, encodeInstance } from '../../../src/services/instance-c
 import type { ServiceInstanceInit } from '../../../src/services/new-instance.js';
 import { jsonPayload } from '../../../src/services/payload-codec.js';
 import { buildUri, parseUriSpec } from '../../../src/services/uri-spec.js';
-import { type CuratorPeer, type JavaInstance, startCuratorPeer } from '../../support/curator-peer.js';
-import { runJava } from '../../support/interop.js';
-import { stopJavaPeers } from '../../support/java-peer.js';
 import { packageRoot } from '../../support/package-root.js';
+import { type CuratorPeer, type JavaInstance, startCuratorPeer } from '../../support/peers/curator-peer.js';
+import { runJava } from '../../support/peers/interop.js';
+import { stopJavaPeers } from '../../support/peers/java-peer.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { asJava, instanceOf } from './curator-support.js';
 

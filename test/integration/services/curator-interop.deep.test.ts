@@ -8,15 +8,15 @@ import { ServiceDiscovery, type ServiceEvent } from '../../../src/services/servi
 import type { ServiceInstance } from '../../../src/services/service-instance.js';
 import { parseUriSpec } from '../../../src/services/uri-spec.js';
 import type { ZooKeeper } from '../../../src/zookeeper/zookeeper.js';
+import { packageRoot } from '../../support/package-root.js';
 import {
   type CuratorPeer,
   type CuratorPeerOptions,
   type JavaInit,
   type JavaInstance,
   startCuratorPeer,
-} from '../../support/curator-peer.js';
-import { stopJavaPeers } from '../../support/java-peer.js';
-import { packageRoot } from '../../support/package-root.js';
+} from '../../support/peers/curator-peer.js';
+import { stopJavaPeers } from '../../support/peers/java-peer.js';
 import { killAll, runProcess } from '../../support/processes.js';
 import { expireSession, uniqueChroot } from '../../support/zookeeper.js';
 import { client, closeClients } from '../discovery/discovery-support.js';

@@ -2,7 +2,7 @@ import { systemClock, systemRandom } from '../../../src/base/system.js';
 import { newInstance, type ServiceInstanceInit } from '../../../src/services/new-instance.js';
 import type { ServiceInstance } from '../../../src/services/service-instance.js';
 import { buildUri } from '../../../src/services/uri-spec.js';
-import type { JavaInstance } from '../../support/curator-peer.js';
+import type { JavaInstance } from '../../support/peers/curator-peer.js';
 
 /** An instance of ours; what is not given is of no matter. */
 export function instanceOf<P = unknown>(init: Partial<ServiceInstanceInit<P>> = {}): ServiceInstance<P> {

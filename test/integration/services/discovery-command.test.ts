@@ -4,8 +4,8 @@ import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import type { ChangeReport, ConnectionReport } from '../../../src/cli/discovery/discovery-watch.js';
 import type { DiscoveryReport } from '../../../src/monitor/discovery-report.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
+import { stopProxies, throughProxy } from '../../support/network/proxies.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
-import { stopProxies, throughProxy } from '../../support/proxies.js';
 import { expireSession, uniqueChroot } from '../../support/zookeeper.js';
 import { client, closeClients, data, restrict } from '../discovery/discovery-support.js';
 

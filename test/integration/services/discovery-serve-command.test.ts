@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
+import { startZooKeeperProcess } from '../../support/servers/zookeeper-process.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
-import { startZooKeeperProcess } from '../../support/zookeeper-process.js';
 import { client, closeClients } from '../discovery/discovery-support.js';
 
 const ONE = { name: 'orders', id: 'one', address: '10.0.0.1', port: 8080, registrationTimeUTC: 1_795_000_000_000, serviceType: 'STATIC' };

@@ -14,8 +14,8 @@ import {
   startDiscoveryServer,
 } from '../../../src/http/curator/discovery-server.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
+import { startZooKeeperProcess } from '../../support/servers/zookeeper-process.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
-import { startZooKeeperProcess } from '../../support/zookeeper-process.js';
 import { client, closeClients, restrict } from '../discovery/discovery-support.js';
 
 const LOOPBACK = { host: '127.0.0.1', port: 0 };

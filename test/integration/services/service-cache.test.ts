@@ -8,7 +8,7 @@ import { ServiceCache, type ServiceCacheOptions } from '../../../src/services/se
 import { ServiceDirectory } from '../../../src/services/service-directory.js';
 import type { ServiceInstance } from '../../../src/services/service-instance.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
-import { stopProxies, throughProxy } from '../../support/proxies.js';
+import { stopProxies, throughProxy } from '../../support/network/proxies.js';
 import { instanceOf } from '../../support/service-instances.js';
 import { VirtualClock } from '../../support/virtual-clock.js';
 import { expireSession, uniqueChroot } from '../../support/zookeeper.js';

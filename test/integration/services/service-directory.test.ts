@@ -5,7 +5,7 @@ import { ServiceDirectory } from '../../../src/services/service-directory.js';
 import type { ServiceInstance } from '../../../src/services/service-instance.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { ZooKeeperError } from '../../../src/zookeeper/zookeeper-error.js';
-import { stopProxies, throughProxy } from '../../support/proxies.js';
+import { stopProxies, throughProxy } from '../../support/network/proxies.js';
 import { expireSession, uniqueChroot } from '../../support/zookeeper.js';
 import { client, closeClients, restrict } from '../discovery/discovery-support.js';
 import { orders, snapshot } from './services-support.js';

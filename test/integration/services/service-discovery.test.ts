@@ -3,9 +3,9 @@ import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import type { ServiceInstance } from '../../../src/services/service-instance.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { ZooKeeperError } from '../../../src/zookeeper/zookeeper-error.js';
-import { throughProxy } from '../../support/proxies.js';
+import { throughProxy } from '../../support/network/proxies.js';
+import { startZooKeeperProcess } from '../../support/servers/zookeeper-process.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
-import { startZooKeeperProcess } from '../../support/zookeeper-process.js';
 import { client, closeClients } from '../discovery/discovery-support.js';
 import { closeRegistrants, expire, orders, type Registrant, registrant, sessionIdOf, snapshot, until } from './services-support.js';
 

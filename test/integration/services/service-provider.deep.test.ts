@@ -7,8 +7,8 @@ import { ServiceDirectory } from '../../../src/services/service-directory.js';
 import type { ServiceInstance } from '../../../src/services/service-instance.js';
 import { ServiceProvider } from '../../../src/services/service-provider.js';
 import { openZooKeeper, type ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
+import { startZooKeeperProcess, type ZooKeeperProcess } from '../../support/servers/zookeeper-process.js';
 import { instanceOf } from '../../support/service-instances.js';
-import { startZooKeeperProcess, type ZooKeeperProcess } from '../../support/zookeeper-process.js';
 
 const OUTAGE_MS = 30_000;
 /** After the servers answer again, until the cache equals the tree. */

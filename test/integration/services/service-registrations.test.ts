@@ -7,7 +7,7 @@ import type { ServiceInstance } from '../../../src/services/service-instance.js'
 import type { SessionState } from '../../../src/zookeeper/session-state.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { ZooKeeperError } from '../../../src/zookeeper/zookeeper-error.js';
-import { throughProxy } from '../../support/proxies.js';
+import { throughProxy } from '../../support/network/proxies.js';
 import { seededRandom, VirtualClock } from '../../support/virtual-clock.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { client } from '../discovery/discovery-support.js';

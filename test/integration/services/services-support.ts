@@ -5,7 +5,7 @@ import { newInstance, type ServiceInstanceInit } from '../../../src/services/new
 import { ServiceDiscovery, type ServiceDiscoveryOptions, type ServiceEvent } from '../../../src/services/service-discovery.js';
 import type { ServiceInstance } from '../../../src/services/service-instance.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
-import { stopProxies } from '../../support/proxies.js';
+import { stopProxies } from '../../support/network/proxies.js';
 import { expireSession } from '../../support/zookeeper.js';
 import { client, closeClients } from '../discovery/discovery-support.js';
 

@@ -5,9 +5,9 @@ import type { ServiceInstanceInit } from '../../../src/services/new-instance.js'
 import { type SpringInstance, springPayload } from '../../../src/services/payload-codec.js';
 import { ServiceDirectory } from '../../../src/services/service-directory.js';
 import { ServiceDiscovery } from '../../../src/services/service-discovery.js';
-import { stopJavaPeers } from '../../support/java-peer.js';
+import { stopJavaPeers } from '../../support/peers/java-peer.js';
+import { type SpringPeer, startSpringPeer } from '../../support/peers/spring-peer.js';
 import { killAll, runCli } from '../../support/processes.js';
-import { type SpringPeer, startSpringPeer } from '../../support/spring-peer.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { client, closeClients } from '../discovery/discovery-support.js';
 import { instanceOf } from './curator-support.js';

@@ -3,9 +3,9 @@ import { systemClock, systemRandom } from '../../../src/base/system.js';
 import { type ProbeReport, probeStore } from '../../../src/store/probe/probe.js';
 import { openS3Store } from '../../../src/store/s3/open-s3-store.js';
 import { awsEnvironment, createBucket } from '../../support/bucket.js';
-import type { S3Server } from '../../support/minio.js';
 import { killAll, runCli } from '../../support/processes.js';
-import { startS3Server } from '../../support/s3-servers.js';
+import type { S3Server } from '../../support/servers/minio.js';
+import { startS3Server } from '../../support/servers/s3-servers.js';
 
 // Servers that keep conditions one after the other, and not at the same time.
 

@@ -9,8 +9,8 @@ import type { MultiOperation } from '../../../src/zookeeper/zookeeper.js';
 import { openZooKeeper, type ZooKeeperClient, type ZooKeeperOptions } from '../../../src/zookeeper/zookeeper-client.js';
 import { packageRoot } from '../../support/package-root.js';
 import { killAll, runProcess } from '../../support/processes.js';
+import { zkCli } from '../../support/servers/zookeeper-process.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
-import { zkCli } from '../../support/zookeeper-process.js';
 
 const clients: ZooKeeperClient[] = [];
 let connect: string;

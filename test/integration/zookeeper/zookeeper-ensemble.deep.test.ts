@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock as clock, systemRandom as random } from '../../../src/base/system.js';
 import { openZooKeeper, type ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
+import { startEnsemble, type ZooKeeperEnsemble } from '../../support/servers/zookeeper-ensemble.js';
+import type { ZooKeeperProcess } from '../../support/servers/zookeeper-process.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
-import { startEnsemble, type ZooKeeperEnsemble } from '../../support/zookeeper-ensemble.js';
-import type { ZooKeeperProcess } from '../../support/zookeeper-process.js';
 
 const SESSION_MS = 6_000;
 

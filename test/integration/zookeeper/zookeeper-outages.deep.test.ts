@@ -7,10 +7,10 @@ import { LibrarySession } from '../../../src/zookeeper/library-session.js';
 import { type Lookup, NameResolver } from '../../../src/zookeeper/name-resolver.js';
 import type { SessionState } from '../../../src/zookeeper/session-state.js';
 import { openZooKeeper, type ZooKeeperClient, type ZooKeeperOptions } from '../../../src/zookeeper/zookeeper-client.js';
-import { FaultProxy, type StallDirection } from '../../support/fault-proxy.js';
+import { FaultProxy, type StallDirection } from '../../support/network/fault-proxy.js';
 import { ProcessHandle } from '../../support/process-handle.js';
+import { startZooKeeperProcess, type ZooKeeperProcess } from '../../support/servers/zookeeper-process.js';
 import { expireSession } from '../../support/zookeeper.js';
-import { startZooKeeperProcess, type ZooKeeperProcess } from '../../support/zookeeper-process.js';
 
 // One server, each test its own, and what may happen to it and to the network in front of it.
 

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { systemClock as clock, systemRandom as random } from '../../../src/base/system.js';
 import type { Watch } from '../../../src/zookeeper/zookeeper.js';
 import { openZooKeeper, type ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
-import { FaultProxy } from '../../support/fault-proxy.js';
+import { FaultProxy } from '../../support/network/fault-proxy.js';
 import { expireSession, uniqueChroot } from '../../support/zookeeper.js';
 
 const SESSION_MS = 2_000;

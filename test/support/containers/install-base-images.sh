@@ -23,11 +23,11 @@ image_name() {
   case $name in */*) echo "docker.io/$name" ;; *) echo "docker.io/library/$name" ;; esac
 }
 node_image=$(sed -n 's/^ARG NODE_IMAGE=//p' infra/docker/Dockerfile)
-minio_image=$(image_name test/support/minio-container.ts)
-zookeeper_image=$(image_name test/support/zookeeper-container.ts)
+minio_image=$(image_name test/support/servers/minio-container.ts)
+zookeeper_image=$(image_name test/support/servers/zookeeper-container.ts)
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/nodelease-test
-key=$( (echo "$node_image $minio_image $zookeeper_image" && cat test/support/install-minio.sh $here/install-base-images.sh $here/podman-home.sh \
+key=$( (echo "$node_image $minio_image $zookeeper_image" && cat test/support/install/install-minio.sh $here/install-base-images.sh $here/podman-home.sh \
   $here/{node,minio,zookeeper}/*) | sha256sum | cut -c1-16)
 folder=$cache/images-$key
 if [ -d "$folder" ]; then
@@ -35,7 +35,7 @@ if [ -d "$folder" ]; then
   exit 0
 fi
 
-minio=$(sh test/support/install-minio.sh)
+minio=$(sh test/support/install/install-minio.sh)
 if ! command -v debootstrap >/dev/null; then
   if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
     echo 'debootstrap is not installed, so that no base image can be made. Start Docker, or on Debian or Ubuntu: apt-get install debootstrap' >&2

@@ -36,7 +36,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 echo '== Podman and images'
-sh test/support/install-podman.sh >/dev/null
+sh test/support/install/install-podman.sh >/dev/null
 images=$(bash test/support/containers/install-base-images.sh)
 sh test/support/containers/podman-home.sh "$short" "$run/graph" "$images"
 export CONTAINERS_CONF=$short/containers.conf CONTAINERS_STORAGE_CONF=$short/storage.conf

@@ -41,9 +41,9 @@ export async function startEngine(): Promise<RunningEngine> {
 }
 
 async function startPodman(): Promise<RunningEngine> {
-  await script('test/support/install-podman.sh');
+  await script('test/support/install/install-podman.sh');
   const images = await script('test/support/containers/install-base-images.sh');
-  const compose = await script('test/support/install-podman-compose.sh');
+  const compose = await script('test/support/install/install-podman-compose.sh');
   const home = await mkdtemp(join(SHORT_FOLDER, 'nodelease-podman-'));
   // Elsewhere, since what is temporary may be kept in memory.
   const storage = await mkdtemp(join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'nodelease-test', 'containers-'));

@@ -1,6 +1,6 @@
-import type { ClusterEvent, StoreHealth } from '../../src/monitor/cluster-view.js';
-import type { DiscoveryReport } from '../../src/monitor/discovery-report.js';
-import type { NodeReport, StatusReport } from '../../src/monitor/status-report.js';
+import type { ClusterEvent, StoreHealth } from '../../../src/monitor/cluster-view.js';
+import type { DiscoveryReport } from '../../../src/monitor/discovery-report.js';
+import type { NodeReport, StatusReport } from '../../../src/monitor/status-report.js';
 
 /** What a page knows of a cluster that reads `/api/events`. */
 export class EventClient {

@@ -1,6 +1,6 @@
 // What the test runner's own reports say. Each run of a tier leaves one in .vitest-report/.
-//   node test/support/reports.js slowest [COUNT]    the slowest files of the last run, in seconds
-//   node test/support/reports.js summary FILE…      "N passed, N failed" over these reports; exit code 1 unless all is well
+//   node test/support/setup/reports.js slowest [COUNT]    the slowest files of the last run, in seconds
+//   node test/support/setup/reports.js summary FILE…      "N passed, N failed" over these reports; exit code 1 unless all is well
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
 

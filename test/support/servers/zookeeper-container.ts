@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ZooKeeperServer } from './zookeeper.js';
+import type { ZooKeeperServer } from '../zookeeper.js';
 import { FOUR_LETTER_WORDS, isOk, ZOOKEEPER_TIMES } from './zookeeper-process.js';
 
 /** The image; `test/support/containers/run.sh` builds one of this very name where no registry can be reached. */

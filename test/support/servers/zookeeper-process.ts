@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { packageRoot } from '../package-root.js';
 import { freePort } from './free-ports.js';
-import { packageRoot } from './package-root.js';
 
 const READY_WITHIN_MS = 30_000;
 const STOPPED_WITHIN_MS = 5_000;
@@ -84,7 +84,7 @@ export interface ZooKeeperProcess {
  * @throws Error when there is none and it cannot be installed
  */
 export async function findZooKeeper(): Promise<string> {
-  const install = spawn('sh', [join(packageRoot, 'test/support/install-zookeeper.sh')], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const install = spawn('sh', [join(packageRoot, 'test/support/install/install-zookeeper.sh')], { stdio: ['ignore', 'pipe', 'inherit'] });
   const [path, [code]] = await Promise.all([text(install.stdout), once(install, 'close') as Promise<[number | null]>]);
   if (code !== 0) throw new Error(`ZooKeeper could not be installed (exit code ${code}); the reason stands above`);
   return path.trim();

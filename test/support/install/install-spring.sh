@@ -23,5 +23,5 @@ if ! found; then
 fi
 told=$(mktemp)
 trap 'rm -f "$told"' EXIT
-mvn --batch-mode --quiet --file "$(dirname "$0")/../interop/spring/pom.xml" dependency:build-classpath "-Dmdep.outputFile=$told" >&2
+mvn --batch-mode --quiet --file "$(dirname "$0")/../../interop/spring/pom.xml" dependency:build-classpath "-Dmdep.outputFile=$told" >&2
 cat "$told"

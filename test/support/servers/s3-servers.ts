@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { packageRoot } from '../package-root.js';
 import { freePort } from './free-ports.js';
 import type { S3Server } from './minio.js';
 import { findMinio, startMinioProcess } from './minio-process.js';
-import { packageRoot } from './package-root.js';
 
 /** The S3 servers that can be had from package registries. */
 export const S3_SERVERS = ['minio', 'gofakes3', 'versitygw', 's3mock', 'moto', 's3rver', 's3proxy'] as const;
@@ -51,7 +51,7 @@ export async function startS3Server(name: S3ServerName): Promise<S3Server> {
 }
 
 async function launchOf(name: Exclude<S3ServerName, 'minio'>, folder: string, port: number): Promise<Launch> {
-  const installed = await promisify(execFile)('sh', [join(packageRoot, 'test/support/install-s3-server.sh'), name]);
+  const installed = await promisify(execFile)('sh', [join(packageRoot, 'test/support/install/install-s3-server.sh'), name]);
   const path = installed.stdout.trim();
   const data = join(folder, 'data');
   await mkdir(data);

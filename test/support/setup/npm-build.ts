@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { packageRoot } from './package-root.js';
+import { packageRoot } from '../package-root.js';
 
 /** The compiler's exit code when it has written everything although some types are wrong. */
 const EMITTED_WITH_TYPE_ERRORS = 2;

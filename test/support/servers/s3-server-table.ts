@@ -1,10 +1,10 @@
 // Makes the table of docs/reference/s3-servers.md: what `nodelease doctor` says of S3 servers, ten times each, beside what is true of them.
-//   node .harness/test/support/s3-server-table.js [NAME…]      prints the rows
+//   node .harness/test/support/servers/s3-server-table.js [NAME…]      prints the rows
 
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
-import { awsEnvironment, createBucket } from './bucket.js';
-import { packageRoot } from './package-root.js';
+import { awsEnvironment, createBucket } from '../bucket.js';
+import { packageRoot } from '../package-root.js';
 import { S3_SERVERS, type S3ServerName, startS3Server } from './s3-servers.js';
 
 const RUNS = 10;

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { packageRoot } from './package-root.js';
+import { packageRoot } from '../package-root.js';
 
 describe('the search for a Chromium', () => {
   let folder: string;
@@ -14,7 +14,7 @@ describe('the search for a Chromium', () => {
   afterEach(() => rm(folder, { recursive: true, force: true }));
 
   const find = async () => {
-    const { stdout } = await promisify(execFile)('/bin/sh', [join(packageRoot, 'test/support/install-chromium.sh'), '--find'], {
+    const { stdout } = await promisify(execFile)('/bin/sh', [join(packageRoot, 'test/support/install/install-chromium.sh'), '--find'], {
       env: { PATH: folder },
     });
     return stdout.trim();

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CreateMode, createClient } from 'node-zookeeper-client';
 import { afterEach, describe, expect, inject, test, vi } from 'vitest';
+import { packageRoot } from '../package-root.js';
+import { ProcessHandle } from '../process-handle.js';
+import { runProcess } from '../processes.js';
+import { expireSession, startZooKeeper, uniqueChroot } from '../zookeeper.js';
 import { freePort } from './free-ports.js';
-import { packageRoot } from './package-root.js';
-import { ProcessHandle } from './process-handle.js';
-import { runProcess } from './processes.js';
-import { expireSession, startZooKeeper, uniqueChroot } from './zookeeper.js';
 import { startEnsemble } from './zookeeper-ensemble.js';
 import { fourLetter, isOk, startZooKeeperProcess, zkCli } from './zookeeper-process.js';
 
@@ -196,7 +196,7 @@ describe('a server under the control of a test', () => {
   });
 
   test('ends with the process that started it, also when that is killed, and its folder goes', async () => {
-    const entry = join(packageRoot, '.harness/test/support/zookeeper-process.js');
+    const entry = join(packageRoot, '.harness/test/support/servers/zookeeper-process.js');
     const script = `
       const { startZooKeeperProcess } = await import(${JSON.stringify(entry)});
       const server = await startZooKeeperProcess();

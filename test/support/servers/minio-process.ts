@@ -7,11 +7,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { packageRoot } from '../package-root.js';
 import { freePort } from './free-ports.js';
 import type { RunningServer } from './minio.js';
-import { packageRoot } from './package-root.js';
 
-const INSTALL = join(packageRoot, 'test/support/install-minio.sh');
+const INSTALL = join(packageRoot, 'test/support/install/install-minio.sh');
 const READY_WITHIN_MS = 30_000;
 const STOPPED_WITHIN_MS = 5_000;
 

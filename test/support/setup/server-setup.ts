@@ -1,7 +1,7 @@
 import type { TestProject } from 'vitest/node';
-import { type S3Access, startMinio } from './minio.js';
+import { type S3Access, startMinio } from '../servers/minio.js';
+import { startZooKeeper, type ZooKeeperAccess } from '../zookeeper.js';
 import { oncePerRun } from './once-per-run.js';
-import { startZooKeeper, type ZooKeeperAccess } from './zookeeper.js';
 
 declare module 'vitest' {
   interface ProvidedContext {

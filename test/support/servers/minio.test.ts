@@ -1,5 +1,5 @@
 import { describe, expect, inject, test } from 'vitest';
-import { awsEnvironment, conditionalWriteFault, createBucket } from './bucket.js';
+import { awsEnvironment, conditionalWriteFault, createBucket } from '../bucket.js';
 import { startMinioProcess } from './minio-process.js';
 
 describe('the S3 server of this run', () => {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
-import { packageRoot } from './package-root.js';
+import { packageRoot } from '../package-root.js';
 
 const run = promisify(execFile);
 
@@ -59,7 +59,7 @@ function parse(output: string): Verification {
 }
 
 async function findSpin(): Promise<{ spin: string; gcc: string }> {
-  const install = spawn('sh', [join(packageRoot, 'test/support/install-spin.sh')], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const install = spawn('sh', [join(packageRoot, 'test/support/install/install-spin.sh')], { stdio: ['ignore', 'pipe', 'inherit'] });
   const [paths, [code]] = await Promise.all([text(install.stdout), once(install, 'close') as Promise<[number | null]>]);
   const [spin, gcc] = paths.split('\n');
   if (code === 0 && spin && gcc) return { spin, gcc };

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { conditionalWriteFault, removeBuckets } from './bucket.js';
+import { conditionalWriteFault, removeBuckets } from '../bucket.js';
 import { startMinioContainer } from './minio-container.js';
 import { findMinio, startMinioProcess } from './minio-process.js';
 

@@ -7,7 +7,7 @@ import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
-import { packageRoot } from './package-root.js';
+import { packageRoot } from '../package-root.js';
 
 const SOURCES = join(packageRoot, 'test/interop');
 const ENDS_WITHIN_MS = 60_000;
@@ -46,7 +46,7 @@ const SPRING: Library = {
 async function findClassPath({ variable, installer, wanted }: Library): Promise<string> {
   const given = process.env[variable];
   if (given) return given;
-  const install = spawn('sh', [join(packageRoot, 'test/support', installer)], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const install = spawn('sh', [join(packageRoot, 'test/support/install', installer)], { stdio: ['ignore', 'pipe', 'inherit'] });
   const [path, [code]] = await Promise.all([text(install.stdout), once(install, 'close') as Promise<[number | null]>]);
   if (code === 0) return path.trim();
   throw new Error(`${wanted},

@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { freePort } from './free-ports.js';
-import { packageRoot } from './package-root.js';
+import { packageRoot } from '../package-root.js';
+import { freePort } from '../servers/free-ports.js';
 
-const INSTALL = join(packageRoot, 'test/support/install-prometheus.sh');
+const INSTALL = join(packageRoot, 'test/support/install/install-prometheus.sh');
 const READY_WITHIN_MS = 30_000;
 
 /**
