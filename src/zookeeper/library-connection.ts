@@ -4,6 +4,7 @@ import { formatServer, type ServerAddress } from './connect-string.js';
 import { type ConnectionManager, type LibraryClient, type LibraryError, MessageGuard } from './library-internals.js';
 import { type NameResolver, sharedResolver } from './name-resolver.js';
 import { ServerSearch } from './server-search.js';
+import { SessionActivity } from './session-activity.js';
 import { fallsSilent } from './silence.js';
 import { failureOf, RequestFailure, SESSION_MOVED } from './zookeeper-error.js';
 
@@ -59,6 +60,7 @@ export type Done<T> = (error: LibraryError | null, result?: T, index?: number) =
  * cannot be stopped, do not notice a server that does not answer, or throw where no code can catch it.
  */
 export class LibraryConnection {
+  readonly activity = new SessionActivity();
   readonly #manager: ConnectionManager;
   readonly #guard: MessageGuard;
   readonly #search: ServerSearch;
@@ -86,6 +88,8 @@ export class LibraryConnection {
     watcherManager.registerChildWatcher = () => undefined;
     watcherManager.registerExistenceWatcher = () => undefined;
     watcherManager.emit = ({ path }) => listener.changed(path);
+    // This file asks a silent server itself, by a request whose answer tells when it was sent.
+    manager.onSocketTimeout = () => undefined;
     manager.findNextServer = (open) => void this.#connectNext(open);
     const asked = manager.onSocketConnected.bind(manager);
     manager.onSocketConnected = () => {
@@ -114,12 +118,17 @@ export class LibraryConnection {
     return new Promise<T>((resolve, reject) => {
       if (!this.#connected) return reject(new RequestFailure('connection-loss', false, 'there is no connection'));
       this.#underWay.add(reject);
+      const { clock } = this.options;
+      const sentAt = clock.monotonic();
       // Sent as 32 bits, and counted up without end by the library.
       if (this.#manager.xid >= 0x7fff_ff00) this.#manager.xid = 1;
       try {
         send((error, result, index) => {
           if (!this.#underWay.delete(reject)) return;
-          if (!error) return resolve(result as T);
+          if (!error) {
+            this.activity.answered(sentAt, clock.monotonic());
+            return resolve(result as T);
+          }
           const code = this.#guard.code || ('code' in error && typeof error.code === 'number' ? error.code : 0);
           reject(failureOf(code, index));
           if (code === SESSION_MOVED) this.#drop('the session has moved to another server');
@@ -212,6 +221,7 @@ export class LibraryConnection {
     this.#problems.clear();
     attempt.confirmedAt = clock.monotonic();
     const timeoutMs = this.client.getSessionTimeout();
+    this.activity.begin(attempt.askedAt ?? Number.NEGATIVE_INFINITY, timeoutMs);
     const intervalMs = Math.min(LONGEST_SILENCE_MS, timeoutMs / 3);
     const { remoteAddress = '', remotePort = 0 } = this.#manager.socket ?? {};
     const lastHeard = () => this.#guard.lastHeard;

@@ -31,6 +31,8 @@ export interface ConnectionManager {
   readonly connectTimeoutHandler: NodeJS.Timeout | null;
   findNextServer(callback: (server: { readonly host: string; readonly port: number }) => void): void;
   onSocketConnected(): void;
+  /** The socket was idle for a third of the time-out: sends a ping. */
+  onSocketTimeout(): void;
   onSocketData(bytes: Buffer): void;
   onSocketClosed(hadError: boolean): void;
 }

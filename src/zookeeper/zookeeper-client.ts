@@ -79,6 +79,10 @@ export class ZooKeeperClient implements ZooKeeper {
     return this.#keeper.state;
   }
 
+  heardBy(at: number): number {
+    return this.#keeper.session.activity.heardBy(at);
+  }
+
   /** How many standing watches are open. */
   get openWatches(): number {
     return this.#watches.size;

@@ -78,6 +78,12 @@ export interface ZooKeeper {
   /** The session as of now. */
   readonly state: SessionState;
 
+  /**
+   * When the last request was sent, over the present connection, whose answer was there by `at`; minus infinity for none. The request to connect
+   * counts as answered before any time. Both on the monotonic clock, in milliseconds. Tells until when the servers keep the session.
+   */
+  heardBy(at: number): number;
+
   /** Calls `listener` with every new state, in order, until the returned function is called. Not with the present one. Listeners must not throw. */
   onState(listener: (state: SessionState) => void): () => void;
 

@@ -1,4 +1,5 @@
 import { groupPath, hexPair } from '../../src/discovery/tree-paths.js';
+import { SessionActivity } from '../../src/zookeeper/session-activity.js';
 import type { SessionState } from '../../src/zookeeper/session-state.js';
 import type { CallOptions, MultiOperation, Watch, Znode, ZooKeeper } from '../../src/zookeeper/zookeeper.js';
 import { ZooKeeperError, type ZooKeeperFault } from '../../src/zookeeper/zookeeper-error.js';
@@ -32,6 +33,7 @@ export class ScriptedZooKeeper implements ZooKeeper {
   zxid = 100n;
   /** Of the leader, in milliseconds since the Unix epoch. */
   leaderTime = () => LEADER_EPOCH + this.clock.monotonic();
+  readonly activity = new SessionActivity();
   #others = 0;
   #sequence = 1;
 
@@ -46,6 +48,9 @@ export class ScriptedZooKeeper implements ZooKeeper {
     this.zxid = other.zxid + 1_000n;
     this.state = { ...this.state, sessionId: String.fromCharCode(97 + this.#others) } as SessionState;
   }
+
+  /** Of a client whose pings are all answered. */
+  heardBy = (at: number): number => Math.max(at - SESSION_MS / 3, this.activity.heardBy(at));
 
   become(state: SessionState): void {
     this.state = state;
@@ -184,6 +189,7 @@ export class ScriptedZooKeeper implements ZooKeeper {
     const apply = () => {
       result ??= { value: act() };
     };
+    const sentAt = this.clock.monotonic();
     const over = new AbortController();
     const onAbort = () => over.abort(fails('aborted', 'unknown'));
     signal?.addEventListener('abort', onAbort, { once: true });
@@ -191,6 +197,7 @@ export class ScriptedZooKeeper implements ZooKeeper {
     try {
       await Promise.race([this.fault?.(operation, path, apply), late]);
       apply();
+      this.activity.answered(sentAt, this.clock.monotonic());
       return (result as unknown as { value: T }).value;
     } finally {
       signal?.removeEventListener('abort', onAbort);

@@ -34,6 +34,9 @@ const MAX_WAIT_MS = 30_000;
 const BARRIER_WAIT_MS = 1_000;
 /** The least time between two scans where no id is free, in milliseconds. */
 const MIN_PAUSE_MS = 100;
+/** Shares of the session's time-out: how long an id that was just claimed is to be held for certain, and the pause between heartbeats until it is. */
+const FRESH_SHARE = 1 / 4;
+const BEAT_SHARE = 1 / 12;
 /** With every race that a task loses, it chooses among so many times as many of the lowest free ids. */
 const SPREAD = 4;
 /** After so many lost races the scan is out of date. */
@@ -110,8 +113,8 @@ export class IdAllocator {
 
   /** Undefined when another task was faster. An unknown outcome is read back, so that no second id is claimed beside the first. */
   async #claim(id: number, idWidth: number, { mark, floor }: BarrierState & { open: true }) {
-    const { clock, signal } = this.options;
-    const { session } = this;
+    const { zookeeper, clock, signal } = this.options;
+    const { session, timeoutMs } = this;
     const claimer = this.#claimer;
     const nodeId = nodeIdOf(id);
     const path = entryPath({ kind: 'node' }, nodeId);
@@ -124,11 +127,18 @@ export class IdAllocator {
       if (isFault(error, 'node-exists', 'no-node', 'bad-version')) return undefined;
       if (!isFault(error, 'connection-loss', 'timeout')) throw error;
     }
+    const deadline = new SessionDeadline(timeoutMs, (at) => zookeeper.heardBy(at));
     // Reads of a session come after its writes, so this tells for certain.
     const claim = await this.#retrying((call) => session.read(path, call));
     if (claim === undefined || !isOurs(claim, session.sessionId, claimer.nonce)) return undefined;
-    const deadline = new SessionDeadline(this.timeoutMs);
-    deadline.answered(sentAt, clock.monotonic());
+    deadline.answered(sentAt);
+    // After a pause of this process the leader may not have heard of the session for long.
+    while (deadline.until < clock.monotonic() + timeoutMs * FRESH_SHARE) {
+      await clock.sleep(timeoutMs * BEAT_SHARE, signal);
+      const beatAt = clock.monotonic();
+      await this.#retrying((call) => session.multi([{ type: 'check', path }], call));
+      deadline.answered(beatAt);
+    }
     const version = versionOf(path, claim.stat.createdZxid);
     return { tenure: { nodeId, path, version, idWidth, floor, claimer, session, deadline }, claim };
   }

@@ -1,8 +1,6 @@
 // Shares of the session's time-out.
 /** The longest that the leader may be behind in hearing of a session: half a tick. */
 const RELAY_SHARE = 1 / 4;
-/** The longest that a client without anything to say is silent. */
-const SILENCE_SHARE = 1 / 3;
 /** Kept in hand for clocks and schedulers. */
 const RESERVE_SHARE = 1 / 12;
 /** The most that one answer is worth. */
@@ -10,7 +8,7 @@ const MAX_SHARE = 1 / 2;
 
 /**
  * Until when the servers cannot have ended a session, by the writes that they answered: half a time-out after the sending of the last one where they
- * come every sixth of it, a third at first. The arithmetic, and what it does not cover: docs/design/allocation.md, "One holder".
+ * come every sixth of it, a third where the session was idle. The arithmetic, and what it does not cover: docs/design/allocation.md, "One holder".
  * No input, no output: times are those of the monotonic clock, in milliseconds.
  */
 export class SessionDeadline {
@@ -18,23 +16,22 @@ export class SessionDeadline {
   sentAt = Number.NEGATIVE_INFINITY;
   /** The servers end the session after this time of the monotonic clock; minus infinity before any answer. Only {@link limit} sets it back. */
   until = Number.NEGATIVE_INFINITY;
-  /** In the order of sending; the others count from the first. */
-  readonly #answered: { readonly sentAt: number; readonly answeredAt: number }[] = [];
 
-  /** @param timeoutMs the session's time-out, the least one that the servers ever granted to it, in milliseconds */
-  constructor(public timeoutMs: number) {}
+  /**
+   * @param timeoutMs the session's time-out, the least one that the servers ever granted to it, in milliseconds
+   * @param heardBy of the session's client
+   */
+  constructor(
+    public timeoutMs: number,
+    private readonly heardBy: (at: number) => number,
+  ) {}
 
   /** Takes note of an answered write. One after the other: each was sent after the one before was answered. */
-  answered(sentAt: number, answeredAt: number): void {
+  answered(sentAt: number): void {
     const { timeoutMs } = this;
-    const relayedBy = sentAt - timeoutMs * RELAY_SHARE;
-    const relayed = this.#answered.findLastIndex((write) => write.answeredAt <= relayedBy);
-    if (relayed > 0) this.#answered.splice(0, relayed);
-    const heardAt = relayed < 0 ? relayedBy - timeoutMs * SILENCE_SHARE : (this.#answered[0]?.sentAt ?? sentAt);
-    const until = Math.min(sentAt + timeoutMs * MAX_SHARE, heardAt + timeoutMs * (1 - RESERVE_SHARE));
-    this.#answered.push({ sentAt, answeredAt });
+    const heardAt = this.heardBy(sentAt - timeoutMs * RELAY_SHARE);
     this.sentAt = sentAt;
-    this.until = Math.max(this.until, until);
+    this.until = Math.max(this.until, Math.min(sentAt + timeoutMs * MAX_SHARE, heardAt + timeoutMs * (1 - RESERVE_SHARE)));
   }
 
   /** Another server has granted another time-out to the same session: a shorter one counts from now on, a longer one is not made use of. */

@@ -230,6 +230,20 @@ describe('claiming an id', () => {
     expect(events.map(({ type }) => type)).toEqual(['store-failed', 'acquired']);
   });
 
+  it('is certain of an id only when the leader has surely heard of the session, where this process stood still before', async () => {
+    const { pending, zookeeper, clock, events } = await hold({}, (script) => {
+      script.activity.begin(-0.9 * T, T);
+      script.heardBy = (at) => script.activity.heardBy(at);
+    });
+    await clock.advance(T / 4 - 1);
+    expect([zookeeper.znodes.has(PATH), events]).toEqual([true, []]);
+    await clock.advance(T / 12 + 1);
+    const lease = await pending;
+    expect(lease.deadline - clock.monotonic()).toBeGreaterThanOrEqual(T / 4);
+    await clock.advance(5 * T);
+    expect(lease.isValid()).toBe(true);
+  });
+
   it('chooses another free id where others are faster, and never holds two', async () => {
     let races = 0;
     const { pending, zookeeper, clock } = await hold({}, (script) => {

@@ -89,7 +89,7 @@ export class SessionLease extends Holder {
       if (!isFault(error, 'no-node')) throw error;
     }
     if (!this.#stillOurs(claim)) return;
-    deadline.answered(sentAt, clock.monotonic());
+    deadline.answered(sentAt);
     await this.announce(claim);
   }
 

@@ -1,0 +1,33 @@
+/** How much closer together than the session's time-out requests need not be told apart. */
+const STEP_SHARE = 1 / 48;
+/** More than there are steps in a time-out. */
+const MOST_KEPT = 64;
+
+/**
+ * What a session has sent over its present connection, and when the answers were read: from that follows what its leader has heard.
+ * Times are those of the monotonic clock, in milliseconds.
+ */
+export class SessionActivity {
+  #stepMs = 0;
+  /** In the order of sending. */
+  readonly #answered: { readonly sentAt: number; readonly answeredAt: number }[] = [];
+
+  /** A connection is confirmed. The leader itself hears of the request to connect, so this counts at once. What was told to another server counts no more. */
+  begin(askedAt: number, timeoutMs: number): void {
+    this.#stepMs = timeoutMs * STEP_SHARE;
+    this.#answered.length = 0;
+    this.#answered.push({ sentAt: askedAt, answeredAt: Number.NEGATIVE_INFINITY });
+  }
+
+  /** Takes note of an answered request. They are answered in the order of sending. */
+  answered(sentAt: number, answeredAt: number): void {
+    if (sentAt - (this.#answered.at(-1)?.sentAt ?? Number.NEGATIVE_INFINITY) < this.#stepMs) return;
+    this.#answered.push({ sentAt, answeredAt });
+    if (this.#answered.length > MOST_KEPT) this.#answered.shift();
+  }
+
+  /** When the last of the requests was sent whose answers were there by `at`; minus infinity for none. */
+  heardBy(at: number): number {
+    return this.#answered.findLast(({ answeredAt }) => answeredAt <= at)?.sentAt ?? Number.NEGATIVE_INFINITY;
+  }
+}
