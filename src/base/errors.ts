@@ -45,7 +45,7 @@ export class ConfigError extends NodeLeaseError {
   }
 }
 
-/** The store cannot be used at all: it ignores conditions, the bucket is missing, access is denied, nobody answers. */
+/** The store cannot be used at all: it ignores conditions, the bucket is missing, access is denied, or it gives no answer. */
 export class StoreUnusableError extends NodeLeaseError {
   readonly code = 'STORE_UNUSABLE';
 }

@@ -53,7 +53,7 @@ type Listing = Pick<ListedCluster, 'rows'> & { readonly at: number };
  * Scans a cluster in a store repeatedly, as cheaply as possible: a scan is one LIST, of as many pages as it takes, and one
  * GET for each object that was written since it was read.
  *
- * The first scan reads all objects. Each further one reads at most a hundred of them: first those that may have changed hands, then those
+ * The first scan reads all objects. Each further one reads at most a hundred of them: first the ones that may have changed hands, then the ones
  * whose reading is the oldest. The others that were written count as renewed, at the age that the LIST tells, until their turn comes.
  *
  * Ids beyond the cluster's size that seem to be held are read once, a hundred of them at most.

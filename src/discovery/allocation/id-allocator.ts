@@ -37,9 +37,9 @@ const MIN_PAUSE_MS = 100;
 /** Shares of the session's time-out: how long an id that was just claimed is to be held for certain, and the pause between heartbeats until it is. */
 const FRESH_SHARE = 1 / 4;
 const BEAT_SHARE = 1 / 12;
-/** With every race that a task loses, it chooses among so many times as many of the lowest free ids. */
+/** With every lost race a task chooses among four times as many of the lowest free ids. */
 const SPREAD = 4;
-/** After so many lost races the scan is out of date. */
+/** Lost races after which the scan is out of date. */
 const CLAIMS_PER_SCAN = 2;
 
 /** Finds a free node id and claims it, in one session. One use each. */

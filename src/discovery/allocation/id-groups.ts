@@ -9,7 +9,7 @@ import type { BoundSession, IdTenure } from './id-znodes.js';
 export const GROUP_SIZE = 256;
 /** Maximum number of groups. */
 export const MAX_GROUPS: number = (MAX_CLUSTER_NODE_ID + 1) / GROUP_SIZE;
-/** The next group is made when so many ids of the last one are taken: ahead of need, so that all tasks learn of the wider ids in time. */
+/** The next group is made when this number of ids of the last one is taken: ahead of need, so that all tasks learn of the wider ids in time. */
 const GROW_AT = 200;
 /** The last group, where it is empty, is removed when fewer ids than these of the one before are taken. */
 const SHRINK_BELOW = 152;

@@ -21,7 +21,7 @@ const LEAVE_TIMEOUT_MS = 1_000;
 
 /**
  * Keeps the ids of a group, which take more bits than those of the groups below it, from being claimed until every live holder
- * below has published that it uses so many. The result stands in the znode of the lowest group of that width.
+ * below has published the wider width. The result stands in the znode of the lowest group of that width.
  *
  * Why no holder is missed: docs/design/allocation.md, "Two widths".
  */
@@ -96,7 +96,7 @@ export class WidthBarrier {
     return [];
   }
 
-  /** Makes sure that {@link readWidest} answers with so many bits at the least, from now on. Fails where another task does so at the same time. */
+  /** Makes sure that {@link readWidest} answers with at least this number of bits from now on. Fails where another task does so at the same time. */
   async #raiseWidest(idWidth: number, call: CallOptions): Promise<void> {
     const data = JSON.stringify({ idWidth });
     const record = await this.session.read(STAMPS_PATH, call);
