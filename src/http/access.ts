@@ -30,7 +30,7 @@ export function writeAccess(
   throw new ConfigError(
     label,
     formatListenAddress(listen),
-    'a loopback address such as 127.0.0.1:7070, or a bearer token file, or read-only, beside it (whoever reaches it could register and unregister instances otherwise)',
+    'a loopback address such as 127.0.0.1:7070, or a bearer token file, or read-only, beside it (any client that reaches it could register and unregister instances otherwise)',
   );
 }
 
@@ -99,7 +99,7 @@ export interface BearerToken {
 /** RFC 6750, and long enough not to be found by trying. */
 const TOKEN = /^[A-Za-z0-9._~+/-]{16,1024}={0,4}$/;
 const EXPECTED = 'a file that holds one token of 16 to 1024 letters, digits and -._~+/ on one line';
-const NO_TOKEN = 'the file with the token cannot be read, or holds none: nobody is let in';
+const NO_TOKEN = 'the file with the token cannot be read, or holds none: no client is let in';
 /** Maximum size of a token file, in bytes. */
 const MAX_FILE = 4_096;
 

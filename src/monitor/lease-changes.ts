@@ -52,7 +52,7 @@ function leaseChange(was: NodeStatus | undefined, now: NodeStatus, { sinceMs, be
   if (state === 'released' && isHeld(was))
     return change('released', `node id ${id} is released, its version ${version} is kept`, { previousTaskId });
   if (state === 'retired' && was?.state === 'retired') return undefined;
-  if (state === 'retired') return change('retired', `node id ${id} is retired: nobody may acquire it`);
+  if (state === 'retired') return change('retired', `node id ${id} is retired: no task may acquire it`);
   if (was?.state === 'retired' || wasDamaged) return change('restored', `node id ${id} may be acquired again`);
   if (!isOverdue(now) || isOverdue(was)) return undefined;
   return change('overdue', `the lease of node id ${id} has run out: ${taskId} did not renew it in time`, { taskId });

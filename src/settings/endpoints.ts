@@ -67,7 +67,7 @@ function checkNoServer({ text, label }: Given): void {
   throw new ConfigError(
     label,
     text,
-    `${URL_SUCH_AS} for the server of a store, http:// included, or ${NAME_AND_KEY} (${ENDPOINTS_VARIABLE} takes also those that look like a server)`,
+    `${URL_SUCH_AS} for the server of a store, http:// included, or ${NAME_AND_KEY} (${ENDPOINTS_VARIABLE} takes also the ones that look like a server)`,
   );
 }
 

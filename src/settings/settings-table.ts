@@ -239,7 +239,7 @@ const ROWS = {
   },
   'check-interval': {
     ...OF_CHECK,
-    kind: duration({ min: 100, minWhy: 'the command has work to do', max: 600_000, maxWhy: 'so long nobody would notice' }),
+    kind: duration({ min: 100, minWhy: 'the command has work to do', max: 600_000, maxWhy: 'a failure would be noticed too late' }),
     default: '2s',
     sentence: 'from one check to the next; none may take longer than that, or 5s',
   },

@@ -106,7 +106,7 @@ describe('settings', () => {
     [{ region: 'eu central' }, '--region: expected the name of a region such as eu-central-1, got "eu central"'],
     [
       { store: 's3://bucket', endpoint: 'minio:9000' },
-      '--endpoint: expected an http or https URL such as http://127.0.0.1:9000 for the server of a store, http:// included, or NAME[:KEY] of an endpoint to announce (NODELEASE_ENDPOINTS takes also those that look like a server), got "minio:9000"',
+      '--endpoint: expected an http or https URL such as http://127.0.0.1:9000 for the server of a store, http:// included, or NAME[:KEY] of an endpoint to announce (NODELEASE_ENDPOINTS takes also the ones that look like a server), got "minio:9000"',
     ],
     [{ endpoint: 'http://x' }, '--endpoint: expected no endpoint with the store file:.nodelease (only s3: has one), got "http://x"'],
     [{ 'node-id': '-1' }, '--node-id: expected a whole number from 0 to 65527, or "hostname", got "-1"'],
@@ -404,7 +404,7 @@ describe('the settings of what is announced', () => {
     [{ check: 'tcp:host:70000' }, /^--check: expected HOST:PORT .* from 1 to 65535, got "host:70000"$/],
     [{ check: 'ftp://host' }, `--check: expected ${target}, got "ftp://host"`],
     [{ check: 'tcp:80', 'check-interval': '10ms' }, '--check-interval: expected at least 100ms (the command has work to do), got "10ms"'],
-    [{ check: 'tcp:80', 'check-interval': '1h' }, '--check-interval: expected at most 10m (so long nobody would notice), got "1h"'],
+    [{ check: 'tcp:80', 'check-interval': '1h' }, '--check-interval: expected at most 10m (a failure would be noticed too late), got "1h"'],
     [{ check: 'tcp:80', 'check-threshold': '0' }, '--check-threshold: expected a whole number from 1 to 1000, got "0"'],
     [{ 'check-interval': '2s' }, '--check-interval: expected --check beside it, got "2s"'],
     [{ 'check-threshold': '2' }, '--check-threshold: expected --check beside it, got "2"'],
@@ -547,7 +547,7 @@ describe('the settings of what is announced', () => {
 
   it('tell of a service whose URL cannot be told', () => {
     expect(announcingProblem({ service: 'orders' })).toBe(
-      'the service orders is announced without a port, so that nobody can tell its URL: give --port',
+      'the service orders is announced without a port, so its URL is unknown: give --port',
     );
     expect([announcingProblem({ service: 'orders', port: 80 }), announcingProblem({ endpoints: [{ endpoint: 'pay' }] })]).toEqual([
       undefined,

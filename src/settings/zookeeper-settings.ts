@@ -36,7 +36,7 @@ export interface CheckSettings {
 /** Why what is announced is of little use, for a log; undefined where it is not. */
 export function announcingProblem({ service, port }: Announcement): string | undefined {
   if (service === undefined || port !== undefined) return undefined;
-  return `the service ${service} is announced without a port, so that nobody can tell its URL: give --port`;
+  return `the service ${service} is announced without a port, so its URL is unknown: give --port`;
 }
 
 /**

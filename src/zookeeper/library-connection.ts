@@ -125,10 +125,9 @@ export class LibraryConnection {
       try {
         send((error, result, index) => {
           if (!this.#underWay.delete(reject)) return;
-          if (!error) {
-            this.activity.answered(sentAt, clock.monotonic());
-            return resolve(result as T);
-          }
+          // A refusal is an answer as well. The guard has a code only while it hands one over.
+          if (!error || this.#guard.code !== undefined) this.activity.answered(sentAt, clock.monotonic());
+          if (!error) return resolve(result as T);
           const code = this.#guard.code || ('code' in error && typeof error.code === 'number' ? error.code : 0);
           reject(failureOf(code, index));
           if (code === SESSION_MOVED) this.#drop('the session has moved to another server');

@@ -300,7 +300,7 @@ export const PLANTS: readonly Plant[] = [
   },
   {
     name: 'scale-without-waiting',
-    breaks: 'a cluster grows at once, as if nobody made narrow unique ids',
+    breaks: 'a cluster grows at once, as if no task made narrow unique ids',
     edits: [
       {
         file: 'src/lease/operate/growth.js',

@@ -54,6 +54,7 @@ export class ScriptedZooKeeper implements ZooKeeper {
 
   become(state: SessionState): void {
     this.state = state;
+    if (state.status === 'connected') this.activity.begin(this.clock.monotonic(), state.timeoutMs);
     for (const listener of [...this.listeners]) listener(state);
   }
 

@@ -48,7 +48,7 @@ function urlOf(option: string | undefined, env: Io['env']): string {
   const { NODELEASE_HTTP: listening } = env;
   if (!listening) return reachableUrl(DEFAULT_LISTEN_ADDRESS);
   const address = parseListenAddress(listening, 'NODELEASE_HTTP');
-  if (address.port === 0) throw new ConfigError('NODELEASE_HTTP', listening, '--url beside it (nobody can tell which port was free)');
+  if (address.port === 0) throw new ConfigError('NODELEASE_HTTP', listening, '--url beside it (with port 0 the port is not known here)');
   return reachableUrl(address);
 }
 

@@ -28,7 +28,7 @@ export async function listDiscoveryCommand(
     const report = discoveryReport(where, path, snapshot);
     const nothing = [report.nodes, report.services, report.endpoints, report.foreign].every(({ length }) => length === 0);
     if (json) sayJson(io, report);
-    else if (nothing && path === DISCOVERY_PATH) say(io, `The discovery tree at ${where} is empty: nobody announces anything there.`);
+    else if (nothing && path === DISCOVERY_PATH) say(io, `The discovery tree at ${where} is empty: no task announces anything there.`);
     else if (snapshot && parsePath(path).kind === 'internal')
       say(io, `Nobody announces anything at ${path}: nodelease keeps it for itself.`);
     else if (nothing) say(io, `There is nothing at ${path} of ${where}.`);

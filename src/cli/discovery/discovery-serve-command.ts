@@ -36,7 +36,7 @@ function checkOptions({ readOnly, bearerTokenFile, staticTimeout, strategy }: Di
   if (staticTimeout !== undefined && readOnly)
     throw new ConfigError('--static-timeout', staticTimeout, 'no --read-only beside it (a read-only server unregisters nothing)');
   const bounds = {
-    least: [1_000, 'at least 1s (whoever registers an instance must have the time to do it again)'],
+    least: [1_000, 'at least 1s (a client that registers an instance must have the time to do it again)'],
     most: [2_592_000_000, 'at most 720h'],
   } as const;
   return {
@@ -79,7 +79,7 @@ async function serve(
 const ACCESS: Readonly<Record<DiscoveryServer['writes'], string>> = {
   nobody: 'read-only',
   token: 'changes with the token only',
-  anybody: 'changes by whoever is on this machine',
+  anybody: 'changes by any client on this machine',
 };
 
 /** A listener that logs one line an event. {@link zookeeperLog} logs a lost connection, so that not every request does. */

@@ -103,7 +103,7 @@ async function watchDiscovery(zookeeper: ZooKeeper, { json }: DiscoveryOptions, 
   const { entries = [], denied = [] } = (await readDiscovery(zookeeper, DISCOVERY_PATH, signal)) ?? {};
   for (const path of denied) complain(io, `${path}: no-auth: these credentials may not read the data`);
   for (const entry of entries) onChange({ kind: 'present', entry, previous: undefined });
-  const count = entries.length === 0 ? 'nobody announces anything' : pluralize(entries.length, 'announcement');
+  const count = entries.length === 0 ? 'no task announces anything' : pluralize(entries.length, 'announcement');
   onConnection('watching', zookeeper.state, `${count} at ${description}: watching`);
   const end = followDiscovery(zookeeper, entries, onChange);
   const ended = await interruption(signal);

@@ -147,7 +147,7 @@ function damageFindings(status: ClusterCheckup): Finding[] {
   if (more > 0) faults.push(`and ${more} more node ids: nodelease status --all names them`);
   const sound = faults.length === 0 ? ['none is damaged'] : [];
   if (totals.hints) {
-    const read = `read were ${nodes.length} of ${cluster.size}, those that stand out in a LIST and some by chance`;
+    const read = `read were ${nodes.length} of ${cluster.size}, the ones that stand out in a LIST and some by chance`;
     sound.push(`${read}: nodelease status --all reads all of them`);
   }
   return [...faults.map((detail) => found('fault', detail)), ...(sound.length > 0 ? [found('ok', sound.join('; '))] : [])];

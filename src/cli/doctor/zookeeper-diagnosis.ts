@@ -130,7 +130,7 @@ function connectProblem(error: Error): string {
     case 'EAI_AGAIN':
       return `unknown host (${explain(first)})`;
     case 'ECONNREFUSED':
-      return `nobody listens there (${explain(first)})`;
+      return `no server listens there (${explain(first)})`;
     default:
       return `cannot be reached (${explain(first)})`;
   }

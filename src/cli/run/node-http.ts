@@ -66,7 +66,9 @@ export class NodeHttp {
     const { url = '', protected: isProtected } = http.#listening ?? {};
     log.info({ url }, `answering HTTP requests at ${url}`);
     if (!isProtected) {
-      log.warn(`whoever reaches ${url} can see all leases and metrics: a bearer token file, or a loopback address, keeps others out`);
+      log.warn(
+        `any client that reaches ${url} can see all leases and metrics: a bearer token file, or a loopback address, keeps others out`,
+      );
     }
     return http;
   }

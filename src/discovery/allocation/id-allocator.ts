@@ -4,12 +4,12 @@ import { AcquireTimeoutError } from '../../base/errors.js';
 import { CLUSTER_NODE_ID_OFFSET, groupOf, nodeIdOf, widthOfGroup } from '../../id/cluster-node-id.js';
 import type { LeaseListener } from '../../lease/model/lease.js';
 import { retry, whileStoreIsAway } from '../../lease/session/retry.js';
+import { SessionDeadline } from '../../zookeeper/session-deadline.js';
 import type { CallOptions, MultiOperation, Watch, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
 import { entryPath, groupPath, NODES_PATH } from '../tree-paths.js';
 import { findFreeIds, GROUP_SIZE, MAX_GROUPS } from './id-groups.js';
 import { type BoundSession, type Claimer, claimData, type IdTenure, isOurs, versionOf } from './id-znodes.js';
-import { SessionDeadline } from './session-deadline.js';
 import { type BarrierState, WidthBarrier } from './width-barrier.js';
 
 /** What it takes to claim a node id. */
@@ -127,16 +127,28 @@ export class IdAllocator {
       if (isFault(error, 'node-exists', 'no-node', 'bad-version')) return undefined;
       if (!isFault(error, 'connection-loss', 'timeout')) throw error;
     }
-    const deadline = new SessionDeadline(timeoutMs, (at) => zookeeper.heardBy(at));
+    const deadline = new SessionDeadline(timeoutMs, (at) => session.heardBy(at));
     // Reads of a session come after its writes, so this tells for certain.
     const claim = await this.#retrying((call) => session.read(path, call));
     if (claim === undefined || !isOurs(claim, session.sessionId, claimer.nonce)) return undefined;
     deadline.answered(sentAt);
+    const giveUpAt = Math.max(this.until, sentAt + timeoutMs);
     // After a pause of this process the leader may not have heard of the session for long.
     while (deadline.until < clock.monotonic() + timeoutMs * FRESH_SHARE) {
-      await clock.sleep(timeoutMs * BEAT_SHARE, signal);
+      const sleepMs = timeoutMs * BEAT_SHARE;
+      if (clock.monotonic() + sleepMs >= giveUpAt)
+        throw new AcquireTimeoutError(
+          `${zookeeper.description}: node id ${nodeId} was claimed, but no heartbeat is answered soon enough to rely on it`,
+        );
+      this.emit({ type: 'waiting', sleepMs, why: 'it is not certain yet that the servers keep the session' });
+      await clock.sleep(sleepMs, signal);
       const beatAt = clock.monotonic();
-      await this.#retrying((call) => session.multi([{ type: 'check', path }], call));
+      try {
+        await this.#retrying((call) => session.multi([{ type: 'check', path }], call));
+      } catch (error) {
+        if (isFault(error, 'no-node')) return undefined;
+        throw error;
+      }
       deadline.answered(beatAt);
     }
     const version = versionOf(path, claim.stat.createdZxid);

@@ -1,8 +1,8 @@
 import { END_OF_TIME } from '../../lease/model/lease-state.js';
+import type { SessionDeadline } from '../../zookeeper/session-deadline.js';
 import type { CallOptions, MultiOperation, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { encodeAssignment, fieldsOf } from '../assignment.js';
-import type { SessionDeadline } from './session-deadline.js';
 
 // The two znodes of a node id, the claim and the record of the id time window: docs/design/allocation.md, "The znodes".
 
@@ -23,6 +23,12 @@ export class BoundSession {
   readonly setData: ZooKeeper['setData'] = (path, data, version, call) => this.zookeeper.setData(path, data, version, this.#bound(call));
   readonly remove: ZooKeeper['remove'] = (path, version, call) => this.zookeeper.remove(path, version, this.#bound(call));
   readonly multi: ZooKeeper['multi'] = (operations, call) => this.zookeeper.multi(operations, this.#bound(call));
+
+  /** As that of the client, of this session only. */
+  heardBy(at: number): number {
+    const { state } = this.zookeeper;
+    return 'sessionId' in state && state.sessionId === this.sessionId ? this.zookeeper.heardBy(at) : Number.NEGATIVE_INFINITY;
+  }
 
   #bound(call: CallOptions | undefined): CallOptions {
     this.requests += 1;

@@ -236,12 +236,30 @@ describe('claiming an id', () => {
       script.heardBy = (at) => script.activity.heardBy(at);
     });
     await clock.advance(T / 4 - 1);
-    expect([zookeeper.znodes.has(PATH), events]).toEqual([true, []]);
+    expect([zookeeper.znodes.has(PATH), new Set(events.map(({ type }) => type))]).toEqual([true, new Set(['waiting'])]);
     await clock.advance(T / 12 + 1);
     const lease = await pending;
     expect(lease.deadline - clock.monotonic()).toBeGreaterThanOrEqual(T / 4);
     await clock.advance(5 * T);
     expect(lease.isValid()).toBe(true);
+  });
+
+  it('claims another id where the one it was not certain of yet is deleted, and gives up where heartbeats are too slow to be certain', async () => {
+    const stale = (script: ScriptedZooKeeper) => {
+      script.activity.begin(-0.9 * T, T);
+      script.heardBy = (at) => script.activity.heardBy(at);
+    };
+    const one = await hold({}, stale);
+    one.zookeeper.znodes.delete(PATH);
+    await one.clock.advance(T);
+    expect((await one.pending).isValid()).toBe(true);
+
+    const slow = await hold({ acquireTimeoutMs: 2 * T }, (script, clock) => {
+      stale(script);
+      script.fault = (operation) => (operation === 'multi' ? clock.sleep(T / 3) : Promise.resolve());
+    });
+    await slow.clock.advance(3 * T);
+    await expect(slow.pending).rejects.toMatchObject({ code: 'ACQUIRE_TIMEOUT' });
   });
 
   it('chooses another free id where others are faster, and never holds two', async () => {

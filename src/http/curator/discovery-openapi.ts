@@ -38,7 +38,7 @@ const FIELDS: Readonly<Record<string, JsonSchema>> = {
   },
   registrationTimeUTC: {
     type: 'integer',
-    description: 'When it was registered, in milliseconds since the Unix epoch by the clock of whoever did it.',
+    description: 'When it was registered, in milliseconds since the Unix epoch by the clock of the client that did it.',
   },
   uriSpec: {
     type: 'object',
@@ -75,14 +75,14 @@ const SCHEMAS: Readonly<Record<string, JsonSchema>> = {
   NewInstance: {
     type: 'object',
     description:
-      'Fields beside these are ignored; null is as good as absent. One without a port is of use to those who know the port otherwise.',
+      'Fields beside these are ignored; null is as good as absent. One without a port is of use to clients that know the port otherwise.',
     required: ['name', 'id', 'address', 'serviceType'],
     properties: {
       ...FIELDS,
       serviceType: {
         type: 'string',
         enum: ['STATIC', 'PERMANENT'],
-        description: 'STATIC: unregistered by the server when nobody writes it again in time, where it is told to. PERMANENT: stays.',
+        description: 'STATIC: unregistered by the server when no client writes it again in time, where it is told to. PERMANENT: stays.',
       },
       enabled: { type: 'boolean', description: 'Whether it may be sent work; true unless it is given.' },
     },
@@ -200,7 +200,7 @@ export const DISCOVERY_OPENAPI: OpenApiDocument = {
       }),
       delete: operation('deleteInstance', 'Unregisters an instance', {
         description: [
-          'Whatever stands there is removed, of any serviceType, whoever registered it: also a DYNAMIC instance that is alive.',
+          'Whatever stands there is removed, of any serviceType and of any author: also a DYNAMIC instance that is alive.',
           'A process with nodelease puts its own there again at once. One with Curator in Java does so only after it has lost its session,',
           'and cannot be found until then.',
         ].join(' '),

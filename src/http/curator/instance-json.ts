@@ -30,7 +30,7 @@ export function instanceOf(json: unknown, place: { readonly name: string; readon
   if (fields.get('id') !== id) throw wrong('id', fields, `${JSON.stringify(id)}, as in the path`);
   const serviceType = fields.get('serviceType');
   if (serviceType !== 'STATIC' && serviceType !== 'PERMANENT') {
-    const why = 'a dynamic one goes with the session of whoever registers it, and HTTP has none';
+    const why = 'a dynamic one goes with the session of the client that registers it, and HTTP has none';
     throw wrong('serviceType', fields, `"STATIC" or "PERMANENT" (${why})`);
   }
   const instance = {

@@ -111,8 +111,8 @@ describe('nodelease doctor with --zookeeper', () => {
     await once(silent, 'listening');
     const mute = `127.0.0.1:${(silent.address() as AddressInfo).port}`;
     const servers: [string, RegExp][] = [
-      ['127.0.0.1:1', /server 127\.0\.0\.1:1: nobody listens there \(connect ECONNREFUSED 127\.0\.0\.1:1\)/],
-      ['localhost:1', /server localhost:1: nobody listens there \(connect ECONNREFUSED /],
+      ['127.0.0.1:1', /server 127\.0\.0\.1:1: no server listens there \(connect ECONNREFUSED 127\.0\.0\.1:1\)/],
+      ['localhost:1', /server localhost:1: no server listens there \(connect ECONNREFUSED /],
       ['no-such-host.invalid:2181', /server no-such-host\.invalid:2181: unknown host \(getaddrinfo \w+ no-such-host\.invalid\)/],
       [mute, /server [\d.:]+: takes connections, but gives no session: no quorum, or no ZooKeeper server \(/],
     ];
@@ -196,7 +196,7 @@ describe('nodelease doctor on an ensemble', () => {
       await ensemble.whenServing();
       const { answer, ...end } = await doctor(zookeeper);
       expect(end).toMatchObject(sound);
-      expect(answer).toMatch(new RegExp(`warn   server ${first?.connect}: nobody listens there`));
+      expect(answer).toMatch(new RegExp(`warn   server ${first?.connect}: no server listens there`));
       expect(answer.match(/ {2}ok {5}server /g)).toHaveLength(2);
       expect(answer).toMatch(/\nNo faults, 1 warning\.\n$/);
       await second?.kill();
@@ -204,7 +204,7 @@ describe('nodelease doctor on an ensemble', () => {
       const { code, complaints } = await doctor(zookeeper);
       expect(code).toBe(69);
       expect(complaints).toMatch(
-        /: 3 faults: .*nobody listens there.*nobody listens there.*takes connections, but gives no session: no quorum/,
+        /: 3 faults: .*no server listens there.*no server listens there.*takes connections, but gives no session: no quorum/,
       );
     } finally {
       await ensemble.stop();

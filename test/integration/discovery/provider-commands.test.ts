@@ -232,7 +232,7 @@ describe('nodelease doctor --provider zookeeper', () => {
     const env = { NODELEASE_PROVIDER: 'zookeeper', NODELEASE_ZOOKEEPER: '127.0.0.1:1' };
     const { code, stderr } = await answer(start(['doctor'], env));
     expect(code).toBe(69);
-    expect(stderr).toMatch(/^nodelease: ZooKeeper at 127\.0\.0\.1:1: 1 fault: server 127\.0\.0\.1:1: nobody listens there .*\n$/);
+    expect(stderr).toMatch(/^nodelease: ZooKeeper at 127\.0\.0\.1:1: 1 fault: server 127\.0\.0\.1:1: no server listens there .*\n$/);
     const { proxy, through } = await throughProxy(connect);
     // Slow enough that there is time to interrupt it.
     proxy.delay(100);

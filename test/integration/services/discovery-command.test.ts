@@ -97,7 +97,7 @@ describe('nodelease discovery ls', () => {
   });
 
   it('says in one line that the tree is empty, or not there yet, which is no failure', async () => {
-    const empty = { code: 0, answer: `The discovery tree at ${connect} is empty: nobody announces anything there.\n`, complaints: '' };
+    const empty = { code: 0, answer: `The discovery tree at ${connect} is empty: no task announces anything there.\n`, complaints: '' };
     expect(await list()).toMatchObject(empty);
     await tree.ensurePath('/discovery/nodes/00');
     await tree.ensurePath('/discovery/servicetypes');
@@ -122,7 +122,7 @@ describe('nodelease discovery ls', () => {
     await tree.createWithParents('/discovery/stamps/00/08', '{"timestamp":1}', 'persistent');
     expect(await list()).toMatchObject({
       code: 0,
-      answer: expect.stringContaining('is empty: nobody announces anything there.'),
+      answer: expect.stringContaining('is empty: no task announces anything there.'),
       complaints: '',
     });
     expect((await list('/discovery/stamps')).answer).toMatch(/^Nobody announces anything at \/discovery\/stamps: nodelease keeps it/);
@@ -280,7 +280,7 @@ describe('nodelease discovery watch', () => {
 
   it('begins with a tree that is not there yet', async () => {
     const watch = runCli(['discovery', 'watch', '--zookeeper', connect]);
-    await watch.waitForOutput(/nobody announces anything at .*watching\n/);
+    await watch.waitForOutput(/no task announces anything at .*watching\n/);
     await announceThree();
     await watch.waitForOutput(/endpoint pay key _ of orders:0 joined/);
     expect(watch.stdout().match(/ joined: /g)).toHaveLength(5);

@@ -55,7 +55,7 @@ describe('nodelease discovery serve', () => {
     expect(await server.exit).toEqual({ code: 0, signal: null });
     expect(performance.now() - begun).toBeLessThan(10_000);
     expect(server.stdout()).toBe(`${url}\n`);
-    expect(server.stderr()).toContain(`at ${url}, changes by whoever is on this machine`);
+    expect(server.stderr()).toContain(`at ${url}, changes by any client on this machine`);
     expect(await client(connect).children('/services/orders')).toEqual(['one']);
   });
 

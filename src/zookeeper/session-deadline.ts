@@ -17,6 +17,9 @@ export class SessionDeadline {
   /** The servers end the session after this time of the monotonic clock; minus infinity before any answer. Only {@link limit} sets it back. */
   until = Number.NEGATIVE_INFINITY;
 
+  /** The leader has heard of the session at this time or later. */
+  #heardAt = Number.NEGATIVE_INFINITY;
+
   /**
    * @param timeoutMs the session's time-out, the least one that the servers ever granted to it, in milliseconds
    * @param heardBy of the session's client
@@ -29,14 +32,21 @@ export class SessionDeadline {
   /** Takes note of an answered write. One after the other: each was sent after the one before was answered. */
   answered(sentAt: number): void {
     const { timeoutMs } = this;
-    const heardAt = this.heardBy(sentAt - timeoutMs * RELAY_SHARE);
+    this.#heardAt = this.heardBy(sentAt - timeoutMs * RELAY_SHARE);
     this.sentAt = sentAt;
-    this.until = Math.max(this.until, Math.min(sentAt + timeoutMs * MAX_SHARE, heardAt + timeoutMs * (1 - RESERVE_SHARE)));
+    this.until = Math.max(this.until, this.#end);
   }
 
   /** Another server has granted another time-out to the same session: a shorter one counts from now on, a longer one is not made use of. */
   limit(timeoutMs: number): void {
-    this.timeoutMs = Math.min(this.timeoutMs, timeoutMs);
-    this.until = Math.min(this.until, this.sentAt + this.timeoutMs * MAX_SHARE);
+    if (timeoutMs >= this.timeoutMs) return;
+    this.timeoutMs = timeoutMs;
+    // The leader itself has heard of the connection to that server.
+    this.#heardAt = Math.max(this.#heardAt, this.heardBy(Number.NEGATIVE_INFINITY));
+    this.until = Math.min(this.until, this.#end);
+  }
+
+  get #end(): number {
+    return Math.min(this.sentAt + this.timeoutMs * MAX_SHARE, this.#heardAt + this.timeoutMs * (1 - RESERVE_SHARE));
   }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { seededRandom } from '../../../test/support/virtual-clock.js';
-import { SessionActivity } from '../../zookeeper/session-activity.js';
+import { seededRandom } from '../../test/support/virtual-clock.js';
+import { SessionActivity } from './session-activity.js';
 import { SessionDeadline } from './session-deadline.js';
 
 const T = 12_000;
@@ -73,12 +73,15 @@ describe('the time until which a session surely lives', () => {
     }
   });
 
-  it('is cut to half of a shorter time-out that another server grants, and not extended by a longer one', () => {
+  it('is cut to a shorter time-out that another server grants, by what the leader has heard, and not extended by a longer one', () => {
     const proof = proofOf([0, 2_000, 4_000]);
     proof.limit(2 * T);
     expect([proof.timeoutMs, proof.until]).toEqual([T, 4_000 + T / 2]);
     proof.limit(T / 2);
-    expect([proof.timeoutMs, proof.until]).toEqual([T / 2, 4_000 + T / 4]);
+    expect([proof.timeoutMs, proof.until]).toEqual([T / 2, ((T / 2) * 11) / 12]);
+    proof.limit(T / 2);
+    proof.limit(T);
+    expect([proof.timeoutMs, proof.until]).toEqual([T / 2, ((T / 2) * 11) / 12]);
   });
 
   /**
