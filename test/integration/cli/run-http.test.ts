@@ -110,13 +110,13 @@ describe('a run with HTTP', () => {
       );
     expect(await statuses({})).toEqual([200, 200, 401, 401, 401]);
     expect(await statuses({ authorization: `Bearer ${TOKEN}` })).toEqual([200, 200, 200, 200, 200]);
-    expect(task.stderr()).not.toMatch(/whoever reaches/);
+    expect(task.stderr()).not.toMatch(/any client that reaches/);
     expect(task.stderr()).not.toContain(TOKEN);
   });
 
   it('warns where anybody may ask', async () => {
     const { task } = await held(['--http', '0.0.0.0:0']);
-    expect(task.stderr()).toMatch(/whoever reaches http:\/\/0\.0\.0\.0:\d+ can see all leases and metrics/);
+    expect(task.stderr()).toMatch(/any client that reaches http:\/\/0\.0\.0\.0:\d+ can see all leases and metrics/);
   });
 
   it('tells its command by which URL it is reached, also where it listens everywhere', async () => {
