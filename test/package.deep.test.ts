@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises';
+import { mkdtempSync } from 'node:fs';
+import { mkdir, readdir, readFile, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -9,14 +10,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 const run = promisify(execFile);
 
 describe('the package, installed into an empty folder', () => {
-  let folder: string;
+  const place = mkdtempSync(join(tmpdir(), 'nodelease-package-'));
+  const folder = join(place, 'project');
 
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'nodelease-package-'));
-    const project = join(folder, 'project');
-    await mkdir(project);
+    await mkdir(folder);
     // What prepack would do has been done by the set-up of these tests, and is in use by them.
-    const { stdout } = await run('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', folder]);
+    const { stdout } = await run('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', place]);
     const listing: unknown = JSON.parse(stdout);
     const [packed] = (Array.isArray(listing) ? listing : Object.values(listing as object)) as {
       filename: string;
@@ -31,17 +31,14 @@ describe('the package, installed into an empty folder', () => {
       ]),
     );
     expect(packed?.files.filter(({ path }) => /^(test|src|bench)\/|\.test\.|\.map$|tsbuildinfo/.test(path))).toEqual([]);
-    await writeFile(join(project, 'package.json'), '{"name":"consumer","private":true,"type":"module"}');
-    await run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', join(folder, packed?.filename ?? '')], { cwd: project });
-    folder = project;
+    await writeFile(join(folder, 'package.json'), '{"name":"consumer","private":true,"type":"module"}');
+    await run('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', join(place, packed?.filename ?? '')], { cwd: folder });
     // prom-client has it as a dependency. Moved there, it is not installed for anything else.
     await mkdir(join(folder, 'node_modules/prom-client/node_modules'), { recursive: true });
     await rename(join(folder, 'node_modules/@opentelemetry'), join(folder, 'node_modules/prom-client/node_modules/@opentelemetry'));
   }, 240_000);
 
-  afterAll(async () => {
-    await rm(resolve(folder, '..'), { recursive: true, force: true });
-  });
+  afterAll(() => rm(place, { recursive: true, force: true }));
 
   it('brings what the library needs, and not what is in the bundled command', async () => {
     const { dependencies } = JSON.parse(await readFile(resolve('package.json'), 'utf8')) as { dependencies: Record<string, string> };
