@@ -4,6 +4,7 @@ import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.
 import type { LeaseEvent } from '../../lease/model/lease.js';
 import type { SessionState } from '../../zookeeper/session-state.js';
 import { acquireFromZooKeeper } from './acquire-from-zookeeper.js';
+import { BoundSession } from './id-znodes.js';
 
 // The deadline, and the calls of unknown outcome, in virtual time. What servers really do is tested on real ones.
 
@@ -242,6 +243,12 @@ describe('claiming an id', () => {
     expect(lease.deadline - clock.monotonic()).toBeGreaterThanOrEqual(T / 4);
     await clock.advance(5 * T);
     expect(lease.isValid()).toBe(true);
+  });
+
+  it('counts nothing that was sent in another session', () => {
+    const zookeeper = new ScriptedZooKeeper(new VirtualClock());
+    zookeeper.heardBy = () => 1_000;
+    expect(['a', 'b'].map((id) => new BoundSession(zookeeper, id).heardBy(2_000))).toEqual([1_000, Number.NEGATIVE_INFINITY]);
   });
 
   it('claims another id where the one it was not certain of yet is deleted, and gives up where heartbeats are too slow to be certain', async () => {

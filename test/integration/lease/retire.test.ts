@@ -136,7 +136,7 @@ describe('a run whose node id is retired', () => {
     expect(await lease(store, 1)).toMatchObject({ version: 1 });
   });
 
-  it('sends no client here any more, and says who holds the node id for as long as it is held', async () => {
+  it('sends no client here any more, and says who holds the node id until its release', async () => {
     const store = await newStore('file');
     await holdFirst(store);
     const connect = `${inject('zookeeper').connect}${uniqueChroot('retire')}`;
