@@ -9,6 +9,8 @@ export type NodeLeaseErrorCode =
   | 'LEASE_LOST'
   | 'LEASE_RELEASED'
   | 'LEASE_RETIRING'
+  | 'LOCK_LOST'
+  | 'RECIPE_FAILED'
   | 'LEASE_UNREADABLE'
   | 'ZOOKEEPER_FAILED'
   | 'NO_INSTANCE'

@@ -39,11 +39,13 @@ export function exitCodeOf(error: unknown): number {
     case 'STORE_UNUSABLE':
     case 'LEASE_UNREADABLE':
     case 'ZOOKEEPER_FAILED':
+    case 'RECIPE_FAILED':
       return ExitCode.storeUnusable;
     case 'ACQUIRE_TIMEOUT':
     case 'IDS_EXHAUSTED':
       return ExitCode.acquireTimeout;
     case 'LEASE_LOST':
+    case 'LOCK_LOST':
       return ExitCode.leaseLost;
     case 'LEASE_RELEASED':
     case 'LEASE_RETIRING':

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { pathOf, ScriptedZooKeeper } from '../../test/support/scripted-zookeeper.js';
 import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
-import { BoundSession } from '../discovery/allocation/id-znodes.js';
+import { BoundSession } from '../zookeeper/bound-session.js';
 import { ClusterFollower } from './cluster-follower.js';
 
 /** The node ids 0 and 1, from ZooKeeper alone, and who follows them. */

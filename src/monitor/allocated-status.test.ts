@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { fails, pathOf, ScriptedZooKeeper } from '../../test/support/scripted-zookeeper.js';
 import { VirtualClock } from '../../test/support/virtual-clock.js';
-import { BoundSession } from '../discovery/allocation/id-znodes.js';
+import { BoundSession } from '../zookeeper/bound-session.js';
 import { inspectAllocated } from './allocated-status.js';
 
 const STAMPS = '/discovery/stamps';

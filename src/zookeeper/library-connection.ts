@@ -1,3 +1,4 @@
+import { Event } from 'node-zookeeper-client';
 import { aborted } from '../base/abort.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { formatServer, type ServerAddress } from './connect-string.js';
@@ -18,8 +19,8 @@ export interface SessionListener {
   troubled(): void;
   /** The servers have ended the session, or refuse the credentials. Nothing more comes of it. */
   ended(why: 'expired' | 'auth-failed'): void;
-  /** A one-shot watch on the znode has fired. */
-  changed(path: string): void;
+  /** A one-shot watch on the znode has fired; `isGone` when because the znode was removed. */
+  changed(path: string, isGone: boolean): void;
 }
 
 export interface LibraryConnectionOptions {
@@ -87,7 +88,7 @@ export class LibraryConnection {
     watcherManager.registerDataWatcher = () => undefined;
     watcherManager.registerChildWatcher = () => undefined;
     watcherManager.registerExistenceWatcher = () => undefined;
-    watcherManager.emit = ({ path }) => listener.changed(path);
+    watcherManager.emit = ({ path, type }) => listener.changed(path, type === Event.NODE_DELETED);
     // This file asks a silent server itself, by a request whose answer tells when it was sent.
     manager.onSocketTimeout = () => undefined;
     manager.findNextServer = (open) => void this.#connectNext(open);

@@ -8,7 +8,7 @@ import type { SessionState } from './session-state.js';
 export interface SessionKeeperOptions extends Omit<LibrarySessionOptions, 'servers' | 'listener' | 'names'> {
   readonly connect: ConnectString;
   /** A one-shot watch on the znode has fired, its path being that on the servers. */
-  readonly onChanged: (path: string) => void;
+  readonly onChanged: (path: string, isGone: boolean) => void;
 }
 
 /** How long the end of a session may take, in milliseconds. */

@@ -39,7 +39,7 @@ it('read again after a reconnect, at most 64 at a time, and tell what is new', a
   expect(told).toHaveLength(2_000);
   network.isConnected = false;
   network.state = 'b';
-  watches.onChanged('/7');
+  watches.onChanged('/7', false);
   await answer();
   expect(told).toHaveLength(2_000);
   network.isConnected = true;
@@ -52,7 +52,7 @@ it('read once more where something changes during a read, and tell nothing once 
   const { network, watches, send, under, answer } = scene();
   const told: string[] = [];
   const watch = watches.children('/a', send, (names) => told.push(String(names)));
-  watches.onChanged('/a');
+  watches.onChanged('/a', false);
   for (const end of under.splice(0)) end();
   await settled();
   network.state = 'b';
@@ -74,7 +74,7 @@ it('pause longer and longer between reads that fail, and leave no timer behind',
   await answer();
   expect([told, clock.sleepers]).toEqual([['a'], 0]);
   network.fails = true;
-  watches.onChanged('/a');
+  watches.onChanged('/a', false);
   await answer();
   watches.close();
   await settled();

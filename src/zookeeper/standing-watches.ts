@@ -27,6 +27,8 @@ const RETRY_MS = { first: 100, max: 5_000 };
 interface StandingWatch {
   /** Reads, leaves a one-shot watch, and tells the listener what is new. */
   readonly read: () => Promise<void>;
+  /** Tells the listener that the znode is gone. */
+  readonly gone: () => void;
   isStale: boolean;
   isReading: boolean;
   isClosed: boolean;
@@ -62,8 +64,11 @@ export class StandingWatches {
   }
 
   /** A one-shot watch on a path has fired. One that was set for a watch that is closed by now reaches no watch. */
-  onChanged(path: string): void {
-    for (const watch of this.#watches.get(path) ?? []) this.#invalidate(watch);
+  onChanged(path: string, isGone: boolean): void {
+    for (const watch of this.#watches.get(path) ?? []) {
+      if (isGone) watch.gone();
+      this.#invalidate(watch);
+    }
   }
 
   /** There is a connection. The one-shot watches went with the last one, and what happened since has not been told. */
@@ -83,13 +88,18 @@ export class StandingWatches {
    * @param read reads the present state, and leaves a one-shot watch on it, so that no later change goes unnoticed
    * @param fingerprint equal for equal states
    */
-  #watch<S>(path: string, read: () => Promise<S>, fingerprint: (state: S) => string | undefined, listener: (state: S) => void): Watch {
+  #watch<S>(
+    path: string,
+    read: () => Promise<S | undefined>,
+    fingerprint: (state: S | undefined) => string | undefined,
+    listener: (state: S | undefined) => void,
+  ): Watch {
     let told: { readonly print: string | undefined } | undefined;
     let onFirst: () => void = () => undefined;
     const first = new Promise<void>((resolve) => {
       onFirst = resolve;
     });
-    const tell = (state: S) => {
+    const tell = (state: S | undefined) => {
       const print = fingerprint(state);
       if (told === undefined || told.print !== print) {
         told = { print };
@@ -102,6 +112,9 @@ export class StandingWatches {
       read: async () => {
         const state = await read();
         if (!watch.isClosed) tell(state);
+      },
+      gone: () => {
+        if (!watch.isClosed) tell(undefined);
       },
     };
     if (!watch.isClosed) {

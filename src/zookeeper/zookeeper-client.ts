@@ -7,7 +7,7 @@ import { SessionKeeper } from './session-keeper.js';
 import type { SessionState } from './session-state.js';
 import { StandingWatches } from './standing-watches.js';
 import { parentOf, pathProblem, withinChroot } from './znode-path.js';
-import type { CallOptions, CreateMode, MultiOperation, Watch, Znode, ZnodeStat, ZooKeeper } from './zookeeper.js';
+import type { CallOptions, CreateMode, MultiOperation, Watch, Znode, ZnodeData, ZnodeStat, ZooKeeper } from './zookeeper.js';
 import { isFault, ZooKeeperError } from './zookeeper-error.js';
 
 /** How to reach ZooKeeper. */
@@ -64,7 +64,7 @@ export class ZooKeeperClient implements ZooKeeper {
     const auth = options.auth === undefined ? undefined : parseAuth(options.auth, 'auth');
     this.description = `zookeeper ${connect.text}`;
     this.#chroot = connect.chroot;
-    const onChanged = (path: string) => this.#watches.onChanged(path);
+    const onChanged = (path: string, isGone: boolean) => this.#watches.onChanged(path, isGone);
     const keeper = new SessionKeeper({ connect, sessionTimeoutMs, auth, clock, random, onChanged });
     this.#keeper = keeper;
     this.#calls = new CallQueue(keeper, clock, timeoutMs, this.description);
@@ -96,14 +96,14 @@ export class ZooKeeperClient implements ZooKeeper {
     return this.#calls.whenConnected(options);
   }
 
-  create(path: string, data: string, mode: CreateMode, options: CallOptions = {}): Promise<string> {
+  create(path: string, data: ZnodeData, mode: CreateMode, options: CallOptions = {}): Promise<string> {
     return this.#call('create', path, true, options, async (session, full) => {
       const made = await session.create(full, Buffer.from(data), mode);
       return made.slice(this.#chroot.length) || '/';
     });
   }
 
-  createWithParents(path: string, data: string, mode: CreateMode, options: CallOptions = {}): Promise<string> {
+  createWithParents(path: string, data: ZnodeData, mode: CreateMode, options: CallOptions = {}): Promise<string> {
     const full = withinChroot(this.#chroot, path);
     return this.#withParents(full, path, this.#share(options), (call) => this.create(path, data, mode, call));
   }
@@ -123,7 +123,7 @@ export class ZooKeeperClient implements ZooKeeper {
     return orUndefined(this.#call('children', path, false, options, (session, full) => session.children(full, false)));
   }
 
-  setData(path: string, data: string, version = -1, options: CallOptions = {}): Promise<ZnodeStat> {
+  setData(path: string, data: ZnodeData, version = -1, options: CallOptions = {}): Promise<ZnodeStat> {
     return this.#call('setData', path, true, options, (session, full) => session.setData(full, Buffer.from(data), version));
   }
 

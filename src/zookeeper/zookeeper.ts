@@ -44,6 +44,9 @@ export interface ZnodeStat {
   readonly childCount: number;
 }
 
+/** Data to be written; a text as UTF-8. */
+export type ZnodeData = string | Uint8Array;
+
 /** A znode's data and facts. */
 export interface Znode {
   readonly data: Buffer;
@@ -52,8 +55,8 @@ export interface Znode {
 
 /** One operation of a transaction. */
 export type MultiOperation =
-  | { readonly type: 'create'; readonly path: string; readonly data: string; readonly mode: CreateMode }
-  | { readonly type: 'set'; readonly path: string; readonly data: string; readonly version?: number }
+  | { readonly type: 'create'; readonly path: string; readonly data: ZnodeData; readonly mode: CreateMode }
+  | { readonly type: 'set'; readonly path: string; readonly data: ZnodeData; readonly version?: number }
   | { readonly type: 'remove'; readonly path: string; readonly version?: number }
   | { readonly type: 'check'; readonly path: string; readonly version?: number };
 
@@ -98,10 +101,10 @@ export interface ZooKeeper {
    *
    * @throws {ZooKeeperError} among others `node-exists`, `no-node` (no parent)
    */
-  create(path: string, data: string, mode: CreateMode, options?: CallOptions): Promise<string>;
+  create(path: string, data: ZnodeData, mode: CreateMode, options?: CallOptions): Promise<string>;
 
   /** As {@link create}, and makes the parents that are missing, shared ones, again where one vanishes in between (Curator's are containers, which the server removes when empty). */
-  createWithParents(path: string, data: string, mode: CreateMode, options?: CallOptions): Promise<string>;
+  createWithParents(path: string, data: ZnodeData, mode: CreateMode, options?: CallOptions): Promise<string>;
 
   /** Makes a shared znode without data, and its parents, unless they exist. The chroot is made with them. */
   ensurePath(path: string, options?: CallOptions): Promise<void>;
@@ -113,7 +116,7 @@ export interface ZooKeeper {
   children(path: string, options?: CallOptions): Promise<readonly string[] | undefined>;
 
   /** Replaces a znode's data; with `version`, only where that is its version. @throws {ZooKeeperError} as `no-node`, `bad-version` */
-  setData(path: string, data: string, version?: number, options?: CallOptions): Promise<ZnodeStat>;
+  setData(path: string, data: ZnodeData, version?: number, options?: CallOptions): Promise<ZnodeStat>;
 
   /**
    * Removes a znode; with `version`, only where that is its data's version. Resolves to false when there was none.
@@ -132,7 +135,7 @@ export interface ZooKeeper {
    */
   watchChildren(path: string, listener: (children: readonly string[] | undefined) => void): Watch;
 
-  /** The same for a znode's data. */
+  /** The same for a znode's data. That the znode was removed is told without another read; the next state is read for as long as the watch stays open. */
   watchData(path: string, listener: (znode: Znode | undefined) => void): Watch;
 
   /** Ends the session with its ephemeral znodes, and every watch. Resolves soon also where no server answers, and never rejects. Idempotent. */

@@ -1,7 +1,7 @@
 import { groupPath, hexPair } from '../../src/discovery/tree-paths.js';
 import { SessionActivity } from '../../src/zookeeper/session-activity.js';
 import type { SessionState } from '../../src/zookeeper/session-state.js';
-import type { CallOptions, MultiOperation, Watch, Znode, ZooKeeper } from '../../src/zookeeper/zookeeper.js';
+import type { CallOptions, MultiOperation, Watch, Znode, ZnodeData, ZooKeeper } from '../../src/zookeeper/zookeeper.js';
 import { ZooKeeperError, type ZooKeeperFault } from '../../src/zookeeper/zookeeper-error.js';
 import type { VirtualClock } from './virtual-clock.js';
 
@@ -58,12 +58,12 @@ export class ScriptedZooKeeper implements ZooKeeper {
     for (const listener of [...this.listeners]) listener(state);
   }
 
-  put(path: string, data: string, owner: string | undefined): void {
+  put(path: string, data: ZnodeData, owner: string | undefined): void {
     this.zxid += 1n;
     const createdZxid = this.zxid;
     const at = Math.floor(this.leaderTime());
     const times = { createdZxid, modifiedZxid: createdZxid, createdAt: at, modifiedAt: at };
-    this.znodes.set(path, { data: Buffer.from(data), stat: { version: 0, childrenVersion: 0, ...times, owner, childCount: 0 } });
+    this.znodes.set(path, { data: Buffer.from(data as string), stat: { version: 0, childrenVersion: 0, ...times, owner, childCount: 0 } });
   }
 
   /** The servers end the session, and no client is told. */
@@ -86,11 +86,11 @@ export class ScriptedZooKeeper implements ZooKeeper {
     return this.state;
   }
 
-  create(path: string, data: string, mode: string, call: CallOptions = {}): Promise<string> {
+  create(path: string, data: ZnodeData, mode: string, call: CallOptions = {}): Promise<string> {
     return this.#call('create', path, call, () => this.#create(path, data, mode, call));
   }
 
-  createWithParents(path: string, data: string, mode: string, call: CallOptions = {}): Promise<string> {
+  createWithParents(path: string, data: ZnodeData, mode: string, call: CallOptions = {}): Promise<string> {
     return this.create(path, data, mode, call);
   }
 
@@ -109,7 +109,7 @@ export class ScriptedZooKeeper implements ZooKeeper {
     return this.#call('children', path, call, () => this.#children(path));
   }
 
-  setData(path: string, data: string, version = -1, call: CallOptions = {}): Promise<Znode['stat']> {
+  setData(path: string, data: ZnodeData, version = -1, call: CallOptions = {}): Promise<Znode['stat']> {
     return this.#call('setData', path, call, () => {
       this.#expect(path, version);
       return this.overwrite(path, data);
@@ -117,11 +117,11 @@ export class ScriptedZooKeeper implements ZooKeeper {
   }
 
   /** Replaces the data, whatever its version. */
-  overwrite(path: string, data: string): Znode['stat'] {
+  overwrite(path: string, data: ZnodeData): Znode['stat'] {
     const { stat: before } = this.znodes.get(path) as Znode;
     this.zxid += 1n;
     const stat = { ...before, version: before.version + 1, modifiedZxid: this.zxid, modifiedAt: Math.floor(this.leaderTime()) };
-    this.znodes.set(path, { data: Buffer.from(data), stat });
+    this.znodes.set(path, { data: Buffer.from(data as string), stat });
     return stat;
   }
 
@@ -169,7 +169,7 @@ export class ScriptedZooKeeper implements ZooKeeper {
     return watch;
   }
 
-  #create(path: string, data: string, mode: string, { sessionId }: CallOptions): string {
+  #create(path: string, data: ZnodeData, mode: string, { sessionId }: CallOptions): string {
     const full = mode === 'ephemeral-sequential' ? `${path}${String(this.#sequence++).padStart(10, '0')}` : path;
     if (this.znodes.has(full)) throw fails('node-exists', 'not-applied');
     this.put(full, data, mode.startsWith('ephemeral') ? sessionId : undefined);

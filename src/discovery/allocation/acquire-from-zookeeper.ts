@@ -1,10 +1,10 @@
 import { checkTaskId } from '../../base/task-id.js';
 import { detached, type Lease, type LeaseListener } from '../../lease/model/lease.js';
 import { harmless, type LeaseTracer, type NoteAttributes } from '../../lease/model/lease-tracer.js';
+import { BoundSession } from '../../zookeeper/bound-session.js';
 import { isFault, ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { type ClaimOptions, IdAllocator } from './id-allocator.js';
 import { keepGroups, MAX_GROUPS } from './id-groups.js';
-import { BoundSession } from './id-znodes.js';
 import { SessionLease } from './session-lease.js';
 
 /** What it needs to acquire a node id from ZooKeeper alone. */

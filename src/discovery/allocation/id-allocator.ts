@@ -4,12 +4,13 @@ import { AcquireTimeoutError } from '../../base/errors.js';
 import { CLUSTER_NODE_ID_OFFSET, groupOf, nodeIdOf, widthOfGroup } from '../../id/cluster-node-id.js';
 import type { LeaseListener } from '../../lease/model/lease.js';
 import { retry, whileStoreIsAway } from '../../lease/session/retry.js';
+import type { BoundSession } from '../../zookeeper/bound-session.js';
 import { SessionDeadline } from '../../zookeeper/session-deadline.js';
 import type { CallOptions, MultiOperation, Watch, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
 import { entryPath, groupPath, NODES_PATH } from '../tree-paths.js';
 import { findFreeIds, GROUP_SIZE, MAX_GROUPS } from './id-groups.js';
-import { type BoundSession, type Claimer, claimData, type IdTenure, isOurs, versionOf } from './id-znodes.js';
+import { type Claimer, claimData, type IdTenure, isOurs, versionOf } from './id-znodes.js';
 import { type BarrierState, WidthBarrier } from './width-barrier.js';
 
 /** What it takes to claim a node id. */

@@ -1,9 +1,10 @@
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { CLUSTER_NODE_ID_OFFSET, clusterNodeIdOf, indexOf, MAX_CLUSTER_NODE_ID } from '../../id/cluster-node-id.js';
+import type { BoundSession } from '../../zookeeper/bound-session.js';
 import type { CallOptions } from '../../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { groupPath, NODES_PATH, parseHexPair } from '../tree-paths.js';
-import type { BoundSession, IdTenure } from './id-znodes.js';
+import type { IdTenure } from './id-znodes.js';
 
 /** The cluster node ids of a group: few enough that no znode has thousands of children. */
 export const GROUP_SIZE = 256;

@@ -1,40 +1,11 @@
 import { END_OF_TIME } from '../../lease/model/lease-state.js';
+import type { BoundSession } from '../../zookeeper/bound-session.js';
 import type { SessionDeadline } from '../../zookeeper/session-deadline.js';
-import type { CallOptions, MultiOperation, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
+import type { MultiOperation, Znode } from '../../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import { encodeAssignment, fieldsOf } from '../assignment.js';
 
 // The two znodes of a node id, the claim and the record of the id time window: docs/design/allocation.md, "The znodes".
-
-/** A client in one session: every call fails as `session-expired` in any other one, so that nothing decided in one session is done in the next. */
-export class BoundSession {
-  /** @param requests the calls so far, those of earlier sessions too; one that makes parents counts as one */
-  constructor(
-    private readonly zookeeper: ZooKeeper,
-    readonly sessionId: string,
-    public requests = 0,
-  ) {}
-
-  readonly createWithParents: ZooKeeper['createWithParents'] = (path, data, mode, call) =>
-    this.zookeeper.createWithParents(path, data, mode, this.#bound(call));
-  readonly ensurePath: ZooKeeper['ensurePath'] = (path, call) => this.zookeeper.ensurePath(path, this.#bound(call));
-  readonly read: ZooKeeper['read'] = (path, call) => this.zookeeper.read(path, this.#bound(call));
-  readonly children: ZooKeeper['children'] = (path, call) => this.zookeeper.children(path, this.#bound(call));
-  readonly setData: ZooKeeper['setData'] = (path, data, version, call) => this.zookeeper.setData(path, data, version, this.#bound(call));
-  readonly remove: ZooKeeper['remove'] = (path, version, call) => this.zookeeper.remove(path, version, this.#bound(call));
-  readonly multi: ZooKeeper['multi'] = (operations, call) => this.zookeeper.multi(operations, this.#bound(call));
-
-  /** As that of the client, of this session only. */
-  heardBy(at: number): number {
-    const { state } = this.zookeeper;
-    return 'sessionId' in state && state.sessionId === this.sessionId ? this.zookeeper.heardBy(at) : Number.NEGATIVE_INFINITY;
-  }
-
-  #bound(call: CallOptions | undefined): CallOptions {
-    this.requests += 1;
-    return { ...call, sessionId: this.sessionId };
-  }
-}
 
 /** What a claim says of the task that made it, and further fields. The nonce tells it from all other claims, those of the same task too. */
 export interface Claimer {

@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { type Fault, fails, pathOf, ScriptedZooKeeper, SESSION_MS } from '../../../test/support/scripted-zookeeper.js';
 import { seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import type { LeaseEvent } from '../../lease/model/lease.js';
+import { BoundSession } from '../../zookeeper/bound-session.js';
 import type { SessionState } from '../../zookeeper/session-state.js';
 import { acquireFromZooKeeper } from './acquire-from-zookeeper.js';
-import { BoundSession } from './id-znodes.js';
 
 // The deadline, and the calls of unknown outcome, in virtual time. What servers really do is tested on real ones.
 

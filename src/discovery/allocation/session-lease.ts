@@ -1,5 +1,5 @@
 import { onAbort } from '../../base/abort.js';
-import { Holder, type HolderOptions } from '../../lease/hold/holder.js';
+import { NodeHolder, type NodeHolderOptions } from '../../lease/hold/node-holder.js';
 import { type LeaseTiming, leaseTiming } from '../../lease/model/lease-timing.js';
 import type { SessionState } from '../../zookeeper/session-state.js';
 import type { Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
@@ -11,14 +11,14 @@ import { SessionTime } from './session-time.js';
  * Holds one node id by its claim. A renewal is a heartbeat, which tells whether the session lives, and whose the claim is. The id
  * is given up before its deadline where that cannot be told: docs/design/allocation.md, "One holder" and "Reads prove nothing".
  */
-export class SessionLease extends Holder {
+export class SessionLease extends NodeHolder {
   readonly tenureTime: SessionTime;
   /** The ids that ZooKeeper gives out are not retired. */
   readonly retiring: AbortSignal = new AbortController().signal;
 
   constructor(
     private readonly tenure: IdTenure,
-    options: HolderOptions & { readonly zookeeper: ZooKeeper },
+    options: NodeHolderOptions & { readonly zookeeper: ZooKeeper },
   ) {
     super(tenure.nodeId, tenure.version, tenure.claimer.taskId, options);
     const { zookeeper } = options;

@@ -2,7 +2,7 @@ import { onAbort, orAborted } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
 import { explain } from '../../base/errors.js';
 import { clusterNodeIdOf, groupOf, indexOf, widthOfGroup } from '../../id/cluster-node-id.js';
-import type { HolderOptions } from '../../lease/hold/holder.js';
+import type { NodeHolderOptions } from '../../lease/hold/node-holder.js';
 import { type TenureTime, TenureWidth } from '../../lease/hold/tenure-time.js';
 import { retry, whileStoreIsAway } from '../../lease/session/retry.js';
 import { StoreTime } from '../../lease/session/store-time.js';
@@ -15,7 +15,7 @@ import { numbersBelow } from './id-groups.js';
 import { decodeRecord, type IdTenure, isMs, lastIdTimestampIn, writeOf } from './id-znodes.js';
 import { readWidest } from './width-barrier.js';
 
-export interface SessionTimeOptions extends Pick<HolderOptions, 'clock' | 'random' | 'emit'>, Pick<TenureTime, 'signal' | 'check'> {
+export interface SessionTimeOptions extends Pick<NodeHolderOptions, 'clock' | 'random' | 'emit'>, Pick<TenureTime, 'signal' | 'check'> {
   readonly zookeeper: ZooKeeper;
   readonly tenure: IdTenure;
   /** How a call of the tenure is made, as of now. */

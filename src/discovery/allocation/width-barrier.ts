@@ -1,11 +1,12 @@
 import { concurrently } from '../../base/concurrently.js';
 import { CLUSTER_NODE_ID_OFFSET, widthOfGroup } from '../../id/cluster-node-id.js';
+import type { BoundSession } from '../../zookeeper/bound-session.js';
 import type { CallOptions, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { isFault } from '../../zookeeper/zookeeper-error.js';
 import { fieldsOf } from '../assignment.js';
 import { groupPath, hexPair, parseHexPair, STAMPS_PATH, stampGroupPath } from '../tree-paths.js';
 import { GROUP_SIZE } from './id-groups.js';
-import { type BoundSession, isMs, lastIdTimestampIn } from './id-znodes.js';
+import { isMs, lastIdTimestampIn } from './id-znodes.js';
 
 /**
  * Whether ids of a group may be claimed. `mark` is the znode that says so, none for group 0: to be checked in the transaction that claims. `floor` is

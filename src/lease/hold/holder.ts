@@ -1,16 +1,15 @@
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { explain, NodeLeaseError } from '../../base/errors.js';
 import { sleepUntil } from '../../base/sleep-until.js';
-import { type Lease, type LeaseListener, LeaseLostError, LeaseReleasedError, type LossReason } from '../model/lease.js';
+import type { HolderEvent, LossReason, TenureLostError } from '../model/lease.js';
 import type { LeaseTiming } from '../model/lease-timing.js';
 import type { LeaseAttributes, LeaseTracer } from '../model/lease-tracer.js';
 import { retry } from '../session/retry.js';
-import type { TenureTime } from './tenure-time.js';
 
-export interface HolderOptions {
+export interface HolderOptions<E extends TenureLostError> {
   readonly clock: Clock;
   readonly random: RandomSource;
-  readonly emit: LeaseListener;
+  readonly emit: (event: HolderEvent<E>) => void;
   /** Must do no harm, see `harmless`. */
   readonly tracer: LeaseTracer;
 }
@@ -22,41 +21,37 @@ const RELEASE_TIMEOUT_MS = 3_000;
 export class Overtaken extends Error {}
 
 /**
- * Holds one node id, whatever it rests on: renews it, knows until when it is valid, and says so when it is lost. A subclass says what a renewal is, and
- * what a release.
+ * Holds one thing, a node id or a lock, whatever it rests on: renews it, knows until when it is valid, and says so when it is lost. A subclass says what
+ * a renewal is, and what a release.
  *
  * One awaited loop, one request in flight. Validity rests on {@link isValid} comparing clocks, never on this loop being on time.
  */
-export abstract class Holder implements Lease {
+export abstract class Holder<E extends TenureLostError> implements AsyncDisposable {
   abstract readonly deadline: number;
-  abstract readonly retiring: AbortSignal;
-  abstract readonly tenureTime: TenureTime;
   /** True when a first attempt of the present renewal has failed. */
   #retrying = false;
   #state: 'held' | 'lost' | 'released' = 'held';
   #releasing: Promise<void> | undefined;
   readonly #lost = new AbortController();
   readonly #ending = new AbortController();
-  readonly #facts: LeaseAttributes;
   #loop: Promise<void> | undefined;
   readonly #chores: Promise<void>[] = [];
 
   /**
    * The constructor of a subclass calls {@link start} at its end.
    *
-   * @param facts what spans say beside node id, version and task
+   * @param facts what spans say
    */
   constructor(
-    readonly id: number,
-    readonly version: number,
-    readonly taskId: string,
-    private readonly holding: HolderOptions,
-    facts: LeaseAttributes = {},
-  ) {
-    this.#facts = { 'nodelease.node_id': id, 'nodelease.version': version, 'nodelease.task_id': taskId, ...facts };
-  }
+    private readonly holding: HolderOptions<E>,
+    private readonly facts: LeaseAttributes,
+  ) {}
 
-  abstract setKnownNodes(versions: Readonly<Record<number, number>>): void;
+  /** What the holder's signal aborts with. */
+  protected abstract lossError(reason: LossReason, deadline: number, detail: string, cause?: unknown): E;
+
+  /** What is thrown to users who go on after the release. */
+  protected abstract releasedError(): NodeLeaseError;
 
   protected abstract get timing(): LeaseTiming;
 
@@ -64,13 +59,13 @@ export abstract class Holder implements Lease {
   protected abstract get renewAt(): number;
 
   /**
-   * One attempt to renew. Returns when that is done, or when the id is lost; throws to be tried again.
+   * One attempt to renew. Returns when that is done, or when it is lost; throws to be tried again.
    *
    * @param begun when the renewal began, on the monotonic clock
    */
   protected abstract attempt(begun: number): Promise<void>;
 
-  /** One attempt to give the id back. */
+  /** One attempt to give it back. */
   protected abstract giveBack(): Promise<void>;
 
   /** Whether giving back may succeed when it is tried again after this failure. */
@@ -85,7 +80,7 @@ export abstract class Holder implements Lease {
   }
 
   release(): Promise<void> {
-    this.#releasing ??= this.holding.tracer.span('nodelease.release', this.#facts, () => this.#release());
+    this.#releasing ??= this.holding.tracer.span('nodelease.release', this.facts, () => this.#release());
     return this.#releasing;
   }
 
@@ -145,10 +140,10 @@ export abstract class Holder implements Lease {
   protected check(): void {
     if (this.isHeld && this.holding.clock.monotonic() >= this.deadline) this.#giveUp('no renewal came through in time');
     if (this.#lost.signal.aborted) throw this.#lost.signal.reason;
-    if (this.#state === 'released') throw new LeaseReleasedError(this.id, this.version);
+    if (this.#state === 'released') throw this.releasedError();
   }
 
-  /** Somebody else may hold the id. */
+  /** Another task may hold it. */
   protected loseTo(detail: string): void {
     this.#lose('taken', detail, this.holding.clock.monotonic());
   }
@@ -164,7 +159,7 @@ export abstract class Holder implements Lease {
       try {
         await sleepUntil(clock, this.renewAt, this.ending);
         if (clock.monotonic() >= this.#stopAt) this.#giveUp('no renewal came through in time');
-        else await tracer.span('nodelease.renew', this.#facts, () => this.renew());
+        else await tracer.span('nodelease.renew', this.facts, () => this.renew());
       } catch (error) {
         // The end of the tenure interrupts whatever is under way: that is no failure.
         if (!this.isHeld || this.ending.aborted) return;
@@ -183,7 +178,7 @@ export abstract class Holder implements Lease {
   #lose(reason: LossReason, detail: string, deadline: number, cause?: unknown): void {
     if (!this.isHeld) return;
     this.#state = 'lost';
-    const error = new LeaseLostError(this.id, this.version, reason, deadline, detail, cause);
+    const error = this.lossError(reason, deadline, detail, cause);
     this.#ending.abort(error);
     this.#lost.abort(error);
     this.holding.emit({ type: 'lost', error });

@@ -5,7 +5,8 @@ import { nativeCodec } from '../model/lease-codec.js';
 import { type HeldLease, type KnownNodes, type LeaseState, leaseKey, released, renewed } from '../model/lease-state.js';
 import type { LeaseTiming } from '../model/lease-timing.js';
 import type { StoreSession } from '../session/store-session.js';
-import { Holder, type HolderOptions, Overtaken } from './holder.js';
+import { Overtaken } from './holder.js';
+import { NodeHolder, type NodeHolderOptions } from './node-holder.js';
 import { StoreTenureTime } from './store-tenure-time.js';
 import type { TenureTime } from './tenure-time.js';
 
@@ -20,7 +21,7 @@ export interface Tenure {
   readonly stampedUntil: number;
 }
 
-export interface KeeperOptions extends HolderOptions {
+export interface KeeperOptions extends NodeHolderOptions {
   readonly session: StoreSession;
   readonly timing: LeaseTiming;
   /** How often the cluster's settings are read, in milliseconds, to the nearest renewal. @default beside each renewal */
@@ -28,7 +29,7 @@ export interface KeeperOptions extends HolderOptions {
 }
 
 /** Holds one node id by its lease object in a store. */
-export class Keeper extends Holder {
+export class Keeper extends NodeHolder {
   #held: HeldLease;
   #etag: string;
   /** The monotonic clock before the last write was sent that is known to be applied. */

@@ -1,4 +1,4 @@
-import type { LeaseLostError } from './lease.js';
+import type { TenureLostError } from './lease.js';
 
 /** The times of one tenure, all in milliseconds and all derived from the lease's duration. */
 export interface LeaseTiming {
@@ -34,6 +34,6 @@ const ORDERLY_SHARE = 0.8;
  *
  * @param now the monotonic clock, which the error's deadline is told by
  */
-export function graceAfterLoss(error: LeaseLostError, now: number): number {
+export function graceAfterLoss(error: TenureLostError, now: number): number {
   return error.reason === 'unreachable' ? Math.max(0, (error.deadline - now) * ORDERLY_SHARE) : 0;
 }

@@ -59,21 +59,34 @@ export type LossReason =
   /** The process was paused past its deadline. Another task may already be at work. */
   | 'paused';
 
+/** A tenure has ended against its holder's will: whatever relies on it has to stop. */
+export abstract class TenureLostError extends NodeLeaseError {
+  constructor(
+    what: string,
+    readonly reason: LossReason,
+    /** By when every piece of work must have ended, in milliseconds on the monotonic clock; the moment of loss unless `reason` is `unreachable`. */
+    readonly deadline: number,
+    /** What happened, as the rest of the sentence "… is lost: …". */
+    readonly detail: string,
+    cause?: unknown,
+  ) {
+    super(`${what} is lost: ${detail}`, cause === undefined ? undefined : { cause });
+  }
+}
+
 /** The lease is lost: whatever relies on the node id has to stop. */
-export class LeaseLostError extends NodeLeaseError {
+export class LeaseLostError extends TenureLostError {
   readonly code = 'LEASE_LOST';
 
   constructor(
     readonly nodeId: number,
     readonly version: number,
-    readonly reason: LossReason,
-    /** By when every piece of work must have ended, in milliseconds on the monotonic clock; the moment of loss unless `reason` is `unreachable`. */
-    readonly deadline: number,
-    /** What happened, as the rest of the sentence "the lease is lost: …". */
-    readonly detail: string,
+    reason: LossReason,
+    deadline: number,
+    detail: string,
     cause?: unknown,
   ) {
-    super(`lease of node id ${nodeId} (version ${version}) is lost: ${detail}`, cause === undefined ? undefined : { cause });
+    super(`lease of node id ${nodeId} (version ${version})`, reason, deadline, detail, cause);
   }
 }
 
@@ -124,11 +137,15 @@ export type LeaseEvent =
       readonly deadline: number;
     }
   | { readonly type: 'bootstrapped' }
-  | { readonly type: 'renewed'; readonly deadline: number; readonly tookMs: number }
-  | { readonly type: 'renewal-failed'; readonly error: unknown; readonly attempt: number }
   /** The cluster has `size` node ids now, and this one is none of them; told once. */
   | { readonly type: 'retiring'; readonly size: number }
-  | { readonly type: 'lost'; readonly error: LeaseLostError }
+  | HolderEvent<LeaseLostError>;
+
+/** What happens while something is held, and at its end. */
+export type HolderEvent<E extends TenureLostError> =
+  | { readonly type: 'renewed'; readonly deadline: number; readonly tookMs: number }
+  | { readonly type: 'renewal-failed'; readonly error: unknown; readonly attempt: number }
+  | { readonly type: 'lost'; readonly error: E }
   | { readonly type: 'released' }
   | { readonly type: 'release-failed'; readonly error: unknown };
 

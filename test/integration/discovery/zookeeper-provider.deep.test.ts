@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, inject, it } from 'vitest';
 import { systemClock } from '../../../src/base/system.js';
 import { tendGroups } from '../../../src/discovery/allocation/id-groups.js';
-import { BoundSession } from '../../../src/discovery/allocation/id-znodes.js';
 import { decodeAssignment } from '../../../src/discovery/assignment.js';
 import type { Lease, LeaseEvent } from '../../../src/lease/model/lease.js';
+import { BoundSession } from '../../../src/zookeeper/bound-session.js';
 import { DEFAULT_SESSION_TIMEOUT_MS, type ZooKeeperClient } from '../../../src/zookeeper/index.js';
 import { FaultProxy } from '../../support/network/fault-proxy.js';
 import { ProcessHandle } from '../../support/process-handle.js';

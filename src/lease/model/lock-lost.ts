@@ -1,0 +1,18 @@
+import { type LossReason, TenureLostError } from './lease.js';
+
+/** A lock is lost: whatever relies on it has to stop. */
+export class LockLostError extends TenureLostError {
+  readonly code = 'LOCK_LOST';
+
+  constructor(
+    /** Its name, or its path in ZooKeeper. */
+    readonly lock: string,
+    readonly token: bigint,
+    reason: LossReason,
+    deadline: number,
+    detail: string,
+    cause?: unknown,
+  ) {
+    super(`lock ${lock} (token ${token})`, reason, deadline, detail, cause);
+  }
+}
