@@ -1,3 +1,4 @@
+import { NodeLeaseError } from '../../base/errors.js';
 import { type LossReason, TenureLostError } from './lease.js';
 
 /** A lock is lost: whatever relies on it has to stop. */
@@ -14,5 +15,17 @@ export class LockLostError extends TenureLostError {
     cause?: unknown,
   ) {
     super(`lock ${lock} (token ${token})`, reason, deadline, detail, cause);
+  }
+}
+
+/** The lock was given back by this very process: another one may hold it. */
+export class LockReleasedError extends NodeLeaseError {
+  readonly code = 'LEASE_RELEASED';
+
+  constructor(
+    readonly lock: string,
+    readonly token: bigint,
+  ) {
+    super(`lock ${lock} (token ${token}) has been released`);
   }
 }

@@ -1,0 +1,114 @@
+import type { Watch, ZooKeeper } from '../zookeeper/zookeeper.js';
+import { Contest, inOrder, waitForPredecessor } from './contest.js';
+import type { LockHandle } from './lock-handle.js';
+import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions, whileAway } from './recipe.js';
+
+const LATCH = 'latch-';
+const KINDS = [LATCH];
+
+export interface ElectOptions extends RecipeOptions {
+  /** What the others are told of this participant. @default empty */
+  readonly id?: string | undefined;
+  /** Ends the candidacy, and with it the iteration. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** One that takes part in an election, as it stands in ZooKeeper. */
+export interface Participant {
+  /** What it says of itself. */
+  readonly id: string;
+  /** Whether it stands first. Its own handle knows better whether it still leads. */
+  readonly isLeader: boolean;
+  /** The token of its term, the present or the next one. */
+  readonly token: bigint;
+}
+
+/** Leadership over a path, term after term. */
+export interface Election extends AsyncIterable<LockHandle> {
+  /** One term. @see ZooKeeperLock.acquire */
+  acquire(options?: WaitOptions): Promise<LockHandle>;
+}
+
+/**
+ * Takes part in the election of one leader for a path: Curator's LeaderLatch. `for await (const term of elect(…))` runs its body once a term; a term ends
+ * with its body, or with `term.signal`, which the body has to obey. Then the participant stands again, behind the others; leaving the loop gives up.
+ * It ends by itself once `signal` aborts.
+ *
+ * @throws {ConfigError} where `path` is no absolute path below the root; the iteration throws as {@link ZooKeeperLock.acquire}
+ */
+export function elect(zookeeper: ZooKeeper, path: string, { id = '', signal, ...options }: ElectOptions = {}): Election {
+  const recipe = recipeOn(zookeeper, path, { ...options, data: id });
+  const contest = new Contest(recipe, { name: LATCH, kinds: KINDS, blocker: waitForPredecessor });
+  return {
+    acquire: (wait = {}) => contest.acquire({ signal, ...wait }),
+    async *[Symbol.asyncIterator]() {
+      while (!signal?.aborted) {
+        let term: LockHandle;
+        try {
+          term = await contest.acquire({ signal });
+        } catch (error) {
+          if (signal?.aborted) return;
+          throw error;
+        }
+        try {
+          yield term;
+        } finally {
+          await term.release();
+        }
+      }
+    },
+  };
+}
+
+/** All that take part now, the leader first. Without a place of its own. @throws {ZooKeeperError} @throws {RecipeError} `foreign-znode` */
+export async function participants(
+  zookeeper: ZooKeeper,
+  path: string,
+  options: RecipeOptions & Pick<WaitOptions, 'signal'> = {},
+): Promise<Participant[]> {
+  const recipe = recipeOn(zookeeper, path, options);
+  const names = await whileAway(recipe, options.signal, (call) => zookeeper.children(path, call));
+  const found = await Promise.all(inOrder(path, names ?? [], KINDS).map((name) => read(recipe, name, options.signal)));
+  return found.filter((participant) => participant !== undefined).map((participant, place) => ({ ...participant, isLeader: place === 0 }));
+}
+
+/**
+ * Tells `listener` who leads, undefined for none: now, and after every change. Changes in quick succession may be told as one. Listeners must not throw.
+ * Where the path may not be read, nothing is told.
+ */
+export function watchLeader(
+  zookeeper: ZooKeeper,
+  path: string,
+  listener: (leader: Participant | undefined) => void,
+  options: RecipeOptions = {},
+): Watch {
+  const recipe = recipeOn(zookeeper, path, options);
+  let told: bigint | undefined | null = null;
+  let newest = 0;
+  const watch = zookeeper.watchChildren(path, async (names) => {
+    newest += 1;
+    const turn = newest;
+    const [first] = (names ?? []).filter((name) => name.includes(LATCH)).sort((a, b) => (a.slice(-10) < b.slice(-10) ? -1 : 1));
+    const leader = first === undefined ? undefined : await read(recipe, first).catch(() => undefined);
+    // One that has gone by now is followed by another change.
+    if (turn !== newest || told === leader?.token || (first !== undefined && leader === undefined)) return;
+    told = leader?.token;
+    listener(leader && { ...leader, isLeader: true });
+  });
+  return {
+    first: watch.first,
+    close: () => {
+      newest += 1;
+      watch.close();
+    },
+  };
+}
+
+async function read(
+  { zookeeper, path, ...recipe }: Recipe,
+  name: string,
+  signal?: AbortSignal,
+): Promise<Omit<Participant, 'isLeader'> | undefined> {
+  const znode = await whileAway(recipe, signal, (call) => zookeeper.read(`${path}/${name}`, call));
+  return znode && { id: znode.data.toString('utf8'), token: znode.stat.createdZxid };
+}

@@ -1,0 +1,30 @@
+import { ConfigError } from '../base/errors.js';
+
+/** Keeps out stale holders at the receiving end. */
+export interface Fence {
+  /** The greatest token that was let through; 0 for none. */
+  readonly newest: bigint;
+  /** False where a greater token was let through before: the sender holds its lock no more. @throws {ConfigError} where the token is not above 0 */
+  pass(token: bigint): boolean;
+}
+
+/**
+ * A fence for one lock, in this process's memory: a receiver that writes elsewhere keeps the newest token beside its data, in the same transaction
+ * (docs/guide/locks.md).
+ *
+ * @param newest the greatest token so far, where it was kept
+ */
+export function createFence(newest = 0n): Fence {
+  let last = newest;
+  return {
+    get newest() {
+      return last;
+    },
+    pass(token) {
+      if (typeof token !== 'bigint' || token <= 0n) throw new ConfigError('token', token, 'a fencing token: a bigint above 0');
+      if (token < last) return false;
+      last = token;
+      return true;
+    },
+  };
+}

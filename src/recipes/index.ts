@@ -1,0 +1,11 @@
+// Coordination over ZooKeeper that carries a fencing token: Curator's recipes, byte for byte.
+
+export { LockLostError, LockReleasedError } from '../lease/model/lock-lost.js';
+export { type Election, type ElectOptions, elect, type Participant, participants, watchLeader } from './elect.js';
+export { createFence, type Fence } from './fence.js';
+export { lock, type ZooKeeperLock } from './lock.js';
+export type { LockHandle } from './lock-handle.js';
+export { readLock, type WriteLockHandle, writeLock } from './read-write-lock.js';
+export type { RecipeOptions, WaitOptions } from './recipe.js';
+export { RecipeError, type RecipeFault } from './recipe-error.js';
+export { type SemaphoreOptions, semaphore } from './semaphore.js';

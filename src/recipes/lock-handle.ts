@@ -1,0 +1,200 @@
+import { onAbort, withTimeout } from '../base/abort.js';
+import { sleepUntil } from '../base/sleep-until.js';
+import { Holder } from '../lease/hold/holder.js';
+import type { LossReason } from '../lease/model/lease.js';
+import { type LeaseTiming, leaseTiming } from '../lease/model/lease-timing.js';
+import { harmless } from '../lease/model/lease-tracer.js';
+import { LockLostError, LockReleasedError } from '../lease/model/lock-lost.js';
+import type { BoundSession } from '../zookeeper/bound-session.js';
+import type { SessionDeadline } from '../zookeeper/session-deadline.js';
+import type { SessionState } from '../zookeeper/session-state.js';
+import type { MultiOperation, Watch } from '../zookeeper/zookeeper.js';
+import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import { erase } from './own-znode.js';
+import { type Recipe, whileAway } from './recipe.js';
+
+/**
+ * A lock, a lease of a semaphore or a term of leadership that this process holds. Dispose of it (`await using`) or call `release()` when the
+ * work has ended; stop the work when `signal` aborts.
+ */
+export interface LockHandle extends AsyncDisposable {
+  /** The own znode. */
+  readonly path: string;
+  /** The fencing token, the znode's czxid: greater for what is acquired later on the same path. Send it along with every write it should protect. */
+  readonly token: bigint;
+  /** Aborts with a {@link LockLostError} before the session can have ended, and not on `release()`. Before an act that must not happen twice, ask `isValid()`. */
+  readonly signal: AbortSignal;
+  /** When it ends unless a heartbeat is answered, in milliseconds on the monotonic clock. */
+  readonly deadline: number;
+  /** True while this process can prove that it holds. Compares clocks when asked, so it is right even after a pause. */
+  isValid(): boolean;
+  /**
+   * Carries out all of the operations, or none; none where the own znode is gone.
+   *
+   * @throws {LockLostError} nothing was carried out @throws {ZooKeeperError} as `multi` does; where its `outcome` is `unknown`, perhaps all were
+   */
+  guard(operations: readonly MultiOperation[]): Promise<void>;
+  /** Gives it back: resolves when the znode is gone, or after the deadline, and never rejects. Deletes it later where ZooKeeper is away. Later calls share the first one's end. */
+  release(): Promise<void>;
+}
+
+/** What the contest has won. */
+export interface Claim {
+  readonly session: BoundSession;
+  readonly path: string;
+  readonly token: bigint;
+  readonly deadline: SessionDeadline;
+}
+
+/**
+ * Holds by an ephemeral znode. A renewal is a heartbeat, a transaction that checks the znode: reads prove nothing (docs/design/allocation.md,
+ * "One holder"). Given up or lost, the znode is deleted until that is certain, since a session may outlive its lock.
+ */
+export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
+  readonly token: bigint;
+  #path: string;
+  #watch: Watch;
+  /** The path that the znode is about to move to. It may stand there already. */
+  #next: string | undefined;
+
+  constructor(
+    private readonly claim: Claim,
+    private readonly recipe: Recipe,
+  ) {
+    const { clock, random, zookeeper } = recipe;
+    super({ clock, random, emit: () => undefined, tracer: harmless(undefined) }, {});
+    this.token = claim.token;
+    this.#path = claim.path;
+    this.#watch = this.#watchOwn();
+    const forgetSession = zookeeper.onState((state) => this.#onSession(state));
+    onAbort(this.ending, () => {
+      this.#watch.close();
+      forgetSession();
+    });
+    onAbort(this.signal, () => void this.#eraseAfter(this.signal.reason.deadline));
+    this.#onSession(zookeeper.state);
+    this.start();
+  }
+
+  get path(): string {
+    return this.#path;
+  }
+
+  /** Aborts when the tenure ends in either way. */
+  get ended(): AbortSignal {
+    return this.ending;
+  }
+
+  get deadline(): number {
+    return this.claim.deadline.until;
+  }
+
+  async guard(operations: readonly MultiOperation[]): Promise<void> {
+    this.check();
+    const { path } = this;
+    try {
+      await this.claim.session.multi([{ type: 'check', path }, ...operations]);
+    } catch (error) {
+      if (isFault(error, 'no-node') && error.path === path) this.loseTo('its znode has been deleted');
+      if (error instanceof ZooKeeperError && error.outcome === 'not-applied') this.check();
+      throw error;
+    }
+  }
+
+  /** Puts a znode at another path in the place of the own one, in one transaction: the tenure and its token go on. @throws {LockLostError} */
+  protected async moveTo(path: string): Promise<void> {
+    this.check();
+    const from = this.#path;
+    const { session } = this.claim;
+    const { data } = this.recipe;
+    this.#watch.close();
+    this.#next = path;
+    try {
+      await whileAway(this.recipe, this.ending, (call) =>
+        session.multi(
+          [
+            { type: 'create', path, data, mode: 'ephemeral' },
+            { type: 'remove', path: from },
+          ],
+          call,
+        ),
+      );
+    } catch (error) {
+      // An attempt whose reply was lost has done it.
+      if (!isFault(error, 'node-exists')) {
+        if (isFault(error, 'no-node')) this.loseTo('its znode has been deleted');
+        this.#watch = this.#watchOwn();
+        this.check();
+        throw error;
+      }
+    }
+    this.#path = path;
+    this.#next = undefined;
+    this.#watch = this.#watchOwn();
+  }
+
+  /** A heartbeat every sixth of the session's time-out; the work has to be ended a twelfth of it before the deadline. */
+  protected override get timing(): LeaseTiming {
+    return leaseTiming(this.claim.deadline.timeoutMs / 2);
+  }
+
+  protected override get renewAt(): number {
+    return this.claim.deadline.sentAt + this.timing.renewEveryMs;
+  }
+
+  protected override async attempt(): Promise<void> {
+    const { session, deadline } = this.claim;
+    const { path } = this;
+    const sentAt = this.recipe.clock.monotonic();
+    try {
+      await session.multi([{ type: 'check', path }], { ...this.call(), reconnectOnTimeout: true });
+      deadline.answered(sentAt);
+    } catch (error) {
+      if (!isFault(error, 'no-node')) throw error;
+      // The znode may just be moving to another path: that has answered too, or the next attempt tells.
+      if (path === this.#path && this.#next === undefined) this.loseTo('its znode has been deleted');
+    }
+  }
+
+  protected override async giveBack(): Promise<void> {
+    const { clock } = this.recipe;
+    await withTimeout(clock, Math.max(0, this.deadline - clock.monotonic()), this.#erase());
+  }
+
+  protected override mayPass(): boolean {
+    return false;
+  }
+
+  protected override lossError(reason: LossReason, deadline: number, detail: string, cause?: unknown): LockLostError {
+    return new LockLostError(this.recipe.path, this.token, reason, deadline, detail, cause);
+  }
+
+  protected override releasedError(): LockReleasedError {
+    return new LockReleasedError(this.recipe.path, this.token);
+  }
+
+  #watchOwn(): Watch {
+    return this.recipe.zookeeper.watchData(this.#path, (znode) => {
+      if (znode === undefined) this.loseTo('its znode has been deleted');
+    });
+  }
+
+  #onSession(state: SessionState): void {
+    const { session, deadline } = this.claim;
+    if (state.status === 'closed') this.loseTo('its session has been closed');
+    else if (!('sessionId' in state) || state.sessionId !== session.sessionId || state.status === 'expired')
+      this.loseTo('its session has expired');
+    else if (state.status === 'connected') deadline.limit(state.timeoutMs);
+  }
+
+  /** The work may go on until the deadline, so the znode stays until then. */
+  async #eraseAfter(deadline: number): Promise<void> {
+    await sleepUntil(this.recipe.clock, deadline);
+    await this.#erase();
+  }
+
+  async #erase(): Promise<void> {
+    const paths = this.#next === undefined ? [this.#path] : [this.#path, this.#next];
+    await Promise.all(paths.map((path) => erase(this.recipe, this.claim.session, path)));
+  }
+}

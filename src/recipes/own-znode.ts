@@ -1,0 +1,75 @@
+import { backoffMs } from '../base/backoff.js';
+import type { BoundSession } from '../zookeeper/bound-session.js';
+import { parentOf } from '../zookeeper/znode-path.js';
+import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import { type Recipe, whileAway } from './recipe.js';
+
+// A contender's own znode is never half made: where the reply to its creation is lost, it is found by its protection prefix; where it is given up,
+// it is deleted until that is certain. Source: the protection of Apache Curator's creates.
+
+/** Between two attempts to delete, in milliseconds. */
+const ERASE_MS = { first: 100, max: 2_000 };
+
+/** The path of a new znode before the servers number it: `_c_<UUID v4>-`, and the recipe's name for it. */
+export function protectedPath({ path, random }: Recipe, name: string): string {
+  const hex = random.hex(16);
+  const variant = (8 + (Number.parseInt(hex[16] ?? '0', 16) % 4)).toString(16);
+  const uuid = [hex.slice(0, 8), hex.slice(8, 12), `4${hex.slice(13, 16)}`, variant + hex.slice(17, 20), hex.slice(20)].join('-');
+  return `${path}/_c_${uuid}-${name}`;
+}
+
+/**
+ * Makes the znode, an ephemeral sequential one, once. Resolves to its path, number included.
+ *
+ * @throws as {@link BoundSession.createWithParents} does, and `signal.reason`. It may stand then: {@link discard} it
+ */
+export function createOwn(recipe: Recipe, session: BoundSession, protectedTo: string, signal: AbortSignal): Promise<string> {
+  let mayStand = false;
+  return whileAway(recipe, signal, async (call) => {
+    const made = mayStand ? await findOwn(session, protectedTo, call.signal) : undefined;
+    if (made !== undefined) return made;
+    try {
+      return await session.createWithParents(protectedTo, recipe.data, 'ephemeral-sequential', call);
+    } catch (error) {
+      mayStand = error instanceof ZooKeeperError && error.outcome === 'unknown';
+      throw error;
+    }
+  });
+}
+
+/** Where the znode stands, undefined where it does not, and never will. */
+async function findOwn(session: BoundSession, protectedTo: string, signal?: AbortSignal): Promise<string | undefined> {
+  const parent = parentOf(protectedTo) ?? '/';
+  try {
+    // A server may lag behind what it did for this session over another connection, until it has answered a write.
+    const [, names] = await Promise.all([
+      session.multi([{ type: 'check', path: parent }], { signal }),
+      session.children(parent, { signal }),
+    ]);
+    const name = names?.find((child) => `${parent}/${child}`.startsWith(protectedTo));
+    return name && `${parent}/${name}`;
+  } catch (error) {
+    if (isFault(error, 'no-node')) return undefined;
+    throw error;
+  }
+}
+
+/** Deletes what {@link createOwn} may have made. Never rejects. */
+export async function discard(recipe: Recipe, session: BoundSession, protectedTo: string): Promise<void> {
+  const path = await whileAway(recipe, undefined, () => findOwn(session, protectedTo)).catch(() => undefined);
+  if (path !== undefined) await erase(recipe, session, path);
+}
+
+/** Deletes a znode of this session until it is gone for certain, or the session is. Never rejects. */
+export async function erase({ clock, random }: Pick<Recipe, 'clock' | 'random'>, session: BoundSession, path: string): Promise<void> {
+  for (let failures = 1; ; failures += 1) {
+    try {
+      await session.remove(path);
+      return;
+    } catch (error) {
+      const again = isFault(error, 'connection-loss', 'timeout') || (error instanceof ZooKeeperError && error.outcome === 'unknown');
+      if (!again || isFault(error, 'session-expired', 'closed')) return;
+    }
+    await clock.sleep(backoffMs(ERASE_MS, failures, random));
+  }
+}

@@ -1,0 +1,61 @@
+import type { Clock, RandomSource } from '../base/clock.js';
+import { ConfigError } from '../base/errors.js';
+import { systemClock, systemRandom } from '../base/system.js';
+import { retry, STORE_BACKOFF } from '../lease/session/retry.js';
+import { pathProblem } from '../zookeeper/znode-path.js';
+import type { CallOptions, ZooKeeper } from '../zookeeper/zookeeper.js';
+import { isFault } from '../zookeeper/zookeeper-error.js';
+
+/** What all recipes take. */
+export interface RecipeOptions {
+  /** @default the clock of this machine */
+  readonly clock?: Clock | undefined;
+  /** @default the operating system's */
+  readonly random?: RandomSource | undefined;
+  /** What the recipe's own znodes say of their maker, for people; Curator writes the host's address there. @default empty */
+  readonly data?: string | undefined;
+}
+
+/** How long to wait, and for what. */
+export interface WaitOptions {
+  /** How long to wait for others, in milliseconds; 0 does not wait. @default no limit */
+  readonly timeoutMs?: number | undefined;
+  /** Gives up waiting, at once. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** One recipe on one path. */
+export interface Recipe {
+  readonly zookeeper: ZooKeeper;
+  readonly path: string;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly data: string;
+}
+
+/** @throws {ConfigError} where `path` is no absolute path below the root */
+export function recipeOn(zookeeper: ZooKeeper, path: string, options: RecipeOptions = {}): Recipe {
+  const problem = path === '/' ? 'it is the root' : pathProblem(path);
+  if (problem !== undefined) throw new ConfigError('path', path, `an absolute path of ZooKeeper, such as /locks/report (${problem})`);
+  const { clock = systemClock, random = systemRandom, data = '' } = options;
+  return { zookeeper, path, clock, random, data };
+}
+
+/** @throws {ConfigError} where a time-out is negative, or no number */
+export function checkTimeout(timeoutMs: number | undefined): number {
+  const ms = timeoutMs ?? Number.POSITIVE_INFINITY;
+  if (ms >= 0) return ms;
+  throw new ConfigError('timeoutMs', timeoutMs, 'a number of milliseconds of at least 0');
+}
+
+/** Repeats a call that does no harm when it is made twice, while the connection is away. @throws `signal.reason`, or `aborted` */
+export function whileAway<T>(
+  { clock, random }: Pick<Recipe, 'clock' | 'random'>,
+  signal: AbortSignal | undefined,
+  call: (options: CallOptions) => Promise<T>,
+): Promise<T> {
+  return retry(() => call({ signal }), {
+    ...{ clock, random, signal, until: Number.POSITIVE_INFINITY, baseMs: STORE_BACKOFF.first, capMs: STORE_BACKOFF.max },
+    shouldRetry: (error) => isFault(error, 'connection-loss', 'timeout'),
+  });
+}

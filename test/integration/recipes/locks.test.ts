@@ -1,0 +1,277 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { AcquireTimeoutError, ConfigError } from '../../../src/base/errors.js';
+import { LockLostError } from '../../../src/lease/model/lock-lost.js';
+import { elect, participants, watchLeader } from '../../../src/recipes/elect.js';
+import { lock } from '../../../src/recipes/lock.js';
+import { readLock, writeLock } from '../../../src/recipes/read-write-lock.js';
+import { semaphore } from '../../../src/recipes/semaphore.js';
+import type { ZooKeeper } from '../../../src/zookeeper/zookeeper.js';
+import { stopProxies } from '../../support/network/proxies.js';
+import { expireSession } from '../../support/zookeeper.js';
+import { RecipeScene } from './recipe-scene.js';
+
+const PATH = '/locks/report';
+let scene: RecipeScene;
+
+beforeEach(() => {
+  scene = new RecipeScene();
+});
+afterEach(async () => {
+  await scene.close();
+  await stopProxies();
+});
+
+const children = async (zookeeper: ZooKeeper, path = PATH) => [...((await zookeeper.children(path)) ?? [])].sort();
+/** Until that many stand under the path. */
+const standing = (zookeeper: ZooKeeper, count: number, path = PATH) => expect.poll(() => children(zookeeper, path)).toHaveLength(count);
+
+describe('a lock', () => {
+  it("is Curator's znode, with a token that grows from holder to holder", async () => {
+    const client = await scene.open();
+    const first = await lock(client, PATH, { data: '10.0.0.1' }).acquire();
+    expect(first.path).toMatch(/^\/locks\/report\/_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-lock-0000000000$/);
+    const znode = await client.read(first.path);
+    expect(znode?.data.toString()).toBe('10.0.0.1');
+    expect(znode?.stat).toMatchObject({ createdZxid: first.token, owner: expect.any(String) });
+    expect(first.isValid()).toBe(true);
+    await first.release();
+    expect(first.isValid()).toBe(false);
+    expect(await children(client)).toEqual([]);
+    await using second = await lock(client, PATH).acquire();
+    expect(second.token).toBeGreaterThan(first.token);
+  });
+
+  it('is had by one at a time, first come, first served', async () => {
+    const clients = await Promise.all(Array.from({ length: 4 }, () => scene.open()));
+    const order: number[] = [];
+    let holders = 0;
+    const work = [];
+    for (let turn = 0; turn < 12; turn += 1) {
+      const [client] = clients.splice(0, 1) as [(typeof clients)[0]];
+      clients.push(client);
+      work.push(
+        lock(client, PATH)
+          .acquire()
+          .then(async (held) => {
+            holders += 1;
+            expect(holders).toBe(1);
+            order.push(turn);
+            await sleep(5);
+            holders -= 1;
+            await held.release();
+          }),
+      );
+      await sleep(20);
+    }
+    await Promise.all(work);
+    expect(order).toEqual(Array.from({ length: 12 }, (_, turn) => turn));
+  });
+
+  it('is not had within the time, and nothing of the attempt is left', async () => {
+    const [holder, other] = [await scene.open(), await scene.open()];
+    await using _held = await lock(holder, PATH).acquire();
+    await expect(lock(other, PATH).acquire({ timeoutMs: 0 })).rejects.toThrow(AcquireTimeoutError);
+    await expect(lock(other, PATH).acquire({ timeoutMs: 200 })).rejects.toThrow(/could not be had within 200 ms/);
+    const reason = new Error('enough');
+    await expect(lock(other, PATH).acquire({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+    await standing(holder, 1);
+  });
+
+  it('is not re-entrant, and says so', async () => {
+    const mutex = lock(await scene.open(), PATH);
+    const held = await mutex.acquire();
+    await expect(mutex.acquire()).rejects.toMatchObject({ code: 'RECIPE_FAILED', fault: 'already-held', path: PATH });
+    await held.release();
+    await (await mutex.acquire()).release();
+  });
+
+  it('is lost at once when its znode is deleted, and guards no write any more', async () => {
+    const client = await scene.open();
+    const held = await lock(client, PATH).acquire();
+    await held.guard([{ type: 'create', path: '/work', data: '1', mode: 'persistent' }]);
+    await client.remove(held.path);
+    await expect.poll(() => held.signal.aborted).toBe(true);
+    expect(held.signal.reason).toBeInstanceOf(LockLostError);
+    expect(held.signal.reason).toMatchObject({ lock: PATH, token: held.token, reason: 'taken' });
+    await expect(held.guard([{ type: 'set', path: '/work', data: '2' }])).rejects.toBe(held.signal.reason);
+    expect((await client.read('/work'))?.data.toString()).toBe('1');
+  });
+
+  it('is lost with its session, and one that waits stands again in the next session', async () => {
+    const [holder, other] = [await scene.open(), await scene.open()];
+    const held = await lock(holder, PATH).acquire();
+    const waiting = lock(other, PATH).acquire();
+    await standing(holder, 2);
+    for (const client of [other, holder]) {
+      const { state } = client;
+      if (state.status !== 'connected') throw new Error('not connected');
+      await expireSession({ connect: state.server, sessionId: state.sessionId });
+    }
+    await expect.poll(() => held.isValid()).toBe(false);
+    const won = await waiting;
+    expect(won.token).toBeGreaterThan(held.token);
+    await standing(other, 1);
+    await won.release();
+  });
+
+  it('has the znode of a lost reply found, not a second one made', async () => {
+    const { client, proxy } = await scene.openThroughProxy();
+    const observer = await scene.open();
+    await client.ensurePath(PATH);
+    proxy.stall('to-client');
+    const acquiring = lock(client, PATH).acquire();
+    await standing(observer, 1);
+    // What is held back is broken off with its connection.
+    proxy.heal();
+    await using held = await acquiring;
+    expect(await children(observer)).toEqual([held.path.slice(PATH.length + 1)]);
+  });
+
+  it('has the znode of a lost reply deleted, when it was given up meanwhile', async () => {
+    const { client, proxy } = await scene.openThroughProxy();
+    const observer = await scene.open();
+    await client.ensurePath(PATH);
+    proxy.stall('to-client');
+    const over = new AbortController();
+    const acquiring = lock(client, PATH).acquire({ signal: over.signal });
+    await standing(observer, 1);
+    over.abort(new Error('enough'));
+    await expect(acquiring).rejects.toThrow('enough');
+    proxy.heal();
+    await standing(observer, 0);
+  });
+
+  it('is given up before the session can have ended, where ZooKeeper cannot be reached; its znode goes when that comes back', async () => {
+    const { client, proxy } = await scene.openThroughProxy();
+    const observer = await scene.open();
+    const held = await lock(client, PATH).acquire();
+    const { sessionId } = client.state as { sessionId: string };
+    proxy.stall('both');
+    await expect.poll(() => held.signal.aborted).toBe(true);
+    expect(held.signal.reason).toMatchObject({ reason: 'unreachable' });
+    // The session has not ended yet.
+    expect((await observer.read(held.path))?.stat.owner).toBe(sessionId);
+    proxy.heal();
+    await standing(observer, 0);
+  });
+
+  it('rejects on a closed client, and when the client is closed while it waits', async () => {
+    const [holder, other] = [await scene.open(), await scene.open()];
+    await using _held = await lock(holder, PATH).acquire();
+    const waiting = lock(other, PATH).acquire();
+    await standing(holder, 2);
+    await Promise.all([expect(waiting).rejects.toMatchObject({ fault: 'closed' }), other.close()]);
+    await expect(lock(other, PATH).acquire()).rejects.toMatchObject({ fault: 'closed' });
+  });
+
+  it('names bad input: a relative path, the root, a negative time-out, znodes of another recipe', async () => {
+    const client = await scene.open();
+    expect(() => lock(client, 'locks')).toThrow(
+      new ConfigError('path', 'locks', 'an absolute path of ZooKeeper, such as /locks/report (a path begins with "/")'),
+    );
+    expect(() => lock(client, '/')).toThrow(/it is the root/);
+    await expect(lock(client, PATH).acquire({ timeoutMs: -1 })).rejects.toThrow(
+      /timeoutMs: expected a number of milliseconds of at least 0/,
+    );
+    await client.createWithParents(`${PATH}/qn-0000000001`, '', 'persistent');
+    await expect(lock(client, PATH).acquire()).rejects.toMatchObject({ fault: 'foreign-znode', path: PATH });
+    await standing(client, 1);
+  });
+
+  it('says that access is denied, to one that may make znodes but not read the one before', async () => {
+    const [owner, other] = [await scene.open({ auth: 'digest:me:secret' }), await scene.open()];
+    await owner.createWithParents('/mine/report', '', 'persistent');
+    await expect(lock(other, '/mine/report').acquire()).rejects.toMatchObject({ code: 'ZOOKEEPER_FAILED', fault: 'no-auth' });
+  });
+});
+
+describe('a read/write lock', () => {
+  it('is shared by readers, excludes writers, and holds no writer up by later readers', async () => {
+    const client = await scene.open();
+    const [one, two] = await Promise.all([readLock(client, PATH).acquire(), readLock(client, PATH).acquire()]);
+    const writer = writeLock(client, PATH).acquire();
+    await standing(client, 3);
+    const late = readLock(client, PATH).acquire();
+    await standing(client, 4);
+    const order: string[] = [];
+    void writer.then(() => order.push('writer'));
+    void late.then(() => order.push('reader'));
+    await one.release();
+    await sleep(50);
+    expect(order).toEqual([]);
+    await two.release();
+    const held = await writer;
+    await sleep(50);
+    expect(order).toEqual(['writer']);
+    await held.release();
+    await (await late).release();
+  });
+
+  it('lets a writer become a reader without letting another writer in between', async () => {
+    const client = await scene.open();
+    const held = await writeLock(client, PATH).acquire();
+    const number = held.path.slice(-10);
+    const writer = writeLock(client, PATH).acquire();
+    await standing(client, 2);
+    await held.downgrade();
+    expect(held.path).toMatch(new RegExp(`-__READ__${number}$`));
+    expect(held.isValid()).toBe(true);
+    expect((await children(client)).map((name) => name.slice(-18))).toContain(`__READ__${number}`);
+    await expect(writeLock(client, PATH).acquire({ timeoutMs: 0 })).rejects.toThrow(AcquireTimeoutError);
+    await held.guard([{ type: 'create', path: '/work', data: '', mode: 'persistent' }]);
+    expect(held.signal.aborted).toBe(false);
+    await held.release();
+    await (await writer).release();
+    await standing(client, 0);
+  });
+});
+
+describe('a semaphore', () => {
+  it('is had by as many as it has leases, and by the next when one is given back', async () => {
+    const client = await scene.open();
+    const one = () => semaphore(client, PATH, { leases: 2 });
+    const [first, second] = [await one().acquire(), await one().acquire()];
+    await expect(one().acquire({ timeoutMs: 0 })).rejects.toThrow(AcquireTimeoutError);
+    const third = one().acquire();
+    await standing(client, 3, `${PATH}/leases`);
+    await first.release();
+    await Promise.all([third.then((held) => held.release()), second.release()]);
+    await standing(client, 0, `${PATH}/leases`);
+    await standing(client, 0, `${PATH}/locks`);
+  });
+
+  it('wants one lease at the least', async () => {
+    const client = await scene.open();
+    expect(() => semaphore(client, PATH, { leases: 0 })).toThrow('leases: expected a whole number, 1 to 1000000, got 0');
+  });
+});
+
+describe('an election', () => {
+  it('has one leader, tells observers of each, and ends with its signal', async () => {
+    const client = await scene.open();
+    const told: (string | undefined)[] = [];
+    const watch = watchLeader(client, PATH, (leader) => told.push(leader?.id));
+    await watch.first;
+    const over = new AbortController();
+    const terms: bigint[] = [];
+    const run = async (id: string) => {
+      for await (const term of elect(client, PATH, { id, signal: over.signal })) {
+        terms.push(term.token);
+        await sleep(20);
+        if (terms.length >= 6) over.abort();
+      }
+    };
+    const running = [run('a')];
+    await standing(client, 1);
+    running.push(run('b'));
+    await standing(client, 2);
+    expect((await participants(client, PATH)).length).toBeGreaterThan(0);
+    await Promise.all(running);
+    expect(terms).toEqual([...terms].sort((a, b) => (a < b ? -1 : 1)));
+    await standing(client, 0);
+    await expect.poll(() => told.at(-1)).toBeUndefined();
+    expect(new Set(told)).toEqual(new Set([undefined, 'a', 'b']));
+    watch.close();
+  });
+});

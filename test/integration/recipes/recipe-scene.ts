@@ -1,0 +1,35 @@
+import { inject } from 'vitest';
+import { systemClock as clock, systemRandom as random } from '../../../src/base/system.js';
+import { openZooKeeper, type ZooKeeperClient, type ZooKeeperOptions } from '../../../src/zookeeper/zookeeper-client.js';
+import type { FaultProxy } from '../../support/network/fault-proxy.js';
+import { throughProxy } from '../../support/network/proxies.js';
+import { uniqueChroot } from '../../support/zookeeper.js';
+
+/** Clients of one chroot on the real server. */
+export class RecipeScene {
+  readonly chroot = uniqueChroot('recipes');
+  readonly #clients: ZooKeeperClient[] = [];
+
+  async open(options: Partial<ZooKeeperOptions> = {}): Promise<ZooKeeperClient> {
+    const client = openZooKeeper({
+      connect: `${inject('zookeeper').connect}${this.chroot}`,
+      clock,
+      random,
+      sessionTimeoutMs: 4_000,
+      ...options,
+    });
+    this.#clients.push(client);
+    await client.whenConnected();
+    return client;
+  }
+
+  /** A client whose connection can be made to fail. The test stops the proxies. */
+  async openThroughProxy(options: Partial<ZooKeeperOptions> = {}): Promise<{ client: ZooKeeperClient; proxy: FaultProxy }> {
+    const { proxy, through } = await throughProxy(inject('zookeeper').connect);
+    return { proxy, client: await this.open({ connect: `${through}${this.chroot}`, ...options }) };
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#clients.splice(0).map((client) => client.close()));
+  }
+}
