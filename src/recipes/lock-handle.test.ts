@@ -1,0 +1,150 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { fails, ScriptedZooKeeper, SESSION_MS } from '../../test/support/scripted-zookeeper.js';
+import { seededRandom, settled, VirtualClock } from '../../test/support/virtual-clock.js';
+import { lock } from './lock.js';
+import type { LockHandle } from './lock-handle.js';
+import { writeLock } from './read-write-lock.js';
+
+const PATH = '/locks/report';
+let clock: VirtualClock;
+let zookeeper: ScriptedZooKeeper;
+
+beforeEach(() => {
+  clock = new VirtualClock();
+  zookeeper = new ScriptedZooKeeper(clock);
+  zookeeper.put(PATH, '', undefined);
+});
+
+const options = () => ({ clock, random: seededRandom(1) });
+
+async function acquired(): Promise<LockHandle> {
+  const acquiring = lock(zookeeper, PATH, options()).acquire();
+  await clock.advance(0);
+  return acquiring;
+}
+
+const standing = () => [...zookeeper.znodes.keys()].filter((path) => path.startsWith(`${PATH}/`));
+
+describe('a handle', () => {
+  it('is kept by a transaction every sixth of the time-out, valid for a third of one at first and then for half', async () => {
+    const held = await acquired();
+    expect(held.deadline).toBe(SESSION_MS / 3);
+    zookeeper.calls.length = 0;
+    await clock.advance(SESSION_MS);
+    expect(zookeeper.calls).toEqual(Array.from({ length: 6 }, () => `multi ${held.path}`));
+    expect(held.deadline - clock.monotonic()).toBe(SESSION_MS / 2);
+    await held.release();
+    expect(standing()).toEqual([]);
+  });
+
+  it('tells a process that stood still past the deadline that it has lost, before anything else can run', async () => {
+    const held = await acquired();
+    clock.freeze(SESSION_MS / 2);
+    expect(held.isValid()).toBe(false);
+    await expect(held.guard([])).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'paused' });
+    expect(held.signal.aborted).toBe(true);
+  });
+
+  it('ends the work before the deadline where no heartbeat is answered, and takes its znode away after it', async () => {
+    const held = await acquired();
+    zookeeper.fault = async (operation) => {
+      if (operation === 'multi') throw fails('connection-loss', 'unknown');
+    };
+    await clock.advance(SESSION_MS / 4 - 200);
+    expect(held.signal.aborted).toBe(false);
+    await clock.advance(200);
+    expect(held.signal.reason).toMatchObject({ reason: 'unreachable', deadline: SESSION_MS / 3 });
+    expect(held.isValid()).toBe(false);
+    expect(standing()).toHaveLength(1);
+    await clock.advance(SESSION_MS / 12);
+    expect(standing()).toEqual([]);
+  });
+
+  it('is deleted on release as often as it takes', async () => {
+    const held = await acquired();
+    let failures = 0;
+    zookeeper.fault = async (operation) => {
+      if (operation !== 'remove' || failures === 3) return;
+      failures += 1;
+      throw fails('connection-loss', 'unknown');
+    };
+    const releasing = held.release();
+    await clock.advance(3_000);
+    await releasing;
+    expect(failures).toBe(3);
+    expect(standing()).toEqual([]);
+  });
+
+  it('releases in time where ZooKeeper does not answer, and goes on deleting', async () => {
+    const held = await acquired();
+    zookeeper.fault = () => Promise.reject(fails('connection-loss', 'unknown'));
+    const releasing = held.release();
+    await clock.advance(SESSION_MS / 2);
+    await releasing;
+    zookeeper.fault = undefined;
+    await clock.advance(2_000);
+    expect(standing()).toEqual([]);
+  });
+});
+
+describe('acquiring', () => {
+  it('makes certain of the session first where the process stood still during it', async () => {
+    let isStill = true;
+    zookeeper.heardBy = (at) => (isStill ? Number.NEGATIVE_INFINITY : zookeeper.activity.heardBy(at));
+    const acquiring = lock(zookeeper, PATH, options()).acquire();
+    let held: LockHandle | undefined;
+    void acquiring.then((handle) => {
+      held = handle;
+    });
+    await clock.advance(SESSION_MS / 2);
+    expect(held).toBeUndefined();
+    isStill = false;
+    await clock.advance(SESSION_MS / 2);
+    expect(held?.isValid()).toBe(true);
+    await held?.release();
+  });
+
+  it('has a znode whose making was given up deleted, also where that is known to be made only later', async () => {
+    const over = new AbortController();
+    let reply: () => void = () => undefined;
+    zookeeper.fault = async (operation, _path, apply) => {
+      if (operation !== 'create') return;
+      await new Promise<void>((resolve) => {
+        reply = resolve;
+      });
+      apply();
+    };
+    const acquiring = lock(zookeeper, PATH, options()).acquire({ signal: over.signal });
+    acquiring.catch(() => undefined);
+    await settled();
+    over.abort(new Error('enough'));
+    zookeeper.fault = undefined;
+    reply();
+    await clock.advance(3_000);
+    await expect(acquiring).rejects.toThrow('enough');
+    expect(standing()).toEqual([]);
+  });
+});
+
+describe('a downgrade', () => {
+  it('happens once, where the reply to its transaction was lost', async () => {
+    const acquiring = writeLock(zookeeper, PATH, options()).acquire();
+    await clock.advance(0);
+    const held = await acquiring;
+    let lost = false;
+    zookeeper.fault = async (operation, path, apply) => {
+      if (operation !== 'multi' || lost || !path.includes('__READ__')) return;
+      lost = true;
+      apply();
+      throw fails('connection-loss', 'unknown');
+    };
+    const downgraded = held.downgrade();
+    await clock.advance(1_000);
+    await downgraded;
+    expect(standing()).toEqual([held.path]);
+    expect(held.path).toContain('__READ__');
+    expect(held.isValid()).toBe(true);
+    await held.release();
+    expect(standing()).toEqual([]);
+  });
+});
