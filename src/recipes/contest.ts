@@ -4,7 +4,7 @@ import { BoundSession } from '../zookeeper/bound-session.js';
 import { SessionDeadline } from '../zookeeper/session-deadline.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import { type Claim, ZnodeHolder } from './lock-handle.js';
-import { createOwn, discard, protectedPath } from './own-znode.js';
+import { createOwn, discard, erase, protectedPath } from './own-znode.js';
 import { checkTimeout, type Recipe, type WaitOptions, whileAway } from './recipe.js';
 import { RecipeError } from './recipe-error.js';
 
@@ -94,10 +94,15 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
         });
         const session = new BoundSession(zookeeper, sessionId);
         const protectedTo = protectedPath(this.recipe, this.rules.name);
+        let path: string | undefined;
         try {
-          return await this.#stand(session, sessionMs, protectedTo, timeoutMs === 0, limit.signal);
+          const deadline = new SessionDeadline(sessionMs, (at) => session.heardBy(at));
+          const sentAt = clock.monotonic();
+          path = await createOwn(this.recipe, session, protectedTo, limit.signal);
+          deadline.answered(sentAt);
+          return await this.#stand(session, path, deadline, timeoutMs === 0, limit.signal);
         } catch (error) {
-          void discard(this.recipe, session, protectedTo);
+          void (path === undefined ? discard(this.recipe, session, protectedTo) : erase(this.recipe, session, path));
           // Nothing is left of a contender whose session has ended: it stands anew in the next one.
           if (limit.signal.aborted || !(error === OWN_GONE || isFault(error, 'session-expired'))) throw error;
         }
@@ -111,13 +116,10 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
     }
   }
 
-  async #stand(session: BoundSession, sessionMs: number, protectedTo: string, isTry: boolean, signal: AbortSignal): Promise<H> {
+  /** Waits for the turn of an own znode. */
+  async #stand(session: BoundSession, path: string, deadline: SessionDeadline, isTry: boolean, signal: AbortSignal): Promise<H> {
     const { recipe } = this;
     const { clock, path: parent } = recipe;
-    const deadline = new SessionDeadline(sessionMs, (at) => session.heardBy(at));
-    const sentAt = clock.monotonic();
-    const path = await createOwn(recipe, session, protectedTo, signal);
-    deadline.answered(sentAt);
     const name = path.slice(parent.length + 1);
     const list = () => whileAway(recipe, signal, (call) => session.children(parent, call));
     const beat = async () => {
@@ -158,9 +160,9 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
     const changed = new Promise<true>((resolve) => {
       onChange = () => resolve(true);
     });
-    const forgetSession = zookeeper.onState(({ status }) => {
-      if (status === 'expired' || status === 'closed') onChange();
-    });
+    const onState = () => session.isOver && onChange();
+    const forgetSession = zookeeper.onState(onState);
+    onState();
     const seen = fingerprint(names);
     const watch =
       blocker === 'children'

@@ -7,7 +7,6 @@ import { harmless } from '../lease/model/lease-tracer.js';
 import { LockLostError, LockReleasedError } from '../lease/model/lock-lost.js';
 import type { BoundSession } from '../zookeeper/bound-session.js';
 import type { SessionDeadline } from '../zookeeper/session-deadline.js';
-import type { SessionState } from '../zookeeper/session-state.js';
 import type { MultiOperation, Watch } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { erase } from './own-znode.js';
@@ -66,13 +65,13 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
     this.token = claim.token;
     this.#path = claim.path;
     this.#watch = this.#watchOwn();
-    const forgetSession = zookeeper.onState((state) => this.#onSession(state));
+    const forgetSession = zookeeper.onState(() => this.#onSession());
     onAbort(this.ending, () => {
       this.#watch.close();
       forgetSession();
     });
     onAbort(this.signal, () => void this.#eraseAfter(this.signal.reason.deadline));
-    this.#onSession(zookeeper.state);
+    this.#onSession();
     this.start();
   }
 
@@ -179,11 +178,10 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
     });
   }
 
-  #onSession(state: SessionState): void {
+  #onSession(): void {
     const { session, deadline } = this.claim;
-    if (state.status === 'closed') this.loseTo('its session has been closed');
-    else if (!('sessionId' in state) || state.sessionId !== session.sessionId || state.status === 'expired')
-      this.loseTo('its session has expired');
+    const { state } = this.recipe.zookeeper;
+    if (session.isOver) this.loseTo(`its session has ${state.status === 'closed' ? 'been closed' : 'expired'}`);
     else if (state.status === 'connected') deadline.limit(state.timeoutMs);
   }
 

@@ -18,6 +18,12 @@ export class BoundSession {
   readonly remove: ZooKeeper['remove'] = (path, version, call) => this.zookeeper.remove(path, version, this.#bound(call));
   readonly multi: ZooKeeper['multi'] = (operations, call) => this.zookeeper.multi(operations, this.#bound(call));
 
+  /** Whether the session has ended, or the client has been closed. */
+  get isOver(): boolean {
+    const { state } = this.zookeeper;
+    return !('sessionId' in state) || state.sessionId !== this.sessionId || state.status === 'expired';
+  }
+
   /** As that of the client, of this session only. */
   heardBy(at: number): number {
     const { state } = this.zookeeper;

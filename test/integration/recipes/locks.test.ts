@@ -44,26 +44,24 @@ describe('a lock', () => {
 
   it('is had by one at a time, first come, first served', async () => {
     const clients = await Promise.all(Array.from({ length: 4 }, () => scene.open()));
+    const observer: ZooKeeper = await scene.open();
+    const gate = await lock(observer, PATH).acquire();
     const order: number[] = [];
     let holders = 0;
-    const work = [];
+    const stand = async (client: ZooKeeper, turn: number) => {
+      await using _held = await lock(client, PATH).acquire();
+      holders += 1;
+      expect(holders).toBe(1);
+      order.push(turn);
+      await sleep(5);
+      holders -= 1;
+    };
+    const work: Promise<void>[] = [];
     for (let turn = 0; turn < 12; turn += 1) {
-      const [client] = clients.splice(0, 1) as [(typeof clients)[0]];
-      clients.push(client);
-      work.push(
-        lock(client, PATH)
-          .acquire()
-          .then(async (held) => {
-            holders += 1;
-            expect(holders).toBe(1);
-            order.push(turn);
-            await sleep(5);
-            holders -= 1;
-            await held.release();
-          }),
-      );
-      await sleep(20);
+      work.push(stand(clients[turn % 4] ?? observer, turn));
+      await standing(observer, turn + 2);
     }
+    await gate.release();
     await Promise.all(work);
     expect(order).toEqual(Array.from({ length: 12 }, (_, turn) => turn));
   });
