@@ -1,5 +1,5 @@
-import { orAborted, timeoutSignal } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
+import { type CallLimit, CallLimits } from './call-limits.js';
 import type { LibrarySession } from './library-session.js';
 import type { SessionKeeper } from './session-keeper.js';
 import type { SessionState } from './session-state.js';
@@ -32,7 +32,7 @@ const SESSION_OVER = new Error('the session is over');
  * sent is ignored.
  */
 export class CallQueue {
-  readonly #closing = new AbortController();
+  readonly #limits: CallLimits;
 
   /** @param description the servers and the chroot, the beginning of every message */
   constructor(
@@ -41,8 +41,9 @@ export class CallQueue {
     private readonly timeoutMs: number,
     private readonly description: string,
   ) {
+    this.#limits = new CallLimits(clock, LATE);
     keeper.onState(({ status }) => {
-      if (status === 'closed') this.#closing.abort(CLOSED);
+      if (status === 'closed') this.#limits.close(CLOSED);
     });
   }
 
@@ -61,21 +62,26 @@ export class CallQueue {
     { timeoutMs = this.timeoutMs, signal, sessionId, reconnectOnTimeout = false }: CallOptions,
     send: (state: Connected) => Promise<T>,
   ): Promise<T> {
-    const { clock, keeper } = this;
-    const limit = timeoutSignal(clock, timeoutMs, () => LATE, this.#closing.signal, signal);
+    const { keeper } = this;
+    const begunAt = this.clock.monotonic();
+    const limit = this.#limits.begin(begunAt, timeoutMs, signal);
+    let isWaiting = false;
     let session: LibrarySession | undefined;
     let answer: Promise<T> | undefined;
     try {
-      limit.signal.throwIfAborted();
       for (;;) {
         const { state } = keeper;
         if (isOver(sessionId, state)) throw SESSION_OVER;
         if (state.status === 'connected') {
-          session = keeper.session;
-          answer = send(state);
-          return await orAborted(answer, limit.signal);
+          return await limit.bound(() => {
+            session = keeper.session;
+            if (!isWaiting) session.sendFrom(begunAt);
+            answer = send(state);
+            return answer;
+          });
         }
-        await this.#nextState(limit.signal);
+        isWaiting = true;
+        await this.#nextState(limit);
       }
     } catch (error) {
       const failed = (fault: ZooKeeperFault, detail: string, cause?: unknown) =>
@@ -93,12 +99,12 @@ export class CallQueue {
     }
   }
 
-  async #nextState(signal: AbortSignal): Promise<void> {
+  async #nextState(limit: CallLimit): Promise<void> {
     let forget: () => void = () => undefined;
     const change = new Promise<void>((resolve) => {
       forget = this.keeper.onState(() => resolve());
     });
-    await orAborted(change, signal).finally(forget);
+    await limit.bound(() => change).finally(forget);
   }
 
   /** Has the connection given up over which a request was sent that is not answered. */

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import { Event } from 'node-zookeeper-client';
 import { aborted } from '../base/abort.js';
 import type { Clock, RandomSource } from '../base/clock.js';
@@ -72,17 +73,25 @@ export class LibraryConnection {
   #connected = false;
   #suspendedAt: number | undefined;
   #onConnected: (() => void) | undefined;
+  /** What the clock said when it was read last. */
+  #readAt = Number.NEGATIVE_INFINITY;
+  /** The requests of this turn of the event loop: on which socket they wait for its end, and what the clock said before the first. */
+  #batch: { readonly socket: Socket | undefined; readonly sentAt: number } | undefined;
 
   /** @param client not connected yet */
   constructor(
     protected readonly client: LibraryClient,
     private readonly options: LibraryConnectionOptions,
   ) {
-    const { clock, listener, names = sharedResolver } = options;
+    const { listener, names = sharedResolver } = options;
     const manager = client.connectionManager;
     this.#manager = manager;
     this.#search = new ServerSearch({ ...options, names });
-    this.#guard = new MessageGuard(manager, clock, (problem) => this.#drop(problem));
+    this.#guard = new MessageGuard(
+      manager,
+      () => this.#readAt,
+      (problem) => this.#drop(problem),
+    );
     // The library keeps no watches: a watch reads again after each reconnect, so there is nothing to hand to the next server.
     const { watcherManager } = manager;
     watcherManager.registerDataWatcher = () => undefined;
@@ -94,7 +103,7 @@ export class LibraryConnection {
     manager.findNextServer = (open) => void this.#connectNext(open);
     const asked = manager.onSocketConnected.bind(manager);
     manager.onSocketConnected = () => {
-      if (this.#attempt) this.#attempt.askedAt = clock.monotonic();
+      if (this.#attempt) this.#attempt.askedAt = this.#now();
       asked();
     };
     const closed = manager.onSocketClosed.bind(manager);
@@ -119,15 +128,15 @@ export class LibraryConnection {
     return new Promise<T>((resolve, reject) => {
       if (!this.#connected) return reject(new RequestFailure('connection-loss', false, 'there is no connection'));
       this.#underWay.add(reject);
-      const { clock } = this.options;
-      const sentAt = clock.monotonic();
+      const { sentAt } = this.#batch ?? this.#beginBatch(this.#now());
       // Sent as 32 bits, and counted up without end by the library.
       if (this.#manager.xid >= 0x7fff_ff00) this.#manager.xid = 1;
       try {
         send((error, result, index) => {
           if (!this.#underWay.delete(reject)) return;
           // A refusal is an answer as well. The guard has a code only while it hands one over.
-          if (!error || this.#guard.code !== undefined) this.activity.answered(sentAt, clock.monotonic());
+          const isAnswer = !error || this.#guard.code !== undefined;
+          if (isAnswer && this.activity.isNews(sentAt)) this.activity.answered(sentAt, this.options.clock.monotonic());
           if (!error) return resolve(result as T);
           const code = this.#guard.code || ('code' in error && typeof error.code === 'number' ? error.code : 0);
           reject(failureOf(code, index));
@@ -138,6 +147,32 @@ export class LibraryConnection {
         reject(error instanceof RequestFailure ? error : new RequestFailure('refused', false, told(error)));
       }
     });
+  }
+
+  /** Says that it is `now`, or later, to requests in this turn of the event loop. To read the clock takes longer than much of a request. */
+  sendFrom(now: number): void {
+    this.#readAt = now;
+    if (this.#batch === undefined) this.#beginBatch(now);
+  }
+
+  #now(): number {
+    this.#readAt = this.options.clock.monotonic();
+    return this.#readAt;
+  }
+
+  /** The requests of one turn go out in one write, none of them before `sentAt`. */
+  #beginBatch(sentAt: number): { readonly sentAt: number } {
+    const { socket } = this.#manager;
+    const batch = { socket, sentAt };
+    this.#batch = batch;
+    socket?.cork();
+    process.nextTick(() => this.#flush());
+    return batch;
+  }
+
+  #flush(): void {
+    this.#batch?.socket?.uncork();
+    this.#batch = undefined;
   }
 
   /**
@@ -157,6 +192,8 @@ export class LibraryConnection {
       const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
       this.#manager.packetQueue.queue.length = 0;
       this.client.close();
+      // In this turn: the process may be about to exit.
+      this.#flush();
       await Promise.race([closed, aborted(signal)]);
     }
     this.dispose();
@@ -219,13 +256,17 @@ export class LibraryConnection {
     this.#search.connected();
     this.#suspendedAt = undefined;
     this.#problems.clear();
-    attempt.confirmedAt = clock.monotonic();
+    attempt.confirmedAt = this.#now();
     const timeoutMs = this.client.getSessionTimeout();
     this.activity.begin(attempt.askedAt ?? Number.NEGATIVE_INFINITY, timeoutMs);
     const intervalMs = Math.min(LONGEST_SILENCE_MS, timeoutMs / 3);
     const { remoteAddress = '', remotePort = 0 } = this.#manager.socket ?? {};
     const lastHeard = () => this.#guard.lastHeard;
-    const ask = () => void this.request((done) => this.client.exists('/', done)).catch(() => undefined);
+    const ask = () => {
+      // What is heard from now on is heard after the question.
+      this.#now();
+      void this.request((done) => this.client.exists('/', done)).catch(() => undefined);
+    };
     void fallsSilent({ clock, intervalMs, lastHeard, ask, signal: attempt.over.signal }).then((isSilent) => {
       if (isSilent) this.#drop(`no answer for ${Math.round(2 * intervalMs)} ms`);
     });

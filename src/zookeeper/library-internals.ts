@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net';
 import { type Client, Exception } from 'node-zookeeper-client';
-import type { Clock } from '../base/clock.js';
 
 // What is used of the library's insides (node-zookeeper-client 1.1.3), where its public side does not let it be used safely.
 
@@ -58,6 +57,8 @@ const CONNECTING = 1;
 const XID_AT = 4;
 const CODE_AT = 16;
 
+const NOTHING = Buffer.alloc(0);
+
 /**
  * Stands between the socket and the library, which takes what a server sends in a way that can kill the process: it throws for codes and
  * events that it does not know, in a socket's handler where no code can catch it; it calls itself once for each message of a burst; and it
@@ -69,15 +70,18 @@ const CODE_AT = 16;
 export class MessageGuard {
   /** The code of the answer that is being handed over: the server's own, where the library is given another. */
   code: number | undefined;
-  /** When the last whole message came, on the monotonic clock. */
+  /** The last whole message came at this time of the monotonic clock, or later. */
   lastHeard = 0;
-  #rest: Buffer = Buffer.alloc(0);
+  #rest: Buffer = NOTHING;
   readonly #library: (message: Buffer) => void;
 
-  /** @param onNonsense called when the server sent something that cannot be understood: the connection is of no more use */
+  /**
+   * @param lastReading the clock's time when it was read last
+   * @param onNonsense called when the server sent something that cannot be understood: the connection is of no more use
+   */
   constructor(
     private readonly manager: ConnectionManager,
-    private readonly clock: Clock,
+    private readonly lastReading: () => number,
     private readonly onNonsense: (problem: string) => void,
   ) {
     this.#library = manager.onSocketData.bind(manager);
@@ -86,13 +90,13 @@ export class MessageGuard {
 
   /** A new connection begins: what is left of the last one belongs to nothing. */
   reset(): void {
-    this.#rest = Buffer.alloc(0);
+    this.#rest = NOTHING;
   }
 
   #take(bytes: Buffer): void {
     const { socket } = this.manager;
     let buffer = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes]);
-    this.#rest = Buffer.alloc(0);
+    this.#rest = NOTHING;
     while (buffer.length >= 4) {
       const end = buffer.readInt32BE(0) + 4;
       if (end < 4 || end > LONGEST_MESSAGE) {
@@ -100,7 +104,7 @@ export class MessageGuard {
         return;
       }
       if (buffer.length < end) break;
-      this.lastHeard = this.clock.monotonic();
+      this.lastHeard = this.lastReading();
       try {
         this.#handOver(buffer.subarray(0, end));
       } catch (error) {

@@ -19,9 +19,14 @@ export class SessionActivity {
     this.#answered.push({ sentAt: askedAt, answeredAt: Number.NEGATIVE_INFINITY });
   }
 
+  /** Whether a request that was sent then would be taken note of. */
+  isNews(sentAt: number): boolean {
+    return sentAt - (this.#answered.at(-1)?.sentAt ?? Number.NEGATIVE_INFINITY) >= this.#stepMs;
+  }
+
   /** Takes note of an answered request. They are answered in the order of sending. */
   answered(sentAt: number, answeredAt: number): void {
-    if (sentAt - (this.#answered.at(-1)?.sentAt ?? Number.NEGATIVE_INFINITY) < this.#stepMs) return;
+    if (!this.isNews(sentAt)) return;
     this.#answered.push({ sentAt, answeredAt });
     if (this.#answered.length > MOST_KEPT) this.#answered.shift();
   }
