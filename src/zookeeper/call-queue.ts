@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.js';
 import { type CallLimit, CallLimits } from './call-limits.js';
-import type { LibrarySession } from './library-session.js';
+import type { Session } from './library-session.js';
 import type { SessionKeeper } from './session-keeper.js';
 import type { SessionState } from './session-state.js';
 import type { CallOptions } from './zookeeper.js';
@@ -53,7 +53,7 @@ export class CallQueue {
   }
 
   /** Sends a request as soon as there is a connection, and resolves with its answer. */
-  call<T>(call: Call, options: CallOptions, send: (session: LibrarySession) => Promise<T>): Promise<T> {
+  call<T>(call: Call, options: CallOptions, send: (session: Session) => Promise<T>): Promise<T> {
     return this.#run(call, options, () => send(this.keeper.session));
   }
 
@@ -66,7 +66,7 @@ export class CallQueue {
     const begunAt = this.clock.monotonic();
     const limit = this.#limits.begin(begunAt, timeoutMs, signal);
     let isWaiting = false;
-    let session: LibrarySession | undefined;
+    let session: Session | undefined;
     let answer: Promise<T> | undefined;
     try {
       for (;;) {
@@ -108,7 +108,7 @@ export class CallQueue {
   }
 
   /** Has the connection given up over which a request was sent that is not answered. */
-  async #giveUp(session: LibrarySession, answer: Promise<unknown>, problem: string): Promise<void> {
+  async #giveUp(session: Session, answer: Promise<unknown>, problem: string): Promise<void> {
     const { clock } = this;
     // After a pause of this process timers come before the answers that wait in the socket: those get their turn.
     const turns = clock.sleep(0).then(() => clock.sleep(0));

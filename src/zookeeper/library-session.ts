@@ -9,6 +9,10 @@ export interface LibrarySessionOptions extends LibraryConnectionOptions {
   readonly auth: DigestAuth | undefined;
 }
 
+/** What the client needs of a session: the simulation has another one. */
+export type Session = Pick<LibrarySession, keyof LibrarySession>;
+export type OpenSession = (options: LibrarySessionOptions) => Session;
+
 /** What the servers take, in bytes (`jute.maxbuffer`, less room for the rest of the request). */
 const LARGEST_DATA = 1_000_000;
 

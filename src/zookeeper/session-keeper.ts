@@ -1,12 +1,13 @@
 import { timeoutSignal } from '../base/abort.js';
 import { backoffMs } from '../base/backoff.js';
 import type { ConnectString } from './connect-string.js';
-import { LibrarySession, type LibrarySessionOptions } from './library-session.js';
+import type { LibrarySessionOptions, OpenSession, Session } from './library-session.js';
 import { Listeners } from './listeners.js';
 import type { SessionState } from './session-state.js';
 
 export interface SessionKeeperOptions extends Omit<LibrarySessionOptions, 'servers' | 'listener' | 'names'> {
   readonly connect: ConnectString;
+  readonly openSession: OpenSession;
   /** A one-shot watch on the znode has fired, its path being that on the servers. */
   readonly onChanged: (path: string, isGone: boolean) => void;
 }
@@ -21,7 +22,7 @@ const RENEW_MS = { first: 200, max: 5_000 };
 /** Sees to it that there is a session: opens a new one when the last has ended, and says how things stand. */
 export class SessionKeeper {
   #state: SessionState = { status: 'connecting' };
-  #session: LibrarySession;
+  #session: Session;
   /** Since the last good one. */
   #shortSessions = 0;
   #connectedAt: number | undefined;
@@ -39,7 +40,7 @@ export class SessionKeeper {
   }
 
   /** The session to send requests to; only while the state is `connected`. */
-  get session(): LibrarySession {
+  get session(): Session {
     return this.#session;
   }
 
@@ -68,9 +69,9 @@ export class SessionKeeper {
     this.#listeners.clear();
   }
 
-  #open(): LibrarySession {
-    const { connect, onChanged, ...options } = this.options;
-    return new LibrarySession({
+  #open(): Session {
+    const { connect, onChanged, openSession, ...options } = this.options;
+    return openSession({
       ...options,
       servers: connect.servers,
       listener: {

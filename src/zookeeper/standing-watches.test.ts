@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { seededRandom, settled, VirtualClock } from '../../test/support/virtual-clock.js';
-import type { LibrarySession } from './library-session.js';
+import type { Session } from './library-session.js';
 import { type Send, StandingWatches } from './standing-watches.js';
 import { ZooKeeperError } from './zookeeper-error.js';
 
@@ -17,7 +17,7 @@ function scene() {
     if (network.fails) throw new ZooKeeperError('late', { fault: 'timeout', outcome: 'not-applied' });
     return [network.state];
   };
-  const send: Send = (request) => request({ children } as unknown as LibrarySession);
+  const send: Send = (request) => request({ children } as unknown as Session);
   const answer = async () => {
     for (; under.length > 0; await settled()) {
       network.mostAtOnce = Math.max(network.mostAtOnce, under.length);

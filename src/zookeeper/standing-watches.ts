@@ -1,6 +1,6 @@
 import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../base/clock.js';
-import type { LibrarySession } from './library-session.js';
+import type { Session } from './library-session.js';
 import { notify } from './listeners.js';
 import type { Watch, Znode } from './zookeeper.js';
 import { isFault } from './zookeeper-error.js';
@@ -9,7 +9,7 @@ import { isFault } from './zookeeper-error.js';
 // one-shot watch.
 
 /** Makes one request, with a deadline. */
-export type Send = <T>(request: (session: LibrarySession) => Promise<T>) => Promise<T>;
+export type Send = <T>(request: (session: Session) => Promise<T>) => Promise<T>;
 
 export interface StandingWatchesOptions {
   readonly clock: Clock;
@@ -168,7 +168,7 @@ export class StandingWatches {
 }
 
 /** An absent znode takes no watch on its data or children, only one on its making; when it was made in between, it is read after all. */
-async function orAbsent<S>(path: string, send: Send, read: (session: LibrarySession) => Promise<S>): Promise<S | undefined> {
+async function orAbsent<S>(path: string, send: Send, read: (session: Session) => Promise<S>): Promise<S | undefined> {
   for (;;) {
     try {
       return await send(read);

@@ -2,7 +2,7 @@ import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import { type Call, CallQueue } from './call-queue.js';
 import { type ConnectString, parseAuth, parseConnectString } from './connect-string.js';
-import type { LibrarySession } from './library-session.js';
+import { LibrarySession, type OpenSession, type Session } from './library-session.js';
 import { SessionKeeper } from './session-keeper.js';
 import type { SessionState } from './session-state.js';
 import { StandingWatches } from './standing-watches.js';
@@ -55,7 +55,10 @@ export class ZooKeeperClient implements ZooKeeper {
   readonly #operationTimeoutMs: number;
 
   /** @see openZooKeeper */
-  constructor(private readonly options: ZooKeeperOptions) {
+  constructor(
+    private readonly options: ZooKeeperOptions,
+    openSession: OpenSession = (session) => new LibrarySession(session),
+  ) {
     const { clock, random } = options;
     const sessionTimeoutMs = milliseconds('sessionTimeoutMs', options.sessionTimeoutMs ?? DEFAULT_SESSION_TIMEOUT_MS, 1_000, 600_000);
     const timeoutMs = milliseconds('operationTimeoutMs', options.operationTimeoutMs ?? DEFAULT_OPERATION_TIMEOUT_MS, 1, 86_400_000);
@@ -65,7 +68,7 @@ export class ZooKeeperClient implements ZooKeeper {
     this.description = `zookeeper ${connect.text}`;
     this.#chroot = connect.chroot;
     const onChanged = (path: string, isGone: boolean) => this.#watches.onChanged(path, isGone);
-    const keeper = new SessionKeeper({ connect, sessionTimeoutMs, auth, clock, random, onChanged });
+    const keeper = new SessionKeeper({ connect, sessionTimeoutMs, auth, clock, random, openSession, onChanged });
     this.#keeper = keeper;
     this.#calls = new CallQueue(keeper, clock, timeoutMs, this.description);
     this.#watches = new StandingWatches({ clock, random, isConnected: () => keeper.state.status === 'connected' });
@@ -210,7 +213,7 @@ export class ZooKeeperClient implements ZooKeeper {
   }
 }
 
-type Send<T> = (session: LibrarySession, full: string) => Promise<T>;
+type Send<T> = (session: Session, full: string) => Promise<T>;
 
 /** An absent znode as a value. */
 async function orUndefined<T>(result: Promise<T>): Promise<T | undefined> {
