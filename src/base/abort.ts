@@ -91,11 +91,13 @@ export async function withTimeout<T>(
   try {
     return await orAborted(Promise.race([work, timeout]), signal);
   } finally {
-    timer.abort();
+    timer.abort(OVER);
   }
 }
 
 const nothing = () => undefined;
+/** Ends a timer that nothing waits for. Made once: without a reason each abort makes an error, with its stack. */
+const OVER = new Error('the timer is not needed any more');
 
 /** A signal that was made from others. Call `release()` when it is not needed any more: until then the others hold it. */
 export interface DerivedSignal {
@@ -129,7 +131,7 @@ export function timeoutSignal(
   return {
     signal: any.signal,
     release: () => {
-      timer.abort();
+      timer.abort(OVER);
       any.release();
     },
   };

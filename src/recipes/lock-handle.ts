@@ -37,6 +37,9 @@ export interface LockHandle extends AsyncDisposable {
   release(): Promise<void>;
 }
 
+/** How long it is held before its znode is watched, in milliseconds: that it was deleted meanwhile is told then. */
+const WATCH_AFTER_MS = 100;
+
 /** What the contest has won. */
 export interface Claim {
   readonly session: BoundSession;
@@ -52,7 +55,7 @@ export interface Claim {
 export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
   readonly token: bigint;
   #path: string;
-  #watch: Watch;
+  #watch: Watch | undefined;
   /** The path that the znode is about to move to. It may stand there already. */
   #next: string | undefined;
 
@@ -64,10 +67,14 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
     super({ clock, random, emit: () => undefined, tracer: harmless(undefined) }, {});
     this.token = claim.token;
     this.#path = claim.path;
-    this.#watch = this.#watchOwn();
+    // What is held for a moment only is spared the request.
+    clock.sleep(WATCH_AFTER_MS, this.ending).then(
+      () => this.#watchOwn(),
+      () => undefined,
+    );
     const forgetSession = zookeeper.onState(() => this.#onSession());
     onAbort(this.ending, () => {
-      this.#watch.close();
+      this.#watch?.close();
       forgetSession();
     });
     onAbort(this.signal, () => void this.#eraseAfter(this.signal.reason.deadline));
@@ -106,7 +113,7 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
     const from = this.#path;
     const { session } = this.claim;
     const { data } = this.recipe;
-    this.#watch.close();
+    this.#watch?.close();
     this.#next = path;
     try {
       await whileAway(this.recipe, this.ending, (call) =>
@@ -122,14 +129,15 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
       // An attempt whose reply was lost has done it.
       if (!isFault(error, 'node-exists')) {
         if (isFault(error, 'no-node')) this.loseTo('its znode has been deleted');
-        this.#watch = this.#watchOwn();
+        this.#next = undefined;
+        this.#watchOwn();
         this.check();
         throw error;
       }
     }
     this.#path = path;
     this.#next = undefined;
-    this.#watch = this.#watchOwn();
+    this.#watchOwn();
   }
 
   /** A heartbeat every sixth of the session's time-out; the work has to be ended a twelfth of it before the deadline. */
@@ -172,8 +180,10 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
     return new LockReleasedError(this.recipe.path, this.token);
   }
 
-  #watchOwn(): Watch {
-    return this.recipe.zookeeper.watchData(this.#path, (znode) => {
+  #watchOwn(): void {
+    if (this.#next !== undefined || !this.isHeld) return;
+    this.#watch?.close();
+    this.#watch = this.recipe.zookeeper.watchData(this.#path, (znode) => {
       if (znode === undefined) this.loseTo('its znode has been deleted');
     });
   }

@@ -41,17 +41,19 @@ class Semaphore implements ZooKeeperLock {
   async acquire({ timeoutMs, signal }: WaitOptions = {}): Promise<LockHandle> {
     const { clock } = this.recipe;
     const until = clock.monotonic() + checkTimeout(timeoutMs);
+    const leftMs = () => timeoutMs && Math.max(1, until - clock.monotonic());
     for (;;) {
-      const leftMs = timeoutMs && Math.max(1, until - clock.monotonic());
-      await using lock = await this.#lock.acquire({ timeoutMs: leftMs, signal });
+      const lock = await this.#lock.acquire({ timeoutMs: leftMs(), signal });
       const waiting = anySignal(signal, lock.signal);
       try {
-        return await this.#lease.acquire({ timeoutMs: leftMs, signal: waiting.signal });
+        return await this.#lease.acquire({ timeoutMs: leftMs(), signal: waiting.signal });
       } catch (error) {
         // Without the lock it stands behind those that wait for it.
         if (!lock.signal.aborted || error !== lock.signal.reason) throw error;
       } finally {
         waiting.release();
+        // Its end is not waited for: it takes long where ZooKeeper is away.
+        void lock.release();
       }
     }
   }

@@ -17,6 +17,9 @@ export interface HolderOptions<E extends TenureLostError> {
 /** How long a release may take when there is no answer, in milliseconds. */
 const RELEASE_TIMEOUT_MS = 3_000;
 
+/** Ends what runs beside it. */
+const RELEASING = new Error('it is being released');
+
 /** What was written is still ours, but a write of ours came in between. Tried again. */
 export class Overtaken extends Error {}
 
@@ -189,7 +192,7 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
     if (this.isHeld && this.holding.clock.monotonic() >= this.deadline) this.#giveUp('it was released too late');
     const mine = this.isHeld;
     if (mine) this.#state = 'released';
-    this.#ending.abort(new Error('the lease is being released'));
+    this.#ending.abort(RELEASING);
     await this.#loop;
     await Promise.all(this.#chores);
     if (mine) await this.#giveBack();
