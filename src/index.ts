@@ -29,3 +29,4 @@ export { type AcquireOptions, acquire, type ZooKeeperOptions } from './runtime/a
 export { type ConnectedServices, type ConnectServicesOptions, connectServices } from './runtime/connect-services.js';
 export type { LossPolicy, ManagedLease } from './runtime/managed-lease.js';
 export { type LeaseStore, StoreError } from './store/lease-store.js';
+export type { ZooKeeperTls } from './zookeeper/tls.js';

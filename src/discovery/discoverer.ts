@@ -1,5 +1,5 @@
 import type { ConnectString } from '../zookeeper/connect-string.js';
-import { openZooKeeper, type ZooKeeperClient } from '../zookeeper/zookeeper-client.js';
+import { openZooKeeper, type ZooKeeperClient, type ZooKeeperOptions } from '../zookeeper/zookeeper-client.js';
 import { announcedFields } from './announcement.js';
 import { Discovery, type DiscoveryOptions } from './discovery.js';
 import { DEFAULT_READY_TIMEOUT_MS } from './readiness.js';
@@ -9,6 +9,7 @@ export interface DiscovererOptions extends Pick<DiscoveryOptions, 'announcement'
   readonly connect: string | ConnectString;
   /** `digest:user:password`. @default none */
   readonly auth?: string | undefined;
+  readonly tls?: ZooKeeperOptions['tls'];
   /** How long a session outlives its connection, in milliseconds; the servers may grant another. @default 10000 */
   readonly sessionTimeoutMs?: number | undefined;
   /** Whether the start fails where ZooKeeper cannot be reached, or the announcement not be made. @default false */
@@ -35,9 +36,9 @@ export class Discoverer {
    * @throws {ConfigError} when the connect string or the credentials are malformed
    */
   constructor(private readonly options: DiscovererOptions) {
-    const { connect, sessionTimeoutMs, auth, clock, random } = options;
+    const { connect, sessionTimeoutMs, auth, tls, clock, random } = options;
     this.zookeeper = openZooKeeper({
-      ...{ connect, clock, random },
+      ...{ connect, tls, clock, random },
       ...(sessionTimeoutMs !== undefined && { sessionTimeoutMs }),
       ...(auth !== undefined && { auth }),
     });

@@ -11,6 +11,7 @@ import { checkOptions } from '../settings/settings-table.js';
 import type { LeaseStore } from '../store/lease-store.js';
 import { parseStoreUrl } from '../store/store-url.js';
 import { parseAuth, parseConnectString } from '../zookeeper/connect-string.js';
+import type { ZooKeeperTls } from '../zookeeper/tls.js';
 import { holdNode } from './hold-node.js';
 import { type LossPolicy, type ManagedLease, manage } from './managed-lease.js';
 import { installedTracer } from './preloaded-sdk.js';
@@ -79,6 +80,8 @@ export interface ZooKeeperOptions extends Announcement {
   readonly connect: string;
   /** Credentials: `digest:user:password`. The node's own znodes can be changed by that user alone then. @default none, and znodes open to all */
   readonly auth?: string;
+  /** Whether the connection is encrypted, and with what: `true` trusts the CAs that Node does. @default false */
+  readonly tls?: boolean | ZooKeeperTls;
   /** How long a session outlives its connection, in milliseconds, 1000 … 600000; the servers may grant another. @default 10000 */
   readonly sessionTimeoutMs?: number;
   /** Whether `acquire` fails where ZooKeeper cannot be reached, instead of going on without it until it can. @default false */

@@ -2,6 +2,7 @@ import { ConfigError } from '../base/errors.js';
 import { systemClock, systemRandom } from '../base/system.js';
 import type { PayloadCodec } from '../services/payload-codec.js';
 import { ServiceDiscovery, type ServiceEvent } from '../services/service-discovery.js';
+import type { ZooKeeperTls } from '../zookeeper/tls.js';
 import { openZooKeeper, type ZooKeeperClient } from '../zookeeper/zookeeper-client.js';
 
 /** How to reach ZooKeeper, and what stands there. */
@@ -10,6 +11,8 @@ export interface ConnectServicesOptions<P> {
   readonly connect: string;
   /** Credentials: `digest:user:password`. What is registered can be changed by that user alone then. @default none, and znodes open to all */
   readonly auth?: string;
+  /** Whether the connection is encrypted, and with what: `true` trusts the CAs that Node does. @default false */
+  readonly tls?: boolean | ZooKeeperTls;
   /** How long instances outlive a dead process, in milliseconds; the servers may grant another. @default 10000 */
   readonly sessionTimeoutMs?: number;
   /** The parent of all services, within the chroot; to be agreed on with all others. @default '/services', Spring Cloud's */
@@ -57,9 +60,9 @@ export class ConnectedServices<P> extends ServiceDiscovery<P> implements AsyncDi
  */
 export function connectServices<P = unknown>(options: ConnectServicesOptions<P>): ConnectedServices<P> {
   checkOptions(options);
-  const { connect, auth, sessionTimeoutMs, ...discovery } = options;
+  const { connect, auth, tls, sessionTimeoutMs, ...discovery } = options;
   const zookeeper = openZooKeeper({
-    ...{ connect, clock: systemClock, random: systemRandom },
+    ...{ connect, tls, clock: systemClock, random: systemRandom },
     ...(auth !== undefined && { auth }),
     ...(sessionTimeoutMs !== undefined && { sessionTimeoutMs }),
   });
@@ -73,7 +76,7 @@ export function connectServices<P = unknown>(options: ConnectServicesOptions<P>)
 
 type OptionName = keyof ConnectServicesOptions<unknown>;
 
-const OPTION_NAMES: readonly OptionName[] = ['connect', 'auth', 'sessionTimeoutMs', 'basePath', 'payload', 'onEvent'];
+const OPTION_NAMES: readonly OptionName[] = ['connect', 'auth', 'tls', 'sessionTimeoutMs', 'basePath', 'payload', 'onEvent'];
 
 /** What the compiler sees to in TypeScript. */
 function checkOptions(options: unknown): asserts options is ConnectServicesOptions<unknown> {

@@ -19,8 +19,8 @@ export interface Setting {
   readonly commands: readonly string[];
   /** The option of `acquire()` with the same meaning. Durations are in milliseconds there. */
   readonly option?: string;
-  /** The setting without which it is of no use. Those of `service` and `check` need `zookeeper` with them. */
-  readonly needs?: 'zookeeper' | 'service' | 'check';
+  /** The setting without which it is of no use. Those of the others need `zookeeper` with them. */
+  readonly needs?: 'zookeeper' | 'zookeeper-tls' | 'service' | 'check';
   /** Whether it is about leases in a store, and of no use where node ids come from ZooKeeper. */
   readonly storeOnly?: true;
   /** What it means, without its range and default. */
@@ -35,6 +35,7 @@ const SERVICES = ['discovery services', 'discovery resolve', 'discovery serve'];
 const ALL = [...NODE_IDS, 'discovery ls', 'discovery watch', ...SERVICES];
 
 const ANNOUNCED = { commands: HOLDING, needs: 'zookeeper' } as const;
+const OF_TLS = { commands: ALL, needs: 'zookeeper-tls', kind: checked('path', checkPath) } as const;
 const OF_SERVICE = { commands: HOLDING, needs: 'service' } as const;
 const OF_CHECK = { commands: HOLDING, needs: 'check' } as const;
 
@@ -163,6 +164,26 @@ const ROWS = {
     option: 'zookeeper.auth',
     needs: 'zookeeper',
     sentence: 'credentials for ZooKeeper: digest:USER:PASSWORD',
+  },
+  'zookeeper-tls': {
+    kind: onOff,
+    commands: ALL,
+    option: 'zookeeper.tls',
+    needs: 'zookeeper',
+    sentence: 'connect to ZooKeeper with TLS; without it the four settings that follow are errors',
+  },
+  'zookeeper-ca': {
+    ...OF_TLS,
+    option: 'zookeeper.tls.ca',
+    sentence: 'the PEM file of the CAs of the ZooKeeper servers, else those that Node trusts',
+  },
+  'zookeeper-cert': { ...OF_TLS, option: 'zookeeper.tls.cert', sentence: 'the PEM file of the client certificate for ZooKeeper' },
+  'zookeeper-key': { ...OF_TLS, option: 'zookeeper.tls.key', sentence: 'the PEM file of its private key, without a passphrase' },
+  'zookeeper-servername': {
+    ...OF_TLS,
+    kind: checked('host', () => undefined),
+    option: 'zookeeper.tls.servername',
+    sentence: 'the name in the certificates of all ZooKeeper servers, else the host of each',
   },
   'zookeeper-session-timeout': {
     kind: duration({

@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
+import { TestAuthority } from '../../test/support/certificates.js';
 import { ConfigError } from '../base/errors.js';
 import { CLUSTER_DEFAULTS } from '../lease/model/cluster-config.js';
 import { readSettings } from './settings.js';
@@ -7,6 +8,11 @@ import { announcingProblem } from './zookeeper-settings.js';
 
 const read = (flags: Partial<Record<SettingName, string>> = {}, env: Record<string, string> = {}, hostname = 'host') =>
   readSettings({ flags, env, hostname });
+
+const authority = new TestAuthority();
+const own = authority.issue({ name: 'orders' });
+
+afterAll(() => authority.dispose());
 
 describe('settings', () => {
   it('have defaults, and leave to the cluster what the cluster decides', () => {
@@ -40,6 +46,11 @@ describe('settings', () => {
       provider: 'store',
       zookeeper: 'zk1:2181,zk2:2182/app',
       'zookeeper-auth': 'digest:me:secret',
+      'zookeeper-tls': 'true',
+      'zookeeper-ca': authority.ca,
+      'zookeeper-cert': own.cert,
+      'zookeeper-key': own.key,
+      'zookeeper-servername': 'zk.example',
       'zookeeper-session-timeout': '6s',
       'zookeeper-required': 'true',
       service: 'orders',

@@ -1,8 +1,10 @@
+import { readFileSync } from 'node:fs';
 import { ConfigError } from '../base/errors.js';
 import { type AnnouncedEndpoint, type Announcement, checkPayload, type PayloadType } from '../discovery/announcement.js';
 import { newInstance } from '../services/new-instance.js';
 import { shortened } from '../services/shortened.js';
 import type { ConnectString } from '../zookeeper/connect-string.js';
+import { prepareTls, type ZooKeeperTls } from '../zookeeper/tls.js';
 import { parseEndpointName } from './endpoints.js';
 import type { CheckTarget, NamedSetting, SettingName } from './settings-table.js';
 import { find, firstFlag, type Given, read, readOrDefault, type SettingSources } from './sources.js';
@@ -12,6 +14,7 @@ export interface ZooKeeperSettings extends Announcement {
   readonly connect: ConnectString;
   /** `digest:user:password`. */
   readonly auth?: string | undefined;
+  readonly tls?: ZooKeeperTls | undefined;
   /** How long a session outlives its connection, 1,000 to 600,000. The servers may grant another. @default 10000 */
   readonly sessionTimeoutMs: number;
   /** Fails the start when ZooKeeper cannot be reached. */
@@ -58,8 +61,31 @@ export function readZooKeeper(sources: SettingSources, names: readonly Given[]):
     readyTimeoutMs: readOrDefault(sources, 'ready-timeout'),
     basePath: readOrDefault(sources, 'service-base-path'),
     auth: read(sources, 'zookeeper-auth'),
+    tls: readTls(sources),
     ...readAnnouncing(sources, names),
   };
+}
+
+function readTls(sources: SettingSources): ZooKeeperTls | undefined {
+  const given = (part: keyof ZooKeeperTls) => find(sources, `zookeeper-${part}`);
+  if (!read(sources, 'zookeeper-tls')) {
+    // Variables too: without a word, what is meant to be encrypted would not be.
+    const useless = given('ca') ?? given('cert') ?? given('key') ?? given('servername');
+    if (useless) throw new ConfigError(useless.label, useless.text, '--zookeeper-tls beside it (nothing is encrypted without)');
+    return undefined;
+  }
+  const contents = (part: 'ca' | 'cert' | 'key') => {
+    const { label = '', text } = given(part) ?? {};
+    try {
+      return text === undefined ? undefined : readFileSync(text);
+    } catch (error) {
+      throw new ConfigError(label, text, `a file that can be read (${(error as NodeJS.ErrnoException).code})`);
+    }
+  };
+  const servername = read(sources, 'zookeeper-servername');
+  const tls = { ca: contents('ca'), cert: contents('cert'), key: contents('key'), servername };
+  prepareTls(tls, '--zookeeper-', given);
+  return tls;
 }
 
 function checkNothingToAnnounce(sources: SettingSources, names: readonly Given[]): void {

@@ -10,6 +10,7 @@ export {
   type ServerAddress,
 } from './connect-string.js';
 export type { SessionState } from './session-state.js';
+export type { ZooKeeperTls } from './tls.js';
 export { checkZnodeName } from './znode-path.js';
 export type { CallOptions, CreateMode, MultiOperation, Watch, Znode, ZnodeStat, ZooKeeper } from './zookeeper.js';
 export {

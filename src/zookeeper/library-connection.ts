@@ -1,13 +1,14 @@
-import type { Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { Event } from 'node-zookeeper-client';
 import { aborted } from '../base/abort.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { formatServer, type ServerAddress } from './connect-string.js';
-import { type ConnectionManager, type LibraryClient, type LibraryError, MessageGuard } from './library-internals.js';
+import { CONNECTING, type ConnectionManager, type LibraryClient, type LibraryError, MessageGuard } from './library-internals.js';
 import { type NameResolver, sharedResolver } from './name-resolver.js';
 import { ServerSearch } from './server-search.js';
 import { SessionActivity } from './session-activity.js';
 import { fallsSilent } from './silence.js';
+import { connectSecurely, noSession, type PreparedTls, tlsProblem } from './tls.js';
 import { failureOf, RequestFailure, SESSION_MOVED } from './zookeeper-error.js';
 
 /** What a session tells of itself. Must not throw. */
@@ -31,6 +32,7 @@ export interface LibraryConnectionOptions {
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly listener: SessionListener;
+  readonly tls?: PreparedTls | undefined;
   /** Finds the servers' addresses. @default the one that all connections of the process share */
   readonly names?: NameResolver;
 }
@@ -39,6 +41,9 @@ export interface LibraryConnectionOptions {
 const LONGEST_SILENCE_MS = 5_000;
 /** A connection that lasted this long was a good one: the search for the next begins without a pause, in milliseconds. */
 const GOOD_AFTER_MS = 1_000;
+
+/** With TLS, how much longer an attempt may take once there is a connection: a server's first handshake may take seconds. In milliseconds. */
+const HANDSHAKE_MS = { min: 2_000, max: 5_000 };
 
 /** One attempt to reach a server, and the connection that comes of it. */
 interface Attempt {
@@ -100,7 +105,10 @@ export class LibraryConnection {
     watcherManager.emit = ({ path, type }) => listener.changed(path, type === Event.NODE_DELETED);
     // This file asks a silent server itself, by a request whose answer tells when it was sent.
     manager.onSocketTimeout = () => undefined;
-    manager.findNextServer = (open) => void this.#connectNext(open);
+    manager.connect = () => {
+      manager.setState(CONNECTING);
+      void this.#connectNext();
+    };
     const asked = manager.onSocketConnected.bind(manager);
     manager.onSocketConnected = () => {
       if (this.#attempt) this.#attempt.askedAt = this.#now();
@@ -215,9 +223,10 @@ export class LibraryConnection {
     this.#manager.socket?.destroy();
   }
 
-  /** Has the library open a socket to the next address, unless all is over. */
-  async #connectNext(open: (server: ServerAddress) => void): Promise<void> {
-    const { clock, sessionTimeoutMs, listener } = this.options;
+  /** Opens a socket to the next address for the library, unless all is over. */
+  async #connectNext(): Promise<void> {
+    const { clock, sessionTimeoutMs, listener, tls } = this.options;
+    const manager = this.#manager;
     const { signal } = this.#over;
     const next = () => this.#search.next(signal).catch(() => undefined);
     let candidate = await next();
@@ -229,23 +238,34 @@ export class LibraryConnection {
     if (candidate?.status !== 'found' || signal.aborted) return;
     const { server, address, limitMs } = candidate;
     // Servers that were set up anew are behind what this client has seen, and would refuse it for ever, instead of calling the session expired.
-    if (this.#suspendedAt !== undefined && clock.monotonic() - this.#suspendedAt > sessionTimeoutMs) this.#manager.zxid = Buffer.alloc(8);
+    if (this.#suspendedAt !== undefined && clock.monotonic() - this.#suspendedAt > sessionTimeoutMs) manager.zxid = Buffer.alloc(8);
     const attempt: Attempt = { server: formatServer(server), over: new AbortController() };
     this.#attempt = attempt;
     this.#guard.reset();
-    open({ host: address, port: server.port });
-    // This file has its own, which also covers a server that accepts the connection and does not answer, and keeps no process alive.
-    clearTimeout(this.#manager.connectTimeoutHandler ?? undefined);
-    this.#manager.socket?.on('error', (error) => {
-      attempt.problem ??= told(error);
+    const socket = tls ? connectSecurely(tls, server, address) : connect(server.port, address);
+    manager.socket = socket.setNoDelay();
+    socket.on(tls ? 'secureConnect' : 'connect', () => manager.onSocketConnected());
+    socket.on('data', (bytes) => manager.onSocketData(bytes));
+    socket.on('drain', () => manager.onSocketDrain());
+    socket.on('close', (hadError) => manager.onSocketClosed(hadError));
+    socket.on('error', (error) => {
+      const isNew = tls && attempt.confirmedAt === undefined;
+      attempt.problem ??= (isNew && tlsProblem(error, tls, attempt.askedAt !== undefined)) || told(error);
     });
-    const isLate = await clock.sleep(limitMs, attempt.over.signal).then(
-      () => true,
-      () => false,
-    );
-    if (!isLate || this.#connected || this.#attempt !== attempt) return;
+    let waitedMs = 0;
+    const wait = async (ms: number) => {
+      waitedMs += ms;
+      await clock.sleep(ms, attempt.over.signal);
+    };
+    try {
+      await wait(limitMs);
+      if (tls && !socket.connecting) await wait(Math.min(HANDSHAKE_MS.max, Math.max(HANDSHAKE_MS.min, sessionTimeoutMs / 3)));
+    } catch {
+      return;
+    }
+    if (this.#connected || this.#attempt !== attempt) return;
     this.#search.unanswered();
-    this.#drop(`no session within ${Math.round(limitMs)} ms`);
+    this.#drop(`no session within ${Math.round(waitedMs)} ms`);
   }
 
   #confirmed(): void {
@@ -284,7 +304,8 @@ export class LibraryConnection {
     this.#connected = false;
     if (attempt.confirmedAt !== undefined && clock.monotonic() - attempt.confirmedAt >= GOOD_AFTER_MS) this.#search.succeeded();
     attempt.over.abort();
-    const problem = attempt.problem ?? (attempt.askedAt === undefined || wasConnected ? 'the connection was closed' : NO_SESSION);
+    const problem =
+      attempt.problem ?? (attempt.askedAt === undefined || wasConnected ? 'the connection was closed' : noSession(this.options.tls));
     const text = this.#note(attempt.server, problem);
     // What was not written yet belongs to calls that fail now: it must not be carried out behind their backs later.
     this.#manager.packetQueue.queue.length = 0;
@@ -326,9 +347,6 @@ export class LibraryConnection {
     for (const fail of failing) fail(failure);
   }
 }
-
-/** What a server does that has lost its quorum, or that is behind what this client has seen. */
-const NO_SESSION = 'the server closed the connection without a session: it may have no quorum';
 
 function told(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

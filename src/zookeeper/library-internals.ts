@@ -14,7 +14,7 @@ export interface ConnectionManager {
   /** 1 until a session is confirmed over this connection. */
   readonly state: number;
   /** Undefined until the first attempt. */
-  readonly socket: Socket | undefined;
+  socket: Socket | undefined;
   /** The greatest transaction it has seen. A server that is behind it refuses the connection. */
   zxid: Buffer;
   /** The number of the next request, sent as 32 bits. */
@@ -27,9 +27,11 @@ export interface ConnectionManager {
     registerChildWatcher(path: string, watcher: unknown): void;
     registerExistenceWatcher(path: string, watcher: unknown): void;
   };
-  readonly connectTimeoutHandler: NodeJS.Timeout | null;
-  findNextServer(callback: (server: { readonly host: string; readonly port: number }) => void): void;
+  setState(state: number): void;
+  /** Opens a socket to the next server. */
+  connect(): void;
   onSocketConnected(): void;
+  onSocketDrain(): void;
   /** The socket was idle for a third of the time-out: sends a ping. */
   onSocketTimeout(): void;
   onSocketData(bytes: Buffer): void;
@@ -51,7 +53,7 @@ const STAND_IN_CODE = -100;
 const KNOWN_CODES: ReadonlySet<unknown> = new Set(Object.values(Exception));
 
 /** The library's name for a connection over which no session is confirmed yet: the one message that comes then is of another form. */
-const CONNECTING = 1;
+export const CONNECTING = 1;
 
 /** Where xid and code stand in an answer: length, xid, zxid, code. A notification, a ping, and an answer on credentials have a negative xid. */
 const XID_AT = 4;

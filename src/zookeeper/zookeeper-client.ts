@@ -6,6 +6,7 @@ import { LibrarySession, type OpenSession, type Session } from './library-sessio
 import { SessionKeeper } from './session-keeper.js';
 import type { SessionState } from './session-state.js';
 import { StandingWatches } from './standing-watches.js';
+import { prepareTls, type ZooKeeperTls } from './tls.js';
 import { parentOf, pathProblem, withinChroot } from './znode-path.js';
 import type { CallOptions, CreateMode, MultiOperation, Watch, Znode, ZnodeData, ZnodeStat, ZooKeeper } from './zookeeper.js';
 import { isFault, ZooKeeperError } from './zookeeper-error.js';
@@ -26,6 +27,8 @@ export interface ZooKeeperOptions {
    * @default none
    */
   readonly auth?: string | undefined;
+  /** Whether the connection is encrypted, and how: `true` trusts the CAs that Node does. What it holds is read once. @default false */
+  readonly tls?: boolean | ZooKeeperTls | undefined;
   readonly clock: Clock;
   readonly random: RandomSource;
 }
@@ -65,10 +68,11 @@ export class ZooKeeperClient implements ZooKeeper {
     this.#operationTimeoutMs = timeoutMs;
     const connect = typeof options.connect === 'string' ? parseConnectString(options.connect, 'connect') : options.connect;
     const auth = options.auth === undefined ? undefined : parseAuth(options.auth, 'auth');
+    const tls = options.tls ? prepareTls(options.tls === true ? {} : options.tls, 'tls.') : undefined;
     this.description = `zookeeper ${connect.text}`;
     this.#chroot = connect.chroot;
     const onChanged = (path: string, isGone: boolean) => this.#watches.onChanged(path, isGone);
-    const keeper = new SessionKeeper({ connect, sessionTimeoutMs, auth, clock, random, openSession, onChanged });
+    const keeper = new SessionKeeper({ connect, sessionTimeoutMs, auth, tls, clock, random, openSession, onChanged });
     this.#keeper = keeper;
     this.#calls = new CallQueue(keeper, clock, timeoutMs, this.description);
     this.#watches = new StandingWatches({ clock, random, isConnected: () => keeper.state.status === 'connected' });

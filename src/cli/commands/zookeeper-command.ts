@@ -37,10 +37,12 @@ export function onZooKeeper(
 
 /** Begins to connect to ZooKeeper, in the background; its code is loaded then. @throws {ConfigError} when a setting turns out to be unusable */
 export async function connectTo(
-  { connect, auth, sessionTimeoutMs }: Pick<ZooKeeperSettings, 'connect' | 'auth' | 'sessionTimeoutMs'>,
+  { connect, auth, tls, sessionTimeoutMs }: Pick<ZooKeeperSettings, 'connect' | 'auth' | 'tls' | 'sessionTimeoutMs'>,
   { clock, random }: Pick<Io, 'clock' | 'random'>,
 ): Promise<ZooKeeper> {
   const { openZooKeeper } = await import('../../zookeeper/zookeeper-client.js');
-  const options = { connect, sessionTimeoutMs, operationTimeoutMs: REQUEST_TIMEOUT_MS, clock, random };
+  // The first handshake of a server may take seconds.
+  const operationTimeoutMs = tls ? 2 * REQUEST_TIMEOUT_MS : REQUEST_TIMEOUT_MS;
+  const options = { connect, tls, sessionTimeoutMs, operationTimeoutMs, clock, random };
   return openZooKeeper({ ...options, ...(auth !== undefined && { auth }) });
 }

@@ -99,6 +99,8 @@ function rightsFindings({ chroot, denied, failed, left, latencyMs }: RightsCheck
 /** Connects to one server, and has it give a session, which is ended again. @throws `options.signal.reason` when it aborts */
 async function checkServer(server: ServerAddress, { settings, signal, clock, random }: ExamineZooKeeperOptions): Promise<ServerCheck> {
   const text = formatServer(server);
+  // The first handshake of a server may take seconds.
+  const timeoutMs = settings.tls ? 2 * LIMIT_MS : LIMIT_MS;
   const unusable = (problem: string): ServerCheck => ({ server: text, ok: false, latencyMs: null, problem });
   const begun = clock.monotonic();
   const socket = connectSocket(server);
@@ -110,12 +112,12 @@ async function checkServer(server: ServerAddress, { settings, signal, clock, ran
   if (problem !== '') return unusable(problem ?? 'no answer: neither a connection nor a refusal');
   const zookeeper = await connectTo({ ...settings, connect: { servers: [server], chroot: '', text } }, { clock, random });
   try {
-    await zookeeper.whenConnected({ timeoutMs: LIMIT_MS, signal });
+    await zookeeper.whenConnected({ timeoutMs, signal });
     return { server: text, ok: true, latencyMs: clock.monotonic() - begun, problem: null };
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof NodeLeaseError)) throw error;
-    const guess = isFault(error, 'timeout') ? ': no quorum, or no ZooKeeper server' : '';
+    const guess = isFault(error, 'timeout') && !settings.tls ? ': no quorum, or no ZooKeeper server' : '';
     return unusable(`takes connections, but gives no session${guess} (${explain(error)})`);
   } finally {
     await zookeeper.close();

@@ -6,6 +6,9 @@ set -eu
 
 jars=/usr/share/java
 
+# The server names fewer parts of Netty in its own class path than it needs for TLS.
+class_path="$jars/zookeeper.jar:$jars/slf4j-simple.jar:$jars/netty-codec.jar:$jars/netty-resolver.jar:$jars/netty-transport-native-unix-common.jar"
+
 found() {
   command -v java >/dev/null && [ -e "$jars/zookeeper.jar" ] && [ -e "$jars/slf4j-simple.jar" ]
 }
@@ -28,4 +31,4 @@ if ! found; then
     exit 1
   }
 fi
-echo "$jars/zookeeper.jar:$jars/slf4j-simple.jar"
+echo "$class_path"
