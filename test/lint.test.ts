@@ -60,6 +60,9 @@ const forbiddenImports: readonly (readonly [folder: string, module: string, rule
   ['src/http', '../cli/commands/run-command.js', RING],
   ['src/runtime', '../cli/commands/run-command.js', RING],
   ['src/runtime/worker', '../../cli/commands/run-command.js', RING],
+  ['src/runtime', '../locks/store-lock.js', RING],
+  ['src/http', '../locks/store-lock.js', RING],
+  ['src/locks', '../cli/commands/run-command.js', RING],
   ['src/console', '../lease/model/lease.js', RING],
   ['src/console/page', '../../lease/model/lease.js', RING],
   ['src/lease', '@aws-sdk/client-s3', PLUGIN],
@@ -101,7 +104,9 @@ const allowedImports: readonly (readonly [folder: string, module: string])[] = [
   ['src/services/routing', '../service-provider.js'],
   ['src/http', '../services/service-directory.js'],
   ['src/runtime', '../http/node-app.js'],
+  ['src/locks', '../runtime/hold-node.js'],
   ['src/cli/run', '../../runtime/acquire.js'],
+  ['src/cli/commands', '../../locks/store-lock.js'],
   ['src/cli/commands', '../../http/listen.js'],
 ];
 

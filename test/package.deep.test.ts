@@ -87,16 +87,17 @@ describe('the package, installed into an empty folder', () => {
        import { serviceDispatcher } from 'nodelease/routing';
        import { discoveryApp } from 'nodelease/http';
        import { standaloneIds } from 'nodelease/ids';
+       import { acquireLock } from 'nodelease/locks';
        import { openZooKeeper } from 'nodelease/zookeeper';
        const lease = await acquire({ store: 'file:leases', nodes: 2, taskId: 'program' });
        console.log(lease.id, lease.version, lease.taskId, lease.isValid());
        await lease.release();
        console.log([acquireLease, openStore, probeStore, FileLeaseStore, MemoryLeaseStore, S3LeaseStore, staticLease, LeaseLostError].map((it) => typeof it).join());
-       console.log([Discovery, ServiceDiscovery, serviceDispatcher, discoveryApp, standaloneIds, openZooKeeper].map((it) => typeof it).join());
+       console.log([Discovery, ServiceDiscovery, serviceDispatcher, discoveryApp, standaloneIds, acquireLock, openZooKeeper].map((it) => typeof it).join());
        console.log(typeof nativeCodec.decode);`,
     );
     const { stdout } = await run(process.execPath, ['program.mjs'], { cwd: folder });
-    expect(stdout).toBe(`0 1 program true\n${Array(8).fill('function').join()}\n${Array(6).fill('function').join()}\nfunction\n`);
+    expect(stdout).toBe(`0 1 program true\n${Array(8).fill('function').join()}\n${Array(7).fill('function').join()}\nfunction\n`);
   });
 
   it('traces where the API of OpenTelemetry is installed', async () => {

@@ -12,6 +12,7 @@ export type NodeLeaseErrorCode =
   | 'LOCK_LOST'
   | 'RECIPE_FAILED'
   | 'LEASE_UNREADABLE'
+  | 'LOCK_LOST'
   | 'ZOOKEEPER_FAILED'
   | 'NO_INSTANCE'
   | 'IDS_EXHAUSTED';

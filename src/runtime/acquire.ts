@@ -188,7 +188,8 @@ function checkAnnounced(zookeeper: ZooKeeperOptions, taskId: string): void {
   }
 }
 
-function ownTaskId(signal: AbortSignal | undefined): Promise<string> {
+/** What names this process where no option does. */
+export function ownTaskId(signal: AbortSignal | undefined): Promise<string> {
   const warn = (message: string) => process.emitWarning(message, { code: 'NODELEASE_TASK_ID' });
   return defaultTaskId({ env: process.env, hostname: hostname(), clock: systemClock, random: systemRandom, warn, signal });
 }

@@ -124,7 +124,7 @@ describe('acquiring', () => {
   it('says so when nothing became free in time', async () => {
     const { start } = cluster({ nodes: 1 });
     await start().lease;
-    await expect(start({ acquireTimeoutMs: 0 }).lease).rejects.toThrow('none of the 1 node ids became free in time');
+    await expect(start({ acquireTimeoutMs: 0 }).lease).rejects.toThrow('its only node id did not become free in time');
   });
 
   it('names a lease object that is not JSON, leaves it untouched, and uses the others', async () => {

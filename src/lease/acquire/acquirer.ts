@@ -153,6 +153,6 @@ export class Acquirer {
     const { damaged } = this.#scanner;
     const unusable = damaged.length === 0 ? '' : `; damaged and not usable: ${damaged.join(', ')}`;
     const { url } = this.options.session.store;
-    return `${url}: none of the ${config.size} node ids became free in time; \`nodelease status\` shows who holds them${unusable}`;
+    return `${url}: ${config.size === 1 ? 'its only node id did not become' : `none of the ${config.size} node ids became`} free in time; \`nodelease status\` shows who holds them${unusable}`;
   }
 }

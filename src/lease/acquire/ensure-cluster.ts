@@ -71,6 +71,7 @@ const MAX_TIMES = 1.5;
 export async function ensureCluster(options: EnsureClusterOptions): Promise<EnsuredCluster> {
   const { session, clock, wanted, signal } = options;
   const call = { signal };
+  const needsProbe = session.store.remote && wanted.probed !== true;
   let { listing } = options;
   let raced = false;
   let observedMs = session.requestMs ?? 0;
@@ -80,12 +81,12 @@ export async function ensureCluster(options: EnsureClusterOptions): Promise<Ensu
       await refuseForeign(session, listing, call);
       const sentAt = clock.monotonic();
       const cluster = await createCluster(session, wanted);
-      if (cluster !== undefined) return { cluster: session.store.remote ? await probed(options, cluster) : cluster, created: true, raced };
+      if (cluster !== undefined) return { cluster: needsProbe ? await probed(options, cluster) : cluster, created: true, raced };
       raced = true;
       observedMs = Math.max(observedMs, clock.monotonic() - sentAt);
     }
     // The task that was faster probes now: nothing is worth reading before that has ended.
-    let cluster = raced && session.store.remote ? await probedByAnother(options, { observedMs, raced }) : await readCluster(session, call);
+    let cluster = raced && needsProbe ? await probedByAnother(options, { observedMs, raced }) : await readCluster(session, call);
     if (cluster?.config.proofFailed !== undefined) {
       if (options.thorough !== true) throw refusedBefore(session, cluster.config.proofFailed);
       cluster = await probed(options, cluster);

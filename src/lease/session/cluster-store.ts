@@ -47,7 +47,7 @@ export async function readExistingCluster(session: StoreSession, call?: SessionC
  * @throws {StoreError}
  */
 export function createCluster(session: StoreSession, wanted: WantedSettings): Promise<StoredCluster | undefined> {
-  return write(session, { ...newCluster(wanted), proven: !session.store.remote });
+  return write(session, { ...newCluster(wanted), proven: wanted.probed === true || !session.store.remote });
 }
 
 /**

@@ -47,6 +47,8 @@ export interface WireError {
   /** With the texts of its causes. */
   readonly message: string;
   readonly fields: Readonly<Record<string, unknown>>;
+  /** What caused it, where that is of one of those classes: it tells whether the store may come back. */
+  readonly cause?: WireError;
 }
 
 /** The classes that cross with their fields; of any other error, the text does. */
@@ -55,15 +57,21 @@ const CLASSES: readonly (new (...args: never[]) => Error)[] = [
   ...[LeaseLostError, LeaseReleasedError, LeaseUnreadableError],
 ];
 
+function kindOf(error: unknown): number {
+  return CLASSES.findIndex((type) => error instanceof type);
+}
+
 /** What of an error can cross to another thread. */
 export function toWire(error: unknown): WireError {
-  const kind = CLASSES.findIndex((type) => error instanceof type);
-  return { kind, message: explain(error), fields: kind < 0 ? {} : { ...(error as Error) } };
+  const kind = kindOf(error);
+  const cause = error instanceof Error && kindOf(error.cause) >= 0 ? { cause: toWire(error.cause) } : {};
+  return { kind, message: explain(error), fields: kind < 0 ? {} : { ...(error as Error) }, ...cause };
 }
 
 /** The error that {@link toWire} was given, of the same class with the same fields. */
-export function fromWire({ kind, message, fields }: WireError): Error {
-  return Object.setPrototypeOf(Object.assign(new Error(message), fields), (CLASSES[kind] ?? Error).prototype);
+export function fromWire({ kind, message, fields, cause }: WireError): Error {
+  const error = new Error(message, cause && { cause: fromWire(cause) });
+  return Object.setPrototypeOf(Object.assign(error, fields), (CLASSES[kind] ?? Error).prototype);
 }
 
 /** An event that crosses as it is; `lost` has a message of its own. */

@@ -1,0 +1,59 @@
+import { type Backoff, backoffMs } from '../base/backoff.js';
+import { StoreUnusableError } from '../base/errors.js';
+import { systemClock, systemRandom } from '../base/system.js';
+import { StoreError } from '../store/lease-store.js';
+import { acquireLock, checkLock, type LockHandle, type LockOptions } from './store-lock.js';
+
+/** The pauses between attempts to stand again while the store is away, in milliseconds. */
+const STAND_AGAIN: Backoff = { first: 1_000, max: 10_000 };
+
+/**
+ * Stands for election again and again: each term is a lock that is held. The loop's body is the work of the leader; a term ends with the body,
+ * which has to stop when the term's `signal` aborts, and then this stands again. `break` ends the last term and the election.
+ *
+ * ```ts
+ * for await (const term of elect('leader', { store: 's3://bucket/my-service' })) {
+ *   await lead(term.token, term.signal);
+ * }
+ * ```
+ *
+ * After the first term a store that is away is waited for. What else {@link acquireLock} throws ends the election, `signal.reason` included.
+ *
+ * @param options.timeoutMs how long to wait for each term
+ * @throws {ConfigError} when the name cannot be a lock's, or an option is unknown or out of range
+ */
+export function elect(name: string, options: LockOptions = {}): AsyncGenerator<LockHandle, never, void> {
+  checkLock(name, options);
+  return terms(name, options);
+}
+
+async function* terms(name: string, options: LockOptions): AsyncGenerator<LockHandle, never, void> {
+  for (let stand = acquireLock; ; stand = acquireAgain) {
+    const term = await stand(name, options);
+    try {
+      yield term;
+    } finally {
+      await term.release();
+    }
+  }
+}
+
+/** The same as {@link acquireLock} for a store that has been used before: it is waited for while it is away. */
+export async function acquireAgain(name: string, options: LockOptions = {}): Promise<LockHandle> {
+  const { clock = systemClock, random = systemRandom, signal, onEvent } = options;
+  for (let failures = 1; ; failures += 1) {
+    try {
+      return await acquireLock(name, options);
+    } catch (error) {
+      if (!isAway(error)) throw error;
+      const sleepMs = backoffMs(STAND_AGAIN, failures, random);
+      onEvent?.({ type: 'store-failed', error, sleepMs });
+      await clock.sleep(sleepMs, signal);
+    }
+  }
+}
+
+function isAway(error: unknown): boolean {
+  if (error instanceof StoreUnusableError) return isAway(error.cause);
+  return error instanceof StoreError && error.transient;
+}

@@ -1,0 +1,6 @@
+// Locks and elections on a lease store, without ZooKeeper: `nodelease/locks`.
+
+export { LockLostError } from '../lease/model/lock-lost.js';
+export { elect } from './elect.js';
+export type { LockStoreOptions } from './lock-place.js';
+export { acquireLock, type LockHandle, type LockOptions } from './store-lock.js';
