@@ -32,7 +32,10 @@ const CREATING = [...HOLDING, 'id', 'init'];
 const CONSOLE = [...HOLDING, 'console'];
 const NODE_IDS = [...CREATING, 'status', 'scale', 'release', 'doctor', 'console'];
 const SERVICES = ['discovery services', 'discovery resolve', 'discovery serve'];
-const ALL = [...NODE_IDS, 'discovery ls', 'discovery watch', ...SERVICES];
+/** What is about leases, and so about locks on a store. */
+const LEASES = [...NODE_IDS, 'lock'];
+const WITH_ZOOKEEPER = [...NODE_IDS, 'discovery ls', 'discovery watch', ...SERVICES];
+const ALL = [...WITH_ZOOKEEPER, 'lock'];
 
 const ANNOUNCED = { commands: HOLDING, needs: 'zookeeper' } as const;
 const OF_TLS = { commands: ALL, needs: 'zookeeper-tls', kind: checked('path', checkPath) } as const;
@@ -44,7 +47,7 @@ const ROWS = {
   store: {
     kind: parsed('url', parseStoreUrl),
     default: 'file:.nodelease',
-    commands: NODE_IDS,
+    commands: LEASES,
     option: 'store',
     storeOnly: true,
     sentence: 's3://bucket/prefix, file:DIR or memory:, which is private to one process and for trials',
@@ -65,7 +68,7 @@ const ROWS = {
       maxWhy: 'that long a dead node keeps its id from the others',
     }),
     default: '15s',
-    commands: [...CREATING, 'doctor'],
+    commands: [...CREATING, 'doctor', 'lock'],
     option: 'durationMs',
     storeOnly: true,
     sentence: 'how long a lease of a new cluster lasts without renewal',
@@ -73,7 +76,7 @@ const ROWS = {
   grace: {
     kind: duration({ max: MOST_GRACE_MS }),
     default: '1s, and at least a thousandth of the duration',
-    commands: CREATING,
+    commands: [...CREATING, 'lock'],
     option: 'graceMs',
     storeOnly: true,
     sentence: 'how much longer others wait before they take an expired lease',
@@ -81,7 +84,7 @@ const ROWS = {
   'task-id': {
     kind: text('id', /^[\x21-\x7e]{1,128}$/, '1 to 128 printable ASCII characters without spaces'),
     default: 'the id of the ECS task, else host name and a random part',
-    commands: [...HOLDING, 'id'],
+    commands: [...HOLDING, 'id', 'lock'],
     option: 'taskId',
     sentence: 'names this run: 1 to 128 printable ASCII characters without spaces',
   },
@@ -95,7 +98,7 @@ const ROWS = {
   'wait-poll': {
     kind: duration({ min: 100, minWhy: 'each look is a request', max: 86_400_000 }),
     default: '1.2s',
-    commands: [...HOLDING, 'id'],
+    commands: [...HOLDING, 'id', 'lock'],
     option: 'waitPollMs',
     storeOnly: true,
     sentence: 'first pause between two listings of S3 while no node id is free; it grows to a third of the duration',
@@ -131,7 +134,7 @@ const ROWS = {
     kind: checked('url|name[:key]', () => undefined),
     repeatable: true,
     default: 'AWS',
-    commands: NODE_IDS,
+    commands: LEASES,
     option: 'endpoint',
     sentence:
       'the server of an S3-compatible store, http(s)://HOST:PORT; for run and serve also, without ://, an endpoint to announce, NAME or NAME:KEY, any number of times (comma-separated in NODELEASE_ENDPOINTS)',
@@ -139,7 +142,7 @@ const ROWS = {
   region: {
     kind: text('name', /^[a-z0-9-]{1,64}$/, 'the name of a region such as eu-central-1'),
     default: 'what the AWS environment says',
-    commands: NODE_IDS,
+    commands: LEASES,
     option: 'region',
     storeOnly: true,
     sentence: 'the region of the S3 bucket',
@@ -153,14 +156,14 @@ const ROWS = {
   },
   zookeeper: {
     kind: parsed('servers', parseServers),
-    commands: ALL,
+    commands: WITH_ZOOKEEPER,
     option: 'zookeeper.connect',
     sentence: 'ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT]...[/CHROOT]',
   },
   'zookeeper-auth': {
     kind: checked('digest', parseAuth),
     default: 'none',
-    commands: ALL,
+    commands: WITH_ZOOKEEPER,
     option: 'zookeeper.auth',
     needs: 'zookeeper',
     sentence: 'credentials for ZooKeeper: digest:USER:PASSWORD',
@@ -193,7 +196,7 @@ const ROWS = {
       maxWhy: 'that long a dead node stays in the tree',
     }),
     default: '10s',
-    commands: ALL,
+    commands: WITH_ZOOKEEPER,
     option: 'zookeeper.sessionTimeoutMs',
     needs: 'zookeeper',
     sentence: 'how long a ZooKeeper session outlives its connection',

@@ -8,8 +8,6 @@ import { ExitCode, UsageError } from '../exit-codes.js';
 import type { Io } from '../terminal/io.js';
 import { COMMANDS, type CommandRow, type OptionRow } from './commands.js';
 
-const NO_COMMAND_HINT = '; the command to run goes after --, as in "nodelease run -- node server.js"';
-
 /**
  * Runs one command line. Resolves to the exit code and never rejects for what a user may do wrong: that is one line on standard error
  * and exit code 64.
@@ -26,8 +24,9 @@ export async function runCommandLine(args: readonly string[], surroundings: Io, 
     .version(version);
   settleOutput(program, io);
 
-  // Split by hand: whatever stands behind the first -- is the child's, word for word, further -- included.
-  const split = args[0] === 'run' ? args.indexOf('--') : -1;
+  // Split by hand: whatever stands behind the first -- is the child's.
+  const runsAnother = COMMANDS.some(({ name, example }) => example !== undefined && name.split(' ').every((word, at) => args[at] === word));
+  const split = runsAnother ? args.indexOf('--') : -1;
   const [own, childCommand] = split < 0 ? [args, undefined] : [args.slice(0, split), args.slice(split + 1)];
 
   const discovery = newCommand('discovery', 'look into the discovery tree in ZooKeeper', io);
@@ -37,13 +36,12 @@ export async function runCommandLine(args: readonly string[], surroundings: Io, 
     (nameBelow === undefined ? program : discovery).addCommand(command);
     if (row.argument) command.argument(...row.argument);
     for (const option of [...(row.options ?? []), ...settingsFor(row.name).map(settingOption)]) addOption(command, option);
-    if (name === 'run') {
-      command.usage('[options] -- command [argument...]');
-      if (childCommand === undefined) settleOutput(command, io, NO_COMMAND_HINT);
+    if (row.example !== undefined) {
+      command.usage(`[options] ${row.argument ? `${row.argument[0]} ` : ''}-- command [argument...]`);
+      if (childCommand === undefined) settleOutput(command, io, `; the command to run goes after --, as in "nodelease ${row.example}"`);
     }
     command.action(async () => {
-      const given = name === 'run' ? (childCommand ?? []) : command.processedArgs;
-      exitCode = await row.run(command.opts(), settingsOf(command, row, io), io, ...given);
+      exitCode = await row.run(command.opts(), settingsOf(command, row, io), io, ...command.processedArgs, ...(childCommand ?? []));
     });
   }
   program.addCommand(discovery);

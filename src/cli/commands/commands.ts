@@ -7,6 +7,8 @@ export interface CommandRow {
   readonly name: string;
   readonly description: string;
   readonly argument?: readonly [name: string, description: string];
+  /** A call of it, for a command that runs another one. What stands behind the first `--` is that one's, word for word, further `--` included. */
+  readonly example?: string;
   /** Options of its own, and settings that mean something else here. */
   readonly options?: readonly OptionRow[];
   /** `required`: it works on nothing else. `as-provider`: it uses ZooKeeper only where that gives out the node ids. @default where it is given */
@@ -17,7 +19,7 @@ export interface CommandRow {
    * Resolves to the exit code; a failure has been reported on standard error by then.
    *
    * @param options as they stand on the command line
-   * @param args the value of `argument`; for `run` the command after `--`
+   * @param args the value of `argument`, and the command after `--`
    * @throws {ConfigError} or {UsageError} when it is called wrongly, or a setting turns out to be unusable
    */
   run(options: object, settings: Settings, io: Io, ...args: readonly string[]): Promise<number>;
@@ -30,6 +32,12 @@ export type OptionRow = readonly [flags: string, help: string, more?: { readonly
 type DiscoveryOptions = { readonly json?: boolean; readonly kind: string; readonly strategy: string };
 
 const JSON_LINE: OptionRow = ['--json', 'one JSON object, on one line'];
+/** Of the commands that run another one while they hold something. */
+const HOLDING: readonly OptionRow[] = [
+  ['--try', 'do not wait: exit with 75 where it is held'],
+  ['--timeout <time>', 'how long to wait, up to 8760h (default: without limit)'],
+  ['--restart', 'after a loss: acquire it again, and start the command again'],
+];
 const EPOCH: OptionRow = ['--epoch <ms>', 'with --layout snowflake: where its time begins, in ms since 1970 (default: 1288834974657)'];
 
 /** All commands, in the order of the help; the name of one below `discovery` begins with that word. */
@@ -37,6 +45,7 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'run',
     description: 'acquire a node id, run a command with it, release it when the command has ended',
+    example: 'run -- node server.js',
     options: [
       [
         '--env <name=template>',
@@ -51,6 +60,15 @@ export const COMMANDS: readonly CommandRow[] = [
     description: 'hold a node id for the other containers of a task, and tell them of it over HTTP',
     options: [['--wait-file <path>', 'a file that is there while the node id is held, and may be used']],
     run: async (options, settings, io) => (await import('./serve-command.js')).serveCommand(options, settings, io),
+  },
+  {
+    name: 'lock',
+    description: 'run a command while a lock is held: no other task with this lock runs one at the same time',
+    argument: ['<name>', 'the lock: 1 to 200 letters, digits and ._-'],
+    example: 'lock nightly -- ./report.sh',
+    options: HOLDING,
+    run: async (options, settings, io, name = '', ...command) =>
+      (await import('./lock-command.js')).lockCommand(name, command, options, settings, io),
   },
   {
     name: 'health',

@@ -1,16 +1,20 @@
 import { describe, expect, it } from 'vitest';
 import { type LeaseEvent, LeaseLostError } from '../../lease/model/lease.js';
-import { leaseLog } from './lease-log.js';
+import { leaseLog, lockLog } from './lease-log.js';
 import type { Logger } from './logger.js';
 
 function linesOf(...events: LeaseEvent[]): string[] {
+  return linesBy(leaseLog, events);
+}
+
+function linesBy(listenerFor: typeof leaseLog, events: readonly LeaseEvent[]): string[] {
   const lines: string[] = [];
   const at =
     (level: string) =>
     (...line: unknown[]) =>
       void lines.push(`${level} ${line.at(-1)}`);
   const log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
-  const listener = leaseLog(log as Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>);
+  const listener = listenerFor(log as Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>);
   for (const event of events) listener(event);
   return lines;
 }
@@ -80,6 +84,29 @@ describe('the log of a lease', () => {
       'error lease of node id 3 (version 8) is lost: task b holds it at version 9',
       'info lease released',
       'warn the release failed, the lease is left to expire: no route: ENETUNREACH',
+    ]);
+  });
+});
+
+describe('the log of a lock', () => {
+  it('names the lock and its token, where that of a lease names a node id', () => {
+    const error = new LeaseLostError(0, 8, 'taken', 1, 'task b holds it at version 9');
+    const lines = linesBy(
+      (log) => lockLog(log, 'nightly'),
+      [
+        { type: 'waiting', sleepMs: 12.4 },
+        { type: 'acquired', id: 0, version: 8, from: 'released', tookMs: 20.4, requests: 5, deadline: 1 },
+        { type: 'bootstrapped' },
+        { type: 'lost', error },
+        { type: 'released' },
+      ],
+    );
+    expect(lines).toEqual([
+      'info lock nightly is held by another task: waiting',
+      'info acquired lock nightly with token 8',
+      'debug all lease objects of the cluster exist',
+      'error lock nightly (token 8) is lost: task b holds it at version 9',
+      'info lease released',
     ]);
   });
 });

@@ -13,7 +13,7 @@ const SAY_AGAIN_AFTER_MS = 120_000;
  * The field `event` has the event's type, for filters of logs: texts may change. Waiting for a node id is told at info at first, and again
  * about every two minutes.
  */
-export function leaseLog(log: Pick<Logger, Level>): LeaseListener {
+export function leaseLog(log: Pick<Logger, Level>, lineOf = leaseLine): LeaseListener {
   let waitedMs = SAY_AGAIN_AFTER_MS;
   return (event: LeaseEvent) => {
     let [level, text, fields] = lineOf(event);
@@ -26,7 +26,29 @@ export function leaseLog(log: Pick<Logger, Level>): LeaseListener {
   };
 }
 
-function lineOf(event: LeaseEvent): readonly [level: Level, text: string, fields?: object] {
+/** How loud an event is told, in which words, and with which fields. */
+type Line = readonly [level: Level, text: string, fields?: object];
+
+/** The same for a lock, by its name; what is told of the lease as such stays as it is. */
+export function lockLog(log: Pick<Logger, Level>, lock: string): LeaseListener {
+  return leaseLog(log, (event) => {
+    const [level, text, fields] = leaseLine(event);
+    switch (event.type) {
+      case 'waiting':
+        return [level, event.why === undefined ? `lock ${lock} is held by another task: waiting` : text, { lock, ...fields }];
+      case 'acquired':
+        return [level, `acquired lock ${lock} with token ${event.version}`, { lock, ...fields }];
+      case 'bootstrapped':
+        return ['debug', text, { lock }];
+      case 'lost':
+        return [level, `lock ${lock} (token ${event.error.version}) is lost: ${event.error.detail}`, { lock, ...fields }];
+      default:
+        return [level, text, { lock, ...fields }];
+    }
+  });
+}
+
+function leaseLine(event: LeaseEvent): Line {
   switch (event.type) {
     case 'setting-overruled': {
       const { setting, own, stored } = event;

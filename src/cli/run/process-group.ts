@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import type { Clock } from '../../base/clock.js';
-import { type Lease, LeaseLostError } from '../../lease/model/lease.js';
+import { type Held, lossOf } from './held.js';
 
 /** A group of processes that is ended as one. */
 export interface ProcessGroup {
@@ -74,7 +74,7 @@ function errorCode(error: unknown): unknown {
 
 /** How a process group is to be ended. */
 export interface EndGroupOptions {
-  readonly lease: Lease;
+  readonly lease: Held;
   readonly clock: Clock;
   /** How long the group has between SIGTERM and SIGKILL, in milliseconds; less where the lease ends sooner. */
   readonly graceMs: number;
@@ -131,9 +131,9 @@ export async function endGroup(group: ProcessGroup, options: EndGroupOptions): P
 }
 
 /** By when no work may be left, as of now: minus infinity when another task may be at work already. */
-function stopBy(lease: Lease): number {
-  const loss: unknown = lease.signal.aborted ? lease.signal.reason : undefined;
-  if (loss instanceof LeaseLostError && loss.reason === 'unreachable') return loss.deadline;
+function stopBy(lease: Held): number {
+  const loss = lossOf(lease);
+  if (loss?.reason === 'unreachable') return loss.deadline;
   return lease.isValid() ? lease.deadline : Number.NEGATIVE_INFINITY;
 }
 

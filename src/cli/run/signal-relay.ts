@@ -23,6 +23,7 @@ export class SignalRelay {
   readonly #interrupted = new AbortController();
   readonly #listeners: (readonly [ForwardedSignal, () => void])[];
   #pending: ForwardedSignal | undefined;
+  #hasAskedToStop = false;
   #receive: ((signal: ForwardedSignal) => void) | undefined;
 
   constructor(private readonly source: SignalSource) {
@@ -33,6 +34,11 @@ export class SignalRelay {
   /** Aborts with {@link Interrupted} when a signal that asks for an end arrives while there is no receiver. */
   get interrupted(): AbortSignal {
     return this.#interrupted.signal;
+  }
+
+  /** Whether a signal has asked for an end so far, whoever received it. */
+  get hasAskedToStop(): boolean {
+    return this.#hasAskedToStop;
   }
 
   /** Signals go to `receive` from now on; without it, they interrupt. It gets at once the one that has interrupted and was not heeded. */
@@ -50,6 +56,7 @@ export class SignalRelay {
   }
 
   #arrived(signal: ForwardedSignal): void {
+    this.#hasAskedToStop ||= asksToStop(signal);
     if (this.#receive) this.#receive(signal);
     else if (signal !== 'SIGWINCH') {
       this.#pending ??= signal;

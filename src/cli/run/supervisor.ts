@@ -1,18 +1,19 @@
 import { onAbort } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
-import { type Lease, LeaseLostError } from '../../lease/model/lease.js';
+import type { LossReason } from '../../lease/model/lease.js';
 import type { RetirePolicy } from '../../settings/settings.js';
 import { ExitCode, exitCodeOfSignal } from '../exit-codes.js';
 import type { Logger } from '../log/logger.js';
 import type { Child, ChildEnd } from './child.js';
 import type { Guard } from './guard.js';
+import { type Held, lossOf } from './held.js';
 import { endGroup } from './process-group.js';
 import { onRetirement } from './retirement.js';
 import { asksToStop, deferStop, type ForwardedSignal, type SignalRelay } from './signal-relay.js';
 
-/** What it takes to run a child for a lease. */
+/** What it takes to run a child for a lease, or for a lock. */
 export interface SuperviseOptions {
-  readonly lease: Lease;
+  readonly lease: Held;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'info' | 'warn' | 'error'>;
   /** Ends the child when this process cannot. Told here of the child, of its end, and of the deadline at the start. */
@@ -92,7 +93,7 @@ export async function supervise(options: SuperviseOptions): Promise<WorkEnd> {
   try {
     const next = await Promise.race([
       child.ended.then((end) => () => afterTheChild(end, child, options)),
-      loss.lost.then((error) => () => afterTheLease(error, child, options)),
+      loss.lost.then((reason) => () => afterTheLease(reason, child, options)),
       guardFailure(guard).then((reason) => () => afterTheGuard(reason, child, options)),
     ]);
     forgetRetirement();
@@ -133,11 +134,9 @@ async function afterTheChild(end: ChildEnd, { group }: Child, { lease, clock, lo
   return { exitCode: ExitCode.leaseLost, workEnded };
 }
 
-async function afterTheLease(error: LeaseLostError, { group }: Child, { lease, clock, log }: SuperviseOptions): Promise<WorkEnd> {
+async function afterTheLease(reason: LossReason, { group }: Child, { lease, clock, log }: SuperviseOptions): Promise<WorkEnd> {
   log.warn(
-    error.reason === 'unreachable'
-      ? 'ending the command before its lease runs out'
-      : 'killing the command: another task may hold its node id',
+    reason === 'unreachable' ? 'ending the command before its lease runs out' : 'killing the command: another task may be at work already',
   );
   const workEnded = await endGroup(group, { lease, clock, graceMs: Number.POSITIVE_INFINITY });
   if (!workEnded) log.error('processes of the command could not be ended');
@@ -160,13 +159,10 @@ function guardFailure(guard: Guard | undefined): Promise<string> {
 }
 
 /** The loss of a lease as a promise, and a way to drop the listener. */
-function watchForLoss({ id, version, deadline, signal }: Lease): { readonly lost: Promise<LeaseLostError>; readonly forget: () => void } {
+function watchForLoss(lease: Held): { readonly lost: Promise<LossReason>; readonly forget: () => void } {
   let forget = () => {};
-  const lost = new Promise<LeaseLostError>((resolve) => {
-    forget = onAbort(signal, () => {
-      const reason: unknown = signal.reason;
-      resolve(reason instanceof LeaseLostError ? reason : new LeaseLostError(id, version, 'taken', deadline, 'it was ended', reason));
-    });
+  const lost = new Promise<LossReason>((resolve) => {
+    forget = onAbort(lease.signal, () => resolve(lossOf(lease)?.reason ?? 'taken'));
   });
   return { lost, forget };
 }

@@ -239,7 +239,7 @@ describe('nodelease run with a lease that is lost', () => {
     await run.waitForOutput(/is lost/);
     await untilDead(numbers(run.stdout()), 500);
     expect((await run.exit).code).toBe(76);
-    expect(run.stderr()).toMatch(/killing the command: another task may hold its node id/);
+    expect(run.stderr()).toMatch(/killing the command: another task may be at work already/);
     expect(JSON.parse(readFileSync(join(folder, '0.json'), 'utf8'))).toEqual(held);
   });
 

@@ -1,0 +1,97 @@
+import type { Settings } from '../../settings/settings.js';
+import { logFailure } from '../commands/store-command.js';
+import { ExitCode } from '../exit-codes.js';
+import { type Logger, loggerFor } from '../log/logger.js';
+import type { Io } from '../terminal/io.js';
+import { inheritedFiles } from './child.js';
+import type { Held } from './held.js';
+import { SignalRelay } from './signal-relay.js';
+import { commandToRun, SupervisedCommand } from './supervised-command.js';
+import type { WorkEnd } from './supervisor.js';
+import { warnAsProcess1 } from './workload.js';
+
+/** What a command runs for: a lock, or whatever else has a fencing token and may be lost. */
+export interface Hold extends Held {
+  readonly token: bigint;
+  release(): Promise<void>;
+}
+
+/** How to acquire what a command runs for. */
+export interface HoldRequest {
+  readonly log: Logger;
+  /** Aborts with `Interrupted` when a signal asks for an end. */
+  readonly signal: AbortSignal;
+  /** Whether it has been held before, and lost. */
+  readonly again: boolean;
+}
+
+export interface HeldCommandOptions {
+  /** What stands behind `--`. */
+  readonly command: readonly string[];
+  /** A call of nodelease of this kind, for the complaint that there is no command. */
+  readonly example: string;
+  readonly settings: Pick<Settings, 'logLevel' | 'logFormat'>;
+  readonly io: Io;
+  /** Whether to acquire it again after a loss, and to start the command again. */
+  readonly restart: boolean;
+  readonly acquire: (request: HoldRequest) => Promise<Hold>;
+  /** The command's variables beside those of this process. */
+  readonly variables: (hold: Hold) => Readonly<Record<string, string>>;
+}
+
+/**
+ * Acquires something, runs a command while it is held, and releases it when no work is left. Resolves to the command's exit code, or to the one for
+ * what kept it from running; a failure has been logged by then.
+ *
+ * @throws {ConfigError} or {UsageError} when it is called wrongly
+ */
+export async function runHeldCommand(options: HeldCommandOptions): Promise<number> {
+  const { settings, io, restart } = options;
+  const command = commandToRun(options.command, options.example, io);
+  if (typeof command === 'number') return command;
+  // The first of several runs must not close what the next one's guard needs.
+  const files = restart ? [] : inheritedFiles();
+  const signals = new SignalRelay(io.signals);
+  const log = await loggerFor(settings, io);
+  warnAsProcess1(io.processId, log);
+  const supervised = new SupervisedCommand({ command, files, io, signals });
+  try {
+    for (let again = false; ; again = true) {
+      const hold = await options.acquire({ log, signal: signals.interrupted, again });
+      const { exitCode, workEnded } = await runOnce(supervised, hold, log, options);
+      const isLost = exitCode === ExitCode.leaseLost && !hold.isValid();
+      // Where work may be left, it is not for others before it has expired (rule 8).
+      if (workEnded) await hold.release();
+      if (!isLost || !workEnded || !restart || signals.hasAskedToStop) return exitCode;
+      log.info('standing again, to start the command anew');
+    }
+  } catch (error) {
+    return logFailure(error, log, ' before the command was started');
+  } finally {
+    signals.close();
+  }
+}
+
+async function runOnce(command: SupervisedCommand, hold: Hold, log: Logger, { io, variables }: HeldCommandOptions): Promise<WorkEnd> {
+  const ended = new AbortController();
+  void followDeadline(command, hold, io, ended.signal);
+  try {
+    return await command.run({ held: hold, env: { ...io.env, ...variables(hold) }, log });
+  } finally {
+    ended.abort();
+  }
+}
+
+/** How often the guard is told of the deadline: after a share of what is left before it, and not more often than this, in milliseconds. */
+const TOLD_AFTER = { share: 1 / 4, minMs: 50 };
+
+/** Keeps the guard's deadline as late as the hold's. A guard that learns of a renewal late strikes too early, never too late. */
+async function followDeadline(command: SupervisedCommand, hold: Hold, { clock }: Pick<Io, 'clock'>, ended: AbortSignal): Promise<void> {
+  for (let told = hold.deadline; hold.isValid() && !ended.aborted; ) {
+    const leftMs = told - clock.monotonic();
+    await clock.sleep(Math.max(TOLD_AFTER.minMs, leftMs * TOLD_AFTER.share), ended).catch(() => undefined);
+    if (hold.deadline <= told) continue;
+    told = hold.deadline;
+    command.extend(told);
+  }
+}
