@@ -34,7 +34,9 @@ const NODE_IDS = [...CREATING, 'status', 'scale', 'release', 'doctor', 'console'
 const SERVICES = ['discovery services', 'discovery resolve', 'discovery serve'];
 /** What is about leases, and so about locks on a store. */
 const LEASES = [...NODE_IDS, 'lock'];
-const WITH_ZOOKEEPER = [...NODE_IDS, 'discovery ls', 'discovery watch', ...SERVICES];
+/** What runs a command while something in ZooKeeper is held. */
+const ZK_HOLDING = ['zk lock', 'zk elect', 'zk rwlock', 'zk semaphore'];
+const WITH_ZOOKEEPER = [...NODE_IDS, 'discovery ls', 'discovery watch', ...SERVICES, ...ZK_HOLDING];
 const ALL = [...WITH_ZOOKEEPER, 'lock'];
 
 const ANNOUNCED = { commands: HOLDING, needs: 'zookeeper' } as const;
@@ -84,7 +86,7 @@ const ROWS = {
   'task-id': {
     kind: text('id', /^[\x21-\x7e]{1,128}$/, '1 to 128 printable ASCII characters without spaces'),
     default: 'the id of the ECS task, else host name and a random part',
-    commands: [...HOLDING, 'id', 'lock'],
+    commands: [...HOLDING, 'id', 'lock', ...ZK_HOLDING],
     option: 'taskId',
     sentence: 'names this run: 1 to 128 printable ASCII characters without spaces',
   },

@@ -6,7 +6,8 @@ import { readSettings, type Settings } from '../../settings/settings.js';
 import { environmentName, type NamedSetting, SETTINGS, type SettingName, settingsFor } from '../../settings/settings-table.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
 import type { Io } from '../terminal/io.js';
-import { COMMANDS, type CommandRow, type OptionRow } from './commands.js';
+import type { CommandRow, OptionRow } from './command-row.js';
+import { COMMANDS, GROUPS } from './commands.js';
 
 /**
  * Runs one command line. Resolves to the exit code and never rejects for what a user may do wrong: that is one line on standard error
@@ -29,26 +30,31 @@ export async function runCommandLine(args: readonly string[], surroundings: Io, 
   const split = runsAnother ? args.indexOf('--') : -1;
   const [own, childCommand] = split < 0 ? [args, undefined] : [args.slice(0, split), args.slice(split + 1)];
 
-  const discovery = newCommand('discovery', 'look into the discovery tree in ZooKeeper', io);
+  const made = new Map([['', program]]);
+  const make = (name: string, description = GROUPS[name] ?? ''): Command => {
+    const words = name.split(' ');
+    const group = words.slice(0, -1).join(' ');
+    const command = newCommand(words.at(-1) ?? '', description, io);
+    (made.get(group) ?? make(group)).addCommand(command);
+    made.set(name, command);
+    return command;
+  };
   for (const row of COMMANDS) {
-    const [name = '', nameBelow] = row.name.split(' ');
-    const command = newCommand(nameBelow ?? name, row.description, io);
-    (nameBelow === undefined ? program : discovery).addCommand(command);
-    if (row.argument) command.argument(...row.argument);
+    const command = make(row.name, row.description);
+    for (const argument of row.arguments ?? []) command.argument(...argument);
     for (const option of [...(row.options ?? []), ...settingsFor(row.name).map(settingOption)]) addOption(command, option);
     if (row.example !== undefined) {
-      command.usage(`[options] ${row.argument ? `${row.argument[0]} ` : ''}-- command [argument...]`);
+      command.usage(`[options] ${(row.arguments ?? []).map(([name]) => `${name} `).join('')}-- command [argument...]`);
       if (childCommand === undefined) settleOutput(command, io, `; the command to run goes after --, as in "nodelease ${row.example}"`);
     }
     command.action(async () => {
       exitCode = await row.run(command.opts(), settingsOf(command, row, io), io, ...command.processedArgs, ...(childCommand ?? []));
     });
   }
-  program.addCommand(discovery);
 
   try {
     if (own.length === 0) throw new UsageError('no command given: see nodelease --help');
-    if (own.length === 1 && own[0] === 'discovery') throw new UsageError('no command given: see nodelease discovery --help');
+    if (Object.hasOwn(GROUPS, own.join(' '))) throw new UsageError(`no command given: see nodelease ${own.join(' ')} --help`);
     await program.parseAsync([...own], { from: 'user' });
     return exitCode;
   } catch (error) {

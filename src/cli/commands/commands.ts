@@ -1,46 +1,19 @@
-import type { Settings } from '../../settings/settings.js';
-import type { Io } from '../terminal/io.js';
+import { RECIPE_COMMANDS } from '../recipes/recipe-rows.js';
+import { type CommandRow, HOLDING, JSON_LINE, type OptionRow } from './command-row.js';
 import type { ZooKeeperCommandSettings } from './zookeeper-command.js';
-
-/** One command: what its help says, and the code that it calls, which is loaded then and not before: `run` has to start fast. */
-export interface CommandRow {
-  readonly name: string;
-  readonly description: string;
-  readonly argument?: readonly [name: string, description: string];
-  /** A call of it, for a command that runs another one. What stands behind the first `--` is that one's, word for word, further `--` included. */
-  readonly example?: string;
-  /** Options of its own, and settings that mean something else here. */
-  readonly options?: readonly OptionRow[];
-  /** `required`: it works on nothing else. `as-provider`: it uses ZooKeeper only where that gives out the node ids. @default where it is given */
-  readonly zookeeper?: 'required' | 'as-provider';
-  /** The options that are about a store: of no use where ZooKeeper gives out the node ids. */
-  readonly storeOnly?: readonly string[];
-  /**
-   * Resolves to the exit code; a failure has been reported on standard error by then.
-   *
-   * @param options as they stand on the command line
-   * @param args the value of `argument`, and the command after `--`
-   * @throws {ConfigError} or {UsageError} when it is called wrongly, or a setting turns out to be unusable
-   */
-  run(options: object, settings: Settings, io: Io, ...args: readonly string[]): Promise<number>;
-}
-
-/** An option of a command; `repeatable` collects the values of all its occurrences. */
-export type OptionRow = readonly [flags: string, help: string, more?: { readonly default?: string; readonly repeatable?: true }];
 
 /** The options of `discovery ls`, `watch`, `services` and `resolve`. */
 type DiscoveryOptions = { readonly json?: boolean; readonly kind: string; readonly strategy: string };
 
-const JSON_LINE: OptionRow = ['--json', 'one JSON object, on one line'];
-/** Of the commands that run another one while they hold something. */
-const HOLDING: readonly OptionRow[] = [
-  ['--try', 'do not wait: exit with 75 where it is held'],
-  ['--timeout <time>', 'how long to wait, up to 8760h (default: without limit)'],
-  ['--restart', 'after a loss: acquire it again, and start the command again'],
-];
 const EPOCH: OptionRow = ['--epoch <ms>', 'with --layout snowflake: where its time begins, in ms since 1970 (default: 1288834974657)'];
 
-/** All commands, in the order of the help; the name of one below `discovery` begins with that word. */
+/** The commands that only hold others, and what their help says. */
+export const GROUPS: Readonly<Record<string, string>> = {
+  discovery: 'look into the discovery tree in ZooKeeper',
+  zk: 'coordinate tasks through ZooKeeper, as Apache Curator does: locks, elections, semaphores',
+};
+
+/** All commands, in the order of the help; the name of one in a group begins with the group's. */
 export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'run',
@@ -64,7 +37,7 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'lock',
     description: 'run a command while a lock is held: no other task with this lock runs one at the same time',
-    argument: ['<name>', 'the lock: 1 to 200 letters, digits and ._-'],
+    arguments: [['<name>', 'the lock: 1 to 200 letters, digits and ._-']],
     example: 'lock nightly -- ./report.sh',
     options: HOLDING,
     run: async (options, settings, io, name = '', ...command) =>
@@ -110,7 +83,7 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'scale',
     description: 'give the cluster more node ids, or fewer, with running tasks on it',
-    argument: ['<n>', 'how many node ids there are to be'],
+    arguments: [['<n>', 'how many node ids there are to be']],
     options: [
       ['--wait-timeout <time>', 'how long to wait for tasks to make wider unique ids, where needed, up to 24h (default: 60s)'],
       [
@@ -123,7 +96,7 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'release',
     description: 'take a node id away from its holder',
-    argument: ['<id>', 'the node id'],
+    arguments: [['<id>', 'the node id']],
     options: [['--force', 'do it']],
     zookeeper: 'as-provider',
     run: async (options, settings, io, id = '') => (await import('./release-command.js')).releaseCommand(id, options, settings, io),
@@ -160,7 +133,7 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'decode',
     description: 'take a unique id apart: its time, its node, its place in the sequence',
-    argument: ['<id>', 'the id: decimal, 13 base-32 digits, or 16 hex digits'],
+    arguments: [['<id>', 'the id: decimal, 13 base-32 digits, or 16 hex digits']],
     options: [
       ['--width <bits>', 'how many bits a node id had when the id was made, 8 to 16: nodelease status tells how many it has now'],
       ['--layout <name>', 'cluster16, or snowflake (default: cluster16)'],
@@ -182,7 +155,7 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'discovery ls',
     description: 'show the announced nodes, services and endpoints',
-    argument: ['[path]', 'only what stands there, such as /discovery/nodes'],
+    arguments: [['[path]', 'only what stands there, such as /discovery/nodes']],
     options: [JSON_LINE],
     zookeeper: 'required',
     run: async ({ json = false }: DiscoveryOptions, settings: ZooKeeperCommandSettings, io, path) =>
@@ -199,7 +172,7 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'discovery services',
     description: 'show the services that Curator and Spring Cloud know of, and their instances',
-    argument: ['[name]', 'only this service'],
+    arguments: [['[name]', 'only this service']],
     options: [JSON_LINE],
     zookeeper: 'required',
     run: async ({ json = false }: DiscoveryOptions, settings: ZooKeeperCommandSettings, io, name) =>
@@ -208,7 +181,7 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'discovery resolve',
     description: 'print the URL of one instance of a service, as the strategy picks it',
-    argument: ['<name>', 'the service, or NAME[:KEY] of an endpoint'],
+    arguments: [['<name>', 'the service, or NAME[:KEY] of an endpoint']],
     options: [
       ['--json', 'the whole instance, as one JSON object on one line'],
       ['--kind <kind>', 'what the name stands for: service, or endpoint, as nodelease run --endpoint announces', { default: 'service' }],
@@ -231,4 +204,5 @@ export const COMMANDS: readonly CommandRow[] = [
     run: async (options, settings: ZooKeeperCommandSettings, io) =>
       (await import('../discovery/discovery-serve-command.js')).discoveryServeCommand(options, settings, io),
   },
+  ...RECIPE_COMMANDS,
 ];

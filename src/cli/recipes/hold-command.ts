@@ -1,0 +1,76 @@
+import { onAbort } from '../../base/abort.js';
+import { explain } from '../../base/errors.js';
+import { defaultTaskId } from '../../base/task-id.js';
+import { elect } from '../../recipes/elect.js';
+import { lock } from '../../recipes/lock.js';
+import { readLock, writeLock } from '../../recipes/read-write-lock.js';
+import { semaphore } from '../../recipes/semaphore.js';
+import { parseInteger } from '../../settings/values.js';
+import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
+import { type HoldingOptions, waitTimeout } from '../commands/lock-command.js';
+import { connectTo, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
+import { UsageError } from '../exit-codes.js';
+import { type HoldRequest, runHeldCommand } from '../run/held-command.js';
+import type { Io } from '../terminal/io.js';
+
+/** The options as they stand on the command line; those of read/write locks and semaphores among them. */
+interface Options extends HoldingOptions {
+  readonly read?: boolean;
+  readonly write?: boolean;
+  readonly leases?: string;
+}
+
+/** What there is to hold, and how to contend for it. */
+const CONTENDERS = {
+  lock: (zookeeper: ZooKeeper, path: string, data: string) => lock(zookeeper, path, { data }),
+  elect: (zookeeper: ZooKeeper, path: string, id: string) => elect(zookeeper, path, { id }),
+  rwlock: (zookeeper: ZooKeeper, path: string, data: string, { read, write }: Options) => {
+    if (read === write) throw new UsageError('expected one of --read and --write');
+    return (read ? readLock : writeLock)(zookeeper, path, { data });
+  },
+  semaphore: (zookeeper: ZooKeeper, path: string, data: string, { leases }: Options) => {
+    if (leases === undefined) throw new UsageError('expected --leases N, the same for all users of the semaphore');
+    return semaphore(zookeeper, path, { data, leases: parseInteger(leases, '--leases', 1, 1_000_000) });
+  },
+};
+
+export type HeldKind = keyof typeof CONTENDERS;
+
+/** What a command is run for: its kind, and a call of nodelease for it. */
+export interface HeldRecipe {
+  readonly kind: HeldKind;
+  readonly path: string;
+  readonly example: string;
+}
+
+/** `nodelease zk lock|elect|rwlock|semaphore PATH -- command`: runs the command while it holds that, and tells it the path and the fencing token. */
+export async function holdRecipeCommand(
+  { kind, path, example }: HeldRecipe,
+  command: readonly string[],
+  options: Options,
+  settings: ZooKeeperCommandSettings,
+  io: Io,
+): Promise<number> {
+  const timeoutMs = waitTimeout(options);
+  const taskId = settings.taskId ?? (await defaultTaskId(io));
+  const zookeeper = await connectTo(settings.zookeeper, io);
+  try {
+    const contender = CONTENDERS[kind](zookeeper, path, taskId, options);
+    return await runHeldCommand({
+      ...{ command, example, settings, io, restart: options.restart === true },
+      acquire: async ({ log, signal, again }: HoldRequest) => {
+        const facts = { lock: path, taskId };
+        log.info(facts, `standing for ${path}`);
+        // ZooKeeper that is away is waited for after a loss only, or for the time-out.
+        if (!again && timeoutMs === undefined) await zookeeper.whenConnected({ signal });
+        const handle = await contender.acquire({ timeoutMs, signal });
+        log.info({ ...facts, znode: handle.path, token: String(handle.token) }, `acquired ${path} with token ${handle.token}`);
+        onAbort(handle.signal, () => log.error(facts, explain(handle.signal.reason)));
+        return handle;
+      },
+      variables: ({ token }) => ({ LOCK_PATH: path, LOCK_TOKEN: String(token) }),
+    });
+  } finally {
+    await zookeeper.close();
+  }
+}

@@ -1,0 +1,206 @@
+import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
+import { stopProxies, throughProxy } from '../../support/network/proxies.js';
+import { killAll, runCli, type TestProcess } from '../../support/processes.js';
+import { expireSession } from '../../support/zookeeper.js';
+import { RecipeScene } from '../recipes/recipe-scene.js';
+import { untilDead } from './run-support.js';
+
+const PATH = '/locks/report';
+let scene: RecipeScene;
+let observer: ZooKeeperClient;
+let connect: string;
+
+beforeEach(async () => {
+  scene = new RecipeScene();
+  connect = `${inject('zookeeper').connect}${scene.chroot}`;
+  observer = await scene.open();
+});
+afterEach(async () => {
+  await killAll();
+  await scene.close();
+  await stopProxies();
+});
+
+/** `nodelease zk …` with a session of 4 s; what follows `--` is a shell script. */
+function zk(args: string, script?: string, through = connect): TestProcess {
+  const own = ['zk', ...args.split(' '), '--zookeeper', through, '--zookeeper-session-timeout', '4s'];
+  return runCli(script === undefined ? own : [...own, '--', 'sh', '-c', script]);
+}
+const codeOf = async (run: TestProcess) => (await run.exit).code;
+const standing = async (path = PATH) => [...((await observer.children(path)) ?? [])].sort();
+const untilStanding = (count: number, path = PATH) => expect.poll(() => standing(path)).toHaveLength(count);
+/** A command that runs until it is ended, and has begun. */
+async function holder(args: string, script = 'echo held; exec sleep 600', through = connect): Promise<TestProcess> {
+  const run = zk(args, script, through);
+  await run.waitForOutput(/^held/m);
+  return run;
+}
+/** Ends the session of the only holder, as if its host had been away for too long. */
+async function expire(path = PATH): Promise<void> {
+  const [name] = await standing(path);
+  const { owner } = (await observer.read(`${path}/${name}`))?.stat ?? {};
+  await expireSession({ connect: inject('zookeeper').connect, sessionId: owner ?? '' });
+}
+
+describe('nodelease zk lock', () => {
+  it('runs the command while it holds the lock, tells it the path and the token, and keeps its exit code', async () => {
+    const run = zk(`lock ${PATH} --task-id me`, 'echo "$LOCK_PATH $LOCK_TOKEN"; read x; exit 5');
+    await run.waitForOutput(/\n/);
+    expect(await codeOf(run)).toBe(5);
+    const [, token = ''] = run.stdout().trim().split(' ');
+    expect(run.stdout()).toBe(`${PATH} ${token}\n`);
+    const again = zk(`lock ${PATH}`, 'echo $LOCK_TOKEN');
+    expect(await codeOf(again)).toBe(0);
+    expect(BigInt(again.stdout())).toBeGreaterThan(BigInt(token));
+    expect(await standing()).toEqual([]);
+  });
+
+  it("is the holder's alone: others wait for it in their order, by Curator's znodes that name the task", async () => {
+    const first = await holder(`lock ${PATH} --task-id one`, 'echo held $LOCK_TOKEN; exec sleep 600');
+    const second = zk(`lock ${PATH}`, 'echo "second $LOCK_TOKEN"');
+    await untilStanding(2);
+    const names = (await standing()).map((each) => each.replace(/^_c_[0-9a-f-]{36}-/, '')).sort();
+    expect(names).toEqual(['lock-0000000000', 'lock-0000000001']);
+    const znodes = await Promise.all((await standing()).map((each) => observer.read(`${PATH}/${each}`)));
+    const own = znodes.find((znode) => znode?.data.toString() === 'one');
+    expect(first.stdout()).toBe(`held ${own?.stat.createdZxid}\n`);
+    expect(second.stdout()).toBe('');
+    first.kill('SIGTERM');
+    expect(await codeOf(first)).toBe(143);
+    expect(await codeOf(second)).toBe(0);
+    expect(second.stdout()).toMatch(/^second \d+\n$/);
+  });
+
+  it('exits with 75 where it is held: at once with --try, after the time-out with --timeout; nothing is left of the attempt', async () => {
+    await holder(`lock ${PATH}`);
+    const tried = zk(`lock ${PATH} --try`, 'echo never');
+    const late = zk(`lock ${PATH} --timeout 1s`, 'echo never');
+    expect(await Promise.all([codeOf(tried), codeOf(late)])).toEqual([75, 75]);
+    expect(tried.stdout() + late.stdout()).toBe('');
+    expect(tried.stderr()).toContain(`${PATH} is held by others`);
+    expect(late.stderr()).toContain(`${PATH} could not be had within 1000 ms`);
+    await untilStanding(1);
+  });
+
+  it('is interrupted while it waits, with 128 plus the number of the signal', async () => {
+    await holder(`lock ${PATH}`);
+    const waiting = zk(`lock ${PATH}`, 'echo never');
+    await untilStanding(2);
+    waiting.kill('SIGTERM');
+    expect(await codeOf(waiting)).toBe(143);
+    await untilStanding(1);
+  });
+
+  it('kills the command at once and exits with 76 when its session has expired', async () => {
+    const run = await holder(`lock ${PATH}`, 'trap "" TERM; echo held; while :; do sleep 0.05; done');
+    await expire();
+    expect(await codeOf(run)).toBe(76);
+    expect(run.stderr()).toMatch(/lock \/locks\/report \(token \d+\) is lost/);
+  });
+
+  it('ends the command before its session can have expired, where ZooKeeper cannot be reached: SIGTERM, then SIGKILL', async () => {
+    const { proxy, through } = await throughProxy(connect);
+    const script = 'trap "echo asked to stop" TERM; echo held $$; while :; do sleep 0.05; done';
+    const run = await holder(`lock ${PATH}`, script, through);
+    const pid = Number(run.stdout().split(' ')[1]);
+    proxy.stall('both');
+    await run.waitForOutput(/asked to stop/);
+    // The command, which does not heed SIGTERM, is gone while the servers still keep the session.
+    await untilDead([pid], 4_000);
+    expect(await standing()).toHaveLength(1);
+    expect(await codeOf(run)).toBe(76);
+  });
+
+  it('does not outlive nodelease: where that is killed, its guard kills the command, and the next holder comes after the session', async () => {
+    const run = await holder(`lock ${PATH}`, 'echo held $$; exec sleep 600');
+    const next = zk(`lock ${PATH}`, 'echo next');
+    await untilStanding(2);
+    run.kill('SIGKILL');
+    await untilDead([Number(run.stdout().split(' ')[1])], 4_000);
+    expect(await codeOf(next)).toBe(0);
+    expect(next.stdout()).toBe('next\n');
+  });
+
+  it('stands again after a loss with --restart, and starts the command anew with a greater token', async () => {
+    const run = await holder(`lock ${PATH} --restart`, 'echo held $LOCK_TOKEN; exec sleep 600');
+    await expire();
+    await run.waitForOutput(/held \d+\nheld \d+\n/);
+    const [first = 0n, second = 0n] = [...run.stdout().matchAll(/\d+/g)].map(([digits]) => BigInt(digits));
+    expect(second).toBeGreaterThan(first);
+    run.kill('SIGTERM');
+    expect(await codeOf(run)).toBe(143);
+    await untilStanding(0);
+  });
+
+  it.each([
+    ['a path that is relative', `lock locks --try`, 64, /path: expected an absolute path .* got "locks"/],
+    ['no path', `lock`, 64, /missing required argument 'path'/],
+    ['the root', `lock / --try`, 64, /it is the root/],
+    ['--try with a time-out', `lock ${PATH} --try --timeout 1s`, 64, /no --try beside it/],
+    ['a semaphore of 0 leases', `semaphore ${PATH} --leases 0`, 64, /--leases: expected a whole number from 1 to 1000000, got "0"/],
+    ['a semaphore without its size', `semaphore ${PATH}`, 64, /expected --leases N/],
+    ['a read lock that is a write lock', `rwlock ${PATH} --read --write`, 64, /expected one of --read and --write/],
+    ['neither a read lock nor a write lock', `rwlock ${PATH}`, 64, /expected one of --read and --write/],
+    ['a ZooKeeper that is not there', `lock ${PATH} --try`, 69, /127\.0\.0\.1:1/, '127.0.0.1:1'],
+  ])('refuses %s', async (_, args, code, complaint, at = connect) => {
+    const run = zk(args, 'echo never', at);
+    expect({ code: await codeOf(run), stdout: run.stdout() }).toEqual({ code, stdout: '' });
+    expect(run.stderr()).toMatch(complaint);
+  });
+
+  it('wants a command, and says how to give one', async () => {
+    const run = zk(`lock ${PATH}`);
+    expect(await codeOf(run)).toBe(64);
+    expect(run.stderr()).toBe(
+      'nodelease: no command given: expected one after --, as in "nodelease zk lock /locks/report -- ./report.sh"\n',
+    );
+  });
+
+  it('says that znodes of another recipe stand there', async () => {
+    await observer.createWithParents(`${PATH}/qn-0000000000`, '', 'persistent');
+    const run = zk(`lock ${PATH}`, 'echo never');
+    expect(await codeOf(run)).toBe(69);
+    expect(run.stderr()).toContain('which is not of this recipe');
+  });
+});
+
+describe('nodelease zk elect', () => {
+  it('has one leader, and with --restart another term after the others when leadership was lost', async () => {
+    const first = await holder('elect /leader --task-id a --restart', 'echo held $LOCK_TOKEN; exec sleep 600');
+    const second = zk('elect /leader --task-id b', 'echo held $LOCK_TOKEN; exec sleep 600');
+    await untilStanding(2, '/leader');
+    expect((await standing('/leader')).every((name) => /-latch-\d{10}$/.test(name))).toBe(true);
+    expect(second.stdout()).toBe('');
+    const leader = (await standing('/leader')).find((name) => name.endsWith('0'));
+    await observer.remove(`/leader/${leader}`);
+    await second.waitForOutput(/held \d+/);
+    await untilStanding(2, '/leader');
+    second.kill('SIGTERM');
+    await first.waitForOutput(/held \d+\nheld \d+/);
+  });
+});
+
+describe('nodelease zk rwlock', () => {
+  it('lets readers in together, and a writer alone', async () => {
+    const readers = [await holder(`rwlock --read ${PATH}`), await holder(`rwlock --read ${PATH}`)];
+    const writer = zk(`rwlock --write ${PATH}`, 'echo held; exec sleep 600');
+    await untilStanding(3);
+    expect(await codeOf(zk(`rwlock --read ${PATH} --try`, 'echo never'))).toBe(75);
+    expect(writer.stdout()).toBe('');
+    for (const reader of readers) reader.kill('SIGTERM');
+    await writer.waitForOutput(/held/);
+    expect(await codeOf(zk(`rwlock --read ${PATH} --try`, 'echo never'))).toBe(75);
+  });
+});
+
+describe('nodelease zk semaphore', () => {
+  it('lets as many in as it has leases', async () => {
+    const holders = [await holder(`semaphore ${PATH} --leases 2`), await holder(`semaphore ${PATH} --leases 2`)];
+    expect(await codeOf(zk(`semaphore ${PATH} --leases 2 --try`, 'echo never'))).toBe(75);
+    const third = zk(`semaphore ${PATH} --leases 2`, 'echo third');
+    await untilStanding(3, `${PATH}/leases`);
+    holders[0]?.kill('SIGTERM');
+    expect(await codeOf(third)).toBe(0);
+  });
+});
