@@ -1,133 +1,22 @@
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
-import { createInterface } from 'node:readline';
 import { JAVA_OPTIONS } from './interop.js';
+import { type LinePeer, startLinePeer, stopLinePeers } from './line-peer.js';
 
-const ANSWERS_WITHIN_MS = 60_000;
-
-/** What Java threw, by its class. */
-export class JavaError extends Error {
-  constructor(readonly className: string) {
-    super(`Java threw ${className}`);
-  }
-}
-
-/** A Java program of `test/interop` that is told what to do line by line, in a process of its own. */
-export interface JavaPeer {
-  readonly pid: number | undefined;
-  /** What it has told unasked so far, oldest first. */
-  readonly events: readonly { readonly event: string }[];
-  /** @throws {JavaError} */
-  call<T>(what: string, more?: object): Promise<T>;
-  /** Ends it as a service ends: it closes its session. */
-  stop(): Promise<void>;
-  /** Ends it with SIGKILL: its session is left to expire. */
-  kill(): Promise<void>;
-}
-
-const peers = new Set<JavaPeer>();
+/** A Java program of `test/interop`. */
+export type JavaPeer = LinePeer;
 
 /**
  * Starts one, ready when this resolves. It ends with this process.
  *
  * @throws Error with its words when it does not get ready
  */
-export async function startJavaPeer(classPath: string, program: string, args: readonly string[]): Promise<JavaPeer> {
-  const peer = talkTo(spawn('java', [...JAVA_OPTIONS, '-cp', classPath, program, ...args]), program);
-  peers.add(peer);
-  await peer.ready;
-  return peer;
+export function startJavaPeer(
+  classPath: string,
+  program: string,
+  args: readonly string[],
+  options: readonly string[] = JAVA_OPTIONS,
+): Promise<JavaPeer> {
+  return startLinePeer({ name: program, command: 'java', args: [...options, '-cp', classPath, program, ...args] });
 }
 
 /** For `afterEach`. */
-export async function stopJavaPeers(): Promise<void> {
-  await Promise.all([...peers].map((peer) => peer.kill()));
-  peers.clear();
-}
-
-function talkTo(child: ChildProcessWithoutNullStreams, program: string): JavaPeer & { readonly ready: Promise<void> } {
-  const events: { readonly event: string }[] = [];
-  const calls = new Map<number, PromiseWithResolvers<unknown>>();
-  const ready = withResolvers<unknown>();
-  let stderr = '';
-  let lastCall = 0;
-  let gone: Error | undefined;
-  child.stderr.setEncoding('utf8').on('data', (words: string) => {
-    stderr = `${stderr}${words}`.slice(-4_000);
-  });
-  child.stdin.on('error', () => {});
-  createInterface(child.stdout).on('line', (line) => {
-    const told = JSON.parse(line) as { event: string } | { call: number; result?: unknown; error?: string };
-    if ('event' in told) {
-      events.push(told);
-      if (told.event === 'ready') ready.resolve(undefined);
-      return;
-    }
-    const call = calls.get(told.call);
-    calls.delete(told.call);
-    if (told.error === undefined) call?.resolve(told.result);
-    else call?.reject(new JavaError(told.error));
-  });
-  const ended = new Promise<void>((resolve) => {
-    const end = (why: string) => {
-      gone = new Error(`${program} ${why}: ${stderr}`);
-      for (const call of [ready, ...calls.values()]) call.reject(gone);
-      calls.clear();
-      resolve();
-    };
-    child.once('close', (code, signal) => end(`ended with ${code ?? signal}`));
-    child.once('error', (error) => end(`could not be started: ${error.message}`));
-  });
-  ready.promise.catch(() => {});
-
-  const call = async <T>(what: string, more: object = {}): Promise<T> => {
-    if (gone !== undefined) throw gone;
-    lastCall += 1;
-    const answer = withResolvers<unknown>();
-    calls.set(lastCall, answer);
-    child.stdin.write(`${JSON.stringify({ call: lastCall, do: what, ...more })}\n`);
-    return (await withinTime(answer.promise, what)) as T;
-  };
-  const withinTime = async (answer: Promise<unknown>, what: string) => {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise((_, reject) => {
-      timer = setTimeout(() => reject(new Error(`${program} did not answer ${what}: ${stderr}`)), ANSWERS_WITHIN_MS);
-    });
-    return Promise.race([answer, late]).finally(() => clearTimeout(timer));
-  };
-
-  const onExit = () => child.kill('SIGKILL');
-  process.once('exit', onExit);
-  void ended.then(() => process.off('exit', onExit));
-
-  return {
-    ready: withinTime(ready.promise, 'its start').then(() => undefined),
-    events,
-    get pid() {
-      return child.pid;
-    },
-    call,
-    async stop() {
-      child.stdin.end();
-      await ended;
-    },
-    async kill() {
-      child.kill('SIGKILL');
-      await ended;
-    },
-  };
-}
-
-interface PromiseWithResolvers<T> {
-  readonly promise: Promise<T>;
-  readonly resolve: (value: T) => void;
-  readonly reject: (reason: unknown) => void;
-}
-
-/** `Promise.withResolvers`, which Node 20 does not have. */
-function withResolvers<T>(): PromiseWithResolvers<T> {
-  let resolvers: Omit<PromiseWithResolvers<T>, 'promise'> | undefined;
-  const promise = new Promise<T>((resolve, reject) => {
-    resolvers = { resolve, reject };
-  });
-  return { promise, ...(resolvers as Omit<PromiseWithResolvers<T>, 'promise'>) };
-}
+export const stopJavaPeers: () => Promise<void> = stopLinePeers;
