@@ -8,6 +8,7 @@ import queue
 import sys
 import threading
 import time
+import uuid
 from functools import partial
 
 from kazoo.client import KazooClient
@@ -44,6 +45,8 @@ class CuratorSemaphore(Semaphore):
         client.Lock = partial(CuratorLock, client)
         super().__init__(client, path + "/leases", max_leases=max_leases)
         self.lock_path = path + "/locks"
+        # Without a number from the servers: there is no order among leases.
+        self.create_path = "%s/leases/_c_%s-lease-0000000000" % (path, uuid.uuid4())
 
 
 def recipe_of(client, kind, path, count):
