@@ -45,6 +45,11 @@ export class NamedRegistration extends RegisteredZnode {
     // A claim that is made from here on outlives this step.
     const claim = this.#claim;
     const owner = ownerOf(wanted, call.sessionId);
+    // Nothing of ours can stand there yet: it is read only if something does.
+    if (this.#made === undefined && this.own === undefined && claim !== undefined && (await this.#write(undefined, wanted, owner, call))) {
+      this.#fulfil(claim);
+      return true;
+    }
     const { znode, whose } = await this.#look(call);
     this.pauseMs = this.#pauseBefore(znode, owner);
     if (this.pauseMs !== undefined) return true;
@@ -56,8 +61,9 @@ export class NamedRegistration extends RegisteredZnode {
     const isLikelyOurs = whose === 'unsure' && (this.#made?.certain || znode?.stat.owner !== undefined);
     const isReplaced = whose === 'ours' || this.#claim !== undefined || isLikelyOurs;
     if (znode !== undefined && !isReplaced) return this.#yield(znode);
-    if (await this.#write(znode, wanted, owner, call)) this.#fulfil(claim);
-    return false;
+    if (!(await this.#write(znode, wanted, owner, call))) return false;
+    this.#fulfil(claim);
+    return true;
   }
 
   async clear(call: ReconcileCall): Promise<boolean> {
@@ -75,6 +81,7 @@ export class NamedRegistration extends RegisteredZnode {
 
   override expects(znode: Znode | undefined, wanted: WantedZnode, sessionId: string): boolean {
     const isKnownObstacle = this.blockedBy !== undefined && znode !== undefined && znode.stat.createdZxid === this.#reported;
+    if (znode !== undefined && this.#made?.certain) this.#recognise(znode);
     return isKnownObstacle || super.expects(znode, wanted, sessionId);
   }
 
@@ -124,7 +131,7 @@ export class NamedRegistration extends RegisteredZnode {
     return last !== undefined && (last.owner === undefined || last.owner === owner);
   }
 
-  /** Creates our znode, in place of the one that stands there. It has to be read afterwards in any case. False when another write came first. */
+  /** Creates our znode, in place of the one that stands there. False when another write came first, and it has to be read. */
   async #write(znode: Znode | undefined, { data, mode }: WantedZnode, owner: string | undefined, call: ReconcileCall): Promise<boolean> {
     const { zookeeper, emit } = this.context;
     const { path } = this;

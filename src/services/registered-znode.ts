@@ -81,10 +81,12 @@ export abstract class RegisteredZnode {
   /** Lets the next {@link establish} replace a foreign znode, once, where one may be in the way. */
   claim(): void {}
 
-  /** Whether a znode that was seen there is just what is known and wanted. */
+  /** Whether a znode that was seen there is just what is known and wanted; its data are known then. */
   expects(znode: Znode | undefined, wanted: WantedZnode, sessionId: string): boolean {
     if (znode === undefined || znode.stat.createdZxid !== this.own?.createdZxid) return false;
-    return znode.stat.owner === ownerOf(wanted, sessionId) && znode.data.toString('utf8') === wanted.data;
+    const isExpected = znode.stat.owner === ownerOf(wanted, sessionId) && znode.data.toString('utf8') === wanted.data;
+    if (isExpected) this.#confirmed = wanted.data;
+    return isExpected;
   }
 
   /** Counts its writes anew: another znode is wanted, or there is another session. */
