@@ -1,6 +1,8 @@
 // Coordination over ZooKeeper that carries a fencing token: Curator's recipes, byte for byte.
 
 export { LockLostError, LockReleasedError } from '../lease/model/lock-lost.js';
+export { type Barrier, barrier } from './barrier.js';
+export { type Counter, counter } from './counter.js';
 export { type Election, type ElectOptions, elect, type Participant, participants, watchLeader } from './elect.js';
 export { createFence, type Fence } from './fence.js';
 export { lock, type ZooKeeperLock } from './lock.js';

@@ -1,0 +1,51 @@
+import type { ZooKeeper } from '../zookeeper/zookeeper.js';
+import { isFault } from '../zookeeper/zookeeper-error.js';
+import { type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
+import { CALL_MS, inAnySession, inTime, untilTold } from './waiting.js';
+
+/** A gate that is open unless somebody has set it. It outlives whoever set it. All methods may be given `timeoutMs` and `signal`. */
+export interface Barrier {
+  /** Shuts it, also where it is shut already. @throws as {@link Barrier.remove} */
+  set(options?: WaitOptions): Promise<void>;
+  /**
+   * Resolves once it is open: at once where it was never set.
+   *
+   * @throws {AcquireTimeoutError} it was shut for the whole time, or with `timeoutMs: 0` is now
+   * @throws {ZooKeeperError} no connection in time, access denied, client closed @throws `signal.reason`
+   */
+  wait(options?: WaitOptions): Promise<void>;
+  /**
+   * Opens it, also where it is open already. Gives up after 5 s unless told otherwise; it may be opened, or set, all the same then.
+   *
+   * @throws {AcquireTimeoutError} no answer in time @throws {ZooKeeperError} no connection in time, access denied, client closed @throws `signal.reason`
+   */
+  remove(options?: WaitOptions): Promise<void>;
+}
+
+/** Holds all that wait at it until it is removed: Curator's DistributedBarrier. @throws {ConfigError} where `path` is no absolute path below the root */
+export function barrier(zookeeper: ZooKeeper, path: string, options?: RecipeOptions): Barrier {
+  const recipe = recipeOn(zookeeper, path, options);
+  return {
+    set: (wait) =>
+      inTime(recipe, { timeoutMs: CALL_MS, ...wait }, 'could not be set', async ({ signal }) => {
+        const create = inAnySession(recipe, signal, (call) => zookeeper.createWithParents(path, recipe.data, 'persistent', call));
+        await create.catch((error: unknown) => {
+          if (!isFault(error, 'node-exists')) throw error;
+        });
+      }),
+    wait: (options = {}) =>
+      inTime(recipe, options, 'was not removed', (wait) =>
+        untilTold(
+          recipe,
+          wait,
+          (tell) => zookeeper.watchData(path, tell),
+          () => inAnySession(recipe, wait.signal, (call) => zookeeper.read(path, call)),
+          (znode) => znode === undefined,
+        ),
+      ),
+    remove: (wait) =>
+      inTime(recipe, { timeoutMs: CALL_MS, ...wait }, 'could not be removed', async ({ signal }) => {
+        await inAnySession(recipe, signal, (call) => zookeeper.remove(path, undefined, call));
+      }),
+  };
+}
