@@ -1,6 +1,7 @@
 import { type Backoff, backoffMs } from '../base/backoff.js';
 import { StoreUnusableError } from '../base/errors.js';
 import { systemClock, systemRandom } from '../base/system.js';
+import { detached } from '../lease/model/lease.js';
 import { StoreError } from '../store/lease-store.js';
 import { acquireLock, checkLock, type LockHandle, type LockOptions } from './store-lock.js';
 
@@ -47,7 +48,7 @@ export async function acquireAgain(name: string, options: LockOptions = {}): Pro
     } catch (error) {
       if (!isAway(error)) throw error;
       const sleepMs = backoffMs(STAND_AGAIN, failures, random);
-      onEvent?.({ type: 'store-failed', error, sleepMs });
+      detached(onEvent)({ type: 'store-failed', error, sleepMs });
       await clock.sleep(sleepMs, signal);
     }
   }

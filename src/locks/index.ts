@@ -2,5 +2,5 @@
 
 export { LockLostError } from '../lease/model/lock-lost.js';
 export { elect } from './elect.js';
-export type { LockStoreOptions } from './lock-place.js';
+export type { LockStore } from './lock-place.js';
 export { acquireLock, type LockHandle, type LockOptions } from './store-lock.js';

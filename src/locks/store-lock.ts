@@ -3,33 +3,29 @@ import type { Clock, RandomSource } from '../base/clock.js';
 import { AcquireTimeoutError, ConfigError, StoreUnusableError } from '../base/errors.js';
 import { systemClock, systemRandom } from '../base/system.js';
 import { checkWanted } from '../lease/model/cluster-config.js';
-import type { LeaseListener, LeaseLostError } from '../lease/model/lease.js';
+import type { LeaseLostError } from '../lease/model/lease.js';
 import { LockLostError } from '../lease/model/lock-lost.js';
-import { ownTaskId } from '../runtime/acquire.js';
+import { type AcquireOptions, ownTaskId } from '../runtime/acquire.js';
 import { type HeldNode, holdNode } from '../runtime/hold-node.js';
 import { checkOptions } from '../settings/settings-table.js';
 import { StoreError } from '../store/lease-store.js';
-import { checkLockName, ensureProbed, type LockStoreOptions, lockPlace } from './lock-place.js';
+import { checkLockName, ensureProbed, type LockStore, lockPlace } from './lock-place.js';
+
+/** The options of `acquire()` that mean the same for a lock. */
+const SHARED = ['endpoint', 'region', 'waitPollMs', 'durationMs', 'graceMs', 'taskId', 'keeper', 'onEvent', 'signal'] as const;
+const OWN = ['store', 'timeoutMs', 'clock', 'random'] as const;
+
+type SharedOptions = { readonly [Name in (typeof SHARED)[number]]?: AcquireOptions[Name] | undefined };
 
 /** How to acquire a lock. */
-export interface LockOptions extends LockStoreOptions {
+export interface LockOptions extends SharedOptions {
+  /**
+   * `s3://bucket/prefix`, `file:DIR`, or `memory:`, which excludes no task, for trials. The lock is the cluster of one node id at `locks/NAME`
+   * below it. A function opens stores of your own: it gets such a path. @default 'file:.nodelease'
+   */
+  readonly store?: LockStore | undefined;
   /** How long to wait for the lock, in milliseconds; 0 to try once. @default no limit */
   readonly timeoutMs?: number | undefined;
-  /** How long the lock lasts without renewal, in milliseconds, 1000 … 86400000; the first holder's holds for all. @default 15000 */
-  readonly durationMs?: number | undefined;
-  /** How much longer others wait before they take an expired lock, in milliseconds; the first holder's holds for all. @default 1000, or more for a long duration */
-  readonly graceMs?: number | undefined;
-  /** Names this run of this process, for those who look at the lock. @default the ECS task's id, else host name and a random part */
-  readonly taskId?: string | undefined;
-  /**
-   * Where the lock is renewed: `inline` in this thread, `worker` in a thread of its own, which goes on when this one blocks.
-   * `worker` needs a store given by its URL, other than `memory:`. @default 'inline'
-   */
-  readonly keeper?: 'inline' | 'worker';
-  /** Receives what happens to the lock's lease. */
-  readonly onEvent?: LeaseListener | undefined;
-  /** Gives up waiting. Has no effect once the lock is held. */
-  readonly signal?: AbortSignal | undefined;
   /** @default the system's */
   readonly clock?: Clock;
   /** @default the system's */
@@ -52,15 +48,14 @@ export interface LockHandle extends AsyncDisposable {
 }
 
 /**
- * Acquires a lock on a lease store and keeps it until it is released or lost. The lock is the lease of a cluster's only node id, by the same engine:
- * one holder at a time, and a fencing token for what the holder writes.
+ * Acquires a lock on a lease store and keeps it until it is released or lost. The lock is the lease of a cluster's only node id, by the same engine.
  *
  * ```ts
  * await using lock = await acquireLock('nightly', { store: 's3://bucket/my-service', timeoutMs: 0 });
  * await report(lock.token, { signal: lock.signal });
  * ```
  *
- * Not guaranteed: an order among those who wait; that code which looks at neither `signal` nor `isValid()` stops in time.
+ * Not guaranteed: an order among waiting tasks; that code which looks at neither `signal` nor `isValid()` stops in time.
  *
  * @throws {ConfigError} when the name cannot be a lock's, or an option is unknown or out of range
  * @throws {StoreUnusableError} when the store cannot be reached, denies access, ignores conditions, or has a larger cluster there
@@ -69,23 +64,28 @@ export interface LockHandle extends AsyncDisposable {
  */
 export async function acquireLock(name: string, options: LockOptions = {}): Promise<LockHandle> {
   checkLock(name, options);
-  const { timeoutMs: acquireTimeoutMs, onEvent: onLeaseEvent, clock = systemClock, random = systemRandom, ...rest } = options;
+  const { store = 'file:.nodelease', timeoutMs: acquireTimeoutMs, onEvent: onLeaseEvent, keeper = 'inline', ...rest } = options;
+  const system = { clock: options.clock ?? systemClock, random: options.random ?? systemRandom };
   const taskId = options.taskId ?? (await ownTaskId(options.signal));
-  const place = await lockPlace(name, options);
+  const place = await lockPlace(store, name);
   const end = async (node?: HeldNode) => {
     await node?.end({ workEnded: true });
     if (typeof place !== 'string') await place.close();
   };
   try {
-    await ensureProbed({ ...options, clock, random });
+    await ensureProbed({ ...rest, ...system, store, onEvent: onLeaseEvent });
     const wanted = { nodes: 1, probed: true, taskId, acquireTimeoutMs };
-    const node = await holdNode({ ...rest, ...wanted, store: place, clock, random, onLeaseEvent });
+    const node = await holdNode({ ...rest, ...system, ...wanted, store: place, keeper, onLeaseEvent });
     if (node.lease.id === 0) return handleOf(name, node, end);
     await node.end({ workEnded: true });
     throw new StoreUnusableError('this is a cluster of several node ids, and a lock has one: nodelease scale 1 makes it a lock again');
   } catch (error) {
     await end();
-    throw named(name, error);
+    // By the name of the lock, where they name its store or its node id.
+    if (error instanceof AcquireTimeoutError) throw new AcquireTimeoutError(`lock ${name} did not become free in time`, { cause: error });
+    if (error instanceof StoreError || error instanceof StoreUnusableError)
+      throw new StoreUnusableError(`lock ${name} cannot be had`, { cause: error });
+    throw error;
   }
 }
 
@@ -97,10 +97,10 @@ function handleOf(name: string, node: HeldNode, end: (node: HeldNode) => Promise
     const { reason, deadline, detail, cause } = lease.signal.reason as LeaseLostError;
     lost.abort(new LockLostError(name, token, reason, deadline, detail, cause));
   });
-  let releasing: Promise<void> | undefined;
+  let ending: Promise<void> | undefined;
   const release = () => {
-    releasing ??= end(node);
-    return releasing;
+    ending ??= end(node);
+    return ending;
   };
   return {
     ...{ name, token, signal: lost.signal, release, [Symbol.asyncDispose]: release },
@@ -111,30 +111,15 @@ function handleOf(name: string, node: HeldNode, end: (node: HeldNode) => Promise
   };
 }
 
-/** The failure with the lock's name, where it would name the store or its node id alone. */
-function named(name: string, error: unknown): unknown {
-  if (error instanceof AcquireTimeoutError) return new AcquireTimeoutError(`lock ${name} did not become free in time`, { cause: error });
-  if (error instanceof StoreError || error instanceof StoreUnusableError) {
-    return new StoreUnusableError(`lock ${name} cannot be had`, { cause: error });
-  }
-  return error;
-}
-
-/** The options that the settings' table has, and the others. */
-const TABLE_OPTIONS = ['store', 'endpoint', 'region', 'waitPollMs', 'durationMs', 'graceMs', 'taskId'] as const;
-const OTHER_OPTIONS = ['timeoutMs', 'keeper', 'onEvent', 'signal', 'clock', 'random'] as const;
-
 /** Checks what the compiler sees to in TypeScript, too. @throws {ConfigError} */
 export function checkLock(name: string, options: LockOptions): void {
   checkLockName(name);
-  const names: readonly string[] = [...TABLE_OPTIONS, ...OTHER_OPTIONS];
+  const names: readonly string[] = [...SHARED, ...OWN];
   const unknown = Object.keys(options).find((option) => !names.includes(option));
   if (unknown !== undefined) throw new ConfigError('options', unknown, `one of ${names.join(', ')}`);
   checkWanted(options);
-  checkOptions(options, '', OTHER_OPTIONS);
-  const { timeoutMs, keeper = 'inline' } = options;
-  if (timeoutMs !== undefined && !(typeof timeoutMs === 'number' && timeoutMs >= 0)) {
-    throw new ConfigError('timeoutMs', timeoutMs, 'a number of milliseconds of at least 0');
-  }
+  checkOptions(options, '', names);
+  const { timeoutMs = 0, keeper = 'inline' } = options;
+  if (!(typeof timeoutMs === 'number' && timeoutMs >= 0)) throw new ConfigError('timeoutMs', timeoutMs, 'milliseconds, at least 0');
   if (keeper !== 'inline' && keeper !== 'worker') throw new ConfigError('keeper', keeper, "'inline' or 'worker'");
 }

@@ -6,7 +6,7 @@ import { acquireLock } from '../../locks/store-lock.js';
 import type { Settings } from '../../settings/settings.js';
 import { duration } from '../../settings/values.js';
 import { lockLog } from '../log/lease-log.js';
-import { type HoldRequest, runHeldCommand } from '../run/held-command.js';
+import { runHeldCommand } from '../run/held-command.js';
 import type { Io } from '../terminal/io.js';
 
 /** The options of the commands that run another one while they hold something, as they stand on the command line. */
@@ -29,7 +29,7 @@ export async function lockCommand(
   const { store, endpoint, region, waitPollMs, durationMs, graceMs } = settings;
   return runHeldCommand({
     ...{ command, example: 'lock nightly -- ./report.sh', settings, io, restart: options.restart === true },
-    acquire: async ({ log, signal, again }: HoldRequest) => {
+    acquire: async ({ log, signal, again }) => {
       if (store.kind === 'memory') log.warn('memory: is private to this process: no other task will see this lock. It is for trials only');
       const taskId = settings.taskId ?? (await defaultTaskId({ ...io, signal, warn: (message) => log.warn(message) }));
       return (again ? acquireAgain : acquireLock)(name, {

@@ -96,7 +96,6 @@ describe('the log of a lock', () => {
       [
         { type: 'waiting', sleepMs: 12.4 },
         { type: 'acquired', id: 0, version: 8, from: 'released', tookMs: 20.4, requests: 5, deadline: 1 },
-        { type: 'bootstrapped' },
         { type: 'lost', error },
         { type: 'released' },
       ],
@@ -104,7 +103,6 @@ describe('the log of a lock', () => {
     expect(lines).toEqual([
       'info lock nightly is held by another task: waiting',
       'info acquired lock nightly with token 8',
-      'debug all lease objects of the cluster exist',
       'error lock nightly (token 8) is lost: task b holds it at version 9',
       'info lease released',
     ]);

@@ -38,8 +38,6 @@ export function lockLog(log: Pick<Logger, Level>, lock: string): LeaseListener {
         return [level, event.why === undefined ? `lock ${lock} is held by another task: waiting` : text, { lock, ...fields }];
       case 'acquired':
         return [level, `acquired lock ${lock} with token ${event.version}`, { lock, ...fields }];
-      case 'bootstrapped':
-        return ['debug', text, { lock }];
       case 'lost':
         return [level, `lock ${lock} (token ${event.error.version}) is lost: ${event.error.detail}`, { lock, ...fields }];
       default:

@@ -8,21 +8,11 @@ import type { Held } from './held.js';
 import { SignalRelay } from './signal-relay.js';
 import { commandToRun, SupervisedCommand } from './supervised-command.js';
 import type { WorkEnd } from './supervisor.js';
-import { warnAsProcess1 } from './workload.js';
 
 /** What a command runs for: a lock, or whatever else has a fencing token and may be lost. */
 export interface Hold extends Held {
   readonly token: bigint;
   release(): Promise<void>;
-}
-
-/** How to acquire what a command runs for. */
-export interface HoldRequest {
-  readonly log: Logger;
-  /** Aborts with `Interrupted` when a signal asks for an end. */
-  readonly signal: AbortSignal;
-  /** Whether it has been held before, and lost. */
-  readonly again: boolean;
 }
 
 export interface HeldCommandOptions {
@@ -34,7 +24,8 @@ export interface HeldCommandOptions {
   readonly io: Io;
   /** Whether to acquire it again after a loss, and to start the command again. */
   readonly restart: boolean;
-  readonly acquire: (request: HoldRequest) => Promise<Hold>;
+  /** Acquires it, `again` where it has been held before, and lost. The signal aborts with `Interrupted` when a signal asks for an end. */
+  readonly acquire: (request: { readonly log: Logger; readonly signal: AbortSignal; readonly again: boolean }) => Promise<Hold>;
   /** The command's variables beside those of this process. */
   readonly variables: (hold: Hold) => Readonly<Record<string, string>>;
 }
@@ -53,7 +44,6 @@ export async function runHeldCommand(options: HeldCommandOptions): Promise<numbe
   const files = restart ? [] : inheritedFiles();
   const signals = new SignalRelay(io.signals);
   const log = await loggerFor(settings, io);
-  warnAsProcess1(io.processId, log);
   const supervised = new SupervisedCommand({ command, files, io, signals });
   try {
     for (let again = false; ; again = true) {

@@ -57,7 +57,7 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
   const { settings, io, signals } = options;
   const { env, execArgv, clock, processId } = io;
   let { log } = options;
-  warnAsProcess1(processId, log);
+  if (processId === 1) log.warn('node as process 1 collects no orphaned processes: start the nodelease script by its own name');
   const { nodeId, provider, store } = settings;
   const isLean = nodeId === undefined && provider === 'store' && store.kind === 's3';
   // A flag of V8 is set while there is one thread.
@@ -92,11 +92,6 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
     // The process exits next, whatever an SDK still keeps for its next batch.
     if (tracer) await withTimeout({ limitMs: FLUSH_TIMEOUT_MS, clock, log, what: 'exporting the spans' }, tracer.flush());
   }
-}
-
-/** A container has to begin with the script, see there. */
-export function warnAsProcess1(processId: number, log: Logger): void {
-  if (processId === 1) log.warn('node as process 1 collects no orphaned processes: start the nodelease script by its own name');
 }
 
 /** Has V8 prefer a small heap to a fast one: this process does next to nothing, and sits beside every task. */
