@@ -10,7 +10,7 @@ import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { type HoldingOptions, waitTimeout } from '../commands/lock-command.js';
 import { connectTo, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
 import { UsageError } from '../exit-codes.js';
-import { type HoldRequest, runHeldCommand } from '../run/held-command.js';
+import { runHeldCommand } from '../run/held-command.js';
 import type { Io } from '../terminal/io.js';
 
 /** The options as they stand on the command line; those of read/write locks and semaphores among them. */
@@ -58,7 +58,7 @@ export async function holdRecipeCommand(
     const contender = CONTENDERS[kind](zookeeper, path, taskId, options);
     return await runHeldCommand({
       ...{ command, example, settings, io, restart: options.restart === true },
-      acquire: async ({ log, signal, again }: HoldRequest) => {
+      acquire: async ({ log, signal, again }) => {
         const facts = { lock: path, taskId };
         log.info(facts, `standing for ${path}`);
         // ZooKeeper that is away is waited for after a loss only, or for the time-out.
