@@ -1,12 +1,12 @@
-import { anySignal, onAbort, orAborted, timeoutSignal, withTimeout } from '../base/abort.js';
-import { AcquireTimeoutError } from '../base/errors.js';
+import { onAbort } from '../base/abort.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
 import { SessionDeadline } from '../zookeeper/session-deadline.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import { type Claim, ZnodeHolder } from './lock-handle.js';
 import { createOwn, discard, erase, protectedPath } from './own-znode.js';
-import { checkTimeout, type Recipe, type WaitOptions, whileAway } from './recipe.js';
+import { type Recipe, type WaitOptions, whileAway } from './recipe.js';
 import { RecipeError } from './recipe-error.js';
+import { inTime, untilTold, type Wait } from './waiting.js';
 
 /** What tells one recipe from another. */
 export interface ContestRules {
@@ -32,10 +32,6 @@ export const waitForPredecessor: ContestRules['blocker'] = (order, own) => {
   return before === undefined ? undefined : { gone: before };
 };
 
-/** How long one try may take that does not wait for others, in milliseconds. */
-const TRY_MS = 5_000;
-/** How long a watch may take to be set before the servers are asked whether they refuse it, in milliseconds. */
-const WATCH_MS = 1_000;
 /** Shares of the session's time-out: how long a new handle is valid for certain, and the pause between heartbeats until it is. */
 const FRESH_SHARE = 1 / 4;
 const BEAT_SHARE = 1 / 12;
@@ -80,45 +76,35 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
     }
   }
 
-  async #acquire({ timeoutMs, signal }: WaitOptions): Promise<H> {
-    const { zookeeper, clock, path } = this.recipe;
-    const limitMs = checkTimeout(timeoutMs) || TRY_MS;
-    const until = clock.monotonic() + limitMs;
-    const late = () => new AcquireTimeoutError(`${zookeeper.description}: ${path} could not be had within ${limitMs} ms`);
-    const limit = limitMs === Number.POSITIVE_INFINITY ? anySignal(signal) : timeoutSignal(clock, limitMs, late, signal);
-    try {
+  #acquire(options: WaitOptions): Promise<H> {
+    const { recipe } = this;
+    const { zookeeper, clock } = recipe;
+    return inTime(recipe, options, 'could not be had', async (wait) => {
+      const { signal } = wait;
       for (;;) {
-        const { sessionId, timeoutMs: sessionMs } = await zookeeper.whenConnected({
-          timeoutMs: Math.max(0, until - clock.monotonic()),
-          signal,
-        });
+        const { sessionId, timeoutMs } = await zookeeper.whenConnected({ timeoutMs: Number.POSITIVE_INFINITY, signal });
         const session = new BoundSession(zookeeper, sessionId);
-        const protectedTo = protectedPath(this.recipe, this.rules.name);
+        const deadline = new SessionDeadline(timeoutMs, (at) => session.heardBy(at));
+        const protectedTo = protectedPath(recipe, this.rules.name);
         let path: string | undefined;
         try {
-          const deadline = new SessionDeadline(sessionMs, (at) => session.heardBy(at));
           const sentAt = clock.monotonic();
-          path = await createOwn(this.recipe, session, protectedTo, limit.signal);
+          path = await createOwn(recipe, session, protectedTo, signal);
           deadline.answered(sentAt);
-          return await this.#stand(session, path, deadline, timeoutMs === 0, limit.signal);
+          return await this.#stand(session, path, deadline, wait);
         } catch (error) {
-          void (path === undefined ? discard(this.recipe, session, protectedTo) : erase(this.recipe, session, path));
+          void (path === undefined ? discard(recipe, session, protectedTo) : erase(recipe, session, path));
           // Nothing is left of a contender whose session has ended: it stands anew in the next one.
-          if (limit.signal.aborted || !(error === OWN_GONE || isFault(error, 'session-expired'))) throw error;
+          if (signal.aborted || !(error === OWN_GONE || isFault(error, 'session-expired'))) throw error;
         }
       }
-    } catch (error) {
-      // No connection in time: that says more than that the lock was not had.
-      if (!isFault(error, 'timeout')) limit.signal.throwIfAborted();
-      throw error;
-    } finally {
-      limit.release();
-    }
+    });
   }
 
   /** Waits for the turn of an own znode. */
-  async #stand(session: BoundSession, path: string, deadline: SessionDeadline, isTry: boolean, signal: AbortSignal): Promise<H> {
+  async #stand(session: BoundSession, path: string, deadline: SessionDeadline, wait: Wait): Promise<H> {
     const { recipe } = this;
+    const { signal } = wait;
     const { clock, path: parent } = recipe;
     const name = path.slice(parent.length + 1);
     const list = () => whileAway(recipe, signal, (call) => session.children(parent, call));
@@ -134,8 +120,9 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
       if (!names?.includes(name) || own === undefined) throw OWN_GONE;
       const blocker = this.#blocker(names, name);
       if (blocker === undefined) break;
-      if (isTry) throw new AcquireTimeoutError(`${recipe.zookeeper.description}: ${parent} is held by others`);
-      await this.#wait(session, blocker, names, signal);
+      if (wait.isTry) throw wait.late();
+      if (session.isOver) throw OWN_GONE;
+      await this.#wait(session, blocker, names, wait);
       // The znode that is waited for may be gone long before this is known: only a heartbeat tells that the session lives.
       [names] = await Promise.all([list(), beat()]);
     }
@@ -153,30 +140,30 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
     return this.rules.blocker(order, order.indexOf(own));
   }
 
-  /** Until the blocker is gone or the session is, or either may be. @param names the children, as just listed */
-  async #wait(session: BoundSession, blocker: Blocker, names: readonly string[], signal: AbortSignal): Promise<void> {
-    const { zookeeper, clock, path } = this.recipe;
-    let onChange: () => void = () => undefined;
-    const changed = new Promise<true>((resolve) => {
-      onChange = () => resolve(true);
-    });
-    const onState = () => session.isOver && onChange();
-    const forgetSession = zookeeper.onState(onState);
-    onState();
-    const seen = fingerprint(names);
-    const watch =
-      blocker === 'children'
-        ? zookeeper.watchChildren(path, (now = []) => fingerprint(now) !== seen && onChange())
-        : zookeeper.watchData(`${path}/${blocker.gone}`, (znode) => znode === undefined && onChange());
-    try {
-      const isSet = await withTimeout(clock, WATCH_MS, Promise.race([changed, watch.first.then(() => true)]), signal);
-      // A watch does not tell that it is refused; a read does.
-      if (!isSet && blocker !== 'children') await whileAway(this.recipe, signal, (call) => session.read(`${path}/${blocker.gone}`, call));
-      await orAborted(changed, signal);
-    } finally {
-      watch.close();
-      forgetSession();
+  /** Until the blocker is gone, or may be. @param names the children, as just listed @throws {ZooKeeperError} `session-expired`, too */
+  #wait(session: BoundSession, blocker: Blocker, names: readonly string[], wait: Wait): Promise<void> {
+    const { recipe } = this;
+    const { zookeeper, path } = recipe;
+    const read = (watched: string) => whileAway(recipe, wait.signal, (call) => session.read(watched, call));
+    if (blocker !== 'children') {
+      const before = `${path}/${blocker.gone}`;
+      return untilTold(
+        recipe,
+        wait,
+        (tell) => zookeeper.watchData(before, tell),
+        () => read(before),
+        (znode) => znode === undefined,
+      );
     }
+    const seen = fingerprint(names);
+    const isOther = (now: readonly string[] = []) => fingerprint(now) !== seen;
+    return untilTold(
+      recipe,
+      wait,
+      (tell) => zookeeper.watchChildren(path, tell),
+      () => read(path),
+      isOther,
+    );
   }
 }
 
