@@ -177,6 +177,24 @@ describe('a lock', () => {
     await standing(client, 1);
   });
 
+  it('is lost, and made anew by one that waits, when the whole chroot is removed', async () => {
+    const [holder, other] = [await scene.open(), await scene.open()];
+    const held = await lock(holder, PATH).acquire();
+    const waiting = lock(other, PATH).acquire();
+    await standing(holder, 2);
+    const paths = (await children(holder)).map((name) => `${PATH}/${name}`);
+    await holder.multi([...paths, PATH, '/locks', '/'].map((path) => ({ type: 'remove', path })));
+    await expect.poll(() => held.signal.aborted).toBe(true);
+    await using won = await waiting;
+    expect(await children(other)).toEqual([won.path.slice(PATH.length + 1)]);
+  });
+
+  it('names a path that an ephemeral znode has taken', async () => {
+    const client = await scene.open();
+    await client.createWithParents(PATH, '', 'ephemeral');
+    await expect(lock(client, PATH).acquire()).rejects.toMatchObject({ code: 'ZOOKEEPER_FAILED', fault: 'no-children-for-ephemerals' });
+  });
+
   it('says that access is denied, to one that may make znodes but not read the one before', async () => {
     const [owner, other] = [await scene.open({ auth: 'digest:me:secret' }), await scene.open()];
     await owner.createWithParents('/mine/report', '', 'persistent');
@@ -204,6 +222,18 @@ describe('a read/write lock', () => {
     expect(order).toEqual(['writer']);
     await held.release();
     await (await late).release();
+  });
+
+  it('is not kept from a reader that waits by a writer that comes later', async () => {
+    const client = await scene.open();
+    const first = await writeLock(client, PATH).acquire();
+    const reader = readLock(client, PATH).acquire();
+    await standing(client, 2);
+    const writer = writeLock(client, PATH).acquire();
+    await standing(client, 3);
+    await first.release();
+    await (await reader).release();
+    await (await writer).release();
   });
 
   it('lets a writer become a reader without letting another writer in between', async () => {
