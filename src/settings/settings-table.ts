@@ -186,7 +186,7 @@ const ROWS = {
   'zookeeper-key': { ...OF_TLS, option: 'zookeeper.tls.key', sentence: 'the PEM file of its private key, without a passphrase' },
   'zookeeper-servername': {
     ...OF_TLS,
-    kind: checked('host', () => undefined),
+    kind: text('host', /^[\w.:-]{1,253}$/, 'a host name or an IP address'),
     option: 'zookeeper.tls.servername',
     sentence: 'the name in the certificates of all ZooKeeper servers, else the host of each',
   },

@@ -60,7 +60,7 @@ export class ServerSearch {
   async next(signal: AbortSignal): Promise<Candidate> {
     const { clock, names, servers } = this.options;
     if (!this.#turn || this.#turn.untried.length === 0) {
-      // Also without a pause: the library expects to be called back later.
+      // Also without a pause: in a turn of its own, when the last attempt is over.
       await clock.sleep(this.#pauseMs(), signal);
       const server = this.#servers[this.#turns % servers.length] as ServerAddress;
       this.#turns += 1;

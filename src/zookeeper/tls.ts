@@ -41,7 +41,6 @@ export function prepareTls(
     }
   };
   if (ca !== undefined) check('ca', 'certificates in PEM', () => parseCertificates(ca));
-  if (servername !== undefined) check('servername', 'a host name or an IP address', () => parseName(servername));
   const isPair = cert !== undefined || key !== undefined;
   if (isPair) check('cert', 'the certificate of the private key, in PEM', () => parseCertificates(cert));
   const secureContext = check('key', 'the private key of the certificate, in PEM and without a passphrase', () => {
@@ -55,10 +54,6 @@ export function prepareTls(
 function parseCertificates(pem: string | Buffer = ''): void {
   const [, ...certificates] = String(pem).split('-----BEGIN CERTIFICATE-----');
   for (const each of certificates.length > 0 ? certificates : ['']) new X509Certificate(`-----BEGIN CERTIFICATE-----${each}`);
-}
-
-function parseName(name: string): void {
-  if (!/^[\w.:-]{1,253}$/.test(name)) throw new Error('no host name');
 }
 
 /** Begins to connect. `secureConnect` tells that the server's certificate is good. */
@@ -80,32 +75,24 @@ export function noSession(tls: PreparedTls | undefined): string {
 }
 
 /** What an error before the session is, in the words of TLS; undefined where it is another one. */
-export function tlsProblem(error: TlsError, tls: PreparedTls, isSecure: boolean): string | undefined {
-  const { code = '', syscall, reason = error.message } = error;
+export function tlsProblem(error: NodeJS.ErrnoException, tls: PreparedTls, isSecure: boolean): string | undefined {
+  const { code = '', syscall, reason = error.message }: NodeJS.ErrnoException & { readonly reason?: string } = error;
   if (code === 'ECONNRESET' && isSecure) return noSession(tls);
   if (code === 'ECONNRESET' && syscall !== 'connect') return 'the server closed the connection in the TLS handshake: it may not speak TLS';
   if (code === 'ERR_SSL_WRONG_VERSION_NUMBER') return 'the server does not speak TLS';
   if (REFUSAL.test(code)) return `the server ${tls.cert ? 'refuses the' : 'wants a'} client certificate (${reason})`;
   if (code.startsWith('ERR_SSL_')) return `the TLS handshake failed (${reason})`;
-  const problem = CERTIFICATE_PROBLEMS[code];
+  const problem = UNTRUSTED.test(code) ? 'is signed by no CA that is trusted here' : CERTIFICATE_PROBLEMS[code];
   return problem && `the server's certificate ${problem} (${reason})`;
 }
-
-type TlsError = NodeJS.ErrnoException & { readonly reason?: string };
 
 /** The codes of a server's alerts that are about the client's certificate. */
 const REFUSAL = /_ALERT_(UNKNOWN_CA|ACCESS_DENIED|\w*CERTIFICATE\w*)$/;
 
-const UNTRUSTED = 'is signed by no CA that is trusted here';
+const UNTRUSTED = /^(SELF_SIGNED|DEPTH_ZERO_SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY_LEAF)|CERT_SIGNATURE_FAILURE)/;
 
 const CERTIFICATE_PROBLEMS: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: 'has expired',
   CERT_NOT_YET_VALID: 'is not valid yet',
-  CERT_SIGNATURE_FAILURE: UNTRUSTED,
-  DEPTH_ZERO_SELF_SIGNED_CERT: UNTRUSTED,
   ERR_TLS_CERT_ALTNAME_INVALID: 'is for another host',
-  SELF_SIGNED_CERT_IN_CHAIN: UNTRUSTED,
-  UNABLE_TO_GET_ISSUER_CERT: UNTRUSTED,
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNTRUSTED,
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNTRUSTED,
 };

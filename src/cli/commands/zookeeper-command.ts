@@ -41,8 +41,6 @@ export async function connectTo(
   { clock, random }: Pick<Io, 'clock' | 'random'>,
 ): Promise<ZooKeeper> {
   const { openZooKeeper } = await import('../../zookeeper/zookeeper-client.js');
-  // The first handshake of a server may take seconds.
-  const operationTimeoutMs = tls ? 2 * REQUEST_TIMEOUT_MS : REQUEST_TIMEOUT_MS;
-  const options = { connect, tls, sessionTimeoutMs, operationTimeoutMs, clock, random };
+  const options = { connect, tls, sessionTimeoutMs, operationTimeoutMs: REQUEST_TIMEOUT_MS, clock, random };
   return openZooKeeper({ ...options, ...(auth !== undefined && { auth }) });
 }

@@ -213,17 +213,9 @@ describe('nodelease', () => {
     expect(code).toBe(0);
   });
 
-  it.each([
-    ['a client without TLS', [], /takes connections, but gives no session: no quorum, .*it may have no quorum, or want TLS/],
-    [
-      'no client certificate',
-      ['--zookeeper-tls', '--zookeeper-ca', authority.ca],
-      /gives no session \(.*the server wants a client certificate/,
-    ],
-    ['an unknown CA', ['--zookeeper-tls'], /gives no session \(.*certificate is signed by no CA that is trusted here/],
-  ])('doctor names %s', async (_what, flags, expected) => {
-    const { code, out } = await run(['doctor', '--store', 'memory:', '--zookeeper', secure, ...flags]);
-    expect(out).toMatch(expected);
+  it('doctor names what a client without TLS lacks', async () => {
+    const { code, out } = await run(['doctor', '--store', 'memory:', '--zookeeper', secure]);
+    expect(out).toMatch(/takes connections, but gives no session: no quorum, .*it may have no quorum, or want TLS/);
     expect(code).not.toBe(0);
   });
 });
