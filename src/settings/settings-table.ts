@@ -40,7 +40,7 @@ const WITH_ZOOKEEPER = [...NODE_IDS, 'discovery ls', 'discovery watch', ...SERVI
 const ALL = [...WITH_ZOOKEEPER, 'lock'];
 
 const ANNOUNCED = { commands: HOLDING, needs: 'zookeeper' } as const;
-const OF_TLS = { commands: ALL, needs: 'zookeeper-tls', kind: checked('path', checkPath) } as const;
+const OF_TLS = { commands: WITH_ZOOKEEPER, needs: 'zookeeper-tls', kind: checked('path', checkPath) } as const;
 const OF_SERVICE = { commands: HOLDING, needs: 'service' } as const;
 const OF_CHECK = { commands: HOLDING, needs: 'check' } as const;
 
@@ -172,7 +172,7 @@ const ROWS = {
   },
   'zookeeper-tls': {
     kind: onOff,
-    commands: ALL,
+    commands: WITH_ZOOKEEPER,
     option: 'zookeeper.tls',
     needs: 'zookeeper',
     sentence: 'connect to ZooKeeper with TLS; without it the four settings that follow are errors',

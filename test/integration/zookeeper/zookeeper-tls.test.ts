@@ -207,6 +207,11 @@ describe('nodelease', () => {
     expect(shown.out).toContain('"nodeId"');
   });
 
+  it('zk lock runs a command while it holds a lock', async () => {
+    const held = await run(['zk', 'lock', '/locks/a', '--zookeeper', secure, ...FLAGS, '--', 'echo', 'held']);
+    expect(held).toMatchObject({ code: 0, out: 'held\n' });
+  });
+
   it('doctor finds a server sound', async () => {
     const { code, out } = await run(['doctor', '--store', 'memory:', '--zookeeper', secure, ...FLAGS]);
     expect(out).toMatch(/ok {5}server [\d.:]+: a session within/);
