@@ -99,6 +99,9 @@ const nothing = () => undefined;
 /** Ends a timer that nothing waits for. Made once: without a reason each abort makes an error, with its stack. */
 const OVER = new Error('the timer is not needed any more');
 
+/** Why a timer ends that is not needed any more. Without a reason an error is made, for which the stack is walked. */
+const OVER = 'over';
+
 /** A signal that was made from others. Call `release()` when it is not needed any more: until then the others hold it. */
 export interface DerivedSignal {
   readonly signal: AbortSignal;

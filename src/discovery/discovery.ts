@@ -111,10 +111,10 @@ export class Discovery {
     this.nodes.onChange(() => this.#tellKnown());
     this.ready = this.#becomeReady();
     try {
-      // A wrong instance fails now, also where it is announced later.
-      this.#newInstance();
       if (options.announcesNode) this.tree.put({ kind: 'node' }, announcedFields(options.announcement));
       if (options.announcesService !== false) this.announceService();
+      // A wrong instance fails now, also where it is announced later.
+      else this.#newInstance();
     } catch (error) {
       void this.close();
       throw error;

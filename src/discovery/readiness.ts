@@ -64,17 +64,17 @@ const POLL_PER_NODE_MS = 5;
 export async function awaitReadiness(options: ReadinessOptions): Promise<Readiness> {
   const { lease, origin, leases, clock, signal, timeoutMs = DEFAULT_READY_TIMEOUT_MS } = options;
   const begun = clock.monotonic();
-  const ending = timeoutSignal(clock, timeoutMs, () => new Error('the wait for readiness is over'), lease.signal, signal);
+  const waits = origin === 'expired' && leases !== undefined && !signal?.aborted;
+  const ending = waits && timeoutSignal(clock, timeoutMs, () => new Error('the wait for readiness is over'), lease.signal, signal);
   try {
-    const waits = origin === 'expired' && leases !== undefined && !signal?.aborted;
-    const ignorant = waits ? await untilKnown({ ...options, leases }, ending.signal) : [];
+    const ignorant = ending ? await untilKnown({ ...options, leases }, ending.signal) : [];
     const tookMs = clock.monotonic() - begun;
     if (!lease.isValid()) return { ready: false, why: 'lost', tookMs };
     if (signal?.aborted) return { ready: false, why: 'aborted', tookMs };
     if (origin !== 'expired') return { ready: true, why: origin, ignorant: [], tookMs };
     return { ready: true, why: ignorant?.length === 0 ? 'known' : 'timeout', ignorant, tookMs };
   } finally {
-    ending.release();
+    if (ending) ending.release();
   }
 }
 

@@ -392,3 +392,48 @@ describe('a server', () => {
     expect(states.length).toBeLessThan(20);
   });
 });
+
+describe('the requests of one turn of the event loop', () => {
+  const pathOf = ({ body }: Request) => body.subarray(4, 4 + body.readInt32BE(0)).toString();
+
+  it('go out in one write, in the order of the calls, and those for watches after them', async () => {
+    const asked: string[] = [];
+    const port = await scriptedServer({
+      onRequest: (request) => {
+        if (request.type !== OP.close) asked.push(pathOf(request));
+        return undefined;
+      },
+    });
+    const { client } = open(`127.0.0.1:${port}`);
+    await client.whenConnected();
+    const socket = [...sockets].at(-1) as Socket;
+    let writes = 0;
+    socket.on('data', () => {
+      writes += 1;
+    });
+    const watch = client.watchData('/watched', () => {});
+    const calls = Array.from({ length: 20 }, (_, i) => (i % 2 === 0 ? client.read(`/${i}`) : client.create(`/${i}`, 'x', 'ephemeral')));
+    await Promise.allSettled([...calls, watch.first]);
+    // After "no such znode" the watch asks for its making.
+    expect(asked).toEqual([...Array.from({ length: 20 }, (_, i) => `/${i}`), '/watched', '/watched']);
+    expect(writes).toBe(2);
+  });
+
+  it('reach the server before the end of a session that is closed in the same turn, and that end is written at once', async () => {
+    const asked: number[] = [];
+    const port = await scriptedServer({
+      onRequest: ({ type }) => {
+        asked.push(type);
+        return undefined;
+      },
+    });
+    const { client } = open(`127.0.0.1:${port}`);
+    await client.whenConnected();
+    const created = client.create('/a', '', 'ephemeral');
+    const closed = client.close();
+    // As in a process that exits now: nothing else of this turn runs, nor any later one.
+    await expect(created).rejects.toMatchObject({ fault: 'closed', outcome: 'unknown' });
+    await closed;
+    expect(asked).toEqual([OP.create, OP.close]);
+  });
+});

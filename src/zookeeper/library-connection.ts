@@ -57,6 +57,15 @@ interface Attempt {
   confirmedAt?: number;
 }
 
+/** The requests of one turn of the event loop, which wait for its end. */
+interface Batch {
+  readonly socket: Socket | undefined;
+  /** What the clock said before the first. */
+  readonly sentAt: number;
+  /** Those that go after the others. */
+  readonly last: (() => void)[];
+}
+
 /** A request's callback: an error or a result, and of a transaction that was refused which operation it was for. */
 export type Done<T> = (error: LibraryError | null, result?: T, index?: number) => void;
 
@@ -80,8 +89,7 @@ export class LibraryConnection {
   #onConnected: (() => void) | undefined;
   /** What the clock said when it was read last. */
   #readAt = Number.NEGATIVE_INFINITY;
-  /** The requests of this turn of the event loop: on which socket they wait for its end, and what the clock said before the first. */
-  #batch: { readonly socket: Socket | undefined; readonly sentAt: number } | undefined;
+  #batch: Batch | undefined;
 
   /** @param client not connected yet */
   constructor(
@@ -131,29 +139,41 @@ export class LibraryConnection {
     return problems.length === 0 ? undefined : problems.join('; ');
   }
 
-  /** Sends a request. @throws {RequestFailure} a server's refusal; `connection-loss` without a connection, or when it breaks */
-  protected request<T>(send: (done: Done<T>) => void): Promise<T> {
+  /**
+   * Sends a request.
+   *
+   * @param isLast whether the other requests of this turn of the event loop go before it
+   * @throws {RequestFailure} a server's refusal; `connection-loss` without a connection, or when it breaks
+   */
+  protected request<T>(send: (done: Done<T>) => void, isLast = false): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (!this.#connected) return reject(new RequestFailure('connection-loss', false, 'there is no connection'));
       this.#underWay.add(reject);
-      const { sentAt } = this.#batch ?? this.#beginBatch(this.#now());
-      // Sent as 32 bits, and counted up without end by the library.
-      if (this.#manager.xid >= 0x7fff_ff00) this.#manager.xid = 1;
-      try {
-        send((error, result, index) => {
-          if (!this.#underWay.delete(reject)) return;
-          // A refusal is an answer as well. The guard has a code only while it hands one over.
-          const isAnswer = !error || this.#guard.code !== undefined;
-          if (isAnswer && this.activity.isNews(sentAt)) this.activity.answered(sentAt, this.options.clock.monotonic());
-          if (!error) return resolve(result as T);
-          const code = this.#guard.code || ('code' in error && typeof error.code === 'number' ? error.code : 0);
-          reject(failureOf(code, index));
-          if (code === SESSION_MOVED) this.#drop('the session has moved to another server');
-        });
-      } catch (error) {
-        this.#underWay.delete(reject);
-        reject(error instanceof RequestFailure ? error : new RequestFailure('refused', false, told(error)));
-      }
+      const batch = this.#batch ?? this.#beginBatch(this.#now());
+      const done: Done<T> = (error, result, index) => {
+        if (!this.#underWay.delete(reject)) return;
+        // A refusal is an answer as well. The guard has a code only while it hands one over.
+        const isAnswer = !error || this.#guard.code !== undefined;
+        if (isAnswer && this.activity.isNews(batch.sentAt)) this.activity.answered(batch.sentAt, this.options.clock.monotonic());
+        if (!error) return resolve(result as T);
+        const code = this.#guard.code || ('code' in error && typeof error.code === 'number' ? error.code : 0);
+        reject(failureOf(code, index));
+        if (code === SESSION_MOVED) this.#drop('the session has moved to another server');
+      };
+      const post = () => {
+        // The connection may have been lost since.
+        if (!this.#underWay.has(reject)) return;
+        // Sent as 32 bits, and counted up without end by the library.
+        if (this.#manager.xid >= 0x7fff_ff00) this.#manager.xid = 1;
+        try {
+          send(done);
+        } catch (error) {
+          this.#underWay.delete(reject);
+          reject(error instanceof RequestFailure ? error : new RequestFailure('refused', false, told(error)));
+        }
+      };
+      if (isLast) batch.last.push(post);
+      else post();
     });
   }
 
@@ -169,9 +189,9 @@ export class LibraryConnection {
   }
 
   /** The requests of one turn go out in one write, none of them before `sentAt`. */
-  #beginBatch(sentAt: number): { readonly sentAt: number } {
+  #beginBatch(sentAt: number): Batch {
     const { socket } = this.#manager;
-    const batch = { socket, sentAt };
+    const batch: Batch = { socket, sentAt, last: [] };
     this.#batch = batch;
     socket?.cork();
     process.nextTick(() => this.#flush());
@@ -179,6 +199,7 @@ export class LibraryConnection {
   }
 
   #flush(): void {
+    for (const post of this.#batch?.last ?? []) post();
     this.#batch?.socket?.uncork();
     this.#batch = undefined;
   }

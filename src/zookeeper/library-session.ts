@@ -24,7 +24,10 @@ const MODES: Readonly<Record<Mode, number>> = {
   'ephemeral-sequential': CreateMode.EPHEMERAL_SEQUENTIAL,
 };
 
-/** The library wants a watcher to ask for a watch; what it would be told arrives by another way. */
+/**
+ * The library wants a watcher to ask for a watch; what it would be told arrives by another way. Requests with one are the last of their turn: a caller
+ * waits for an answer, and a watch for changes.
+ */
 const WATCH = () => undefined;
 
 /**
@@ -74,7 +77,7 @@ export class LibrarySession extends LibraryConnection {
         error ? done(error) : done(null, { data: data ?? Buffer.alloc(0), stat: toStat(stat) });
       if (watch) this.client.getData(path, WATCH, answered);
       else this.client.getData(path, answered);
-    });
+    }, watch);
   }
 
   /** @param watch whether the next change of the set of children is to be told */
@@ -83,7 +86,7 @@ export class LibrarySession extends LibraryConnection {
       const answered = (error: LibraryError | null, names: string[]) => done(error, names);
       if (watch) this.client.getChildren(path, WATCH, answered);
       else this.client.getChildren(path, answered);
-    });
+    }, watch);
   }
 
   /** @param watch whether the making of the znode, or its next change, is to be told */
@@ -91,7 +94,7 @@ export class LibrarySession extends LibraryConnection {
     const stat = await this.request<Stat | null>((done) => {
       if (watch) this.client.exists(path, WATCH, done);
       else this.client.exists(path, done);
-    });
+    }, watch);
     return stat !== null;
   }
 

@@ -213,7 +213,12 @@ export class ZooKeeperClient implements ZooKeeper {
   #share({ timeoutMs = this.#operationTimeoutMs, ...options }: CallOptions): () => CallOptions {
     const { clock } = this.options;
     const deadline = clock.monotonic() + timeoutMs;
-    return () => ({ ...options, timeoutMs: Math.max(0, deadline - clock.monotonic()) });
+    let isFirst = true;
+    return () => {
+      const leftMs = isFirst ? timeoutMs : Math.max(0, deadline - clock.monotonic());
+      isFirst = false;
+      return { ...options, timeoutMs: leftMs };
+    };
   }
 }
 
