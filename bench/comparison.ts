@@ -52,6 +52,11 @@ export async function inTurns<T>(
   return samples;
 }
 
+/** How many times the baseline, at the median. */
+export function medianRatio({ plain, ours }: Samples): number {
+  return median(ours) / median(plain);
+}
+
 /** The lines for the middle and the slow end of what was measured. */
 export function medianAndP99(what: string, { plain, ours }: Samples): Compared[] {
   return [

@@ -5,7 +5,7 @@ import { groupPath, NODES_PATH } from '../src/discovery/tree-paths.js';
 import { clusterNodeIdOf } from '../src/id/cluster-node-id.js';
 import { openZooKeeper, type ZooKeeperClient } from '../src/zookeeper/zookeeper-client.js';
 import { uniqueChroot } from '../test/support/zookeeper.js';
-import { type Compared, compare, inTurns, medianAndP99, medianAndSlowest, type Samples } from './comparison.js';
+import { type Compared, compare, inTurns, medianAndP99, medianAndSlowest, medianRatio, type Samples } from './comparison.js';
 import { PlainClient } from './plain-client.js';
 import { PlainWatcher } from './plain-watcher.js';
 import { propagation, type WatchedTree } from './propagation.js';
@@ -21,6 +21,10 @@ import {
 } from './registration.js';
 import { median } from './report.js';
 import { settledHeap } from './settled-heap.js';
+
+/** So many times what the bare calls take: a call, and a registration with all that goes with it. */
+const CALL_BOUND = 1.3;
+const REGISTRATION_BOUND = 2;
 
 const opened: { close(): Promise<void> }[] = [];
 
@@ -66,7 +70,7 @@ it('registration latency', async () => {
     () => registerInTree(ourClient),
   );
   const four = await inTurns(
-    { counted: 100, warmUp: 10 },
+    { counted: 200, warmUp: 50 },
     () => announcePlainly(plainTree),
     () => announceByDiscovery(ourTree),
   );
@@ -74,11 +78,13 @@ it('registration latency', async () => {
     plain: four.plain.map((times) => times[from]),
     ours: four.ours.map((times) => times[from]),
   });
+  const announced = counted('connectedMs');
   compare('Registration, from a session that stands unless it says otherwise until the znodes stand', 'ms', 2, [
     ...medianAndP99('the node', one),
-    ...medianAndP99('node, service, 2 endpoints', counted('connectedMs')),
+    ...medianAndP99('node, service, 2 endpoints', announced),
     ...medianAndP99('the same, the new session included', counted('wholeMs')),
   ]);
+  expect(medianRatio(announced)).toBeLessThanOrEqual(REGISTRATION_BOUND);
 });
 
 it('propagation delay', async () => {
@@ -223,4 +229,5 @@ it('calls', async () => {
     [...medianAndP99('one after the other', sequential), ...medianAndSlowest(`${inFlight} in flight`, parallel)],
     [`More for each call: ${more(sequential)} µs one after the other, ${more(parallel)} µs with ${inFlight} in flight`],
   );
+  for (const samples of [sequential, parallel]) expect(medianRatio(samples)).toBeLessThanOrEqual(CALL_BOUND);
 });

@@ -12,9 +12,10 @@ const SERVICE = 'orders';
 const ENDPOINTS = ['place', 'cancel'];
 const WITHIN_MS = 5_000;
 
-/** The znodes of the node, its service and its two endpoints. */
+/** The znodes of the node, its service, the service's instance for Curator's readers, and its two endpoints. */
 export const ANNOUNCED_PATHS: readonly string[] = [
   nodePath(NODE_ID),
+  `/services/${SERVICE}/task-bench`,
   `/discovery/servicetypes/${SERVICE}/${NODE_ID}`,
   ...ENDPOINTS.map((endpoint) => `/discovery/endpoints/${endpoint}/_/${SERVICE}:${NODE_ID}`),
 ];
@@ -51,7 +52,7 @@ export async function registerInTree(zookeeper: ZooKeeper): Promise<number> {
   return tookMs;
 }
 
-/** A new session, and all four znodes at a time, by the baseline. */
+/** A new session, and all of these znodes at a time, by the baseline. */
 export async function announcePlainly(connect: string): Promise<RegistrationTimes> {
   const begun = performance.now();
   const client = await PlainClient.open(connect);
