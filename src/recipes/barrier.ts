@@ -1,7 +1,7 @@
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import { type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
-import { CALL_MS, inAnySession, inTime, untilTold } from './waiting.js';
+import { CALL_MS, inAnySession, inTime, untilData } from './waiting.js';
 
 /** A gate that is open unless somebody has set it. It outlives whoever set it. All methods may be given `timeoutMs` and `signal`. */
 export interface Barrier {
@@ -34,15 +34,7 @@ export function barrier(zookeeper: ZooKeeper, path: string, options?: RecipeOpti
         });
       }),
     wait: (options = {}) =>
-      inTime(recipe, options, 'was not removed', (wait) =>
-        untilTold(
-          recipe,
-          wait,
-          (tell) => zookeeper.watchData(path, tell),
-          () => inAnySession(recipe, wait.signal, (call) => zookeeper.read(path, call)),
-          (znode) => znode === undefined,
-        ),
-      ),
+      inTime(recipe, options, 'was not removed', (wait) => untilData(recipe, wait, path, (znode) => znode === undefined)),
     remove: (wait) =>
       inTime(recipe, { timeoutMs: CALL_MS, ...wait }, 'could not be removed', async ({ signal }) => {
         await inAnySession(recipe, signal, (call) => zookeeper.remove(path, undefined, call));

@@ -1,11 +1,11 @@
 import { backoffMs } from '../base/backoff.js';
 import { ConfigError } from '../base/errors.js';
 import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
-import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import { isFault } from '../zookeeper/zookeeper-error.js';
 import { lock } from './lock.js';
 import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
-import { RecipeError } from './recipe-error.js';
-import { CALL_MS, inAnySession, inTime } from './waiting.js';
+import { outcomeUnknown, RecipeError } from './recipe-error.js';
+import { CALL_MS, inAnySession, inTime, writeOnce } from './waiting.js';
 
 /**
  * A number of 64 bits with its sign, 0 until it is first changed. All methods may be given `timeoutMs`, 5 s by default, and `signal`.
@@ -90,35 +90,16 @@ async function write(recipe: Recipe, before: Znode | undefined, value: bigint, s
   const { zookeeper, path } = recipe;
   const data = toBytes(value);
   const version = before?.stat.version ?? -1;
-  let mayBeDone = false;
-  try {
-    await inAnySession(recipe, signal, async (call) => {
-      const wasUnsure = mayBeDone;
-      mayBeDone = true;
-      try {
-        await (before ? zookeeper.setData(path, data, version, call) : zookeeper.createWithParents(path, data, 'persistent', call));
-      } catch (error) {
-        mayBeDone = wasUnsure || !(error instanceof ZooKeeperError) || error.outcome === 'unknown';
-        throw error;
-      }
-    });
-    return true;
-  } catch (error) {
-    const isOther = isFault(error, 'bad-version', 'node-exists', 'no-node');
-    if (!mayBeDone) {
-      if (isOther) return false;
-      throw error;
-    }
-    // Every attempt was for the same version: if that one is of another value, none of them has been carried out.
-    const now = isOther ? await read(recipe, signal) : undefined;
-    if (now?.stat.version === version + 1 && !now.data.equals(data)) return false;
-    throw new RecipeError(
-      `${zookeeper.description}: whether ${path} was changed to ${value} cannot be told: the reply was lost`,
-      'outcome-unknown',
-      path,
-      error,
-    );
-  }
+  const { error, mayBeDone } = await writeOnce<unknown>(recipe, signal, (call) =>
+    before ? zookeeper.setData(path, data, version, call) : zookeeper.createWithParents(path, data, 'persistent', call),
+  );
+  if (error === undefined) return true;
+  const isOther = isFault(error, 'bad-version', 'node-exists', 'no-node');
+  if (!mayBeDone && !isOther) throw error;
+  // Every attempt was for the same version: if that one is of another value, none of them has been carried out.
+  const now = mayBeDone && isOther ? await read(recipe, signal) : undefined;
+  if (!mayBeDone || (now?.stat.version === version + 1 && !now.data.equals(data))) return false;
+  throw outcomeUnknown(path, `whether ${path} was changed to ${value}`, error);
 }
 
 function toLong(name: string, value: bigint | number): bigint {

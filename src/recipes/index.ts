@@ -3,6 +3,7 @@
 export { LockLostError, LockReleasedError } from '../lease/model/lock-lost.js';
 export { type Barrier, barrier } from './barrier.js';
 export { type Counter, counter } from './counter.js';
+export { type DoubleBarrier, type DoubleBarrierOptions, doubleBarrier } from './double-barrier.js';
 export { type Election, type ElectOptions, elect, type Participant, participants, watchLeader } from './elect.js';
 export { createFence, type Fence } from './fence.js';
 export { lock, type ZooKeeperLock } from './lock.js';

@@ -12,10 +12,14 @@ const ERASE_MS = { first: 100, max: 2_000 };
 
 /** The path of a new znode before the servers number it: `_c_<UUID v4>-`, and the recipe's name for it. */
 export function protectedPath({ path, random }: Recipe, name: string): string {
+  return `${path}/_c_${uuid(random)}-${name}`;
+}
+
+/** A UUID of version 4. */
+export function uuid(random: Recipe['random']): string {
   const hex = random.hex(16);
   const variant = (8 + (Number.parseInt(hex[16] ?? '0', 16) % 4)).toString(16);
-  const uuid = [hex.slice(0, 8), hex.slice(8, 12), `4${hex.slice(13, 16)}`, variant + hex.slice(17, 20), hex.slice(20)].join('-');
-  return `${path}/_c_${uuid}-${name}`;
+  return [hex.slice(0, 8), hex.slice(8, 12), `4${hex.slice(13, 16)}`, variant + hex.slice(17, 20), hex.slice(20)].join('-');
 }
 
 /**

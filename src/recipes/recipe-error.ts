@@ -4,6 +4,8 @@ import { NodeLeaseError } from '../base/errors.js';
 export type RecipeFault =
   /** The object holds already, or waits: these locks are not re-entrant. A second object is another contender. */
   | 'already-held'
+  /** The object does not hold what it is to give up: it never did, or its znode went with its session, or was deleted. */
+  | 'not-held'
   /** Under the recipe's path stands a znode that is not the recipe's. */
   | 'foreign-znode'
   /** A znode has data that the recipe does not write. */
@@ -24,4 +26,9 @@ export class RecipeError extends NodeLeaseError {
   ) {
     super(message, cause === undefined ? undefined : { cause });
   }
+}
+
+/** @param what what it is that cannot be told, as the beginning of a sentence: "whether …" */
+export function outcomeUnknown(path: string, what: string, cause: unknown): RecipeError {
+  return new RecipeError(`${what} cannot be told: the reply was lost`, 'outcome-unknown', path, cause);
 }

@@ -1,9 +1,10 @@
 import { anySignal, orAborted, timeoutSignal, withTimeout } from '../base/abort.js';
 import { AcquireTimeoutError } from '../base/errors.js';
 import { retry, STORE_BACKOFF } from '../lease/session/retry.js';
-import type { CallOptions, Watch } from '../zookeeper/zookeeper.js';
+import type { BoundSession } from '../zookeeper/bound-session.js';
+import type { CallOptions, Watch, Znode } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import { checkTimeout, type Recipe, type WaitOptions } from './recipe.js';
+import { checkTimeout, type Recipe, type WaitOptions, whileAway } from './recipe.js';
 
 /** How long may take what does not wait for others, in milliseconds. */
 export const CALL_MS = 5_000;
@@ -53,14 +54,72 @@ export function inAnySession<T>({ clock, random }: Recipe, signal: AbortSignal, 
   });
 }
 
+/** What became of a write. */
+export interface Written<T> {
+  /** What the last attempt resolved to, undefined where it failed. */
+  readonly value?: T;
+  readonly error?: unknown;
+  /** Whether an attempt before that, or one that failed, may have been carried out. */
+  readonly mayBeDone: boolean;
+}
+
+/** Makes a write whose attempts together change something once at the most, by their conditions. Never rejects. */
+export async function writeOnce<T>(
+  recipe: Recipe,
+  signal: AbortSignal,
+  write: (options: CallOptions) => Promise<T>,
+  repeat: typeof inAnySession = inAnySession,
+): Promise<Written<T>> {
+  let mayBeDone = false;
+  let isDone = false;
+  try {
+    const value = await repeat(recipe, signal, async (call) => {
+      try {
+        const done = await write(call);
+        isDone = true;
+        return done;
+      } catch (error) {
+        mayBeDone ||= error instanceof ZooKeeperError && error.outcome === 'unknown';
+        throw error;
+      }
+    });
+    return { value, mayBeDone };
+  } catch (error) {
+    return { error, mayBeDone: mayBeDone || isDone };
+  }
+}
+
 /**
- * Waits until a standing watch tells a state that is the one.
+ * Waits until a znode, undefined for none, is as expected.
  *
- * @param watch sets it
- * @param read reads the same znode. It fails where the watch is refused, which a watch does not tell, and where the session that it was for is over
- * @throws as `read` and {@link inTime} do
+ * @param session in which to wait @throws {ZooKeeperError} access denied, client closed, or `session-expired` @throws as {@link inTime}
  */
-export async function untilTold<S>(
+export function untilData(recipe: Recipe, wait: Wait, path: string, isIt: (now: Znode | undefined) => boolean, session?: BoundSession) {
+  const watch = (tell: (now: Znode | undefined) => void) => recipe.zookeeper.watchData(path, tell);
+  return untilTold(recipe, wait, watch, reading(recipe, wait, path, 'read', session), isIt);
+}
+
+/** The same for the names of its children, none where it is absent. */
+export function untilChildren(
+  recipe: Recipe,
+  wait: Wait,
+  path: string,
+  isIt: (names: readonly string[]) => boolean,
+  session?: BoundSession,
+) {
+  const watch = (tell: (names: readonly string[] | undefined) => void) => recipe.zookeeper.watchChildren(path, tell);
+  return untilTold(recipe, wait, watch, reading(recipe, wait, path, 'children', session), (names = []) => isIt(names));
+}
+
+/** A read tells that a watch is refused, and that a session is over: a watch does not. */
+function reading(recipe: Recipe, { signal }: Wait, path: string, what: 'read' | 'children', session: BoundSession | undefined) {
+  return (): Promise<unknown> => {
+    if (session) return whileAway<unknown>(recipe, signal, (call) => session[what](path, call));
+    return inAnySession<unknown>(recipe, signal, (call) => recipe.zookeeper[what](path, call));
+  };
+}
+
+async function untilTold<S>(
   { zookeeper, clock }: Recipe,
   { signal, isTry, late }: Wait,
   watch: (tell: (state: S) => void) => Watch,

@@ -1,0 +1,170 @@
+import { orAborted } from '../base/abort.js';
+import { ConfigError } from '../base/errors.js';
+import { BoundSession } from '../zookeeper/bound-session.js';
+import type { CallOptions, ZooKeeper } from '../zookeeper/zookeeper.js';
+import { isFault } from '../zookeeper/zookeeper-error.js';
+import { erase, uuid } from './own-znode.js';
+import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions, whileAway } from './recipe.js';
+import { RecipeError } from './recipe-error.js';
+import { inAnySession, inTime, untilChildren, untilData, type Wait } from './waiting.js';
+
+const READY = 'ready';
+
+export interface DoubleBarrierOptions extends RecipeOptions {
+  /** How many have to enter before all go on, 1 … 1,000,000; the same for all users of the path. */
+  readonly members: number;
+}
+
+/** One member of a group that begins together and ends together, round after round. */
+export interface DoubleBarrier {
+  /**
+   * Resolves once as many as there are members have entered. One that does not resolve leaves nothing behind. Where the session ends meanwhile, it
+   * enters again in the next.
+   *
+   * @throws {AcquireTimeoutError} too few had entered in time @throws {RecipeError} `already-held` where this object has entered, or is about to
+   * @throws {ZooKeeperError} no connection in time, access denied, client closed @throws `signal.reason`
+   */
+  enter(options?: WaitOptions): Promise<void>;
+  /**
+   * Leaves, and resolves once all that were in have left. This object is out then in any case, also where it rejects.
+   *
+   * @throws {AcquireTimeoutError} others were in for the whole time
+   * @throws {RecipeError} `not-held` where it was not in, or its session has ended since: then the others have not waited for it
+   * @throws {ZooKeeperError} as {@link DoubleBarrier.enter} does @throws `signal.reason`
+   */
+  leave(options?: WaitOptions): Promise<void>;
+}
+
+/**
+ * Curator's DistributedDoubleBarrier. Beside members in Java it is as safe as these are: see docs/guide/barriers-queues.md.
+ *
+ * @throws {ConfigError} where `path` is no absolute path below the root, or `members` is out of range
+ */
+export function doubleBarrier(zookeeper: ZooKeeper, path: string, { members, ...options }: DoubleBarrierOptions): DoubleBarrier {
+  if (!Number.isInteger(members) || members < 1 || members > 1_000_000)
+    throw new ConfigError('members', members, 'a whole number, 1 to 1000000');
+  return new Member(recipeOn(zookeeper, path, options), members);
+}
+
+class Member implements DoubleBarrier {
+  readonly #ready: string;
+  #isBusy = false;
+  #place: { readonly session: BoundSession; readonly own: string } | undefined;
+  /** The end of the last stand: its znode must not be counted beside the next one. */
+  #erased: Promise<void> = Promise.resolve();
+
+  constructor(
+    private readonly recipe: Recipe,
+    private readonly members: number,
+  ) {
+    this.#ready = `${recipe.path}/${READY}`;
+  }
+
+  async enter(options: WaitOptions = {}): Promise<void> {
+    const { path } = this.recipe;
+    if (this.#isBusy || this.#place) throw new RecipeError(`${path}: this object has entered, or is about to`, 'already-held', path);
+    this.#isBusy = true;
+    try {
+      await inTime(this.recipe, options, `was not entered by ${this.members} members`, async (wait) => {
+        while (this.#place === undefined) {
+          await orAborted(this.#erased, wait.signal);
+          await this.#stand(wait);
+        }
+      });
+    } finally {
+      this.#isBusy = false;
+    }
+  }
+
+  /** Takes a place. It may have none afterwards, and has to stand again. */
+  async #stand(wait: Wait): Promise<void> {
+    const { recipe, members } = this;
+    const { zookeeper, path, data, random } = recipe;
+    const { sessionId } = await zookeeper.whenConnected({ timeoutMs: Number.POSITIVE_INFINITY, signal: wait.signal });
+    const session = new BoundSession(zookeeper, sessionId);
+    const own = `${path}/${uuid(random)}`;
+    const repeated = <T>(call: (options: CallOptions) => Promise<T>) => whileAway(recipe, wait.signal, call);
+    try {
+      await repeated((call) => session.createWithParents(own, data, 'ephemeral', call)).catch(unless('node-exists'));
+      const [names = [], ready, znode] = await Promise.all([
+        repeated((call) => session.children(path, call)),
+        ...[this.#ready, own].map((read) => repeated((call) => session.read(read, call))),
+      ]);
+      if (znode === undefined) return;
+      // Made, or set, while the own znode stood, it is of this round. An older one may have been left behind, or be of a round that others are leaving.
+      const isOpen = (stat = ready?.stat) => stat !== undefined && stat.modifiedZxid > znode.stat.createdZxid;
+      if (!isOpen() && membersOf(names).length >= members) {
+        await repeated<unknown>((call) =>
+          ready ? session.setData(this.#ready, data, undefined, call) : session.createWithParents(this.#ready, data, 'shared', call),
+        ).catch(unless('node-exists'));
+      } else if (!isOpen()) {
+        if (ready) return await this.#untilLeft(session, own, wait);
+        await untilData(recipe, wait, this.#ready, (now) => isOpen(now?.stat), session);
+      }
+      this.#place = { session, own };
+    } catch (error) {
+      // `no-node`: whoever left last was faster than the one that set it.
+      if (wait.signal.aborted || !isFault(error, 'session-expired', 'no-node')) throw error;
+    } finally {
+      if (this.#place === undefined) this.#erased = erase(recipe, session, own);
+    }
+  }
+
+  /** Steps back until the last round is over: none of its members waits for one that waits for them. */
+  async #untilLeft(session: BoundSession, own: string, wait: Wait): Promise<void> {
+    const { recipe } = this;
+    await whileAway(recipe, wait.signal, (call) => session.remove(own, undefined, call));
+    let isLeft = false;
+    const isOver = (names: readonly string[]) => {
+      const { length } = membersOf(names);
+      isLeft = length === 0;
+      return isLeft || length + 1 >= this.members || !names.includes(READY);
+    };
+    await untilChildren(recipe, wait, recipe.path, isOver, session);
+    if (isLeft) await this.#removeReady(wait);
+  }
+
+  async leave(options: WaitOptions = {}): Promise<void> {
+    const { recipe } = this;
+    const { zookeeper, path } = recipe;
+    const place = this.#place;
+    const notIn = (cause?: unknown) => new RecipeError(`${path}: this object is not in, or not any more`, 'not-held', path, cause);
+    if (place === undefined || this.#isBusy) throw notIn();
+    const { session, own } = place;
+    this.#isBusy = true;
+    try {
+      await inTime(recipe, options, 'was not left by all members', async (wait) => {
+        const { signal } = wait;
+        const round = membersOf((await whileAway(recipe, signal, (call) => session.children(path, call))) ?? []);
+        const others = round.filter((name) => `${path}/${name}` !== own);
+        if (others.length === round.length) throw notIn();
+        await whileAway(recipe, signal, (call) => session.remove(own, undefined, call));
+        for (;;) {
+          const names = await inAnySession(recipe, signal, (call) => zookeeper.children(path, call)).then((now = []) => now);
+          // Those that come later are of the next round.
+          const last = others.filter((name) => names.includes(name)).at(-1);
+          if (last === undefined) return membersOf(names).length > 0 ? undefined : await this.#removeReady(wait);
+          await untilData(recipe, wait, `${path}/${last}`, (znode) => znode === undefined);
+        }
+      });
+    } catch (error) {
+      throw isFault(error, 'session-expired') ? notIn(error) : error;
+    } finally {
+      this.#erased = erase(recipe, session, own);
+      this.#place = undefined;
+      this.#isBusy = false;
+    }
+  }
+
+  async #removeReady({ signal }: Wait): Promise<void> {
+    await inAnySession(this.recipe, signal, (call) => this.recipe.zookeeper.remove(this.#ready, undefined, call));
+  }
+}
+
+const membersOf = (names: readonly string[]) => names.filter((name) => name !== READY).sort();
+
+function unless(fault: 'node-exists'): (error: unknown) => void {
+  return (error) => {
+    if (!isFault(error, fault)) throw error;
+  };
+}

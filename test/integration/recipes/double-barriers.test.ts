@@ -1,0 +1,190 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { AcquireTimeoutError } from '../../../src/base/errors.js';
+import { type DoubleBarrier, doubleBarrier } from '../../../src/recipes/double-barrier.js';
+import type { ZooKeeper } from '../../../src/zookeeper/zookeeper.js';
+import { stopProxies } from '../../support/network/proxies.js';
+import { expireSession } from '../../support/zookeeper.js';
+import { beforeFirst } from './before-calls.js';
+import { RecipeScene } from './recipe-scene.js';
+
+const PATH = '/barriers/batch';
+let scene: RecipeScene;
+
+beforeEach(() => {
+  scene = new RecipeScene();
+});
+afterEach(async () => {
+  await scene.close();
+  await stopProxies();
+});
+
+const children = async (zookeeper: ZooKeeper) => [...((await zookeeper.children(PATH)) ?? [])].sort();
+const group = (client: ZooKeeper, members: number) => Array.from({ length: members }, () => doubleBarrier(client, PATH, { members }));
+const pending = async (work: Promise<unknown>) => {
+  let isSettled = false;
+  work.then(
+    () => {
+      isSettled = true;
+    },
+    () => {
+      isSettled = true;
+    },
+  );
+  await sleep(100);
+  return !isSettled;
+};
+const expire = async (client: ZooKeeper) => {
+  const { state } = client;
+  if (state.status !== 'connected') throw new Error('not connected');
+  await expireSession({ connect: state.server, sessionId: state.sessionId });
+};
+
+describe('a double barrier', () => {
+  it("is Curator's tree: members by UUID, and `ready` while they are in", async () => {
+    const client = await scene.open();
+    const [first, second] = group(client, 2) as [DoubleBarrier, DoubleBarrier];
+    const entering = first.enter();
+    await expect.poll(() => children(client)).toHaveLength(1);
+    expect(await pending(entering)).toBe(true);
+    const [own = ''] = await children(client);
+    expect(own).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+    expect((await client.read(`${PATH}/${own}`))?.stat.owner).toBeDefined();
+    await Promise.all([entering, second.enter()]);
+    expect(await children(client)).toHaveLength(3);
+    expect((await client.read(`${PATH}/ready`))?.stat.owner).toBeUndefined();
+    const leaving = first.leave();
+    expect(await pending(leaving)).toBe(true);
+    await Promise.all([leaving, second.leave()]);
+    expect(await children(client)).toEqual([]);
+    expect(client.openWatches).toBe(0);
+  });
+
+  it('has all of its members begin together and end together, round after round', async () => {
+    const clients = await Promise.all(Array.from({ length: 5 }, () => scene.open()));
+    let [entered, left] = [0, 0];
+    const rounds = 10;
+    await Promise.all(
+      clients.map(async (client) => {
+        const member = doubleBarrier(client, PATH, { members: 5 });
+        for (let round = 1; round <= rounds; round += 1) {
+          entered += 1;
+          await member.enter();
+          expect(entered).toBe(round * 5);
+          await sleep(Math.random() * 5);
+          left += 1;
+          await member.leave();
+          expect(left).toBe(round * 5);
+        }
+      }),
+    );
+    const [client] = clients as [(typeof clients)[0]];
+    await expect.poll(() => children(client)).toEqual([]);
+  });
+
+  it('is not opened to one member alone by a `ready` that a crash left behind', async () => {
+    const client = await scene.open();
+    await client.createWithParents(`${PATH}/ready`, '', 'persistent');
+    const [first, second] = group(client, 2) as [DoubleBarrier, DoubleBarrier];
+    const entering = first.enter();
+    expect(await pending(entering)).toBe(true);
+    expect(await children(client)).not.toContain('ready');
+    await Promise.all([entering, second.enter()]);
+    await Promise.all([first.leave(), second.leave()]);
+    expect(await children(client)).toEqual([]);
+  });
+
+  it('has one that comes while the others leave wait for their end, and for the next round', async () => {
+    const client = await scene.open();
+    const [a, b, c, d] = [...group(client, 3), ...group(client, 3)] as [DoubleBarrier, DoubleBarrier, DoubleBarrier, DoubleBarrier];
+    await Promise.all([a.enter(), b.enter(), c.enter()]);
+    const leaving = [a.leave(), b.leave()];
+    await expect.poll(() => children(client)).toHaveLength(2);
+    const early = d.enter();
+    expect(await pending(early)).toBe(true);
+    await Promise.all([...leaving, c.leave()]);
+    expect(await pending(early)).toBe(true);
+    await Promise.all([early, a.enter(), b.enter()]);
+  });
+
+  it('lets one take the place of a member that crashed, so that they are enough', async () => {
+    const [client, crashing] = [await scene.open(), await scene.open()];
+    const [a, b] = group(client, 2) as [DoubleBarrier, DoubleBarrier];
+    await Promise.all([a.enter(), doubleBarrier(crashing, PATH, { members: 2 }).enter()]);
+    await crashing.close();
+    await b.enter();
+    await Promise.all([a.leave(), b.leave()]);
+  });
+
+  it('is entered beside a member in Java, which makes `ready` and takes it away', async () => {
+    const [client, java] = [await scene.open(), await scene.open()];
+    const member = doubleBarrier(client, PATH, { members: 2 });
+    const entering = member.enter();
+    await expect.poll(() => children(client)).toHaveLength(1);
+    const own = `${PATH}/${randomUUID()}`;
+    await java.create(own, '127.0.0.1', 'ephemeral');
+    await java.create(`${PATH}/ready`, '127.0.0.1', 'persistent');
+    await entering;
+    const leaving = member.leave();
+    expect(await pending(leaving)).toBe(true);
+    await java.remove(own);
+    await java.remove(`${PATH}/ready`);
+    await leaving;
+    expect(await children(client)).toEqual([]);
+  });
+
+  it('leaves nothing behind where too few enter in time, and can be entered again', async () => {
+    const client = await scene.open();
+    const [first, second] = group(client, 2) as [DoubleBarrier, DoubleBarrier];
+    await expect(first.enter({ timeoutMs: 0 })).rejects.toThrow(AcquireTimeoutError);
+    await expect(first.enter({ timeoutMs: 100 })).rejects.toThrow(/was not entered by 2 members within 100 ms/);
+    const reason = new Error('enough');
+    const over = new AbortController();
+    const entering = first.enter({ signal: over.signal });
+    over.abort(reason);
+    await expect(entering).rejects.toBe(reason);
+    await expect.poll(() => children(client)).toEqual([]);
+    await Promise.all([first.enter(), second.enter()]);
+    await expect(first.leave({ timeoutMs: 100 })).rejects.toThrow(/was not left by all members within 100 ms/);
+    await second.leave();
+  });
+
+  it('is entered anew in the next session; leaving after the session has ended is an error', async () => {
+    const [client, other] = [await scene.open(), await scene.open()];
+    const [mine, theirs] = [client, other].map((each) => doubleBarrier(each, PATH, { members: 2 })) as [DoubleBarrier, DoubleBarrier];
+    const entering = mine.enter();
+    await expect.poll(() => children(other)).toHaveLength(1);
+    await expire(client);
+    await Promise.all([entering, theirs.enter()]);
+    await expire(client);
+    await expect(mine.leave()).rejects.toMatchObject({ code: 'RECIPE_FAILED', fault: 'not-held', path: PATH });
+    await theirs.leave();
+  });
+
+  it('has its znode found where the reply to its making is lost', async () => {
+    const { client, proxy } = await scene.openThroughProxy();
+    const other = await scene.open();
+    await other.ensurePath(PATH);
+    const losing = beforeFirst(client, 'createWithParents', () => proxy.stall('to-client'));
+    const entering = doubleBarrier(losing, PATH, { members: 2 }).enter();
+    await expect.poll(() => children(other)).toHaveLength(1);
+    proxy.heal();
+    const member = doubleBarrier(other, PATH, { members: 2 });
+    await Promise.all([entering, member.enter()]);
+    expect(await children(other)).toHaveLength(3);
+  });
+
+  it('names bad input and misuse', async () => {
+    const client = await scene.open();
+    for (const members of [0, -1, 1.5])
+      expect(() => doubleBarrier(client, PATH, { members })).toThrow(/members: expected a whole number, 1 to/);
+    const alone = doubleBarrier(client, PATH, { members: 1 });
+    await expect(alone.leave()).rejects.toMatchObject({ fault: 'not-held' });
+    await alone.enter();
+    await expect(alone.enter()).rejects.toMatchObject({ fault: 'already-held' });
+    await alone.leave();
+    await client.close();
+    await expect(alone.enter()).rejects.toMatchObject({ fault: 'closed' });
+  });
+});
