@@ -2,7 +2,7 @@ import { ACL, CreateMode, createClient, Id, Permission, type Stat } from 'node-z
 import { authData, type DigestAuth } from './connect-string.js';
 import { LibraryConnection, type LibraryConnectionOptions } from './library-connection.js';
 import type { LibraryClient, LibraryError, TransactionInternals } from './library-internals.js';
-import type { CreateMode as Mode, MultiOperation, Znode, ZnodeStat } from './zookeeper.js';
+import { LARGEST_DATA, type CreateMode as Mode, type MultiOperation, type Znode, type ZnodeStat } from './zookeeper.js';
 import { RequestFailure } from './zookeeper-error.js';
 
 export interface LibrarySessionOptions extends LibraryConnectionOptions {
@@ -12,9 +12,6 @@ export interface LibrarySessionOptions extends LibraryConnectionOptions {
 /** What the client needs of a session: the simulation has another one. */
 export type Session = Pick<LibrarySession, keyof LibrarySession>;
 export type OpenSession = (options: LibrarySessionOptions) => Session;
-
-/** What the servers take, in bytes (`jute.maxbuffer`, less room for the rest of the request). */
-const LARGEST_DATA = 1_000_000;
 
 const MODES: Readonly<Record<Mode, number>> = {
   shared: CreateMode.PERSISTENT,

@@ -44,6 +44,9 @@ export interface ZnodeStat {
   readonly childCount: number;
 }
 
+/** How much data the servers take in one request, in bytes (`jute.maxbuffer`, less room for the rest of the request). */
+export const LARGEST_DATA = 1_000_000;
+
 /** Data to be written; a text as UTF-8. */
 export type ZnodeData = string | Uint8Array;
 
