@@ -14,3 +14,5 @@ export type { RecipeOptions, WaitOptions } from './recipe.js';
 export { RecipeError, type RecipeFault } from './recipe-error.js';
 export { type SemaphoreOptions, semaphore } from './semaphore.js';
 export type { TakenItem } from './taken-item.js';
+export { type CoordinateOptions, type JoinOptions, type Transaction, transaction } from './transaction.js';
+export type { TransactionOutcome } from './transaction-call.js';

@@ -65,7 +65,11 @@ export async function discard(recipe: Recipe, session: BoundSession, protectedTo
 }
 
 /** Deletes a znode of this session until it is gone for certain, or the session is. Never rejects. */
-export async function erase({ clock, random }: Pick<Recipe, 'clock' | 'random'>, session: BoundSession, path: string): Promise<void> {
+export async function erase(
+  { clock, random }: Pick<Recipe, 'clock' | 'random'>,
+  session: Pick<BoundSession, 'remove'>,
+  path: string,
+): Promise<void> {
   for (let failures = 1; ; failures += 1) {
     try {
       await session.remove(path);
