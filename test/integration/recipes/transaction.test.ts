@@ -198,7 +198,7 @@ describe('a transaction', () => {
     const other = await scene.open();
     const stalled: unknown[] = [];
     const stalling = before(client, (method, path) => {
-      if (stalled.includes(method) || !(method === 'multi' || path === `${PATH}/decision`)) return;
+      if (stalled.includes(method) || !(method === 'multi' || (method === 'create' && path === `${PATH}/decision`))) return;
       stalled.push(method);
       proxy.stall('to-client');
     });
