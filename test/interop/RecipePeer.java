@@ -15,6 +15,7 @@ import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.atomic.AtomicValue;
 import org.apache.curator.framework.recipes.atomic.DistributedAtomicLong;
+import org.apache.curator.framework.recipes.atomic.PromotedToLock;
 import org.apache.curator.framework.recipes.barriers.DistributedBarrier;
 import org.apache.curator.framework.recipes.queue.DistributedQueue;
 import org.apache.curator.framework.recipes.queue.ErrorMode;
@@ -135,7 +136,7 @@ public class RecipePeer {
       case "barrier-wait":
         return new DistributedBarrier(client, path).waitOnBarrier(timeoutMs, TimeUnit.MILLISECONDS);
       case "counter":
-        return count(new DistributedAtomicLong(client, path, new RetryNTimes(1_000, 1)), (String) command.get("act"), command);
+        return count(counter(path, (Boolean) command.getOrDefault("promoted", false)), (String) command.get("act"), command);
       case "offer":
         return new SimpleDistributedQueue(client, path).offer(HexFormat.of().parseHex(data));
       case "poll":
@@ -178,6 +179,13 @@ public class RecipePeer {
     return told;
   }
 
+  /** Promoted, it takes its lock as soon as another one was faster. */
+  private DistributedAtomicLong counter(String path, boolean promoted) {
+    if (!promoted) return new DistributedAtomicLong(client, path, new RetryNTimes(1_000, 1));
+    PromotedToLock lock = PromotedToLock.builder().lockPath(path).timeout(30, TimeUnit.SECONDS).retryPolicy(new RetryNTimes(1_000, 1)).build();
+    return new DistributedAtomicLong(client, path, new RetryNTimes(0, 1), lock);
+  }
+
   private static Object count(DistributedAtomicLong counter, String act, Map<String, Object> command) throws Exception {
     long value = ((Number) command.getOrDefault("value", 0)).longValue();
     switch (act) {
@@ -189,8 +197,6 @@ public class RecipePeer {
         return told(counter.trySet(value));
       case "compare-and-set":
         return told(counter.compareAndSet(((Number) command.get("expected")).longValue(), value));
-      case "initialize":
-        return counter.initialize(value);
       default:
         throw new IllegalArgumentException(act);
     }

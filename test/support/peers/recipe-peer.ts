@@ -76,10 +76,9 @@ export interface RecipePeer extends LinePeer {
   barrier(act: 'set' | 'remove', path: string): Promise<void>;
   /** False when the barrier still stood at the end. */
   waitOnBarrier(path: string, timeoutMs: number): Promise<boolean>;
-  count(path: string, act: 'get' | 'add' | 'set', value?: number): Promise<Counted>;
+  /** With `promoted`, Curator's takes its lock as soon as another one was faster. */
+  count(path: string, act: 'get' | 'add' | 'set', value?: number, promoted?: boolean): Promise<Counted>;
   compareAndSet(path: string, expected: number, value: number): Promise<Counted>;
-  /** False where it exists. */
-  initialize(path: string, value: number): Promise<boolean>;
   /** To a simple queue, as hex digits. */
   offer(path: string, data: string): Promise<void>;
   /** From a simple queue; null when there was nothing in time. */
@@ -152,9 +151,8 @@ function recipePeer(peer: LinePeer): RecipePeer {
     session: () => call('session'),
     barrier: (act, path) => call(`barrier-${act}`, { path }),
     waitOnBarrier: (path, timeoutMs) => call('barrier-wait', { path, timeoutMs }),
-    count: (path, act, value = 0) => call('counter', { path, act, value }),
+    count: (path, act, value = 0, promoted = false) => call('counter', { path, act, value, promoted }),
     compareAndSet: (path, expected, value) => call('counter', { path, act: 'compare-and-set', expected, value }),
-    initialize: (path, value) => call('counter', { path, act: 'initialize', value }),
     offer: (path, data) => call('offer', { path, data }),
     poll: (path, timeoutMs) => call('poll', { path, timeoutMs }),
     put: (path, data) => call('put', { path, data }),
