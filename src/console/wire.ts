@@ -62,6 +62,24 @@ export interface WireTree {
   readonly services: readonly { readonly service: string; readonly nodes: readonly WireEntry[] }[];
   readonly endpoints: readonly { readonly endpoint: string; readonly keys: readonly WireKey[] }[];
   readonly foreign: readonly string[];
+  /** Undefined where no locks are followed, null while they cannot be read. */
+  readonly locks?: readonly WireLock[] | null | undefined;
+}
+
+/** See `Standing`. */
+export interface WireLock {
+  readonly path: string;
+  readonly kind: string;
+  readonly holders: readonly WireContender[];
+  readonly waiting: readonly WireContender[];
+}
+
+/** See `Contender`. */
+export interface WireContender {
+  readonly data: string;
+  readonly sessionId: string | null;
+  readonly token: string;
+  readonly since: number;
 }
 
 interface WireKey {

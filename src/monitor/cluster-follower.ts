@@ -8,8 +8,7 @@ import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { scanAllocated } from './allocated-status.js';
 import { ClusterReader, type ClusterScan, older } from './cluster-reader.js';
 import type { ClusterEvent, ClusterSnapshot, ClusterView, CurrentCluster, StoreHealth } from './cluster-view.js';
-import { scanTree } from './discovery-comparison.js';
-import type { DiscoveryReport } from './discovery-report.js';
+import { scanTree, type TreeReport } from './discovery-comparison.js';
 import { leaseChanges } from './lease-changes.js';
 import { problemOf, totalsOf } from './listed-cluster.js';
 import { PAUSE_FACTOR, ScanLoop } from './scan-loop.js';
@@ -28,6 +27,8 @@ export interface ClusterFollowerOptions {
   readonly zookeeper?: Pick<ZooKeeper, 'description' | 'whenConnected' | 'children' | 'read'> | undefined;
   /** What ZooKeeper is called in reports: its connect string. @default its description */
   readonly connect?: string | undefined;
+  /** The paths in ZooKeeper whose locks are followed, too. @default none */
+  readonly locks?: readonly string[] | undefined;
 }
 
 /** From the beginning of one scan to that of the next, in milliseconds, at least. */
@@ -80,7 +81,7 @@ export class ClusterFollower implements ClusterView {
   #report: { readonly report: StatusReport; readonly at: number } | undefined;
 
   /** @throws {TypeError} when neither a store nor ZooKeeper is given */
-  constructor({ clock, random, session, zookeeper, connect = zookeeper?.description ?? '' }: ClusterFollowerOptions) {
+  constructor({ clock, random, session, zookeeper, connect = zookeeper?.description ?? '', locks }: ClusterFollowerOptions) {
     this.epoch = random.hex(8);
     this.#clock = clock;
     const reader = session && new ClusterReader(session, clock);
@@ -91,7 +92,7 @@ export class ClusterFollower implements ClusterView {
     if (!zookeeper) return;
     this.#tree = new ScanLoop(async (signal) => {
       const begun = clock.monotonic();
-      const { report, status } = await scanTree(zookeeper, connect, () => this.#scanned?.scan.nodes ?? [], signal);
+      const { report, status } = await scanTree(zookeeper, { connect, locks }, () => this.#scanned?.scan.nodes ?? [], signal);
       // Without a store there are no leases to agree with.
       this.#onTree(report, session ? status : null);
       return Math.max(TREE_PAUSE.minMs, report === null ? 0 : TREE_PAUSE.factor * (clock.monotonic() - begun));
@@ -167,7 +168,7 @@ export class ClusterFollower implements ClusterView {
     this.#change({ store: { state: 'ok', problem: null, latencyMs, clockOffsetMs, lookedAt: this.#clock.now() } });
   }
 
-  #onTree(tree: DiscoveryReport | null, discovery: DiscoveryStatusReport | null): void {
+  #onTree(tree: TreeReport | null, discovery: DiscoveryStatusReport | null): void {
     const isNewTree = JSON.stringify(tree) !== JSON.stringify(this.#facts.tree);
     const isNewDiscovery = JSON.stringify(discovery) !== JSON.stringify(this.#discovery);
     if (isNewTree) this.#facts = { ...this.#facts, tree };

@@ -1,4 +1,4 @@
-import type { DiscoveryReport } from './discovery-report.js';
+import type { TreeReport } from './discovery-comparison.js';
 import type { StatusReport } from './status-report.js';
 
 /** How the store of the leases is doing, as the scans tell. */
@@ -45,7 +45,7 @@ export interface ClusterSnapshot {
   readonly report: StatusReport;
   readonly store: StoreHealth;
   /** The discovery tree; null without ZooKeeper, and while it cannot be read. */
-  readonly tree: DiscoveryReport | null;
+  readonly tree: TreeReport | null;
   /** The last 200 things that happened, oldest first. */
   readonly events: readonly ClusterEvent[];
 }

@@ -5,6 +5,7 @@ import { explain, NodeLeaseError } from '../base/errors.js';
 import { decodeAssignment } from '../discovery/assignment.js';
 import { DISCOVERY_PATH, entryPath } from '../discovery/tree-paths.js';
 import type { ClusterStatus, NodeStatus } from '../lease/operate/inspect.js';
+import { type Standing, standingsBelow } from '../recipes/standings.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import { type DiscoveryReport, discoveryReport } from './discovery-report.js';
@@ -59,29 +60,33 @@ export class DiscoveryComparison {
   }
 }
 
+/** The discovery tree, and beside it the locks where they are followed: null while they cannot be read. */
+export type TreeReport = DiscoveryReport & { readonly locks?: readonly Standing[] | null | undefined };
+
 /**
  * Reads the whole discovery tree, and compares it with the node ids that are held. That the tree cannot be read is something to show: the report is
  * null then.
  *
- * @param where the connect string
+ * @param where the connect string, and the paths of the locks that are followed
  * @param nodes the node ids at this moment
  * @throws `signal.reason`
  */
 export async function scanTree(
   zookeeper: Pick<ZooKeeper, 'whenConnected' | 'children' | 'read'>,
-  where: string,
+  { connect, locks: paths }: { readonly connect: string; readonly locks?: readonly string[] | undefined },
   nodes: () => readonly NodeStatus[],
   signal: AbortSignal,
-): Promise<{ readonly report: DiscoveryReport | null; readonly status: DiscoveryStatusReport }> {
+): Promise<{ readonly report: TreeReport | null; readonly status: DiscoveryStatusReport }> {
   // As of before: a task that takes an id meanwhile may be announced only after this scan.
   const before = heldOf(nodes());
   try {
     await zookeeper.whenConnected({ timeoutMs: TIMEOUT_MS.usual, signal });
     const snapshot = await orAborted(readDiscovery(zookeeper, DISCOVERY_PATH, signal), signal);
+    const locks = paths && (await orAborted(standingsBelow(zookeeper, paths, signal), signal).catch(() => null));
     const held = before.length === 0 ? heldOf(nodes()) : before;
     const shown = new Map(snapshot?.entries.map((entry) => [entry.parsed.kind === 'node' ? entry.parsed.nodeId : undefined, entry]));
     const status = discoveryStatus(held.map((node) => compared(node, shown.get(node.id))));
-    return { report: discoveryReport(where, DISCOVERY_PATH, snapshot), status };
+    return { report: { ...discoveryReport(connect, DISCOVERY_PATH, snapshot), locks }, status };
   } catch (error) {
     signal.throwIfAborted();
     return { report: null, status: unknownDiscovery(heldOf(nodes()), error) };

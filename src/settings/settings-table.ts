@@ -4,7 +4,7 @@ import { checkBasePath, DEFAULT_BASE_PATH } from '../services/service-path.js';
 import { parseUriSpec } from '../services/uri-spec.js';
 import { parseStoreUrl } from '../store/store-url.js';
 import { type ConnectString, parseAuth, parseConnectString } from '../zookeeper/connect-string.js';
-import { checkZnodeName } from '../zookeeper/znode-path.js';
+import { checkZnodeName, parsePaths } from '../zookeeper/znode-path.js';
 import { type ListenAddress, parseListenAddress } from './listen-address.js';
 import { checked, choice, duration, integer, onOff, parsed, parseInteger, type SettingKind, text } from './values.js';
 
@@ -202,6 +202,12 @@ const ROWS = {
     option: 'zookeeper.sessionTimeoutMs',
     needs: 'zookeeper',
     sentence: 'how long a ZooKeeper session outlives its connection',
+  },
+  'console-locks': {
+    kind: parsed('path[,path]...', parsePaths),
+    commands: CONSOLE,
+    needs: 'zookeeper',
+    sentence: 'paths of ZooKeeper whose locks the console shows, with those below them',
   },
   'zookeeper-required': {
     ...ANNOUNCED,

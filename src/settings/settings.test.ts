@@ -52,6 +52,7 @@ describe('settings', () => {
       'zookeeper-key': own.key,
       'zookeeper-servername': 'zk.example',
       'zookeeper-session-timeout': '6s',
+      'console-locks': '/locks,/leader',
       'zookeeper-required': 'true',
       service: 'orders',
       address: '10.0.0.7',

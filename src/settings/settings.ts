@@ -46,6 +46,8 @@ export interface Settings {
   readonly region?: string | undefined;
   /** Present when there is discovery. */
   readonly zookeeper?: ZooKeeperSettings | undefined;
+  /** The paths of ZooKeeper whose locks the console shows. */
+  readonly consoleLocks?: readonly string[] | undefined;
   /** Where to listen for HTTP requests; port 0 for any that is free. */
   readonly http?: ListenAddress | undefined;
   readonly bearerTokenFile?: string | undefined;
@@ -75,6 +77,7 @@ export function readSettings(sources: SettingSources): Settings {
     endpoint: store.kind === 's3' ? server?.text : undefined,
     region: read(sources, 'region'),
     zookeeper: readZooKeeper(sources, names),
+    consoleLocks: read(sources, 'console-locks'),
     http: read(sources, 'http'),
     bearerTokenFile: read(sources, 'bearer-token-file'),
     logFormat: read(sources, 'log-format'),

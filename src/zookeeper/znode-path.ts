@@ -11,6 +11,14 @@ export function checkZnodeName(name: string, label: string): void {
   throw new ConfigError(label, name, 'a name without "/" and control characters, other than "." and ".."');
 }
 
+/** Takes paths apart that are separated by commas. @throws {ConfigError} naming the setting `label` for one that is none */
+export function parsePaths(text: string, label: string): readonly string[] {
+  const paths = text.split(',');
+  const wrong = paths.find((path) => pathProblem(path) !== undefined);
+  if (wrong === undefined) return paths;
+  throw new ConfigError(label, wrong, `absolute paths of ZooKeeper, such as /locks,/leader (${pathProblem(wrong)})`);
+}
+
 /**
  * What is wrong with an absolute path, as a short sentence; undefined when nothing is.
  *

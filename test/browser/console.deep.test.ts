@@ -189,6 +189,33 @@ describe('the console shows', () => {
     expect([await isOpen(), await hasFocus()]).toEqual([1, 1]);
   });
 
+  it('the locks that are followed: holder, token and age, and who waits, in the order of their turns', async () => {
+    const fleet = fleetOf(1);
+    const since = Date.now() - 125_000;
+    const contender = (data: string, token: number) => ({ data, sessionId: '100000000000000a', token: String(token), since });
+    const held = {
+      path: '/locks/report',
+      kind: 'lock',
+      holders: [contender('task-1', 4711)],
+      waiting: [contender('<b>two', 4712)],
+    } as const;
+    const free = { ...scriptedTree(fleet.nodes), exists: false };
+    const page = await openConsole(fleet, { tree: { ...free, locks: [held] } });
+    const lock = page.locator('details[data-folder="l//locks/report"]');
+    await lock.waitFor();
+    expect(await lock.locator('summary').innerText()).toMatch(/^\/locks\/report \(lock\)\s*2$/);
+    const entries = await lock.locator('li').allInnerTexts();
+    expect(entries[0]?.replace(/\s+/g, ' ')).toMatch(/^task-1 token 4711, 2 min \d+ s$/);
+    expect(entries[1]?.replace(/\s+/g, ' ')).toMatch(/^<b>two waiting, 2 min \d+ s$/);
+    const age = () => lock.locator('[data-since]').first().innerText();
+    const before = await age();
+    await expect.poll(age).not.toBe(before);
+    server.send('tree', { ...free, locks: null });
+    await page.getByText('They cannot be read.').waitFor();
+    server.send('tree', free);
+    await expect.poll(() => page.locator('details[data-folder="locks"]').count()).toBe(0);
+  });
+
   it('that there is no cluster yet, and the cluster as soon as there is one', async () => {
     const fleet = fleetOf(3);
     const { report, store } = fleet.snapshot();

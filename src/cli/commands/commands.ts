@@ -1,9 +1,10 @@
+import { UsageError } from '../exit-codes.js';
 import { RECIPE_COMMANDS } from '../recipes/recipe-rows.js';
 import { type CommandRow, HOLDING, JSON_LINE, type OptionRow } from './command-row.js';
 import type { ZooKeeperCommandSettings } from './zookeeper-command.js';
 
 /** The options of `discovery ls`, `watch`, `services` and `resolve`. */
-type DiscoveryOptions = { readonly json?: boolean; readonly kind: string; readonly strategy: string };
+type DiscoveryOptions = { readonly json?: boolean; readonly locks?: string; readonly kind: string; readonly strategy: string };
 
 const EPOCH: OptionRow = ['--epoch <ms>', 'with --layout snowflake: where its time begins, in ms since 1970 (default: 1288834974657)'];
 
@@ -156,10 +157,17 @@ export const COMMANDS: readonly CommandRow[] = [
     name: 'discovery ls',
     description: 'show the announced nodes, services and endpoints',
     arguments: [['[path]', 'only what stands there, such as /discovery/nodes']],
-    options: [JSON_LINE],
+    options: [
+      JSON_LINE,
+      ['--locks <path[,path]...>', 'instead, who holds the locks of nodelease zk or Curator there and below, and who waits'],
+    ],
     zookeeper: 'required',
-    run: async ({ json = false }: DiscoveryOptions, settings: ZooKeeperCommandSettings, io, path) =>
-      (await import('../discovery/discovery-command.js')).listDiscoveryCommand(path, { json }, settings, io),
+    run: async ({ json = false, locks }: DiscoveryOptions, settings: ZooKeeperCommandSettings, io, path) => {
+      if (locks === undefined)
+        return (await import('../discovery/discovery-command.js')).listDiscoveryCommand(path, { json }, settings, io);
+      if (path !== undefined) throw new UsageError(`expected either --locks or the path ${path}`);
+      return (await import('../discovery/discovery-locks.js')).listLocksCommand(locks, json, settings, io);
+    },
   },
   {
     name: 'discovery watch',

@@ -34,7 +34,7 @@ class Console {
   readonly #events = new EventList((id) => this.#showNode(id));
   readonly #store = new StorePanel(this.#model);
   readonly #instance = new InstancePanel(this.#model, (id) => this.#showNode(id));
-  readonly #tree = new TreePanel(this.#model, (id) => this.#showNode(id));
+  readonly #tree = new TreePanel(this.#model, (id) => this.#showNode(id), this.#clock);
   readonly #summary = new Summary(this.#model, (state) => this.#filterByState(state));
   readonly #announcer = new Announcer(this.#clock);
   readonly #badge = new ConnectionBadge(this.#model, this.#clock);
@@ -93,6 +93,7 @@ class Console {
     if (this.#grid.tick()) this.#summary.show();
     this.#details.tick();
     this.#instance.tick();
+    this.#tree.tick();
     this.#badge.tick();
     this.#noteTimes();
   }

@@ -1,6 +1,8 @@
 import type { ClusterModel } from '../cluster-model.js';
-import type { WireEntry, WireTree } from '../wire.js';
-import { button, find, make, mark, quiet, title } from './dom.js';
+import { formatDuration } from '../format.js';
+import type { PageClock } from '../page-clock.js';
+import type { WireContender, WireEntry, WireLock, WireTree } from '../wire.js';
+import { button, find, make, mark, quiet, setText, title } from './dom.js';
 
 /** Announcements of one folder that are listed. */
 const MAX_LISTED = 40;
@@ -9,7 +11,7 @@ const MAX_BRANCHES = 200;
 /** A folder with more of them is closed at first. */
 const MAX_OPEN = 12;
 
-/** The discovery tree: nodes, services and endpoints as ZooKeeper has them. */
+/** The discovery tree: nodes, services and endpoints as ZooKeeper has them, and the locks that are followed. */
 export class TreePanel {
   readonly #root = find('tree');
   /** Whether the folders were open when they were last drawn anew, by their keys. */
@@ -19,6 +21,7 @@ export class TreePanel {
   constructor(
     private readonly model: ClusterModel,
     private readonly onSelect: (id: number) => void,
+    private readonly clock: PageClock,
   ) {}
 
   /** Draws it anew where it is another one; the keyboard focus stays where it is. */
@@ -33,11 +36,21 @@ export class TreePanel {
     const none = isExpected ? 'It cannot be read: ZooKeeper does not answer.' : 'No ZooKeeper: this console was started without one.';
     this.#root.replaceChildren(title('Discovery tree'), ...(tree === null ? [quiet(none)] : this.#draw(tree)));
     if (focused !== undefined) this.#root.querySelector<HTMLElement>(`[data-key="${CSS.escape(focused)}"]`)?.focus();
+    this.tick();
   }
 
-  #draw({ zookeeper, exists, nodes, services, endpoints, foreign }: WireTree): HTMLElement[] {
+  /** Lets the ages run, while what is shown is fresh. */
+  tick(): void {
+    if (this.model.staleSince !== undefined) return;
+    const ages = this.#root.querySelectorAll<HTMLElement>('[data-since]');
+    for (const age of ages) setText(age, formatDuration(this.clock.now() - Number(age.dataset.since)));
+  }
+
+  #draw({ zookeeper, exists, nodes, services, endpoints, foreign, locks }: WireTree): HTMLElement[] {
     const where = quiet(make('code', {}, zookeeper));
-    if (!exists) return [where, quiet('There is nothing in it yet.')];
+    const ofLocks = locks?.slice(0, MAX_BRANCHES).map((lock) => this.#lock(lock)) ?? [quiet('They cannot be read.')];
+    const below = locks === undefined ? [] : [this.#branch('locks', 'locks', ofLocks, true, locks?.length ?? 0)];
+    if (!exists) return [where, quiet('There is nothing in it yet.'), ...below];
     const ofServices = services
       .slice(0, MAX_BRANCHES)
       .map(({ service, nodes }) => this.#folder(`s/${service}`, service, nodes, nodes.length <= MAX_OPEN && services.length === 1));
@@ -51,7 +64,7 @@ export class TreePanel {
     if (services.length > 0) drawn.push(this.#branch('services', 'services', ofServices, true, services.length));
     if (endpoints.length > 0) drawn.push(this.#branch('endpoints', 'endpoints', ofEndpoints, false, endpoints.length));
     if (foreign.length > 0) drawn.push(quiet(`${foreign.length} znodes that do not belong here: ${foreign.slice(0, 5).join(', ')}`));
-    return drawn;
+    return [...drawn, ...below];
   }
 
   /** Announcements, as the ids that they are of. */
@@ -60,6 +73,25 @@ export class TreePanel {
     const more = entries.length - listed.length;
     const rest = more > 0 && make('li', { class: 'quiet' }, `and ${more} more`);
     return this.#details(key, name, [make('ul', { class: 'entries' }, ...listed, rest)], isOpen, entries.length);
+  }
+
+  /** A lock: its holders, and after them the waiting tasks in the order of their turns. */
+  #lock({ path, kind, holders, waiting }: WireLock): HTMLElement {
+    const entry = ({ data, sessionId, token, since }: WireContender, isHolder: boolean) => {
+      const age = make('span', { 'data-since': String(since) });
+      const told = make(
+        'span',
+        { class: 'entry-told' },
+        make('span', { class: 'quiet' }, isHolder ? `token ${token}, ` : 'waiting, '),
+        age,
+      );
+      return make('li', { title: `session ${sessionId ?? 'none'}` }, make('span', { class: 'id-chip' }, data || 'no name'), told);
+    };
+    const all = [...holders, ...waiting];
+    const listed = all.slice(0, MAX_LISTED).map((each, at) => entry(each, at < holders.length));
+    const count = all.length;
+    const more = count > listed.length && make('li', { class: 'quiet' }, `and ${count - listed.length} more`);
+    return this.#details(`l/${path}`, `${path} (${kind})`, [make('ul', { class: 'entries' }, ...listed, more)], count <= MAX_OPEN, count);
   }
 
   /** Folders, of which there may be more than are drawn. */

@@ -1,5 +1,5 @@
 import type { ClusterEvent, StoreHealth } from '../../../src/monitor/cluster-view.js';
-import type { DiscoveryReport } from '../../../src/monitor/discovery-report.js';
+import type { TreeReport } from '../../../src/monitor/discovery-comparison.js';
 import type { NodeReport, StatusReport } from '../../../src/monitor/status-report.js';
 
 /** What a page knows of a cluster that reads `/api/events`. */
@@ -10,7 +10,7 @@ export class EventClient {
   epoch = '';
   head: Omit<StatusReport, 'nodes'> | null = null;
   store: StoreHealth | undefined;
-  tree: DiscoveryReport | null = null;
+  tree: TreeReport | null = null;
   instance: unknown;
   events: ClusterEvent[] = [];
   /** Resolves when the stream has ended, however that was. */
@@ -69,7 +69,7 @@ export class EventClient {
         this.store = data as StoreHealth;
       },
       tree: () => {
-        this.tree = data as DiscoveryReport | null;
+        this.tree = data as TreeReport | null;
       },
       instance: () => {
         this.instance = data;
@@ -107,6 +107,6 @@ interface Hello {
   readonly instance: unknown;
   readonly report: StatusReport | null;
   readonly store: StoreHealth;
-  readonly tree: DiscoveryReport | null;
+  readonly tree: TreeReport | null;
   readonly events: readonly ClusterEvent[];
 }

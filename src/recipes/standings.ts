@@ -1,0 +1,91 @@
+import { concurrently } from '../base/concurrently.js';
+import type { ZooKeeper } from '../zookeeper/zookeeper.js';
+import { inOrder } from './contest.js';
+
+/** One that holds a lock, or waits for it. */
+export interface Contender {
+  /** What it says of itself; with Curator its host's address, unless told. */
+  readonly data: string;
+  /** 16 hex digits; null for a znode that no session keeps. */
+  readonly sessionId: string | null;
+  /** The czxid of its znode, which is a holder's fencing token, in decimal. */
+  readonly token: string;
+  /** Since when it has been standing there, in milliseconds since the Unix epoch, by the clock of ZooKeeper's leader. */
+  readonly since: number;
+}
+
+/** A lock that is held, or waited for. All of it can be told as JSON. */
+export interface Standing {
+  readonly path: string;
+  readonly kind: 'lock' | 'election' | 'read-write lock' | 'semaphore';
+  /** None while it changes hands. */
+  readonly holders: readonly Contender[];
+  /** In the order of their turns. */
+  readonly waiting: readonly Contender[];
+}
+
+/** The contenders at one path, the first one first; the number of them that hold, if it is no semaphore. */
+type Queue = Pick<Standing, 'kind'> & { readonly contenders: readonly Contender[]; readonly holding: number };
+type Reader = Pick<ZooKeeper, 'children' | 'read'>;
+
+/** What the recipes call their znodes. */
+const KINDS = [
+  ['lock', ['lock-']],
+  ['election', ['latch-']],
+  ['semaphore', ['lease-']],
+  ['read-write lock', ['__READ__', '__WRIT__']],
+] as const;
+/** Items of queues end so, too: no locks stand below them. */
+const NUMBERED = /\d{10}$/;
+/** Reads under way at once, on each level. */
+const READS = 16;
+
+/**
+ * The locks, elections and semaphores at these paths and below them that a task holds or waits for, by their paths. They are read znode by znode: what
+ * changes meanwhile may be told half. Changes nothing.
+ *
+ * @throws {ZooKeeperError} when there is no answer, or something may not be read
+ */
+export async function standingsBelow(zookeeper: Reader, paths: readonly string[], signal?: AbortSignal): Promise<readonly Standing[]> {
+  const queues = new Map<string, Queue>();
+  const visit = async (path: string, own: AbortSignal) => {
+    const names = (await zookeeper.children(path, { signal: own })) ?? [];
+    const below = path === '/' ? path : `${path}/`;
+    for (const [kind, marks] of KINDS) {
+      const contenders = names.filter((name) => NUMBERED.test(name) && marks.some((mark) => name.includes(mark)));
+      if (contenders.length > 0) queues.set(path, await readQueue(zookeeper, below, kind, inOrder(path, contenders, marks), own));
+    }
+    return names.filter((name) => !NUMBERED.test(name)).map((name) => below + name);
+  };
+  for (let level = [...paths]; level.length > 0; ) level = (await concurrently(level, READS, visit, signal)).flat();
+  const standings = [...queues].flatMap(([path, queue]) => standingsOf(path, queue, queues));
+  return standings.sort((a, b) => (a.path < b.path ? -1 : 1));
+}
+
+async function readQueue(
+  zookeeper: Reader,
+  below: string,
+  kind: Standing['kind'],
+  order: readonly string[],
+  signal: AbortSignal,
+): Promise<Queue> {
+  const znodes = await concurrently(order, READS, (name, own) => zookeeper.read(below + name, { signal: own }), signal);
+  const found = znodes.flatMap((znode, at) => (znode ? [{ ...znode, name: order[at] ?? '' }] : []));
+  const writer = found.findIndex(({ name }) => !name.includes('__READ__'));
+  const holding = writer < 0 ? found.length : Math.max(1, writer);
+  const contenders = found.map(({ data, stat }) => {
+    return { data: data.toString('utf8'), sessionId: stat.owner ?? null, token: String(stat.createdZxid), since: stat.createdAt };
+  });
+  return { kind, contenders, holding };
+}
+
+/** A semaphore's leases stand beside the lock under which they are taken: its head has one more than allowed, until another is given back. */
+function standingsOf(path: string, { kind, contenders, holding }: Queue, queues: ReadonlyMap<string, Queue>): Standing[] {
+  const [, semaphore, branch] = /^(.*)\/(locks|leases)$/.exec(path) ?? [];
+  if (kind === 'lock' && branch === 'locks' && queues.get(`${semaphore}/leases`)?.kind === 'semaphore') return [];
+  if (kind !== 'semaphore') return [{ path, kind, holders: contenders.slice(0, holding), waiting: contenders.slice(holding) }];
+  const waiting = queues.get(`${semaphore}/locks`)?.contenders ?? [];
+  const [head] = waiting;
+  const isHeads = ({ sessionId, token }: Contender) => sessionId === head?.sessionId && BigInt(token) > BigInt(head?.token ?? 0);
+  return [{ path: semaphore || path, kind, holders: contenders.filter((each) => !isHeads(each)), waiting }];
+}

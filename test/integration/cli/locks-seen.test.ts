@@ -1,0 +1,137 @@
+import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import { elect } from '../../../src/recipes/elect.js';
+import { lock } from '../../../src/recipes/lock.js';
+import { readLock, writeLock } from '../../../src/recipes/read-write-lock.js';
+import { semaphore } from '../../../src/recipes/semaphore.js';
+import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
+import { EventClient } from '../../support/network/event-client.js';
+import { killAll, runCli } from '../../support/processes.js';
+import { restrict } from '../discovery/discovery-support.js';
+import { RecipeScene } from '../recipes/recipe-scene.js';
+import { newFolder, removeFolders } from './run-support.js';
+
+let scene: RecipeScene;
+let client: ZooKeeperClient;
+let connect: string;
+
+beforeEach(async () => {
+  scene = new RecipeScene();
+  connect = `${inject('zookeeper').connect}${scene.chroot}`;
+  client = await scene.open();
+});
+afterEach(async () => {
+  await killAll();
+  await scene.close();
+  removeFolders();
+});
+
+const standing = (path: string, count: number) =>
+  expect.poll(async () => (await client.children(path))?.length, { message: path }).toBe(count);
+/** Waits for its turn until the client is closed. */
+const wait = (contender: { acquire(): Promise<unknown> }) => void contender.acquire().catch(() => undefined);
+
+async function ls(...args: string[]) {
+  const run = runCli(['discovery', 'ls', '--zookeeper', connect, ...args]);
+  const { code } = await run.exit;
+  return { code, answer: run.stdout(), complaints: run.stderr() };
+}
+
+describe('nodelease discovery ls --locks', () => {
+  it('shows holders and waiting tasks of every kind of lock, those of a semaphore told apart', async () => {
+    const held = await lock(client, '/app/a', { data: 'one' }).acquire();
+    wait(lock(client, '/app/a', { data: 'two' }));
+    await standing('/app/a', 2);
+    wait(lock(client, '/app/a', { data: 'three' }));
+    await elect(client, '/app/deep/leader', { id: 'me' }).acquire();
+    await readLock(client, '/app/rw', { data: 'r1' }).acquire();
+    await readLock(client, '/app/rw', { data: 'r2' }).acquire();
+    wait(writeLock(client, '/app/rw', { data: 'w' }));
+    await standing('/app/rw', 3);
+    wait(readLock(client, '/app/rw', { data: 'r3' }));
+    await standing('/app/rw', 4);
+    for (const data of ['s1', 's2']) await semaphore(client, '/app/semaphore', { leases: 2, data }).acquire();
+    wait(semaphore(client, '/app/semaphore', { leases: 2, data: 's3' }));
+    await standing('/app/semaphore/leases', 3);
+    wait(semaphore(client, '/app/semaphore', { leases: 2, data: 's4' }));
+    await standing('/app/semaphore/locks', 2);
+    await client.createWithParents('/app/queue/qn-0000000000', 'x', 'persistent');
+    await client.createWithParents('/app/settings/locks', 'x', 'persistent');
+
+    const { code, answer, complaints } = await ls('--locks', '/app', '--json');
+    expect({ code, complaints }).toEqual({ code: 0, complaints: '' });
+    const { locks, ...head } = JSON.parse(answer);
+    expect(head).toEqual({ zookeeper: connect, paths: ['/app'] });
+    const names = (of: { data: string }[]) => of.map(({ data }) => data).join(' ');
+    // biome-ignore lint/suspicious/noExplicitAny: what a program reads
+    expect(locks.map(({ path, kind, holders, waiting }: any) => [path, kind, names(holders), names(waiting)])).toEqual([
+      ['/app/a', 'lock', 'one', 'two three'],
+      ['/app/deep/leader', 'election', 'me', ''],
+      ['/app/rw', 'read-write lock', 'r1 r2', 'w r3'],
+      ['/app/semaphore', 'semaphore', 's1 s2', 's3 s4'],
+    ]);
+    const { state } = client;
+    const [holder] = locks[0].holders;
+    expect(holder).toMatchObject({ token: String(held.token), sessionId: 'sessionId' in state ? state.sessionId : '' });
+    expect(holder.ageMs).toBeGreaterThan(0);
+    expect(holder.ageMs).toBeLessThan(60_000);
+
+    const table = (await ls('--locks', '/app/a,/app/rw')).answer;
+    expect(table).toMatch(/^PATH +KIND +HOLDER +SESSION +TOKEN +AGE +WAITING\n/);
+    expect(table).toMatch(/\n\/app\/a +lock +one +[0-9a-f]{16} +\d+ +\d+\.\ds +2: two, three\n/);
+    expect(table).toMatch(/\n\/app\/rw +read-write lock +r1 .* 2: w, r3\n\/app\/rw +read-write lock +r2 +[0-9a-f]{16} +\d+ +\d+\.\ds\n$/);
+  });
+
+  it('says that nothing is held, what is no path, and that it shows either locks or announcements', async () => {
+    expect(await ls('--locks', '/')).toMatchObject({
+      code: 0,
+      answer: expect.stringMatching(/^No lock is held at \/ of .*, or below\.\n$/),
+    });
+    expect(await ls('--locks', 'locks')).toMatchObject({
+      code: 64,
+      complaints: expect.stringMatching(/--locks: expected absolute paths .* got "locks"/),
+    });
+    expect(await ls('/discovery', '--locks', '/')).toMatchObject({
+      code: 64,
+      complaints: 'nodelease: expected either --locks or the path /discovery\n',
+    });
+  });
+
+  it('fails where something may not be read', async () => {
+    await client.createWithParents('/mine/report', '', 'persistent');
+    await restrict(connect, '/mine/report', ['create']);
+    expect(await ls('--locks', '/mine')).toMatchObject({ code: 69, answer: '', complaints: expect.stringContaining('no-auth') });
+  });
+});
+
+describe('the console with --console-locks', () => {
+  it('is told of locks as they change hands, and that they cannot be read', async () => {
+    const options = ['--http', '127.0.0.1:0', '--store', `file:${newFolder()}`, '--zookeeper', connect, '--console-locks', '/locks'];
+    const server = runCli(['console', ...options]);
+    const [, url = ''] = await server.waitForOutput(/^(http:\/\/\S+)$/m);
+    const page = await EventClient.open(url);
+    try {
+      const holders = () => page.tree?.locks?.map(({ path, holders }) => [path, ...holders.map(({ data }) => data)]);
+      await expect.poll(holders).toEqual([]);
+      const first = await lock(client, '/locks/report', { data: 'first' }).acquire();
+      await expect.poll(holders).toEqual([['/locks/report', 'first']]);
+      wait(lock(client, '/locks/report', { data: 'second' }));
+      await first.release();
+      await expect.poll(holders).toEqual([['/locks/report', 'second']]);
+      await client.createWithParents('/locks/mine', '', 'persistent');
+      await restrict(connect, '/locks/mine', ['create']);
+      await expect.poll(() => page.tree?.locks).toBeNull();
+      expect(page.tree?.exists).toBe(false);
+    } finally {
+      page.close();
+    }
+  });
+
+  it('wants paths, and ZooKeeper beside them', async () => {
+    const run = (...args: string[]) => runCli(['console', '--store', `file:${newFolder()}`, ...args]);
+    const bad = run('--zookeeper', connect, '--console-locks', 'locks');
+    const alone = run('--console-locks', '/locks');
+    expect([(await bad.exit).code, (await alone.exit).code]).toEqual([64, 64]);
+    expect(bad.stderr()).toContain('--console-locks: expected absolute paths');
+    expect(alone.stderr()).toContain('--zookeeper beside it');
+  });
+});
