@@ -96,9 +96,6 @@ export async function withTimeout<T>(
 }
 
 const nothing = () => undefined;
-/** Ends a timer that nothing waits for. Made once: without a reason each abort makes an error, with its stack. */
-const OVER = new Error('the timer is not needed any more');
-
 /** Why a timer ends that is not needed any more. Without a reason an error is made, for which the stack is walked. */
 const OVER = 'over';
 

@@ -12,7 +12,6 @@ export type NodeLeaseErrorCode =
   | 'LOCK_LOST'
   | 'RECIPE_FAILED'
   | 'LEASE_UNREADABLE'
-  | 'LOCK_LOST'
   | 'ZOOKEEPER_FAILED'
   | 'NO_INSTANCE'
   | 'IDS_EXHAUSTED';

@@ -6,7 +6,7 @@ import { type Claim, ZnodeHolder } from './lock-handle.js';
 import { createOwn, discard, erase, protectedPath } from './own-znode.js';
 import { type Recipe, type WaitOptions, whileAway } from './recipe.js';
 import { RecipeError } from './recipe-error.js';
-import { inTime, untilTold, type Wait } from './waiting.js';
+import { inTime, untilChildren, untilData, type Wait } from './waiting.js';
 
 /** What tells one recipe from another. */
 export interface ContestRules {
@@ -143,27 +143,9 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
   /** Until the blocker is gone, or may be. @param names the children, as just listed @throws {ZooKeeperError} `session-expired`, too */
   #wait(session: BoundSession, blocker: Blocker, names: readonly string[], wait: Wait): Promise<void> {
     const { recipe } = this;
-    const { zookeeper, path } = recipe;
-    const read = (watched: string) => whileAway(recipe, wait.signal, (call) => session.read(watched, call));
-    if (blocker !== 'children') {
-      const before = `${path}/${blocker.gone}`;
-      return untilTold(
-        recipe,
-        wait,
-        (tell) => zookeeper.watchData(before, tell),
-        () => read(before),
-        (znode) => znode === undefined,
-      );
-    }
+    if (blocker !== 'children') return untilData(recipe, wait, `${recipe.path}/${blocker.gone}`, (znode) => znode === undefined, session);
     const seen = fingerprint(names);
-    const isOther = (now: readonly string[] = []) => fingerprint(now) !== seen;
-    return untilTold(
-      recipe,
-      wait,
-      (tell) => zookeeper.watchChildren(path, tell),
-      () => read(path),
-      isOther,
-    );
+    return untilChildren(recipe, wait, recipe.path, (now) => fingerprint(now) !== seen, session);
   }
 }
 

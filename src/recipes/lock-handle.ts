@@ -129,7 +129,8 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
       // An attempt whose reply was lost has done it.
       if (!isFault(error, 'node-exists')) {
         if (isFault(error, 'no-node')) this.loseTo('its znode has been deleted');
-        this.#next = undefined;
+        // Where it has ended meanwhile, an attempt may still be carried out: both are deleted.
+        if (!this.ending.aborted) this.#next = undefined;
         this.#watchOwn();
         this.check();
         throw error;
