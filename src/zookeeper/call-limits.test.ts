@@ -13,7 +13,7 @@ function scene() {
     const limit = limits.begin(clock.monotonic(), timeoutMs, signal);
     limit.bound(never).catch((reason) => {
       ended.push([clock.monotonic(), name, reason]);
-      limit.release();
+      limits.release(limit);
     });
     return limit;
   };
@@ -34,8 +34,8 @@ describe('the deadlines of calls', () => {
   });
 
   it('count from the beginning of each call, also after others have ended', async () => {
-    const { clock, ended, begin } = scene();
-    begin('answered', 100).release();
+    const { clock, limits, ended, begin } = scene();
+    limits.release(begin('answered', 100));
     await clock.advance(60);
     begin('b', 100);
     await clock.advance(60);
@@ -62,7 +62,7 @@ describe('the deadlines of calls', () => {
 
 describe('a call that is given up', () => {
   it('ends with the reason of its signal, and leaves nothing at a signal that many calls share', async () => {
-    const { clock, ended, begin } = scene();
+    const { clock, limits, ended, begin } = scene();
     const giving = new AbortController();
     let listeners = 0;
     const add = giving.signal.addEventListener.bind(giving.signal);
@@ -77,7 +77,7 @@ describe('a call that is given up', () => {
     };
     const calls = Array.from({ length: 50 }, () => begin('answered', 1_000, giving.signal));
     expect(listeners).toBe(1);
-    for (const call of calls) call.release();
+    for (const call of calls) limits.release(call);
     expect(listeners).toBe(0);
     begin('given up', 1_000, giving.signal);
     begin('goes on', 1_000);

@@ -1,28 +1,24 @@
 import { onAbort } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
 
-/** When one call ends before its answer. Call {@link CallLimit.release} when it has ended. */
+/** When one call ends before its answer. */
 export class CallLimit {
   #over: { readonly reason: unknown } | undefined;
-  #onOver: (reason: unknown) => void = () => undefined;
+  #reject: (reason: unknown) => void = () => undefined;
 
-  constructor(
-    readonly deadline: number,
-    readonly release: () => void,
-  ) {}
+  constructor(readonly deadline: number) {}
 
   /** Ends the call, with the first reason that is given. */
   end(reason: unknown): void {
-    if (this.#over) return;
-    this.#over = { reason };
-    this.#onOver(reason);
+    this.#over ??= { reason };
+    this.#reject(reason);
   }
 
-  /** Settles as `work()` does, or rejects as soon as the call is over: its result is ignored then. Not begun where it is over before. One at a time. */
+  /** Settles as `work()` does, or rejects as soon as the call is over; `work` is not begun where it is over before. One at a time. */
   bound<T>(work: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       if (this.#over) return reject(this.#over.reason);
-      this.#onOver = reject;
+      this.#reject = reject;
       work().then(resolve, reject);
     });
   }
@@ -30,10 +26,11 @@ export class CallLimit {
 
 /** The deadlines of all calls of a client, by one timer: most calls end long before, and most deadlines come in the order of the calls. */
 export class CallLimits {
-  readonly #open = new Set<CallLimit>();
+  /** How each call lets go of its signal. */
+  readonly #open = new Map<CallLimit, () => void>();
   #closed: { readonly reason: unknown } | undefined;
   #timer = new AbortController();
-  /** When the timer fires; infinity for never. It may find that the call is over that it was set for. */
+  /** When the timer fires, maybe for a call that has ended by then. */
   #wakesAt = Number.POSITIVE_INFINITY;
 
   /** @param late why a call ends at its deadline */
@@ -42,28 +39,30 @@ export class CallLimits {
     private readonly late: unknown,
   ) {}
 
-  /** A call begins at `now` that is over after `timeoutMs`, when `signal` aborts, with its reason, or when this is closed. */
+  /** A call begins at `now`. It is over after `timeoutMs`, when `signal` aborts, with its reason, or when this is closed. To be released. */
   begin(now: number, timeoutMs: number, signal: AbortSignal | undefined): CallLimit {
-    const deadline = now + timeoutMs;
-    let forget: (() => void) | undefined;
-    const limit = new CallLimit(deadline, () => {
-      this.#open.delete(limit);
-      forget?.();
-    });
+    const limit = new CallLimit(now + timeoutMs);
     if (this.#closed) limit.end(this.#closed.reason);
-    else {
-      this.#open.add(limit);
-      if (signal) forget = onAbort(signal, () => limit.end(signal.reason));
-      if (deadline < this.#wakesAt) void this.#wakeAt(deadline, timeoutMs);
-    }
+    this.#open.set(
+      limit,
+      onAbort(signal, () => limit.end(signal?.reason)),
+    );
+    if (limit.deadline < this.#wakesAt) void this.#wakeAt(limit.deadline, timeoutMs);
     return limit;
+  }
+
+  /** The call has ended. */
+  release(limit: CallLimit): void {
+    this.#open.get(limit)?.();
+    this.#open.delete(limit);
   }
 
   /** Ends every call, those that begin later too. */
   close(reason: unknown): void {
     this.#closed = { reason };
     this.#timer.abort();
-    for (const limit of this.#open) limit.end(reason);
+    this.#wakesAt = Number.NEGATIVE_INFINITY;
+    for (const limit of this.#open.keys()) limit.end(reason);
   }
 
   async #wakeAt(deadline: number, ms: number): Promise<void> {
@@ -73,10 +72,13 @@ export class CallLimits {
     this.#wakesAt = deadline;
     await this.clock.sleep(ms, timer.signal).catch(() => undefined);
     if (timer.signal.aborted) return;
-    this.#wakesAt = Number.POSITIVE_INFINITY;
     const now = this.clock.monotonic();
-    for (const limit of this.#open) if (limit.deadline <= now) limit.end(this.late);
-    const next = [...this.#open].reduce((first, limit) => (limit.deadline > now ? Math.min(first, limit.deadline) : first), this.#wakesAt);
+    let next = Number.POSITIVE_INFINITY;
+    for (const limit of this.#open.keys()) {
+      if (limit.deadline <= now) limit.end(this.late);
+      else next = Math.min(next, limit.deadline);
+    }
+    this.#wakesAt = next;
     if (next !== Number.POSITIVE_INFINITY) void this.#wakeAt(next, next - now);
   }
 }

@@ -65,7 +65,8 @@ export class CallQueue {
     const { keeper } = this;
     const begunAt = this.clock.monotonic();
     const limit = this.#limits.begin(begunAt, timeoutMs, signal);
-    let isWaiting = false;
+    // To read the clock takes longer than much of a request: once a call.
+    if (keeper.state.status === 'connected') keeper.session.turn(begunAt);
     let session: Session | undefined;
     let answer: Promise<T> | undefined;
     try {
@@ -75,12 +76,10 @@ export class CallQueue {
         if (state.status === 'connected') {
           return await limit.bound(() => {
             session = keeper.session;
-            if (!isWaiting) session.sendFrom(begunAt);
             answer = send(state);
             return answer;
           });
         }
-        isWaiting = true;
         await this.#nextState(limit);
       }
     } catch (error) {
@@ -95,7 +94,7 @@ export class CallQueue {
       if (session && answer && reconnectOnTimeout) void this.#giveUp(session, answer, late);
       throw failed('timeout', late, keeper.problem && new Error(keeper.problem));
     } finally {
-      limit.release();
+      this.#limits.release(limit);
     }
   }
 

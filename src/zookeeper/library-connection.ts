@@ -57,12 +57,10 @@ interface Attempt {
   confirmedAt?: number;
 }
 
-/** The requests of one turn of the event loop, which wait for its end. */
-interface Batch {
+/** The requests of one turn of the event loop. None of them is sent before `sentAt`, and the `last` after the others. */
+interface Turn {
   readonly socket: Socket | undefined;
-  /** What the clock said before the first. */
   readonly sentAt: number;
-  /** Those that go after the others. */
   readonly last: (() => void)[];
 }
 
@@ -88,23 +86,19 @@ export class LibraryConnection {
   #suspendedAt: number | undefined;
   #onConnected: (() => void) | undefined;
   /** What the clock said when it was read last. */
-  #readAt = Number.NEGATIVE_INFINITY;
-  #batch: Batch | undefined;
+  readonly #reading = { at: Number.NEGATIVE_INFINITY };
+  #turn: Turn | undefined;
 
   /** @param client not connected yet */
   constructor(
     protected readonly client: LibraryClient,
     private readonly options: LibraryConnectionOptions,
   ) {
-    const { listener, names = sharedResolver } = options;
+    const { clock, listener, names = sharedResolver } = options;
     const manager = client.connectionManager;
     this.#manager = manager;
     this.#search = new ServerSearch({ ...options, names });
-    this.#guard = new MessageGuard(
-      manager,
-      () => this.#readAt,
-      (problem) => this.#drop(problem),
-    );
+    this.#guard = new MessageGuard(manager, this.#reading, (problem) => this.#drop(problem));
     // The library keeps no watches: a watch reads again after each reconnect, so there is nothing to hand to the next server.
     const { watcherManager } = manager;
     watcherManager.registerDataWatcher = () => undefined;
@@ -119,7 +113,8 @@ export class LibraryConnection {
     };
     const asked = manager.onSocketConnected.bind(manager);
     manager.onSocketConnected = () => {
-      if (this.#attempt) this.#attempt.askedAt = this.#now();
+      this.#reading.at = clock.monotonic();
+      if (this.#attempt) this.#attempt.askedAt = this.#reading.at;
       asked();
     };
     const closed = manager.onSocketClosed.bind(manager);
@@ -140,68 +135,56 @@ export class LibraryConnection {
   }
 
   /**
-   * Sends a request.
+   * Sends a request, with `isLast` after the others of this turn of the event loop.
    *
-   * @param isLast whether the other requests of this turn of the event loop go before it
    * @throws {RequestFailure} a server's refusal; `connection-loss` without a connection, or when it breaks
    */
   protected request<T>(send: (done: Done<T>) => void, isLast = false): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (!this.#connected) return reject(new RequestFailure('connection-loss', false, 'there is no connection'));
       this.#underWay.add(reject);
-      const batch = this.#batch ?? this.#beginBatch(this.#now());
-      const done: Done<T> = (error, result, index) => {
-        if (!this.#underWay.delete(reject)) return;
-        // A refusal is an answer as well. The guard has a code only while it hands one over.
-        const isAnswer = !error || this.#guard.code !== undefined;
-        if (isAnswer && this.activity.isNews(batch.sentAt)) this.activity.answered(batch.sentAt, this.options.clock.monotonic());
-        if (!error) return resolve(result as T);
-        const code = this.#guard.code || ('code' in error && typeof error.code === 'number' ? error.code : 0);
-        reject(failureOf(code, index));
-        if (code === SESSION_MOVED) this.#drop('the session has moved to another server');
-      };
+      const { sentAt, last } = this.turn();
       const post = () => {
         // The connection may have been lost since.
         if (!this.#underWay.has(reject)) return;
         // Sent as 32 bits, and counted up without end by the library.
         if (this.#manager.xid >= 0x7fff_ff00) this.#manager.xid = 1;
         try {
-          send(done);
+          send((error, result, index) => {
+            if (!this.#underWay.delete(reject)) return;
+            // A refusal is an answer as well. The guard has a code only while it hands one over.
+            const isAnswer = !error || this.#guard.code !== undefined;
+            if (isAnswer && this.activity.isNews(sentAt)) this.activity.answered(sentAt, this.options.clock.monotonic());
+            if (!error) return resolve(result as T);
+            const code = this.#guard.code || ('code' in error && typeof error.code === 'number' ? error.code : 0);
+            reject(failureOf(code, index));
+            if (code === SESSION_MOVED) this.#drop('the session has moved to another server');
+          });
         } catch (error) {
           this.#underWay.delete(reject);
           reject(error instanceof RequestFailure ? error : new RequestFailure('refused', false, told(error)));
         }
       };
-      if (isLast) batch.last.push(post);
+      if (isLast) last.push(post);
       else post();
     });
   }
 
-  /** Says that it is `now`, or later, to requests in this turn of the event loop. To read the clock takes longer than much of a request. */
-  sendFrom(now: number): void {
-    this.#readAt = now;
-    if (this.#batch === undefined) this.#beginBatch(now);
-  }
-
-  #now(): number {
-    this.#readAt = this.options.clock.monotonic();
-    return this.#readAt;
-  }
-
-  /** The requests of one turn go out in one write, none of them before `sentAt`. */
-  #beginBatch(sentAt: number): Batch {
+  /** The present turn of the event loop, whose requests go out in one write at its end. @param now what the clock says, if it was just read */
+  turn(now?: number): Turn {
+    if (this.#turn) return this.#turn;
     const { socket } = this.#manager;
-    const batch: Batch = { socket, sentAt, last: [] };
-    this.#batch = batch;
+    this.#reading.at = now ?? this.options.clock.monotonic();
+    this.#turn = { socket, sentAt: this.#reading.at, last: [] };
     socket?.cork();
-    process.nextTick(() => this.#flush());
-    return batch;
+    process.nextTick(() => this.#endTurn());
+    return this.#turn;
   }
 
-  #flush(): void {
-    for (const post of this.#batch?.last ?? []) post();
-    this.#batch?.socket?.uncork();
-    this.#batch = undefined;
+  #endTurn(): void {
+    for (const post of this.#turn?.last ?? []) post();
+    this.#turn?.socket?.uncork();
+    this.#turn = undefined;
   }
 
   /**
@@ -222,7 +205,7 @@ export class LibraryConnection {
       this.#manager.packetQueue.queue.length = 0;
       this.client.close();
       // In this turn: the process may be about to exit.
-      this.#flush();
+      this.#endTurn();
       await Promise.race([closed, aborted(signal)]);
     }
     this.dispose();
@@ -297,7 +280,7 @@ export class LibraryConnection {
     this.#search.connected();
     this.#suspendedAt = undefined;
     this.#problems.clear();
-    attempt.confirmedAt = this.#now();
+    attempt.confirmedAt = clock.monotonic();
     const timeoutMs = this.client.getSessionTimeout();
     this.activity.begin(attempt.askedAt ?? Number.NEGATIVE_INFINITY, timeoutMs);
     const intervalMs = Math.min(LONGEST_SILENCE_MS, timeoutMs / 3);
@@ -305,7 +288,7 @@ export class LibraryConnection {
     const lastHeard = () => this.#guard.lastHeard;
     const ask = () => {
       // What is heard from now on is heard after the question.
-      this.#now();
+      this.#reading.at = clock.monotonic();
       void this.request((done) => this.client.exists('/', done)).catch(() => undefined);
     };
     void fallsSilent({ clock, intervalMs, lastHeard, ask, signal: attempt.over.signal }).then((isSilent) => {

@@ -59,8 +59,6 @@ export const CONNECTING = 1;
 const XID_AT = 4;
 const CODE_AT = 16;
 
-const NOTHING = Buffer.alloc(0);
-
 /**
  * Stands between the socket and the library, which takes what a server sends in a way that can kill the process: it throws for codes and
  * events that it does not know, in a socket's handler where no code can catch it; it calls itself once for each message of a burst; and it
@@ -74,16 +72,16 @@ export class MessageGuard {
   code: number | undefined;
   /** The last whole message came at this time of the monotonic clock, or later. */
   lastHeard = 0;
-  #rest: Buffer = NOTHING;
+  #rest: Buffer = Buffer.alloc(0);
   readonly #library: (message: Buffer) => void;
 
   /**
-   * @param lastReading the clock's time when it was read last
+   * @param reading what the clock said when it was read last
    * @param onNonsense called when the server sent something that cannot be understood: the connection is of no more use
    */
   constructor(
     private readonly manager: ConnectionManager,
-    private readonly lastReading: () => number,
+    private readonly reading: { readonly at: number },
     private readonly onNonsense: (problem: string) => void,
   ) {
     this.#library = manager.onSocketData.bind(manager);
@@ -92,13 +90,13 @@ export class MessageGuard {
 
   /** A new connection begins: what is left of the last one belongs to nothing. */
   reset(): void {
-    this.#rest = NOTHING;
+    this.#rest = Buffer.alloc(0);
   }
 
   #take(bytes: Buffer): void {
     const { socket } = this.manager;
     let buffer = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes]);
-    this.#rest = NOTHING;
+    this.#rest = Buffer.alloc(0);
     while (buffer.length >= 4) {
       const end = buffer.readInt32BE(0) + 4;
       if (end < 4 || end > LONGEST_MESSAGE) {
@@ -106,7 +104,7 @@ export class MessageGuard {
         return;
       }
       if (buffer.length < end) break;
-      this.lastHeard = this.lastReading();
+      this.lastHeard = this.reading.at;
       try {
         this.#handOver(buffer.subarray(0, end));
       } catch (error) {

@@ -209,15 +209,14 @@ export class ZooKeeperClient implements ZooKeeper {
     });
   }
 
-  /** The options of several requests that are one call, and so have one deadline. */
+  /** The options of several requests that are one call, and so have one deadline. The first follows at once. */
   #share({ timeoutMs = this.#operationTimeoutMs, ...options }: CallOptions): () => CallOptions {
     const { clock } = this.options;
-    const deadline = clock.monotonic() + timeoutMs;
-    let isFirst = true;
+    let deadline: number | undefined;
     return () => {
-      const leftMs = isFirst ? timeoutMs : Math.max(0, deadline - clock.monotonic());
-      isFirst = false;
-      return { ...options, timeoutMs: leftMs };
+      const now = clock.monotonic();
+      deadline ??= now + timeoutMs;
+      return { ...options, timeoutMs: Math.max(0, deadline - now) };
     };
   }
 }
