@@ -181,8 +181,11 @@ export class DiscoveryTree {
   }
 
   #watch(entry: Announced): void {
-    if (entry.watch !== undefined || this.#loop.signal.aborted) return;
-    entry.watch = this.options.zookeeper.watchData(entry.path, (znode) => this.#onZnode(entry, znode));
+    // Behind what waits for the entry.
+    process.nextTick(() => {
+      if (entry.watch !== undefined || this.#loop.signal.aborted || this.#entries.get(entry.path) !== entry) return;
+      entry.watch = this.options.zookeeper.watchData(entry.path, (znode) => this.#onZnode(entry, znode));
+    });
   }
 
   /** Writes the wanted data in place of a znode without an obstacle. False when another write came first, and it has to be read again. */

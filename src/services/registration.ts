@@ -114,7 +114,8 @@ export class Registration implements Reconciled {
         this.#znode = new (kindOf(wanted))(wanted.path, this.options);
       }
       if (!(await this.#znode.establish(wanted, call)) || wanted !== this.wanted) continue;
-      this.#follow(call);
+      // Behind what waits for it.
+      process.nextTick(() => this.#follow(call));
       if (this.#znode.pauseMs !== undefined) return this.#settleLater(this.#znode.pauseMs, call);
       this.#settled = this.#znode.blockedBy === undefined;
       return;
@@ -155,7 +156,7 @@ export class Registration implements Reconciled {
   /** Watches the znode, whose name may have changed. */
   #follow({ signal }: ReconcileCall): void {
     const { path } = this.#znode;
-    if (path === this.#watch?.path || signal.aborted) return;
+    if (path === this.#watch?.path || signal.aborted || this.#ended) return;
     this.#watch?.watch.close();
     this.#watch = { path, watch: this.options.zookeeper.watchData(path, (znode) => this.#onZnode(path, znode)) };
   }
