@@ -204,7 +204,7 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: 'src/cli/run/supervisor.js',
-        from: 'loss.lost.then((error) => () => afterTheLease(error, child, options)),',
+        from: 'loss.lost.then((reason) => () => afterTheLease(reason, child, options)),',
         to: '',
       },
     ],
