@@ -21,7 +21,7 @@ type SharedOptions = { readonly [Name in (typeof SHARED)[number]]?: AcquireOptio
 export interface LockOptions extends SharedOptions {
   /**
    * `s3://bucket/prefix`, `file:DIR`, or `memory:`, which excludes no task, for trials. The lock is the cluster of one node id at `locks/NAME`
-   * below it. A function opens stores of your own: it gets such a path. @default 'file:.nodelease'
+   * below it. A function opens stores of your own, each to be closed after use: it gets such a path. @default 'file:.nodelease'
    */
   readonly store?: LockStore | undefined;
   /** How long to wait for the lock, in milliseconds; 0 to try once. @default no limit */

@@ -77,9 +77,11 @@ const TOLD_AFTER = { share: 1 / 4, minMs: 50 };
 
 /** Keeps the guard's deadline as late as the hold's. A guard that learns of a renewal late strikes too early, never too late. */
 async function followDeadline(command: SupervisedCommand, hold: Hold, { clock }: Pick<Io, 'clock'>, ended: AbortSignal): Promise<void> {
-  for (let told = hold.deadline; hold.isValid() && !ended.aborted; ) {
+  for (let told = hold.deadline; ; ) {
     const leftMs = told - clock.monotonic();
     await clock.sleep(Math.max(TOLD_AFTER.minMs, leftMs * TOLD_AFTER.share), ended).catch(() => undefined);
+    // The next run has a guard of its own, which this deadline is not for.
+    if (ended.aborted || !hold.isValid()) return;
     if (hold.deadline <= told) continue;
     told = hold.deadline;
     command.extend(told);

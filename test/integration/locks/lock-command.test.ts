@@ -155,9 +155,9 @@ describe('nodelease lock', () => {
 
 describe('a command that runs for a lock', () => {
   it('is not touched by its guard for many durations, as long as the lock is renewed', async () => {
-    const run = locked(STUBBORN, '--duration', '1s');
+    const run = locked(STUBBORN, ...SHORT);
     const pid = await working(run, 1);
-    await sleep(4_000);
+    await sleep(5_000);
     expect(isAlive(pid)).toBe(true);
     process.kill(pid, 'SIGKILL');
     expect((await run.exit).code).toBe(137);
