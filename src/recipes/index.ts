@@ -13,6 +13,4 @@ export { readLock, type WriteLockHandle, writeLock } from './read-write-lock.js'
 export type { RecipeOptions, WaitOptions } from './recipe.js';
 export { RecipeError, type RecipeFault } from './recipe-error.js';
 export { type SemaphoreOptions, semaphore } from './semaphore.js';
-export type { TakenItem } from './taken-item.js';
-export { type CoordinateOptions, type JoinOptions, type Transaction, transaction } from './transaction.js';
-export type { TransactionOutcome } from './transaction-call.js';
+export { type CoordinateOptions, type JoinOptions, type Transaction, type TransactionOutcome, transaction } from './transaction.js';

@@ -2,13 +2,25 @@ import { orAborted, withTimeout } from '../base/abort.js';
 import { AcquireTimeoutError, ConfigError } from '../base/errors.js';
 import { checkZnodeName, parentOf } from '../zookeeper/znode-path.js';
 import type { MultiOperation, ZnodeData, ZooKeeper } from '../zookeeper/zookeeper.js';
-import { isFault } from '../zookeeper/zookeeper-error.js';
+import { isFault, type ZooKeeperFault } from '../zookeeper/zookeeper-error.js';
 import { erase } from './own-znode.js';
-import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions, whileAway } from './recipe.js';
+import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
 import { RecipeError } from './recipe-error.js';
-import { ANSWER_MS, COORDINATOR, isOutcome, TransactionCall, type TransactionOutcome, unless } from './transaction-call.js';
+import { CALL_MS, inAnySession, inTime, untilChildren, type Wait } from './waiting.js';
 
+// P                     the data of the transaction
+// P/sites               the names of all sites, one a line
+// P/coordinator-<hex>   ephemeral: the coordinator is there
+// P/vote-SITE           its vote, until it has carried out the outcome
+// P/decision            the outcome
+// Votes and decision are created, so each is written once. Whoever decides obeys what stands there, not what it wanted to write.
+
+const COORDINATOR = 'coordinator-';
+const VOTE = 'vote-';
 const DEFAULT_TIMEOUT_MS = 60_000;
+
+/** What all sites of a transaction do. */
+export type TransactionOutcome = 'commit' | 'abort';
 
 export interface CoordinateOptions extends WaitOptions {
   /** The names of all that take part. */
@@ -27,14 +39,14 @@ export interface JoinOptions extends WaitOptions {
 }
 
 /**
- * A two-phase commit. All calls throw {@link ConfigError} for bad input, {@link ZooKeeperError} for denied access and a closed client, `signal.reason`, and
- * {@link RecipeError}: `foreign-znode`, `damaged`, or `outcome-unknown` where the transaction was removed, or ZooKeeper stays away past the time-out. A site
- * that does not learn the outcome keeps its promise, and calls again.
+ * A two-phase commit. All calls throw {@link ConfigError} for bad input, {@link ZooKeeperError} for denied access, a closed client and no connection in time,
+ * `signal.reason`, and {@link RecipeError}: `foreign-znode`, `damaged`, or `outcome-unknown` where the transaction was removed. A site that does not learn the
+ * outcome keeps its promise, and calls again.
  */
 export interface Transaction {
   /**
    * Begins the transaction, and resolves to its outcome: `commit` where all sites have voted so; else `abort`, by a vote or the time-out. With the same
-   * sites and data it resolves to the same outcome again.
+   * sites and data it resolves to the same outcome again. @throws {AcquireTimeoutError} ZooKeeper is away past the time-out
    */
   coordinate(options: CoordinateOptions): Promise<TransactionOutcome>;
   /**
@@ -44,7 +56,7 @@ export interface Transaction {
    * @param vote promises that the site can commit whatever happens, or refuses. Not asked once a vote stands, nor where it is decided already. Where it
    * throws, `join` does, without a vote
    * @param apply carries out the outcome; after a restart perhaps again
-   * @throws {AcquireTimeoutError} no transaction was begun in time
+   * @throws {AcquireTimeoutError} no transaction was begun in time, or ZooKeeper is away past the time-out
    */
   join(
     options: JoinOptions,
@@ -63,96 +75,162 @@ export interface Transaction {
 export function transaction(zookeeper: ZooKeeper, path: string, options?: RecipeOptions): Transaction {
   const recipe = recipeOn(zookeeper, path, options);
   return {
-    coordinate: (coordinate) => coordinateOn(recipe, coordinate),
-    join: (join, vote, apply) => joinOn(recipe, join, vote, apply),
-    forget: (wait) => forgetOn(recipe, wait),
+    async coordinate({ sites, data = '', timeoutMs = DEFAULT_TIMEOUT_MS, signal }) {
+      const names = checkSites(sites);
+      const own = `${path}/${COORDINATOR}${recipe.random.hex(8)}`;
+      const begin: readonly MultiOperation[] = [
+        { type: 'create', path, data, mode: 'shared' },
+        { type: 'create', path: `${path}/sites`, data: names.join('\n'), mode: 'shared' },
+        { type: 'create', path: own, data: recipe.data, mode: 'ephemeral' },
+      ];
+      try {
+        return await settle(recipe, { timeoutMs, signal }, async (look, time) => {
+          if (look === undefined) {
+            await inAnySession(recipe, time, (call) => zookeeper.ensurePath(parentOf(path) ?? '/', call));
+            await inAnySession(recipe, time, (call) => zookeeper.multi(begin, call)).catch(unless('node-exists'));
+            return undefined;
+          }
+          if (look.sites.join('\n') !== names.join('\n') || !look.data.equals(Buffer.from(data)))
+            throw new RecipeError(`${path} is another transaction: each one takes a path of its own`, 'foreign-znode', path);
+          return isDue(look) || (await verdict(recipe, look, time)) ? decide(recipe, look, time) : undefined;
+        });
+      } finally {
+        // Without it the sites decide themselves.
+        void erase(recipe, zookeeper, own);
+      }
+    },
+
+    async join({ site, timeoutMs, signal }, vote, apply) {
+      checkZnodeName(site, 'site');
+      const own = `${path}/${VOTE}${site}`;
+      let answer: TransactionOutcome | undefined;
+      const outcome = await settle(recipe, { timeoutMs, signal }, async (look, time) => {
+        if (look === undefined) return undefined;
+        if (!look.sites.includes(site)) throw new ConfigError('site', site, `one of the sites of ${path}: ${look.sites.join(', ')}`);
+        if (isDue(look)) return decide(recipe, look, time);
+        if (look.names.includes(VOTE + site)) return undefined;
+        answer ??= await orAborted(vote(look.data), time);
+        if (!isOutcome(answer)) throw new ConfigError('vote', answer, '"commit" or "abort"');
+        await write(recipe, own, answer, time);
+        return undefined;
+      });
+      await apply?.(outcome);
+      const acknowledged = inAnySession(recipe, undefined, (call) => zookeeper.remove(own, undefined, call));
+      await withTimeout(
+        recipe.clock,
+        CALL_MS,
+        acknowledged.catch(() => undefined),
+      );
+      return outcome;
+    },
+
+    forget: (wait = {}) =>
+      inTime(recipe, wait, 'could not be removed', (time) =>
+        follow(recipe, time, async (look) => {
+          if (look === undefined) return true;
+          if (!look.names.includes('decision') || look.names.some((name) => name.startsWith(VOTE))) return undefined;
+          const remove = [...look.names.map((name) => `${path}/${name}`), path].map((each) => ({ type: 'remove', path: each }) as const);
+          const removed = inAnySession(recipe, time.signal, (call) => zookeeper.multi(remove, call));
+          return removed.then(() => true, unless('no-node', 'not-empty'));
+        }),
+      ).then(() => undefined),
   };
 }
 
-async function coordinateOn(
+/** The transaction as it stands. */
+interface Look {
+  readonly names: readonly string[];
+  readonly data: Buffer;
+  readonly sites: readonly string[];
+}
+
+/** Takes its turn after each change until that tells the outcome. Decides by the votes there are when the time is up. */
+async function settle(
   recipe: Recipe,
-  { sites, data = '', timeoutMs = DEFAULT_TIMEOUT_MS, signal }: CoordinateOptions,
+  wait: WaitOptions,
+  turn: (look: Look | undefined, signal: AbortSignal) => Promise<TransactionOutcome | undefined>,
 ): Promise<TransactionOutcome> {
-  const { path, random, zookeeper } = recipe;
-  const names = checkSites(sites);
-  const own = `${path}/${COORDINATOR}${random.hex(8)}`;
-  const begin: readonly MultiOperation[] = [
-    { type: 'create', path, data, mode: 'shared' },
-    { type: 'create', path: `${path}/votes`, data: names.join('\n'), mode: 'shared' },
-    { type: 'create', path: own, data: recipe.data, mode: 'ephemeral' },
-  ];
-  const call = new TransactionCall(recipe, { timeoutMs, signal });
+  let last: Look | undefined;
+  let over: AbortSignal | undefined;
+  const takeTurn = (look: Look | undefined, signal: AbortSignal) => {
+    if (last && !look) throw removed(recipe);
+    last = look;
+    return turn(look, signal);
+  };
   try {
-    return await call.until(async (look) => {
-      if (look === undefined) {
-        call.checkNotRemoved();
-        await call.make((options) => zookeeper.ensurePath(parentOf(path) ?? '/', options));
-        await call.make((options) => zookeeper.multi(begin, options)).catch(unless('node-exists'));
-        return undefined;
-      }
-      if (look.sites.join('\n') === names.join('\n') && look.data.equals(Buffer.from(data)))
-        return call.outcome(look, async () => (await call.verdict(look)) !== undefined);
-      throw new RecipeError(`${path} is another transaction: each one takes a path of its own`, 'foreign-znode', path);
+    return await inTime(recipe, wait, 'was not begun', (time) => {
+      over = time.signal;
+      return follow(recipe, time, (look) => takeTurn(look, time.signal));
     });
-  } finally {
-    // Without it the sites decide themselves.
-    void erase(recipe, zookeeper, own);
+  } catch (error) {
+    const look = last;
+    // A vote may wait for something of its own, and have no time left for that.
+    const isLate = error instanceof AcquireTimeoutError && (error === over?.reason || wait.timeoutMs === 0);
+    if (!look || !isLate) throw error;
+    return inTime(recipe, { ...wait, timeoutMs: CALL_MS }, 'told no outcome', ({ signal }) => decide(recipe, look, signal));
   }
 }
 
-async function joinOn(
-  recipe: Recipe,
-  { site, timeoutMs, signal }: JoinOptions,
-  vote: Parameters<Transaction['join']>[1],
-  apply: Parameters<Transaction['join']>[2],
-): Promise<TransactionOutcome> {
-  checkZnodeName(site, 'site');
-  const { path, clock, zookeeper } = recipe;
-  const own = `${path}/votes/${site}`;
-  let answer: TransactionOutcome | undefined;
-  const call = new TransactionCall(recipe, { timeoutMs, signal });
-  const outcome = await call.until(async (look) => {
-    if (look === undefined) {
-      call.checkNotRemoved();
-      if (call.isLate)
-        throw new AcquireTimeoutError(`${zookeeper.description}: no transaction was begun at ${path} within ${timeoutMs} ms`);
-      return undefined;
-    }
-    if (!look.sites.includes(site)) throw new ConfigError('site', site, `one of the sites of ${path}: ${look.sites.join(', ')}`);
-    return call.outcome(look, async () => {
-      if ((await call.read(own)) !== undefined) return false;
-      answer ??= await orAborted(vote(look.data), signal);
-      if (!isOutcome(answer)) throw new ConfigError('vote', answer, '"commit" or "abort"');
-      // Where one stands by now, it was this process's, or its forerunner's: that is the promise to keep.
-      await call.create(own, answer);
-      return false;
-    });
-  });
-  await apply?.(outcome);
-  const acknowledge = (): Promise<unknown> =>
-    whileAway(recipe, undefined, (options) => zookeeper.remove(own, undefined, options)).catch((error: unknown) =>
-      isFault(error, 'session-expired') ? acknowledge() : undefined,
-    );
-  await withTimeout(clock, ANSWER_MS, acknowledge());
+/** Calls `find` with what stands, undefined for nothing, now and after each change, until it finds something. */
+async function follow<T>(recipe: Recipe, wait: Wait, find: (look: Look | undefined) => Promise<T | undefined>): Promise<T> {
+  const { zookeeper, path } = recipe;
+  for (;;) {
+    const names = await inAnySession(recipe, wait.signal, (call) => zookeeper.children(path, call));
+    const found = await find(names && (await read(recipe, names, wait.signal)));
+    if (found !== undefined) return found;
+    const seen = fingerprint(names);
+    await untilChildren(recipe, wait, path, (now) => fingerprint(now) !== seen);
+  }
+}
+
+const fingerprint = (names: readonly string[] = []) => [...names].sort().join('/');
+
+/** @throws {RecipeError} `foreign-znode` */
+async function read(recipe: Recipe, names: readonly string[], signal: AbortSignal): Promise<Look | undefined> {
+  const { path, zookeeper } = recipe;
+  const isOwn = (name: string) => name === 'sites' || name === 'decision' || name.startsWith(COORDINATOR) || name.startsWith(VOTE);
+  if (!names.includes('sites') || !names.every(isOwn))
+    throw new RecipeError(`${path} is not a transaction: its children are ${names.slice(0, 5).join(', ')}`, 'foreign-znode', path);
+  const [own, sites] = await Promise.all(
+    [path, `${path}/sites`].map((each) => inAnySession(recipe, signal, (call) => zookeeper.read(each, call))),
+  );
+  return own && sites && { names, data: own.data, sites: sites.data.toString('utf8').split('\n') };
+}
+
+/** Whether any party may decide: it is decided already, or the coordinator is gone. */
+const isDue = ({ names }: Look) => names.includes('decision') || !names.some((name) => name.startsWith(COORDINATOR));
+
+/** Decides by the votes there are, unless it is decided. Resolves to what stands. */
+async function decide(recipe: Recipe, look: Look, signal: AbortSignal): Promise<TransactionOutcome> {
+  const path = `${recipe.path}/decision`;
+  if (!look.names.includes('decision')) await write(recipe, path, (await verdict(recipe, look, signal)) ?? 'abort', signal);
+  const outcome = await wordAt(recipe, path, signal);
+  if (outcome === undefined) throw removed(recipe);
   return outcome;
 }
 
-async function forgetOn(recipe: Recipe, wait: WaitOptions = {}): Promise<void> {
-  const { path, zookeeper } = recipe;
-  const call = new TransactionCall(recipe, wait);
-  await call.until(async (look) => {
-    if (look === undefined) return true;
-    const isDecided = look.names.includes('decision');
-    const voters = (await call.make((options) => zookeeper.children(`${path}/votes`, options))) ?? [];
-    if (isDecided && voters.length === 0) {
-      const remove = [...look.names.map((name) => `${path}/${name}`), path].map((each) => ({ type: 'remove', path: each }) as const);
-      return call.make((options) => zookeeper.multi(remove, options)).then(() => true, unless('no-node', 'not-empty'));
-    }
-    if (!call.isLate) return undefined;
-    const missing = isDecided ? `not carried out by ${voters.join(', ')}` : 'not decided';
-    throw new AcquireTimeoutError(`${zookeeper.description}: ${path} could not be removed in time: ${missing}`);
-  });
+/** What the votes come to; undefined where it takes more of them. */
+async function verdict(recipe: Recipe, { sites }: Look, signal: AbortSignal): Promise<TransactionOutcome | undefined> {
+  const votes = await Promise.all(sites.map((site) => wordAt(recipe, `${recipe.path}/${VOTE}${site}`, signal)));
+  if (votes.includes('abort')) return 'abort';
+  return votes.includes(undefined) ? undefined : 'commit';
 }
+
+/** Writes a word that stays; one that stands there already does, too: the promise of this process, or of its forerunner. */
+const write = (recipe: Recipe, path: string, word: TransactionOutcome, signal: AbortSignal) =>
+  inAnySession(recipe, signal, (call) => recipe.zookeeper.create(path, word, 'persistent', call)).catch(unless('node-exists', 'no-node'));
+
+/** @throws {RecipeError} `damaged` */
+async function wordAt(recipe: Recipe, path: string, signal: AbortSignal): Promise<TransactionOutcome | undefined> {
+  const znode = await inAnySession(recipe, signal, (call) => recipe.zookeeper.read(path, call));
+  const word = znode?.data.toString('utf8');
+  if (word === undefined || isOutcome(word)) return word;
+  throw new RecipeError(`${path}: expected "commit" or "abort", found ${JSON.stringify(word.slice(0, 40))}`, 'damaged', path);
+}
+
+const isOutcome = (word: unknown): word is TransactionOutcome => word === 'commit' || word === 'abort';
+
+const removed = ({ path }: Recipe) => new RecipeError(`${path} was removed before its outcome was known here`, 'outcome-unknown', path);
 
 /** @throws {ConfigError} */
 function checkSites(sites: readonly string[]): readonly string[] {
@@ -161,4 +239,12 @@ function checkSites(sites: readonly string[]): readonly string[] {
   const twice = sites.find((site, at) => sites.indexOf(site) < at);
   if (twice !== undefined) throw new ConfigError('sites', twice, 'each site once');
   return [...sites].sort();
+}
+
+/** For failures that say that there is nothing left to do. */
+function unless(...faults: readonly ZooKeeperFault[]): (error: unknown) => undefined {
+  return (error) => {
+    if (isFault(error, ...faults)) return undefined;
+    throw error;
+  };
 }

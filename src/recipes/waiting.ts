@@ -47,7 +47,11 @@ export async function inTime<T>(
 }
 
 /** Repeats a call that does no harm when it is made twice, while the connection is away, and in the next session. @see whileAway */
-export function inAnySession<T>({ clock, random }: Recipe, signal: AbortSignal, call: (options: CallOptions) => Promise<T>): Promise<T> {
+export function inAnySession<T>(
+  { clock, random }: Recipe,
+  signal: AbortSignal | undefined,
+  call: (options: CallOptions) => Promise<T>,
+): Promise<T> {
   return retry(() => call({ signal }), {
     ...{ clock, random, signal, until: Number.POSITIVE_INFINITY, baseMs: STORE_BACKOFF.first, capMs: STORE_BACKOFF.max },
     shouldRetry: (error) => error instanceof ZooKeeperError && error.transient,
