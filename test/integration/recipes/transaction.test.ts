@@ -181,6 +181,14 @@ describe('a transaction', () => {
     expect(await Promise.all([outcome, join(client, 'stock')])).toEqual(['commit', 'commit']);
   });
 
+  it('is for sites of several users, and removed by any of them', async () => {
+    const [client, other] = [await scene.open({ auth: 'digest:me:secret' }), await scene.open({ auth: 'digest:you:secret' })];
+    const outcome = transaction(client, PATH).coordinate({ sites: ['stock', 'money'] });
+    expect(await Promise.all([join(other, 'stock'), join(client, 'money'), outcome])).toEqual(['commit', 'commit', 'commit']);
+    await transaction(other, PATH).forget();
+    expect(await client.read(PATH)).toBeUndefined();
+  });
+
   it('is not removed while a site has not carried it out; the site is told again', async () => {
     const client = await scene.open();
     const tx = transaction(client, PATH);
