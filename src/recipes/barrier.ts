@@ -1,7 +1,7 @@
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
-import { type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
-import { CALL_MS, inAnySession, inTime, untilData } from './waiting.js';
+import { type RecipeOptions, recipeOn, repeated, type WaitOptions } from './recipe.js';
+import { briefly, inTime, untilData } from './waiting.js';
 
 /** A gate that is open unless somebody has set it. It outlives whoever set it. All methods may be given `timeoutMs` and `signal`. */
 export interface Barrier {
@@ -27,8 +27,8 @@ export function barrier(zookeeper: ZooKeeper, path: string, options?: RecipeOpti
   const recipe = recipeOn(zookeeper, path, options);
   return {
     set: (wait) =>
-      inTime(recipe, { timeoutMs: CALL_MS, ...wait }, 'could not be set', async ({ signal }) => {
-        const create = inAnySession(recipe, signal, (call) => zookeeper.createWithParents(path, recipe.data, 'persistent', call));
+      inTime(recipe, briefly(wait), 'could not be set', async ({ signal }) => {
+        const create = repeated(recipe, signal, (call) => zookeeper.createWithParents(path, recipe.data, 'persistent', call));
         await create.catch((error: unknown) => {
           if (!isFault(error, 'node-exists')) throw error;
         });
@@ -36,8 +36,8 @@ export function barrier(zookeeper: ZooKeeper, path: string, options?: RecipeOpti
     wait: (options = {}) =>
       inTime(recipe, options, 'was not removed', (wait) => untilData(recipe, wait, path, (znode) => znode === undefined)),
     remove: (wait) =>
-      inTime(recipe, { timeoutMs: CALL_MS, ...wait }, 'could not be removed', async ({ signal }) => {
-        await inAnySession(recipe, signal, (call) => zookeeper.remove(path, undefined, call));
+      inTime(recipe, briefly(wait), 'could not be removed', async ({ signal }) => {
+        await repeated(recipe, signal, (call) => zookeeper.remove(path, undefined, call));
       }),
   };
 }

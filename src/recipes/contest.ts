@@ -4,7 +4,7 @@ import { SessionDeadline } from '../zookeeper/session-deadline.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import { type Claim, ZnodeHolder } from './lock-handle.js';
 import { createOwn, discard, erase, protectedPath } from './own-znode.js';
-import { type Recipe, type WaitOptions, whileAway } from './recipe.js';
+import { type Recipe, repeated, type WaitOptions } from './recipe.js';
 import { RecipeError } from './recipe-error.js';
 import { inTime, untilChildren, untilData, type Wait } from './waiting.js';
 
@@ -107,21 +107,20 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
     const { signal } = wait;
     const { clock, path: parent } = recipe;
     const name = path.slice(parent.length + 1);
-    const list = () => whileAway(recipe, signal, (call) => session.children(parent, call));
+    const list = () => repeated(recipe, signal, (call) => session.children(parent, call), session);
     const beat = async () => {
       const beatAt = clock.monotonic();
-      await whileAway(recipe, signal, (call) => session.multi([{ type: 'check', path }], call)).catch((error: unknown) => {
+      await repeated(recipe, signal, (call) => session.multi([{ type: 'check', path }], call), session).catch((error: unknown) => {
         throw isFault(error, 'no-node') ? OWN_GONE : error;
       });
       deadline.answered(beatAt);
     };
-    const [first, own] = await Promise.all([list(), whileAway(recipe, signal, (call) => session.read(path, call))]);
+    const [first, own] = await Promise.all([list(), repeated(recipe, signal, (call) => session.read(path, call), session)]);
     for (let names = first; ; ) {
       if (!names?.includes(name) || own === undefined) throw OWN_GONE;
       const blocker = this.#blocker(names, name);
       if (blocker === undefined) break;
       if (wait.isTry) throw wait.late();
-      if (session.isOver) throw OWN_GONE;
       await this.#wait(session, blocker, names, wait);
       // The znode that is waited for may be gone long before this is known: only a heartbeat tells that the session lives.
       [names] = await Promise.all([list(), beat()]);

@@ -3,9 +3,9 @@ import { ConfigError } from '../base/errors.js';
 import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import { lock } from './lock.js';
-import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
+import { type Recipe, type RecipeOptions, recipeOn, repeated, type WaitOptions } from './recipe.js';
 import { outcomeUnknown, RecipeError } from './recipe-error.js';
-import { CALL_MS, inAnySession, inTime, writeOnce } from './waiting.js';
+import { briefly, inTime, writeOnce } from './waiting.js';
 
 /**
  * A number of 64 bits with its sign, 0 until it is first changed. All methods may be given `timeoutMs`, 5 s by default, and `signal`.
@@ -37,10 +37,9 @@ const PAUSE_MS = { first: 5, max: 200 };
 export function counter(zookeeper: ZooKeeper, path: string, options?: RecipeOptions): Counter {
   const recipe = recipeOn(zookeeper, path, options);
   const change = (next: Change, wait: WaitOptions | undefined) =>
-    inTime(recipe, { timeoutMs: CALL_MS, ...wait }, 'could not be changed', ({ signal }) => changed(recipe, next, signal));
+    inTime(recipe, briefly(wait), 'could not be changed', ({ signal }) => changed(recipe, next, signal));
   return {
-    get: (wait) =>
-      inTime(recipe, { timeoutMs: CALL_MS, ...wait }, 'could not be read', async ({ signal }) => longOf(path, await read(recipe, signal))),
+    get: (wait) => inTime(recipe, briefly(wait), 'could not be read', async ({ signal }) => longOf(path, await read(recipe, signal))),
     async add(amount, wait) {
       const added = toLong('amount', amount);
       const next = await change((now) => {
@@ -83,7 +82,7 @@ async function changed(recipe: Recipe, next: Change, signal: AbortSignal): Promi
   }
 }
 
-const read = (recipe: Recipe, signal: AbortSignal) => inAnySession(recipe, signal, (call) => recipe.zookeeper.read(recipe.path, call));
+const read = (recipe: Recipe, signal: AbortSignal) => repeated(recipe, signal, (call) => recipe.zookeeper.read(recipe.path, call));
 
 /** Writes over what was read, and nothing else: resolves to false where another was first. */
 async function write(recipe: Recipe, before: Znode | undefined, value: bigint, signal: AbortSignal): Promise<boolean> {

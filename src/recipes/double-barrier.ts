@@ -4,9 +4,9 @@ import { BoundSession } from '../zookeeper/bound-session.js';
 import type { CallOptions, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import { erase, uuid } from './own-znode.js';
-import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions, whileAway } from './recipe.js';
+import { type Recipe, type RecipeOptions, recipeOn, repeated, type WaitOptions } from './recipe.js';
 import { RecipeError } from './recipe-error.js';
-import { inAnySession, inTime, untilChildren, untilData, type Wait } from './waiting.js';
+import { inTime, untilChildren, untilData, type Wait } from './waiting.js';
 
 const READY = 'ready';
 
@@ -83,18 +83,18 @@ class Member implements DoubleBarrier {
     const { sessionId } = await zookeeper.whenConnected({ timeoutMs: Number.POSITIVE_INFINITY, signal: wait.signal });
     const session = new BoundSession(zookeeper, sessionId);
     const own = `${path}/${uuid(random)}`;
-    const repeated = <T>(call: (options: CallOptions) => Promise<T>) => whileAway(recipe, wait.signal, call);
+    const inSession = <T>(call: (options: CallOptions) => Promise<T>) => repeated(recipe, wait.signal, call, session);
     try {
-      await repeated((call) => session.createWithParents(own, data, 'ephemeral', call)).catch(unless('node-exists'));
+      await inSession((call) => session.createWithParents(own, data, 'ephemeral', call)).catch(unless('node-exists'));
       const [names = [], ready, znode] = await Promise.all([
-        repeated((call) => session.children(path, call)),
-        ...[this.#ready, own].map((read) => repeated((call) => session.read(read, call))),
+        inSession((call) => session.children(path, call)),
+        ...[this.#ready, own].map((read) => inSession((call) => session.read(read, call))),
       ]);
       if (znode === undefined) return;
       // Made, or set, while the own znode stood, it is of this round. An older one may have been left behind, or be of a round that others are leaving.
       const isOpen = (stat = ready?.stat) => stat !== undefined && stat.modifiedZxid > znode.stat.createdZxid;
       if (!isOpen() && membersOf(names).length >= members) {
-        await repeated<unknown>((call) =>
+        await inSession<unknown>((call) =>
           ready ? session.setData(this.#ready, data, undefined, call) : session.createWithParents(this.#ready, data, 'shared', call),
         ).catch(unless('node-exists'));
       } else if (!isOpen()) {
@@ -113,7 +113,7 @@ class Member implements DoubleBarrier {
   /** Steps back until the last round is over: none of its members waits for one that waits for them. */
   async #untilLeft(session: BoundSession, own: string, wait: Wait): Promise<void> {
     const { recipe } = this;
-    await whileAway(recipe, wait.signal, (call) => session.remove(own, undefined, call));
+    await repeated(recipe, wait.signal, (call) => session.remove(own, undefined, call), session);
     let isLeft = false;
     const isOver = (names: readonly string[]) => {
       const { length } = membersOf(names);
@@ -135,12 +135,12 @@ class Member implements DoubleBarrier {
     try {
       await inTime(recipe, options, 'was not left by all members', async (wait) => {
         const { signal } = wait;
-        const round = membersOf((await whileAway(recipe, signal, (call) => session.children(path, call))) ?? []);
+        const round = membersOf((await repeated(recipe, signal, (call) => session.children(path, call), session)) ?? []);
         const others = round.filter((name) => `${path}/${name}` !== own);
         if (others.length === round.length) throw notIn();
-        await whileAway(recipe, signal, (call) => session.remove(own, undefined, call));
+        await repeated(recipe, signal, (call) => session.remove(own, undefined, call), session);
         for (;;) {
-          const names = await inAnySession(recipe, signal, (call) => zookeeper.children(path, call)).then((now = []) => now);
+          const names = await repeated(recipe, signal, (call) => zookeeper.children(path, call)).then((now = []) => now);
           // Those that come later are of the next round.
           const last = others.filter((name) => names.includes(name)).at(-1);
           if (last === undefined) return membersOf(names).length > 0 ? undefined : await this.#removeReady(wait);
@@ -157,7 +157,7 @@ class Member implements DoubleBarrier {
   }
 
   async #removeReady({ signal }: Wait): Promise<void> {
-    await inAnySession(this.recipe, signal, (call) => this.recipe.zookeeper.remove(this.#ready, undefined, call));
+    await repeated(this.recipe, signal, (call) => this.recipe.zookeeper.remove(this.#ready, undefined, call));
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Watch, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { Contest, inOrder, waitForPredecessor } from './contest.js';
 import type { LockHandle } from './lock-handle.js';
-import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions, whileAway } from './recipe.js';
+import { type Recipe, type RecipeOptions, recipeOn, repeated, type WaitOptions } from './recipe.js';
 
 const LATCH = 'latch-';
 const KINDS = [LATCH];
@@ -67,7 +67,7 @@ export async function participants(
   options: RecipeOptions & Pick<WaitOptions, 'signal'> = {},
 ): Promise<Participant[]> {
   const recipe = recipeOn(zookeeper, path, options);
-  const names = await whileAway(recipe, options.signal, (call) => zookeeper.children(path, call));
+  const names = await repeated(recipe, options.signal, (call) => zookeeper.children(path, call));
   const found = await Promise.all(inOrder(path, names ?? [], KINDS).map((name) => read(recipe, name, options.signal)));
   return found.filter((participant) => participant !== undefined).map((participant, place) => ({ ...participant, isLeader: place === 0 }));
 }
@@ -109,6 +109,6 @@ async function read(
   name: string,
   signal?: AbortSignal,
 ): Promise<Omit<Participant, 'isLeader'> | undefined> {
-  const znode = await whileAway(recipe, signal, (call) => zookeeper.read(`${path}/${name}`, call));
+  const znode = await repeated(recipe, signal, (call) => zookeeper.read(`${path}/${name}`, call));
   return znode && { id: znode.data.toString('utf8'), token: znode.stat.createdZxid };
 }

@@ -10,7 +10,7 @@ import type { SessionDeadline } from '../zookeeper/session-deadline.js';
 import type { MultiOperation, Watch } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { erase } from './own-znode.js';
-import { type Recipe, whileAway } from './recipe.js';
+import { type Recipe, repeated } from './recipe.js';
 
 /**
  * A lock, a lease of a semaphore or a term of leadership that this process holds. Dispose of it (`await using`) or call `release()` when the
@@ -114,17 +114,13 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
     const { session } = this.claim;
     const { data } = this.recipe;
     this.#watch?.close();
+    const move: readonly MultiOperation[] = [
+      { type: 'create', path, data, mode: 'ephemeral' },
+      { type: 'remove', path: from },
+    ];
     this.#next = path;
     try {
-      await whileAway(this.recipe, this.ending, (call) =>
-        session.multi(
-          [
-            { type: 'create', path, data, mode: 'ephemeral' },
-            { type: 'remove', path: from },
-          ],
-          call,
-        ),
-      );
+      await repeated(this.recipe, this.ending, (call) => session.multi(move, call), session);
     } catch (error) {
       // An attempt whose reply was lost has done it.
       if (!isFault(error, 'node-exists')) {

@@ -1,8 +1,9 @@
 import { backoffMs } from '../base/backoff.js';
 import type { BoundSession } from '../zookeeper/bound-session.js';
 import { parentOf } from '../zookeeper/znode-path.js';
+import type { CallOptions } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import { type Recipe, whileAway } from './recipe.js';
+import { type Recipe, repeated } from './recipe.js';
 
 // A contender's own znode is never half made: where the reply to its creation is lost, it is found by its protection prefix; where it is given up,
 // it is deleted until that is certain. Source: the protection of Apache Curator's creates.
@@ -29,7 +30,7 @@ export function uuid(random: Recipe['random']): string {
  */
 export function createOwn(recipe: Recipe, session: BoundSession, protectedTo: string, signal: AbortSignal): Promise<string> {
   let mayStand = false;
-  return whileAway(recipe, signal, async (call) => {
+  const make = async (call: CallOptions) => {
     const made = mayStand ? await findOwn(session, protectedTo, call.signal) : undefined;
     if (made !== undefined) return made;
     try {
@@ -38,7 +39,8 @@ export function createOwn(recipe: Recipe, session: BoundSession, protectedTo: st
       mayStand = error instanceof ZooKeeperError && error.outcome === 'unknown';
       throw error;
     }
-  });
+  };
+  return repeated(recipe, signal, make, session);
 }
 
 /** Where the znode stands, undefined where it does not, and never will. */
@@ -60,7 +62,7 @@ async function findOwn(session: BoundSession, protectedTo: string, signal?: Abor
 
 /** Deletes what {@link createOwn} may have made. Never rejects. */
 export async function discard(recipe: Recipe, session: BoundSession, protectedTo: string): Promise<void> {
-  const path = await whileAway(recipe, undefined, () => findOwn(session, protectedTo)).catch(() => undefined);
+  const path = await repeated(recipe, undefined, () => findOwn(session, protectedTo), session).catch(() => undefined);
   if (path !== undefined) await erase(recipe, session, path);
 }
 

@@ -33,10 +33,8 @@ export function decodeItems(bytes: Buffer): Buffer[] | undefined {
   return items;
 }
 
-/** The items of a znode that has been removed. @throws {RecipeError} `damaged`, unless that is told */
-export function itemsOf(path: string, data: Buffer, onDamaged: OnDamaged | undefined): Buffer[] {
-  const items = decodeItems(data);
-  if (items) return items;
+/** Tells of a znode that has been removed. @throws {RecipeError} `damaged`, unless that is told */
+export function tellDamaged(path: string, data: Buffer, onDamaged: OnDamaged | undefined): never[] {
   const error = new RecipeError(`${path} held ${data.length} bytes that are no items; it has been removed`, 'damaged', path);
   if (!onDamaged) throw error;
   onDamaged(error, data);

@@ -1,12 +1,12 @@
 import { anySignal } from '../base/abort.js';
 import { ConfigError } from '../base/errors.js';
-import { LARGEST_DATA, type Znode, type ZooKeeper } from '../zookeeper/zookeeper.js';
-import { isFault } from '../zookeeper/zookeeper-error.js';
-import { encodeItems, itemsOf, type OnDamaged } from './queue-items.js';
-import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
+import { LARGEST_DATA, type ZooKeeper } from '../zookeeper/zookeeper.js';
+import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import { decodeItems, encodeItems, type OnDamaged, tellDamaged } from './queue-items.js';
+import { type Recipe, type RecipeOptions, recipeOn, repeated, type WaitOptions } from './recipe.js';
 import { outcomeUnknown } from './recipe-error.js';
 import { claimItem, type TakenItem } from './taken-item.js';
-import { CALL_MS, inAnySession, inTime, untilChildren, type Wait, writeOnce } from './waiting.js';
+import { briefly, inTime, untilChildren, type Wait, writeOnce } from './waiting.js';
 
 export interface QueueOptions extends RecipeOptions {
   /** Curator's SimpleDistributedQueue, which is ZooKeeper's own recipe, or its DistributedQueue. */
@@ -92,7 +92,7 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
     return this.putMany([item], options);
   }
 
-  async putMany(items: readonly (string | Uint8Array)[], options: WaitOptions = {}): Promise<void> {
+  async putMany(items: readonly (string | Uint8Array)[], options?: WaitOptions): Promise<void> {
     const { zookeeper, path } = this.recipe;
     const operations = items.map((item) => {
       const bytes = Buffer.from(item as Uint8Array);
@@ -101,17 +101,15 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
     });
     const bytes = operations.reduce((sum, { data }) => sum + data.length, 0);
     if (bytes > LARGEST_DATA) throw new ConfigError('item', bytes, `at most ${LARGEST_DATA} bytes as they are stored, the servers' limit`);
-    await inTime(this.recipe, { timeoutMs: CALL_MS, ...options }, 'took no item', async ({ signal }) => {
+    await inTime(this.recipe, briefly(options), 'took no item', async ({ signal }) => {
       for (;;) {
-        const { error, mayBeDone } = await writeOnce(
-          this.recipe,
-          signal,
-          (call) => zookeeper.multi(operations, call),
-          (_recipe, _signal, call) => call({ signal }),
-        );
-        if (error === undefined) return;
-        if (mayBeDone) throw outcomeUnknown(path, `whether ${path} has got ${items.length} more`, error);
-        if (!isFault(error, 'no-node')) throw error;
+        try {
+          return await zookeeper.multi(operations, { signal });
+        } catch (error) {
+          if (error instanceof ZooKeeperError && error.outcome === 'unknown')
+            throw outcomeUnknown(path, `whether ${path} has got what was put`, error);
+          if (!isFault(error, 'no-node')) throw error;
+        }
         await zookeeper.ensurePath(path, { signal });
       }
     });
@@ -155,7 +153,7 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
   async #list(wait: Wait): Promise<void> {
     const { recipe } = this;
     const { lockPath } = this.options;
-    const list = async (path: string) => (await inAnySession(recipe, wait.signal, (call) => recipe.zookeeper.children(path, call))) ?? [];
+    const list = async (path: string) => (await repeated(recipe, wait.signal, (call) => recipe.zookeeper.children(path, call))) ?? [];
     const [names, locked] = await Promise.all([list(recipe.path), lockPath === undefined ? [] : list(lockPath)]);
     const others = new Set(locked);
     this.#names = names.filter((name) => name.startsWith(this.#prefix) && !others.has(name)).sort();
@@ -181,12 +179,12 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
 async function takeItems(recipe: Recipe, { format, onDamaged }: QueueOptions, name: string, { signal }: Wait): Promise<Buffer[]> {
   const { zookeeper } = recipe;
   const path = `${recipe.path}/${name}`;
-  const znode = await inAnySession<Znode | undefined>(recipe, signal, (call) => zookeeper.read(path, call));
+  const znode = await repeated(recipe, signal, (call) => zookeeper.read(path, call));
   if (znode === undefined) return [];
   const { value, error, mayBeDone } = await writeOnce(recipe, signal, (call) => zookeeper.remove(path, znode.stat.version, call));
   if (mayBeDone && value !== true) throw outcomeUnknown(path, `whether this taker has removed ${path}`, error);
   if (isFault(error, 'bad-version')) return [];
   if (error !== undefined) throw error;
   if (!value) return [];
-  return format === 'simple' ? [znode.data] : itemsOf(path, znode.data, onDamaged);
+  return format === 'simple' ? [znode.data] : (decodeItems(znode.data) ?? tellDamaged(path, znode.data, onDamaged));
 }

@@ -1,11 +1,11 @@
 import { BoundSession } from '../zookeeper/bound-session.js';
-import type { MultiOperation } from '../zookeeper/zookeeper.js';
+import type { CallOptions, MultiOperation } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import { erase } from './own-znode.js';
-import { decodeItems, encodeItems, itemsOf, type OnDamaged } from './queue-items.js';
-import { type Recipe, whileAway } from './recipe.js';
+import { decodeItems, encodeItems, type OnDamaged, tellDamaged } from './queue-items.js';
+import { type Recipe, repeated } from './recipe.js';
 import { outcomeUnknown, RecipeError } from './recipe-error.js';
-import { CALL_MS, inTime, type Wait, writeOnce } from './waiting.js';
+import { briefly, inTime, type Wait, writeOnce } from './waiting.js';
 
 /**
  * An item that no other taker has until it is acknowledged, put back, or this session ends: then it is had again. Where another client has put several
@@ -36,87 +36,64 @@ export async function claimItem(
   const { zookeeper, random } = recipe;
   const { sessionId } = await zookeeper.whenConnected({ timeoutMs: Number.POSITIVE_INFINITY, signal });
   const session = new BoundSession(zookeeper, sessionId);
-  const lock = `${locks.path}/${name}`;
+  const [path, lock] = [`${recipe.path}/${name}`, `${locks.path}/${name}`];
   // Tells this taker's lock from another one's of the same session.
   const mark = random.hex(16);
-  const isOwn = async () => (await whileAway(recipe, undefined, (call) => session.read(lock, call)))?.data.toString() === mark;
-  const { error, mayBeDone } = await writeOnce(
-    recipe,
-    signal,
-    (call) => session.createWithParents(lock, mark, 'ephemeral', call),
-    whileAway,
-  );
-  const claim = new Claim(recipe, session, `${recipe.path}/${name}`, lock);
+  const isOwn = async () => (await repeated(recipe, undefined, (call) => session.read(lock, call), session))?.data.toString() === mark;
+  const create = (call: CallOptions) => session.createWithParents(lock, mark, 'ephemeral', call);
+  const { error, mayBeDone } = await writeOnce(recipe, signal, create, session);
   try {
     if (error !== undefined && !(mayBeDone && isFault(error, 'node-exists') && (await isOwn()))) throw error;
-    const znode = await whileAway(recipe, signal, (call) => session.read(claim.path, call));
+    const znode = await repeated(recipe, signal, (call) => session.read(path, call), session);
     const items = znode && decodeItems(znode.data);
-    if (items && items.length > 0) return claim.share(items);
-    await claim.end([]);
-    return znode ? (itemsOf(claim.path, znode.data, onDamaged) as never[]) : [];
+    if (items && items.length > 0) return share(items, (back) => removeItem(recipe, session, path, lock, back));
+    await removeItem(recipe, session, path, lock, []);
+    return znode && !items ? tellDamaged(path, znode.data, onDamaged) : [];
   } catch (failure) {
-    if (error === undefined) void erase(recipe, session, lock);
     // A write comes first: a server may lag behind what it did for this session over another connection.
-    else if (mayBeDone)
-      void whileAway(recipe, undefined, (call) => session.ensurePath(locks.path, call))
-        .then(async () => (await isOwn()) && erase(recipe, session, lock))
-        .catch(() => undefined);
+    const synced = (call: CallOptions) => session.multi([{ type: 'check', path: locks.path }], call);
+    const giveBack = async () => {
+      await repeated(recipe, undefined, synced, session);
+      if (await isOwn()) await erase(recipe, session, lock);
+    };
+    if (error === undefined || mayBeDone) giveBack().catch(() => undefined);
     if (!signal.aborted && isFault(failure, 'node-exists', 'session-expired')) return [];
     throw failure;
   }
 }
 
-/** A znode of the queue, and the lock on it. */
-class Claim {
-  #open = 0;
-  readonly #back: Buffer[] = [];
+/** @param remove is called once, with the items to be put back */
+function share(items: readonly Buffer[], remove: (back: readonly Buffer[]) => Promise<void>): TakenItem[] {
+  let open = items.length;
+  const back: Buffer[] = [];
+  return items.map((data) => {
+    let ended: Promise<void> | undefined;
+    const end = (...again: Buffer[]) => {
+      if (ended) return ended;
+      back.push(...again);
+      open -= 1;
+      ended = open > 0 ? Promise.resolve() : remove(back);
+      return ended;
+    };
+    return { data, ack: () => end(), requeue: () => end(data), [Symbol.asyncDispose]: () => end(data).catch(() => undefined) };
+  });
+}
 
-  constructor(
-    private readonly recipe: Recipe,
-    private readonly session: BoundSession,
-    readonly path: string,
-    private readonly lock: string,
-  ) {}
-
-  share(items: readonly Buffer[]): TakenItem[] {
-    this.#open = items.length;
-    return items.map((data) => {
-      let ended: Promise<void> | undefined;
-      const end = (back: readonly Buffer[]) => {
-        ended ??= this.end(back);
-        return ended;
-      };
-      return {
-        data,
-        ack: () => end([]),
-        requeue: () => end([data]),
-        [Symbol.asyncDispose]: () => end([data]).catch(() => undefined),
-      };
-    });
-  }
-
-  /** Removes the znode once all of its items have been decided upon. */
-  async end(back: readonly Buffer[]): Promise<void> {
-    const { recipe, session, path, lock } = this;
-    this.#back.push(...back);
-    this.#open -= 1;
-    if (this.#open > 0) return;
-    const operations: MultiOperation[] = [
-      { type: 'remove', path: lock },
-      { type: 'remove', path },
-    ];
-    if (this.#back.length > 0)
-      operations.push({ type: 'create', path: `${recipe.path}/queue-`, data: encodeItems(this.#back), mode: 'persistent-sequential' });
-    const { error, mayBeDone } = await inTime(recipe, { timeoutMs: CALL_MS }, 'could not be changed', ({ signal }) =>
-      writeOnce(recipe, signal, (call) => session.multi(operations, call), whileAway),
-    ).catch((failure: unknown) => ({ error: failure, mayBeDone: false }));
-    if (error === undefined) return;
-    // Where it is gone, another taker's may stand there.
-    if (!(isFault(error, 'no-node') && error.path === lock)) void erase(recipe, session, lock);
-    // An attempt whose reply was lost has done it, or the item was removed by a client that asks for no lock.
-    if (isFault(error, 'no-node') && (mayBeDone || error.path === path)) return;
-    if (mayBeDone) throw outcomeUnknown(path, `whether ${path} was removed`, error);
-    if (!isFault(error, 'no-node', 'session-expired')) throw error;
-    throw new RecipeError(`${path} is not locked any more: another taker may have it`, 'not-held', path, error);
-  }
+/** Removes an item that is locked, puts back what is to be had again, and unlocks it, in one transaction. */
+async function removeItem(recipe: Recipe, session: BoundSession, path: string, lock: string, back: readonly Buffer[]): Promise<void> {
+  const operations: MultiOperation[] = [lock, path].map((removed) => ({ type: 'remove', path: removed }));
+  if (back.length > 0)
+    operations.push({ type: 'create', path: `${recipe.path}/queue-`, data: encodeItems(back), mode: 'persistent-sequential' });
+  const { error, mayBeDone } = await inTime(recipe, briefly(), 'could not be changed', ({ signal }) =>
+    writeOnce(recipe, signal, (call) => session.multi(operations, call), session),
+  ).catch((failure: unknown) => ({ error: failure, mayBeDone: false }));
+  if (error === undefined) return;
+  const gone = isFault(error, 'no-node') ? error.path : undefined;
+  // Where it is gone, another taker's may stand there.
+  if (gone !== lock) void erase(recipe, session, lock);
+  // An attempt whose reply was lost has done it, or a client that asks for no lock has removed the item.
+  if (gone === path || (gone === lock && mayBeDone)) return;
+  if (mayBeDone) throw outcomeUnknown(path, `whether ${path} was removed`, error);
+  if (gone !== lock && !isFault(error, 'session-expired')) throw error;
+  throw new RecipeError(`${path} is not locked any more: another taker may have it`, 'not-held', path, error);
 }

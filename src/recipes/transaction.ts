@@ -4,9 +4,9 @@ import { checkZnodeName, parentOf } from '../zookeeper/znode-path.js';
 import type { MultiOperation, ZnodeData, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, type ZooKeeperFault } from '../zookeeper/zookeeper-error.js';
 import { erase } from './own-znode.js';
-import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
+import { type Recipe, type RecipeOptions, recipeOn, repeated, type WaitOptions } from './recipe.js';
 import { RecipeError } from './recipe-error.js';
-import { CALL_MS, inAnySession, inTime, untilChildren, type Wait } from './waiting.js';
+import { CALL_MS, inTime, untilChildren, type Wait } from './waiting.js';
 
 // P                     the data of the transaction
 // P/sites               the names of all sites, one a line
@@ -86,8 +86,8 @@ export function transaction(zookeeper: ZooKeeper, path: string, options?: Recipe
       try {
         return await settle(recipe, { timeoutMs, signal }, async (look, time) => {
           if (look === undefined) {
-            await inAnySession(recipe, time, (call) => zookeeper.ensurePath(parentOf(path) ?? '/', call));
-            await inAnySession(recipe, time, (call) => zookeeper.multi(begin, call)).catch(unless('node-exists'));
+            await repeated(recipe, time, (call) => zookeeper.ensurePath(parentOf(path) ?? '/', call));
+            await repeated(recipe, time, (call) => zookeeper.multi(begin, call)).catch(unless('node-exists'));
             return undefined;
           }
           if (look.sites.join('\n') !== names.join('\n') || !look.data.equals(Buffer.from(data)))
@@ -115,7 +115,7 @@ export function transaction(zookeeper: ZooKeeper, path: string, options?: Recipe
         return undefined;
       });
       await apply?.(outcome);
-      const acknowledged = inAnySession(recipe, undefined, (call) => zookeeper.remove(own, undefined, call));
+      const acknowledged = repeated(recipe, undefined, (call) => zookeeper.remove(own, undefined, call));
       await withTimeout(
         recipe.clock,
         CALL_MS,
@@ -130,7 +130,7 @@ export function transaction(zookeeper: ZooKeeper, path: string, options?: Recipe
           if (look === undefined) return true;
           if (!look.names.includes('decision') || look.names.some((name) => name.startsWith(VOTE))) return undefined;
           const remove = [...look.names.map((name) => `${path}/${name}`), path].map((each) => ({ type: 'remove', path: each }) as const);
-          const removed = inAnySession(recipe, time.signal, (call) => zookeeper.multi(remove, call));
+          const removed = repeated(recipe, time.signal, (call) => zookeeper.multi(remove, call));
           return removed.then(() => true, unless('no-node', 'not-empty'));
         }),
       ).then(() => undefined),
@@ -175,7 +175,7 @@ async function settle(
 async function follow<T>(recipe: Recipe, wait: Wait, find: (look: Look | undefined) => Promise<T | undefined>): Promise<T> {
   const { zookeeper, path } = recipe;
   for (;;) {
-    const names = await inAnySession(recipe, wait.signal, (call) => zookeeper.children(path, call));
+    const names = await repeated(recipe, wait.signal, (call) => zookeeper.children(path, call));
     const found = await find(names && (await read(recipe, names, wait.signal)));
     if (found !== undefined) return found;
     const seen = fingerprint(names);
@@ -192,7 +192,7 @@ async function read(recipe: Recipe, names: readonly string[], signal: AbortSigna
   if (!names.includes('sites') || !names.every(isOwn))
     throw new RecipeError(`${path} is not a transaction: its children are ${names.slice(0, 5).join(', ')}`, 'foreign-znode', path);
   const [own, sites] = await Promise.all(
-    [path, `${path}/sites`].map((each) => inAnySession(recipe, signal, (call) => zookeeper.read(each, call))),
+    [path, `${path}/sites`].map((each) => repeated(recipe, signal, (call) => zookeeper.read(each, call))),
   );
   return own && sites && { names, data: own.data, sites: sites.data.toString('utf8').split('\n') };
 }
@@ -218,11 +218,11 @@ async function verdict(recipe: Recipe, { sites }: Look, signal: AbortSignal): Pr
 
 /** Writes a word that stays; one that stands there already does, too: the promise of this process, or of its forerunner. */
 const write = (recipe: Recipe, path: string, word: TransactionOutcome, signal: AbortSignal) =>
-  inAnySession(recipe, signal, (call) => recipe.zookeeper.create(path, word, 'persistent', call)).catch(unless('node-exists', 'no-node'));
+  repeated(recipe, signal, (call) => recipe.zookeeper.create(path, word, 'persistent', call)).catch(unless('node-exists', 'no-node'));
 
 /** @throws {RecipeError} `damaged` */
 async function wordAt(recipe: Recipe, path: string, signal: AbortSignal): Promise<TransactionOutcome | undefined> {
-  const znode = await inAnySession(recipe, signal, (call) => recipe.zookeeper.read(path, call));
+  const znode = await repeated(recipe, signal, (call) => recipe.zookeeper.read(path, call));
   const word = znode?.data.toString('utf8');
   if (word === undefined || isOutcome(word)) return word;
   throw new RecipeError(`${path}: expected "commit" or "abort", found ${JSON.stringify(word.slice(0, 40))}`, 'damaged', path);

@@ -1,10 +1,9 @@
 import { anySignal, orAborted, timeoutSignal, withTimeout } from '../base/abort.js';
 import { AcquireTimeoutError } from '../base/errors.js';
-import { retry, STORE_BACKOFF } from '../lease/session/retry.js';
 import type { BoundSession } from '../zookeeper/bound-session.js';
-import type { CallOptions, Watch, Znode } from '../zookeeper/zookeeper.js';
+import type { CallOptions, Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import { checkTimeout, type Recipe, type WaitOptions, whileAway } from './recipe.js';
+import { checkTimeout, type Recipe, repeated, type WaitOptions } from './recipe.js';
 
 /** How long may take what does not wait for others, in milliseconds. */
 export const CALL_MS = 5_000;
@@ -46,48 +45,28 @@ export async function inTime<T>(
   }
 }
 
-/** Repeats a call that does no harm when it is made twice, while the connection is away, and in the next session. @see whileAway */
-export function inAnySession<T>(
-  { clock, random }: Recipe,
-  signal: AbortSignal | undefined,
-  call: (options: CallOptions) => Promise<T>,
-): Promise<T> {
-  return retry(() => call({ signal }), {
-    ...{ clock, random, signal, until: Number.POSITIVE_INFINITY, baseMs: STORE_BACKOFF.first, capMs: STORE_BACKOFF.max },
-    shouldRetry: (error) => error instanceof ZooKeeperError && error.transient,
-  });
-}
+/** What does not wait for others takes 5 s at the most, unless told otherwise. */
+export const briefly = ({ timeoutMs = CALL_MS, signal }: WaitOptions = {}): WaitOptions => ({ timeoutMs, signal });
 
-/** What became of a write. */
-export interface Written<T> {
-  /** What the last attempt resolved to, undefined where it failed. */
-  readonly value?: T;
-  readonly error?: unknown;
-  /** Whether an attempt before that, or one that failed, may have been carried out. */
-  readonly mayBeDone: boolean;
-}
+/** What became of a write: the answer to the last attempt, or its error, and whether another attempt may have been carried out. */
+export type Written<T> = { readonly value?: T; readonly error?: unknown; readonly mayBeDone: boolean };
 
 /** Makes a write whose attempts together change something once at the most, by their conditions. Never rejects. */
-export async function writeOnce<T>(
-  recipe: Recipe,
-  signal: AbortSignal,
-  write: (options: CallOptions) => Promise<T>,
-  repeat: typeof inAnySession = inAnySession,
-): Promise<Written<T>> {
+export async function writeOnce<T>(...[recipe, signal, write, session]: Parameters<typeof repeated<T>>): Promise<Written<T>> {
   let mayBeDone = false;
   let isDone = false;
+  const attempt = async (call: CallOptions) => {
+    try {
+      const value = await write(call);
+      isDone = true;
+      return value;
+    } catch (error) {
+      mayBeDone ||= error instanceof ZooKeeperError && error.outcome === 'unknown';
+      throw error;
+    }
+  };
   try {
-    const value = await repeat(recipe, signal, async (call) => {
-      try {
-        const done = await write(call);
-        isDone = true;
-        return done;
-      } catch (error) {
-        mayBeDone ||= error instanceof ZooKeeperError && error.outcome === 'unknown';
-        throw error;
-      }
-    });
-    return { value, mayBeDone };
+    return { value: await repeated(recipe, signal, attempt, session), mayBeDone };
   } catch (error) {
     return { error, mayBeDone: mayBeDone || isDone };
   }
@@ -100,51 +79,47 @@ export async function writeOnce<T>(
  */
 export function untilData(recipe: Recipe, wait: Wait, path: string, isIt: (now: Znode | undefined) => boolean, session?: BoundSession) {
   const watch = (tell: (now: Znode | undefined) => void) => recipe.zookeeper.watchData(path, tell);
-  return untilTold(recipe, wait, watch, reading(recipe, wait, path, 'read', session), isIt);
+  return untilTold(recipe, wait, watch, (from, call) => from.read(path, call), isIt, session);
 }
 
 /** The same for the names of its children, none where it is absent. */
-export function untilChildren(
-  recipe: Recipe,
-  wait: Wait,
-  path: string,
-  isIt: (names: readonly string[]) => boolean,
-  session?: BoundSession,
-) {
-  const watch = (tell: (names: readonly string[] | undefined) => void) => recipe.zookeeper.watchChildren(path, tell);
-  return untilTold(recipe, wait, watch, reading(recipe, wait, path, 'children', session), (names = []) => isIt(names));
-}
-
-/** A read tells that a watch is refused, and that a session is over: a watch does not. */
-function reading(recipe: Recipe, { signal }: Wait, path: string, what: 'read' | 'children', session: BoundSession | undefined) {
-  return (): Promise<unknown> => {
-    if (session) return whileAway<unknown>(recipe, signal, (call) => session[what](path, call));
-    return inAnySession<unknown>(recipe, signal, (call) => recipe.zookeeper[what](path, call));
-  };
+export function untilChildren(recipe: Recipe, wait: Wait, path: string, isIt: (now: readonly string[]) => boolean, session?: BoundSession) {
+  const watch = (tell: (now: readonly string[] | undefined) => void) => recipe.zookeeper.watchChildren(path, tell);
+  return untilTold(
+    recipe,
+    wait,
+    watch,
+    (from, call) => from.children(path, call),
+    (now = []) => isIt(now),
+    session,
+  );
 }
 
 async function untilTold<S>(
-  { zookeeper, clock }: Recipe,
+  recipe: Recipe,
   { signal, isTry, late }: Wait,
-  watch: (tell: (state: S) => void) => Watch,
-  read: () => Promise<unknown>,
-  isIt: (state: S) => boolean,
+  watch: (tell: (now: S) => void) => Watch,
+  read: (from: Pick<ZooKeeper, 'read' | 'children'>, call: CallOptions) => Promise<unknown>,
+  isIt: (now: S) => boolean,
+  session: BoundSession | undefined,
 ): Promise<void> {
-  let onTold: () => void = () => undefined;
+  const { zookeeper, clock } = recipe;
+  let onTold: (isTold: true) => void = () => undefined;
   let onRefused: (error: unknown) => void = () => undefined;
-  const told = new Promise<void>((resolve, reject) => {
+  const told = new Promise<true>((resolve, reject) => {
     onTold = resolve;
     onRefused = reject;
   });
-  const ask = () => read().then(() => undefined, onRefused);
-  const forgetState = zookeeper.onState(({ status }) => {
-    if (status === 'expired' || status === 'closed') void ask();
-  });
-  const standing = watch((state) => isIt(state) && onTold());
-  const isSet = standing.first.then(() => true);
+  // A watch does not tell that it is refused, or that the session is over; a read does.
+  const ask = () => repeated(recipe, signal, (call) => read(session ?? zookeeper, call), session).catch(onRefused);
+  const onState = () => (session?.isOver || zookeeper.state.status === 'closed') && void ask();
+  const forgetState = zookeeper.onState(onState);
+  onState();
+  const standing = watch((now) => isIt(now) && onTold(true));
+  const set = standing.first.then(() => !isTry || Promise.reject(late()));
   try {
-    if (!(await withTimeout(clock, WATCH_MS, Promise.race([told.then(() => true), isSet]), signal))) await ask();
-    await orAborted(isTry ? Promise.race([told, isSet.then(() => Promise.reject(late()))]) : told, signal);
+    if (!(await withTimeout(clock, WATCH_MS, Promise.race([told, set]), signal))) await ask();
+    await orAborted(isTry ? Promise.race([told, set]) : told, signal);
   } finally {
     standing.close();
     forgetState();
