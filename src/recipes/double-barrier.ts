@@ -138,12 +138,18 @@ class Member implements DoubleBarrier {
         const round = membersOf((await repeated(recipe, signal, (call) => session.children(path, call), session)) ?? []);
         const others = round.filter((name) => `${path}/${name}` !== own);
         if (others.length === round.length) throw notIn();
-        await repeated(recipe, signal, (call) => session.remove(own, undefined, call), session);
+        // Curator's members wait for the one with the lowest name, and are out once one is left: that one has to be the last.
+        const isLast = `${path}/${round[0]}` === own;
+        const removeOwn = () => repeated(recipe, signal, (call) => session.remove(own, undefined, call), session);
+        if (!isLast) await removeOwn();
         for (;;) {
           const names = await repeated(recipe, signal, (call) => zookeeper.children(path, call)).then((now = []) => now);
           // Those that come later are of the next round.
           const last = others.filter((name) => names.includes(name)).at(-1);
-          if (last === undefined) return membersOf(names).length > 0 ? undefined : await this.#removeReady(wait);
+          if (last === undefined) {
+            if (isLast) await removeOwn();
+            return membersOf(names).some((name) => `${path}/${name}` !== own) ? undefined : await this.#removeReady(wait);
+          }
           await untilData(recipe, wait, `${path}/${last}`, (znode) => znode === undefined);
         }
       });

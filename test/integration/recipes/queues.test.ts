@@ -55,12 +55,12 @@ describe.each([
       for await (const item of queue(client, PATH, { ...format, signal: over.signal })) own.push(Number(item.toString()));
       return own;
     });
-    for (let n = 0; n < 200; n += 5) await producer.putMany([n, n + 1, n + 2, n + 3, n + 4].map(String));
+    for (let n = 0; n < 60; n += 5) await producer.putMany([n, n + 1, n + 2, n + 3, n + 4].map(String));
     await expect.poll(() => children(clients[0] as ZooKeeper)).toEqual([]);
     over.abort();
     const had = await Promise.all(taken);
     for (const own of had) expect(own).toEqual([...own].sort((a, b) => a - b));
-    expect(had.flat().sort((a, b) => a - b)).toEqual(numbers(200).map(Number));
+    expect(had.flat().sort((a, b) => a - b)).toEqual(numbers(60).map(Number));
     expect(clients.map(({ openWatches }) => openWatches)).toEqual([0, 0, 0, 0, 0]);
   });
 
@@ -252,7 +252,8 @@ describe('a queue with a lock path', () => {
     over.abort();
     await Promise.all(running);
     expect(done.sort()).toEqual(numbers(60).sort());
-    expect(await children(producer, LOCKS)).toEqual([]);
+    // One that had just locked what another has acknowledged unlocks it in the background.
+    await expect.poll(() => children(producer, LOCKS)).toEqual([]);
   });
 
   it('finds the lock, and what was acknowledged, where the replies are lost', async () => {
