@@ -147,4 +147,40 @@ describe('a downgrade', () => {
     await held.release();
     expect(standing()).toEqual([]);
   });
+
+  it('keeps the lock where a guarded write comes in the middle of it, and carries that out', async () => {
+    const acquiring = writeLock(zookeeper, PATH, options()).acquire();
+    await clock.advance(0);
+    const held = await acquiring;
+    zookeeper.put('/data', '', undefined);
+    const downgraded = held.downgrade();
+    await held.guard([{ type: 'create', path: '/data/written', data: '', mode: 'persistent' }]);
+    await downgraded;
+    expect(held.isValid()).toBe(true);
+    expect(zookeeper.znodes.has('/data/written')).toBe(true);
+    await held.release();
+  });
+
+  it('is asked for again with pauses by the heartbeats that come in the middle of it', async () => {
+    const acquiring = writeLock(zookeeper, PATH, options()).acquire();
+    await clock.advance(0);
+    const held = await acquiring;
+    await clock.advance(SESSION_MS / 6 - 20);
+    let beats = 0;
+    let lost = false;
+    zookeeper.fault = async (operation, path, apply) => {
+      if (operation !== 'multi') return;
+      if (!path.includes('__READ__') && ++beats > 100) return new Promise(() => undefined);
+      if (lost || !path.includes('__READ__')) return;
+      lost = true;
+      apply();
+      throw fails('connection-loss', 'unknown');
+    };
+    const downgraded = held.downgrade();
+    await clock.advance(500);
+    await downgraded;
+    expect(beats).toBeLessThan(10);
+    expect(held.isValid()).toBe(true);
+    await held.release();
+  });
 });

@@ -1,6 +1,6 @@
 import { onAbort, withTimeout } from '../base/abort.js';
 import { sleepUntil } from '../base/sleep-until.js';
-import { Holder } from '../lease/hold/holder.js';
+import { Holder, Overtaken } from '../lease/hold/holder.js';
 import type { LossReason } from '../lease/model/lease.js';
 import { type LeaseTiming, leaseTiming } from '../lease/model/lease-timing.js';
 import { harmless } from '../lease/model/lease-tracer.js';
@@ -58,6 +58,7 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
   #watch: Watch | undefined;
   /** The path that the znode is about to move to. It may stand there already. */
   #next: string | undefined;
+  #moving: Promise<void> | undefined;
 
   constructor(
     private readonly claim: Claim,
@@ -96,6 +97,8 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
   }
 
   async guard(operations: readonly MultiOperation[]): Promise<void> {
+    // Its path is known when it has moved, or not.
+    if (this.#moving) await this.#moving.catch(() => undefined);
     this.check();
     const { path } = this;
     try {
@@ -120,7 +123,8 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
     ];
     this.#next = path;
     try {
-      await repeated(this.recipe, this.ending, (call) => session.multi(move, call), session);
+      this.#moving = repeated(this.recipe, this.ending, (call) => session.multi(move, call), session);
+      await this.#moving;
     } catch (error) {
       // An attempt whose reply was lost has done it.
       if (!isFault(error, 'node-exists')) {
@@ -155,8 +159,9 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
       deadline.answered(sentAt);
     } catch (error) {
       if (!isFault(error, 'no-node')) throw error;
-      // The znode may just be moving to another path: that has answered too, or the next attempt tells.
-      if (path === this.#path && this.#next === undefined) this.loseTo('its znode has been deleted');
+      // The znode may just be moving to another path: the next attempt tells.
+      if (path !== this.#path || this.#next !== undefined) throw new Overtaken('its znode is moving');
+      this.loseTo('its znode has been deleted');
     }
   }
 
