@@ -95,7 +95,8 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
         } catch (error) {
           void (path === undefined ? discard(recipe, session, protectedTo) : erase(recipe, session, path));
           // Nothing is left of a contender whose session has ended: it stands anew in the next one.
-          if (signal.aborted || !(error === OWN_GONE || isFault(error, 'session-expired'))) throw error;
+          if (!(error === OWN_GONE || isFault(error, 'session-expired'))) throw error;
+          signal.throwIfAborted();
         }
       }
     });

@@ -126,6 +126,30 @@ describe('acquiring', () => {
   });
 });
 
+describe('acquiring that is given up', () => {
+  it.each(['deleted', 'expired'])('rejects with the reason, whatever happens at the same moment: %s', async (what) => {
+    for (let ticks = 0; ticks < 40; ticks += 1) {
+      zookeeper = new ScriptedZooKeeper(clock);
+      const over = new AbortController();
+      const abortAfter = (left: number): void =>
+        left === 0 ? over.abort(new Error('enough')) : queueMicrotask(() => abortAfter(left - 1));
+      let isAborting = false;
+      zookeeper.fault = async (operation, _path, apply) => {
+        if (operation === 'create') apply();
+        if (operation !== 'children') return;
+        for (const path of standing()) zookeeper.znodes.delete(path);
+        if (!isAborting) abortAfter(ticks);
+        isAborting = true;
+        if (what === 'expired') throw fails('session-expired', 'not-applied');
+      };
+      const acquiring = lock(zookeeper, PATH, options()).acquire({ signal: over.signal });
+      acquiring.catch(() => undefined);
+      await clock.advance(0);
+      await expect(acquiring, `after ${ticks}`).rejects.toThrow('enough');
+    }
+  });
+});
+
 describe('a downgrade', () => {
   it('happens once, where the reply to its transaction was lost', async () => {
     const acquiring = writeLock(zookeeper, PATH, options()).acquire();
