@@ -10,7 +10,7 @@ import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { type HoldingOptions, waitTimeout } from '../commands/lock-command.js';
 import { connectTo, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
 import { UsageError } from '../exit-codes.js';
-import { runHeldCommand } from '../run/held-command.js';
+import { type Hold, runHeldCommand } from '../run/held-command.js';
 import type { Io } from '../terminal/io.js';
 
 /** The options as they stand on the command line; those of read/write locks and semaphores among them. */
@@ -54,6 +54,7 @@ export async function holdRecipeCommand(
   const timeoutMs = waitTimeout(options);
   const taskId = settings.taskId ?? (await defaultTaskId(io));
   const zookeeper = await connectTo(settings.zookeeper, io);
+  let held: Hold | undefined;
   try {
     const contender = CONTENDERS[kind](zookeeper, path, taskId, options);
     return await runHeldCommand({
@@ -64,6 +65,7 @@ export async function holdRecipeCommand(
         // ZooKeeper that is away is waited for after a loss only, or for the time-out.
         if (!again && timeoutMs === undefined) await zookeeper.whenConnected({ signal });
         const handle = await contender.acquire({ timeoutMs, signal });
+        held = handle;
         log.info({ ...facts, znode: handle.path, token: String(handle.token) }, `acquired ${path} with token ${handle.token}`);
         onAbort(handle.signal, () => log.error(facts, explain(handle.signal.reason)));
         return handle;
@@ -71,6 +73,7 @@ export async function holdRecipeCommand(
       variables: ({ token }) => ({ LOCK_PATH: path, LOCK_TOKEN: String(token) }),
     });
   } finally {
-    await zookeeper.close();
+    // It goes with the session: where work may be left it has not been released, and the session has to expire.
+    if (!held?.isValid()) await zookeeper.close();
   }
 }

@@ -122,6 +122,16 @@ describe('nodelease zk lock', () => {
     expect(next.stdout()).toBe('next\n');
   });
 
+  it('leaves the lock to expire where processes of the command are left, for others must not have it before', async () => {
+    const run = await holder(`lock ${PATH}`, '(trap "" TERM; echo held; while :; do sleep 0.05; done) & exit 0');
+    await run.waitForOutput(/left processes behind/);
+    run.kill('SIGTERM');
+    await run.waitForOutput(/left to expire/);
+    await run.exit;
+    expect(await standing()).toHaveLength(1);
+    await untilStanding(0);
+  });
+
   it('stands again after a loss with --restart, and starts the command anew with a greater token', async () => {
     const run = await holder(`lock ${PATH} --restart`, 'echo held $LOCK_TOKEN; exec sleep 600');
     await expire();
