@@ -63,7 +63,11 @@ export async function holdRecipeCommand(
         const facts = { lock: path, taskId };
         log.info(facts, `standing for ${path}`);
         // ZooKeeper that is away is waited for after a loss only, or for the time-out.
-        if (!again && timeoutMs === undefined) await zookeeper.whenConnected({ signal });
+        const away = (error: unknown) => {
+          signal.throwIfAborted();
+          throw error;
+        };
+        if (!again && timeoutMs === undefined) await zookeeper.whenConnected({ signal }).catch(away);
         const handle = await contender.acquire({ timeoutMs, signal });
         held = handle;
         log.info({ ...facts, znode: handle.path, token: String(handle.token) }, `acquired ${path} with token ${handle.token}`);

@@ -132,6 +132,13 @@ describe('nodelease zk lock', () => {
     await untilStanding(0);
   });
 
+  it('is interrupted while there is no connection yet', async () => {
+    const run = zk(`lock ${PATH}`, 'echo never', '127.0.0.1:1');
+    await run.waitForOutput(/standing for/);
+    run.kill('SIGTERM');
+    expect(await codeOf(run)).toBe(143);
+  });
+
   it('stands again after a loss with --restart, and starts the command anew with a greater token', async () => {
     const run = await holder(`lock ${PATH} --restart`, 'echo held $LOCK_TOKEN; exec sleep 600');
     await expire();
