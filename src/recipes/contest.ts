@@ -61,8 +61,7 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
    * @throws `signal.reason`
    */
   async acquire(options: WaitOptions = {}): Promise<H> {
-    const { path } = this.recipe;
-    if (this.#busy) throw new RecipeError(`${path}: this object holds it, or waits for it: it is not re-entrant`, 'already-held', path);
+    this.checkFree();
     this.#busy = true;
     try {
       const handle = await this.#acquire(options);
@@ -74,6 +73,12 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
       this.#busy = false;
       throw error;
     }
+  }
+
+  /** @throws {RecipeError} `already-held` */
+  checkFree(): void {
+    const { path } = this.recipe;
+    if (this.#busy) throw new RecipeError(`${path}: this object holds it, or waits for it: it is not re-entrant`, 'already-held', path);
   }
 
   #acquire(options: WaitOptions): Promise<H> {

@@ -40,6 +40,8 @@ class Semaphore implements ZooKeeperLock {
 
   async acquire({ timeoutMs, signal }: WaitOptions = {}): Promise<LockHandle> {
     const { clock } = this.recipe;
+    // Before it waits behind others, who may wait for this very lease.
+    this.#lease.checkFree();
     const until = clock.monotonic() + checkTimeout(timeoutMs);
     const leftMs = () => timeoutMs && Math.max(1, until - clock.monotonic());
     for (;;) {
