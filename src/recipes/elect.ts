@@ -2,6 +2,7 @@ import type { Watch, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { Contest, inOrder, waitForPredecessor } from './contest.js';
 import type { LockHandle } from './lock-handle.js';
 import { type Recipe, type RecipeOptions, recipeOn, repeated, type WaitOptions } from './recipe.js';
+import { briefly, inTime } from './waiting.js';
 
 const LATCH = 'latch-';
 const KINDS = [LATCH];
@@ -60,16 +61,20 @@ export function elect(zookeeper: ZooKeeper, path: string, { id = '', signal, ...
   };
 }
 
-/** All that take part now, the leader first. Without a place of its own. @throws {ZooKeeperError} @throws {RecipeError} `foreign-znode` */
-export async function participants(
-  zookeeper: ZooKeeper,
-  path: string,
-  options: RecipeOptions & Pick<WaitOptions, 'signal'> = {},
-): Promise<Participant[]> {
+/**
+ * All that take part now, the leader first. Without a place of its own. Gives up after 5 s unless told otherwise.
+ *
+ * @throws {AcquireTimeoutError} no answer in time @throws {ZooKeeperError} @throws {RecipeError} `foreign-znode` @throws `signal.reason`
+ */
+export function participants(zookeeper: ZooKeeper, path: string, options: RecipeOptions & WaitOptions = {}): Promise<Participant[]> {
   const recipe = recipeOn(zookeeper, path, options);
-  const names = await repeated(recipe, options.signal, (call) => zookeeper.children(path, call));
-  const found = await Promise.all(inOrder(path, names ?? [], KINDS).map((name) => read(recipe, name, options.signal)));
-  return found.filter((participant) => participant !== undefined).map((participant, place) => ({ ...participant, isLeader: place === 0 }));
+  return inTime(recipe, briefly(options), 'could not be read', async ({ signal }) => {
+    const names = await repeated(recipe, signal, (call) => zookeeper.children(path, call));
+    const found = await Promise.all(inOrder(path, names ?? [], KINDS).map((name) => read(recipe, name, signal)));
+    return found
+      .filter((participant) => participant !== undefined)
+      .map((participant, place) => ({ ...participant, isLeader: place === 0 }));
+  });
 }
 
 /**
