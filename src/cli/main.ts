@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
+import { buffer } from 'node:stream/consumers';
 import { isatty } from 'node:tty';
 import { fileURLToPath } from 'node:url';
 import { explain } from '../base/errors.js';
@@ -48,6 +49,7 @@ async function main(): Promise<void> {
       random: systemRandom,
       signals: process,
       keyboard: isatty(STANDARD_INPUT),
+      stdin: () => buffer(process.stdin),
       stdout: (text) => output.write(text),
       taken: () => output.taken(),
       stderr: (text) => process.stderr.write(text),

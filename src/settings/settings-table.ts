@@ -36,7 +36,9 @@ const SERVICES = ['discovery services', 'discovery resolve', 'discovery serve'];
 const LEASES = [...NODE_IDS, 'lock'];
 /** What runs a command while something in ZooKeeper is held. */
 const ZK_HOLDING = ['zk lock', 'zk elect', 'zk rwlock', 'zk semaphore'];
-const WITH_ZOOKEEPER = [...NODE_IDS, 'discovery ls', 'discovery watch', ...SERVICES, ...ZK_HOLDING];
+const BARRIERS = ['zk barrier set', 'zk barrier wait', 'zk barrier remove'];
+const RECIPES = [...ZK_HOLDING, ...BARRIERS, 'zk counter', 'zk queue put', 'zk queue take'];
+const WITH_ZOOKEEPER = [...NODE_IDS, 'discovery ls', 'discovery watch', ...SERVICES, ...RECIPES];
 const ALL = [...WITH_ZOOKEEPER, 'lock'];
 
 const ANNOUNCED = { commands: HOLDING, needs: 'zookeeper' } as const;

@@ -28,9 +28,10 @@ export interface CommandRow {
 export type OptionRow = readonly [flags: string, help: string, more?: { readonly default?: string; readonly repeatable?: true }];
 
 export const JSON_LINE: OptionRow = ['--json', 'one JSON object, on one line'];
-/** Of the commands that run another one while they hold something. */
-export const HOLDING: readonly OptionRow[] = [
-  ['--try', 'do not wait: exit with 75 where it is held'],
+/** Of the commands that wait for others. */
+export const WAITING: readonly OptionRow[] = [
+  ['--try', 'do not wait for others: exit with 75 instead'],
   ['--timeout <time>', 'how long to wait, up to 8760h (default: without limit)'],
-  ['--restart', 'after a loss: acquire it again, and start the command again'],
 ];
+/** Of the commands that run another one while they hold something. */
+export const HOLDING: readonly OptionRow[] = [...WAITING, ['--restart', 'after a loss: acquire it again, and start the command again']];

@@ -11,7 +11,9 @@ const EPOCH: OptionRow = ['--epoch <ms>', 'with --layout snowflake: where its ti
 /** The commands that only hold others, and what their help says. */
 export const GROUPS: Readonly<Record<string, string>> = {
   discovery: 'look into the discovery tree in ZooKeeper',
-  zk: 'coordinate tasks through ZooKeeper, as Apache Curator does: locks, elections, semaphores',
+  zk: 'coordinate tasks through ZooKeeper, as Apache Curator does: locks, elections, barriers, counters, queues',
+  'zk barrier': 'a gate that is open unless a task has set it',
+  'zk queue': 'a queue whose items are handed to one task each',
 };
 
 /** All commands, in the order of the help; the name of one in a group begins with the group's. */

@@ -21,6 +21,8 @@ export interface Io {
   readonly signals: SignalSource;
   /** Whether standard input is a terminal, so that SIGINT and SIGQUIT come from its keyboard. */
   readonly keyboard: boolean;
+  /** Everything that standard input has, to its end. */
+  readonly stdin: () => Promise<Buffer>;
   /** Answers. Logs and complaints never go here. */
   readonly stdout: (text: string) => void;
   /** Resolves when the reader has taken the answer so far: to be awaited between the parts of a long answer. False when the reader has gone. */

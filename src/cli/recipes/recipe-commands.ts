@@ -1,0 +1,120 @@
+import { orAborted } from '../../base/abort.js';
+import { ConfigError } from '../../base/errors.js';
+import { barrier } from '../../recipes/barrier.js';
+import { counter } from '../../recipes/counter.js';
+import { type Queue, type QueueOptions, queue } from '../../recipes/queue.js';
+import type { TakenItem } from '../../recipes/taken-item.js';
+import { parseInteger } from '../../settings/values.js';
+import { type HoldingOptions, waitTimeout } from '../commands/lock-command.js';
+import { complain, say, sayJson } from '../commands/store-command.js';
+import { onZooKeeper, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
+import { ExitCode, exitCodeOfSignal } from '../exit-codes.js';
+import type { Io } from '../terminal/io.js';
+
+/** The options as they stand on the command line. */
+export interface RecipeCommandOptions extends Pick<HoldingOptions, 'try' | 'timeout'> {
+  readonly json?: boolean;
+  readonly add?: string;
+  readonly count?: string;
+  readonly simple?: boolean;
+  readonly lockPath?: string;
+}
+
+/** One call of a command of the group `zk`. */
+export interface RecipeCall {
+  readonly path: string;
+  readonly options: RecipeCommandOptions;
+  readonly settings: ZooKeeperCommandSettings;
+  readonly io: Io;
+}
+
+/** `nodelease zk barrier set|wait|remove PATH`. Resolves to the exit code. */
+export function barrierCommand(act: 'set' | 'wait' | 'remove', { path, options, settings, io }: RecipeCall): Promise<number> {
+  const timeoutMs = waitTimeout(options);
+  return onZooKeeper(settings, io, async (zookeeper, signal) => {
+    const gate = barrier(zookeeper, path);
+    await zookeeper.whenConnected({ signal });
+    await gate[act]({ signal, ...(act === 'wait' && { timeoutMs }) });
+    const state = act === 'set' ? 'set' : 'open';
+    return answer(io, options, state, { path, state });
+  });
+}
+
+/** `nodelease zk counter PATH [--add N]`: prints the value, the new one with `--add`. */
+export function counterCommand({ path, options, settings, io }: RecipeCall): Promise<number> {
+  const { add } = options;
+  if (add !== undefined && !/^[+-]?\d{1,19}$/.test(add))
+    throw new ConfigError('--add', add, 'a whole number of 64 bits, with or without a sign');
+  return onZooKeeper(settings, io, async (zookeeper, signal) => {
+    const shared = counter(zookeeper, path);
+    await zookeeper.whenConnected({ signal });
+    const value = String(await (add === undefined ? shared.get({ signal }) : shared.add(BigInt(add.replace('+', '')), { signal })));
+    // A number of JSON does not hold 64 bits in JavaScript.
+    return answer(io, options, value, { path, value });
+  });
+}
+
+/** `nodelease zk queue put PATH [ITEM]`: puts the item, or each line of standard input, and prints how many that were. */
+export function putCommand(item: string | undefined, { path, options, settings, io }: RecipeCall): Promise<number> {
+  return onZooKeeper(settings, io, async (zookeeper, signal) => {
+    const items = queue(zookeeper, path, formatOf(options));
+    await zookeeper.whenConnected({ signal });
+    const given = item === undefined ? linesOf(await orAborted(io.stdin(), signal)) : [Buffer.from(item)];
+    let put = 0;
+    try {
+      for (const each of given) {
+        await items.put(each, { signal });
+        put += 1;
+      }
+    } finally {
+      if (put < given.length && given.length > 1) complain(io, `${put} of ${given.length} items have been put`);
+    }
+    return answer(io, options, String(put), { path, items: put });
+  });
+}
+
+/**
+ * `nodelease zk queue take PATH [-n K]`: prints each item as soon as it has it. With a lock path it removes an item from the queue only once its reader
+ * has it: an item that was not taken over is put at the end again.
+ */
+export function takeCommand({ path, options, settings, io }: RecipeCall): Promise<number> {
+  const timeoutMs = waitTimeout(options);
+  const { count = '1', lockPath } = options;
+  const wanted = parseInteger(count, '--count', 1, 1_000_000_000);
+  return onZooKeeper(settings, io, async (zookeeper, signal) => {
+    const format = formatOf(options);
+    const items: Queue<Buffer | TakenItem> =
+      lockPath === undefined ? queue(zookeeper, path, format) : queue(zookeeper, path, { ...format, lockPath });
+    await zookeeper.whenConnected({ signal });
+    for (let taken = 0; taken < wanted; taken += 1) {
+      const item = await items.take({ timeoutMs, signal });
+      const data = Buffer.isBuffer(item) ? item : item.data;
+      const text = data.toString('utf8');
+      const isText = Buffer.from(text).equals(data);
+      if (options.json) sayJson(io, isText ? { item: text } : { base64: data.toString('base64') });
+      else if (io.screen()) say(io, text);
+      else io.stdout(`${text}\n`);
+      const isRead = await io.taken();
+      if (!Buffer.isBuffer(item)) await (isRead ? item.ack() : item.requeue());
+      if (!isRead) return exitCodeOfSignal('SIGPIPE');
+    }
+    return ExitCode.ok;
+  });
+}
+
+function answer(io: Io, { json }: RecipeCommandOptions, text: string, facts: object): number {
+  if (json) sayJson(io, facts);
+  else say(io, text);
+  return ExitCode.ok;
+}
+
+function formatOf({ simple }: RecipeCommandOptions): Pick<QueueOptions, 'format'> {
+  return { format: simple ? 'simple' : 'distributed' };
+}
+
+/** Byte for byte, without the line feeds. */
+function linesOf(input: Buffer): Buffer[] {
+  const lines = input.toString('latin1').split('\n');
+  if (lines.at(-1) === '') lines.pop();
+  return lines.map((line) => Buffer.from(line, 'latin1'));
+}
