@@ -77,7 +77,6 @@ export interface WireLock {
 /** See `Contender`. */
 export interface WireContender {
   readonly data: string;
-  readonly sessionId: string | null;
   readonly token: string;
   readonly since: number;
 }

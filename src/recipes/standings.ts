@@ -1,5 +1,5 @@
 import { concurrently } from '../base/concurrently.js';
-import type { ZooKeeper } from '../zookeeper/zookeeper.js';
+import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { inOrder } from './contest.js';
 
 /** One that holds a lock, or waits for it. */
@@ -26,7 +26,6 @@ export interface Standing {
 
 /** The contenders at one path, the first one first; the number of them that hold, if it is no semaphore. */
 type Queue = Pick<Standing, 'kind'> & { readonly contenders: readonly Contender[]; readonly holding: number };
-type Reader = Pick<ZooKeeper, 'children' | 'read'>;
 
 /** What the recipes call their znodes. */
 const KINDS = [
@@ -46,37 +45,36 @@ const READS = 16;
  *
  * @throws {ZooKeeperError} when there is no answer, or something may not be read
  */
-export async function standingsBelow(zookeeper: Reader, paths: readonly string[], signal?: AbortSignal): Promise<readonly Standing[]> {
+export async function standingsBelow(
+  zookeeper: Pick<ZooKeeper, 'children' | 'read'>,
+  paths: readonly string[],
+  signal?: AbortSignal,
+): Promise<readonly Standing[]> {
   const queues = new Map<string, Queue>();
   const visit = async (path: string, own: AbortSignal) => {
     const names = (await zookeeper.children(path, { signal: own })) ?? [];
     const below = path === '/' ? path : `${path}/`;
     for (const [kind, marks] of KINDS) {
-      const contenders = names.filter((name) => NUMBERED.test(name) && marks.some((mark) => name.includes(mark)));
-      if (contenders.length > 0) queues.set(path, await readQueue(zookeeper, below, kind, inOrder(path, contenders, marks), own));
+      const ours = names.filter((name) => NUMBERED.test(name) && marks.some((mark) => name.includes(mark)));
+      const order = inOrder(path, ours, marks);
+      const znodes = await concurrently(order, READS, (name, each) => zookeeper.read(below + name, { signal: each }), own);
+      if (order.length > 0) queues.set(path, queueOf(kind, order, znodes));
     }
     return names.filter((name) => !NUMBERED.test(name)).map((name) => below + name);
   };
   for (let level = [...paths]; level.length > 0; ) level = (await concurrently(level, READS, visit, signal)).flat();
-  const standings = [...queues].flatMap(([path, queue]) => standingsOf(path, queue, queues));
-  return standings.sort((a, b) => (a.path < b.path ? -1 : 1));
+  return [...queues].flatMap(([path, queue]) => standingsOf(path, queue, queues)).sort((a, b) => (a.path < b.path ? -1 : 1));
 }
 
-async function readQueue(
-  zookeeper: Reader,
-  below: string,
-  kind: Standing['kind'],
-  order: readonly string[],
-  signal: AbortSignal,
-): Promise<Queue> {
-  const znodes = await concurrently(order, READS, (name, own) => zookeeper.read(below + name, { signal: own }), signal);
-  const found = znodes.flatMap((znode, at) => (znode ? [{ ...znode, name: order[at] ?? '' }] : []));
-  const writer = found.findIndex(({ name }) => !name.includes('__READ__'));
-  const holding = writer < 0 ? found.length : Math.max(1, writer);
-  const contenders = found.map(({ data, stat }) => {
-    return { data: data.toString('utf8'), sessionId: stat.owner ?? null, token: String(stat.createdZxid), since: stat.createdAt };
-  });
-  return { kind, contenders, holding };
+function queueOf(kind: Standing['kind'], order: readonly string[], znodes: readonly (Znode | undefined)[]): Queue {
+  const present = order.filter((_, at) => znodes[at] !== undefined);
+  const writer = present.findIndex((name) => !name.includes('__READ__'));
+  const contenders = znodes
+    .filter((znode) => znode !== undefined)
+    .map(({ data, stat }) => {
+      return { data: data.toString('utf8'), sessionId: stat.owner ?? null, token: String(stat.createdZxid), since: stat.createdAt };
+    });
+  return { kind, contenders, holding: writer < 0 ? present.length : Math.max(1, writer) };
 }
 
 /** A semaphore's leases stand beside the lock under which they are taken: its head has one more than allowed, until another is given back. */

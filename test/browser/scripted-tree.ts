@@ -1,9 +1,10 @@
 import { clusterNodeIdOf } from '../../src/id/cluster-node-id.js';
-import type { DiscoveryReport, EntryReport } from '../../src/monitor/discovery-report.js';
+import type { TreeReport } from '../../src/monitor/discovery-comparison.js';
+import type { EntryReport } from '../../src/monitor/discovery-report.js';
 import type { NodeReport } from '../../src/monitor/status-report.js';
 
-/** The discovery tree as it would be with these nodes, all of which offer `orders`, and some `billing`. */
-export function scriptedTree(nodes: readonly NodeReport[]): DiscoveryReport {
+/** The discovery tree as it would be with these nodes, all of which offer `orders`, and some `billing`, and which contend for one lock. */
+export function scriptedTree(nodes: readonly NodeReport[]): TreeReport {
   const held = nodes.filter(({ state }) => state === 'held');
   const entry = ({ id, version, taskId }: NodeReport, path: string): EntryReport => ({
     path,
@@ -16,6 +17,12 @@ export function scriptedTree(nodes: readonly NodeReport[]): DiscoveryReport {
     sessionId: '100000000000000a',
     data: null,
     problem: null,
+  });
+  const contender = ({ id, taskId }: NodeReport) => ({
+    data: taskId ?? '',
+    sessionId: null,
+    token: `${4_711 + id}`,
+    since: Date.now() - 90_000,
   });
   return {
     zookeeper: 'zk-1:2181,zk-2:2181,zk-3:2181/prod',
@@ -38,5 +45,6 @@ export function scriptedTree(nodes: readonly NodeReport[]): DiscoveryReport {
       },
     ],
     foreign: [],
+    locks: [{ path: '/locks/report', kind: 'lock', holders: held.slice(0, 1).map(contender), waiting: held.slice(1, 3).map(contender) }],
   };
 }

@@ -77,19 +77,13 @@ export class TreePanel {
 
   /** A lock: its holders, and after them the waiting tasks in the order of their turns. */
   #lock({ path, kind, holders, waiting }: WireLock): HTMLElement {
-    const entry = ({ data, sessionId, token, since }: WireContender, isHolder: boolean) => {
+    const entry = ({ data, token, since }: WireContender, at: number) => {
       const age = make('span', { 'data-since': String(since) });
-      const told = make(
-        'span',
-        { class: 'entry-told' },
-        make('span', { class: 'quiet' }, isHolder ? `token ${token}, ` : 'waiting, '),
-        age,
-      );
-      return make('li', { title: `session ${sessionId ?? 'none'}` }, make('span', { class: 'id-chip' }, data || 'no name'), told);
+      const told = make('span', { class: 'entry-told quiet' }, at < holders.length ? `token ${token}, ` : 'waiting, ', age);
+      return make('li', {}, make('span', { class: 'id-chip' }, data || 'no name'), told);
     };
-    const all = [...holders, ...waiting];
-    const listed = all.slice(0, MAX_LISTED).map((each, at) => entry(each, at < holders.length));
-    const count = all.length;
+    const count = holders.length + waiting.length;
+    const listed = [...holders, ...waiting].slice(0, MAX_LISTED).map(entry);
     const more = count > listed.length && make('li', { class: 'quiet' }, `and ${count - listed.length} more`);
     return this.#details(`l/${path}`, `${path} (${kind})`, [make('ul', { class: 'entries' }, ...listed, more)], count <= MAX_OPEN, count);
   }
