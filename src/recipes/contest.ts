@@ -6,7 +6,7 @@ import { type Claim, ZnodeHolder } from './lock-handle.js';
 import { createOwn, discard, erase, protectedPath } from './own-znode.js';
 import { type Recipe, repeated, type WaitOptions } from './recipe.js';
 import { RecipeError } from './recipe-error.js';
-import { inTime, untilChildren, untilData, type Wait } from './waiting.js';
+import { inTime, untilChildren, untilRemoved, type Wait } from './waiting.js';
 
 /** What tells one recipe from another. */
 export interface ContestRules {
@@ -148,7 +148,7 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
   /** Until the blocker is gone, or may be. @param names the children, as just listed @throws {ZooKeeperError} `session-expired`, too */
   #wait(session: BoundSession, blocker: Blocker, names: readonly string[], wait: Wait): Promise<void> {
     const { recipe } = this;
-    if (blocker !== 'children') return untilData(recipe, wait, `${recipe.path}/${blocker.gone}`, (znode) => znode === undefined, session);
+    if (blocker !== 'children') return untilRemoved(recipe, wait, `${recipe.path}/${blocker.gone}`, session);
     const seen = fingerprint(names);
     return untilChildren(recipe, wait, recipe.path, (now) => fingerprint(now) !== seen, session);
   }

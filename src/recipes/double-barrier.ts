@@ -6,7 +6,7 @@ import { isFault } from '../zookeeper/zookeeper-error.js';
 import { erase, uuid } from './own-znode.js';
 import { type Recipe, type RecipeOptions, recipeOn, repeated, type WaitOptions } from './recipe.js';
 import { RecipeError } from './recipe-error.js';
-import { inTime, untilChildren, untilData, type Wait } from './waiting.js';
+import { inTime, untilChildren, untilData, untilRemoved, type Wait } from './waiting.js';
 
 const READY = 'ready';
 
@@ -150,7 +150,7 @@ class Member implements DoubleBarrier {
             if (isLast) await removeOwn();
             return membersOf(names).some((name) => `${path}/${name}` !== own) ? undefined : await this.#removeReady(wait);
           }
-          await untilData(recipe, wait, `${path}/${last}`, (znode) => znode === undefined);
+          await untilRemoved(recipe, wait, `${path}/${last}`);
         }
       });
     } catch (error) {

@@ -185,9 +185,7 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
   #watchOwn(): void {
     if (this.#next !== undefined || !this.isHeld) return;
     this.#watch?.close();
-    this.#watch = this.recipe.zookeeper.watchData(this.#path, (znode) => {
-      if (znode === undefined) this.loseTo('its znode has been deleted');
-    });
+    this.#watch = this.recipe.zookeeper.watchRemoval(this.#path, () => this.loseTo('its znode has been deleted'));
   }
 
   #onSession(): void {

@@ -82,6 +82,19 @@ export function untilData(recipe: Recipe, wait: Wait, path: string, isIt: (now: 
   return untilTold(recipe, wait, watch, (from, call) => from.read(path, call), isIt, session);
 }
 
+/** Waits until a znode is gone whose path is not used again. */
+export function untilRemoved(recipe: Recipe, wait: Wait, path: string, session?: BoundSession) {
+  const watch = (tell: (isGone: true) => void) => recipe.zookeeper.watchRemoval(path, () => tell(true));
+  return untilTold(
+    recipe,
+    wait,
+    watch,
+    (from, call) => from.read(path, call),
+    () => true,
+    session,
+  );
+}
+
 /** The same for the names of its children, none where it is absent. */
 export function untilChildren(recipe: Recipe, wait: Wait, path: string, isIt: (now: readonly string[]) => boolean, session?: BoundSession) {
   const watch = (tell: (now: readonly string[] | undefined) => void) => recipe.zookeeper.watchChildren(path, tell);
@@ -115,7 +128,12 @@ async function untilTold<S>(
   const onState = () => (session?.isOver || zookeeper.state.status === 'closed') && void ask();
   const forgetState = zookeeper.onState(onState);
   onState();
-  const standing = watch((now) => isIt(now) && onTold(true));
+  const standing = watch((now) => {
+    if (!isIt(now)) return;
+    // At once: a watch that stands is read again after every change.
+    standing.close();
+    onTold(true);
+  });
   const set = standing.first.then(() => !isTry || Promise.reject(late()));
   try {
     if (!(await withTimeout(clock, WATCH_MS, Promise.race([told, set]), signal))) await ask();

@@ -27,8 +27,8 @@ const RETRY_MS = { first: 100, max: 5_000 };
 interface StandingWatch {
   /** Reads, leaves a one-shot watch, and tells the listener what is new. */
   readonly read: () => Promise<void>;
-  /** Tells the listener that the znode is gone. */
-  readonly gone: () => void;
+  /** Tells the listener that the znode is gone, for one that need not hear of what is made at the path again. */
+  readonly gone: (() => void) | undefined;
   isStale: boolean;
   isReading: boolean;
   isClosed: boolean;
@@ -63,10 +63,17 @@ export class StandingWatches {
     return this.#watch(path, read, (znode) => znode && `${znode.stat.createdZxid}:${znode.stat.modifiedZxid}`, listener);
   }
 
+  /** Watches for the end of a znode. */
+  removal(path: string, send: Send, listener: () => void): Watch {
+    const read = () => orAbsent(path, send, (session) => session.read(path, true));
+    const tell = (znode: Znode | undefined) => znode === undefined && listener();
+    return this.#watch(path, read, (znode) => znode && 'there', tell, true);
+  }
+
   /** A one-shot watch on a path has fired. One that was set for a watch that is closed by now reaches no watch. */
   onChanged(path: string, isGone: boolean): void {
     for (const watch of this.#watches.get(path) ?? []) {
-      if (isGone) watch.gone();
+      if (isGone) watch.gone?.();
       this.#invalidate(watch);
     }
   }
@@ -87,12 +94,14 @@ export class StandingWatches {
   /**
    * @param read reads the present state, and leaves a one-shot watch on it, so that no later change goes unnoticed
    * @param fingerprint equal for equal states
+   * @param endsWithIt whether the removal of the znode is told before what is read after it
    */
   #watch<S>(
     path: string,
     read: () => Promise<S | undefined>,
     fingerprint: (state: S | undefined) => string | undefined,
     listener: (state: S | undefined) => void,
+    endsWithIt = false,
   ): Watch {
     let told: { readonly print: string | undefined } | undefined;
     let onFirst: () => void = () => undefined;
@@ -113,9 +122,7 @@ export class StandingWatches {
         const state = await read();
         if (!watch.isClosed) tell(state);
       },
-      gone: () => {
-        if (!watch.isClosed) tell(undefined);
-      },
+      gone: endsWithIt ? () => !watch.isClosed && tell(undefined) : undefined,
     };
     if (!watch.isClosed) {
       this.#watches.set(path, (this.#watches.get(path) ?? new Set()).add(watch));

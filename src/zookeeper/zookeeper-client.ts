@@ -159,6 +159,12 @@ export class ZooKeeperClient implements ZooKeeper {
     return this.#watches.data(full, (send) => this.#calls.call(call, {}, send), listener);
   }
 
+  watchRemoval(path: string, listener: () => void): Watch {
+    const full = this.#check('watchRemoval', path);
+    const call = { operation: 'watchRemoval', path, writes: false };
+    return this.#watches.removal(full, (send) => this.#calls.call(call, {}, send), listener);
+  }
+
   close(): Promise<void> {
     return this.#keeper.close();
   }

@@ -138,8 +138,14 @@ export interface ZooKeeper {
    */
   watchChildren(path: string, listener: (children: readonly string[] | undefined) => void): Watch;
 
-  /** The same for a znode's data. That the znode was removed is told without another read; the next state is read for as long as the watch stays open. */
+  /** The same for a znode's data. */
   watchData(path: string, listener: (znode: Znode | undefined) => void): Watch;
+
+  /**
+   * Calls `listener` when a znode is removed, or where there is none: for paths that are not used again, such as sequential ones. Takes no read after
+   * the removal, so it tells sooner than {@link watchData}, also where the znode is replaced.
+   */
+  watchRemoval(path: string, listener: () => void): Watch;
 
   /** Ends the session with its ephemeral znodes, and every watch. Resolves soon also where no server answers, and never rejects. Idempotent. */
   close(): Promise<void>;

@@ -159,6 +159,10 @@ export class ScriptedZooKeeper implements ZooKeeper {
     return this.#watch(() => listener(this.znodes.get(path)));
   }
 
+  watchRemoval(path: string, listener: () => void): Watch {
+    return this.#watch(() => !this.znodes.has(path) && listener());
+  }
+
   async close(): Promise<void> {
     this.become({ status: 'closed' });
   }
