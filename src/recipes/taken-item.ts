@@ -1,3 +1,4 @@
+import { orAborted } from '../base/abort.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
 import type { CallOptions, MultiOperation } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
@@ -43,11 +44,11 @@ export async function claimItem(
   const create = (call: CallOptions) => session.createWithParents(lock, mark, 'ephemeral', call);
   const { error, mayBeDone } = await writeOnce(recipe, signal, create, session);
   try {
-    if (error !== undefined && !(mayBeDone && isFault(error, 'node-exists') && (await isOwn()))) throw error;
+    if (error !== undefined && !(mayBeDone && isFault(error, 'node-exists') && (await orAborted(isOwn(), signal)))) throw error;
     const znode = await repeated(recipe, signal, (call) => session.read(path, call), session);
     const items = znode && decodeItems(znode.data);
     if (items && items.length > 0) return share(items, (back) => removeItem(recipe, session, path, lock, back));
-    await removeItem(recipe, session, path, lock, []);
+    await orAborted(removeItem(recipe, session, path, lock, []), signal);
     return znode && !items ? tellDamaged(path, znode.data, onDamaged) : [];
   } catch (failure) {
     // A write comes first: a server may lag behind what it did for this session over another connection.
