@@ -64,7 +64,12 @@ export class Host {
     const dice = this.#dice.fork(this.#starts);
     const lateness = dice.fork(1);
     const { latenessMs, hearsFirst } = world.conditions;
-    const process = new SimulatedProcess(world.scheduler, this.machine, () => lateness.between(0, latenessMs), hearsFirst);
+    const process = new SimulatedProcess(
+      world.scheduler,
+      this.machine,
+      () => lateness.between(0, latenessMs),
+      hearsFirst ? 'replies' : undefined,
+    );
     const run: Run = {
       name: `task ${this.index}.${this.#starts}`,
       process,

@@ -93,7 +93,7 @@ describe('a simulated process', () => {
 
   it('may hear all that was sent to it while it was stopped before it sees which timers have run out', async () => {
     const scheduler = new Scheduler();
-    const process = new SimulatedProcess(scheduler, new Machine(0, 0, 0, 0), () => 0, true);
+    const process = new SimulatedProcess(scheduler, new Machine(0, 0, 0, 0), () => 0, 'replies');
     const seen: string[] = [];
     const never = new AbortController().signal;
     void process.clock.sleep(10).then(() => seen.push('timer 10'));

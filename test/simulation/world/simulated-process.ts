@@ -10,15 +10,15 @@ export class SimulatedProcess implements Actor {
   readonly clock: Clock;
   #stops = 0;
   #deferred: (() => void)[] = [];
-  #overdue: (() => void)[] = [];
+  #later: (() => void)[] = [];
 
   constructor(
     private readonly scheduler: Scheduler,
     readonly machine: Machine,
     /** How late its timers may be, in milliseconds; 0 for a machine that has nothing else to do. */
     private readonly latenessMs: () => number,
-    /** Whether, when it goes on, it first hears all that was sent to it, and sees only then that its timers have run out. */
-    private readonly hearsFirst = false,
+    /** What it sees first when it goes on: all that was sent to it, or that its timers have run out. @default what came first */
+    private readonly seesFirst?: 'replies' | 'timers' | undefined,
   ) {
     this.clock = {
       now: () => machine.wallAt(scheduler.now),
@@ -32,7 +32,7 @@ export class SimulatedProcess implements Actor {
   }
 
   defer(act: () => void, isTimer: boolean): void {
-    if (isTimer && this.hearsFirst) this.#overdue.push(act);
+    if (this.seesFirst === (isTimer ? 'replies' : 'timers')) this.#later.push(act);
     else this.#deferred.push(act);
   }
 
@@ -41,14 +41,14 @@ export class SimulatedProcess implements Actor {
     this.#stops += 1;
   }
 
-  /** SIGCONT: what came in the meantime happens now, in its order; timers last where replies are heard first. */
+  /** SIGCONT: what came in the meantime happens now, in its order. */
   resume(): void {
     this.#stops -= 1;
     if (this.#stops > 0) return;
     this.resumedAt = this.scheduler.now;
-    const deferred = [...this.#deferred, ...this.#overdue];
+    const deferred = [...this.#deferred, ...this.#later];
     this.#deferred = [];
-    this.#overdue = [];
+    this.#later = [];
     for (const act of deferred) act();
   }
 
@@ -56,7 +56,7 @@ export class SimulatedProcess implements Actor {
   kill(): void {
     this.alive = false;
     this.#deferred = [];
-    this.#overdue = [];
+    this.#later = [];
   }
 
   #sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
