@@ -1,5 +1,7 @@
 import { plainProtocol } from './comparison/plain-protocol.js';
 import { type Engine, shippedEngine } from './engine.js';
+import { FAULT_KINDS } from './world/conditions.js';
+import { RECIPE_FAULTS } from './zookeeper/conditions.js';
 
 /** The engines that a simulation can run, by the name that `--engine` takes. */
 export const ENGINES: Readonly<Record<string, Engine>> = {
@@ -7,3 +9,14 @@ export const ENGINES: Readonly<Record<string, Engine>> = {
   plain: plainProtocol({ versionAfterRelease: 'cleared' }),
   'plain-kept-version': plainProtocol({ versionAfterRelease: 'kept' }),
 };
+
+/** The name of what is no lease engine: the recipes on ZooKeeper, in a world of their own. */
+export const RECIPES = 'recipes';
+
+/** Every name that `--engine` takes. */
+export const ENGINE_NAMES: readonly string[] = [...Object.keys(ENGINES), RECIPES];
+
+/** The kinds of faults that there are in the world of this engine. */
+export function faultKindsOf(engine: string): readonly string[] {
+  return engine === RECIPES ? RECIPE_FAULTS : FAULT_KINDS;
+}

@@ -2,13 +2,15 @@
 
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Engine } from './engine.js';
-import { ENGINES } from './engines.js';
+import { ENGINES, RECIPES } from './engines.js';
 import { Pulse, RunControl } from './seeds/run-control.js';
 import type { Answer, ChunkResult, Order, SeedHistory, ShrunkViolation, ThreadSettings, ViolatedSeed } from './seeds/seed-messages.js';
 import { shrink } from './seeds/shrink.js';
 import { addSeed, emptyTally } from './seeds/tally.js';
-import { type SeedResult, type SimulationOptions, simulate } from './simulation.js';
+import { type SimulationOptions, simulate } from './simulation.js';
+import type { FaultKind } from './world/conditions.js';
 import { useQuickAbort } from './world/quick-abort.js';
+import { simulateRecipes } from './zookeeper/recipes-simulation.js';
 
 // Nothing in a simulation reads stack traces, and the many errors that it is made of would spend most of their time on them.
 Error.stackTraceLimit = 0;
@@ -17,7 +19,6 @@ useQuickAbort();
 const settings = workerData as ThreadSettings;
 const control = new RunControl(settings.control);
 const pulse = new Pulse(settings.pulse);
-const engine = engineCalled(settings.engine);
 const only = settings.only && new Set(settings.only);
 const { size } = settings;
 /** The name under which a host's part in a run can be left out. */
@@ -36,13 +37,17 @@ function engineCalled(name: string): Engine {
   return found;
 }
 
-function simulated(seed: number, more: Pick<SimulationOptions, 'allowed' | 'recording'>): Promise<SeedResult> {
+/** Undefined for the recipes. */
+const engine = settings.engine === RECIPES ? undefined : engineCalled(settings.engine);
+
+function simulated(seed: number, more: Pick<SimulationOptions, 'allowed' | 'recording'>) {
   pulse.beat(seed);
-  return simulate(seed, { size, only, engine, ...more });
+  if (engine === undefined) return simulateRecipes(seed, { only, ...more });
+  return simulate(seed, { size, only: only as Set<FaultKind> | undefined, engine, ...more });
 }
 
 async function run({ first, count }: { first: number; count: number }): Promise<ChunkResult> {
-  const tally = emptyTally();
+  const tally = emptyTally(settings.engine);
   const histories: SeedHistory[] = [];
   let violated: ViolatedSeed | undefined;
   for (let seed = first; seed < first + count && control.wants(seed - settings.from); seed += 1) {

@@ -1,7 +1,7 @@
 import { renderTable } from '../../../src/cli/terminal/table.js';
 import { formatSetting } from '../../../src/cli/terminal/text.js';
 import { digest } from '../checks/history-digest.js';
-import { FAULT_KINDS } from '../world/conditions.js';
+import { RECIPES } from '../engines.js';
 import type { ShrunkViolation } from './seed-messages.js';
 import type { RunResult } from './seed-pool.js';
 import { DEFAULT_SIZE, type PlantChoice, type SimulateOptions } from './simulate-options.js';
@@ -21,7 +21,7 @@ export function header({ seeds, maxMs, from, size, jobs, engine, only }: Simulat
   const amount = maxMs === undefined ? counted(seeds, 'seed') : `seeds for ${maxMs / 1_000} s`;
   const parts = [
     `${amount} from ${from}`,
-    `${size.hosts} hosts × ${size.ids} ids × ${formatSetting(size.spanMs)}`,
+    ...(engine === RECIPES ? [] : [`${size.hosts} hosts × ${size.ids} ids × ${formatSetting(size.spanMs)}`]),
     counted(jobs, 'job'),
     ...(engine === 'shipped' ? [] : [`engine ${engine}`]),
     ...(only === undefined ? [] : [`faults ${only.join(', ')} alone`]),
@@ -125,10 +125,9 @@ function figures({ tally, tookMs, cpuMs }: RunResult, jobs: number): string {
 
 function faultTable({ tally }: RunResult): string[] {
   const columns = [{ title: 'FAULT' }, { title: 'TIMES', align: 'right' }, { title: 'SEEDS', align: 'right' }] as const;
-  const rows = FAULT_KINDS.map((kind) => {
-    const { times, seeds } = tally.faults[kind];
-    return [{ text: kind }, { text: grouped(times) }, { text: grouped(seeds) }];
-  });
+  const rows = Object.entries(tally.faults).map(([kind, { times, seeds }]) => [
+    ...[{ text: kind }, { text: grouped(times) }, { text: grouped(seeds) }],
+  ]);
   return renderTable(columns, rows, undefined);
 }
 

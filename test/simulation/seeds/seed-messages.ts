@@ -1,13 +1,12 @@
-import type { Violation } from '../checks/invariants.js';
-import type { FaultKind, SimulationSize } from '../world/conditions.js';
+import type { SimulationSize } from '../world/conditions.js';
 import type { Tally } from './tally.js';
 
 /** What a thread that simulates is told at its start. Plain data, as it goes from one thread to another. */
 export interface ThreadSettings {
   readonly size: Required<SimulationSize>;
   /** Faults of these kinds alone; all when undefined. */
-  readonly only: readonly FaultKind[] | undefined;
-  /** A name out of `ENGINES`. */
+  readonly only: readonly string[] | undefined;
+  /** A name out of `ENGINE_NAMES`. */
   readonly engine: string;
   /** Whether to keep the histories of all seeds. */
   readonly recording: boolean;
@@ -36,9 +35,17 @@ export interface ChunkResult {
   readonly histories: readonly SeedHistory[];
 }
 
+/** A promise that was broken. */
+export interface FoundViolation {
+  readonly invariant: string;
+  /** True time in milliseconds. */
+  readonly at: number;
+  readonly text: string;
+}
+
 export interface ViolatedSeed {
   readonly seed: number;
-  readonly violation: Violation;
+  readonly violation: FoundViolation;
 }
 
 export interface SeedHistory {
@@ -50,7 +57,7 @@ export interface SeedHistory {
 export interface ShrunkViolation {
   readonly kind: 'shrunk';
   /** That of the shrunk history: the same invariant, though perhaps of other tasks. */
-  readonly violation: Violation;
+  readonly violation: FoundViolation;
   /** What had to stay: hosts, and faults. */
   readonly hosts: readonly string[];
   readonly faults: readonly string[];

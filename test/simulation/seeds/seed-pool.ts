@@ -63,7 +63,7 @@ export class SeedPool {
     const { from } = this.options;
     const begun = performance.now();
     const cpuBegun = process.cpuUsage();
-    const tally = emptyTally();
+    const tally = emptyTally(this.options.engine);
     const histories: SeedHistory[] = [];
     let violated: ViolatedSeed | undefined;
     const result = (): RunResult => {

@@ -22,7 +22,7 @@ parentPort.on('message', async ({ kind, first, count, seed }) => {
     parentPort.postMessage({ kind: 'shrunk', violation, hosts: ['host 1'], faults: ['one', 'two'], of: { hosts: 8, faults: 30 }, runs: 17, minimal: true, history: ['    1.000 s  task 1.1   #1 list ', '    2.000 s  VIOLATION  fencing'] });
     return;
   }
-  const tally = ${JSON.stringify(emptyTally())};
+  const tally = ${JSON.stringify(emptyTally('shipped'))};
   let violated;
   for (let seed = first; seed < first + count && violated === undefined && Atomics.load(control, 1) === 0; seed += 1) {
     Atomics.store(pulse, 0, seed);

@@ -1,8 +1,8 @@
 import { randomInt } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { ENGINES } from '../engines.js';
-import { FAULT_KINDS, type FaultKind, type SimulationSize } from '../world/conditions.js';
+import { ENGINE_NAMES, faultKindsOf } from '../engines.js';
+import type { SimulationSize } from '../world/conditions.js';
 
 /** What the user of `npm run simulate` wants. */
 export interface SimulateOptions {
@@ -14,10 +14,10 @@ export interface SimulateOptions {
   readonly from: number;
   /** The name of a bug to be planted. */
   readonly plant: string | undefined;
-  /** A name out of `ENGINES`. */
+  /** A name out of `ENGINE_NAMES`. */
   readonly engine: string;
   /** Faults of these kinds alone; all when undefined. */
-  readonly only: readonly FaultKind[] | undefined;
+  readonly only: readonly string[] | undefined;
   /** How many threads simulate. */
   readonly jobs: number;
   readonly size: Required<SimulationSize>;
@@ -36,9 +36,14 @@ export interface PlantChoice {
   readonly name: string;
   /** What it breaks, in one sentence. */
   readonly breaks: string;
+  /** What it is planted in. @default the lease engine */
+  readonly engine?: string;
 }
 
 export const DEFAULT_SIZE: Required<SimulationSize> = { hosts: 8, ids: 4, spanMs: 75_000 };
+
+/** The faults of all engines' worlds. */
+const KINDS = [...new Set(ENGINE_NAMES.flatMap(faultKindsOf))];
 
 const DEFAULT_SEEDS = 1_000;
 const MOST_SEEDS = 100_000_000;
@@ -82,8 +87,8 @@ export function readOptions(
     .option('--from <seed>', 'the first seed (default: a new one each time)', whole(0, SEEDS_END - 1))
     .option('--plant <bug>', 'plants a bug in the engine, which then has to be found', plantName(plants))
     .option('--list-plants', 'lists the bugs that can be planted', false)
-    .option('--engine <name>', `what to run: ${Object.keys(ENGINES).join(', ')}`, oneOf(Object.keys(ENGINES)), 'shipped')
-    .option('--only <kinds>', `faults of these kinds alone, with commas between them: ${FAULT_KINDS.join(', ')}`, faultKinds)
+    .option('--engine <name>', `what to run: ${ENGINE_NAMES.join(', ')}`, oneOf(ENGINE_NAMES), 'shipped')
+    .option('--only <kinds>', `faults of these kinds alone, with commas between them: ${KINDS.join(', ')}`, faultKinds)
     .option('--jobs <n>', 'how many threads', whole(1, 256), availableParallelism())
     .option('--hosts <n>', 'hosts of one seed', whole(1, 10_000), DEFAULT_SIZE.hosts)
     .option('--ids <n>', 'node ids of one seed', whole(1, 10_000), DEFAULT_SIZE.ids)
@@ -110,7 +115,8 @@ export function readOptions(
     program.error(`--history: expected --seeds from 1 to ${MOST_HISTORIES} beside it`);
   }
   const { plant, only } = rest;
-  return { ...rest, plant, only, seeds: room, maxMs: seconds && seconds * 1_000, from, size: { hosts, ids, spanMs } };
+  const engine = plants.find(({ name }) => name === plant)?.engine ?? rest.engine;
+  return { ...rest, engine, plant, only, seeds: room, maxMs: seconds && seconds * 1_000, from, size: { hosts, ids, spanMs } };
 }
 
 /** Which bugs there are, one a line. */
@@ -169,9 +175,9 @@ function plantName(plants: readonly PlantChoice[]): (text: string) => string {
   };
 }
 
-function faultKinds(text: string): FaultKind[] {
+function faultKinds(text: string): string[] {
   const kinds = text.split(',');
-  const known = (kind: string): kind is FaultKind => (FAULT_KINDS as readonly string[]).includes(kind);
-  if (kinds.every(known)) return kinds;
-  throw wrong(kinds.find((kind) => !known(kind)) ?? text, `kinds of faults (${FAULT_KINDS.join(', ')})`);
+  const unknown = kinds.find((kind) => !KINDS.includes(kind));
+  if (unknown === undefined) return kinds;
+  throw wrong(unknown, `kinds of faults (${KINDS.join(', ')})`);
 }

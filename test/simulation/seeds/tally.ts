@@ -1,5 +1,4 @@
-import { FAULT_KINDS, type FaultKind } from '../world/conditions.js';
-import type { Counts } from '../world/world.js';
+import { faultKindsOf } from '../engines.js';
 
 /** How common a fault was. */
 export interface FaultTally {
@@ -18,17 +17,22 @@ export interface Tally {
   /** Unique ids that were made. */
   ids: number;
   violations: number;
-  /** Every kind, also the ones that never happened, in the order of {@link FAULT_KINDS}. */
-  readonly faults: Readonly<Record<FaultKind, FaultTally>>;
+  /** Every kind, also the ones that never happened, in the order of {@link faultKindsOf}. */
+  readonly faults: Readonly<Record<string, FaultTally>>;
 }
 
-export function emptyTally(): Tally {
-  const faults = Object.fromEntries(FAULT_KINDS.map((kind) => [kind, { times: 0, seeds: 0 }]));
-  return { seeds: 0, tenures: 0, takeOvers: 0, requests: 0, ids: 0, violations: 0, faults: faults as Record<FaultKind, FaultTally> };
+/** What one seed counted. */
+export interface SeedCounts extends Pick<Tally, 'tenures' | 'takeOvers' | 'requests' | 'ids'> {
+  readonly faults: ReadonlyMap<string, number>;
+}
+
+export function emptyTally(engine: string): Tally {
+  const faults = Object.fromEntries(faultKindsOf(engine).map((kind) => [kind, { times: 0, seeds: 0 }]));
+  return { seeds: 0, tenures: 0, takeOvers: 0, requests: 0, ids: 0, violations: 0, faults };
 }
 
 /** Adds one seed. */
-export function addSeed(tally: Tally, counts: Counts, violated: boolean): void {
+export function addSeed(tally: Tally, counts: SeedCounts, violated: boolean): void {
   tally.seeds += 1;
   tally.tenures += counts.tenures;
   tally.takeOvers += counts.takeOvers;
@@ -36,8 +40,7 @@ export function addSeed(tally: Tally, counts: Counts, violated: boolean): void {
   tally.ids += counts.ids;
   if (violated) tally.violations += 1;
   for (const [kind, times] of counts.faults) {
-    tally.faults[kind].times += times;
-    tally.faults[kind].seeds += 1;
+    addFaults(tally, kind, { times, seeds: 1 });
   }
 }
 
@@ -49,8 +52,12 @@ export function addTally(tally: Tally, other: Tally): void {
   tally.requests += other.requests;
   tally.ids += other.ids;
   tally.violations += other.violations;
-  for (const kind of FAULT_KINDS) {
-    tally.faults[kind].times += other.faults[kind].times;
-    tally.faults[kind].seeds += other.faults[kind].seeds;
-  }
+  for (const [kind, faults] of Object.entries(other.faults)) addFaults(tally, kind, faults);
+}
+
+function addFaults(tally: Tally, kind: string, { times, seeds }: FaultTally): void {
+  const all = tally.faults[kind];
+  if (all === undefined) throw new Error(`there is no fault ${kind}`);
+  all.times += times;
+  all.seeds += seeds;
 }

@@ -49,7 +49,12 @@ export class MachineHost {
     const { world } = this;
     const { scheduler, conditions } = world;
     const lateness = this.#dice.fork(0, this.#starts);
-    const process = new SimulatedProcess(scheduler, this.machine, () => lateness.between(LEAST_LATENESS_MS, conditions.latenessMs), conditions.seesFirst);
+    const process = new SimulatedProcess(
+      scheduler,
+      this.machine,
+      () => lateness.between(LEAST_LATENESS_MS, conditions.latenessMs),
+      conditions.seesFirst,
+    );
     scheduler.at(scheduler.now, process, () => {
       const run = this.open(process);
       this.live(run).catch((error: unknown) => world.fail('errors', `${run.name} fails: ${told(error)}`));

@@ -19,6 +19,8 @@ const PATH = '/locks/one';
 const LEASES = 2;
 /** What an `acquire()` that does not wait may take, in milliseconds. */
 const TRY_MS = 5_000;
+/** The same for a semaphore, which is two locks. */
+const SEMAPHORE_TRY_MS = 15_000;
 const GIVEN_UP = new Error('given up');
 
 /** Tasks that contend for a lock, for reading and writing, for leases of a semaphore, or for leadership. */
@@ -81,7 +83,7 @@ export class LockScenario implements Scenario {
     let limitMs: number | undefined;
     // In the end all wait until it is their turn.
     const kind = world.quiet ? 'waits' : dice.pick(['waits', 'tries', 'waits a while', 'gives up'] as const);
-    if (kind === 'tries') limitMs = TRY_MS;
+    if (kind === 'tries') limitMs = this.#isSemaphore ? SEMAPHORE_TRY_MS : TRY_MS;
     else if (kind !== 'waits') limitMs = dice.magnitude(20, longestMs);
     if (kind === 'tries') options.timeoutMs = 0;
     if (kind === 'waits a while') options.timeoutMs = limitMs as number;
