@@ -44,7 +44,7 @@ export type RecipeFault = RequestFault | RecipePlannedFault | (typeof STANDING_F
 export const RECIPE_FAULTS: readonly RecipeFault[] = [...REQUEST_FAULTS, ...PLANNED_FAULTS, ...STANDING_FAULTS];
 
 /** What the tasks of a seed do. */
-export const SCENARIOS = ['lock', 'read-write', 'semaphore', 'election'] as const;
+export const SCENARIOS = ['lock', 'read-write', 'semaphore', 'election', 'double-barrier', 'counter', 'queue', 'locked-queue'] as const;
 export type ScenarioName = (typeof SCENARIOS)[number];
 
 /** Something that happens at a time. Milliseconds. */

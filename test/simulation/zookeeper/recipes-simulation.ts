@@ -1,7 +1,10 @@
 import type { PlannedFault } from './conditions.js';
 import { drawRecipeConditions, settleMs, turnBoundMs } from './conditions.js';
 import { MachineHost, type Run } from './machine-host.js';
+import { CounterScenario } from './tasks/counter-task.js';
+import { DoubleBarrierScenario } from './tasks/double-barrier-task.js';
 import { LockScenario } from './tasks/lock-task.js';
+import { QueueScenario } from './tasks/queue-task.js';
 import type { Scenario } from './tasks/scenario.js';
 import { type RecipeCounts, type RecipeViolation, RecipeWorld, type RecipeWorldOptions } from './world.js';
 
@@ -28,7 +31,7 @@ export async function simulateRecipes(seed: number, options: RecipeSimulationOpt
   const { machines, quietAt, grantedMs, endAt } = conditions;
   const world = new RecipeWorld(conditions, options);
   const { scheduler } = world;
-  const scenario: Scenario = new LockScenario(world);
+  const scenario: Scenario = scenarioOf(world);
   const hosts = machines.map((_, index) => new MachineHost(world, index, (run) => scenario.live(run)));
   const started = hosts.filter(({ index }) => world.takesPart(`host ${index} takes part`));
   for (const host of started) scheduler.at(machines[host.index]?.startsAt ?? 0, undefined, () => host.start());
@@ -60,6 +63,14 @@ export async function simulateRecipes(seed: number, options: RecipeSimulationOpt
   const { violation, counts, happened, history } = world;
   if (violation !== undefined && world.recording) world.note('VIOLATION', `${violation.invariant}: ${violation.text}`);
   return { seed, violation, counts, happened, history };
+}
+
+function scenarioOf(world: RecipeWorld): Scenario {
+  const { scenario } = world.conditions;
+  if (scenario === 'double-barrier') return new DoubleBarrierScenario(world);
+  if (scenario === 'counter') return new CounterScenario(world);
+  if (scenario === 'queue' || scenario === 'locked-queue') return new QueueScenario(world, scenario === 'locked-queue');
+  return new LockScenario(world);
 }
 
 function befall(fault: PlannedFault, name: string, world: RecipeWorld, hosts: readonly MachineHost[], scenario: Scenario): void {

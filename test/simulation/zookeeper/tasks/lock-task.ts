@@ -1,4 +1,3 @@
-import { AcquireTimeoutError } from '../../../../src/base/errors.js';
 import { LockLostError, LockReleasedError } from '../../../../src/lease/model/lock-lost.js';
 import { elect } from '../../../../src/recipes/elect.js';
 import { lock, type ZooKeeperLock } from '../../../../src/recipes/lock.js';
@@ -6,11 +5,11 @@ import type { LockHandle } from '../../../../src/recipes/lock-handle.js';
 import { readLock, type WriteLockHandle, writeLock } from '../../../../src/recipes/read-write-lock.js';
 import type { RecipeOptions, WaitOptions } from '../../../../src/recipes/recipe.js';
 import { semaphore } from '../../../../src/recipes/semaphore.js';
-import { isFault, ZooKeeperError } from '../../../../src/zookeeper/zookeeper-error.js';
 import { bounded } from '../checks/bounded.js';
 import { type Grant, GUARDED, LockObserver } from '../checks/lock-observer.js';
 import type { Run } from '../machine-host.js';
 import type { RecipeWorld } from '../world.js';
+import { GIVEN_UP, isExpected } from './expected.js';
 import type { Scenario } from './scenario.js';
 
 /** Where all contend. */
@@ -21,7 +20,6 @@ const LEASES = 2;
 const TRY_MS = 5_000;
 /** The same for a semaphore, which is two locks. */
 const SEMAPHORE_TRY_MS = 15_000;
-const GIVEN_UP = new Error('given up');
 
 /** Tasks that contend for a lock, for reading and writing, for leases of a semaphore, or for leadership. */
 export class LockScenario implements Scenario {
@@ -134,7 +132,8 @@ export class LockScenario implements Scenario {
 
   #judge(run: Run, what: string, error: unknown): void {
     if (this.world.recording) this.world.note(run.name, `${what} fails: ${String(error)}`);
-    if (!isExpected(error)) this.world.fail('errors', `${run.name}: ${what} fails: ${String(error)}`);
+    const isOver = error instanceof LockLostError || error instanceof LockReleasedError;
+    if (!isOver && !isExpected(error)) this.world.fail('errors', `${run.name}: ${what} fails: ${String(error)}`);
   }
 
   waiting(runs: readonly Run[]): string | undefined {
@@ -145,11 +144,4 @@ export class LockScenario implements Scenario {
   atEnd(): void {
     this.#observer.atEnd(this.world.ensemble.leader.tree);
   }
-}
-
-/** What the contracts of `acquire()`, `guard()` and `downgrade()` name. */
-function isExpected(error: unknown): boolean {
-  if (error === GIVEN_UP) return true;
-  if (error instanceof AcquireTimeoutError || error instanceof LockLostError || error instanceof LockReleasedError) return true;
-  return error instanceof ZooKeeperError && (error.transient || isFault(error, 'closed', 'aborted'));
 }
