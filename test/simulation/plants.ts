@@ -6,11 +6,13 @@ export interface Edit {
   readonly to: string;
 }
 
-/** A mistake, as somebody might make it, planted into a copy of the compiled engine. The simulator has to find it. */
+/** A mistake, as somebody might make it, planted into a copy of what is compiled. The simulator has to find it. */
 export interface Plant {
   readonly name: string;
   /** What is wrong, and which rule it breaks. */
   readonly breaks: string;
+  /** What it is planted in. @default the lease engine */
+  readonly engine?: string;
   readonly edits: readonly Edit[];
 }
 

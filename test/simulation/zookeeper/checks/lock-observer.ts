@@ -1,3 +1,4 @@
+import type { LockLostError } from '../../../../src/lease/model/lock-lost.js';
 import type { LockHandle } from '../../../../src/recipes/lock-handle.js';
 import type { SimulatedProcess } from '../../world/simulated-process.js';
 import type { DataTree } from '../ensemble/data-tree.js';
@@ -11,6 +12,8 @@ export interface Grant {
   readonly sessionId: string | undefined;
   /** Readers share. A writer that lets readers in has become one. */
   shared: boolean;
+  /** Whether its task has ended its work. */
+  isOver: boolean;
   /** Whether its task has ever believed that it holds. */
   seen: boolean;
 }
@@ -37,7 +40,7 @@ const READ = '__READ__';
 /**
  * Watches one lock from outside, in true time.
  *
- * A task believes while its handle's `isValid()` says so. Belief can only begin in a step of the task's own process, so it is enough to look after each step
+ * A task believes while its handle's `isValid()` says so, and when it is lost, until the deadline that it is told, or until it has ended its work. Belief can only begin in a step of the task's own process, so it is enough to look after each step
  * at the task whose step it was.
  */
 export class LockObserver {
@@ -67,7 +70,7 @@ export class LockObserver {
   /** A task's `acquire()` has answered. */
   granted(run: Run, handle: LockHandle, shared: boolean): Grant {
     const { world } = this;
-    const grant: Grant = { run, handle, sessionId: this.#made.get(handle.path), shared, seen: false };
+    const grant: Grant = { run, handle, sessionId: this.#made.get(handle.path), shared, isOver: false, seen: false };
     if (world.recording) world.note(run.name, `has it${shared ? ' with others' : ''}, token ${handle.token}, valid: ${handle.isValid()}`);
     world.counts.tenures += 1;
     this.#grants.add(grant);
@@ -78,13 +81,13 @@ export class LockObserver {
 
   /** The task has released it, or found that it is lost. */
   ended(grant: Grant): void {
-    if (grant.handle.isValid()) this.world.fail('exclusion', `${told(grant)} is valid after its end`);
+    if (believes(grant)) this.world.fail('exclusion', `${told(grant)} is valid after its end`);
     this.#grants.delete(grant);
     this.#byProcess.get(grant.run.process)?.delete(grant);
   }
 
   afterStep({ process, zookeeper, name }: Run): void {
-    for (const grant of this.#byProcess.get(process) ?? []) if (grant.handle.isValid()) this.#believed(grant);
+    for (const grant of this.#byProcess.get(process) ?? []) if (believes(grant)) this.#believed(grant);
     const { openWatches } = zookeeper;
     if (openWatches > this.lock.watches) this.world.fail('watches', `${name} has ${openWatches} watches`);
   }
@@ -97,7 +100,7 @@ export class LockObserver {
 
   #believed(grant: Grant): void {
     const { world, lock } = this;
-    const others = [...this.#grants].filter((other) => other !== grant && other.handle.isValid());
+    const others = [...this.#grants].filter((other) => other !== grant && believes(other));
     const conflicting = others.filter((other) => !other.shared || !grant.shared);
     if (conflicting.length >= lock.capacity)
       world.fail('exclusion', `${told(grant)} believes that it holds, while ${conflicting.map(told).join(', ')} does`);
@@ -119,7 +122,7 @@ export class LockObserver {
     for (const grant of this.#grants) {
       if (grant.sessionId !== sessionId) continue;
       const { handle, run } = grant;
-      if (handle.isValid()) world.fail('deadline', `${told(grant)} is valid when the servers end its session`);
+      if (believes(grant)) world.fail('deadline', `${told(grant)} is valid when the servers end its session`);
       const { process } = run;
       const mayBeLate = !process.alive || process.stopped || world.scheduler.now - run.disturbedAt <= 2 * latenessMs + 1;
       if (!mayBeLate && !handle.signal.aborted && !run.releasing)
@@ -154,6 +157,13 @@ export class LockObserver {
     };
     if (!own.some(isNext)) world.fail('watches', `session ${sessionId} watches ${path}, which is not next before ${own.join(', ')}`);
   }
+}
+
+/** Whether its task may act: what is lost may be worked with until its deadline. */
+function believes({ handle, run, isOver }: Grant): boolean {
+  if (isOver) return false;
+  const { aborted, reason } = handle.signal;
+  return handle.isValid() || (aborted && run.process.clock.monotonic() < (reason as LockLostError).deadline);
 }
 
 function numberOf(path: string): string {

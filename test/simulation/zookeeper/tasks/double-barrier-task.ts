@@ -14,12 +14,11 @@ export class DoubleBarrierScenario implements Scenario {
   readonly containers = [PATH, '/barriers'];
   readonly #members: number;
   readonly #turns = new Map<number, number>();
-  /** When `ready` was last made or set, and whether all have stood there since the time before. */
+  /** When `ready` was last made or set, and when as many as there are members stood there. */
   #openedAt = Number.NEGATIVE_INFINITY;
   #fullAt = Number.NEGATIVE_INFINITY;
-  #isFair = false;
   /** Tasks that are in, by the session that they are in with. */
-  readonly #in = new Map<Run, string>();
+  readonly #in = new Map<Run, { readonly sessionId: string }>();
 
   constructor(private readonly world: RecipeWorld) {
     this.#members = world.conditions.machines.length;
@@ -29,7 +28,6 @@ export class DoubleBarrierScenario implements Scenario {
       const names = (ensemble.leader.tree.children(PATH) ?? []).filter((name) => name !== 'ready');
       if (names.length >= this.#members) this.#fullAt = scheduler.now;
       if (!changes.some(({ path, type }) => path === READY && type !== 'remove')) return;
-      this.#isFair = this.#fullAt >= this.#openedAt;
       this.#openedAt = scheduler.now;
       if (names.length >= this.#members) this.#fullAt = scheduler.now;
     });
@@ -50,7 +48,7 @@ export class DoubleBarrierScenario implements Scenario {
 
   async #enter(run: Run, own: DoubleBarrier): Promise<boolean> {
     const { world } = this;
-    const calledAt = world.scheduler.now;
+    const openedBefore = this.#openedAt;
     const { options, limitMs } = drawWait(world, run, 3 * world.conditions.grantedMs);
     if (world.recording) world.note(run.name, `enters${limitMs === undefined ? '' : ` within ${Math.round(limitMs)} ms`}`);
     try {
@@ -63,9 +61,9 @@ export class DoubleBarrierScenario implements Scenario {
     world.counts.tenures += 1;
     this.#turns.set(run.host, world.scheduler.now);
     const { state } = run.zookeeper;
-    this.#in.set(run, 'sessionId' in state ? state.sessionId : '');
-    if (this.#openedAt < calledAt) world.fail('barrier', `${run.name} is in by a ready that was there before it came`);
-    else if (!this.#isFair) world.fail('barrier', `${run.name} is in, and there never were ${this.#members}`);
+    this.#in.set(run, { sessionId: 'sessionId' in state ? state.sessionId : '' });
+    if (this.#openedAt === openedBefore) world.fail('barrier', `${run.name} is in by a ready that was there before it came`);
+    else if (this.#fullAt < openedBefore) world.fail('barrier', `${run.name} is in, and there never were ${this.#members}`);
     return true;
   }
 
@@ -84,7 +82,7 @@ export class DoubleBarrierScenario implements Scenario {
     }
     if (world.recording) world.note(run.name, 'has left');
     const stands = (sessionId: string) => (tree.children(PATH) ?? []).some((name) => tree.owner(`${PATH}/${name}`) === sessionId);
-    const left = others.find(([other, sessionId]) => this.#in.get(other) === sessionId && stands(sessionId));
+    const left = others.find(([other, place]) => this.#in.get(other) === place && stands(place.sessionId));
     if (left) world.fail('barrier', `${run.name} has left, while ${left[0].name} has not`);
   }
 

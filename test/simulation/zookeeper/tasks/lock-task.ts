@@ -112,6 +112,8 @@ export class LockScenario implements Scenario {
     }
     const isLost = handle.signal.aborted;
     if (isLost && world.recording) world.note(run.name, `has lost it: ${String(handle.signal.reason)}`);
+    if (isLost) await clock.sleep(dice.chance(0.5) ? 0 : Math.max(0, (handle.signal.reason as LockLostError).deadline - clock.monotonic()));
+    grant.isOver = isLost;
     if (!isLost || dice.chance(0.5)) {
       if (world.recording) world.note(run.name, 'releases');
       run.releasing = true;

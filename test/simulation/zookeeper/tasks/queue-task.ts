@@ -4,7 +4,7 @@ import type { TakenItem } from '../../../../src/recipes/taken-item.js';
 import { bounded } from '../checks/bounded.js';
 import type { Run } from '../machine-host.js';
 import type { RecipeWorld } from '../world.js';
-import { drawWait, isExpected } from './expected.js';
+import { isExpected } from './expected.js';
 import type { Scenario } from './scenario.js';
 
 const PATH = '/queue';
@@ -67,13 +67,12 @@ export class QueueScenario implements Scenario {
 
   async #take(run: Run, one: Queue<Buffer | TakenItem>): Promise<void> {
     const { world } = this;
-    const { options, limitMs } = drawWait(world, run, 2 * world.conditions.grantedMs);
+    // Nobody waits to the end for items that do not come.
+    const limitMs = run.dice.magnitude(20, world.quiet ? 500 : 2 * world.conditions.grantedMs);
     let taken: Buffer | TakenItem;
     this.#underWay += 1;
     try {
-      // In the end nobody waits for items that do not come.
-      const wait = world.quiet ? { timeoutMs: 2_000 } : options;
-      taken = await bounded(world, run, 'take', world.quiet ? 2_000 : limitMs, one.take(wait));
+      taken = await bounded(world, run, 'take', limitMs, one.take({ timeoutMs: limitMs }));
       this.#underWay -= 1;
     } catch (error) {
       this.#underWay -= 1;

@@ -1,0 +1,117 @@
+import type { Edit, Plant } from '../plants.js';
+
+const contest = 'src/recipes/contest.js';
+const ownZnode = 'src/recipes/own-znode.js';
+const lockHandle = 'src/recipes/lock-handle.js';
+const doubleBarrier = 'src/recipes/double-barrier.js';
+const counter = 'src/recipes/counter.js';
+const queue = 'src/recipes/queue.js';
+const sessionDeadline = 'src/zookeeper/session-deadline.js';
+
+function plant(name: string, breaks: string, ...edits: readonly Edit[]): Plant {
+  return { name, breaks, edits, engine: 'recipes' };
+}
+
+/** Every mistake in the recipes that the simulator is known to find, by the name that `--plant` takes. */
+export const RECIPE_PLANTS: readonly Plant[] = [
+  plant('watch-all-children', 'a contender watches all children instead of the one before it, so that each release wakes all', {
+    file: contest,
+    from: 'return before === undefined ? undefined : { gone: before };',
+    to: "return before === undefined ? undefined : 'children';",
+  }),
+  plant('delete-once', 'a znode that is given up is deleted once, also where the connection breaks meanwhile', {
+    file: ownZnode,
+    from: "if (!again || isFault(error, 'session-expired', 'closed'))",
+    to: 'if (again || !again)',
+  }),
+  plant('validity-from-reply', 'a heartbeat counts from its reply instead of the moment before it was sent', {
+    file: lockHandle,
+    from: 'deadline.answered(sentAt);',
+    to: 'deadline.answered(this.recipe.clock.monotonic());',
+  }),
+  plant('orphan-after-lost-reply', 'a creation whose reply was lost is repeated without a look for what it made', {
+    file: ownZnode,
+    from: 'const made = mayStand ? await findOwn(session, protectedTo, call.signal) : undefined;',
+    to: 'const made = undefined;',
+  }),
+  plant('lagging-look', 'what a creation made is looked for on a server that may be behind it', {
+    file: ownZnode,
+    from: "session.multi([{ type: 'check', path: parent }], { signal }),",
+    to: 'undefined,',
+  }),
+  plant('not-discarded', 'a contender that gives up leaves its znode behind', {
+    file: contest,
+    from: 'void discard(this.recipe, session, protectedTo);',
+    to: '',
+  }),
+  plant('stale-ready', 'a member of a double barrier goes in by a ready that an earlier round has left', {
+    file: doubleBarrier,
+    from: 'stat !== undefined && stat.modifiedZxid > znode.stat.createdZxid;',
+    to: 'stat !== undefined;',
+  }),
+  plant('timer-validity-of-locks', 'isValid() of a lock trusts that a timer has said so in time, instead of comparing clocks', {
+    file: 'src/lease/hold/holder.js',
+    from: 'return this.isHeld && this.holding.clock.monotonic() < this.deadline;',
+    to: 'return this.isHeld;',
+  }),
+  plant('heartbeat-by-read', 'a heartbeat is a read, which a server answers that has lost its leader', {
+    file: lockHandle,
+    from: "await session.multi([{ type: 'check', path }], { ...this.call(), reconnectOnTimeout: true });",
+    to: "if (!(await session.read(path, { ...this.call(), reconnectOnTimeout: true }))) this.loseTo('');",
+  }),
+  plant('no-relay-share', 'a heartbeat counts as if the leader had heard of it at once, although a follower may not have told it yet', {
+    file: sessionDeadline,
+    from: 'this.heardBy(sentAt - timeoutMs * RELAY_SHARE);',
+    to: 'sentAt;',
+  }),
+  plant('whole-timeout', 'a heartbeat is worth a whole time-out', {
+    file: sessionDeadline,
+    from: 'Math.min(this.sentAt + this.timeoutMs * MAX_SHARE, this.#heardAt + this.timeoutMs * (1 - RESERVE_SHARE));',
+    to: 'this.sentAt + this.timeoutMs;',
+  }),
+  plant('heard-by-another-server', 'what was told to an earlier server counts as if the present one had told the leader', {
+    file: 'src/zookeeper/session-activity.js',
+    from: 'this.#answered.length = 0;',
+    to: '',
+  }),
+  plant('unchecked-guard', 'a guarded write is carried out whether the lock stands or not', {
+    file: lockHandle,
+    from: "[{ type: 'check', path }, ...operations]",
+    to: '[...operations]',
+  }),
+  plant('deleted-on-loss', 'the znode of a lost lock is deleted at once, while the work may go on until the deadline', {
+    file: lockHandle,
+    from: 'await sleepUntil(this.recipe.clock, deadline);',
+    to: '',
+  }),
+  plant('reader-ignores-writers', 'a reader does not wait for the writers before it', {
+    file: 'src/recipes/read-write-lock.js',
+    from: 'return before === undefined ? undefined : { gone: before };',
+    to: 'return undefined;',
+  }),
+  plant('downgrade-behind-writers', 'a writer that lets readers in stands behind the writers that wait', {
+    file: 'src/recipes/read-write-lock.js',
+    from: 'protectedPath(recipe, READ) + number',
+    to: "protectedPath(recipe, READ) + '9' + number.slice(1)",
+  }),
+  plant('one-lease-too-many', 'a semaphore gives out one lease more than it has', {
+    file: 'src/recipes/semaphore.js',
+    from: 'length <= leases ?',
+    to: 'length <= leases + 1 ?',
+  }),
+  plant('session-blind', 'what was meant for one session is done in the next', {
+    file: 'src/zookeeper/bound-session.js',
+    from: 'return { ...call, sessionId: this.sessionId };',
+    to: 'return { ...call };',
+  }),
+  plant('unheard-addition', 'an addition whose reply was lost is made again', {
+    file: counter,
+    from: 'if (!mayBeDone || (',
+    to: 'if (true || (',
+  }),
+  plant('item-taken-twice', 'a taker goes by what it read, whoever has removed the item', {
+    file: queue,
+    from: 'if (!value)\n        return [];',
+    to: '',
+  }),
+];
