@@ -44,7 +44,17 @@ export type RecipeFault = RequestFault | RecipePlannedFault | (typeof STANDING_F
 export const RECIPE_FAULTS: readonly RecipeFault[] = [...REQUEST_FAULTS, ...PLANNED_FAULTS, ...STANDING_FAULTS];
 
 /** What the tasks of a seed do. */
-export const SCENARIOS = ['lock', 'read-write', 'semaphore', 'election', 'double-barrier', 'counter', 'queue', 'locked-queue'] as const;
+export const SCENARIOS = [
+  'lock',
+  'read-write',
+  'semaphore',
+  'election',
+  'double-barrier',
+  'counter',
+  'queue',
+  'locked-queue',
+  'transaction',
+] as const;
 export type ScenarioName = (typeof SCENARIOS)[number];
 
 /** Something that happens at a time. Milliseconds. */
@@ -90,7 +100,7 @@ export interface RecipeConditions extends EnsembleConditions {
 }
 
 const TICKS_MS = [500, 1_000, 2_000] as const;
-const SESSION_TICKS = [2, 2, 3, 5] as const;
+const SESSION_TICKS = [2, 2, 3, 4] as const;
 /** How many percent a clock may be fast or slow. */
 const MAX_RATE = 0.01;
 
@@ -102,7 +112,7 @@ export function turnBoundMs(tasks: number, grantedMs: number): number {
 
 /** How long after the end of all work its traces may stand, in milliseconds: sessions of tasks that died, and deletions that are repeated. */
 export function settleMs(grantedMs: number): number {
-  return 2 * grantedMs + 6_000;
+  return grantedMs + 6_000;
 }
 
 /** Draws a seed's conditions. @param only faults of these kinds and no others */
@@ -114,7 +124,7 @@ export function drawRecipeConditions(seed: number, only?: ReadonlySet<string>): 
   const tickMs = dice.pick(TICKS_MS);
   const grantedMs = tickMs * dice.pick(SESSION_TICKS);
   const tasks = 3 + dice.below(3);
-  const quietAt = Math.min(24_000, Math.max(6_000, 6 * grantedMs));
+  const quietAt = Math.min(16_000, Math.max(6_000, 5 * grantedMs));
   const driftsApart = wanted('clock-rates') && dice.chance(0.5);
   const rate = () => (driftsApart ? dice.between(-MAX_RATE, MAX_RATE) : 0);
   const hasRate = (kind: RequestFault) => (dice.chance(0.4) ? dice.magnitude(0.001, 0.08) : 0) * (wanted(kind) ? 1 : 0);

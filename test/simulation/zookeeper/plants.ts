@@ -41,7 +41,7 @@ export const RECIPE_PLANTS: readonly Plant[] = [
   }),
   plant('not-discarded', 'a contender that gives up leaves its znode behind', {
     file: contest,
-    from: 'void discard(this.recipe, session, protectedTo);',
+    from: 'void (path === undefined ? discard(recipe, session, protectedTo) : erase(recipe, session, path));',
     to: '',
   }),
   plant('stale-ready', 'a member of a double barrier goes in by a ready that an earlier round has left', {
@@ -108,6 +108,11 @@ export const RECIPE_PLANTS: readonly Plant[] = [
     file: counter,
     from: 'if (!mayBeDone || (',
     to: 'if (true || (',
+  }),
+  plant('one-vote-for-all', 'one vote is counted for all sites', {
+    file: 'src/recipes/transaction-call.js',
+    from: 'sites.map((site) =>',
+    to: 'sites.map((_, __, [site]) =>',
   }),
   plant('item-taken-twice', 'a taker goes by what it read, whoever has removed the item', {
     file: queue,

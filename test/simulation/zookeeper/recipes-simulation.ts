@@ -6,6 +6,7 @@ import { DoubleBarrierScenario } from './tasks/double-barrier-task.js';
 import { LockScenario } from './tasks/lock-task.js';
 import { QueueScenario } from './tasks/queue-task.js';
 import type { Scenario } from './tasks/scenario.js';
+import { TransactionScenario } from './tasks/transaction-task.js';
 import { type RecipeCounts, type RecipeViolation, RecipeWorld, type RecipeWorldOptions } from './world.js';
 
 /** How often it is looked whether all have had their turn, in milliseconds. */
@@ -70,6 +71,7 @@ function scenarioOf(world: RecipeWorld): Scenario {
   if (scenario === 'double-barrier') return new DoubleBarrierScenario(world);
   if (scenario === 'counter') return new CounterScenario(world);
   if (scenario === 'queue' || scenario === 'locked-queue') return new QueueScenario(world, scenario === 'locked-queue');
+  if (scenario === 'transaction') return new TransactionScenario(world);
   return new LockScenario(world);
 }
 
