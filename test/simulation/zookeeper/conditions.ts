@@ -133,7 +133,8 @@ export function drawRecipeConditions(seed: number, only?: ReadonlySet<string>): 
     monotonicStart: dice.between(0, 1e7),
     rate: rate(),
   }));
-  const slowest = dice.magnitude(1, 60);
+  // So slow that no heartbeat comes through in time is a network that promises nothing.
+  const slowest = Math.min(dice.magnitude(1, 60), grantedMs / 60);
   const conditions = {
     ...{ seed, scenario, servers, tickMs, grantedMs, machines, quietAt },
     sessionTimeoutMs: grantedMs,
@@ -143,7 +144,7 @@ export function drawRecipeConditions(seed: number, only?: ReadonlySet<string>): 
     latencyMs: [0.1, slowest] as const,
     // Both directions together well within what the reserve of a session's deadline covers.
     peerLatencyMs: [0.05, Math.min(dice.magnitude(0.1, 30), grantedMs / 40)] as const,
-    applyLagMs: [0, dice.pick([0, 1, 50, 400])] as const,
+    applyLagMs: [0, Math.min(dice.pick([0, 1, 50, 400]), grantedMs / 20)] as const,
     latenessMs: dice.pick([0.1, 1, 20]),
     seesFirst: dice.pick([undefined, 'replies', 'timers', 'timers'] as const),
     rates: { 'request-lost': hasRate('request-lost'), 'reply-lost': hasRate('reply-lost'), slow: hasRate('slow') },

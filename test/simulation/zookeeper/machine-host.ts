@@ -104,6 +104,7 @@ export class MachineHost {
         this.#connections = [...this.#connections.filter(({ serverOpen }) => serverOpen), connection];
         return connection;
       },
+      atEndOfTurn: (act) => void scheduler.at(scheduler.now, process, act),
       fault: () => {
         number += 1;
         if (world.quiet) return 0;

@@ -110,7 +110,7 @@ export const RECIPE_PLANTS: readonly Plant[] = [
     to: 'if (true || (',
   }),
   plant('one-vote-for-all', 'one vote is counted for all sites', {
-    file: 'src/recipes/transaction-call.js',
+    file: 'src/recipes/transaction.js',
     from: 'sites.map((site) =>',
     to: 'sites.map((_, __, [site]) =>',
   }),

@@ -12,6 +12,8 @@ import type { Reply, Request, ServerMessage } from './ensemble/protocol.js';
 /** The machine that a session's client runs on, and its network. */
 export interface ClientHost {
   connect(server: number, take: (message: ServerMessage) => void): Connection;
+  /** Has something done at the end of this turn of the event loop. */
+  atEndOfTurn(act: () => void): void;
   /** What is to happen to the request that is sent now. */
   fault(): 'request-lost' | 'reply-lost' | number;
   /** Whether what a closed socket has sent is lost, rather than still delivered. */
@@ -111,8 +113,17 @@ export class SimulatedSession implements Session {
         reject(new RequestFailure('connection-loss', false, 'there is no connection'));
         return;
       }
-      this.#underWay.push({ sentAt: this.options.clock.monotonic(), resolve: resolve as (value: unknown) => void, reject });
-      this.#send(attempt.connection, request);
+      const post = () => {
+        if (this.#attempt !== attempt || !this.#connected) {
+          reject(new RequestFailure('connection-loss', false, 'there is no connection'));
+          return;
+        }
+        this.#underWay.push({ sentAt: this.options.clock.monotonic(), resolve: resolve as (value: unknown) => void, reject });
+        this.#send(attempt.connection, request);
+      };
+      // Reads of watches go behind the calls of their turn.
+      if ('watch' in request && request.watch) this.host.atEndOfTurn(post);
+      else post();
     });
   }
 
@@ -135,7 +146,9 @@ export class SimulatedSession implements Session {
   }
 
   /** Here no time passes between the beginning of a call and its request. */
-  sendFrom(): void {}
+  turn(now = this.options.clock.monotonic()): { readonly socket: undefined; readonly sentAt: number; readonly last: (() => void)[] } {
+    return { socket: undefined, sentAt: now, last: [] };
+  }
 
   giveUp(problem: string): void {
     if (this.#connected) this.#drop(problem);

@@ -1,6 +1,5 @@
 import { RecipeError } from '../../../../src/recipes/recipe-error.js';
-import { type Transaction, transaction } from '../../../../src/recipes/transaction.js';
-import type { TransactionOutcome } from '../../../../src/recipes/transaction-call.js';
+import { type Transaction, type TransactionOutcome, transaction } from '../../../../src/recipes/transaction.js';
 import { bounded } from '../checks/bounded.js';
 import type { Run } from '../machine-host.js';
 import type { RecipeWorld } from '../world.js';
@@ -12,7 +11,7 @@ const ROUNDS = 12;
 /** How much longer than its time-out a call may take, in milliseconds: the servers' answer, and for a site to acknowledge. */
 const ANSWER_MS = 10_000;
 
-const VOTE = /^\/transactions\/(\d+)\/votes\/site-(\d+)$/;
+const VOTE = /^\/transactions\/(\d+)\/vote-site-(\d+)$/;
 
 /** Tasks that commit or abort together, each of them coordinating in turn. */
 export class TransactionScenario implements Scenario {
