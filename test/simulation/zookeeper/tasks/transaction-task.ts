@@ -57,11 +57,18 @@ export class TransactionScenario implements Scenario {
     }
   }
 
+  /** Again and again: the sites wait for it. */
   async #coordinate(run: Run, one: Transaction, round: number, signal: AbortSignal): Promise<TransactionOutcome | undefined> {
-    const timeoutMs = run.dice.magnitude(200, 6_000);
-    if (this.world.recording) this.world.note(run.name, `coordinates ${round}`);
-    const call = one.coordinate({ sites: this.#sites, data: String(round), timeoutMs, signal });
-    return this.#outcome(run, 'coordinate', round, bounded(this.world, run, 'coordinate', timeoutMs + ANSWER_MS, call));
+    const { world } = this;
+    while (run.zookeeper.state.status !== 'closed' && !world.stopping) {
+      const timeoutMs = run.dice.magnitude(200, 6_000);
+      if (world.recording) world.note(run.name, `coordinates ${round}`);
+      const call = one.coordinate({ sites: this.#sites, data: String(round), timeoutMs, signal });
+      const outcome = await this.#outcome(run, 'coordinate', round, bounded(world, run, 'coordinate', timeoutMs + ANSWER_MS, call));
+      if (outcome !== undefined) return outcome;
+      await run.process.clock.sleep(run.dice.between(0, 300));
+    }
+    return undefined;
   }
 
   async #join(run: Run, one: Transaction, round: number, signal: AbortSignal): Promise<TransactionOutcome | undefined> {
