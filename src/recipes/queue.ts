@@ -131,7 +131,7 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
     const { signal } = this.options;
     while (!signal?.aborted) {
       const taken = await this.take({ signal }).catch((error: unknown) => {
-        if (!signal?.aborted) throw error;
+        if (!signal?.aborted || error !== signal.reason) throw error;
       });
       if (taken === undefined) return;
       try {

@@ -54,12 +54,11 @@ export type Written<T> = { readonly value?: T; readonly error?: unknown; readonl
 /** Makes a write whose attempts together change something once at the most, by their conditions. Never rejects. */
 export async function writeOnce<T>(...[recipe, signal, write, session]: Parameters<typeof repeated<T>>): Promise<Written<T>> {
   let mayBeDone = false;
-  let isDone = false;
+  let done: { readonly value: T } | undefined;
   const attempt = async (call: CallOptions) => {
     try {
-      const value = await write(call);
-      isDone = true;
-      return value;
+      done = { value: await write(call) };
+      return done.value;
     } catch (error) {
       mayBeDone ||= error instanceof ZooKeeperError && error.outcome === 'unknown';
       throw error;
@@ -68,7 +67,8 @@ export async function writeOnce<T>(...[recipe, signal, write, session]: Paramete
   try {
     return { value: await repeated(recipe, signal, attempt, session), mayBeDone };
   } catch (error) {
-    return { error, mayBeDone: mayBeDone || isDone };
+    // It may have been given up after its answer.
+    return done ? { ...done, mayBeDone } : { error, mayBeDone };
   }
 }
 
