@@ -181,7 +181,10 @@ async function takeItems(recipe: Recipe, { format, onDamaged }: QueueOptions, na
   const path = `${recipe.path}/${name}`;
   const znode = await repeated(recipe, signal, (call) => zookeeper.read(path, call));
   if (znode === undefined) return [];
-  const { value, error, mayBeDone } = await writeOnce(recipe, signal, (call) => zookeeper.remove(path, znode.stat.version, call));
+  // Not given up with the wait: what has been removed has to be handed out.
+  const { value, error, mayBeDone } = await inTime(recipe, { timeoutMs: CALL_MS }, 'could not be changed', ({ signal: own }) =>
+    writeOnce(recipe, own, (call) => zookeeper.remove(path, znode.stat.version, call)),
+  );
   if (mayBeDone && value !== true) throw outcomeUnknown(path, `whether this taker has removed ${path}`, error);
   if (isFault(error, 'bad-version')) return [];
   if (error !== undefined) throw error;
