@@ -207,4 +207,23 @@ describe('a downgrade', () => {
     expect(held.isValid()).toBe(true);
     await held.release();
   });
+
+  it('leaves nothing where it fails after an attempt whose reply was lost', async () => {
+    const acquiring = writeLock(zookeeper, PATH, options()).acquire();
+    await clock.advance(0);
+    const held = await acquiring;
+    let attempts = 0;
+    zookeeper.fault = async (operation, path, apply) => {
+      if (operation !== 'multi' || !path.includes('__READ__')) return;
+      attempts += 1;
+      if (attempts === 1) apply();
+      throw attempts === 1 ? fails('connection-loss', 'unknown') : fails('no-auth', 'not-applied');
+    };
+    const downgraded = held.downgrade();
+    downgraded.catch(() => undefined);
+    await clock.advance(SESSION_MS);
+    await expect(downgraded).rejects.toMatchObject({ fault: 'no-auth' });
+    expect(held.isValid()).toBe(false);
+    expect(standing()).toEqual([]);
+  });
 });

@@ -59,6 +59,8 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
   /** The path that the znode is about to move to. It may stand there already. */
   #next: string | undefined;
   #moving: Promise<void> | undefined;
+  /** Where a znode of this tenure may stand. */
+  readonly #paths = new Set<string>();
 
   constructor(
     private readonly claim: Claim,
@@ -68,6 +70,7 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
     super({ clock, random, emit: () => undefined, tracer: harmless(undefined) }, {});
     this.token = claim.token;
     this.#path = claim.path;
+    this.#paths.add(claim.path);
     // What is held for a moment only is spared the request.
     clock.sleep(WATCH_AFTER_MS, this.ending).then(
       () => this.#watchOwn(),
@@ -122,6 +125,7 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
       { type: 'remove', path: from },
     ];
     this.#next = path;
+    this.#paths.add(path);
     try {
       this.#moving = repeated(this.recipe, this.ending, (call) => session.multi(move, call), session);
       await this.#moving;
@@ -129,13 +133,13 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
       // An attempt whose reply was lost has done it.
       if (!isFault(error, 'node-exists')) {
         if (isFault(error, 'no-node')) this.loseTo('its znode has been deleted');
-        // Where it has ended meanwhile, an attempt may still be carried out: both are deleted.
-        if (!this.ending.aborted) this.#next = undefined;
+        this.#next = undefined;
         this.#watchOwn();
         this.check();
         throw error;
       }
     }
+    this.#paths.delete(from);
     this.#path = path;
     this.#next = undefined;
     this.#watchOwn();
@@ -202,7 +206,6 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
   }
 
   async #erase(): Promise<void> {
-    const paths = this.#next === undefined ? [this.#path] : [this.#path, this.#next];
-    await Promise.all(paths.map((path) => erase(this.recipe, this.claim.session, path)));
+    await Promise.all([...this.#paths].map((path) => erase(this.recipe, this.claim.session, path)));
   }
 }
