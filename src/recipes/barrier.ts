@@ -28,7 +28,7 @@ export function barrier(zookeeper: ZooKeeper, path: string, options?: RecipeOpti
   return {
     set: (wait) =>
       inTime(recipe, briefly(wait), 'could not be set', async ({ signal }) => {
-        const create = repeated(recipe, signal, (call) => zookeeper.createWithParents(path, recipe.data, 'persistent', call));
+        const create = repeated(recipe, signal, (call) => zookeeper.createWithParents(path, recipe.data, 'shared', call));
         await create.catch((error: unknown) => {
           if (!isFault(error, 'node-exists')) throw error;
         });

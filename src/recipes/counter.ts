@@ -90,14 +90,15 @@ async function write(recipe: Recipe, before: Znode | undefined, value: bigint, s
   const data = toBytes(value);
   const version = before?.stat.version ?? -1;
   const { error, mayBeDone } = await writeOnce<unknown>(recipe, signal, (call) =>
-    before ? zookeeper.setData(path, data, version, call) : zookeeper.createWithParents(path, data, 'persistent', call),
+    before ? zookeeper.setData(path, data, version, call) : zookeeper.createWithParents(path, data, 'shared', call),
   );
   if (error === undefined) return true;
   const isOther = isFault(error, 'bad-version', 'node-exists', 'no-node');
   if (!mayBeDone && !isOther) throw error;
   // Every attempt was for the same version: if that one is of another value, none of them has been carried out.
   const now = mayBeDone && isOther ? await read(recipe, signal) : undefined;
-  if (!mayBeDone || (now?.stat.version === version + 1 && !now.data.equals(data))) return false;
+  const isSame = before === undefined || now?.stat.createdZxid === before.stat.createdZxid;
+  if (!mayBeDone || (isSame && now?.stat.version === version + 1 && !now.data.equals(data))) return false;
   throw outcomeUnknown(path, `whether ${path} was changed to ${value}`, error);
 }
 

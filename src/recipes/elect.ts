@@ -1,3 +1,4 @@
+import { anySignal } from '../base/abort.js';
 import type { Watch, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { Contest, inOrder, waitForPredecessor } from './contest.js';
 import type { LockHandle } from './lock-handle.js';
@@ -41,7 +42,10 @@ export function elect(zookeeper: ZooKeeper, path: string, { id = '', signal, ...
   const recipe = recipeOn(zookeeper, path, { ...options, data: id });
   const contest = new Contest(recipe, { name: LATCH, kinds: KINDS, blocker: waitForPredecessor });
   return {
-    acquire: (wait = {}) => contest.acquire({ signal, ...wait }),
+    async acquire(wait = {}) {
+      const either = anySignal(signal, wait.signal);
+      return contest.acquire({ ...wait, signal: either.signal }).finally(either.release);
+    },
     async *[Symbol.asyncIterator]() {
       while (!signal?.aborted) {
         let term: LockHandle;

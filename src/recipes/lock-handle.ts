@@ -19,7 +19,7 @@ import { type Recipe, repeated } from './recipe.js';
 export interface LockHandle extends AsyncDisposable {
   /** The own znode. */
   readonly path: string;
-  /** The fencing token, the znode's czxid: greater for what is acquired later on the same path. Send it along with every write it should protect. */
+  /** The fencing token, the znode's czxid: of locks that exclude each other, the later one has the greater. Send it along with every write it should protect. */
   readonly token: bigint;
   /** Aborts with a {@link LockLostError} before the session can have ended, and not on `release()`. Before an act that must not happen twice, ask `isValid()`. */
   readonly signal: AbortSignal;
@@ -30,7 +30,7 @@ export interface LockHandle extends AsyncDisposable {
   /**
    * Carries out all of the operations, or none; none where the own znode is gone.
    *
-   * @throws {LockLostError} nothing was carried out @throws {ZooKeeperError} as `multi` does; where its `outcome` is `unknown`, perhaps all were
+   * @throws {LockLostError} or {LockReleasedError}: nothing was carried out @throws {ZooKeeperError} as `multi` does; where its `outcome` is `unknown`, perhaps all were
    */
   guard(operations: readonly MultiOperation[]): Promise<void>;
   /** Gives it back: resolves when the znode is gone, or after the deadline, and never rejects. Deletes it later where ZooKeeper is away. Later calls share the first one's end. */
@@ -162,6 +162,7 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
       await session.multi([{ type: 'check', path }], { ...this.call(), reconnectOnTimeout: true });
       deadline.answered(sentAt);
     } catch (error) {
+      if (isFault(error, 'session-expired', 'closed')) return this.loseTo('its session has ended');
       if (!isFault(error, 'no-node')) throw error;
       // The znode may just be moving to another path: the next attempt tells.
       if (path !== this.#path || this.#next !== undefined) throw new Overtaken('its znode is moving');

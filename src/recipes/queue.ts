@@ -129,6 +129,15 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
 
   async *[Symbol.asyncIterator](): AsyncGenerator<T, void> {
     const { signal } = this.options;
+    try {
+      yield* this.#items(signal);
+    } finally {
+      // A znode may hold several items: those that were not handed out are for others.
+      for (const left of this.#taken.splice(0)) if (!Buffer.isBuffer(left)) await left[Symbol.asyncDispose]();
+    }
+  }
+
+  async *#items(signal: AbortSignal | undefined): AsyncGenerator<T, void> {
     while (!signal?.aborted) {
       const taken = await this.take({ signal }).catch((error: unknown) => {
         if (!signal?.aborted || error !== signal.reason) throw error;
@@ -182,7 +191,7 @@ async function takeItems(recipe: Recipe, { format, onDamaged }: QueueOptions, na
   const znode = await repeated(recipe, signal, (call) => zookeeper.read(path, call));
   if (znode === undefined) return [];
   // Not given up with the wait: what has been removed has to be handed out.
-  const { value, error, mayBeDone } = await inTime(recipe, { timeoutMs: CALL_MS }, 'could not be changed', ({ signal: own }) =>
+  const { value, error, mayBeDone } = await inTime(recipe, briefly(), 'could not be changed', ({ signal: own }) =>
     writeOnce(recipe, own, (call) => zookeeper.remove(path, znode.stat.version, call)),
   );
   if (mayBeDone && value !== true) throw outcomeUnknown(path, `whether this taker has removed ${path}`, error);

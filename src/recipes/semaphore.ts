@@ -4,7 +4,8 @@ import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { Contest, type ContestRules } from './contest.js';
 import { LOCK_RULES, type ZooKeeperLock } from './lock.js';
 import type { LockHandle } from './lock-handle.js';
-import { checkTimeout, type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
+import { type Recipe, type RecipeOptions, recipeOn, type WaitOptions } from './recipe.js';
+import { inTime } from './waiting.js';
 
 const LEASE = 'lease-';
 
@@ -38,17 +39,18 @@ class Semaphore implements ZooKeeperLock {
     this.#lease = new Contest({ ...recipe, path: `${recipe.path}/leases` }, { name: LEASE, kinds: [LEASE], blocker });
   }
 
-  async acquire({ timeoutMs, signal }: WaitOptions = {}): Promise<LockHandle> {
-    const { clock } = this.recipe;
+  async acquire(options: WaitOptions = {}): Promise<LockHandle> {
     // Before it waits behind others, who may wait for this very lease.
     this.#lease.checkFree();
-    const until = clock.monotonic() + checkTimeout(timeoutMs);
-    const leftMs = () => timeoutMs && Math.max(1, until - clock.monotonic());
+    return inTime(this.recipe, options, 'could not be had', ({ signal, isTry }) => this.#acquire(signal, isTry ? 0 : undefined));
+  }
+
+  async #acquire(signal: AbortSignal, timeoutMs: 0 | undefined): Promise<LockHandle> {
     for (;;) {
-      const lock = await this.#lock.acquire({ timeoutMs: leftMs(), signal });
+      const lock = await this.#lock.acquire({ timeoutMs, signal });
       const waiting = anySignal(signal, lock.signal);
       try {
-        return await this.#lease.acquire({ timeoutMs: leftMs(), signal: waiting.signal });
+        return await this.#lease.acquire({ timeoutMs, signal: waiting.signal });
       } catch (error) {
         // Without the lock it stands behind those that wait for it.
         if (!lock.signal.aborted || error !== lock.signal.reason) throw error;

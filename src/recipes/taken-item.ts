@@ -46,10 +46,14 @@ export async function claimItem(
   try {
     if (error !== undefined && !(mayBeDone && isFault(error, 'node-exists') && (await orAborted(isOwn(), signal)))) throw error;
     const znode = await repeated(recipe, signal, (call) => session.read(path, call), session);
-    const items = znode && decodeItems(znode.data);
+    if (znode === undefined) {
+      void erase(recipe, session, lock);
+      return [];
+    }
+    const items = decodeItems(znode.data);
     if (items && items.length > 0) return share(items, (back) => removeItem(recipe, session, path, lock, back));
     await orAborted(removeItem(recipe, session, path, lock, []), signal);
-    return znode && !items ? tellDamaged(path, znode.data, onDamaged) : [];
+    return items ? [] : tellDamaged(path, znode.data, onDamaged);
   } catch (failure) {
     // A write comes first: a server may lag behind what it did for this session over another connection.
     const synced = (call: CallOptions) => session.multi([{ type: 'check', path: locks.path }], call);
@@ -58,7 +62,8 @@ export async function claimItem(
       if (await isOwn()) await erase(recipe, session, lock);
     };
     if (error === undefined || mayBeDone) giveBack().catch(() => undefined);
-    if (!signal.aborted && isFault(failure, 'node-exists', 'session-expired')) return [];
+    const isLost = isFault(failure, 'node-exists', 'session-expired') || (failure instanceof RecipeError && failure.fault === 'not-held');
+    if (!signal.aborted && isLost) return [];
     throw failure;
   }
 }

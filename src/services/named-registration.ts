@@ -45,6 +45,7 @@ export class NamedRegistration extends RegisteredZnode {
     // A claim that is made from here on outlives this step.
     const claim = this.#claim;
     const owner = ownerOf(wanted, call.sessionId);
+    this.pauseMs = undefined;
     // Nothing of ours can stand there yet: it is read only if something does.
     if (this.#made === undefined && this.own === undefined && claim !== undefined && (await this.#write(undefined, wanted, owner, call))) {
       this.#fulfil(claim);

@@ -82,7 +82,7 @@ async function followDeadline(command: SupervisedCommand, hold: Hold, { clock }:
     await clock.sleep(Math.max(TOLD_AFTER.minMs, leftMs * TOLD_AFTER.share), ended).catch(() => undefined);
     // The next run has a guard of its own, which this deadline is not for.
     if (ended.aborted || !hold.isValid()) return;
-    if (hold.deadline <= told) continue;
+    if (hold.deadline === told) continue;
     told = hold.deadline;
     command.extend(told);
   }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { counter } from '../../../src/recipes/counter.js';
+import { counter, toBytes } from '../../../src/recipes/counter.js';
 import { lock } from '../../../src/recipes/lock.js';
 import { stopProxies } from '../../support/network/proxies.js';
 import { beforeFirst } from './before-calls.js';
@@ -109,10 +109,12 @@ describe('a counter', () => {
     expect(await observer.get()).toBe(19n);
   });
 
-  it('says that access is denied, and that the client is closed', async () => {
+  it("is every user's, says where access is denied all the same, and that the client is closed", async () => {
     const [owner, other] = [await scene.open({ auth: 'digest:me:secret' }), await scene.open()];
     await counter(owner, PATH).add(1);
-    expect(await counter(other, PATH).get()).toBe(1n);
+    expect(await counter(other, PATH).add(1)).toBe(2n);
+    await owner.remove(PATH);
+    await owner.create(PATH, toBytes(1n), 'persistent');
     await expect(counter(other, PATH).add(1)).rejects.toMatchObject({ fault: 'no-auth' });
     await other.close();
     await expect(counter(other, PATH).add(1)).rejects.toMatchObject({ fault: 'closed' });

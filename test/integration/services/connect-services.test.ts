@@ -54,7 +54,7 @@ it.each([
   [{ connect: 'zk1', basePath: 7 }, 'basePath: expected a path'],
   [
     { connect: 'zk1', base: '/services' },
-    'options: expected one of connect, auth, sessionTimeoutMs, basePath, payload, onEvent, got "base"',
+    'options: expected one of connect, auth, tls, sessionTimeoutMs, basePath, payload, onEvent, got "base"',
   ],
   ['zk1:2181', 'options: expected an object such as'],
   [undefined, 'options: expected an object such as'],
