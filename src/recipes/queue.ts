@@ -38,7 +38,7 @@ export interface Queue<T> extends AsyncIterable<T> {
   /** The same for several, all or none of them, which together make one request. */
   putMany(items: readonly (string | Uint8Array)[], options?: WaitOptions): Promise<void>;
   /**
-   * Takes the first item.
+   * Takes the first item. Without a lock path an item that is being removed when the time is up is waited for, 5 s at most, and given out.
    *
    * @throws {AcquireTimeoutError} there was none for the whole time, or with `timeoutMs: 0` is none now
    * @throws {RecipeError} `damaged`; `outcome-unknown` where an item was removed, and whether by this taker cannot be told: it is not given out

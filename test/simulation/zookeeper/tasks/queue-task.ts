@@ -72,7 +72,9 @@ export class QueueScenario implements Scenario {
     let taken: Buffer | TakenItem;
     this.#underWay += 1;
     try {
-      taken = await bounded(world, run, 'take', limitMs, one.take({ timeoutMs: limitMs }));
+      // A removal under way is waited for.
+      const settleMs = this.hasLocks ? limitMs : limitMs + CALL_MS;
+      taken = await bounded(world, run, 'take', settleMs, one.take({ timeoutMs: limitMs }));
       this.#underWay -= 1;
     } catch (error) {
       this.#underWay -= 1;
