@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
 import { stopLinePeers } from '../../support/peers/line-peer.js';
 import { type RecipePeer, startCuratorRecipes, startOurRecipes } from '../../support/peers/recipe-peer.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
-import { contenders, excludeEachOther, type Side, untilContenders } from './recipe-suite.js';
+import { excludeEachOther, type Side, untilContenders } from './recipe-suite.js';
 
 const { connect } = inject('zookeeper');
 const IN_VAIN_MS = 400;
@@ -86,7 +86,7 @@ describe.each([
     await first.release('a');
     expect(await fifth).not.toBeNull();
     for (const [peer, id] of [[first, 'c'] as const, [first, 'e'] as const, [second, 'f'] as const]) await peer.release(id);
-    expect(await contenders(path)).toBe(0);
+    await untilContenders(path, 0);
   });
 
   test(`participants of both are seen by both when ${one.name} leads`, async () => {

@@ -72,7 +72,7 @@ export function excludeEachOther({ first, second, kinds }: Pair): void {
       expect(await other.acquire(wanted('b', IN_VAIN_MS))).toBeNull();
       await untilContenders(path, 1);
       await holder.release('a');
-      expect(await contenders(path)).toBe(0);
+      await untilContenders(path, 0);
     });
 
     test('goes to it when it is released, and back', async () => {
@@ -85,7 +85,7 @@ export function excludeEachOther({ first, second, kinds }: Pair): void {
       await other.release('b');
       expect(await again).not.toBeNull();
       await holder.release('c');
-      expect(await contenders(path)).toBe(0);
+      await untilContenders(path, 0);
     });
 
     test('is had in the order in which they came', async () => {
