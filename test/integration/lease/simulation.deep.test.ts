@@ -24,6 +24,12 @@ it(
 );
 
 it(
+  `keeps those of the recipes on ZooKeeper, for ${SECONDS / 2} s`,
+  () => simulate(SECONDS / 2, SECONDS / 2, '--engine', 'recipes'),
+  (SECONDS / 2 + 60) * 1_000,
+);
+
+it(
   `keeps them with 64 hosts while operators grow and shrink the cluster, for ${SECONDS / 2} s`,
   () => simulate(SECONDS / 2, SECONDS / 8, '--hosts', '64', '--ids', '24'),
   (SECONDS / 2 + 60) * 1_000,

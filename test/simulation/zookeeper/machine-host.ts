@@ -3,8 +3,9 @@ import { EPOCH_MS } from '../world/conditions.js';
 import type { Dice } from '../world/dice.js';
 import { Machine } from '../world/machine.js';
 import { SimulatedProcess } from '../world/simulated-process.js';
+import type { ClientHost } from './client-host.js';
 import type { Connection } from './ensemble/connection.js';
-import { type ClientHost, SimulatedSession } from './simulated-session.js';
+import { SimulatedSession } from './simulated-session.js';
 import type { RecipeWorld } from './world.js';
 
 /** No timer is exactly on time, in milliseconds: a clock that has not moved on would be asked for ever. */

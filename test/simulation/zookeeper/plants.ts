@@ -6,7 +6,6 @@ const lockHandle = 'src/recipes/lock-handle.js';
 const doubleBarrier = 'src/recipes/double-barrier.js';
 const counter = 'src/recipes/counter.js';
 const queue = 'src/recipes/queue.js';
-const sessionDeadline = 'src/zookeeper/session-deadline.js';
 
 function plant(name: string, breaks: string, ...edits: readonly Edit[]): Plant {
   return { name, breaks, edits, engine: 'recipes' };
@@ -24,20 +23,10 @@ export const RECIPE_PLANTS: readonly Plant[] = [
     from: "if (!again || isFault(error, 'session-expired', 'closed'))",
     to: 'if (again || !again)',
   }),
-  plant('validity-from-reply', 'a heartbeat counts from its reply instead of the moment before it was sent', {
-    file: lockHandle,
-    from: 'deadline.answered(sentAt);',
-    to: 'deadline.answered(this.recipe.clock.monotonic());',
-  }),
   plant('orphan-after-lost-reply', 'a creation whose reply was lost is repeated without a look for what it made', {
     file: ownZnode,
     from: 'const made = mayStand ? await findOwn(session, protectedTo, call.signal) : undefined;',
     to: 'const made = undefined;',
-  }),
-  plant('lagging-look', 'what a creation made is looked for on a server that may be behind it', {
-    file: ownZnode,
-    from: "session.multi([{ type: 'check', path: parent }], { signal }),",
-    to: 'undefined,',
   }),
   plant('not-discarded', 'a contender that gives up leaves its znode behind', {
     file: contest,
@@ -58,26 +47,6 @@ export const RECIPE_PLANTS: readonly Plant[] = [
     file: lockHandle,
     from: "await session.multi([{ type: 'check', path }], { ...this.call(), reconnectOnTimeout: true });",
     to: "if (!(await session.read(path, { ...this.call(), reconnectOnTimeout: true }))) this.loseTo('');",
-  }),
-  plant('no-relay-share', 'a heartbeat counts as if the leader had heard of it at once, although a follower may not have told it yet', {
-    file: sessionDeadline,
-    from: 'this.heardBy(sentAt - timeoutMs * RELAY_SHARE);',
-    to: 'sentAt;',
-  }),
-  plant('whole-timeout', 'a heartbeat is worth a whole time-out', {
-    file: sessionDeadline,
-    from: 'Math.min(this.sentAt + this.timeoutMs * MAX_SHARE, this.#heardAt + this.timeoutMs * (1 - RESERVE_SHARE));',
-    to: 'this.sentAt + this.timeoutMs;',
-  }),
-  plant('heard-by-another-server', 'what was told to an earlier server counts as if the present one had told the leader', {
-    file: 'src/zookeeper/session-activity.js',
-    from: 'this.#answered.length = 0;',
-    to: '',
-  }),
-  plant('unchecked-guard', 'a guarded write is carried out whether the lock stands or not', {
-    file: lockHandle,
-    from: "[{ type: 'check', path }, ...operations]",
-    to: '[...operations]',
   }),
   plant('deleted-on-loss', 'the znode of a lost lock is deleted at once, while the work may go on until the deadline', {
     file: lockHandle,

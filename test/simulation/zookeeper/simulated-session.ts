@@ -6,19 +6,9 @@ import { SessionActivity } from '../../../src/zookeeper/session-activity.js';
 import { fallsSilent } from '../../../src/zookeeper/silence.js';
 import type { CreateMode, MultiOperation, Znode, ZnodeStat } from '../../../src/zookeeper/zookeeper.js';
 import { failureOf, RequestFailure, SESSION_MOVED } from '../../../src/zookeeper/zookeeper-error.js';
+import type { ClientHost } from './client-host.js';
 import type { Connection } from './ensemble/connection.js';
 import type { Reply, Request, ServerMessage } from './ensemble/protocol.js';
-
-/** The machine that a session's client runs on, and its network. */
-export interface ClientHost {
-  connect(server: number, take: (message: ServerMessage) => void): Connection;
-  /** Has something done at the end of this turn of the event loop. */
-  atEndOfTurn(act: () => void): void;
-  /** What is to happen to the request that is sent now. */
-  fault(): 'request-lost' | 'reply-lost' | number;
-  /** Whether what a closed socket has sent is lost, rather than still delivered. */
-  losesSent(): boolean;
-}
 
 /** As in `library-connection.ts`, in milliseconds. */
 const LONGEST_SILENCE_MS = 5_000;

@@ -8,14 +8,22 @@ const SLACK_MS = 150;
  * Settles as the call does, and sees to it that it settles by its deadline, on its own machine's clock. A process that stood still gets a little more.
  *
  * @param limitMs undefined for no limit
+ * @param afterPauseMs how much more
  */
-export async function bounded<T>(world: RecipeWorld, run: Run, what: string, limitMs: number | undefined, call: Promise<T>): Promise<T> {
+export async function bounded<T>(
+  world: RecipeWorld,
+  run: Run,
+  what: string,
+  limitMs: number | undefined,
+  call: Promise<T>,
+  afterPauseMs = SLACK_MS,
+): Promise<T> {
   let settled = false;
   if (limitMs !== undefined) {
     const { scheduler } = world;
     const look = () => {
       if (settled || !run.process.alive) return;
-      if (run.process.stopped || scheduler.now - run.disturbedAt < SLACK_MS) scheduler.at(scheduler.now + SLACK_MS, undefined, look);
+      if (run.process.stopped || scheduler.now - run.disturbedAt < afterPauseMs) scheduler.at(scheduler.now + SLACK_MS, undefined, look);
       else world.fail('hang', `${run.name}: ${what} has not settled within ${Math.round(limitMs)} ms`);
     };
     scheduler.at(scheduler.now + run.process.machine.trueMs(limitMs) + SLACK_MS, undefined, look);

@@ -49,6 +49,7 @@ export class LockObserver {
   /** Znodes that were ever made in the folder, and by which session. */
   readonly #made = new Map<string, string>();
   readonly #madeBy = new Map<string, string[]>();
+  readonly #expired = new Set<string>();
   #newestWriter = 0n;
   #newest = 0n;
   #guarded = 0n;
@@ -100,6 +101,8 @@ export class LockObserver {
 
   #believed(grant: Grant): void {
     const { world, lock } = this;
+    if (this.#expired.has(grant.sessionId ?? ''))
+      world.fail('deadline', `${told(grant)} believes that it holds, and its session has ended`);
     const others = [...this.#grants].filter((other) => other !== grant && believes(other));
     const conflicting = others.filter((other) => !other.shared || !grant.shared);
     if (conflicting.length >= lock.capacity)
@@ -119,6 +122,7 @@ export class LockObserver {
   #onExpired(sessionId: string): void {
     const { world } = this;
     const { latenessMs } = world.conditions;
+    this.#expired.add(sessionId);
     for (const grant of this.#grants) {
       if (grant.sessionId !== sessionId) continue;
       const { handle, run } = grant;

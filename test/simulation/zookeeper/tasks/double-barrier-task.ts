@@ -18,7 +18,7 @@ export class DoubleBarrierScenario implements Scenario {
   #openedAt = Number.NEGATIVE_INFINITY;
   #fullAt = Number.NEGATIVE_INFINITY;
   /** Tasks that are in, by the session that they are in with. */
-  readonly #in = new Map<Run, { readonly sessionId: string }>();
+  readonly #in = new Map<Run, { readonly sessionId: string; readonly openedAt: number }>();
 
   constructor(private readonly world: RecipeWorld) {
     this.#members = world.conditions.machines.length;
@@ -61,21 +61,23 @@ export class DoubleBarrierScenario implements Scenario {
     world.counts.tenures += 1;
     this.#turns.set(run.host, world.scheduler.now);
     const { state } = run.zookeeper;
-    this.#in.set(run, { sessionId: 'sessionId' in state ? state.sessionId : '' });
+    this.#in.set(run, { sessionId: 'sessionId' in state ? state.sessionId : '', openedAt: this.#openedAt });
     if (this.#openedAt === openedBefore) world.fail('barrier', `${run.name} is in by a ready that was there before it came`);
     else if (this.#fullAt < openedBefore) world.fail('barrier', `${run.name} is in, and there never were ${this.#members}`);
     return true;
   }
 
-  async #leave(run: Run, own: DoubleBarrier): Promise<void> {
+  async #leave(run: Run, barrier: DoubleBarrier): Promise<void> {
     const { world } = this;
     const { tree } = world.ensemble.leader;
     const { options, limitMs } = drawWait(world, run, 3 * world.conditions.grantedMs);
+    const own = this.#in.get(run);
     this.#in.delete(run);
-    const others = [...this.#in];
+    // One that comes back after it gave up leaving may be in with members of the last round.
+    const others = [...this.#in].filter(([, { openedAt }]) => openedAt === own?.openedAt);
     if (world.recording) world.note(run.name, 'leaves');
     try {
-      await bounded(world, run, 'leave', limitMs, own.leave(options));
+      await bounded(world, run, 'leave', limitMs, barrier.leave(options));
     } catch (error) {
       this.#judge(run, 'leave', error);
       return;

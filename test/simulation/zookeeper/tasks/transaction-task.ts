@@ -64,7 +64,12 @@ export class TransactionScenario implements Scenario {
       const timeoutMs = run.dice.magnitude(200, 6_000);
       if (world.recording) world.note(run.name, `coordinates ${round}`);
       const call = one.coordinate({ sites: this.#sites, data: String(round), timeoutMs, signal });
-      const outcome = await this.#outcome(run, 'coordinate', round, bounded(world, run, 'coordinate', timeoutMs + ANSWER_MS, call));
+      const outcome = await this.#outcome(
+        run,
+        'coordinate',
+        round,
+        bounded(world, run, 'coordinate', timeoutMs + ANSWER_MS, call, ANSWER_MS),
+      );
       if (outcome !== undefined) return outcome;
       await run.process.clock.sleep(run.dice.between(0, 300));
     }
@@ -79,7 +84,7 @@ export class TransactionScenario implements Scenario {
       return dice.chance(0.2) ? ('abort' as const) : ('commit' as const);
     };
     const call = one.join({ site: `site-${run.host}`, timeoutMs, signal }, vote);
-    return this.#outcome(run, 'join', round, bounded(this.world, run, 'join', timeoutMs && timeoutMs + ANSWER_MS, call));
+    return this.#outcome(run, 'join', round, bounded(this.world, run, 'join', timeoutMs && timeoutMs + ANSWER_MS, call, ANSWER_MS));
   }
 
   async #outcome(run: Run, what: string, round: number, call: Promise<TransactionOutcome>): Promise<TransactionOutcome | undefined> {
