@@ -2,7 +2,6 @@ import { orAborted } from '../base/abort.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
 import type { CallOptions, MultiOperation } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
-import { erase } from './own-znode.js';
 import { decodeItems, encodeItems, type OnDamaged, tellDamaged } from './queue-items.js';
 import { type Recipe, repeated } from './recipe.js';
 import { outcomeUnknown, RecipeError } from './recipe-error.js';
@@ -40,28 +39,29 @@ export async function claimItem(
   const [path, lock] = [`${recipe.path}/${name}`, `${locks.path}/${name}`];
   // Tells this taker's lock from another one's of the same session.
   const mark = random.hex(16);
-  const isOwn = async () => (await repeated(recipe, undefined, (call) => session.read(lock, call), session))?.data.toString() === mark;
+  const isOwn = async (call?: CallOptions) => (await session.read(lock, call))?.data.toString() === mark;
+  // Another taker may have a lock of the same name by now. A write comes first: a server may lag behind what it did for this session over another connection.
+  const unlocked = async () => {
+    await session.multi([{ type: 'check', path: locks.path }]);
+    if (await isOwn()) await session.remove(lock);
+  };
+  const unlock = () => void repeated(recipe, undefined, unlocked, session).catch(() => undefined);
   const create = (call: CallOptions) => session.createWithParents(lock, mark, 'ephemeral', call);
   const { error, mayBeDone } = await writeOnce(recipe, signal, create, session);
   try {
-    if (error !== undefined && !(mayBeDone && isFault(error, 'node-exists') && (await orAborted(isOwn(), signal)))) throw error;
+    if (error !== undefined && !(mayBeDone && isFault(error, 'node-exists') && (await repeated(recipe, signal, isOwn, session))))
+      throw error;
     const znode = await repeated(recipe, signal, (call) => session.read(path, call), session);
     if (znode === undefined) {
-      void erase(recipe, session, lock);
+      unlock();
       return [];
     }
     const items = decodeItems(znode.data);
-    if (items && items.length > 0) return share(items, (back) => removeItem(recipe, session, path, lock, back));
-    await orAborted(removeItem(recipe, session, path, lock, []), signal);
+    if (items && items.length > 0) return share(items, (back) => removeItem(recipe, session, path, lock, unlock, back));
+    await orAborted(removeItem(recipe, session, path, lock, unlock, []), signal);
     return items ? [] : tellDamaged(path, znode.data, onDamaged);
   } catch (failure) {
-    // A write comes first: a server may lag behind what it did for this session over another connection.
-    const synced = (call: CallOptions) => session.multi([{ type: 'check', path: locks.path }], call);
-    const giveBack = async () => {
-      await repeated(recipe, undefined, synced, session);
-      if (await isOwn()) await erase(recipe, session, lock);
-    };
-    if (error === undefined || mayBeDone) giveBack().catch(() => undefined);
+    if (error === undefined || mayBeDone) unlock();
     const isLost = isFault(failure, 'node-exists', 'session-expired') || (failure instanceof RecipeError && failure.fault === 'not-held');
     if (!signal.aborted && isLost) return [];
     throw failure;
@@ -86,7 +86,14 @@ function share(items: readonly Buffer[], remove: (back: readonly Buffer[]) => Pr
 }
 
 /** Removes an item that is locked, puts back what is to be had again, and unlocks it, in one transaction. */
-async function removeItem(recipe: Recipe, session: BoundSession, path: string, lock: string, back: readonly Buffer[]): Promise<void> {
+async function removeItem(
+  recipe: Recipe,
+  session: BoundSession,
+  path: string,
+  lock: string,
+  unlock: () => void,
+  back: readonly Buffer[],
+): Promise<void> {
   const operations: MultiOperation[] = [lock, path].map((removed) => ({ type: 'remove', path: removed }));
   if (back.length > 0)
     operations.push({ type: 'create', path: `${recipe.path}/queue-`, data: encodeItems(back), mode: 'persistent-sequential' });
@@ -95,11 +102,11 @@ async function removeItem(recipe: Recipe, session: BoundSession, path: string, l
   ).catch((failure: unknown) => ({ error: failure, mayBeDone: false }));
   if (error === undefined) return;
   const gone = isFault(error, 'no-node') ? error.path : undefined;
-  // Where it is gone, another taker's may stand there.
-  if (gone !== lock) void erase(recipe, session, lock);
+  unlock();
+  const stands = () => repeated(recipe, undefined, (call) => session.read(path, call), session).catch(() => true);
   // An attempt whose reply was lost has done it, or a client that asks for no lock has removed the item.
-  if (gone === path || (gone === lock && mayBeDone)) return;
-  if (mayBeDone) throw outcomeUnknown(path, `whether ${path} was removed`, error);
+  if (gone === path || (gone === lock && mayBeDone && !(await stands()))) return;
+  if (mayBeDone && gone !== lock) throw outcomeUnknown(path, `whether ${path} was removed`, error);
   if (gone !== lock && !isFault(error, 'session-expired')) throw error;
   throw new RecipeError(`${path} is not locked any more: another taker may have it`, 'not-held', path, error);
 }
