@@ -3,7 +3,7 @@ import { BoundSession } from '../zookeeper/bound-session.js';
 import { SessionDeadline } from '../zookeeper/session-deadline.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import { type Claim, ZnodeHolder } from './lock-handle.js';
-import { createOwn, discard, erase, protectedPath } from './own-znode.js';
+import { createOwn, discard, erase, type OwnZnode, protectedPath } from './own-znode.js';
 import { type Recipe, repeated, type WaitOptions } from './recipe.js';
 import { RecipeError } from './recipe-error.js';
 import { inTime, untilChildren, untilRemoved, type Wait } from './waiting.js';
@@ -91,14 +91,14 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
         const session = new BoundSession(zookeeper, sessionId);
         const deadline = new SessionDeadline(timeoutMs, (at) => session.heardBy(at));
         const protectedTo = protectedPath(recipe, this.rules.name);
-        let path: string | undefined;
+        let own: OwnZnode | undefined;
         try {
           const sentAt = clock.monotonic();
-          path = await createOwn(recipe, session, protectedTo, signal);
+          own = await createOwn(recipe, session, protectedTo, signal);
           deadline.answered(sentAt);
-          return await this.#stand(session, path, deadline, wait);
+          return await this.#stand(session, own, deadline, wait);
         } catch (error) {
-          void (path === undefined ? discard(recipe, session, protectedTo) : erase(recipe, session, path));
+          void (own === undefined ? discard(recipe, session, protectedTo) : erase(recipe, session, own.path));
           // Nothing is left of a contender whose session has ended: it stands anew in the next one.
           if (!(error === OWN_GONE || isFault(error, 'session-expired'))) throw error;
           signal.throwIfAborted();
@@ -108,10 +108,11 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
   }
 
   /** Waits for the turn of an own znode. */
-  async #stand(session: BoundSession, path: string, deadline: SessionDeadline, wait: Wait): Promise<H> {
+  async #stand(session: BoundSession, own: OwnZnode, deadline: SessionDeadline, wait: Wait): Promise<H> {
     const { recipe } = this;
     const { signal } = wait;
     const { clock, path: parent } = recipe;
+    const { path } = own;
     const name = path.slice(parent.length + 1);
     const list = () => repeated(recipe, signal, (call) => session.children(parent, call), session);
     const beat = async () => {
@@ -121,23 +122,24 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
       });
       deadline.answered(beatAt);
     };
-    const [first, own] = await Promise.all([list(), repeated(recipe, signal, (call) => session.read(path, call), session)]);
-    for (let names = first; ; ) {
-      if (!names?.includes(name) || own === undefined) throw OWN_GONE;
+    // After a pause of this process, or a long wait, the leader may not have heard of the session for long: only a heartbeat tells that it lives.
+    const isFresh = () => deadline.until >= clock.monotonic() + deadline.timeoutMs * FRESH_SHARE;
+    const read = () => repeated(recipe, signal, (call) => session.read(path, call), session);
+    const token = own.token ?? (await read())?.stat.createdZxid;
+    for (let names = own.names ?? (await list()); ; ) {
+      if (!names?.includes(name) || token === undefined) throw OWN_GONE;
       const blocker = this.#blocker(names, name);
       if (blocker === undefined) break;
       if (wait.isTry) throw wait.late();
       await this.#wait(session, blocker, names, wait);
-      // The znode that is waited for may be gone long before this is known: only a heartbeat tells that the session lives.
-      [names] = await Promise.all([list(), beat()]);
+      [names] = await Promise.all([list(), isFresh() ? undefined : beat()]);
     }
-    // After a pause of this process the leader may not have heard of the session for long.
-    while (deadline.until < clock.monotonic() + deadline.timeoutMs * FRESH_SHARE) {
+    while (!isFresh()) {
       await clock.sleep(deadline.timeoutMs * BEAT_SHARE, signal);
       await beat();
     }
     signal.throwIfAborted();
-    return this.hold({ session, path, token: own.stat.createdZxid, deadline }, recipe);
+    return this.hold({ session, path, token, deadline }, recipe);
   }
 
   #blocker(names: readonly string[], own: string): Blocker | undefined {

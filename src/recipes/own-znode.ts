@@ -23,21 +23,36 @@ export function uuid(random: Recipe['random']): string {
   return [hex.slice(0, 8), hex.slice(8, 12), `4${hex.slice(13, 16)}`, variant + hex.slice(17, 20), hex.slice(20)].join('-');
 }
 
+/** The own znode, its number included, and what stood in its folder right after it was made, where that is known. */
+export interface OwnZnode {
+  readonly path: string;
+  readonly token?: bigint | undefined;
+  readonly names?: readonly string[] | undefined;
+}
+
 /**
- * Makes the znode, an ephemeral sequential one, once. Resolves to its path, number included.
+ * Makes the znode, an ephemeral sequential one, once.
  *
  * @throws as {@link BoundSession.createWithParents} does, and `signal.reason`. It may stand then: {@link discard} it
  */
-export function createOwn(recipe: Recipe, session: BoundSession, protectedTo: string, signal: AbortSignal): Promise<string> {
+export function createOwn(recipe: Recipe, session: BoundSession, protectedTo: string, signal: AbortSignal): Promise<OwnZnode> {
+  const parent = parentOf(protectedTo) ?? '/';
   let mayStand = false;
   const make = async (call: CallOptions) => {
     const made = mayStand ? await findOwn(session, protectedTo, call.signal) : undefined;
-    if (made !== undefined) return made;
-    try {
-      return await session.createWithParents(protectedTo, recipe.data, 'ephemeral-sequential', call);
-    } catch (error) {
-      mayStand = error instanceof ZooKeeperError && error.outcome === 'unknown';
-      throw error;
+    if (made !== undefined) return { path: made };
+    for (;;) {
+      // Sent together: a session's reads come after its writes.
+      const creating = session.createWithZxid(protectedTo, recipe.data, 'ephemeral-sequential', call);
+      const names = session.children(parent, call).catch(() => undefined);
+      try {
+        const { path, createdZxid: token } = await creating;
+        return { path, token, names: await names };
+      } catch (error) {
+        mayStand = error instanceof ZooKeeperError && error.outcome === 'unknown';
+        if (!isFault(error, 'no-node')) throw error;
+      }
+      await session.ensurePath(parent, call);
     }
   };
   return repeated(recipe, signal, make, session);

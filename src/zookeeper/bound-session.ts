@@ -9,6 +9,8 @@ export class BoundSession {
     public requests = 0,
   ) {}
 
+  readonly createWithZxid: ZooKeeper['createWithZxid'] = (path, data, mode, call) =>
+    this.zookeeper.createWithZxid(path, data, mode, this.#bound(call));
   readonly createWithParents: ZooKeeper['createWithParents'] = (path, data, mode, call) =>
     this.zookeeper.createWithParents(path, data, mode, this.#bound(call));
   readonly ensurePath: ZooKeeper['ensurePath'] = (path, call) => this.zookeeper.ensurePath(path, this.#bound(call));

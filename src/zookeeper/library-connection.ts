@@ -76,7 +76,7 @@ export type Done<T> = (error: LibraryError | null, result?: T, index?: number) =
 export class LibraryConnection {
   readonly activity = new SessionActivity();
   readonly #manager: ConnectionManager;
-  readonly #guard: MessageGuard;
+  protected readonly guard: MessageGuard;
   readonly #search: ServerSearch;
   readonly #over = new AbortController();
   readonly #underWay = new Set<(failure: RequestFailure) => void>();
@@ -98,7 +98,7 @@ export class LibraryConnection {
     const manager = client.connectionManager;
     this.#manager = manager;
     this.#search = new ServerSearch({ ...options, names });
-    this.#guard = new MessageGuard(manager, this.#reading, (problem) => this.#drop(problem));
+    this.guard = new MessageGuard(manager, this.#reading, (problem) => this.#drop(problem));
     // The library keeps no watches: a watch reads again after each reconnect, so there is nothing to hand to the next server.
     const { watcherManager } = manager;
     watcherManager.registerDataWatcher = () => undefined;
@@ -153,10 +153,10 @@ export class LibraryConnection {
           send((error, result, index) => {
             if (!this.#underWay.delete(reject)) return;
             // A refusal is an answer as well. The guard has a code only while it hands one over.
-            const isAnswer = !error || this.#guard.code !== undefined;
+            const isAnswer = !error || this.guard.code !== undefined;
             if (isAnswer && this.activity.isNews(sentAt)) this.activity.answered(sentAt, this.options.clock.monotonic());
             if (!error) return resolve(result as T);
-            const code = this.#guard.code || ('code' in error && typeof error.code === 'number' ? error.code : 0);
+            const code = this.guard.code || ('code' in error && typeof error.code === 'number' ? error.code : 0);
             reject(failureOf(code, index));
             if (code === SESSION_MOVED) this.#drop('the session has moved to another server');
           });
@@ -245,7 +245,7 @@ export class LibraryConnection {
     if (this.#suspendedAt !== undefined && clock.monotonic() - this.#suspendedAt > sessionTimeoutMs) manager.zxid = Buffer.alloc(8);
     const attempt: Attempt = { server: formatServer(server), over: new AbortController() };
     this.#attempt = attempt;
-    this.#guard.reset();
+    this.guard.reset();
     const socket = tls ? connectSecurely(tls, server, address) : connect(server.port, address);
     manager.socket = socket.setNoDelay();
     socket.on(tls ? 'secureConnect' : 'connect', () => manager.onSocketConnected());
@@ -285,7 +285,7 @@ export class LibraryConnection {
     this.activity.begin(attempt.askedAt ?? Number.NEGATIVE_INFINITY, timeoutMs);
     const intervalMs = Math.min(LONGEST_SILENCE_MS, timeoutMs / 3);
     const { remoteAddress = '', remotePort = 0 } = this.#manager.socket ?? {};
-    const lastHeard = () => this.#guard.lastHeard;
+    const lastHeard = () => this.guard.lastHeard;
     const ask = () => {
       // What is heard from now on is heard after the question.
       this.#reading.at = clock.monotonic();

@@ -2,7 +2,7 @@ import { ACL, CreateMode, createClient, Id, Permission, type Stat } from 'node-z
 import { authData, type DigestAuth } from './connect-string.js';
 import { LibraryConnection, type LibraryConnectionOptions } from './library-connection.js';
 import type { LibraryClient, LibraryError, TransactionInternals } from './library-internals.js';
-import { LARGEST_DATA, type CreateMode as Mode, type MultiOperation, type Znode, type ZnodeStat } from './zookeeper.js';
+import { type CreatedZnode, LARGEST_DATA, type CreateMode as Mode, type MultiOperation, type Znode, type ZnodeStat } from './zookeeper.js';
 import { RequestFailure } from './zookeeper-error.js';
 
 export interface LibrarySessionOptions extends LibraryConnectionOptions {
@@ -56,6 +56,15 @@ export class LibrarySession extends LibraryConnection {
   async create(path: string, data: Buffer, mode: Mode): Promise<string> {
     checkSize(data.length);
     return this.request((done) => this.client.create(path, data, this.#accessTo(mode), MODES[mode], done));
+  }
+
+  /** The same by the operation that answers with a stat: the library does not know it. */
+  async createWithZxid(path: string, data: Buffer, mode: Mode): Promise<CreatedZnode> {
+    checkSize(data.length);
+    return this.request<CreatedZnode>((done) => {
+      const answered = (error: LibraryError | null, made: string) => done(error, { path: made, createdZxid: this.guard.createdZxid(made) });
+      this.guard.askForStat(() => this.client.create(path, data, this.#accessTo(mode), MODES[mode], answered));
+    });
   }
 
   remove(path: string, version: number): Promise<void> {

@@ -8,7 +8,7 @@ import type { SessionState } from './session-state.js';
 import { StandingWatches } from './standing-watches.js';
 import { prepareTls, type ZooKeeperTls } from './tls.js';
 import { parentOf, pathProblem, withinChroot } from './znode-path.js';
-import type { CallOptions, CreateMode, MultiOperation, Watch, Znode, ZnodeData, ZnodeStat, ZooKeeper } from './zookeeper.js';
+import type { CallOptions, CreatedZnode, CreateMode, MultiOperation, Watch, Znode, ZnodeData, ZnodeStat, ZooKeeper } from './zookeeper.js';
 import { isFault, ZooKeeperError } from './zookeeper-error.js';
 
 /** How to reach ZooKeeper. */
@@ -107,6 +107,13 @@ export class ZooKeeperClient implements ZooKeeper {
     return this.#call('create', path, true, options, async (session, full) => {
       const made = await session.create(full, Buffer.from(data), mode);
       return made.slice(this.#chroot.length) || '/';
+    });
+  }
+
+  createWithZxid(path: string, data: ZnodeData, mode: CreateMode, options: CallOptions = {}): Promise<CreatedZnode> {
+    return this.#call('create', path, true, options, async (session, full) => {
+      const made = await session.createWithZxid(full, Buffer.from(data), mode);
+      return { ...made, path: made.path.slice(this.#chroot.length) || '/' };
     });
   }
 

@@ -56,6 +56,14 @@ export interface Znode {
   readonly stat: ZnodeStat;
 }
 
+/** A znode that was just made. */
+export interface CreatedZnode {
+  /** Differs from the path that was asked for where the servers have numbered it. */
+  readonly path: string;
+  /** As {@link ZnodeStat.createdZxid}; undefined where the servers did not tell it, and it has to be read. */
+  readonly createdZxid: bigint | undefined;
+}
+
 /** One operation of a transaction. */
 export type MultiOperation =
   | { readonly type: 'create'; readonly path: string; readonly data: ZnodeData; readonly mode: CreateMode }
@@ -105,6 +113,9 @@ export interface ZooKeeper {
    * @throws {ZooKeeperError} among others `node-exists`, `no-node` (no parent)
    */
   create(path: string, data: ZnodeData, mode: CreateMode, options?: CallOptions): Promise<string>;
+
+  /** As {@link create}, and tells the transaction that made it. Takes servers of version 3.5 or later. */
+  createWithZxid(path: string, data: ZnodeData, mode: CreateMode, options?: CallOptions): Promise<CreatedZnode>;
 
   /** As {@link create}, and makes the parents that are missing, shared ones, again where one vanishes in between (Curator's are containers, which the server removes when empty). */
   createWithParents(path: string, data: ZnodeData, mode: CreateMode, options?: CallOptions): Promise<string>;

@@ -1,7 +1,7 @@
 import { groupPath, hexPair } from '../../src/discovery/tree-paths.js';
 import { SessionActivity } from '../../src/zookeeper/session-activity.js';
 import type { SessionState } from '../../src/zookeeper/session-state.js';
-import type { CallOptions, MultiOperation, Watch, Znode, ZnodeData, ZooKeeper } from '../../src/zookeeper/zookeeper.js';
+import type { CallOptions, CreatedZnode, MultiOperation, Watch, Znode, ZnodeData, ZooKeeper } from '../../src/zookeeper/zookeeper.js';
 import { ZooKeeperError, type ZooKeeperFault } from '../../src/zookeeper/zookeeper-error.js';
 import type { VirtualClock } from './virtual-clock.js';
 
@@ -88,6 +88,13 @@ export class ScriptedZooKeeper implements ZooKeeper {
 
   create(path: string, data: ZnodeData, mode: string, call: CallOptions = {}): Promise<string> {
     return this.#call('create', path, call, () => this.#create(path, data, mode, call));
+  }
+
+  createWithZxid(path: string, data: ZnodeData, mode: string, call: CallOptions = {}): Promise<CreatedZnode> {
+    return this.#call('create', path, call, () => {
+      const made = this.#create(path, data, mode, call);
+      return { path: made, createdZxid: this.znodes.get(made)?.stat.createdZxid };
+    });
   }
 
   createWithParents(path: string, data: ZnodeData, mode: string, call: CallOptions = {}): Promise<string> {

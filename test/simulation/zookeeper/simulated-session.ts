@@ -4,7 +4,7 @@ import type { NameResolver } from '../../../src/zookeeper/name-resolver.js';
 import { ServerSearch } from '../../../src/zookeeper/server-search.js';
 import { SessionActivity } from '../../../src/zookeeper/session-activity.js';
 import { fallsSilent } from '../../../src/zookeeper/silence.js';
-import type { CreateMode, MultiOperation, Znode, ZnodeStat } from '../../../src/zookeeper/zookeeper.js';
+import type { CreatedZnode, CreateMode, MultiOperation, Znode, ZnodeStat } from '../../../src/zookeeper/zookeeper.js';
 import { failureOf, RequestFailure, SESSION_MOVED } from '../../../src/zookeeper/zookeeper-error.js';
 import type { ClientHost } from './client-host.js';
 import type { Connection } from './ensemble/connection.js';
@@ -62,7 +62,11 @@ export class SimulatedSession implements Session {
     return this.#problem;
   }
 
-  create(path: string, data: Buffer, mode: CreateMode): Promise<string> {
+  async create(path: string, data: Buffer, mode: CreateMode): Promise<string> {
+    return (await this.createWithZxid(path, data, mode)).path;
+  }
+
+  createWithZxid(path: string, data: Buffer, mode: CreateMode): Promise<CreatedZnode> {
     return this.#request({ type: 'create', path, data, mode });
   }
 

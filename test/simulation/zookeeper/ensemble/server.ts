@@ -191,7 +191,8 @@ export class Server {
   }
 
   #value(request: Request, { changes }: Transaction): unknown {
-    if (request.type === 'create') return changes[0]?.path;
+    const [first] = changes;
+    if (request.type === 'create') return first && { path: first.path, createdZxid: this.tree.stat(first.path)?.createdZxid };
     if (request.type === 'set') return this.tree.stat(request.path);
     return undefined;
   }
