@@ -93,14 +93,11 @@ class Member implements DoubleBarrier {
       if (znode === undefined) return;
       // Made, or set, while the own znode stood, it is of this round. An older one may have been left behind, or be of a round that others are leaving.
       const isOpen = (stat = ready?.stat) => stat !== undefined && stat.modifiedZxid > znode.stat.createdZxid;
-      if (!isOpen() && membersOf(names).length >= members) {
-        await inSession<unknown>((call) =>
-          ready ? session.setData(this.#ready, data, undefined, call) : session.createWithParents(this.#ready, data, 'shared', call),
-        ).catch(unless('node-exists'));
-      } else if (!isOpen()) {
-        if (ready) return await this.#untilLeft(session, own, wait);
-        await untilData(recipe, wait, this.#ready, (now) => isOpen(now?.stat), session);
-      }
+      // Members of the last round may still stand: they are not counted beside those of the next one.
+      if (!isOpen() && ready) return await this.#untilLeft(session, own, wait);
+      if (!ready && membersOf(names).length >= members)
+        await inSession((call) => session.createWithParents(this.#ready, data, 'shared', call)).catch(unless('node-exists'));
+      else if (!isOpen()) await untilData(recipe, wait, this.#ready, (now) => isOpen(now?.stat), session);
       this.#place = { session, own };
     } catch (error) {
       // `no-node`: whoever left last was faster than the one that set it.
@@ -116,9 +113,8 @@ class Member implements DoubleBarrier {
     await repeated(recipe, wait.signal, (call) => session.remove(own, undefined, call), session);
     let isLeft = false;
     const isOver = (names: readonly string[]) => {
-      const { length } = membersOf(names);
-      isLeft = length === 0;
-      return isLeft || length + 1 >= this.members || !names.includes(READY);
+      isLeft = membersOf(names).length === 0;
+      return isLeft || !names.includes(READY);
     };
     await untilChildren(recipe, wait, recipe.path, isOver, session);
     if (isLeft) await this.#removeReady(wait);

@@ -30,7 +30,7 @@ export const RECIPE_PLANTS: readonly Plant[] = [
   }),
   plant('not-discarded', 'a contender that gives up leaves its znode behind', {
     file: contest,
-    from: 'void (path === undefined ? discard(recipe, session, protectedTo) : erase(recipe, session, path));',
+    from: 'void (own === undefined ? discard(recipe, session, protectedTo) : erase(recipe, session, own.path));',
     to: '',
   }),
   plant('stale-ready', 'a member of a double barrier goes in by a ready that an earlier round has left', {
