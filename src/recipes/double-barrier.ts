@@ -2,7 +2,7 @@ import { orAborted } from '../base/abort.js';
 import { ConfigError } from '../base/errors.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
 import type { CallOptions, ZooKeeper } from '../zookeeper/zookeeper.js';
-import { isFault } from '../zookeeper/zookeeper-error.js';
+import { isFault, type ZooKeeperFault } from '../zookeeper/zookeeper-error.js';
 import { erase, uuid } from './own-znode.js';
 import { type Recipe, type RecipeOptions, recipeOn, repeated, type WaitOptions } from './recipe.js';
 import { RecipeError } from './recipe-error.js';
@@ -93,11 +93,17 @@ class Member implements DoubleBarrier {
       if (znode === undefined) return;
       // Made, or set, while the own znode stood, it is of this round. An older one may have been left behind, or be of a round that others are leaving.
       const isOpen = (stat = ready?.stat) => stat !== undefined && stat.modifiedZxid > znode.stat.createdZxid;
-      // Members of the last round may still stand: they are not counted beside those of the next one.
-      if (!isOpen() && ready) return await this.#untilLeft(session, own, wait);
-      if (!ready && membersOf(names).length >= members)
-        await inSession((call) => session.createWithParents(this.#ready, data, 'shared', call)).catch(unless('node-exists'));
-      else if (!isOpen()) await untilData(recipe, wait, this.#ready, (now) => isOpen(now?.stat), session);
+      if (!isOpen() && membersOf(names).length >= members) {
+        // Once, also where it is repeated for a lost reply: a later one would open a later round.
+        await inSession<unknown>((call) =>
+          ready
+            ? session.setData(this.#ready, data, ready.stat.version, call)
+            : session.createWithParents(this.#ready, data, 'shared', call),
+        ).catch(unless('node-exists', 'bad-version'));
+      } else if (!isOpen()) {
+        if (ready) return await this.#untilLeft(session, own, wait);
+        await untilData(recipe, wait, this.#ready, (now) => isOpen(now?.stat), session);
+      }
       this.#place = { session, own };
     } catch (error) {
       // `no-node`: whoever left last was faster than the one that set it.
@@ -113,8 +119,9 @@ class Member implements DoubleBarrier {
     await repeated(recipe, wait.signal, (call) => session.remove(own, undefined, call), session);
     let isLeft = false;
     const isOver = (names: readonly string[]) => {
-      isLeft = membersOf(names).length === 0;
-      return isLeft || !names.includes(READY);
+      const { length } = membersOf(names);
+      isLeft = length === 0;
+      return isLeft || length + 1 >= this.members || !names.includes(READY);
     };
     await untilChildren(recipe, wait, recipe.path, isOver, session);
     if (isLeft) await this.#removeReady(wait);
@@ -165,8 +172,8 @@ class Member implements DoubleBarrier {
 
 const membersOf = (names: readonly string[]) => names.filter((name) => name !== READY).sort();
 
-function unless(fault: 'node-exists'): (error: unknown) => void {
+function unless(...faults: readonly ZooKeeperFault[]): (error: unknown) => void {
   return (error) => {
-    if (!isFault(error, fault)) throw error;
+    if (!isFault(error, ...faults)) throw error;
   };
 }

@@ -14,6 +14,8 @@ export interface LineOptions<Message> {
 /** One direction of a TCP connection: messages arrive in the order of sending, late, or not at all. */
 export class Line<Message> {
   #lastAt = 0;
+  /** Under way, the first one first. */
+  readonly #messages: Message[] = [];
   /** Changes when what is under way is lost. */
   #epoch = 0;
 
@@ -23,12 +25,15 @@ export class Line<Message> {
   send(message: Message, extraMs = 0): void {
     const { scheduler, latencyMs, heldUntil, deliver, actor } = this.options;
     const epoch = this.#epoch;
+    this.#messages.push(message);
     this.#lastAt = Math.max(this.#lastAt, scheduler.now + latencyMs() + extraMs);
     const arrive = () => {
       if (epoch !== this.#epoch) return;
       const held = heldUntil();
-      if (held > scheduler.now) scheduler.at(held, actor, arrive);
-      else deliver(message);
+      if (held > scheduler.now) return scheduler.at(held, actor, arrive);
+      // What was held back arrives at one time, and the scheduler tells no order then.
+      const [first] = this.#messages.splice(0, 1);
+      if (first !== undefined) deliver(first);
     };
     scheduler.at(this.#lastAt, actor, arrive);
   }
@@ -36,6 +41,7 @@ export class Line<Message> {
   /** Loses what is under way. */
   drop(): void {
     this.#epoch += 1;
+    this.#messages.length = 0;
     this.#lastAt = 0;
   }
 }
