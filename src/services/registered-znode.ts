@@ -117,13 +117,15 @@ export abstract class RegisteredZnode {
     }
     this.checkWrite();
     if (this.#confirmed !== wanted.data) this.#confirmed = undefined;
+    // As of now: what is written here may be seen, and confirmed, before its reply is.
+    const isRestored = this.#confirmed !== undefined;
     try {
       await zookeeper.setData(path, wanted.data, stat.version, call);
     } catch (error) {
       if (isFault(error, 'bad-version', 'no-node')) return false;
       throw error;
     }
-    if (this.#confirmed !== undefined) emit({ type: 'restored', path, problem: 'was overwritten' });
+    if (isRestored) emit({ type: 'restored', path, problem: 'was overwritten' });
     return false;
   }
 }
