@@ -310,9 +310,9 @@ describe('beside znodes that Java cannot read', () => {
     await peer.provide('orders');
     expect(await peer.cached('orders')).toMatchObject([{ id: 'good' }]);
     expect(await peer.pick('orders')).toMatchObject({ id: 'good' });
-    await expect(peer.instances('orders')).rejects.toThrow('Java threw');
+    await expect(peer.instances('orders')).rejects.toThrow('the peer threw');
     await zookeeper.remove(`${basePath}/orders/garbage`);
-    await expect(peer.instances('orders')).rejects.toThrow('Java threw com.fasterxml.jackson.databind.exc.InvalidTypeIdException');
+    await expect(peer.instances('orders')).rejects.toThrow('the peer threw com.fasterxml.jackson.databind.exc.InvalidTypeIdException');
     await zookeeper.remove(`${basePath}/orders/unknown`);
     expect(await peer.instances('orders')).toMatchObject([{ id: 'good' }]);
   });

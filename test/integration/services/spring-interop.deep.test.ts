@@ -112,8 +112,8 @@ test('what Spring cannot read makes the whole service unreadable for it, or leav
     await zookeeper.setData(path, JSON.stringify({ ...json, ...change }));
     return spring.instances(name);
   };
-  await expect(found({ port: null })).rejects.toThrow('Java threw java.lang.NullPointerException');
-  await expect(found({ payload: { zone: 'a' } })).rejects.toThrow('Java threw java.lang.ClassCastException');
+  await expect(found({ port: null })).rejects.toThrow('the peer threw java.lang.NullPointerException');
+  await expect(found({ payload: { zone: 'a' } })).rejects.toThrow('the peer threw java.lang.ClassCastException');
   expect(await found({ uriSpec: null })).toMatchObject([{ uri: '' }]);
   expect(await found({ payload: null })).toMatchObject([{ metadata: {} }]);
   await expect(directory.write({ ...instance, port: undefined })).rejects.toThrow('instance.port: expected a port or an sslPort');
