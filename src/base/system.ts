@@ -2,19 +2,24 @@ import { randomBytes } from 'node:crypto';
 import { uptime } from 'node:os';
 import { onAbort } from './abort.js';
 import type { Clock, RandomSource } from './clock.js';
+import { suspendProof } from './suspend-proof.js';
 
 // The only file that may read ambient time and chance; the linter keeps them out of every other one.
 
 /**
  * The clock of this machine.
  *
- * `monotonic()` is the larger of CLOCK_MONOTONIC, which stands still while the machine is suspended, and the uptime,
- * which on Linux is CLOCK_BOOTTIME and does not. Both count from the start of the machine, so every thread and process of it can compare them.
+ * `monotonic()` is CLOCK_MONOTONIC, which stands still while the machine is suspended, and what the uptime, on Linux CLOCK_BOOTTIME, is ahead of it.
+ * Both count from the start of the machine, so every thread and process of it can compare them.
  */
 export const systemClock: Clock = {
   now: () => Date.now(),
 
-  monotonic: () => Math.max(Number(process.hrtime.bigint()) / 1e6, uptime() * 1000),
+  monotonic: suspendProof({
+    wall: () => Date.now(),
+    running: () => Number(process.hrtime.bigint()) / 1e6,
+    uptime: () => uptime() * 1000,
+  }),
 
   sleep: (ms, signal) =>
     new Promise<void>((resolve, reject) => {
