@@ -2,7 +2,7 @@ import type { Run } from '../machine-host.js';
 import type { RecipeWorld } from '../world.js';
 
 /** How much later than its deadline a call may settle, in milliseconds: timers are late, several of them one after the other. */
-const SLACK_MS = 150;
+export const SLACK_MS = 150;
 
 /**
  * Settles as the call does, and sees to it that it settles by its deadline, on its own machine's clock. A process that stood still gets a little more.

@@ -163,11 +163,12 @@ export class LockObserver {
   }
 }
 
-/** Whether its task may act: what is lost may be worked with until its deadline. */
+/** Whether its task may act: what is lost may be worked with until its deadline, or until the task itself closes the client. */
 function believes({ handle, run, isOver }: Grant): boolean {
   if (isOver) return false;
   const { aborted, reason } = handle.signal;
-  return handle.isValid() || (aborted && run.process.clock.monotonic() < (reason as LockLostError).deadline);
+  const isClosed = run.zookeeper.state.status === 'closed';
+  return handle.isValid() || (aborted && !isClosed && run.process.clock.monotonic() < (reason as LockLostError).deadline);
 }
 
 function numberOf(path: string): string {

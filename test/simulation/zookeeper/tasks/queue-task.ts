@@ -1,7 +1,7 @@
 import { type Queue, queue } from '../../../../src/recipes/queue.js';
 import { RecipeError } from '../../../../src/recipes/recipe-error.js';
 import type { TakenItem } from '../../../../src/recipes/taken-item.js';
-import { bounded } from '../checks/bounded.js';
+import { bounded, SLACK_MS } from '../checks/bounded.js';
 import type { Run } from '../machine-host.js';
 import type { RecipeWorld } from '../world.js';
 import { isExpected } from './expected.js';
@@ -72,9 +72,9 @@ export class QueueScenario implements Scenario {
     let taken: Buffer | TakenItem;
     this.#underWay += 1;
     try {
-      // A removal under way is waited for.
-      const settleMs = this.hasLocks ? limitMs : limitMs + CALL_MS;
-      taken = await bounded(world, run, 'take', settleMs, one.take({ timeoutMs: limitMs }));
+      // A removal under way is waited for, after a pause anew.
+      const moreMs = this.hasLocks ? 0 : CALL_MS;
+      taken = await bounded(world, run, 'take', limitMs + moreMs, one.take({ timeoutMs: limitMs }), Math.max(SLACK_MS, moreMs));
       this.#underWay -= 1;
     } catch (error) {
       this.#underWay -= 1;
