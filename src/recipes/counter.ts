@@ -75,10 +75,15 @@ async function changed(recipe: Recipe, next: Change, signal: AbortSignal): Promi
     if (isDone) return value;
     await clock.sleep(backoffMs(PAUSE_MS, tries, random), signal);
   }
-  await using _lock = await lock(recipe.zookeeper, recipe.path, recipe).acquire({ signal });
-  for (;;) {
-    const { value, isDone } = await one();
-    if (isDone) return value;
+  const promoted = await lock(recipe.zookeeper, recipe.path, recipe).acquire({ signal });
+  try {
+    for (;;) {
+      const { value, isDone } = await one();
+      if (isDone) return value;
+    }
+  } finally {
+    // Not waited for: it may take longer than the caller's time.
+    void promoted.release();
   }
 }
 
