@@ -3,6 +3,7 @@ import type { Edit, Plant } from '../plants.js';
 const contest = 'src/recipes/contest.js';
 const ownZnode = 'src/recipes/own-znode.js';
 const lockHandle = 'src/recipes/lock-handle.js';
+const sessionDeadline = 'src/zookeeper/session-deadline.js';
 const doubleBarrier = 'src/recipes/double-barrier.js';
 const counter = 'src/recipes/counter.js';
 const queue = 'src/recipes/queue.js';
@@ -42,6 +43,11 @@ export const RECIPE_PLANTS: readonly Plant[] = [
     file: 'src/lease/hold/holder.js',
     from: 'return this.isHeld && this.holding.clock.monotonic() < this.deadline;',
     to: 'return this.isHeld;',
+  }),
+  plant('relay-forgotten', 'a deadline that takes what a server has answered for what the leader has heard', {
+    file: sessionDeadline,
+    from: 'this.heardBy(sentAt - timeoutMs * RELAY_SHARE)',
+    to: 'sentAt',
   }),
   plant('heartbeat-by-read', 'a heartbeat is a read, which a server answers that has lost its leader', {
     file: lockHandle,
