@@ -97,15 +97,17 @@ async function removeItem(
   const operations: MultiOperation[] = [lock, path].map((removed) => ({ type: 'remove', path: removed }));
   if (back.length > 0)
     operations.push({ type: 'create', path: `${recipe.path}/queue-`, data: encodeItems(back), mode: 'persistent-sequential' });
-  const { error, mayBeDone } = await inTime(recipe, briefly(), 'could not be changed', ({ signal }) =>
-    writeOnce(recipe, signal, (call) => session.multi(operations, call), session),
-  ).catch((failure: unknown) => ({ error: failure, mayBeDone: false }));
+  const { error, mayBeDone, stands } = await inTime(recipe, briefly(), 'could not be changed', async ({ signal }) => {
+    const written = await writeOnce(recipe, signal, (call) => session.multi(operations, call), session);
+    const isUnclear = written.mayBeDone && isFault(written.error, 'no-node');
+    const read = () => repeated(recipe, signal, (call) => session.read(path, call), session).catch(() => true);
+    return { ...written, stands: isUnclear && (await read()) !== undefined };
+  }).catch((failure: unknown) => ({ error: failure, mayBeDone: false, stands: true }));
   if (error === undefined) return;
   const gone = isFault(error, 'no-node') ? error.path : undefined;
   unlock();
-  const stands = () => repeated(recipe, undefined, (call) => session.read(path, call), session).catch(() => true);
   // An attempt whose reply was lost has done it, or a client that asks for no lock has removed the item.
-  if (gone === path || (gone === lock && mayBeDone && !(await stands()))) return;
+  if (gone === path || (gone === lock && mayBeDone && !stands)) return;
   if (mayBeDone && gone !== lock) throw outcomeUnknown(path, `whether ${path} was removed`, error);
   if (gone !== lock && !isFault(error, 'session-expired')) throw error;
   throw new RecipeError(`${path} is not locked any more: another taker may have it`, 'not-held', path, error);

@@ -62,7 +62,9 @@ export class NamedRegistration extends RegisteredZnode {
     const isLikelyOurs = whose === 'unsure' && (this.#made?.certain || znode?.stat.owner !== undefined);
     const isReplaced = whose === 'ours' || this.#claim !== undefined || isLikelyOurs;
     if (znode !== undefined && !isReplaced) return this.#yield(znode);
+    const isOverwritten = whose === 'unsure' && this.#made?.certain === true;
     if (!(await this.#write(znode, wanted, owner, call))) return false;
+    if (isOverwritten) this.context.emit({ type: 'restored', path: this.path, problem: 'was overwritten' });
     this.#fulfil(claim);
     return true;
   }
