@@ -46,17 +46,10 @@ export function doubleBarrier(zookeeper: ZooKeeper, path: string, { members, ...
   return new Member(recipeOn(zookeeper, path, options), members);
 }
 
-interface Place {
-  readonly session: BoundSession;
-  readonly own: string;
-  /** What stood there once the round was open: all of its members that have not left, and maybe others. What comes later is of the next round. */
-  readonly round: readonly string[];
-}
-
 class Member implements DoubleBarrier {
   readonly #ready: string;
   #isBusy = false;
-  #place: Place | undefined;
+  #place: { readonly session: BoundSession; readonly own: string } | undefined;
   /** The end of the last stand: its znode must not be counted beside the next one. */
   #erased: Promise<void> = Promise.resolve();
 
@@ -93,9 +86,8 @@ class Member implements DoubleBarrier {
     const inSession = <T>(call: (options: CallOptions) => Promise<T>) => repeated(recipe, wait.signal, call, session);
     try {
       await inSession((call) => session.createWithParents(own, data, 'ephemeral', call)).catch(unless('node-exists'));
-      const list = () => inSession((call) => session.children(path, call));
       const [names = [], ready, znode] = await Promise.all([
-        list(),
+        inSession((call) => session.children(path, call)),
         ...[this.#ready, own].map((read) => inSession((call) => session.read(read, call))),
       ]);
       if (znode === undefined) return;
@@ -112,7 +104,7 @@ class Member implements DoubleBarrier {
         if (ready) return await this.#untilLeft(session, own, wait);
         await untilData(recipe, wait, this.#ready, (now) => isOpen(now?.stat), session);
       }
-      this.#place = { session, own, round: (await list()) ?? [] };
+      this.#place = { session, own };
     } catch (error) {
       // `no-node`: whoever left last was faster than the one that set it.
       if (wait.signal.aborted || !isFault(error, 'session-expired', 'no-node')) throw error;
@@ -142,24 +134,24 @@ class Member implements DoubleBarrier {
     const notIn = (cause?: unknown) => new RecipeError(`${path}: this object is not in, or not any more`, 'not-held', path, cause);
     if (place === undefined || this.#isBusy) throw notIn();
     const { session, own } = place;
-    const isOther = (name: string) => `${path}/${name}` !== own;
     this.#isBusy = true;
     try {
       await inTime(recipe, options, 'was not left by all members', async (wait) => {
         const { signal } = wait;
         const round = membersOf((await repeated(recipe, signal, (call) => session.children(path, call), session)) ?? []);
-        if (round.every(isOther)) throw notIn();
-        const others = round.filter((name) => isOther(name) && place.round.includes(name));
+        const others = round.filter((name) => `${path}/${name}` !== own);
+        if (others.length === round.length) throw notIn();
         // Curator's members wait for the one with the lowest name, and are out once one is left: that one has to be the last.
         const isLast = `${path}/${round[0]}` === own;
         const removeOwn = () => repeated(recipe, signal, (call) => session.remove(own, undefined, call), session);
         if (!isLast) await removeOwn();
         for (;;) {
           const names = await repeated(recipe, signal, (call) => zookeeper.children(path, call)).then((now = []) => now);
+          // Those that come later are of the next round.
           const last = others.filter((name) => names.includes(name)).at(-1);
           if (last === undefined) {
             if (isLast) await removeOwn();
-            return membersOf(names).some(isOther) ? undefined : await this.#removeReady(wait);
+            return membersOf(names).some((name) => `${path}/${name}` !== own) ? undefined : await this.#removeReady(wait);
           }
           await untilRemoved(recipe, wait, `${path}/${last}`);
         }
