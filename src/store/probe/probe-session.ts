@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events';
+import { withTimeout } from '../../base/abort.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { concurrently } from '../../base/concurrently.js';
 import { bounded } from '../bounded.js';
@@ -21,6 +22,8 @@ const LIST_TIMEOUT_MS = 30_000;
 /** How long a store may be away before a probe gives up, unless it is told otherwise, and the first and longest pause until then, in milliseconds. */
 const STORE_AWAY_MS = 10_000;
 const PAUSE_MS = { first: 100, max: 2_000 } as const;
+/** How long a write that was given up is waited for before its object is removed, in milliseconds: a file is written to its end. */
+const SETTLE_MS = 1_000;
 /** How often a write that nothing speaks against may be refused before that is what the store does. */
 const ATTEMPTS = 8;
 /** How many scratch objects are removed at once. */
@@ -59,6 +62,8 @@ export class ProbeSession {
   /** How the store calls its two conditions. */
   readonly terms: { readonly absent: string; readonly match: string };
   readonly #keys = new Set<string>();
+  /** Writes that the store has not ended, those that were given up too. */
+  readonly #underWay = new Set<Promise<unknown>>();
   #inFlight = 0;
   #answered = false;
 
@@ -131,6 +136,7 @@ export class ProbeSession {
     const bounds = { clock: this.clock, timeoutMs: REQUEST_TIMEOUT_MS, what: `${this.store.url}: tidying up` };
     const left: { key: string; error: unknown }[] = [];
     let failedInARow = 0;
+    if (this.#underWay.size > 0) await withTimeout(this.clock, SETTLE_MS, Promise.allSettled(this.#underWay));
     await concurrently([...this.#keys], REMOVALS, async (key) => {
       // A store that removes none of eight in a row would not remove the others either.
       if (failedInARow >= REMOVALS) return void left.push({ key, error: left.at(-1)?.error });
@@ -147,7 +153,13 @@ export class ProbeSession {
 
   async #write(key: string, run: (options: CallOptions) => Promise<WriteResult>): Promise<ProbedWrite> {
     try {
-      const result = await this.#timed(run);
+      const result = await this.#timed((options) => {
+        const write = run(options);
+        this.#underWay.add(write);
+        const ended = () => this.#underWay.delete(write);
+        write.then(ended, ended);
+        return write;
+      });
       this.#keys.add(key);
       return result;
     } catch (error) {
