@@ -37,6 +37,25 @@ describe('the probe of a store that is not S3', () => {
     expect(replaces).toBeGreaterThan(3);
   });
 
+  it('leaves nothing behind of a write that was under way when it was interrupted', async () => {
+    const inner = new MemoryLeaseStore({ clock: systemClock });
+    const interrupt = new AbortController();
+    const store: LeaseStore = Object.create(inner, {
+      create: {
+        // As on a file system: what was begun goes on after the abort.
+        value: async (key: string, body: string, metadata: Record<string, string>) => {
+          interrupt.abort(new Error('interrupted'));
+          await systemClock.sleep(20);
+          return inner.create(key, body, metadata);
+        },
+      },
+      discardProbe: { value: (key: string) => inner.discardProbe(key) },
+    });
+    await expect(probeStore(store, { ...quickly, signal: interrupt.signal })).rejects.toThrow('given up');
+    await systemClock.sleep(40);
+    expect((await inner.list()).objects).toEqual([]);
+  });
+
   it('gives up the clean-up of a store that removes one object and then none', async () => {
     let removals = 0;
     const store = new MemoryLeaseStore({
