@@ -62,7 +62,7 @@ export class ProbeSession {
   /** How the store calls its two conditions. */
   readonly terms: { readonly absent: string; readonly match: string };
   readonly #keys = new Set<string>();
-  /** Writes that the store has not ended, those that were given up too. */
+  /** Writes that the store has not ended, given up or not. */
   readonly #underWay = new Set<Promise<unknown>>();
   #inFlight = 0;
   #answered = false;
