@@ -1,6 +1,6 @@
 // What the test runner's own reports say. Each run of a tier leaves one in .vitest-report/.
 //   node test/support/setup/reports.js slowest [COUNT]    the slowest files of the last run, in seconds
-//   node test/support/setup/reports.js summary FILE…      "N passed, N failed" over these reports; exit code 1 unless all is well
+//   node test/support/setup/reports.js summary FILE…      what failed, then "N passed, N failed" over these reports; exit code 1 unless all is well
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, relative } from 'node:path';
 
@@ -32,6 +32,7 @@ function summary(files) {
   let failed = 0;
   for (const file of files) {
     if (!existsSync(file)) {
+      console.log(`FAILED ${file}: no such report`);
       failed += 1;
       continue;
     }
@@ -39,6 +40,9 @@ function summary(files) {
     const broken = testResults.filter(
       ({ status, assertionResults }) => status === 'failed' && !assertionResults.some((test) => test.status === 'failed'),
     );
+    const tests = testResults.flatMap(({ assertionResults }) => assertionResults).filter(({ status }) => status === 'failed');
+    for (const { name, message } of broken) console.log(`FAILED ${relative(process.cwd(), name)}\n${message}`);
+    for (const { fullName, failureMessages } of tests) console.log(`FAILED ${fullName}\n${failureMessages.join('\n')}`);
     passed += numPassedTests;
     failed += numFailedTests + broken.length;
   }
