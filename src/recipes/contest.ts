@@ -1,4 +1,3 @@
-import { onAbort } from '../base/abort.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
 import { SessionDeadline } from '../zookeeper/session-deadline.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
@@ -64,11 +63,7 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
     this.checkFree();
     this.#busy = true;
     try {
-      const handle = await this.#acquire(options);
-      onAbort(handle.ended, () => {
-        this.#busy = false;
-      });
-      return handle;
+      return await this.#acquire(options);
     } catch (error) {
       this.#busy = false;
       throw error;
@@ -101,7 +96,7 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
           void (own === undefined ? discard(recipe, session, protectedTo) : erase(recipe, session, own.path));
           // Nothing is left of a contender whose session has ended: it stands anew in the next one.
           if (!(error === OWN_GONE || isFault(error, 'session-expired'))) throw error;
-          signal.throwIfAborted();
+          signal?.throwIfAborted();
         }
       }
     });
@@ -138,8 +133,11 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
       await clock.sleep(deadline.timeoutMs * BEAT_SHARE, signal);
       await beat();
     }
-    signal.throwIfAborted();
-    return this.hold({ session, path, token, deadline }, recipe);
+    signal?.throwIfAborted();
+    const onEnd = () => {
+      this.#busy = false;
+    };
+    return this.hold({ session, path, token, deadline, onEnd }, recipe);
   }
 
   #blocker(names: readonly string[], own: string): Blocker | undefined {
@@ -164,15 +162,21 @@ const fingerprint = (names: readonly string[]) => [...names].sort().join('/');
  * @throws {RecipeError} `foreign-znode`
  */
 export function inOrder(path: string, names: readonly string[], kinds: readonly string[]): string[] {
-  const placed = names.map((name) => {
-    const ends = kinds.map((kind) => name.lastIndexOf(kind) + kind.length).filter((end, at) => end >= (kinds[at]?.length ?? 0));
-    if (ends.length > 0) return { name, place: name.slice(Math.max(...ends)) };
-    const expected = kinds.map((kind) => JSON.stringify(kind)).join(' or ');
-    throw new RecipeError(
-      `${path} has a child ${JSON.stringify(name)}, which is not of this recipe: expected names with ${expected}`,
-      'foreign-znode',
-      path,
-    );
-  });
+  const placed = names.map((name) => ({ name, place: placeOf(name, kinds) ?? foreign(path, name, kinds) }));
   return placed.sort((a, b) => (a.place < b.place ? -1 : a.place > b.place ? 1 : 0)).map(({ name }) => name);
+}
+
+function placeOf(name: string, kinds: readonly string[]): string | undefined {
+  let at = -1;
+  for (const kind of kinds) {
+    const found = name.lastIndexOf(kind);
+    if (found >= 0) at = Math.max(at, found + kind.length);
+  }
+  return at < 0 ? undefined : name.slice(at);
+}
+
+function foreign(path: string, name: string, kinds: readonly string[]): never {
+  const expected = kinds.map((kind) => JSON.stringify(kind)).join(' or ');
+  const text = `${path} has a child ${JSON.stringify(name)}, which is not of this recipe: expected names with ${expected}`;
+  throw new RecipeError(text, 'foreign-znode', path);
 }

@@ -63,7 +63,7 @@ export function counter(zookeeper: ZooKeeper, path: string, options?: RecipeOpti
 /** The new value, by the znode as it is; undefined where it is to stay as it is. */
 type Change = (now: Znode | undefined) => bigint | undefined;
 
-async function changed(recipe: Recipe, next: Change, signal: AbortSignal): Promise<bigint | undefined> {
+async function changed(recipe: Recipe, next: Change, signal: AbortSignal | undefined): Promise<bigint | undefined> {
   const { clock, random } = recipe;
   const one = async () => {
     const now = await read(recipe, signal);
@@ -87,10 +87,11 @@ async function changed(recipe: Recipe, next: Change, signal: AbortSignal): Promi
   }
 }
 
-const read = (recipe: Recipe, signal: AbortSignal) => repeated(recipe, signal, (call) => recipe.zookeeper.read(recipe.path, call));
+const read = (recipe: Recipe, signal: AbortSignal | undefined) =>
+  repeated(recipe, signal, (call) => recipe.zookeeper.read(recipe.path, call));
 
 /** Writes over what was read, and nothing else: resolves to false where another was first. */
-async function write(recipe: Recipe, before: Znode | undefined, value: bigint, signal: AbortSignal): Promise<boolean> {
+async function write(recipe: Recipe, before: Znode | undefined, value: bigint, signal: AbortSignal | undefined): Promise<boolean> {
   const { zookeeper, path } = recipe;
   const data = toBytes(value);
   const version = before?.stat.version ?? -1;

@@ -107,7 +107,7 @@ class Member implements DoubleBarrier {
       this.#place = { session, own };
     } catch (error) {
       // `no-node`: whoever left last was faster than the one that set it.
-      if (wait.signal.aborted || !isFault(error, 'session-expired', 'no-node')) throw error;
+      if (wait.signal?.aborted || !isFault(error, 'session-expired', 'no-node')) throw error;
     } finally {
       if (this.#place === undefined) this.#erased = erase(recipe, session, own);
     }
@@ -138,26 +138,32 @@ class Member implements DoubleBarrier {
     try {
       await inTime(recipe, options, 'was not left by all members', async (wait) => {
         const { signal } = wait;
-        const round = membersOf((await repeated(recipe, signal, (call) => session.children(path, call), session)) ?? []);
-        const others = round.filter((name) => `${path}/${name}` !== own);
-        if (others.length === round.length) throw notIn();
+        // A write before the reads: the server may lag behind the last opening.
+        const look = (call: CallOptions) =>
+          Promise.all([session.multi([{ type: 'check', path: own }], call), session.children(path, call), session.read(this.#ready, call)]);
+        const [, names = [], ready] = await repeated(recipe, signal, look, session);
+        const round = membersOf(names);
+        const others = new Set(round.filter((name) => `${path}/${name}` !== own));
         // Curator's members wait for the one with the lowest name, and are out once one is left: that one has to be the last.
         const isLast = `${path}/${round[0]}` === own;
         const removeOwn = () => repeated(recipe, signal, (call) => session.remove(own, undefined, call), session);
         if (!isLast) await removeOwn();
         for (;;) {
-          const names = await repeated(recipe, signal, (call) => zookeeper.children(path, call)).then((now = []) => now);
+          const now = (await repeated(recipe, signal, (call) => zookeeper.children(path, call))) ?? [];
           // Those that come later are of the next round.
-          const last = others.filter((name) => names.includes(name)).at(-1);
+          const last = membersOf(now).findLast((name) => others.has(name));
           if (last === undefined) {
             if (isLast) await removeOwn();
-            return membersOf(names).some((name) => `${path}/${name}` !== own) ? undefined : await this.#removeReady(wait);
+            return membersOf(now).some((name) => `${path}/${name}` !== own) ? undefined : await this.#removeReady(wait);
           }
-          await untilRemoved(recipe, wait, `${path}/${last}`);
+          const znode = await repeated(recipe, signal, (call) => zookeeper.read(`${path}/${last}`, call));
+          // One that was made after the last opening is not in: it waits for the next.
+          if (znode && ready && znode.stat.createdZxid > ready.stat.modifiedZxid) others.delete(last);
+          else await untilRemoved(recipe, wait, `${path}/${last}`);
         }
       });
     } catch (error) {
-      throw isFault(error, 'session-expired') ? notIn(error) : error;
+      throw isFault(error, 'session-expired', 'no-node') ? notIn(error) : error;
     } finally {
       this.#erased = erase(recipe, session, own);
       this.#place = undefined;

@@ -1,4 +1,4 @@
-import { onAbort, withTimeout } from '../base/abort.js';
+import { withTimeout } from '../base/abort.js';
 import { sleepUntil } from '../base/sleep-until.js';
 import { Holder, Overtaken } from '../lease/hold/holder.js';
 import type { LossReason } from '../lease/model/lease.js';
@@ -37,8 +37,11 @@ export interface LockHandle extends AsyncDisposable {
   release(): Promise<void>;
 }
 
-/** How long it is held before its znode is watched, in milliseconds: that it was deleted meanwhile is told then. */
+/** How long it is held before its znode is watched, in milliseconds, or as a share of the session's time-out: that it was deleted meanwhile is told then. */
 const WATCH_AFTER_MS = 100;
+const WATCH_SHARE = 1 / 12;
+/** How long it is held before it has a timer that its end has to stop, in milliseconds. */
+const MOMENT_MS = 1;
 
 /** What the contest has won. */
 export interface Claim {
@@ -46,6 +49,8 @@ export interface Claim {
   readonly path: string;
   readonly token: bigint;
   readonly deadline: SessionDeadline;
+  /** Called once, when the tenure ends in either way. */
+  readonly onEnd: () => void;
 }
 
 /**
@@ -61,6 +66,7 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
   #moving: Promise<void> | undefined;
   /** Where a znode of this tenure may stand. */
   readonly #paths = new Set<string>();
+  readonly #forgetSession: () => void;
 
   constructor(
     private readonly claim: Claim,
@@ -71,28 +77,13 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
     this.token = claim.token;
     this.#path = claim.path;
     this.#paths.add(claim.path);
-    // What is held for a moment only is spared the request.
-    clock.sleep(WATCH_AFTER_MS, this.ending).then(
-      () => this.#watchOwn(),
-      () => undefined,
-    );
-    const forgetSession = zookeeper.onState(() => this.#onSession());
-    onAbort(this.ending, () => {
-      this.#watch?.close();
-      forgetSession();
-    });
-    onAbort(this.signal, () => void this.#eraseAfter(this.signal.reason.deadline));
+    this.#forgetSession = zookeeper.onState(() => this.#onSession());
     this.#onSession();
-    this.start();
+    void this.#settle();
   }
 
   get path(): string {
     return this.#path;
-  }
-
-  /** Aborts when the tenure ends in either way. */
-  get ended(): AbortSignal {
-    return this.ending;
   }
 
   get deadline(): number {
@@ -172,7 +163,20 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
 
   protected override async giveBack(): Promise<void> {
     const { clock } = this.recipe;
-    await withTimeout(clock, Math.max(0, this.deadline - clock.monotonic()), this.#erase());
+    const leftMs = () => Math.max(1, this.deadline - clock.monotonic());
+    try {
+      const timeoutMs = leftMs();
+      await Promise.all([...this.#paths].map((path) => this.claim.session.remove(path, undefined, { timeoutMs })));
+    } catch {
+      await withTimeout(clock, leftMs(), this.#erase());
+    }
+  }
+
+  protected override whenOver(lost: LockLostError | undefined): void {
+    this.#watch?.close();
+    this.#forgetSession();
+    this.claim.onEnd();
+    if (lost) void this.#eraseAfter(lost.deadline);
   }
 
   protected override mayPass(): boolean {
@@ -185,6 +189,16 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
 
   protected override releasedError(): LockReleasedError {
     return new LockReleasedError(this.recipe.path, this.token);
+  }
+
+  /** Begins what one that is held for a moment only is spared. It is valid for longer than that. */
+  async #settle(): Promise<void> {
+    const { clock } = this.recipe;
+    await clock.sleep(MOMENT_MS);
+    await clock.sleep(Math.min(WATCH_AFTER_MS, this.claim.deadline.timeoutMs * WATCH_SHARE), this.ending).catch(() => undefined);
+    if (!this.isHeld) return;
+    this.#watchOwn();
+    this.start();
   }
 
   #watchOwn(): void {

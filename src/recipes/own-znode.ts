@@ -35,7 +35,7 @@ export interface OwnZnode {
  *
  * @throws as {@link BoundSession.createWithParents} does, and `signal.reason`. It may stand then: {@link discard} it
  */
-export function createOwn(recipe: Recipe, session: BoundSession, protectedTo: string, signal: AbortSignal): Promise<OwnZnode> {
+export function createOwn(recipe: Recipe, session: BoundSession, protectedTo: string, signal: AbortSignal | undefined): Promise<OwnZnode> {
   const parent = parentOf(protectedTo) ?? '/';
   let mayStand = false;
   const make = async (call: CallOptions) => {

@@ -45,7 +45,7 @@ class Semaphore implements ZooKeeperLock {
     return inTime(this.recipe, options, 'could not be had', ({ signal, isTry }) => this.#acquire(signal, isTry ? 0 : undefined));
   }
 
-  async #acquire(signal: AbortSignal, timeoutMs: 0 | undefined): Promise<LockHandle> {
+  async #acquire(signal: AbortSignal | undefined, timeoutMs: 0 | undefined): Promise<LockHandle> {
     for (;;) {
       const lock = await this.#lock.acquire({ timeoutMs, signal });
       const waiting = anySignal(signal, lock.signal);

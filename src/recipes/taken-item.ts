@@ -63,7 +63,7 @@ export async function claimItem(
   } catch (failure) {
     if (error === undefined || mayBeDone) unlock();
     const isLost = isFault(failure, 'node-exists', 'session-expired') || (failure instanceof RecipeError && failure.fault === 'not-held');
-    if (!signal.aborted && isLost) return [];
+    if (!signal?.aborted && isLost) return [];
     throw failure;
   }
 }

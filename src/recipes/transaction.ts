@@ -148,11 +148,11 @@ interface Look {
 async function settle(
   recipe: Recipe,
   wait: WaitOptions,
-  turn: (look: Look | undefined, signal: AbortSignal) => Promise<TransactionOutcome | undefined>,
+  turn: (look: Look | undefined, signal: AbortSignal | undefined) => Promise<TransactionOutcome | undefined>,
 ): Promise<TransactionOutcome> {
   let last: Look | undefined;
   let over: AbortSignal | undefined;
-  const takeTurn = (look: Look | undefined, signal: AbortSignal) => {
+  const takeTurn = (look: Look | undefined, signal: AbortSignal | undefined) => {
     if (last && !look) throw removed(recipe);
     last = look;
     return turn(look, signal);
@@ -186,7 +186,7 @@ async function follow<T>(recipe: Recipe, wait: Wait, find: (look: Look | undefin
 const fingerprint = (names: readonly string[] = []) => [...names].sort().join('/');
 
 /** @throws {RecipeError} `foreign-znode` */
-async function read(recipe: Recipe, names: readonly string[], signal: AbortSignal): Promise<Look | undefined> {
+async function read(recipe: Recipe, names: readonly string[], signal: AbortSignal | undefined): Promise<Look | undefined> {
   const { path, zookeeper } = recipe;
   const isOwn = (name: string) => name === 'sites' || name === 'decision' || name.startsWith(COORDINATOR) || name.startsWith(VOTE);
   if (!names.includes('sites') || !names.every(isOwn))
@@ -201,7 +201,7 @@ async function read(recipe: Recipe, names: readonly string[], signal: AbortSigna
 const isDue = ({ names }: Look) => names.includes('decision') || !names.some((name) => name.startsWith(COORDINATOR));
 
 /** Decides by the votes there are, unless it is decided. Resolves to what stands. */
-async function decide(recipe: Recipe, look: Look, signal: AbortSignal): Promise<TransactionOutcome> {
+async function decide(recipe: Recipe, look: Look, signal: AbortSignal | undefined): Promise<TransactionOutcome> {
   const path = `${recipe.path}/decision`;
   if (!look.names.includes('decision')) await write(recipe, path, (await verdict(recipe, look, signal)) ?? 'abort', signal);
   const outcome = await wordAt(recipe, path, signal);
@@ -210,18 +210,18 @@ async function decide(recipe: Recipe, look: Look, signal: AbortSignal): Promise<
 }
 
 /** What the votes come to; undefined where it takes more of them. */
-async function verdict(recipe: Recipe, { sites }: Look, signal: AbortSignal): Promise<TransactionOutcome | undefined> {
+async function verdict(recipe: Recipe, { sites }: Look, signal: AbortSignal | undefined): Promise<TransactionOutcome | undefined> {
   const votes = await Promise.all(sites.map((site) => wordAt(recipe, `${recipe.path}/${VOTE}${site}`, signal)));
   if (votes.includes('abort')) return 'abort';
   return votes.includes(undefined) ? undefined : 'commit';
 }
 
 /** Writes a word that stays; one that stands there already does, too: the promise of this process, or of its forerunner. */
-const write = (recipe: Recipe, path: string, word: TransactionOutcome, signal: AbortSignal) =>
+const write = (recipe: Recipe, path: string, word: TransactionOutcome, signal: AbortSignal | undefined) =>
   repeated(recipe, signal, (call) => recipe.zookeeper.create(path, word, 'persistent', call)).catch(unless('node-exists', 'no-node'));
 
 /** @throws {RecipeError} `damaged` */
-async function wordAt(recipe: Recipe, path: string, signal: AbortSignal): Promise<TransactionOutcome | undefined> {
+async function wordAt(recipe: Recipe, path: string, signal: AbortSignal | undefined): Promise<TransactionOutcome | undefined> {
   const znode = await repeated(recipe, signal, (call) => recipe.zookeeper.read(path, call));
   const word = znode?.data.toString('utf8');
   if (word === undefined || isOutcome(word)) return word;

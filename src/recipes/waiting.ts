@@ -1,4 +1,4 @@
-import { anySignal, orAborted, timeoutSignal, withTimeout } from '../base/abort.js';
+import { orAborted, timeoutSignal, withTimeout } from '../base/abort.js';
 import { AcquireTimeoutError } from '../base/errors.js';
 import type { BoundSession } from '../zookeeper/bound-session.js';
 import type { CallOptions, Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
@@ -12,8 +12,8 @@ const WATCH_MS = 1_000;
 
 /** One wait for others. */
 export interface Wait {
-  /** Aborts when the time is up, or with the caller's signal. */
-  readonly signal: AbortSignal;
+  /** Aborts when the time is up, or with the caller's signal; undefined where there is neither. */
+  readonly signal: AbortSignal | undefined;
   /** Whether what is not there at once is not waited for. */
   readonly isTry: boolean;
   late(): AcquireTimeoutError;
@@ -33,15 +33,15 @@ export async function inTime<T>(
 ): Promise<T> {
   const limitMs = checkTimeout(timeoutMs) || CALL_MS;
   const late = () => new AcquireTimeoutError(`${zookeeper.description}: ${path} ${what} within ${timeoutMs} ms`);
-  const limit = limitMs === Number.POSITIVE_INFINITY ? anySignal(signal) : timeoutSignal(clock, limitMs, late, signal);
+  const limit = limitMs === Number.POSITIVE_INFINITY ? undefined : timeoutSignal(clock, limitMs, late, signal);
   try {
     await zookeeper.whenConnected({ timeoutMs: limitMs, signal });
-    return await work({ signal: limit.signal, isTry: timeoutMs === 0, late });
+    return await work({ signal: limit ? limit.signal : signal, isTry: timeoutMs === 0, late });
   } catch (error) {
-    if (isFault(error, 'aborted')) limit.signal.throwIfAborted();
+    if (isFault(error, 'aborted')) (limit?.signal ?? signal)?.throwIfAborted();
     throw error;
   } finally {
-    limit.release();
+    limit?.release();
   }
 }
 
@@ -124,19 +124,24 @@ async function untilTold<S>(
     onRefused = reject;
   });
   // A watch does not tell that it is refused, or that the session is over; a read does.
-  const ask = () => repeated(recipe, signal, (call) => read(session ?? zookeeper, call), session).catch(onRefused);
-  const onState = () => (session?.isOver || zookeeper.state.status === 'closed') && void ask();
-  const forgetState = zookeeper.onState(onState);
-  onState();
+  const ask = () => repeated(recipe, signal, (call) => read(session ?? zookeeper, call), session);
+  const isOver = () => session?.isOver || zookeeper.state.status === 'closed';
+  if (isOver()) await ask();
   const standing = watch((now) => {
     if (!isIt(now)) return;
     // At once: a watch that stands is read again after every change.
     standing.close();
     onTold(true);
   });
+  const forgetState = zookeeper.onState(() => {
+    if (!isOver()) return;
+    // Or it would be set in the next session.
+    standing.close();
+    void ask().catch(onRefused);
+  });
   const set = standing.first.then(() => !isTry || Promise.reject(late()));
   try {
-    if (!(await withTimeout(clock, WATCH_MS, Promise.race([told, set]), signal))) await ask();
+    if (!(await withTimeout(clock, WATCH_MS, Promise.race([told, set]), signal))) await ask().catch(onRefused);
     await orAborted(isTry ? Promise.race([told, set]) : told, signal);
   } finally {
     standing.close();

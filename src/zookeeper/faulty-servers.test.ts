@@ -123,8 +123,7 @@ describe('a server', () => {
     });
     const { client } = open(`127.0.0.1:${port}`);
     const multi = client.multi([{ type: 'set', path: '/a', data: 'x' }]);
-    // What it was cannot be said; what matters is that the caller is told that it may have happened, and the client goes on.
-    await expect(multi).rejects.toMatchObject({ fault: 'connection-loss', outcome: 'unknown' });
+    await expect(multi).rejects.toMatchObject({ fault: 'refused', outcome: 'not-applied', message: expect.stringContaining('-125') });
     expect(await client.read('/a')).toBeUndefined();
   });
 

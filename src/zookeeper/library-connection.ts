@@ -3,7 +3,8 @@ import { Event } from 'node-zookeeper-client';
 import { aborted } from '../base/abort.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { formatServer, type ServerAddress } from './connect-string.js';
-import { CONNECTING, type ConnectionManager, type LibraryClient, type LibraryError, MessageGuard } from './library-internals.js';
+import { CONNECTING, type ConnectionManager, type LibraryClient, MessageGuard } from './library-internals.js';
+import { Answer, Request } from './messages.js';
 import { type NameResolver, sharedResolver } from './name-resolver.js';
 import { ServerSearch } from './server-search.js';
 import { SessionActivity } from './session-activity.js';
@@ -64,9 +65,6 @@ interface Turn {
   readonly last: (() => void)[];
 }
 
-/** A request's callback: an error or a result, and of a transaction that was refused which operation it was for. */
-export type Done<T> = (error: LibraryError | null, result?: T, index?: number) => void;
-
 /**
  * The connection of one session, over as many sockets as it takes, and what the library does wrong about it put right on the instance.
  *
@@ -99,12 +97,8 @@ export class LibraryConnection {
     this.#manager = manager;
     this.#search = new ServerSearch({ ...options, names });
     this.guard = new MessageGuard(manager, this.#reading, (problem) => this.#drop(problem));
-    // The library keeps no watches: a watch reads again after each reconnect, so there is nothing to hand to the next server.
-    const { watcherManager } = manager;
-    watcherManager.registerDataWatcher = () => undefined;
-    watcherManager.registerChildWatcher = () => undefined;
-    watcherManager.registerExistenceWatcher = () => undefined;
-    watcherManager.emit = ({ path, type }) => listener.changed(path, type === Event.NODE_DELETED);
+    // The library knows of no watches: a watch reads again after each reconnect, so there is nothing to hand to the next server.
+    manager.watcherManager.emit = ({ path, type }) => listener.changed(path, type === Event.NODE_DELETED);
     // This file asks a silent server itself, by a request whose answer tells when it was sent.
     manager.onSocketTimeout = () => undefined;
     manager.connect = () => {
@@ -135,11 +129,12 @@ export class LibraryConnection {
   }
 
   /**
-   * Sends a request, with `isLast` after the others of this turn of the event loop.
+   * Sends a request, with `isLast` after the others of this turn of the event loop: a caller waits for an answer, and a watch for changes.
    *
+   * @param read reads the answer. May throw a {@link RequestFailure}
    * @throws {RequestFailure} a server's refusal; `connection-loss` without a connection, or when it breaks
    */
-  protected request<T>(send: (done: Done<T>) => void, isLast = false): Promise<T> {
+  protected request<T>(request: Request, read: (answer: Answer) => T, isLast = false): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (!this.#connected) return reject(new RequestFailure('connection-loss', false, 'there is no connection'));
       this.#underWay.add(reject);
@@ -149,21 +144,22 @@ export class LibraryConnection {
         if (!this.#underWay.has(reject)) return;
         // Sent as 32 bits, and counted up without end by the library.
         if (this.#manager.xid >= 0x7fff_ff00) this.#manager.xid = 1;
-        try {
-          send((error, result, index) => {
-            if (!this.#underWay.delete(reject)) return;
-            // A refusal is an answer as well. The guard has a code only while it hands one over.
-            const isAnswer = !error || this.guard.code !== undefined;
-            if (isAnswer && this.activity.isNews(sentAt)) this.activity.answered(sentAt, this.options.clock.monotonic());
-            if (!error) return resolve(result as T);
-            const code = this.guard.code || ('code' in error && typeof error.code === 'number' ? error.code : 0);
-            reject(failureOf(code, index));
+        this.#manager.queue(request, (error) => {
+          if (!this.#underWay.has(reject)) return;
+          const { message, code } = this.guard;
+          // A refusal is an answer as well. There is a message only while it is handed over.
+          if (message && this.activity.isNews(sentAt)) this.activity.answered(sentAt, this.options.clock.monotonic());
+          try {
+            if (error) throw failureOf(code || ('code' in error && typeof error.code === 'number' ? error.code : 0));
+            resolve(read(new Answer(message as Buffer)));
+          } catch (failure) {
+            // Other than a refusal: what cannot be read ends the connection.
+            if (!(failure instanceof RequestFailure)) throw failure;
+            reject(failure);
             if (code === SESSION_MOVED) this.#drop('the session has moved to another server');
-          });
-        } catch (error) {
+          }
           this.#underWay.delete(reject);
-          reject(error instanceof RequestFailure ? error : new RequestFailure('refused', false, told(error)));
-        }
+        });
       };
       if (isLast) last.push(post);
       else post();
@@ -289,7 +285,7 @@ export class LibraryConnection {
     const ask = () => {
       // What is heard from now on is heard after the question.
       this.#reading.at = clock.monotonic();
-      void this.request((done) => this.client.exists('/', done)).catch(() => undefined);
+      void this.request(Request.exists('/', false), () => undefined).catch(() => undefined);
     };
     void fallsSilent({ clock, intervalMs, lastHeard, ask, signal: attempt.over.signal }).then((isSilent) => {
       if (isSilent) this.#drop(`no answer for ${Math.round(2 * intervalMs)} ms`);

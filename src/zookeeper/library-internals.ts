@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { type Client, Exception } from 'node-zookeeper-client';
+import type { Request } from './messages.js';
 
 // What is used of the library's insides (node-zookeeper-client 1.1.3), where its public side does not let it be used safely.
 
@@ -23,26 +24,18 @@ export interface ConnectionManager {
   readonly packetQueue: { readonly queue: unknown[] };
   readonly watcherManager: {
     emit(event: { readonly type: number; readonly path: string }): void;
-    registerDataWatcher(path: string, watcher: unknown): void;
-    registerChildWatcher(path: string, watcher: unknown): void;
-    registerExistenceWatcher(path: string, watcher: unknown): void;
   };
   setState(state: number): void;
   /** Opens a socket to the next server. */
   connect(): void;
   /** Takes a request, which is written at once unless the socket takes no more. */
-  queue(request: { readonly header: { type: number } }, callback: unknown): void;
+  queue(request: Request, callback: (error: LibraryError | null) => void): void;
   onSocketConnected(): void;
   onSocketDrain(): void;
   /** The socket was idle for a third of the time-out: sends a ping. */
   onSocketTimeout(): void;
   onSocketData(bytes: Buffer): void;
   onSocketClosed(hadError: boolean): void;
-}
-
-/** The operations of a transaction that is being built. */
-export interface TransactionInternals {
-  readonly ops: { version?: number }[];
 }
 
 /** No server sends a message this large: one that seems to speaks another protocol. */
@@ -61,13 +54,6 @@ export const CONNECTING = 1;
 const XID_AT = 4;
 const CODE_AT = 16;
 
-/** Operations: the library knows the first; the other is answered with the znode's stat behind its path. */
-const CREATE = 1;
-const CREATE_WITH_STAT = 15;
-/** Of an answer: where the path stands, and how long the stat behind it is, in bytes. */
-const PATH_AT = 24;
-const STAT_BYTES = 68;
-
 /**
  * Stands between the socket and the library, which takes what a server sends in a way that can kill the process: it throws for codes and
  * events that it does not know, in a socket's handler where no code can catch it; it calls itself once for each message of a burst; and it
@@ -81,9 +67,9 @@ export class MessageGuard {
   code: number | undefined;
   /** The last whole message came at this time of the monotonic clock, or later. */
   lastHeard = 0;
+  /** The message that is being handed over. */
+  message: Buffer | undefined;
   #rest: Buffer = Buffer.alloc(0);
-  /** The message that is being handed over, or was last. */
-  #message: Buffer = Buffer.alloc(0);
   readonly #library: (message: Buffer) => void;
 
   /**
@@ -97,28 +83,6 @@ export class MessageGuard {
   ) {
     this.#library = manager.onSocketData.bind(manager);
     manager.onSocketData = (bytes) => this.#take(bytes);
-  }
-
-  /** Has the create that `send` asks for answered with a stat. The answer is read as that of a plain one, whose form it begins with. */
-  askForStat(send: () => void): void {
-    const { manager } = this;
-    const queue = manager.queue.bind(manager);
-    manager.queue = (request, callback) => {
-      request.header.type = CREATE_WITH_STAT;
-      queue(request, callback);
-      request.header.type = CREATE;
-    };
-    try {
-      send();
-    } finally {
-      manager.queue = queue;
-    }
-  }
-
-  /** The transaction that made a znode, from the answer that is being handed over; undefined where that has no stat. */
-  createdZxid(path: string | undefined): bigint | undefined {
-    const statAt = PATH_AT + Buffer.byteLength(path ?? '');
-    return this.#message.length === statAt + STAT_BYTES ? this.#message.readBigInt64BE(statAt) : undefined;
   }
 
   /** A new connection begins: what is left of the last one belongs to nothing. */
@@ -145,6 +109,7 @@ export class MessageGuard {
         return;
       } finally {
         this.code = undefined;
+        this.message = undefined;
       }
       // Something in it may have ended the connection.
       if (socket !== this.manager.socket || socket?.destroyed) return;
@@ -158,7 +123,7 @@ export class MessageGuard {
     const code = isAnswer ? message.readInt32BE(CODE_AT) : 0;
     if (code !== 0) this.code = code;
     if (code !== 0 && !KNOWN_CODES.has(code)) message.writeInt32BE(STAND_IN_CODE, CODE_AT);
-    this.#message = message;
+    this.message = message;
     this.#library(message);
   }
 }

@@ -41,7 +41,7 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
   readonly #chores: Promise<void>[] = [];
 
   /**
-   * The constructor of a subclass calls {@link start} at its end.
+   * A subclass calls {@link start}, not before the end of its constructor.
    *
    * @param facts what spans say
    */
@@ -70,6 +70,9 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
 
   /** One attempt to give it back. */
   protected abstract giveBack(): Promise<void>;
+
+  /** The tenure has ended, by a loss or by a release. */
+  protected whenOver(_lost: E | undefined): void {}
 
   /** Whether giving back may succeed when it is tried again after this failure. */
   protected abstract mayPass(error: unknown): boolean;
@@ -185,6 +188,7 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
     this.#ending.abort(error);
     this.#lost.abort(error);
     this.holding.emit({ type: 'lost', error });
+    this.whenOver(error);
   }
 
   async #release(): Promise<void> {
@@ -193,6 +197,7 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
     const mine = this.isHeld;
     if (mine) this.#state = 'released';
     this.#ending.abort(RELEASING);
+    if (mine) this.whenOver(undefined);
     await this.#loop;
     await Promise.all(this.#chores);
     if (mine) await this.#giveBack();

@@ -55,7 +55,7 @@ export const SCENARIOS = [
   'locked-queue',
   'transaction',
 ] as const;
-export type ScenarioName = (typeof SCENARIOS)[number];
+export type ScenarioName = (typeof SCENARIOS)[number] | 'barrier';
 
 /** Something that happens at a time. Milliseconds. */
 export interface PlannedFault {
@@ -119,7 +119,9 @@ export function settleMs(grantedMs: number): number {
 export function drawRecipeConditions(seed: number, only?: ReadonlySet<string>): RecipeConditions {
   const dice = new Dice(seed).fork(71);
   const wanted = (kind: RecipeFault) => only === undefined || only.has(kind);
-  const scenario = dice.pick(SCENARIOS);
+  const drawn = dice.pick(SCENARIOS);
+  // Half of the counter's seeds, so that the others stay what they are.
+  const scenario: ScenarioName = drawn === 'counter' && dice.fork(3).chance(0.5) ? 'barrier' : drawn;
   const servers = dice.pick([1, 3, 3, 3, 5]);
   const tickMs = dice.pick(TICKS_MS);
   const grantedMs = tickMs * dice.pick(SESSION_TICKS);

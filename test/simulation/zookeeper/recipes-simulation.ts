@@ -1,6 +1,7 @@
 import type { PlannedFault } from './conditions.js';
 import { drawRecipeConditions, settleMs, turnBoundMs } from './conditions.js';
 import { MachineHost, type Run } from './machine-host.js';
+import { BarrierScenario } from './tasks/barrier-task.js';
 import { CounterScenario } from './tasks/counter-task.js';
 import { DoubleBarrierScenario } from './tasks/double-barrier-task.js';
 import { LockScenario } from './tasks/lock-task.js';
@@ -68,6 +69,7 @@ export async function simulateRecipes(seed: number, options: RecipeSimulationOpt
 
 function scenarioOf(world: RecipeWorld): Scenario {
   const { scenario } = world.conditions;
+  if (scenario === 'barrier') return new BarrierScenario(world);
   if (scenario === 'double-barrier') return new DoubleBarrierScenario(world);
   if (scenario === 'counter') return new CounterScenario(world);
   if (scenario === 'queue' || scenario === 'locked-queue') return new QueueScenario(world, scenario === 'locked-queue');
