@@ -61,6 +61,7 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'downgrade-behind-writers': ['exclusion', 'token'],
   'one-lease-too-many': ['exclusion'],
   'session-blind': ['liveness', 'orphan'],
+  'open-gate': ['barrier'],
   'unheard-addition': ['counter'],
   'one-vote-for-all': ['transaction'],
   'item-taken-twice': ['queue'],
