@@ -100,15 +100,19 @@ async function removeItem(
   const { error, mayBeDone, stands } = await inTime(recipe, briefly(), 'could not be changed', async ({ signal }) => {
     const written = await writeOnce(recipe, signal, (call) => session.multi(operations, call), session);
     const isUnclear = written.mayBeDone && isFault(written.error, 'no-node');
-    const read = () => repeated(recipe, signal, (call) => session.read(path, call), session).catch(() => true);
-    return { ...written, stands: isUnclear && (await read()) !== undefined };
+    const stands = () =>
+      repeated(recipe, signal, (call) => session.read(path, call), session).then(
+        (znode) => znode !== undefined,
+        () => undefined,
+      );
+    return { ...written, stands: isUnclear && (await stands()) };
   }).catch((failure: unknown) => ({ error: failure, mayBeDone: false, stands: true }));
   if (error === undefined) return;
   const gone = isFault(error, 'no-node') ? error.path : undefined;
   unlock();
   // An attempt whose reply was lost has done it, or a client that asks for no lock has removed the item.
-  if (gone === path || (gone === lock && mayBeDone && !stands)) return;
-  if (mayBeDone && gone !== lock) throw outcomeUnknown(path, `whether ${path} was removed`, error);
+  if (gone === path || (gone === lock && mayBeDone && stands === false)) return;
+  if (mayBeDone && (gone !== lock || stands === undefined)) throw outcomeUnknown(path, `whether ${path} was removed`, error);
   if (gone !== lock && !isFault(error, 'session-expired')) throw error;
   throw new RecipeError(`${path} is not locked any more: another taker may have it`, 'not-held', path, error);
 }
