@@ -16,6 +16,7 @@ export type { UniqueIdGenerator } from './id/unique-id-generator.js';
 export { ordinalOf, staticLease } from './lease/hold/static-lease.js';
 export type { TenureTime, WidthListener } from './lease/hold/tenure-time.js';
 export {
+  type HolderEvent,
   type Lease,
   type LeaseEvent,
   type LeaseListener,
@@ -23,6 +24,7 @@ export {
   LeaseReleasedError,
   LeaseRetiringError,
   type LossReason,
+  type TenureLostError,
 } from './lease/model/lease.js';
 export { type MonitorEvent, type NodeHealth, NodeMonitor, type NodePhase } from './monitor/node-monitor.js';
 export { type AcquireOptions, acquire, type ZooKeeperOptions } from './runtime/acquire.js';

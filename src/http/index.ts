@@ -1,5 +1,6 @@
 export { ClusterFollower, type ClusterFollowerOptions } from '../monitor/cluster-follower.js';
 export type { ClusterEvent, ClusterSnapshot, ClusterView, CurrentCluster, StoreHealth } from '../monitor/cluster-view.js';
+export type { TreeReport } from '../monitor/discovery-comparison.js';
 export type { DiscoveryReport, EntryReport, KeyReport } from '../monitor/discovery-report.js';
 export type { LeaseTotals, PageReport } from '../monitor/listed-cluster.js';
 export type { NodeHealth, NodeHealthJson, NodePhase, WatchedNode } from '../monitor/node-monitor.js';
@@ -13,6 +14,7 @@ export type {
   ReportHead,
   StatusReport,
 } from '../monitor/status-report.js';
+export type { Contender, Standing } from '../recipes/standings.js';
 export {
   DEFAULT_LISTEN_ADDRESS,
   formatListenAddress,

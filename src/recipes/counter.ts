@@ -17,6 +17,7 @@ import { briefly, inTime, writeOnce } from './waiting.js';
  * @throws {RecipeError} `damaged` where the znode holds no such number; changes as `outcome-unknown` too
  */
 export interface Counter {
+  /** Resolves to the value; 0 where there is no znode. */
   get(options?: WaitOptions): Promise<bigint>;
   /** Resolves to the new value. @throws {ConfigError} where that would not fit */
   add(amount: bigint | number, options?: WaitOptions): Promise<bigint>;

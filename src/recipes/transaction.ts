@@ -39,7 +39,7 @@ export interface JoinOptions extends WaitOptions {
 }
 
 /**
- * A two-phase commit. All calls throw {@link ConfigError} for bad input, {@link ZooKeeperError} for denied access, a closed client and no connection in time,
+ * A two-phase commit. All calls throw {@link ConfigError} for bad input, `ZooKeeperError` for denied access, a closed client and no connection in time,
  * `signal.reason`, and {@link RecipeError}: `foreign-znode`, `damaged`, or `outcome-unknown` where the transaction was removed. A site that does not learn the
  * outcome keeps its promise, and calls again.
  */

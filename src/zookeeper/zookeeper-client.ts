@@ -57,7 +57,7 @@ export class ZooKeeperClient implements ZooKeeper {
   readonly #watches: StandingWatches;
   readonly #operationTimeoutMs: number;
 
-  /** @see openZooKeeper */
+  /** @see openZooKeeper @internal */
   constructor(
     private readonly options: ZooKeeperOptions,
     openSession: OpenSession = (session) => new LibrarySession(session),
