@@ -1,20 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { AcquireTimeoutError } from '../../../src/base/errors.js';
 import { barrier } from '../../../src/recipes/barrier.js';
-import { stopProxies } from '../../support/network/proxies.js';
-import { RecipeScene } from './recipe-scene.js';
+import { recipeScene } from './recipe-scene.js';
 
 const PATH = '/barriers/night';
-let scene: RecipeScene;
-
-beforeEach(() => {
-  scene = new RecipeScene();
-});
-afterEach(async () => {
-  await scene.close();
-  await stopProxies();
-});
+const scene = recipeScene();
 
 describe('a barrier', () => {
   it("is Curator's znode, and holds all that wait until it is removed", async () => {

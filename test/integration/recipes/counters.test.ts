@@ -1,21 +1,12 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { counter, toBytes } from '../../../src/recipes/counter.js';
 import { lock } from '../../../src/recipes/lock.js';
-import { stopProxies } from '../../support/network/proxies.js';
 import { beforeFirst } from './before-calls.js';
-import { RecipeScene } from './recipe-scene.js';
+import { recipeScene } from './recipe-scene.js';
 
 const PATH = '/counters/orders';
 const GREATEST = 2n ** 63n - 1n;
-let scene: RecipeScene;
-
-beforeEach(() => {
-  scene = new RecipeScene();
-});
-afterEach(async () => {
-  await scene.close();
-  await stopProxies();
-});
+const scene = recipeScene();
 
 describe('a counter', () => {
   it('begins at 0, and stands as 8 bytes', async () => {

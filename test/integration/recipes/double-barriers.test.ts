@@ -1,24 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { AcquireTimeoutError } from '../../../src/base/errors.js';
 import { type DoubleBarrier, doubleBarrier } from '../../../src/recipes/double-barrier.js';
 import type { ZooKeeper } from '../../../src/zookeeper/zookeeper.js';
-import { stopProxies } from '../../support/network/proxies.js';
-import { expireSession } from '../../support/zookeeper.js';
 import { beforeFirst } from './before-calls.js';
-import { RecipeScene } from './recipe-scene.js';
+import { expire, recipeScene } from './recipe-scene.js';
 
 const PATH = '/barriers/batch';
-let scene: RecipeScene;
-
-beforeEach(() => {
-  scene = new RecipeScene();
-});
-afterEach(async () => {
-  await scene.close();
-  await stopProxies();
-});
+const scene = recipeScene();
 
 const children = async (zookeeper: ZooKeeper) => [...((await zookeeper.children(PATH)) ?? [])].sort();
 const group = (client: ZooKeeper, members: number) => Array.from({ length: members }, () => doubleBarrier(client, PATH, { members }));
@@ -34,11 +24,6 @@ const pending = async (work: Promise<unknown>) => {
   );
   await sleep(100);
   return !isSettled;
-};
-const expire = async (client: ZooKeeper) => {
-  const { state } = client;
-  if (state.status !== 'connected') throw new Error('not connected');
-  await expireSession({ connect: state.server, sessionId: state.sessionId });
 };
 
 describe('a double barrier', () => {

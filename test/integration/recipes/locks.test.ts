@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { AcquireTimeoutError, ConfigError } from '../../../src/base/errors.js';
 import { LockLostError } from '../../../src/lease/model/lock-lost.js';
 import { elect, participants, watchLeader } from '../../../src/recipes/elect.js';
@@ -7,20 +7,11 @@ import { lock } from '../../../src/recipes/lock.js';
 import { readLock, writeLock } from '../../../src/recipes/read-write-lock.js';
 import { semaphore } from '../../../src/recipes/semaphore.js';
 import type { ZooKeeper } from '../../../src/zookeeper/zookeeper.js';
-import { stopProxies } from '../../support/network/proxies.js';
 import { expireSession } from '../../support/zookeeper.js';
-import { RecipeScene } from './recipe-scene.js';
+import { recipeScene } from './recipe-scene.js';
 
 const PATH = '/locks/report';
-let scene: RecipeScene;
-
-beforeEach(() => {
-  scene = new RecipeScene();
-});
-afterEach(async () => {
-  await scene.close();
-  await stopProxies();
-});
+const scene = recipeScene();
 
 const children = async (zookeeper: ZooKeeper, path = PATH) => [...((await zookeeper.children(path)) ?? [])].sort();
 /** Until that many stand under the path. */

@@ -1,34 +1,19 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { AcquireTimeoutError } from '../../../src/base/errors.js';
 import { queue } from '../../../src/recipes/queue.js';
 import type { ZooKeeper } from '../../../src/zookeeper/zookeeper.js';
-import { stopProxies } from '../../support/network/proxies.js';
-import { expireSession } from '../../support/zookeeper.js';
 import { beforeFirst } from './before-calls.js';
-import { RecipeScene } from './recipe-scene.js';
+import { expire, recipeScene } from './recipe-scene.js';
 
 const PATH = '/queues/mail';
 const LOCKS = '/queues/mail-locks';
 const SIMPLE = { format: 'simple' } as const;
 const ONCE = { format: 'distributed' } as const;
 const LOCKED = { format: 'distributed', lockPath: LOCKS } as const;
-let scene: RecipeScene;
-
-beforeEach(() => {
-  scene = new RecipeScene();
-});
-afterEach(async () => {
-  await scene.close();
-  await stopProxies();
-});
+const scene = recipeScene();
 
 const children = async (zookeeper: ZooKeeper, path = PATH) => [...((await zookeeper.children(path)) ?? [])].sort();
 const numbers = (count: number) => Array.from({ length: count }, (_, n) => `${n}`);
-const expire = async (client: ZooKeeper) => {
-  const { state } = client;
-  if (state.status !== 'connected') throw new Error('not connected');
-  await expireSession({ connect: state.server, sessionId: state.sessionId });
-};
 
 describe.each([
   ['a simple queue', SIMPLE, 'qn-', '6f6e65'],

@@ -1,23 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { AcquireTimeoutError, ConfigError } from '../../../src/base/errors.js';
 import { type TransactionOutcome, transaction } from '../../../src/recipes/index.js';
 import type { ZooKeeper } from '../../../src/zookeeper/zookeeper.js';
-import { stopProxies } from '../../support/network/proxies.js';
-import { expireSession } from '../../support/zookeeper.js';
-import { RecipeScene } from './recipe-scene.js';
+import { expire, recipeScene } from './recipe-scene.js';
 
 const PATH = '/transactions/order-4711';
 const SITES = ['stock', 'money', 'mail'];
-let scene: RecipeScene;
-
-beforeEach(() => {
-  scene = new RecipeScene();
-});
-afterEach(async () => {
-  await scene.close();
-  await stopProxies();
-});
+const scene = recipeScene();
 
 const yes = async (): Promise<TransactionOutcome> => 'commit';
 const no = async (): Promise<TransactionOutcome> => 'abort';
@@ -25,11 +15,6 @@ const never = () => new Promise<never>(() => {});
 
 const join = (client: ZooKeeper, site: string, vote: (data: Buffer) => Promise<TransactionOutcome> = yes) =>
   transaction(client, PATH).join({ site }, vote);
-const expire = async (client: ZooKeeper) => {
-  const { state } = client;
-  if (state.status !== 'connected') throw new Error('not connected');
-  await expireSession({ connect: state.server, sessionId: state.sessionId });
-};
 /** The client, with `hook` called before each of its calls, which may hold the call up. */
 const intercepted = (client: ZooKeeper, hook: (method: string | symbol, path: unknown) => Promise<unknown> | undefined): ZooKeeper =>
   new Proxy(client, {
