@@ -137,7 +137,7 @@ it('others’ texts are texts, damaged znodes are shown as such, and everything 
   const page = opened.at(-1)?.page;
   await page?.locator('.instance summary').first().focus();
   await page?.keyboard.press('Enter');
-  expect(await page?.locator('.instance details[open]').innerText()).toContain(html);
+  expect(await page?.locator('.instance details[open]').innerText()).toContain(JSON.stringify(html).slice(1, -1));
 });
 
 it('a token that is wrong changes nothing, and a change that was given up is not done later', async () => {
