@@ -35,6 +35,8 @@ export class ClusterModel {
   store: WireStore = NOTHING_KNOWN;
   tree: WireTree | null = null;
   instance: WireInstance | null = null;
+  /** Whether there is a page of services beside this one. */
+  hasServices = false;
   instanceReceivedAt = 0;
   /** In ascending order of the ids. */
   nodes: readonly SeenNode[] = [];
@@ -125,7 +127,8 @@ export class ClusterModel {
     return changes;
   }
 
-  #begin({ epoch, instance, report, store, tree, events }: WireHello): void {
+  #begin({ epoch, instance, report, store, tree, events, hasServices = false }: WireHello): void {
+    this.hasServices = hasServices;
     this.#connected = true;
     const isSame = epoch === this.#epoch;
     this.#epoch = epoch;

@@ -137,8 +137,8 @@ function eventOf(block: string): StreamEvent[] {
   return data.length === 0 ? [] : [{ event: valuesOf('event: ').join(), data: data.join('\n') }];
 }
 
-/** Why the server does not send a stream: what it says itself, where it says anything. */
-async function refusalOf(response: Response): Promise<string> {
+/** Why the server refuses: what it says itself, where it says anything. */
+export async function refusalOf(response: Response): Promise<string> {
   try {
     const { message } = (await response.json()) as { message?: unknown };
     if (typeof message === 'string') return message;

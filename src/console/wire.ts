@@ -125,6 +125,8 @@ export interface WirePage {
 /** What comes first on every connection. */
 export interface WireHello {
   readonly epoch: string;
+  /** @default false */
+  readonly hasServices?: boolean;
   readonly instance: WireInstance | null;
   /** Null while the cluster has never been read. */
   readonly report: WireReport | null;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../base/errors.js';
-import { checkHost, checkWrite, writeAccess } from './access.js';
+import { checkHost, checkWrite, pageAccess, writeAccess } from './access.js';
 
 const token = { admits: async (given: string) => given === 'the-right-token' };
 const request = (headers: Record<string, string> = {}, url = 'http://127.0.0.1:7070/v1/service/a/b') =>
@@ -54,6 +54,15 @@ describe('who may change anything', () => {
       await expect(checkWrite(access, request({ origin }))).rejects.toMatchObject({ error: 'forbidden' });
     }
   });
+});
+
+it('a page changes nothing unless that was asked for, and then only with a token', () => {
+  expect([pageAccess(undefined, token, 'x').kind, pageAccess(false, undefined, 'x').kind, pageAccess(true, token, 'x').kind]).toEqual([
+    'nobody',
+    'nobody',
+    'token',
+  ]);
+  expect(() => pageAccess(true, undefined, '--allow-writes')).toThrow(/^--allow-writes: expected a bearer token file beside it/);
 });
 
 describe('the host that a request names', () => {

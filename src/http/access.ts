@@ -34,6 +34,18 @@ export function writeAccess(
   );
 }
 
+/**
+ * Which clients may change anything through a page: none unless that was asked for, and then those with the token.
+ *
+ * @param label the setting that asks for it, as its user knows it
+ * @throws {ConfigError} when that is asked for without a token
+ */
+export function pageAccess(allowWrites: boolean | undefined, token: BearerToken | undefined, label: string): WriteAccess {
+  if (!allowWrites) return { kind: 'nobody' };
+  if (token === undefined) throw new ConfigError(label, true, 'a bearer token file beside it (a page changes nothing without a token)');
+  return { kind: 'token', token };
+}
+
 /** @throws {HttpProblem} when the client may not change anything */
 export async function checkWrite(access: WriteAccess, request: Request): Promise<void> {
   if (access.kind === 'nobody') throw new HttpProblem('forbidden', 'this server is read-only');

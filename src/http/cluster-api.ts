@@ -13,10 +13,12 @@ interface ClusterApiOptions {
   readonly streams: OpenStreams;
   /** @default a console alone, without a node id of its own */
   readonly instance?: FeedInstance | undefined;
+  /** Whether there is a page of services beside the console. @default false */
+  readonly hasServices?: boolean;
 }
 
 /** Answers GET requests of consoles; what they are refused for is thrown. However many clients there are, the cluster is scanned once. */
-export function clusterApi({ clock, cluster, streams, instance }: ClusterApiOptions) {
+export function clusterApi({ clock, cluster, streams, instance, hasServices = false }: ClusterApiOptions) {
   let asked: Promise<ClusterView> | undefined;
   const openView = async () => {
     asked ??= cluster();
@@ -55,7 +57,7 @@ export function clusterApi({ clock, cluster, streams, instance }: ClusterApiOpti
      */
     async events({ method }: Request): Promise<Response> {
       const view = await openView();
-      const body = streams.open((gone) => clusterEvents({ clock, view, instance }, gone));
+      const body = streams.open((gone) => clusterEvents({ clock, view, instance, hasServices }, gone));
       // No client would read what HEAD leaves out.
       if (method === 'HEAD') await body.cancel();
       return new Response(method === 'HEAD' ? null : body, { headers: { ...PLAIN, 'content-type': 'text/event-stream' } });

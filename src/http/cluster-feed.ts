@@ -15,6 +15,8 @@ interface ClusterFeedOptions {
   readonly clock: Clock;
   readonly view: ClusterView;
   readonly instance: FeedInstance | undefined;
+  /** Whether there is a page of services beside the console. @default false */
+  readonly hasServices?: boolean;
 }
 
 /** The process' own node id at one moment. */
@@ -35,17 +37,20 @@ const HELLO_TIMEOUT_MS = 1_000;
 /** How often the process' own node id is checked, in milliseconds: no event tells that a deadline has passed. */
 const TICK_MS = 1_000;
 /** Time without a message after which a client is sent a comment with the next tick, in milliseconds: at least every ten seconds. */
-const HEARTBEAT_MS = 9_000;
-const HEARTBEAT = Buffer.from(':\n\n');
+export const HEARTBEAT_MS = 9_000;
+export const HEARTBEAT = Buffer.from(':\n\n');
 /** How long a browser is to wait before it connects again, in milliseconds. */
-const RETRY = 'retry: 1000\n';
+export const RETRY = 'retry: 1000\n';
 
 /**
  * A cluster as server-sent events, for one client: everything first, and then each part that is different, as a whole. The client is sent what
  * there is when it is ready for more: a slow one misses snapshots, and nothing is kept for it. The cluster is followed until the generator ends, as
  * it does with the reason of `gone` as its error.
  */
-export async function* clusterEvents({ clock, view, instance }: ClusterFeedOptions, gone: AbortSignal): AsyncGenerator<Uint8Array, void> {
+export async function* clusterEvents(
+  { clock, view, instance, hasServices = false }: ClusterFeedOptions,
+  gone: AbortSignal,
+): AsyncGenerator<Uint8Array, void> {
   let wake: () => void = () => undefined;
   let hasNews = true;
   let instanceEvents = 0;
@@ -73,7 +78,7 @@ export async function* clusterEvents({ clock, view, instance }: ClusterFeedOptio
       const own = instanceNow();
       if (hasNews || own.facts !== before?.instanceFacts) {
         hasNews = false;
-        const { chunks, told } = newsFor(before, view, own);
+        const { chunks, told } = newsFor(before, view, own, hasServices);
         const isNewReport = told.revision !== before?.revision;
         before = told;
         for (const chunk of chunks) {
@@ -99,16 +104,17 @@ function newsFor(
   before: Told | undefined,
   view: ClusterView,
   own: InstanceNow,
+  hasServices: boolean,
 ): { readonly chunks: readonly Uint8Array[]; readonly told: Told } {
   const now = view.current();
   const { revision, store, tree, events } = now;
   const lastEventId = events.at(-1)?.id ?? 0;
-  const chunks = before ? differences(before, now, own) : hello(view.epoch, now, own);
+  const chunks = before ? differences(before, now, own) : hello({ epoch: view.epoch, ...(hasServices && { hasServices }) }, now, own);
   return { chunks: [...chunks], told: { revision, store, tree, lastEventId, instanceFacts: own.facts } };
 }
 
-function* hello(epoch: string, { report, store, events, tree }: CurrentCluster, own: InstanceNow): Generator<Uint8Array> {
-  yield Buffer.from(`${RETRY}event: hello\ndata: {"epoch":"${epoch}","instance":${own.json},\ndata: "report":`);
+function* hello(facts: object, { report, store, events, tree }: CurrentCluster, own: InstanceNow): Generator<Uint8Array> {
+  yield Buffer.from(`${RETRY}event: hello\ndata: ${JSON.stringify(facts).slice(0, -1)},"instance":${own.json},\ndata: "report":`);
   yield report ? jsonOf(partsOf(report)[0]) : NULL;
   yield Buffer.from(`,\ndata: "store":${JSON.stringify(store)},"events":${JSON.stringify(events)},\ndata: "tree":`);
   yield tree ? jsonOf(tree) : NULL;
@@ -137,7 +143,8 @@ function pageAt(view: ClusterView, index: number): object | undefined {
   return report ? partsOf(report)[index] : undefined;
 }
 
-function* message(event: string, data: object | null, field = ''): Generator<Uint8Array> {
+/** One event, in pieces. */
+export function* message(event: string, data: object | null, field = ''): Generator<Uint8Array> {
   yield Buffer.from(`${field}event: ${event}\ndata: `);
   yield data ? jsonOf(data) : NULL;
   yield Buffer.from('\n\n');

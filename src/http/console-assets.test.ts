@@ -62,6 +62,15 @@ describe('the page', () => {
     expect((await app.request('/', { headers: { 'if-none-match': '"other"' } })).status).toBe(200);
   });
 
+  it('may be others, each at its path', async () => {
+    build();
+    writeFileSync(join(folder, 'services.html'), '<title>services</title>');
+    const other = new Hono().route('/', consoleAssets(pathToFileURL(`${folder}/`), { '/services': 'services.html' }));
+    expect(await (await other.request('/services')).text()).toBe('<title>services</title>');
+    expect((await other.request('/services')).headers.get('content-security-policy')).toContain("default-src 'none'");
+    expect((await other.request('/')).status).toBe(404);
+  });
+
   it('has nothing beside its own files', async () => {
     build();
     const outside = encodeURIComponent(`../${folder.split('/').at(-1)}.js`);

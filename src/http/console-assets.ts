@@ -31,28 +31,34 @@ const FOLDER = '/console/';
 const TYPES = /\.(html|css|js)$/;
 
 /**
- * The console's page and what it loads, `/` and `/console/*`, as an app to be mounted. The page's own paths are relative: it may be mounted below a
- * path that ends in a slash. Where the sources were not built, every answer is a 503 that says so.
+ * Pages of the console and what they load, `/console/*`, as an app to be mounted. Their own paths are relative: it may be mounted below a path that
+ * ends in a slash. Where the sources were not built, every answer is a 503 that says so.
+ *
+ * @param pages the file of each page, by its path. @default the console itself at `/`
  */
-export function consoleAssets(folder: URL = new URL('../console/', import.meta.url)): Hono {
+export function consoleAssets(
+  folder: URL = new URL('../console/', import.meta.url),
+  pages: Readonly<Record<string, string>> = { '/': 'index.html' },
+): Hono {
   const root = fileURLToPath(folder);
-  const page = serveStatic({ root, path: 'index.html' });
   const files = serveStatic({ root, rewriteRequestPath: (path) => path.slice(path.lastIndexOf(FOLDER) + FOLDER.length) });
-  const answer = (serve: typeof page) => async (context: Context) => {
+  const answer = (serve: typeof files, isPage: boolean) => async (context: Context) => {
     // Sources have the page, too, but nothing that it could load.
     if (!existsSync(join(root, 'page/main.js')))
       throw new HttpProblem('unavailable', 'the console is not there: it is made by npm run build');
     // Browsers ask again each time, and get a 304 as long as it is the same.
     context.header('cache-control', 'no-cache');
     const { path } = context.req;
-    const found = serve === page || TYPES.test(path) ? await serve(context, async () => undefined) : undefined;
+    const found = isPage || TYPES.test(path) ? await serve(context, async () => undefined) : undefined;
     if (!found) throw new HttpProblem('not-found', `there is nothing at ${path}`);
     return found;
   };
   const app = new Hono();
-  for (const [path, serve] of Object.entries({ '/': page, '/console/*': files })) {
+  const add = (path: string, serve: typeof files, isPage: boolean) => {
     app.use(path, SECURITY, etag());
-    route(app, path, { GET: answer(serve) });
-  }
+    route(app, path, { GET: answer(serve, isPage) });
+  };
+  for (const [path, file] of Object.entries(pages)) add(path, serveStatic({ root, path: file }), true);
+  add('/console/*', files, false);
   return app;
 }

@@ -47,3 +47,4 @@ export { type NodeHandler, type NodeHandlerOptions, nodeHandler } from './node-h
 export { NodeMetrics, type NodeMetricsOptions } from './node-metrics.js';
 export { type NodeServer, type NodeServerOptions, startNodeServer } from './node-server.js';
 export { OpenStreams } from './open-streams.js';
+export type { ServicesSource } from './services-api.js';

@@ -2,11 +2,12 @@ import { Hono, type MiddlewareHandler } from 'hono';
 import type { Clock } from '../base/clock.js';
 import type { ClusterView } from '../monitor/cluster-view.js';
 import { type NodeHealth, nodeHealthJson, type WatchedNode } from '../monitor/node-monitor.js';
-import { type BearerToken, checkBearer, checkHost } from './access.js';
+import { type BearerToken, checkBearer, checkHost, pageAccess } from './access.js';
 import { clusterApi } from './cluster-api.js';
 import { consoleAssets } from './console-assets.js';
 import { OpenStreams } from './open-streams.js';
 import { HttpProblem, PLAIN, problemOf, problemResponse, route } from './problem.js';
+import { type ServicesSource, servicesApi } from './services-api.js';
 
 /** What a {@link nodeApp} answers from; what is left out is not there. */
 export interface NodeAppOptions {
@@ -22,6 +23,8 @@ export interface NodeAppOptions {
   readonly metrics?: MetricsText | undefined;
   /** Where `/api/leases`, `/api/events` and the console get the cluster from: called for the first request. @default they are not there */
   readonly cluster?: (() => Promise<ClusterView>) | undefined;
+  /** What the page of services at `/services` shows, and whether it may change instances, with the token, which is needed then. @default no page */
+  readonly services?: (ServicesSource & { readonly allowWrites?: boolean | undefined }) | undefined;
   /** The token for everything but `/livez`, `/readyz` and the console's own page. @default none is needed */
   readonly token?: BearerToken | undefined;
   /** The names, beside those of loopback, by which a server on a loopback address may be called: a page could give it another. @default any */
@@ -41,11 +44,11 @@ export function isUrgent(path: string): boolean {
 }
 
 /**
- * What a process tells of its node id and its cluster over HTTP, read-only, as an app that stands alone or is mounted in another one with `route()`.
+ * What a process tells of its node id and its cluster over HTTP, read-only but for `services.allowWrites`, as an app that stands alone or is mounted in another one with `route()`.
  * Health is computed when it is asked for: a process that was paused past its deadline says so in its first answer.
  */
 export function nodeApp(options: NodeAppOptions): Hono {
-  const { clock, monitor, heldForOthers = false, metrics, cluster, token, hosts, streams = new OpenStreams() } = options;
+  const { clock, monitor, heldForOthers = false, metrics, cluster, services, token, hosts, streams = new OpenStreams() } = options;
   const app = new Hono();
   app.onError((failure, context) => {
     const { method, path, raw } = context.req;
@@ -91,10 +94,15 @@ export function nodeApp(options: NodeAppOptions): Hono {
       GET: async () => new Response(await metrics.text(), { headers: { ...PLAIN, 'content-type': metrics.contentType } }),
     });
   }
+  const pages = { ...(cluster && { '/': 'index.html' }), ...(services && { '/services': 'services.html' }) };
+  if (cluster || services) app.route('/', consoleAssets(undefined, pages));
+  if (services) {
+    const writes = pageAccess(services.allowWrites, token, 'allowWrites');
+    app.route('/', servicesApi({ ...services, clock, writes, streams }));
+  }
   if (cluster) {
-    app.route('/', consoleAssets());
     const instance = monitor && { monitor, json: () => ({ ...healthBody(monitor.health(), 'ready', clock) }) };
-    const api = clusterApi({ clock, cluster, streams, instance });
+    const api = clusterApi({ clock, cluster, streams, instance, hasServices: services !== undefined });
     route(app, '/api/leases', { GET: ({ req }) => api.leases(req.raw) });
     route(app, '/api/events', { GET: ({ req }) => api.events(req.raw) });
   }

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { ConfigError } from '../base/errors.js';
-import { type DecodedInstance, decodeInstance, encodeInstance } from './instance-codec.js';
+import { type DecodedInstance, decodeInstance, encodeInstance, withEnabled } from './instance-codec.js';
 import { jsonPayload, type PayloadCodec } from './payload-codec.js';
 import type { ServiceInstance } from './service-instance.js';
 
@@ -322,5 +322,41 @@ describe('a payload of one’s own kind', () => {
     expect(decodeInstance({ name: 'orders', id: 'i-1', data: Buffer.from('{"payload":null}') }, weights)).toMatchObject({
       instance: { payload: undefined },
     });
+  });
+});
+
+describe('an instance that is enabled or disabled in place', () => {
+  const enabledOf = (json: string) => {
+    const decoded = decode(json);
+    return decoded.status === 'readable' ? decoded.instance.enabled : decoded.problem;
+  };
+
+  test.each([
+    ['{}'],
+    [' { "x" : 1 } \n'],
+    ['{"enabled":false}'],
+    ['{"enabled":true,"name":"a"}'],
+    ['{"name":"a,","enabled":null}'],
+    ['{"name":"\\",\\"enabled\\":false"}'],
+    ['{"payload":{"a":1,"enabled":true}}'],
+    ['{"payload":{"a":1,"enabled":true} , "enabled" : "false" }'],
+    ['\ufeff{"name":"a"}'],
+    [encode({ payload: { zone: 'a' } })],
+    [encode({ enabled: false })],
+  ])('%j has what it had, and the new state', (json) => {
+    const rest = (text: string) => ({ ...JSON.parse(text.replace('\ufeff', '')), enabled: undefined });
+    for (const enabled of [true, false]) {
+      const changed = withEnabled(json, enabled);
+      expect([enabledOf(changed), rest(changed)]).toEqual([enabled, rest(json)]);
+      // It does not grow with each change.
+      const again = withEnabled(withEnabled(changed, !enabled), enabled);
+      expect(withEnabled(withEnabled(again, !enabled), enabled)).toBe(again);
+    }
+  });
+
+  test('is byte for byte what its registrant would have written', () => {
+    const [on, off] = [encode({ payload: { big: 1 } }), encode({ payload: { big: 1 }, enabled: false })];
+    expect([withEnabled(on, false), withEnabled(off, true), withEnabled(on, true)]).toEqual([off, on, on]);
+    expect(withEnabled('{"big":9007199254740993}', false)).toBe('{"big":9007199254740993,"enabled":false}');
   });
 });

@@ -70,6 +70,22 @@ function withJavaEscapes(json: string): string {
 }
 
 /**
+ * The JSON of an instance with another `enabled`, and all else as it stands, unknown fields included. Of several members with one name the last
+ * counts, here and in Java.
+ *
+ * @param json that of an instance that can be read
+ */
+export function withEnabled(json: string, enabled: boolean): string {
+  const head = json
+    .trimEnd()
+    .slice(0, -1)
+    .replace(/,\s*"enabled"\s*:\s*(?:true|false|null)\s*$/, '');
+  // Readers older than the field refuse it: where nothing else says so, absent is enabled.
+  if (enabled && !Object.hasOwn(Object(parseExactJson(`${head.replace(/^\ufeff/, '')}}`)), 'enabled')) return `${head}}`;
+  return `${head}${head.trim() === '{' ? '' : ','}"enabled":${enabled}}`;
+}
+
+/**
  * Understands what Curator does: unknown fields, missing ones (name and id are the znode's then), ports as texts. `"enabled":null` is false. As
  * for Curator, name and id of the JSON win over the znode's. Unlike for Curator, the text is UTF-8, and nothing follows the JSON. An integer
  * beyond ±(2^53 − 1) is the text of its digits. Never throws.

@@ -3,6 +3,7 @@ import type { Lease } from '../lease/model/lease.js';
 import type { ReconcileCall } from '../zookeeper/reconcile-loop.js';
 import type { CreateMode, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import { withEnabled } from './instance-codec.js';
 import { busy } from './service-directory.js';
 import type { ServiceInstance } from './service-instance.js';
 
@@ -84,9 +85,7 @@ export abstract class RegisteredZnode {
   /** Whether a znode that was seen there is just what is known and wanted; its data are known then. */
   expects(znode: Znode | undefined, wanted: WantedZnode, sessionId: string): boolean {
     if (znode === undefined || znode.stat.createdZxid !== this.own?.createdZxid) return false;
-    const isExpected = znode.stat.owner === ownerOf(wanted, sessionId) && znode.data.toString('utf8') === wanted.data;
-    if (isExpected) this.#confirmed = wanted.data;
-    return isExpected;
+    return znode.stat.owner === ownerOf(wanted, sessionId) && this.#stands(znode, wanted);
   }
 
   /** Counts its writes anew: another znode is wanted, or there is another session. */
@@ -108,25 +107,29 @@ export abstract class RegisteredZnode {
   }
 
   /** Writes the wanted data into our znode unless they stand there. True when they do; false when it has to be read again. */
-  protected async correct({ data, stat }: Znode, wanted: WantedZnode, call: ReconcileCall): Promise<boolean> {
+  protected async correct(znode: Znode, wanted: WantedZnode, call: ReconcileCall): Promise<boolean> {
     const { zookeeper, emit } = this.context;
     const { path } = this;
-    if (data.toString('utf8') === wanted.data) {
-      this.#confirmed = wanted.data;
-      return true;
-    }
+    if (this.#stands(znode, wanted)) return true;
     this.checkWrite();
     if (this.#confirmed !== wanted.data) this.#confirmed = undefined;
     // As of now: what is written here may be seen, and confirmed, before its reply is.
     const isRestored = this.#confirmed !== undefined;
     try {
-      await zookeeper.setData(path, wanted.data, stat.version, call);
+      await zookeeper.setData(path, wanted.data, znode.stat.version, call);
     } catch (error) {
       if (isFault(error, 'bad-version', 'no-node')) return false;
       throw error;
     }
     if (isRestored) emit({ type: 'restored', path, problem: 'was overwritten' });
     return false;
+  }
+
+  /** Whether the wanted data stand in our znode. That an operator has enabled or disabled the instance since stays, as in Curator. */
+  #stands({ data }: Znode, { data: wanted, instance }: WantedZnode): boolean {
+    const text = data.toString('utf8');
+    if (text === wanted) this.#confirmed = wanted;
+    return text === wanted || (this.#confirmed === wanted && text === withEnabled(wanted, !instance.enabled));
   }
 }
 

@@ -1,12 +1,13 @@
 import type { Clock } from '../base/clock.js';
 import { concurrently } from '../base/concurrently.js';
-import { explain } from '../base/errors.js';
+import { ConfigError, explain } from '../base/errors.js';
 import type { CallOptions, CreateMode, MultiOperation, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import { decodeInstance, encodeInstance, type OnUnreadable, UnreadableReports } from './instance-codec.js';
+import { decodeInstance, encodeInstance, type OnUnreadable, UnreadableReports, withEnabled } from './instance-codec.js';
 import type { PayloadCodec } from './payload-codec.js';
 import type { ServiceInstance, ServiceType } from './service-instance.js';
 import { checkBasePath, DEFAULT_BASE_PATH, instancePath, servicePath } from './service-path.js';
+import { Kind } from './shortened.js';
 
 /** The deadline of a query, or of a single write, as a whole, and a signal that gives it up. */
 export type ServiceCall = Pick<CallOptions, 'timeoutMs' | 'signal'>;
@@ -126,6 +127,35 @@ export class ServiceDirectory<P> {
    */
   async remove(name: string, id: string, call: ServiceCall = {}): Promise<boolean> {
     return this.options.zookeeper.remove(instancePath(this.basePath, name, id), undefined, call);
+  }
+
+  /**
+   * Enables or disables an instance, whichever process registered it; all else of its data, its session and its type stay. It lasts until its
+   * registrant registers or updates it again.
+   *
+   * @param id the znode's name: of a `DYNAMIC_SEQUENTIAL` instance with the servers' number
+   * @returns false when there is none
+   * @throws {ConfigError} when the name or the id cannot be a znode's, or what stands there is no instance
+   * @throws {ZooKeeperError} with the outcome `unknown` it may have been written
+   */
+  async setEnabled(name: string, id: string, enabled: boolean, call: ServiceCall = {}): Promise<boolean> {
+    const { zookeeper, payload } = this.options;
+    const remaining = this.#deadline(call);
+    const path = instancePath(this.basePath, name, id);
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const znode = await zookeeper.read(path, remaining());
+      if (znode === undefined) return false;
+      const decoded = decodeInstance({ name, id, data: znode.data }, payload);
+      if (decoded.status === 'unreadable') throw new ConfigError(path, new Kind(`a znode that ${decoded.problem}`), 'an instance');
+      if (decoded.instance.enabled === enabled) return true;
+      try {
+        await zookeeper.setData(path, withEnabled(znode.data.toString('utf8'), enabled), znode.stat.version, remaining());
+        return true;
+      } catch (error) {
+        if (!isFault(error, 'no-node', 'bad-version')) throw error;
+      }
+    }
+    throw busy(path);
   }
 
   /** The options of several requests that are one call, and so have one deadline. */

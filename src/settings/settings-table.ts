@@ -259,7 +259,7 @@ const ROWS = {
   'service-base-path': {
     kind: checked('path', checkBasePath),
     default: DEFAULT_BASE_PATH,
-    commands: [...HOLDING, ...SERVICES],
+    commands: [...CONSOLE, ...SERVICES],
     option: 'zookeeper.basePath',
     needs: 'service',
     sentence: 'the znode of the services that Curator knows of, within the chroot',

@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core';
 import type { Hello, ScriptedConsole } from './scripted-console.js';
 import { ScriptedFleet } from './scripted-fleet.js';
+import { scriptedServices } from './scripted-services.js';
 import { scriptedTree } from './scripted-tree.js';
 
 /** Something worth a picture. */
@@ -9,6 +10,8 @@ export interface Scene {
   readonly theme: 'light' | 'dark';
   readonly viewport: { readonly width: number; readonly height: number };
   readonly hello: () => Hello;
+  /** What the page of services is told, where it is that page. */
+  readonly services?: readonly (readonly [event: string, data: unknown])[];
   /** What happens before the picture is taken. */
   readonly play?: (page: Page, server: ScriptedConsole) => Promise<void>;
 }
@@ -113,10 +116,31 @@ export const SCENES: readonly Scene[] = [
     hello: () => hello(thousand, undefined),
     play: (_page, server) => latencies(server, thousand),
   },
+  {
+    name: 'services-light',
+    theme: 'light',
+    viewport: { width: 1280, height: 910 },
+    hello: () => hello(calm, undefined),
+    services: scriptedServices(),
+  },
 ];
 
 /** Others, to look at while one works on the page. */
 export const DRAFTS: readonly Scene[] = [
+  {
+    name: 'services-dark',
+    theme: 'dark',
+    viewport: { width: 1280, height: 720 },
+    hello: () => hello(calm, undefined),
+    services: scriptedServices(),
+  },
+  {
+    name: 'services-phone',
+    theme: 'light',
+    viewport: { width: 360, height: 740 },
+    hello: () => hello(calm, undefined),
+    services: scriptedServices(),
+  },
   {
     name: 'three-dark',
     theme: 'dark',

@@ -10,13 +10,13 @@ const [folder] = process.argv.slice(2);
 const target = folder ?? join(packageRoot, 'docs/images');
 mkdirSync(target, { recursive: true });
 const browser = await launchBrowser();
-for (const { name, theme, viewport, hello, play } of folder === undefined ? SCENES : [...SCENES, ...DRAFTS]) {
-  const server = await new ScriptedConsole(hello).start();
+for (const { name, theme, viewport, hello, services, play } of folder === undefined ? SCENES : [...SCENES, ...DRAFTS]) {
+  const server = await new ScriptedConsole(hello, services).start();
   const page = await browser.newPage({ viewport, colorScheme: theme });
   page.on('pageerror', (error) => process.stderr.write(`${name}: ${error.stack}\n`));
   page.on('console', (message) => process.stderr.write(`${name}: ${message.text()}\n`));
-  await page.goto(`${server.url}/`);
-  await page.locator('.cell').first().waitFor();
+  await page.goto(`${server.url}/${services ? 'services' : ''}`);
+  await page.locator('.cell, .instance').first().waitFor();
   await play?.(page, server);
   await page.waitForTimeout(300);
   await page.screenshot({ path: join(target, `${name}.png`) });

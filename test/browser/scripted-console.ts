@@ -26,13 +26,27 @@ export class ScriptedConsole {
   readonly #streams = new Set<ReadableStreamDefaultController<Uint8Array>>();
   #close: () => Promise<void> = async () => {};
 
-  /** @param hello what a new stream begins with, at the time of its beginning */
-  constructor(private readonly hello: () => Hello) {}
+  /**
+   * @param hello what a new stream begins with, at the time of its beginning
+   * @param services all that the page of services is told
+   */
+  constructor(
+    private readonly hello: () => Hello,
+    private readonly services: readonly (readonly [event: string, data: unknown])[] = [],
+  ) {}
 
   async start(): Promise<this> {
     const app = new Hono();
     app.onError((failure) => problemResponse(problemOf(failure)));
-    app.route('/', consoleAssets(pathToFileURL(`${packageRoot}/dist/console/`)));
+    const pages = { '/': 'index.html', '/services': 'services.html' };
+    app.route('/', consoleAssets(pathToFileURL(`${packageRoot}/dist/console/`), pages));
+    app.get('/api/services', () => {
+      const told = this.services.map(([event, data]) => frame(event, data));
+      const start = (controller: ReadableStreamDefaultController<Uint8Array>) => {
+        for (const each of told) controller.enqueue(each);
+      };
+      return new Response(new ReadableStream({ start }), { headers: { 'content-type': 'text/event-stream' } });
+    });
     app.get('/api/events', ({ req }) => {
       this.asked += 1;
       if (this.refusal) throw this.refusal;

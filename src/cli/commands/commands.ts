@@ -119,7 +119,8 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'console',
     description: 'show in a browser who holds which node id, as it happens',
-    run: async (_, settings, io) => (await import('./console-command.js')).consoleCommand(settings, io),
+    options: [['--allow-writes', 'with --zookeeper: the page of services may change instances, with the token of --bearer-token-file']],
+    run: async (options, settings, io) => (await import('./console-command.js')).consoleCommand(options, settings, io),
   },
   {
     name: 'id',
@@ -206,6 +207,7 @@ export const COMMANDS: readonly CommandRow[] = [
     description: 'answer over HTTP who offers which service, for programs without ZooKeeper',
     options: [
       ['--read-only', 'refuse to register and unregister instances'],
+      ['--allow-writes', 'the page at / may enable, disable and remove instances, with the token of --bearer-token-file'],
       ['--bearer-token-file <path>', 'changes need the token in this file; required beyond loopback, or else --read-only'],
       ['--static-timeout <time>', 'unregister STATIC instances that were not written for that long, 1s to 720h (default: never)'],
       ['--strategy <name>', 'how /v1/anyservice chooses: round-robin (default), random, sticky, weighted or least-recently-failed'],

@@ -6,25 +6,36 @@ import { loggerFor } from '../log/logger.js';
 import { isVisible, ownClusterView } from '../run/own-cluster-view.js';
 import type { Io } from '../terminal/io.js';
 import { interruptible, interruption, logEnd, reported, say } from './store-command.js';
+import { connectTo } from './zookeeper-command.js';
+
+/** The options of `console` that are no settings. */
+interface ConsoleOptions {
+  readonly allowWrites?: boolean;
+}
 
 /**
  * `nodelease console`: serves the console of a cluster, without holding a node id, until a signal ends it: 0 for SIGINT and SIGTERM. The URL is
  * the answer, on one line of standard output. It starts without the store and ZooKeeper, too, and shows that they are away. The cluster is read,
- * about once a second, only while a browser shows it.
+ * about once a second, only while a browser shows it. With ZooKeeper there is a page of the services that Curator knows of, too.
  */
-export async function consoleCommand(settings: Settings, io: Io): Promise<number> {
+export async function consoleCommand({ allowWrites }: ConsoleOptions, settings: Settings, io: Io): Promise<number> {
   const { http: listen = DEFAULT_LISTEN_ADDRESS, bearerTokenFile, store, provider, zookeeper } = settings;
   if (!isVisible(settings)) throw new ConfigError('--store', store.url, 's3:// or file: (what is in memory is seen by its holder alone)');
+  if (allowWrites && !zookeeper) throw new ConfigError('--allow-writes', true, '--zookeeper beside it (only services can be changed)');
+  if (allowWrites && bearerTokenFile === undefined)
+    throw new ConfigError('--allow-writes', true, '--bearer-token-file beside it (a page changes nothing without a token)');
   const work = async (interrupted: AbortSignal) => {
     const log = await loggerFor(settings, io);
     const cluster = ownClusterView(settings, io, log);
     let server: NodeServer | undefined;
+    const connected = zookeeper && (await connectTo(zookeeper, io));
     try {
       // Connects to nothing yet, but finds settings that cannot be right.
       await cluster.open();
       const { startNodeServer } = await import('../../http/node-server.js');
       server = await startNodeServer({
         ...{ listen, bearerTokenFile, clock: io.clock, cluster: () => cluster.open() },
+        services: connected && { zookeeper: connected, basePath: zookeeper?.basePath, allowWrites },
         // The page shows that the store is away: no line for every request.
         onFailure: (request, failure) => log.debug({ err: failure }, `${request}: ${explain(failure)}`),
         labels: { listen: '--http', bearerTokenFile: '--bearer-token-file' },
@@ -39,7 +50,7 @@ export async function consoleCommand(settings: Settings, io: Io): Promise<number
       return logEnd(await interruption(interrupted), log);
     } finally {
       await server?.close();
-      await cluster.close();
+      await Promise.all([cluster.close(), connected?.close()]);
     }
   };
   return reported(settings, io, () => interruptible(io, work));

@@ -15,6 +15,7 @@ import type { Io } from '../terminal/io.js';
 /** The options of `discovery serve` that are no settings, as they stand on the command line. */
 export interface DiscoveryServeOptions {
   readonly readOnly?: boolean;
+  readonly allowWrites?: boolean;
   readonly bearerTokenFile?: string;
   readonly staticTimeout?: string;
   readonly strategy?: string;
@@ -32,7 +33,7 @@ export function discoveryServeCommand(options: DiscoveryServeOptions, settings: 
   return onZooKeeper(settings, io, (zookeeper, signal) => serve(zookeeper, checked, settings, io, signal));
 }
 
-function checkOptions({ readOnly, bearerTokenFile, staticTimeout, strategy }: DiscoveryServeOptions) {
+function checkOptions({ readOnly, allowWrites, bearerTokenFile, staticTimeout, strategy }: DiscoveryServeOptions) {
   if (staticTimeout !== undefined && readOnly)
     throw new ConfigError('--static-timeout', staticTimeout, 'no --read-only beside it (a read-only server unregisters nothing)');
   const bounds = {
@@ -40,7 +41,7 @@ function checkOptions({ readOnly, bearerTokenFile, staticTimeout, strategy }: Di
     most: [2_592_000_000, 'at most 720h'],
   } as const;
   return {
-    ...{ readOnly, bearerTokenFile },
+    ...{ readOnly, allowWrites, bearerTokenFile },
     strategy: strategy === undefined ? undefined : parseStrategy(strategy, '--strategy'),
     staticTimeoutMs: staticTimeout === undefined ? undefined : parseDuration(staticTimeout, '--static-timeout', bounds),
   };
@@ -60,7 +61,7 @@ async function serve(
     ...{ ...options, zookeeper, clock, random, basePath },
     listen: settings.http ?? DEFAULT_LISTEN_ADDRESS,
     onEvent: discoveryServeLog(log),
-    labels: { listen: '--http', bearerTokenFile: '--bearer-token-file' },
+    labels: { listen: '--http', bearerTokenFile: '--bearer-token-file', allowWrites: '--allow-writes' },
   });
   const forget = zookeeper.onState(zookeeperLog(log, zookeeper.description));
   try {

@@ -1,8 +1,16 @@
-import type { ClusterModel } from '../cluster-model.js';
 import type { FeedState } from '../feed.js';
 import { formatDuration } from '../format.js';
 import type { PageClock } from '../page-clock.js';
 import { find, setData, setText } from './dom.js';
+
+/** What a page knows, and how good that is. */
+interface Known {
+  readonly isKnown: boolean;
+  /** Since when it has not been renewed, on the page's monotonic clock; undefined while it is fresh. */
+  readonly staleSince: number | undefined;
+  /** What the server says of where it reads. */
+  readonly store: { readonly state: string; readonly problem: string | null };
+}
 
 /** How the connection is doing, and how old what one sees is when it does not do well. */
 export class ConnectionBadge {
@@ -15,8 +23,9 @@ export class ConnectionBadge {
   #reason = '';
 
   constructor(
-    private readonly model: ClusterModel,
+    private readonly model: Known,
     private readonly clock: PageClock,
+    private readonly what = 'the leases',
   ) {}
 
   show(state: FeedState): void {
@@ -40,7 +49,7 @@ export class ConnectionBadge {
     this.#retry.hidden = state.kind !== 'waiting';
     if (!isBad) return;
     const age = isStale ? `What you see is ${formatDuration(this.clock.monotonic() - staleSince)} old` : 'Nothing has been read yet';
-    const why = isFailing ? `the leases cannot be read: ${store.problem ?? 'no reason is known'}` : this.#reason;
+    const why = isFailing ? `${this.what} cannot be read: ${store.problem ?? 'no reason is known'}` : this.#reason;
     setText(this.#text, `${age}: ${state.kind === 'token' ? 'the server asks for a token' : why}.`);
   }
 

@@ -89,6 +89,7 @@ class Console {
     if (events.length > 0 || reset) this.#drawEvents(events, reset);
     if (parts.has('store') || parts.has('cluster')) this.#store.show();
     if (parts.has('instance')) this.#instance.show();
+    find('services-link').hidden = !this.#model.hasServices;
     if (parts.has('tree') || parts.has('cluster')) this.#tree.show();
     if (this.#grid.tick()) this.#summary.show();
     this.#details.tick();

@@ -5,7 +5,10 @@ import type { ServiceCall, ServiceDirectory } from '../../services/service-direc
 import type { ServiceInstance } from '../../services/service-instance.js';
 import { shortened } from '../../services/shortened.js';
 import { checkHost, checkWrite, type WriteAccess } from '../access.js';
+import { consoleAssets } from '../console-assets.js';
+import { OpenStreams } from '../open-streams.js';
 import { HttpProblem, PLAIN, problemOf, problemResponse, route } from '../problem.js';
+import { type ServicesSource, servicesApi } from '../services-api.js';
 import { SharedQueries } from '../shared-queries.js';
 import { DISCOVERY_OPENAPI } from './discovery-openapi.js';
 import { instanceJson, instanceOf, readJson } from './instance-json.js';
@@ -20,6 +23,10 @@ export interface DiscoveryAppOptions {
   readonly clock: Clock;
   /** Which clients may register and unregister. @default none */
   readonly writes?: WriteAccess | undefined;
+  /** What the page at `/` shows, and what it may change. @default there is no page */
+  readonly page?: (ServicesSource & { readonly writes: WriteAccess }) | undefined;
+  /** Bounds the followers of the page's data. @default 128 of them */
+  readonly streams?: OpenStreams | undefined;
   /** The names, beside those of loopback, by which a server on a loopback address may be called: see `checkHost`. @default any */
   readonly hosts?: ReadonlySet<string> | undefined;
   /** Resolves when ZooKeeper can be asked, and rejects when it cannot in time. Every request but those to `v1/anyservice` waits for it first. @default at once */
@@ -40,11 +47,24 @@ export interface DiscoveryAppOptions {
  * unregister any instance, DYNAMIC ones that are alive included: that of a Java process with Curator is gone then until the process loses its
  * session and registers again.
  *
+ * With `page` there is a page of the services at `/`. What it loads takes the deprecated paths of services called `console`, and its data
+ * `/api/services`; `v1/service` has these, too.
+ *
  * While ZooKeeper is away everything but `v1/anyservice` is answered with 503, within about `timeoutMs` once the connection is known to be
  * lost; that goes on from what it has seen last, and says in an `age` header, in seconds, for how long it has not heard of changes.
  */
 export function discoveryApp(options: DiscoveryAppOptions): Hono {
-  const { directory, pool, clock, writes = { kind: 'nobody' }, hosts, timeoutMs = 2_000, listTimeoutMs = 10_000 } = options;
+  const {
+    directory,
+    pool,
+    clock,
+    writes = { kind: 'nobody' },
+    page,
+    streams = new OpenStreams(),
+    hosts,
+    timeoutMs = 2_000,
+    listTimeoutMs = 10_000,
+  } = options;
   const app = new Hono();
   const lists = new SharedQueries<readonly ServiceInstance[]>();
   /** The limits of a call, once ZooKeeper is connected. A query is given up with its request, a write is not. */
@@ -112,6 +132,10 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
       return answer(instanceJson(any.instance), age);
     },
   });
+  if (page) {
+    app.route('/', consoleAssets(undefined, { '/': 'services.html' }));
+    app.route('/', servicesApi({ ...page, clock, streams }));
+  }
   // The path of Curator's first version, which its server still answers. No other method is refused there: it may be a path of another app.
   app.get('/:name/:id', async (context) => answer(await one(context), { warning: '299 - "deprecated: see /v1/service/{name}/{id}"' }));
   return app;

@@ -9,8 +9,9 @@ import { ServiceProvider } from '../../services/service-provider.js';
 import type { StrategyFactory } from '../../services/strategies/provider-strategy.js';
 import { DEFAULT_LISTEN_ADDRESS, formatListenAddress, isLoopback, type ListenAddress } from '../../settings/listen-address.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
-import { BearerTokenFile, type WriteAccess, writeAccess } from '../access.js';
+import { BearerTokenFile, pageAccess, type WriteAccess, writeAccess } from '../access.js';
 import { listen } from '../listen.js';
+import { OpenStreams } from '../open-streams.js';
 import { discoveryApp } from './discovery-app.js';
 import { ProviderPool } from './provider-pool.js';
 import { StaticPurge } from './static-purge.js';
@@ -37,6 +38,8 @@ export interface DiscoveryServerOptions {
   readonly basePath?: string | undefined;
   /** Whether no client may register and unregister instances. @default false */
   readonly readOnly?: boolean | undefined;
+  /** Whether the page at `/` may enable, disable and remove instances, with the token of `bearerTokenFile`, which is needed then. @default false */
+  readonly allowWrites?: boolean | undefined;
   /** A file with the token for writes, read again for each. Needed to listen beyond loopback, unless the server is read-only. @default none */
   readonly bearerTokenFile?: string | undefined;
   /** Time without a write after which a STATIC instance is unregistered, in milliseconds. @default without limit */
@@ -45,8 +48,8 @@ export interface DiscoveryServerOptions {
   readonly strategy?: StrategyFactory | undefined;
   /** Must not throw and must not block. */
   readonly onEvent?: ((event: DiscoveryServerEvent) => void) | undefined;
-  /** What the settings are called in errors. @default "listen" and "bearerTokenFile" */
-  readonly labels?: { readonly listen: string; readonly bearerTokenFile: string } | undefined;
+  /** What the settings are called in errors. @default "listen", "bearerTokenFile" and "allowWrites" */
+  readonly labels?: { readonly listen: string; readonly bearerTokenFile: string; readonly allowWrites: string } | undefined;
 }
 
 /** A discovery server that answers. */
@@ -59,7 +62,7 @@ export interface DiscoveryServer {
   close(): Promise<void>;
 }
 
-const LABELS = { listen: 'listen', bearerTokenFile: 'bearerTokenFile' };
+const LABELS = { listen: 'listen', bearerTokenFile: 'bearerTokenFile', allowWrites: 'allowWrites' };
 
 /**
  * Starts a discovery server: `discoveryApp` on a port of its own. Resolves once it listens, whether ZooKeeper is there or not.
@@ -72,6 +75,9 @@ export async function startDiscoveryServer(options: DiscoveryServerOptions): Pro
   checkBasePath(basePath);
   const token = bearerTokenFile === undefined ? undefined : await BearerTokenFile.open(bearerTokenFile, labels.bearerTokenFile);
   const writes = writeAccess(at, { readOnly: options.readOnly, token }, labels.listen);
+  if (options.allowWrites && options.readOnly) throw new ConfigError(labels.allowWrites, true, 'a server that is not read-only');
+  const pageWrites = pageAccess(options.allowWrites, token, labels.allowWrites);
+  const streams = new OpenStreams();
 
   // Queries and caches meet the same znodes: each is told of once.
   const onUnreadable = new UnreadableReports((path, problem) => onEvent?.({ type: 'unreadable', path, problem }));
@@ -86,7 +92,8 @@ export async function startDiscoveryServer(options: DiscoveryServerOptions): Pro
     },
   });
   const app = discoveryApp({
-    ...{ directory, pool, clock, writes },
+    ...{ directory, pool, clock, writes, streams },
+    page: { zookeeper, basePath, writes: pageWrites },
     connected: (call) => zookeeper.whenConnected(call),
     ...(isLoopback(at.host) && { hosts: new Set([at.host.toLowerCase()]) }),
     onFailure: (request, error) => onEvent?.({ type: 'request-failed', request, error }),
@@ -106,6 +113,7 @@ export async function startDiscoveryServer(options: DiscoveryServerOptions): Pro
         });
   let closing: Promise<void> | undefined;
   const close = async () => {
+    streams.endAll();
     await Promise.all([listener.close(), purge?.close()]);
     pool.close();
   };

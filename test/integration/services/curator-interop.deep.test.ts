@@ -3,7 +3,8 @@ import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, inject, test, vi } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
 import type { ServiceInstanceInit } from '../../../src/services/new-instance.js';
-import type { PayloadCodec } from '../../../src/services/payload-codec.js';
+import { jsonPayload, type PayloadCodec } from '../../../src/services/payload-codec.js';
+import { ServiceDirectory } from '../../../src/services/service-directory.js';
 import { ServiceDiscovery, type ServiceEvent } from '../../../src/services/service-discovery.js';
 import type { ServiceInstance } from '../../../src/services/service-instance.js';
 import { parseUriSpec } from '../../../src/services/uri-spec.js';
@@ -220,6 +221,33 @@ describe('an instance that Java has registered', () => {
     await expect.poll(() => cache.instances, SEEN).toEqual([]);
     expect(await discovery.queryForInstances('orders')).toEqual([]);
     await expect.poll(() => provider.pick(), SEEN).toBeUndefined();
+  });
+
+  test('is disabled from here for both, and so is one of ours for Java, and enabled again', async () => {
+    const peer = await java();
+    const zookeeper = client(connect);
+    const discovery = discover();
+    const directory = new ServiceDirectory({ zookeeper, clock: systemClock, basePath, payload: jsonPayload });
+    const provider = discovery.provider('orders');
+    await peer.register({ name: 'orders', id: 'theirs', address: 'java-host', port: 8080, payload: { zone: 'a' } });
+    await discovery.register(instanceOf());
+    await peer.provide('orders');
+    const picked = async () => {
+      const ids = await Promise.all(Array.from({ length: 4 }, async () => [(await peer.pick('orders'))?.id, provider.pick()?.id]));
+      return [...new Set(ids.flat())].sort();
+    };
+    await expect.poll(picked, SEEN).toEqual(['ours', 'theirs']);
+    for (const [id, other] of [
+      ['theirs', 'ours'],
+      ['ours', 'theirs'],
+    ] as const) {
+      await directory.setEnabled('orders', id, false);
+      await expect.poll(picked, SEEN).toEqual([other]);
+      expect(await peer.instance('orders', id)).toMatchObject({ id, enabled: false });
+      await directory.setEnabled('orders', id, true);
+      await expect.poll(picked, SEEN).toEqual(['ours', 'theirs']);
+    }
+    expect(await peer.instance('orders', 'theirs')).toMatchObject({ payload: { zone: 'a' }, enabled: true });
   });
 
   test('cannot disable itself unless its serializer is told to write the field', async () => {

@@ -71,6 +71,24 @@ describe('nodelease discovery serve', () => {
     expect(server.stderr()).not.toContain('a-token-for-the-tests');
   });
 
+  it('has a page of the services at /, which changes instances only with --allow-writes, and that only with a token', async () => {
+    await client(connect).createWithParents('/services/orders/one', '{}', 'persistent');
+    const url = await urlOf(serve('--bearer-token-file', token, '--allow-writes'));
+    const page = await fetch(`${url}/`);
+    expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+    expect(page.headers.get('content-security-policy')).toContain("default-src 'none'; script-src 'self'");
+    const loaded = [...(await page.text()).matchAll(/(?:href|src)="(console\/[^"]+)"/g)].map(([, path]) => path);
+    expect(loaded).toEqual(['console/console.css', 'console/page/services.js']);
+    for (const path of loaded) expect((await fetch(`${url}/${path}`)).status).toBe(200);
+    const disable = { ...put(false), headers: { 'content-type': 'application/json', authorization: 'Bearer a-token-for-the-tests' } };
+    expect((await fetch(`${url}/api/services/orders/one/enabled`, disable)).status).toBe(204);
+    expect((await fetch(`${await urlOf(serve())}/api/services/orders/one/enabled`, disable)).status).toBe(403);
+    for (const wrong of [serve('--allow-writes'), serve('--allow-writes', '--read-only', '--bearer-token-file', token)]) {
+      expect(await wrong.exit).toEqual({ code: 64, signal: null });
+      expect(wrong.stderr()).toMatch(/--allow-writes: expected /);
+    }
+  });
+
   it('ends on SIGINT too, while clients are slow', async () => {
     const server = serve('--read-only');
     const url = new URL(await urlOf(server));

@@ -1,0 +1,24 @@
+import { expect, it } from 'vitest';
+import type { ServiceEntry } from '../monitor/service-tree.js';
+import { changesSince } from './service-feed.js';
+
+const entry = (id: string): ServiceEntry => {
+  return { service: 'orders', id, instance: null, text: null, sessionId: null, lease: null, problem: null };
+};
+
+it('a client is told each entry once until it is another one, in messages of 200 at most, and what has gone', () => {
+  const told = new Map<string, ServiceEntry>();
+  const entries = new Map(Array.from({ length: 450 }, (_, id) => [`/${id}`, entry(`${id}`)]));
+  expect([...changesSince(told, entries)].map(({ set, gone }) => [set.length, gone.length])).toEqual([
+    [200, 0],
+    [200, 0],
+    [50, 0],
+  ]);
+  expect([...changesSince(told, entries)]).toEqual([]);
+  entries.delete('/3');
+  entries.set('/4', entry('4'));
+  expect([...changesSince(told, entries)]).toEqual([
+    { set: [], gone: ['/3'] },
+    { set: [['/4', entry('4')]], gone: [] },
+  ]);
+});

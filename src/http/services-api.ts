@@ -1,0 +1,75 @@
+import { Hono, type HonoRequest } from 'hono';
+import type { Clock } from '../base/clock.js';
+import { ConfigError } from '../base/errors.js';
+import { ServiceTree } from '../monitor/service-tree.js';
+import { jsonPayload } from '../services/payload-codec.js';
+import { ServiceDirectory } from '../services/service-directory.js';
+import { DEFAULT_BASE_PATH } from '../services/service-path.js';
+import type { ZooKeeper } from '../zookeeper/zookeeper.js';
+import { checkWrite, type WriteAccess } from './access.js';
+import { readJson } from './curator/instance-json.js';
+import type { OpenStreams } from './open-streams.js';
+import { HttpProblem, PLAIN, route } from './problem.js';
+import { serviceEvents } from './service-feed.js';
+
+/** What the page of services shows. */
+export interface ServicesSource {
+  /** The caller closes it. */
+  readonly zookeeper: ZooKeeper;
+  /** The parent of all services, within the chroot. @default "/services" */
+  readonly basePath?: string | undefined;
+}
+
+interface ServicesApiOptions extends ServicesSource {
+  readonly clock: Clock;
+  /** Which clients may enable, disable and remove instances. */
+  readonly writes: WriteAccess;
+  readonly streams: OpenStreams;
+}
+
+/** How long a change may take, the wait for a connection included, in milliseconds. */
+const WRITE_TIMEOUT_MS = 5_000;
+
+/**
+ * The data of the page of services: `/api/services` as server-sent events, and changes of single instances below it. ZooKeeper is followed while
+ * there are clients; however many there are, once.
+ */
+export function servicesApi({ zookeeper, clock, basePath = DEFAULT_BASE_PATH, writes, streams }: ServicesApiOptions): Hono {
+  const tree = new ServiceTree({ zookeeper, clock, basePath });
+  const directory = new ServiceDirectory({ zookeeper, clock, basePath, payload: jsonPayload });
+  const hello = { zookeeper: zookeeper.description, path: basePath, writes: writes.kind !== 'nobody' };
+  const app = new Hono();
+  const change = async (name: string, id: string, act: (call: { timeoutMs: number }) => Promise<boolean>) => {
+    if (!(await act({ timeoutMs: WRITE_TIMEOUT_MS }))) throw new HttpProblem('not-found', `${name} has no instance ${id}`);
+    return new Response(null, { status: 204, headers: PLAIN });
+  };
+  route(app, '/api/services', {
+    GET: async ({ req }) => {
+      const body = streams.open((gone) => serviceEvents({ clock, tree, hello }, gone));
+      if (req.method === 'HEAD') await body.cancel();
+      return new Response(req.method === 'HEAD' ? null : body, { headers: { ...PLAIN, 'content-type': 'text/event-stream' } });
+    },
+  });
+  route(app, '/api/services/:name/:id/enabled', {
+    PUT: async ({ req }) => {
+      await checkWrite(writes, req.raw);
+      const { name, id } = placeIn(req);
+      const enabled = await readJson(req.raw);
+      if (typeof enabled !== 'boolean') throw new ConfigError('the body', enabled, 'true or false');
+      return change(name, id, (call) => directory.setEnabled(name, id, enabled, call));
+    },
+  });
+  route(app, '/api/services/:name/:id', {
+    DELETE: async ({ req }) => {
+      await checkWrite(writes, req.raw);
+      const { name, id } = placeIn(req);
+      return change(name, id, (call) => directory.remove(name, id, call));
+    },
+  });
+  return app;
+}
+
+/** The names in the path. */
+function placeIn(req: HonoRequest): { readonly name: string; readonly id: string } {
+  return { name: req.param('name') ?? '', id: req.param('id') ?? '' };
+}

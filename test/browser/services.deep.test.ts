@@ -1,0 +1,172 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Browser } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, it } from 'vitest';
+import { client, data } from '../integration/discovery/discovery-support.js';
+import { closeRegistrants, orders, registrant, until } from '../integration/services/services-support.js';
+import { killAll, runCli } from '../support/processes.js';
+import { launchBrowser } from '../support/programs/browser.js';
+import { uniqueChroot } from '../support/zookeeper.js';
+import { nameless, overflow, pale } from './page-audit.js';
+import { openPage, type WatchedPage } from './watched-page.js';
+
+const TOKEN = 'a-token-for-the-tests';
+const INSTANCES = 1_000;
+
+let browser: Browser;
+let address: string;
+let folder: string;
+const opened: WatchedPage[] = [];
+/** Faults that a test brings about on purpose. */
+let expected: RegExp | undefined;
+
+beforeAll(async () => {
+  browser = await launchBrowser();
+});
+
+afterAll(() => browser?.close());
+
+beforeEach(async () => {
+  address = `${inject('zookeeper').connect}${uniqueChroot('page')}`;
+  folder = await mkdtemp(join(tmpdir(), 'nodelease-page-'));
+  await writeFile(join(folder, 'token'), `${TOKEN}\n`);
+});
+
+afterEach(async () => {
+  const faults = opened.flatMap((each) => each.faults).filter((fault) => !expected?.test(fault));
+  for (const { page } of opened.splice(0)) await page.context().close();
+  await killAll();
+  await closeRegistrants();
+  await rm(folder, { recursive: true });
+  expected = undefined;
+  expect(faults).toEqual([]);
+});
+
+const writable = () => ['--allow-writes', '--bearer-token-file', join(folder, 'token')];
+
+async function open(path: string, command: readonly string[], options?: Parameters<typeof openPage>[2]) {
+  const server = runCli([...command, '--http', '127.0.0.1:0', '--zookeeper', address]);
+  const [, url = ''] = await server.waitForOutput(/^(http:\/\/\S+)$/m);
+  const watched = await openPage(browser, `${url}${path}`, options);
+  opened.push(watched);
+  return { page: watched.page, url };
+}
+
+it('1,000 instances: found by the filter, changed before one’s eyes, and disabled for a discovery client', async () => {
+  const tree = client(address);
+  await tree.ensurePath('/services/orders');
+  const idOf = (index: number) => `i-${String(index).padStart(4, '0')}`;
+  const jsonOf = (index: number) =>
+    JSON.stringify({
+      id: idOf(index),
+      address: `10.0.${index >> 8}.${index & 255}`,
+      port: 8080,
+      serviceType: 'STATIC',
+      payload: { nodeId: index, version: 3 },
+    });
+  await Promise.all(
+    Array.from({ length: INSTANCES }, (_, index) => tree.create(`/services/orders/${idOf(index)}`, jsonOf(index), 'persistent')),
+  );
+  await tree.createWithParents('/discovery/nodes/00/0f', data(7, 3), 'ephemeral');
+  const { discovery } = registrant(address);
+  const provider = discovery.provider('orders');
+  await provider.ready;
+
+  const { page } = await open('/', ['discovery', 'serve', ...writable()]);
+  await page.getByText(`1,000 instances`).waitFor();
+  const begun = performance.now();
+  await page.locator('.service summary').click();
+  const rows = page.locator('.instance');
+  await expect.poll(() => rows.count()).toBe(INSTANCES);
+  expect(performance.now() - begun).toBeLessThan(5_000);
+  expect(await page.getByText('node id 7, version 3, task task-7').count()).toBe(1);
+  expect(await page.getByText('node id 8, version 3, says its payload: the discovery tree has no such node').count()).toBe(1);
+
+  await tree.remove(`/services/orders/${idOf(4)}`);
+  await tree.createWithParents('/services/orders/new', jsonOf(1_000), 'persistent');
+  await page.locator('.instance', { hasText: 'new' }).waitFor({ state: 'attached' });
+  await expect.poll(() => rows.count()).toBe(INSTANCES);
+  expect(await page.getByText(idOf(4), { exact: true }).count()).toBe(0);
+
+  await page.keyboard.press('/');
+  await page.keyboard.type('i-0007 8080');
+  await expect.poll(() => rows.count()).toBe(1);
+  await page.getByRole('button', { name: 'Disable orders i-0007' }).click();
+  await page.getByRole('dialog').getByLabel('Token').fill(TOKEN);
+  await page.keyboard.press('Enter');
+  await page.locator('.instance[data-state="disabled"]').waitFor();
+  await until(() => !discoverable().includes('i-0007'));
+  await page.getByRole('button', { name: 'Enable orders i-0007' }).click();
+  await page.locator('.instance[data-state="enabled"]').waitFor();
+  await until(() => discoverable().includes('i-0007'));
+  page.once('dialog', (dialog) => void dialog.accept());
+  await page.getByRole('button', { name: 'Remove orders i-0007' }).click();
+  await expect.poll(() => rows.count()).toBe(0);
+  expect(await tree.read('/services/orders/i-0007')).toBeUndefined();
+
+  /** What a client that follows the service sends requests to. */
+  function discoverable(): string[] {
+    return Array.from({ length: 2 * INSTANCES }, () => provider.pick()?.id ?? '');
+  }
+});
+
+it('others’ texts are texts, damaged znodes are shown as such, and everything can be read, named and reached', async () => {
+  const { discovery } = registrant(address);
+  const html = '<img src=x onerror="document.title=1"><script>document.title=2</script>';
+  await discovery.register(orders({ id: html.replaceAll('/', '-'), payload: { zone: html, more: 'x'.repeat(100) } }));
+  await discovery.register(orders({ id: 'gone', enabled: false }));
+  await discovery.register(orders({ id: 'resting', payload: { metadata: { instance_status: 'OUT_OF_SERVICE' } } }));
+  const tree = client(address);
+  await tree.createWithParents('/services/orders/broken', html, 'persistent');
+  for (const theme of ['light', 'dark'] as const) {
+    for (const width of [1280, 360]) {
+      const { page } = await open('/', ['discovery', 'serve', ...writable()], { colorScheme: theme, viewport: { width, height: 800 } });
+      await page.locator('.instance').nth(3).waitFor();
+      expect(await page.locator('.instance').evaluateAll((rows) => rows.map((row) => row.getAttribute('data-state'))), theme).toEqual([
+        'enabled',
+        'damaged',
+        'disabled',
+        'out of service',
+      ]);
+      expect([await nameless(page), await pale(page), await overflow(page)], `${theme} ${width}`).toEqual([[], [], 0]);
+      expect(await page.locator('.instance img, .instance script').count()).toBe(0);
+      expect(await page.title()).toBe('services · nodelease');
+    }
+  }
+  const page = opened.at(-1)?.page;
+  await page?.locator('.instance summary').first().focus();
+  await page?.keyboard.press('Enter');
+  expect(await page?.locator('.instance details[open]').innerText()).toContain(JSON.stringify(html).slice(1, -1));
+});
+
+it('a token that is wrong changes nothing, and a change that was given up is not done later', async () => {
+  expected = /401/;
+  const tree = client(address);
+  await tree.createWithParents('/services/orders/one', '{}', 'persistent');
+  const { page } = await open('/', ['discovery', 'serve', ...writable()]);
+  await page.getByRole('button', { name: 'Disable orders one' }).click();
+  await page.getByRole('textbox', { name: 'Token' }).fill('a-wrong-token-of-some-length');
+  await page.keyboard.press('Enter');
+  await page.getByText('That is not the right token.').waitFor();
+  await page.keyboard.press('Escape');
+  await page.locator('#connection').click();
+  await page.getByRole('textbox', { name: 'Token' }).fill(TOKEN);
+  await page.keyboard.press('Enter');
+  await tree.createWithParents('/services/orders/two', '{}', 'persistent');
+  await page.getByRole('button', { name: 'Disable orders two' }).click();
+  await page.locator('.instance[data-state="disabled"]').waitFor();
+  expect((await tree.read('/services/orders/one'))?.data.toString()).toBe('{}');
+});
+
+it('the console leads to the same page, which is read-only without --allow-writes, and says so', async () => {
+  const { discovery } = registrant(address);
+  await discovery.register(orders());
+  const { page } = await open('/', ['console', '--store', `file:${folder}/store`]);
+  await page.getByRole('link', { name: 'Services' }).click();
+  await page.locator('.instance').waitFor();
+  expect(await page.locator('#access').innerText()).toBe('Read-only: started without --allow-writes');
+  expect(await page.getByRole('button', { name: /Disable|Remove/ }).count()).toBe(0);
+  await page.getByRole('link', { name: 'Node ids' }).click();
+  await page.getByText('There is no cluster').waitFor();
+});

@@ -1,0 +1,40 @@
+import { systemClock } from '../../src/base/system.js';
+import { Feed, type FeedState } from '../../src/console/feed.js';
+import { ServicesModel } from '../../src/console/services-model.js';
+
+/** What the page of services would know, read from a server as the page does it. */
+export interface FollowedServices {
+  readonly model: ServicesModel;
+  /** The states of the connection, in order. */
+  readonly states: FeedState[];
+  /** What is known below a service, as `id: state`, in the order of the ids. */
+  instances(service: string): string[];
+  close(): void;
+}
+
+/** Follows the services of a server until it is closed. */
+export function followServices(url: string, headers: Readonly<Record<string, string>> = {}): FollowedServices {
+  const model = new ServicesModel(systemClock);
+  const states: FeedState[] = [];
+  const closing = new AbortController();
+  const feed = new Feed({
+    open: (_, signal) => fetch(`${url}/api/services`, { headers, signal: AbortSignal.any([signal, closing.signal]) }),
+    clock: systemClock,
+    random: () => 0,
+    onState: (state) => {
+      model.connection(state.kind === 'live');
+      states.push(state);
+    },
+    onEvent: (event) => closing.signal.aborted || model.apply(event),
+  });
+  void feed.run();
+  return {
+    model,
+    states,
+    instances: (service) =>
+      [...(model.services.get(service)?.instances.values() ?? [])]
+        .map(({ id, instance, problem }) => `${id}: ${instance?.state ?? problem}`)
+        .sort(),
+    close: () => closing.abort(),
+  };
+}
