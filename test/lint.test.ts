@@ -52,6 +52,8 @@ const forbiddenImports: readonly (readonly [folder: string, module: string, rule
   ['src/discovery', '../recipes/lock.js', RING],
   ['src/recipes', '../discovery/discovery-tree.js', RING],
   ['src/recipes', '../runtime/acquire.js', RING],
+  ['src/configuration', '../recipes/lock.js', RING],
+  ['src/configuration', '../settings/settings.js', RING],
   ['src/settings', '../http/listen.js', RING],
   ['src/settings', '../runtime/acquire.js', RING],
   ['src/monitor', '../http/node-app.js', RING],

@@ -14,6 +14,8 @@ export type NodeLeaseErrorCode =
   | 'LEASE_UNREADABLE'
   | 'ZOOKEEPER_FAILED'
   | 'NO_INSTANCE'
+  | 'CONFIG_CONFLICT'
+  | 'CONFIG_HISTORY'
   | 'IDS_EXHAUSTED';
 
 /** The base of every error that nodelease throws on purpose. */

@@ -4,7 +4,7 @@ import { NodeLeaseError } from '../base/errors.js';
 /** What the command line's own exit codes mean; any other one is the child's. */
 export const ExitCode = {
   ok: 0,
-  /** What was asked for is not there. */
+  /** What was asked for is not there, or not as expected. */
   nothing: 1,
   /** The command was called wrongly. */
   usage: 64,
@@ -34,6 +34,8 @@ export function exitCodeOf(error: unknown): number {
     case 'CONFIG_INVALID':
       return ExitCode.usage;
     case 'NO_INSTANCE':
+    case 'CONFIG_CONFLICT':
+    case 'CONFIG_HISTORY':
       return ExitCode.nothing;
     case 'STORE_FAILED':
     case 'STORE_UNUSABLE':

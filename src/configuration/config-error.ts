@@ -1,0 +1,46 @@
+import { NodeLeaseError } from '../base/errors.js';
+
+/** Another revision than the expected one stands: somebody else has published. */
+export class ConfigConflictError extends NodeLeaseError {
+  readonly code = 'CONFIG_CONFLICT';
+  /** The revision that stands; 0 for none. */
+  readonly revision: number;
+  /** Who published it; empty where there is none. */
+  readonly author: string;
+
+  constructor(
+    readonly context: string,
+    readonly expected: number,
+    { revision, author, at }: { readonly revision: number; readonly author: string; readonly at: string },
+  ) {
+    super(
+      `${context}: expected revision ${expected}, but ${revision === 0 ? 'there is none' : `${author} published revision ${revision} at ${at}`}`,
+    );
+    this.revision = revision;
+    this.author = author;
+  }
+}
+
+/** The history does not have what was asked for. */
+export class ConfigHistoryError extends NodeLeaseError {
+  readonly code = 'CONFIG_HISTORY';
+
+  /** @param fault `no-such-revision`: never published, or pruned; `damaged`: a znode of the history has other data than nodelease writes */
+  constructor(
+    message: string,
+    readonly fault: 'no-such-revision' | 'damaged',
+  ) {
+    super(message);
+  }
+}
+
+/** The configuration is not what a schema expects. The message names the keys, and no values: these may be secret. */
+export class InvalidConfigurationError extends NodeLeaseError {
+  readonly code = 'CONFIG_INVALID';
+
+  constructor(readonly issues: readonly { readonly key: string; readonly message: string }[]) {
+    super(
+      `the configuration is not as expected: ${issues.map(({ key, message }) => (key === '' ? message : `${key}: ${message}`)).join('; ')}`,
+    );
+  }
+}

@@ -1,0 +1,269 @@
+import { orAborted } from '../base/abort.js';
+import { backoffMs } from '../base/backoff.js';
+import type { Clock, RandomSource } from '../base/clock.js';
+import { ConfigError, explain } from '../base/errors.js';
+import { systemClock, systemRandom } from '../base/system.js';
+import { Listeners } from '../zookeeper/listeners.js';
+import type { Watch, ZooKeeper } from '../zookeeper/zookeeper.js';
+import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import { type ConfigName, contextsOf, historyPath, rootOf } from './layout.js';
+import { type ConfigPlace, type ConfigValue, type ConfigValues, type ReadConfig, readContexts } from './read-contexts.js';
+import { SeenReporter } from './seen-revisions.js';
+import { readSnapshot, type Snapshot, writeSnapshot } from './snapshot-file.js';
+import { type StandardSchema, validated } from './standard-schema.js';
+
+export interface ConfigurationOptions extends ConfigName {
+  /** The reader's node id: its overrides count, and others can see which revisions it runs. @default none */
+  readonly nodeId?: number | undefined;
+  /** A file that keeps the configuration for when ZooKeeper is away at the start. Only its owner may read it. @default none */
+  readonly snapshot?: string | undefined;
+  /** How long to wait for ZooKeeper at the start, in milliseconds. @default 5000 */
+  readonly timeoutMs?: number | undefined;
+  /** Gives up the start. */
+  readonly signal?: AbortSignal | undefined;
+  /** Must not throw. @default problems are not told */
+  readonly onEvent?: ((event: ConfigurationEvent) => void) | undefined;
+  /** @default the clock of this machine */
+  readonly clock?: Clock | undefined;
+  /** @default the operating system's */
+  readonly random?: RandomSource | undefined;
+}
+
+/** Problems and their end, for logs. */
+export type ConfigurationEvent =
+  /** ZooKeeper is away: the configuration is that of the file, until ZooKeeper is back. */
+  | { readonly type: 'snapshot-used'; readonly at: string; readonly revisions: Readonly<Record<string, number>>; readonly problem: string }
+  | { readonly type: 'snapshot-failed'; readonly problem: string }
+  /** The present configuration stays. */
+  | { readonly type: 'read-failed'; readonly problem: string }
+  | { readonly type: 'read-again' };
+
+/** A change as a reader sees it. */
+export interface ConfigurationChange {
+  /** The keys that have another value now, undefined for not set. Empty where only a revision is new. */
+  readonly changes: readonly { readonly key: string; readonly old: string | undefined; readonly new: string | undefined }[];
+  readonly revisions: Readonly<Record<string, number>>;
+}
+
+/**
+ * A configuration that follows ZooKeeper. Keys that were published together change together. Changes in quick succession may be told as one; the last
+ * one told is the newest. While ZooKeeper is away the configuration stays.
+ */
+export interface Configuration extends AsyncIterable<ConfigurationChange>, AsyncDisposable {
+  /** Where it comes from; `at`: when the snapshot was made, ISO 8601. */
+  readonly source: { readonly from: 'zookeeper' } | { readonly from: 'snapshot'; readonly at: string };
+  readonly values: ReadonlyMap<string, ConfigValue>;
+  /** By context, the most specific one first. */
+  readonly revisions: Readonly<Record<string, number>>;
+  get(key: string): string | undefined;
+  /**
+   * What a schema of zod, valibot and others makes of the values, an object with the keys as they are.
+   *
+   * @param below only the keys below this one, without it: `db` for `db.host` as `host`
+   * @throws {InvalidConfigurationError}
+   */
+  get<Output>(schema: StandardSchema<Output>, below?: string): Output;
+  /** Calls `listener` after every change, until the returned function is called. Listeners must not throw. */
+  onChange(listener: (change: ConfigurationChange) => void): () => void;
+  /** Ends it, and every iteration. Idempotent. */
+  close(): Promise<void>;
+}
+
+const DEFAULT_TIMEOUT_MS = 5_000;
+const RETRY_MS = { first: 100, max: 5_000 };
+
+/**
+ * Resolves once the configuration has been read, or else its snapshot. `zookeeper` stays the caller's to close.
+ *
+ * @throws {ConfigError} @throws {ZooKeeperError} where there is neither, with what is wrong with the snapshot as its cause @throws `signal.reason`
+ */
+export async function openConfiguration(zookeeper: ZooKeeper, options: ConfigurationOptions): Promise<Configuration> {
+  const { clock = systemClock, random = systemRandom, timeoutMs = DEFAULT_TIMEOUT_MS, signal, nodeId, snapshot } = options;
+  const place: ConfigPlace = { zookeeper, clock, random, root: rootOf(options) };
+  const contexts = contextsOf(options);
+  if (nodeId !== undefined && !(Number.isSafeInteger(nodeId) && nodeId >= 0)) throw new ConfigError('nodeId', nodeId, 'a node id');
+  let start: ReadConfig | Snapshot;
+  try {
+    await zookeeper.whenConnected({ timeoutMs, signal });
+    start = await readContexts(place, contexts, nodeId, signal);
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (snapshot === undefined || !(error instanceof ZooKeeperError) || !error.transient) throw error;
+    const kept = await readSnapshot(snapshot, ownerOf(place, contexts, nodeId)).catch((cause: unknown) => explain(cause));
+    if (typeof kept === 'object') start = kept;
+    else {
+      const { fault, outcome, path } = error;
+      throw new ZooKeeperError(`${explain(error)}, and ${kept ?? `there is no snapshot ${snapshot}`}`, {
+        fault,
+        outcome,
+        path,
+        cause: error,
+      });
+    }
+    options.onEvent?.({ type: 'snapshot-used', at: start.at, revisions: start.revisions, problem: explain(error) });
+  }
+  return new LiveConfiguration(place, contexts, options, start);
+}
+
+/** Whose configuration a snapshot is. */
+const ownerOf = ({ root }: ConfigPlace, contexts: readonly string[], nodeId: number | undefined) =>
+  `${root}/${contexts[0]}${nodeId === undefined ? '' : ` for node ${nodeId}`}`;
+
+class LiveConfiguration implements Configuration {
+  readonly #listeners = new Listeners<ConfigurationChange>();
+  readonly #closing = new AbortController();
+  readonly #watches = new Map<string, readonly Watch[]>();
+  readonly #seen: SeenReporter | undefined;
+  readonly #ended: Promise<void>;
+  #now: ConfigValues;
+  #source: Configuration['source'];
+  #isStale = true;
+  #wake: () => void = () => undefined;
+
+  constructor(
+    private readonly place: ConfigPlace,
+    private readonly contexts: readonly [string, ...string[]],
+    private readonly options: ConfigurationOptions,
+    start: ReadConfig | Snapshot,
+  ) {
+    this.#now = start;
+    this.#source = 'paths' in start ? { from: 'zookeeper' } : { from: 'snapshot', at: start.at };
+    const { nodeId } = options;
+    if (nodeId !== undefined) this.#seen = new SeenReporter(place, contexts[0], nodeId);
+    this.#seen?.tell(start.revisions);
+    this.#ended = this.#follow('paths' in start ? start : undefined);
+  }
+
+  get source(): Configuration['source'] {
+    return this.#source;
+  }
+
+  get values(): ReadonlyMap<string, ConfigValue> {
+    return this.#now.values;
+  }
+
+  get revisions(): Readonly<Record<string, number>> {
+    return this.#now.revisions;
+  }
+
+  get(key: string): string | undefined;
+  get<Output>(schema: StandardSchema<Output>, below?: string): Output;
+  get<Output>(wanted: string | StandardSchema<Output>, below?: string): Output | string | undefined {
+    if (typeof wanted === 'string') return this.values.get(wanted)?.value;
+    const prefix = below === undefined ? '' : `${below}.`;
+    const own = [...this.values].filter(([key]) => key.startsWith(prefix));
+    return validated(wanted, Object.fromEntries(own.map(([key, { value }]) => [key.slice(prefix.length), value])));
+  }
+
+  onChange(listener: (change: ConfigurationChange) => void): () => void {
+    return this.#listeners.add(listener);
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<ConfigurationChange> {
+    const { signal } = this.#closing;
+    const told: ConfigurationChange[] = [];
+    let wake: () => void = () => undefined;
+    const forget = this.onChange((change) => {
+      told.push(change);
+      wake();
+    });
+    try {
+      while (!signal.aborted) {
+        const next = told.shift();
+        if (next) yield next;
+        else await orAborted(new Promise<void>((resolve) => (wake = resolve)), signal).catch(() => undefined);
+      }
+    } finally {
+      forget();
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort(new ZooKeeperError('the configuration has been closed', { fault: 'closed', outcome: 'not-applied' }));
+    await this.#ended;
+    await this.#seen?.close();
+    this.#listeners.clear();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  /** Reads again after every change that a watch tells of. Never rejects. */
+  async #follow(start: ReadConfig | undefined): Promise<void> {
+    const { clock, random } = this.place;
+    const { signal } = this.#closing;
+    if (start) await this.#keep(start);
+    let failures = 0;
+    try {
+      if (start) await this.#watch(start.paths);
+      while (!signal.aborted) {
+        if (!this.#isStale) await orAborted(new Promise<void>((resolve) => (this.#wake = resolve)), signal);
+        this.#isStale = false;
+        try {
+          const read = await readContexts(this.place, this.contexts, this.options.nodeId, signal);
+          await this.#adopt(read);
+          if (failures > 0) this.options.onEvent?.({ type: 'read-again' });
+          failures = 0;
+          await this.#watch(read.paths);
+        } catch (error) {
+          if (signal.aborted) return;
+          this.#isStale = true;
+          failures += 1;
+          if (failures === 1) this.options.onEvent?.({ type: 'read-failed', problem: explain(error) });
+          await clock.sleep(backoffMs(RETRY_MS, failures, random), signal);
+        }
+      }
+    } catch {
+      // Closed.
+    } finally {
+      for (const watch of [...this.#watches.values()].flat()) watch.close();
+    }
+  }
+
+  async #adopt(read: ReadConfig): Promise<void> {
+    const before = this.#now;
+    const wasSnapshot = this.#source.from === 'snapshot';
+    this.#now = read;
+    this.#source = { from: 'zookeeper' };
+    const keys = [...new Set([...before.values.keys(), ...read.values.keys()])].sort();
+    const both = keys.map((key) => ({ key, old: before.values.get(key)?.value, new: read.values.get(key)?.value }));
+    const changes = both.filter((each) => each.old !== each.new);
+    const isNew = Object.entries(read.revisions).some(([context, revision]) => before.revisions[context] !== revision);
+    if (!isNew && changes.length === 0 && !wasSnapshot) return;
+    await this.#keep(read);
+    this.#seen?.tell(read.revisions);
+    if (isNew || changes.length > 0) this.#listeners.tell({ changes, revisions: read.revisions });
+  }
+
+  async #keep(read: ConfigValues): Promise<void> {
+    const { snapshot, onEvent, nodeId } = this.options;
+    if (snapshot === undefined) return;
+    const at = new Date(this.place.clock.now()).toISOString();
+    const written = writeSnapshot(snapshot, ownerOf(this.place, this.contexts, nodeId), { ...read, at }, this.place.random);
+    await written.catch((error: unknown) => onEvent?.({ type: 'snapshot-failed', problem: explain(error) }));
+  }
+
+  /** Watches these paths and the heads, and no others. Resolves once all watches stand. @throws where it is closed before */
+  async #watch(paths: readonly string[]): Promise<void> {
+    const { zookeeper, root } = this.place;
+    const heads = this.contexts.map((context) => historyPath(root, context));
+    const wanted = new Set([...paths, ...heads]);
+    for (const [path, watches] of this.#watches) {
+      if (wanted.has(path)) continue;
+      for (const watch of watches) watch.close();
+      this.#watches.delete(path);
+    }
+    const onTold = () => {
+      this.#isStale = true;
+      this.#wake();
+    };
+    const added = [...wanted].filter((path) => !this.#watches.has(path));
+    for (const path of added) {
+      const data = zookeeper.watchData(path, onTold);
+      this.#watches.set(path, heads.includes(path) ? [data] : [data, zookeeper.watchChildren(path, onTold)]);
+    }
+    const first = added.flatMap((path) => (this.#watches.get(path) ?? []).map((watch) => watch.first));
+    await orAborted(Promise.all(first), this.#closing.signal);
+  }
+}

@@ -1,0 +1,22 @@
+// Configuration in ZooKeeper, in the layout of Spring Cloud Zookeeper Config: published in revisions, followed as it changes.
+
+export { ConfigConflictError, ConfigHistoryError, InvalidConfigurationError } from './config-error.js';
+export {
+  type Configuration,
+  type ConfigurationChange,
+  type ConfigurationEvent,
+  type ConfigurationOptions,
+  openConfiguration,
+} from './configuration.js';
+export type { ConfigName } from './layout.js';
+export {
+  type ConfigPublisher,
+  type ContextState,
+  configPublisher,
+  type PublisherOptions,
+  type PublishOptions,
+  type WantedChange,
+} from './publisher.js';
+export type { ConfigValue } from './read-contexts.js';
+export type { KeyChange, Revision } from './revision.js';
+export type { SchemaIssue, SchemaResult, StandardSchema } from './standard-schema.js';

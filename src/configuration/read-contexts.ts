@@ -1,0 +1,120 @@
+import type { Clock, RandomSource } from '../base/clock.js';
+import { ConfigError } from '../base/errors.js';
+import { retry, STORE_BACKOFF } from '../lease/session/retry.js';
+import type { CallOptions, ZooKeeper } from '../zookeeper/zookeeper.js';
+import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import { type ContextTree, propertiesOf, readTree } from './context-tree.js';
+import { contextPath, historyPath, rangesOf } from './layout.js';
+import { decodeHead, type Head, NO_HEAD } from './revision.js';
+
+/** Where configuration is read and written. */
+export interface ConfigPlace {
+  readonly zookeeper: ZooKeeper;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly root: string;
+}
+
+/** A property as a reader has it. */
+export interface ConfigValue {
+  readonly value: string;
+  /** The context that it comes from, such as `shop,prod`, or `shop@nodes=0-3` for an override. */
+  readonly context: string;
+}
+
+/** A configuration as it stood at one time. */
+export interface ConfigValues {
+  readonly values: ReadonlyMap<string, ConfigValue>;
+  /** The revision of each context, the most specific context first; 0 for one without. */
+  readonly revisions: Readonly<Record<string, number>>;
+}
+
+/** The same, and the paths that were read. */
+export interface ReadConfig extends ConfigValues {
+  readonly paths: readonly string[];
+}
+
+/** A layer of a configuration: a context, or its overrides for some node ids. */
+export interface Layer {
+  readonly context: string;
+  readonly properties: ReadonlyMap<string, string>;
+}
+
+/** The values that win: those of the first layer that has the key; in the order of the keys. */
+export function merged(layers: readonly Layer[]): ReadonlyMap<string, ConfigValue> {
+  const values = new Map<string, ConfigValue>();
+  for (const { context, properties } of layers) {
+    for (const [key, value] of properties) if (!values.has(key)) values.set(key, { value, context });
+  }
+  return new Map([...values].sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/**
+ * Reads the contexts, most specific first, as they stood between two revisions: several keys that were published together are seen together. What is
+ * changed without a revision may be seen in part.
+ *
+ * @param nodeId the reader's, for overrides
+ */
+export async function readContexts(
+  place: ConfigPlace,
+  contexts: readonly string[],
+  nodeId: number | undefined,
+  signal: AbortSignal | undefined,
+): Promise<ReadConfig> {
+  const { zookeeper, root } = place;
+  if (nodeId !== undefined && !(Number.isSafeInteger(nodeId) && nodeId >= 0)) throw new ConfigError('nodeId', nodeId, 'a node id');
+  return repeated(place, signal, async (call) => {
+    for (;;) {
+      const before = await readHeads(place, contexts, call);
+      const names = nodeId === undefined ? [] : ((await zookeeper.children(root, call)) ?? []);
+      const layers = contexts.flatMap((context) => {
+        const range = rangesOf(context, names).find(({ from, to }) => nodeId !== undefined && from <= nodeId && nodeId <= to);
+        return range ? [contextPath(root, context, range.text), contextPath(root, context)] : [contextPath(root, context)];
+      });
+      const trees = await Promise.all(layers.map((path) => readTree(zookeeper, path, call)));
+      const after = await readHeads(place, contexts, call);
+      if (contexts.some((_, at) => before[at]?.head.id !== after[at]?.head.id)) continue;
+      return {
+        values: merged(
+          layers.map((path, at) => ({ context: path.slice(root.length + 1), properties: propertiesOf(trees[at] as ContextTree) })),
+        ),
+        revisions: Object.fromEntries(contexts.map((context, at) => [context, after[at]?.head.revision ?? 0])),
+        paths: layers.flatMap((path, at) => [
+          path,
+          ...[...(trees[at] as ContextTree).keys()].filter((below) => below !== '').map((below) => path + below),
+        ]),
+      };
+    }
+  });
+}
+
+/** The head of a context, and the version of its znode, undefined where there is none. */
+export interface ReadHead {
+  readonly head: Head;
+  readonly version: number | undefined;
+}
+
+/** @throws {ConfigHistoryError} `damaged` */
+export async function readHead({ zookeeper, root }: ConfigPlace, context: string, call: CallOptions): Promise<ReadHead> {
+  const path = historyPath(root, context);
+  const znode = await zookeeper.read(path, call);
+  return znode ? { head: decodeHead(path, znode.data), version: znode.stat.version } : { head: NO_HEAD, version: undefined };
+}
+
+const readHeads = (place: ConfigPlace, contexts: readonly string[], call: CallOptions) =>
+  Promise.all(contexts.map((context) => readHead(place, context, call)));
+
+/** Repeats what only reads while the connection is away. @throws {ZooKeeperError} @throws `signal.reason` */
+export function repeated<T>(
+  { clock, random }: Pick<ConfigPlace, 'clock' | 'random'>,
+  signal: AbortSignal | undefined,
+  read: (call: CallOptions) => Promise<T>,
+): Promise<T> {
+  return retry(() => read({ signal }), {
+    ...{ clock, random, signal, until: clock.monotonic() + READ_TIMEOUT_MS, baseMs: STORE_BACKOFF.first, capMs: STORE_BACKOFF.max },
+    shouldRetry: (error) => error instanceof ZooKeeperError && error.transient,
+  });
+}
+
+/** How long a read is repeated, in milliseconds. */
+const READ_TIMEOUT_MS = 10_000;

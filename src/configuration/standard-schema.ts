@@ -1,0 +1,27 @@
+import { InvalidConfigurationError } from './config-error.js';
+
+/** What zod, valibot, arktype and others implement (standardschema.dev, version 1), as far as it is used here. */
+export interface StandardSchema<Output = unknown> {
+  readonly '~standard': {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly validate: (value: unknown) => SchemaResult<Output> | Promise<SchemaResult<Output>>;
+    readonly types?: { readonly input: unknown; readonly output: Output } | undefined;
+  };
+}
+
+export type SchemaResult<Output> = { readonly value: Output; readonly issues?: undefined } | { readonly issues: readonly SchemaIssue[] };
+
+export interface SchemaIssue {
+  readonly message: string;
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+}
+
+/** What a schema makes of the values. @throws {InvalidConfigurationError} where it refuses them, or cannot tell at once */
+export function validated<Output>(schema: StandardSchema<Output>, values: Readonly<Record<string, string>>): Output {
+  const result = schema['~standard'].validate(values);
+  if (result instanceof Promise) throw new InvalidConfigurationError([{ key: '', message: 'the schema has to validate without waiting' }]);
+  if (!result.issues) return result.value;
+  const keyOf = ({ path = [] }: SchemaIssue) => path.map((part) => String(typeof part === 'object' ? part.key : part)).join('.');
+  throw new InvalidConfigurationError(result.issues.map((issue) => ({ key: keyOf(issue), message: issue.message })));
+}
