@@ -15,6 +15,8 @@ import { type StandardSchema, validated } from './standard-schema.js';
 export interface ConfigurationOptions extends ConfigName {
   /** The reader's node id: its overrides count, and others can see which revisions it runs. @default none */
   readonly nodeId?: number | undefined;
+  /** Whether the revisions are told as soon as they are read: else they are the caller's to tell, with a `SeenReporter`. @default true */
+  readonly reports?: boolean | undefined;
   /** A file that keeps the configuration for when ZooKeeper is away at the start. Only its owner may read it. @default none */
   readonly snapshot?: string | undefined;
   /** How long to wait for ZooKeeper at the start, in milliseconds. @default 5000 */
@@ -128,8 +130,8 @@ class LiveConfiguration implements Configuration {
   ) {
     this.#now = start;
     this.#source = 'paths' in start ? { from: 'zookeeper' } : { from: 'snapshot', at: start.at };
-    const { nodeId } = options;
-    if (nodeId !== undefined) this.#seen = new SeenReporter(place, contexts[0], nodeId);
+    const { nodeId, reports = true } = options;
+    if (nodeId !== undefined && reports) this.#seen = new SeenReporter(place, contexts[0], nodeId);
     this.#seen?.tell(start.revisions);
     this.#ended = this.#follow('paths' in start ? start : undefined);
   }
