@@ -87,7 +87,7 @@ export async function openConfiguration(zookeeper: ZooKeeper, options: Configura
   let start: ReadConfig | Snapshot;
   try {
     await zookeeper.whenConnected({ timeoutMs, signal });
-    start = await readContexts(place, contexts, nodeId, signal);
+    start = await readContexts(place, contexts, nodeId, { timeoutMs, signal });
   } catch (error) {
     signal?.throwIfAborted();
     if (snapshot === undefined || !(error instanceof ZooKeeperError) || !error.transient) throw error;
@@ -203,7 +203,7 @@ class LiveConfiguration implements Configuration {
         if (!this.#isStale) await orAborted(new Promise<void>((resolve) => (this.#wake = resolve)), signal);
         this.#isStale = false;
         try {
-          const read = await readContexts(this.place, this.contexts, this.options.nodeId, signal);
+          const read = await readContexts(this.place, this.contexts, this.options.nodeId, { signal });
           await this.#adopt(read);
           if (failures > 0) this.options.onEvent?.({ type: 'read-again' });
           failures = 0;

@@ -105,10 +105,10 @@ export function configPublisher(zookeeper: ZooKeeper, options: PublisherOptions)
   if (!(Number.isInteger(keep) && keep >= 10 && keep <= 10_000))
     throw new ConfigError('keep', keep, 'a number of revisions from 10 to 10000');
   const publication: Publication = { zookeeper, clock, random, root, context, author, keep };
-  const read = (signal: AbortSignal | undefined) => repeated(publication, signal, (call) => readHistory(publication, call));
+  const read = (signal: AbortSignal | undefined) => repeated(publication, { signal }, (call) => readHistory(publication, call));
   return {
     context,
-    read: (signal) => repeated(publication, signal, async (call) => stateOf(await readContext(publication, call))),
+    read: (signal) => repeated(publication, { signal }, async (call) => stateOf(await readContext(publication, call))),
     publish: (wanted, publishing = {}) =>
       publish(publication, async (state) => (typeof wanted === 'function' ? wanted(state) : wanted), publishing),
     rollback: (revision, publishing = {}) =>

@@ -59,11 +59,11 @@ export async function readContexts(
   place: ConfigPlace,
   contexts: readonly string[],
   nodeId: number | undefined,
-  signal: AbortSignal | undefined,
+  wait: ReadWait = {},
 ): Promise<ReadConfig> {
   const { zookeeper, root } = place;
   if (nodeId !== undefined && !(Number.isSafeInteger(nodeId) && nodeId >= 0)) throw new ConfigError('nodeId', nodeId, 'a node id');
-  return repeated(place, signal, async (call) => {
+  return repeated(place, wait, async (call) => {
     for (;;) {
       const before = await readHeads(place, contexts, call);
       const names = nodeId === undefined ? [] : ((await zookeeper.children(root, call)) ?? []);
@@ -104,17 +104,26 @@ export async function readHead({ zookeeper, root }: ConfigPlace, context: string
 const readHeads = (place: ConfigPlace, contexts: readonly string[], call: CallOptions) =>
   Promise.all(contexts.map((context) => readHead(place, context, call)));
 
+/** How long to wait for what is read. */
+export interface ReadWait {
+  /** How long it is repeated while the connection is away, in milliseconds. @default 10000 */
+  readonly timeoutMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
 /** Repeats what only reads while the connection is away. @throws {ZooKeeperError} @throws `signal.reason` */
 export function repeated<T>(
   { clock, random }: Pick<ConfigPlace, 'clock' | 'random'>,
-  signal: AbortSignal | undefined,
+  { timeoutMs = READ_TIMEOUT_MS, signal }: ReadWait,
   read: (call: CallOptions) => Promise<T>,
 ): Promise<T> {
-  return retry(() => read({ signal }), {
-    ...{ clock, random, signal, until: clock.monotonic() + READ_TIMEOUT_MS, baseMs: STORE_BACKOFF.first, capMs: STORE_BACKOFF.max },
+  const until = clock.monotonic() + timeoutMs;
+  const call = () => ({ signal, timeoutMs: Math.max(1, Math.min(CALL_TIMEOUT_MS, until - clock.monotonic())) });
+  return retry(() => read(call()), {
+    ...{ clock, random, signal, until, baseMs: STORE_BACKOFF.first, capMs: STORE_BACKOFF.max },
     shouldRetry: (error) => error instanceof ZooKeeperError && error.transient,
   });
 }
 
-/** How long a read is repeated, in milliseconds. */
 const READ_TIMEOUT_MS = 10_000;
+const CALL_TIMEOUT_MS = 5_000;

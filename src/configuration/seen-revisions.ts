@@ -1,7 +1,7 @@
 import { concurrently } from '../base/concurrently.js';
 import { type Reconciled, ReconcileLoop } from '../zookeeper/reconcile-loop.js';
 import { seenPath } from './layout.js';
-import { type ConfigPlace, repeated } from './read-contexts.js';
+import { type ConfigPlace, type ReadWait, repeated } from './read-contexts.js';
 
 /** What a node says of the configuration that it runs. */
 export interface SeenRevisions {
@@ -58,9 +58,9 @@ export class SeenReporter {
 }
 
 /** What the nodes say that watch a context as their own; in the order of their ids. Foreign znodes are left out. */
-export async function readSeen(place: ConfigPlace, context: string, signal?: AbortSignal): Promise<readonly SeenRevisions[]> {
+export async function readSeen(place: ConfigPlace, context: string, wait: ReadWait = {}): Promise<readonly SeenRevisions[]> {
   const { zookeeper, root } = place;
-  return repeated(place, signal, async (call) => {
+  return repeated(place, wait, async (call) => {
     const path = seenPath(root, context);
     const names = ((await zookeeper.children(path, call)) ?? []).filter((name) => /^\d{1,7}$/.test(name));
     const seen = await concurrently(names, READ_AT_ONCE, async (name) => {
