@@ -1,4 +1,4 @@
-import { orAborted } from '../../base/abort.js';
+import { onAbort, orAborted, withTimeout } from '../../base/abort.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { explain } from '../../base/errors.js';
 import { type Configuration, type ConfigurationEvent, openConfiguration } from '../../configuration/configuration.js';
@@ -39,6 +39,7 @@ interface Version {
 
 /** The pause after a failure to take the turn, in milliseconds. */
 const TURN_RETRY_MS = 5_000;
+const CLOSE_TIMEOUT_MS = 1_000;
 /** Multiples of it are spread evenly over [0, 1), for any number of them. */
 const GOLDEN_RATIO = 0.618_033_988_749_895;
 
@@ -74,19 +75,20 @@ export class CommandConfig {
     const { lease, log } = node;
     const zookeeper = node.zookeeper as ZooKeeper;
     const { clock, random, signal } = surroundings;
+    let problem = '';
     const onEvent = (event: ConfigurationEvent) => {
-      if (lease.signal.aborted || (required && event.type === 'snapshot-used')) return;
-      logEvent(event, log);
+      if (event.type === 'snapshot-used' && required) problem = event.problem;
+      // The session ends with the lease.
+      else if (!lease.signal.aborted) logEvent(event, log);
     };
     const own = { nodeId: lease.id, reports: false, snapshot, signal, onEvent, clock, random };
     const configuration = await openConfiguration(zookeeper, { ...name, ...own });
     const seen = new SeenReporter({ zookeeper, clock, random, root: DEFAULT_ROOT }, contextsOf(name)[0], lease.id);
     try {
-      if (required && configuration.source.from === 'snapshot')
-        throw new ZooKeeperError('the configuration could not be read, and a copy is not to be used', {
-          fault: 'timeout',
-          outcome: 'not-applied',
-        });
+      if (problem !== '') {
+        const message = `the configuration could not be read, and a copy does not count with --config-required: ${problem}`;
+        throw new ZooKeeperError(message, { fault: 'timeout', outcome: 'not-applied' });
+      }
       return new CommandConfig(settings, node, surroundings, configuration, seen);
     } catch (error) {
       await configuration.close();
@@ -97,6 +99,8 @@ export class CommandConfig {
   /** Follows the configuration beside one run of the command. */
   async beside<T>(run: (configured: ConfiguredRun) => Promise<T>): Promise<T> {
     const ended = new AbortController();
+    // The session ends with the lease.
+    const forgetLoss = onAbort(this.node.lease.signal, () => ended.abort());
     this.#running = this.#wanted;
     let child: Child | undefined;
     const restart = this.#follow(ended.signal, (signal) => child?.signal(signal));
@@ -112,13 +116,15 @@ export class CommandConfig {
     try {
       return await run({ variables: this.#running.variables, restart, onStart });
     } finally {
+      forgetLoss();
       ended.abort();
     }
   }
 
-  /** Ends it. Never rejects. */
+  /** Ends it. Resolves after a second at the latest, since the session ends the rest; never rejects. */
   async close(): Promise<void> {
-    await Promise.all([this.#endTurn(), this.configuration.close(), this.seen.close()]).catch(() => undefined);
+    const closed = Promise.all([this.#endTurn(), this.configuration.close(), this.seen.close()]);
+    await withTimeout(this.surroundings.clock, CLOSE_TIMEOUT_MS, closed).catch(() => undefined);
   }
 
   #read(): Version {
@@ -151,6 +157,7 @@ export class CommandConfig {
         }
         log.info(facts, `the configuration has changed: ${onChange}`);
         await this.#wait(ended);
+        ended.throwIfAborted();
         // It may have been taken back meanwhile, or the command be told to stop.
         if (this.#differing().length === 0 || lease.retiring.aborted) {
           await this.#endTurn();

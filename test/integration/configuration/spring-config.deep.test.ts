@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeEach, expect, inject, test } from 'vitest';
+import { afterEach, beforeEach, expect, inject, test } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
 import { type Configuration, openConfiguration } from '../../../src/configuration/index.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
@@ -23,7 +23,6 @@ afterEach(async () => {
   await stopJavaPeers();
   await closeClients();
 });
-afterAll(stopJavaPeers);
 
 const spring = () => startSpringConfigPeer(connect, NAME.app, NAME.profile);
 const ours = () => openConfiguration(zookeeper, { ...NAME, clock: systemClock, random: systemRandom });
@@ -87,7 +86,7 @@ test('what Java writes is read here, and told as it changes', async () => {
   await peer.write('/config/shop,prod/db.user', 'dotted');
   await using configuration = await ours();
   expect(plain(configuration)).toEqual({ 'db.url': 'jdbc:grüß', 'db.user': 'dotted' });
-  expect(await peer.properties()).toEqual(plain(configuration));
+  await expect.poll(() => peer.properties(), SEEN).toEqual(plain(configuration));
   const changes: object[] = [];
   configuration.onChange((change) => changes.push(...change.changes));
   await peer.write('/config/shop,prod/db/url', 'jdbc:new');
