@@ -8,6 +8,7 @@ export {
   type ConfigurationOptions,
   openConfiguration,
 } from './configuration.js';
+export { variableName, variablesOf } from './environment.js';
 export type { ConfigName } from './layout.js';
 export {
   type ConfigPublisher,

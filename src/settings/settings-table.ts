@@ -38,7 +38,10 @@ const LEASES = [...NODE_IDS, 'lock'];
 const ZK_HOLDING = ['zk lock', 'zk elect', 'zk rwlock', 'zk semaphore'];
 const BARRIERS = ['zk barrier set', 'zk barrier wait', 'zk barrier remove'];
 const RECIPES = [...ZK_HOLDING, ...BARRIERS, 'zk counter', 'zk queue put', 'zk queue take'];
-const WITH_ZOOKEEPER = [...NODE_IDS, 'discovery ls', 'discovery watch', ...SERVICES, ...RECIPES];
+const CONFIG = ['ls', 'get', 'set', 'unset', 'import', 'export', 'history', 'diff', 'rollback', 'watch', 'status'].map(
+  (name) => `config ${name}`,
+);
+const WITH_ZOOKEEPER = [...NODE_IDS, 'discovery ls', 'discovery watch', ...SERVICES, ...RECIPES, ...CONFIG];
 const ALL = [...WITH_ZOOKEEPER, 'lock'];
 
 const ANNOUNCED = { commands: HOLDING, needs: 'zookeeper' } as const;

@@ -48,7 +48,7 @@ export async function runCommandLine(args: readonly string[], surroundings: Io, 
       if (childCommand === undefined) settleOutput(command, io, `; the command to run goes after --, as in "nodelease ${row.example}"`);
     }
     command.action(async () => {
-      exitCode = await row.run(command.opts(), settingsOf(command, row, io), io, ...command.processedArgs, ...(childCommand ?? []));
+      exitCode = await row.run(command.opts(), settingsOf(command, row, io), io, ...command.processedArgs.flat(), ...(childCommand ?? []));
     });
   }
 
@@ -114,8 +114,9 @@ function settingOption({ name, sentence, kind, default: standard, repeatable }: 
 function settingsOf(command: Command, row: CommandRow, { env: surroundings, hostname }: Io): Settings {
   const given: Record<string, unknown> = command.opts();
   const flags: Partial<Record<SettingName, string | readonly string[]>> = {};
+  const own = (row.options ?? []).filter(([, , more]) => more?.own).map(([text]) => new Option(text).long);
   for (const { name } of SETTINGS) {
-    const value = given[new Option(`--${name}`).attributeName()];
+    const value = own.includes(`--${name}`) ? undefined : given[new Option(`--${name}`).attributeName()];
     if (typeof value === 'string' || Array.isArray(value)) flags[name] = value;
     else if (value === true) flags[name] = 'true';
   }

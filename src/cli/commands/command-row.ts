@@ -24,8 +24,12 @@ export interface CommandRow {
   run(options: object, settings: Settings, io: Io, ...args: readonly string[]): Promise<number>;
 }
 
-/** An option of a command; `repeatable` collects the values of all its occurrences. */
-export type OptionRow = readonly [flags: string, help: string, more?: { readonly default?: string; readonly repeatable?: true }];
+/** An option of a command; `repeatable` collects the values of all its occurrences, `own`: it is no setting, though one has its name. */
+export type OptionRow = readonly [
+  flags: string,
+  help: string,
+  more?: { readonly default?: string; readonly repeatable?: true; readonly own?: true },
+];
 
 export const JSON_LINE: OptionRow = ['--json', 'one JSON object, on one line'];
 /** Of the commands that wait for others. */

@@ -1,3 +1,4 @@
+import { CONFIG_COMMANDS } from '../configuration/config-rows.js';
 import { UsageError } from '../exit-codes.js';
 import { RECIPE_COMMANDS } from '../recipes/recipe-rows.js';
 import { type CommandRow, HOLDING, JSON_LINE, type OptionRow } from './command-row.js';
@@ -10,6 +11,7 @@ const EPOCH: OptionRow = ['--epoch <ms>', 'with --layout snowflake: where its ti
 
 /** The commands that only hold others, and what their help says. */
 export const GROUPS: Readonly<Record<string, string>> = {
+  config: 'publish configuration in ZooKeeper, in the layout of Spring Cloud Zookeeper Config',
   discovery: 'look into the discovery tree in ZooKeeper',
   zk: 'coordinate tasks through ZooKeeper, as Apache Curator does: locks, elections, barriers, counters, queues',
   'zk barrier': 'a gate that is open unless a task has set it',
@@ -215,4 +217,5 @@ export const COMMANDS: readonly CommandRow[] = [
       (await import('../discovery/discovery-serve-command.js')).discoveryServeCommand(options, settings, io),
   },
   ...RECIPE_COMMANDS,
+  ...CONFIG_COMMANDS,
 ];
