@@ -6,7 +6,7 @@ import { systemClock, systemRandom } from '../base/system.js';
 import { Listeners } from '../zookeeper/listeners.js';
 import type { Watch, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import { type ConfigName, contextsOf, historyPath, rootOf } from './layout.js';
+import { type ConfigName, contextsOf, historyPath, isOverride, rootOf } from './layout.js';
 import { type ConfigPlace, type ConfigValue, type ConfigValues, type ReadConfig, readContexts } from './read-contexts.js';
 import { SeenReporter } from './seen-revisions.js';
 import { readSnapshot, type Snapshot, writeSnapshot } from './snapshot-file.js';
@@ -15,6 +15,8 @@ import { type StandardSchema, validated } from './standard-schema.js';
 export interface ConfigurationOptions extends ConfigName {
   /** The reader's node id: its overrides count, and others can see which revisions it runs. @default none */
   readonly nodeId?: number | undefined;
+  /** Whether the revisions are told as soon as they are read: else they are the caller's to tell, with a `SeenReporter`. @default true */
+  readonly reports?: boolean | undefined;
   /** A file that keeps the configuration for when ZooKeeper is away at the start. Only its owner may read it. @default none */
   readonly snapshot?: string | undefined;
   /** How long to wait for ZooKeeper at the start, in milliseconds. @default 5000 */
@@ -89,7 +91,9 @@ export async function openConfiguration(zookeeper: ZooKeeper, options: Configura
   } catch (error) {
     signal?.throwIfAborted();
     if (snapshot === undefined || !(error instanceof ZooKeeperError) || !error.transient) throw error;
-    const kept = await readSnapshot(snapshot, ownerOf(place, contexts, nodeId)).catch((cause: unknown) => explain(cause));
+    const kept = await readSnapshot(snapshot, [ownerOf(place, contexts), ownerOf(place, contexts, nodeId)]).catch((cause: unknown) =>
+      explain(cause),
+    );
     if (typeof kept === 'object') start = kept;
     else {
       const { fault, outcome, path } = error;
@@ -105,8 +109,8 @@ export async function openConfiguration(zookeeper: ZooKeeper, options: Configura
   return new LiveConfiguration(place, contexts, options, start);
 }
 
-/** Whose configuration a snapshot is. */
-const ownerOf = ({ root }: ConfigPlace, contexts: readonly string[], nodeId: number | undefined) =>
+/** Whose configuration a snapshot is: with overrides that of one node. */
+const ownerOf = ({ root }: ConfigPlace, contexts: readonly string[], nodeId?: number) =>
   `${root}/${contexts[0]}${nodeId === undefined ? '' : ` for node ${nodeId}`}`;
 
 class LiveConfiguration implements Configuration {
@@ -128,8 +132,8 @@ class LiveConfiguration implements Configuration {
   ) {
     this.#now = start;
     this.#source = 'paths' in start ? { from: 'zookeeper' } : { from: 'snapshot', at: start.at };
-    const { nodeId } = options;
-    if (nodeId !== undefined) this.#seen = new SeenReporter(place, contexts[0], nodeId);
+    const { nodeId, reports = true } = options;
+    if (nodeId !== undefined && reports) this.#seen = new SeenReporter(place, contexts[0], nodeId);
     this.#seen?.tell(start.revisions);
     this.#ended = this.#follow('paths' in start ? start : undefined);
   }
@@ -240,7 +244,10 @@ class LiveConfiguration implements Configuration {
     const { snapshot, onEvent, nodeId } = this.options;
     if (snapshot === undefined) return;
     const at = new Date(this.place.clock.now()).toISOString();
-    const written = writeSnapshot(snapshot, ownerOf(this.place, this.contexts, nodeId), { ...read, at }, this.place.random);
+    // Node ids change from one start to the next: without overrides, the snapshot is of use to every node.
+    const hasOverrides = [...read.values.values()].some(({ context }) => isOverride(context));
+    const owner = ownerOf(this.place, this.contexts, hasOverrides ? nodeId : undefined);
+    const written = writeSnapshot(snapshot, owner, { ...read, at }, this.place.random);
     await written.catch((error: unknown) => onEvent?.({ type: 'snapshot-failed', problem: explain(error) }));
   }
 

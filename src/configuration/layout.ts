@@ -53,6 +53,9 @@ export function revisionOf(name: string): number | undefined {
 export const contextPath = (root: string, context: string, nodes?: string) =>
   `${root}/${context}${nodes === undefined ? '' : OVERRIDE + nodes}`;
 
+/** Whether a path or name of a context is that of overrides. */
+export const isOverride = (context: string) => context.includes(OVERRIDE);
+
 /** The ranges for which a context has overrides, by the names of the root's children; in the order of the node ids. */
 export function rangesOf(context: string, names: readonly string[]): readonly NodeRange[] {
   const prefix = context + OVERRIDE;

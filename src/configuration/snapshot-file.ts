@@ -27,8 +27,8 @@ export async function writeSnapshot(path: string, of: string, snapshot: Snapshot
   }
 }
 
-/** Undefined where there is no file. @throws {Error} where it cannot be read, or is of another configuration */
-export async function readSnapshot(path: string, of: string): Promise<Snapshot | undefined> {
+/** Undefined where there is no file. @param owners whose it may be @throws {Error} where it cannot be read, or is another one's */
+export async function readSnapshot(path: string, owners: readonly [string, string]): Promise<Snapshot | undefined> {
   let text: string;
   try {
     text = await readFile(path, 'utf8');
@@ -46,6 +46,6 @@ export async function readSnapshot(path: string, of: string): Promise<Snapshot |
     readonly values?: Readonly<Record<string, ConfigValue>>;
   };
   if (at === undefined || revisions === undefined || values === undefined) throw new Error(`${path} is no snapshot of a configuration`);
-  if (owner !== of) throw new Error(`${path} is a snapshot of ${owner}, not of ${of}`);
+  if (owner === undefined || !owners.includes(owner)) throw new Error(`${path} is a snapshot of ${owner}, not of ${owners[1]}`);
   return { at, revisions, values: new Map(Object.entries(values)) };
 }

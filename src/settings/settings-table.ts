@@ -20,7 +20,7 @@ export interface Setting {
   /** The option of `acquire()` with the same meaning. Durations are in milliseconds there. */
   readonly option?: string;
   /** The setting without which it is of no use. Those of the others need `zookeeper` with them. */
-  readonly needs?: 'zookeeper' | 'zookeeper-tls' | 'service' | 'check';
+  readonly needs?: 'zookeeper' | 'zookeeper-tls' | 'service' | 'check' | 'config';
   /** Whether it is about leases in a store, and of no use where node ids come from ZooKeeper. */
   readonly storeOnly?: true;
   /** What it means, without its range and default. */
@@ -48,6 +48,7 @@ const ANNOUNCED = { commands: HOLDING, needs: 'zookeeper' } as const;
 const OF_TLS = { commands: WITH_ZOOKEEPER, needs: 'zookeeper-tls', kind: checked('path', checkPath) } as const;
 const OF_SERVICE = { commands: HOLDING, needs: 'service' } as const;
 const OF_CHECK = { commands: HOLDING, needs: 'check' } as const;
+const OF_CONFIG = { commands: ['run'], needs: 'config' } as const;
 
 /** Every setting, in the order of the help. */
 const ROWS = {
@@ -286,6 +287,40 @@ const ROWS = {
     default: '3',
     sentence: 'how many failed checks in a row take the service out, and how many good ones put it back',
   },
+  config: {
+    kind: parsed('app[,profile]', parseConfigName),
+    commands: ['run'],
+    needs: 'zookeeper',
+    sentence: 'the configuration in ZooKeeper that the command gets as variables: db.pool-size as DB_POOL_SIZE',
+  },
+  'on-config-change': {
+    ...OF_CONFIG,
+    kind: choice('restart', 'signal:SIGHUP', 'signal:SIGUSR1', 'signal:SIGUSR2', 'signal:SIGWINCH', 'ignore'),
+    default: 'ignore',
+    sentence: 'what happens when it changes: the command is started again, gets a signal, or nothing but a line in the log',
+  },
+  'config-spread': {
+    ...OF_CONFIG,
+    kind: duration({ max: 86_400_000 }),
+    default: '10s',
+    sentence: 'over how long the nodes spread that, each by its node id',
+  },
+  'config-one-by-one': {
+    ...OF_CONFIG,
+    kind: onOff,
+    sentence: 'restart one node after the other instead, the next one when the one before has passed its check',
+  },
+  'config-snapshot': {
+    ...OF_CONFIG,
+    kind: checked('path', checkPath),
+    default: 'none',
+    sentence: 'the file with a copy of the configuration, for a start without ZooKeeper and for the command to read',
+  },
+  'config-required': {
+    ...OF_CONFIG,
+    kind: onOff,
+    sentence: 'fail at the start when ZooKeeper cannot be reached, also where there is a copy',
+  },
   'ready-timeout': {
     kind: duration({ max: 86_400_000, open: true }),
     default: '60s',
@@ -363,6 +398,16 @@ function parseServers(given: string, label: string): ConnectString {
   if (!/^digest:/i.test(given)) return parseConnectString(given, label);
   // It may be a password.
   throw new ConfigError(label, 'digest:…', 'servers, HOST:PORT[,HOST:PORT]...[/CHROOT] (credentials go to --zookeeper-auth)');
+}
+
+/** Which configuration, as `--config` has it. */
+function parseConfigName(given: string, label: string): { readonly app: string; readonly profile?: string } {
+  const [app = '', profile, more] = given.split(',');
+  if (more !== undefined || app === '' || profile === '') throw new ConfigError(label, given, 'APP or APP,PROFILE');
+  checkZnodeName(app, label);
+  if (profile === undefined) return { app };
+  checkZnodeName(profile, label);
+  return { app, profile };
 }
 
 function checkPath(given: string, label: string): void {

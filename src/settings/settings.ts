@@ -3,6 +3,7 @@ import { ordinalOf } from '../lease/hold/static-lease.js';
 import { CLUSTER_DEFAULTS } from '../lease/model/cluster-config.js';
 import { leastGraceMs, MAX_NODE_IDS } from '../lease/model/lease-state.js';
 import type { StoreUrl } from '../store/store-url.js';
+import { type CommandConfigSettings, readCommandConfig } from './command-config-settings.js';
 import { readEndpoints } from './endpoints.js';
 import type { ListenAddress } from './listen-address.js';
 import type { SettingValue } from './settings-table.js';
@@ -10,6 +11,7 @@ import { find, firstFlag, type Given, read, readOrDefault, type SettingSources }
 import { parseInteger } from './values.js';
 import { readZooKeeper, type ZooKeeperSettings } from './zookeeper-settings.js';
 
+export type { CommandConfigSettings } from './command-config-settings.js';
 export { environmentName, SETTINGS, type SettingName } from './settings-table.js';
 export { announcingProblem, type ZooKeeperSettings } from './zookeeper-settings.js';
 
@@ -46,6 +48,8 @@ export interface Settings {
   readonly region?: string | undefined;
   /** Present when there is discovery. */
   readonly zookeeper?: ZooKeeperSettings | undefined;
+  /** Present where the command of `run` has its configuration from ZooKeeper. */
+  readonly config?: CommandConfigSettings | undefined;
   /** The paths of ZooKeeper whose locks the console shows. */
   readonly consoleLocks?: readonly string[] | undefined;
   /** Where to listen for HTTP requests; port 0 for any that is free. */
@@ -77,6 +81,7 @@ export function readSettings(sources: SettingSources): Settings {
     endpoint: store.kind === 's3' ? server?.text : undefined,
     region: read(sources, 'region'),
     zookeeper: readZooKeeper(sources, names),
+    config: readCommandConfig(sources),
     consoleLocks: read(sources, 'console-locks'),
     http: read(sources, 'http'),
     bearerTokenFile: read(sources, 'bearer-token-file'),

@@ -1,8 +1,10 @@
 import { ConfigError } from '../../base/errors.js';
 import type { NodeMonitor } from '../../monitor/node-monitor.js';
-import type { RetirePolicy, Settings } from '../../settings/settings.js';
+import type { CommandConfigSettings, RetirePolicy, Settings } from '../../settings/settings.js';
 import { type Logger, loggerFor } from '../log/logger.js';
 import { inheritedFiles } from '../run/child.js';
+import type { CommandConfig, ConfiguredRun } from '../run/command-config.js';
+import type { Variables } from '../run/config-variables.js';
 import { type EnvTemplate, parseEnvTemplates } from '../run/env-templates.js';
 import { whyStopping } from '../run/retirement.js';
 import { SignalRelay } from '../run/signal-relay.js';
@@ -28,13 +30,14 @@ export async function runCommand(command: readonly string[], options: RunOptions
   const env = parseEnvTemplates(templates, settings.http !== undefined);
   const found = commandToRun(command, 'run -- node server.js', io);
   if (typeof found === 'number') return found;
-  const files = inheritedFiles();
+  // The first of several runs must not close what the next one's guard needs.
+  const files = settings.config?.onChange === 'restart' ? [] : inheritedFiles();
   const signals = new SignalRelay(io.signals);
   const log = await loggerFor(settings, io);
   try {
     const http = await httpFor(settings, io);
-    const { onRetire = 'stop' } = settings;
-    const workload = new CommandWorkload({ command: found, env, onRetire, files, io, signals, monitor: http?.monitor });
+    const { onRetire = 'stop', config } = settings;
+    const workload = new CommandWorkload({ command: found, env, onRetire, config, files, io, signals, monitor: http?.monitor });
     return await runWorkload({ settings, io, signals, log, http }, workload);
   } catch (error) {
     return logFailure(error, log, ' before the command was started');
@@ -56,6 +59,7 @@ async function httpFor(settings: Settings, io: Io): Promise<WorkloadOptions['htt
 interface CommandWorkloadOptions extends SupervisedCommandOptions {
   readonly env: readonly EnvTemplate[];
   readonly onRetire: RetirePolicy;
+  readonly config: CommandConfigSettings | undefined;
   readonly io: Io;
   readonly monitor: NodeMonitor | undefined;
 }
@@ -63,6 +67,7 @@ interface CommandWorkloadOptions extends SupervisedCommandOptions {
 /** A command, as the workload that a node id is held for. */
 class CommandWorkload implements Workload {
   readonly #command: SupervisedCommand;
+  #config: CommandConfig | undefined;
 
   constructor(private readonly options: CommandWorkloadOptions) {
     this.#command = new SupervisedCommand(options);
@@ -72,7 +77,27 @@ class CommandWorkload implements Workload {
     this.#command.extend(deadline);
   }
 
-  run(node: WorkloadNode): Promise<WorkEnd> {
+  async prepare(node: WorkloadNode): Promise<void> {
+    const { config: settings, io, signals } = this.options;
+    if (settings === undefined) return;
+    const { CommandConfig } = await import('../run/command-config.js');
+    this.#config = await CommandConfig.open(settings, node, { ...io, signal: signals.interrupted });
+  }
+
+  async run(node: WorkloadNode): Promise<WorkEnd> {
+    const config = this.#config;
+    if (config === undefined) return this.#runOnce(node);
+    try {
+      for (;;) {
+        const end = await config.beside((run) => this.#runOnce(node, run));
+        if (!end.again) return end;
+      }
+    } finally {
+      await config.close();
+    }
+  }
+
+  #runOnce(node: WorkloadNode, { variables, restart, onStart }: Partial<ConfiguredRun> = {}): Promise<WorkEnd> {
     const { lease, log, routing } = node;
     const { monitor, onRetire } = this.options;
     const beforeStop = async () => {
@@ -80,18 +105,21 @@ class CommandWorkload implements Workload {
       await routing?.withdraw();
     };
     return this.#command.run({
-      ...{ held: lease, env: this.#environment(node), log, onRetire },
+      ...{ held: lease, env: this.#environment(node, variables), log, onRetire, restart },
       beforeStop: routing || monitor ? beforeStop : undefined,
-      onStart: () => routing?.begin(),
+      onStart: onStart ?? (() => routing?.begin()),
     });
   }
 
   /** What the command finds in its environment. Where this run listens is told by its URL: a run within it must not listen there, too. */
-  #environment({ lease: { id, version, taskId }, url }: WorkloadNode): Record<string, string | undefined> {
+  #environment(
+    { lease: { id, version, taskId }, url }: WorkloadNode,
+    variables: Variables | undefined,
+  ): Record<string, string | undefined> {
     const own = { NODE_ID: String(id), NODE_ID_VERSION: String(version), NODELEASE_TASK_ID: taskId };
     const templates = this.options.env.map(({ name, value }) => [name, value({ id, version, taskId, url })] as const);
     // An inherited one tells of another node id.
     const http = { NODELEASE_URL: url, ...(url !== undefined && { NODELEASE_HTTP: undefined }) };
-    return { ...this.options.io.env, ...Object.fromEntries(templates), ...own, ...http };
+    return { ...this.options.io.env, ...variables, ...Object.fromEntries(templates), ...own, ...http };
   }
 }

@@ -21,7 +21,7 @@ const WITHDRAW_TIMEOUT_MS = 1_000;
  * it gets a signal to end. The node id's own znode is no part of them.
  */
 export class RoutingEntries {
-  readonly #ending = new AbortController();
+  #checking = new AbortController();
   #announced: boolean;
   #withdrawing: Promise<void> | undefined;
 
@@ -29,17 +29,37 @@ export class RoutingEntries {
     this.#announced = options.check === undefined;
   }
 
-  /** The command has started: begins to check it. Has no effect after {@link withdraw}. */
-  begin(): void {
-    const { check, clock, log } = this.options;
-    if (check === undefined) return;
+  /**
+   * The command has started: begins to check it. Has no effect after {@link withdraw}.
+   *
+   * @param onHealthy is called when it has passed its check, and at once where it has none
+   */
+  begin(onHealthy: () => void = () => undefined): void {
+    const { check, clock, log, discovery } = this.options;
+    if (this.#withdrawing) return;
+    if (check === undefined) {
+      // What was suspended has to come back.
+      if (this.#checking.signal.aborted) discovery.announceService();
+      onHealthy();
+      return;
+    }
+    this.#checking = new AbortController();
     const target = describeTarget(check.target);
     const asked = {
       ...{ ...check, probe: healthProbe(check.target, clock), clock },
-      onChange: (verdict: HealthVerdict) => this.#follow(verdict, target),
+      onChange: (verdict: HealthVerdict) => {
+        this.#follow(verdict, target);
+        if (verdict.healthy) onHealthy();
+      },
       onWaiting: (problem: unknown) => log.info(`not announced until ${target} answers: ${explain(problem)}`),
     };
-    void checkHealth(asked, this.#ending.signal);
+    void checkHealth(asked, this.#checking.signal);
+  }
+
+  /** Removes the entries until the command has been started again. Resolves when they are gone, or after a second; never rejects. */
+  async suspend(): Promise<void> {
+    this.#checking.abort();
+    await this.options.discovery.withdrawService(WITHDRAW_TIMEOUT_MS);
   }
 
   /** Removes the entries for good. Resolves when they are gone, or after a second; never rejects. Idempotent. */
@@ -49,7 +69,7 @@ export class RoutingEntries {
   }
 
   async #withdraw(): Promise<void> {
-    this.#ending.abort();
+    this.#checking.abort();
     const { discovery, log } = this.options;
     const gone = await discovery.withdrawService(WITHDRAW_TIMEOUT_MS);
     // Without the lease, the session has ended: there is nothing to log.

@@ -2,7 +2,7 @@ import { explain } from '../../base/errors.js';
 import { ExitCode, UsageError } from '../exit-codes.js';
 import type { Logger } from '../log/logger.js';
 import type { Io } from '../terminal/io.js';
-import { ChildStartError, closeFiles, startChild } from './child.js';
+import { type Child, ChildStartError, closeFiles, startChild } from './child.js';
 import { lookUpCommand } from './command-lookup.js';
 import { canGuard, type Guard, SHELL, startGuard } from './guard.js';
 import type { Held } from './held.js';
@@ -35,12 +35,12 @@ export interface SupervisedCommandOptions {
 }
 
 /** One run of the command. */
-export interface SupervisedRun extends Pick<SuperviseOptions, 'beforeStop' | 'onRetire'> {
+export interface SupervisedRun extends Pick<SuperviseOptions, 'beforeStop' | 'onRetire' | 'restart'> {
   readonly held: Held;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly log: Logger;
   /** The command has been started. */
-  readonly onStart?: () => void;
+  readonly onStart?: (child: Child) => void;
 }
 
 /** A command that runs while something is held, supervised here, and by a guard where there can be one. */
@@ -67,7 +67,7 @@ export class SupervisedCommand {
         ...{ ...policy, lease: held, clock: io.clock, log, guard: this.#guard, signals, keyboard: io.keyboard },
         start: async () => {
           const child = await startChild({ command, env, gated: guarded });
-          onStart?.();
+          onStart?.(child);
           return child;
         },
       });

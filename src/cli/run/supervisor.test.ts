@@ -70,6 +70,10 @@ function scene({
   const lose = (reason: LossReason) =>
     loss.abort(new LeaseLostError(3, 8, reason, reason === 'unreachable' ? deadline : clock.monotonic(), 'test'));
 
+  let restart: () => void = () => {};
+  const restartAsked = new Promise<void>((resolve) => {
+    restart = resolve;
+  });
   let guardFailed: (reason: string) => void = () => {};
   const guard = {
     watch: (id: number) => note(`watch ${id}`),
@@ -91,12 +95,11 @@ function scene({
   const note2 = (line: unknown[]) => void lines.push(String(line.at(-1)));
 
   const result: { value?: WorkEnd } = {};
-  const running = supervise({ lease, clock, log, guard, signals, keyboard, beforeStop, onRetire, start: async () => child }).then(
-    (value) => {
-      note('over');
-      result.value = value;
-    },
-  );
+  const policy = { beforeStop, onRetire, restart: restartAsked };
+  const running = supervise({ lease, clock, log, guard, signals, keyboard, ...policy, start: async () => child }).then((value) => {
+    note('over');
+    result.value = value;
+  });
   return {
     clock,
     acts,
@@ -107,6 +110,7 @@ function scene({
     running,
     end,
     lose,
+    restart,
     retire: () => retirement.abort(new LeaseRetiringError(3, 8, 2)),
     failGuard: (reason: string) => guardFailed(reason),
     arrive: (signal: string) => process.get(signal)?.(),
@@ -450,5 +454,86 @@ describe('the failure of the guard', () => {
     await clock.advance(4_999);
     await running;
     expect(acts.slice(3, 5)).toEqual(['0 group SIGTERM', '4500 group SIGKILL']);
+  });
+});
+
+describe('a child that is to be started again', () => {
+  it('is ended with its whole group first: SIGTERM, and SIGKILL after ten seconds', async () => {
+    const { acts, clock, restart, running, result } = scene({ diesOf: ['SIGKILL'] });
+    await settled();
+    restart();
+    await clock.advance(10_100);
+    await running;
+    expect(acts.slice(3)).toEqual([
+      '0 group SIGTERM',
+      '10000 group SIGKILL',
+      expect.stringMatching(/done$/),
+      expect.stringMatching(/over$/),
+    ]);
+    expect(result.value).toMatchObject({ workEnded: true, again: true });
+  });
+
+  it('is not, where it has ended by itself', async () => {
+    const { end, restart, running, result } = scene();
+    await settled();
+    end({ code: 3 });
+    restart();
+    await running;
+    expect(result.value).toEqual({ exitCode: 3, workEnded: true });
+  });
+
+  it('keeps its time to end where that has been asked for before', async () => {
+    for (const ask of ['signal', 'retire'] as const) {
+      const { acts, arrive, retire, clock, end, restart, running, result } = scene({ diesOf: [] });
+      await settled();
+      if (ask === 'signal') arrive('SIGTERM');
+      else retire();
+      restart();
+      await clock.advance(12_000);
+      expect(acts.slice(3)).toEqual(['0 child SIGTERM']);
+      end({ code: 0 });
+      await running;
+      expect(result.value).toEqual({ exitCode: 0, workEnded: true });
+    }
+  });
+
+  it.each(['signal', 'retire'] as const)('stays ended where that is asked for while it ends: %s', async (ask) => {
+    const { arrive, retire, clock, end, restart, running, result } = scene({ diesOf: [] });
+    await settled();
+    restart();
+    await clock.advance(1_000);
+    if (ask === 'signal') arrive('SIGTERM');
+    else retire();
+    end({ signal: 'SIGTERM' });
+    await clock.advance(1_000);
+    await running;
+    expect(result.value).toEqual({ exitCode: 143, workEnded: true, again: false });
+  });
+
+  it('is killed before the deadline when the lease is lost while it ends, and stays ended (rule 7)', async () => {
+    const { acts, lose, held, clock, restart, running, result } = scene({ diesOf: ['SIGKILL'], deadline: 8_000 });
+    await settled();
+    restart();
+    await clock.advance(5_000);
+    lose('unreachable');
+    await clock.advance(3_000);
+    await running;
+    const killed = acts.find((act) => act.endsWith('group SIGKILL')) ?? '';
+    expect(Number.parseFloat(killed)).toBeLessThan(held.deadline);
+    expect(result.value).toEqual({ exitCode: 76, workEnded: true, again: false });
+  });
+
+  it('is not prepared for as for an end: what sends it work is its caller’s to see to', async () => {
+    let prepared = 0;
+    const { restart, clock, running } = scene({
+      beforeStop: async () => {
+        prepared += 1;
+      },
+    });
+    await settled();
+    restart();
+    await clock.advance(100);
+    await running;
+    expect(prepared).toBe(0);
   });
 });

@@ -32,6 +32,11 @@ export interface SuperviseOptions {
    * already; `drain`, it learns nothing of it. @default stop
    */
   readonly onRetire?: RetirePolicy | undefined;
+  /**
+   * Resolves when the child is to be ended so that it can be started again, which is left undone once its end has been asked for, or its node
+   * id is being retired; never rejects. `beforeStop` is not called for it. @default never
+   */
+  readonly restart?: Promise<void> | undefined;
   /** Starts the child, held back until it is told to begin. */
   readonly start: () => Promise<Child>;
 }
@@ -41,12 +46,16 @@ export interface WorkEnd {
   readonly exitCode: number;
   /** True when no work that relies on the node id is left, so that it may be released (rule 8). */
   readonly workEnded: boolean;
+  /** True when it has been ended to be started again, and nothing speaks against that: the lease is held, and no end has been asked for. */
+  readonly again?: boolean;
 }
 
 /** How long what a child leaves behind gets between SIGTERM and SIGKILL, in milliseconds. */
 const LEFTOVER_TIMEOUT_MS = 10_000;
 /** The same for a child whose guard has failed. */
 const UNGUARDED_TIMEOUT_MS = 10_000;
+/** The same for a child that is started again. */
+const RESTART_TIMEOUT_MS = 10_000;
 
 /**
  * Runs a child for as long as it works and the lease is held, and sees to the end of its whole process group:
@@ -54,6 +63,7 @@ const UNGUARDED_TIMEOUT_MS = 10_000;
  * - when the lease is lost (rule 7): with the store out of reach SIGTERM at once and SIGKILL before the deadline;
  *   when another task may hold the id already, SIGKILL at once;
  * - when the guard fails: SIGTERM at once and SIGKILL soon, and before the deadline in any case;
+ * - when it is to be started again: the same, and this resolves once nothing is left of it;
  * - when the node id is being retired: as `onRetire` says, and for as long as the lease is held nothing more: the operator decides when
  *   to take the id away, which is a loss like any other.
  *
@@ -62,7 +72,7 @@ const UNGUARDED_TIMEOUT_MS = 10_000;
  * @throws the operating system's error when the child could not be started
  */
 export async function supervise(options: SuperviseOptions): Promise<WorkEnd> {
-  const { lease, log, guard, signals, keyboard, beforeStop, onRetire = 'stop', start } = options;
+  const { lease, log, guard, signals, keyboard, beforeStop, onRetire = 'stop', restart = never(), start } = options;
   const child = await start();
   const deliver = (signal: ForwardedSignal) => {
     if (keyboard && (signal === 'SIGINT' || signal === 'SIGQUIT')) child.group.signal(signal);
@@ -95,12 +105,13 @@ export async function supervise(options: SuperviseOptions): Promise<WorkEnd> {
       child.ended.then((end) => () => afterTheChild(end, child, options)),
       loss.lost.then((reason) => () => afterTheLease(reason, child, options)),
       guardFailure(guard).then((reason) => () => afterTheGuard(reason, child, options)),
+      restart.then(() => (isAsked || lease.retiring?.aborted ? never() : endToRestart)),
     ]);
     forgetRetirement();
     stop?.drop();
-    const ending = next();
+    const ending = next(child, options);
     // Only now: whatever has to be killed has been sent its signal.
-    void beforeStop?.();
+    if (next !== endToRestart) void beforeStop?.();
     const result = await ending;
     // Otherwise the guard learns from this process' end that there is something left to be killed.
     if (result.workEnded) guard?.done();
@@ -154,8 +165,24 @@ async function afterTheGuard(reason: string, { group }: Child, { lease, clock, l
   return { exitCode: ExitCode.leaseLost, workEnded };
 }
 
+/** A loss of the lease meanwhile is heeded: see `endGroup`. */
+async function endToRestart(child: Child, options: SuperviseOptions): Promise<WorkEnd> {
+  const { lease, clock, log, signals } = options;
+  const onStuck = () => log.warn('some of its processes do not end: it is started again when they have');
+  if (!(await endGroup(child.group, { lease, clock, graceMs: RESTART_TIMEOUT_MS, onStuck }))) {
+    log.error('processes of the command could not be ended');
+    return { exitCode: ExitCode.leaseLost, workEnded: false };
+  }
+  const end = await afterTheChild(await child.ended, child, options);
+  return { ...end, again: end.workEnded && lease.isValid() && !signals.hasAskedToStop && !lease.retiring?.aborted };
+}
+
+function never(): Promise<never> {
+  return new Promise(() => {});
+}
+
 function guardFailure(guard: Guard | undefined): Promise<string> {
-  return guard ? guard.failed : new Promise(() => {});
+  return guard ? guard.failed : never();
 }
 
 /** The loss of a lease as a promise, and a way to drop the listener. */

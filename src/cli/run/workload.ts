@@ -6,6 +6,7 @@ import type { OpenTelemetryTracer } from '../../runtime/open-telemetry-tracer.js
 import { installedTracer, mayHaveSdk } from '../../runtime/preloaded-sdk.js';
 import type { Settings } from '../../settings/settings.js';
 import { announcingProblem } from '../../settings/zookeeper-settings.js';
+import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import type { RoutingEntries } from '../discovery/routing-entries.js';
 import { leaseLog } from '../log/lease-log.js';
 import type { Logger } from '../log/logger.js';
@@ -23,6 +24,8 @@ export interface WorkloadNode {
   readonly log: Logger;
   /** What sends work here; undefined where that is not announced. Begun, and in the end withdrawn, by the workload; withdrawn in any case afterwards. */
   readonly routing: RoutingEntries | undefined;
+  /** The session with ZooKeeper, which ends with the node id; undefined where there is none. */
+  readonly zookeeper: ZooKeeper | undefined;
   /** The URL by which programs on this host reach the HTTP server; undefined where there is none. */
   readonly url: string | undefined;
 }
@@ -31,6 +34,8 @@ export interface WorkloadNode {
 export interface Workload {
   /** The lease has been renewed: told before all other listeners, on the engine's own time. Must neither throw nor block. */
   renewed?(deadline: number): void;
+  /** Makes ready what the work needs. Where it rejects, the node id is given back, and nothing is run. */
+  prepare?(node: WorkloadNode): Promise<void>;
   /** Does the work. The node id is given back when this has settled; where it rejects, work is taken to be left. */
   run(node: WorkloadNode): Promise<WorkEnd>;
 }
@@ -123,8 +128,10 @@ async function runWith(node: HeldNode, workload: Workload, options: WorkloadOpti
     routing = await routingOf(node, options);
     // No new work for a node id that is to go; its znode says who holds it, for as long as it is held.
     forgetRetirement = onRetirement(lease, () => void routing?.withdraw());
+    const held = { lease, log, routing, zookeeper: node.discovery?.zookeeper, url };
+    await workload.prepare?.(held);
     workEnded = false;
-    const end = await workload.run({ lease, log, routing, url });
+    const end = await workload.run(held);
     workEnded = end.workEnded;
     return end.exitCode;
   } finally {

@@ -213,7 +213,14 @@ describe('the snapshot', () => {
       await expect(start({})).rejects.toThrow(/there is no snapshot .*shop\.json/);
       await (await open(client, { snapshot })).close();
       await expect(start({ app: 'mail' })).rejects.toThrow('is a snapshot of /config/shop,prod, not of /config/mail,prod');
-      await expect(start({ nodeId: 1 })).rejects.toThrow('not of /config/shop,prod for node 1');
+      // Without overrides it is every node's.
+      await (await start({ nodeId: 1 })).close();
+      await publisher(client).publish(keys({ a: 'canary' }, '0'));
+      await (await open(client, { snapshot, nodeId: 0 })).close();
+      await expect(start({ nodeId: 1 })).rejects.toThrow(
+        'is a snapshot of /config/shop,prod for node 0, not of /config/shop,prod for node 1',
+      );
+      await expect(start({})).rejects.toThrow('is a snapshot of /config/shop,prod for node 0, not of /config/shop,prod');
       await writeFile(snapshot, '{}');
       await expect(start({})).rejects.toMatchObject({
         code: 'ZOOKEEPER_FAILED',

@@ -40,6 +40,7 @@ public class SpringPeer {
                 "spring.main.banner-mode=off",
                 "logging.level.root=error",
                 "spring.cloud.loadbalancer.cache.enabled=false",
+                "spring.cloud.zookeeper.config.enabled=false",
                 "spring.cloud.zookeeper.connect-string=" + arguments[0],
                 "spring.cloud.zookeeper.discovery.root=" + arguments[1])
             .run()) {

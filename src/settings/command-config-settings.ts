@@ -1,0 +1,41 @@
+import { ConfigError } from '../base/errors.js';
+import type { SettingValue } from './settings-table.js';
+import { find, firstFlag, read, readOrDefault, type SettingSources } from './sources.js';
+
+/** The configuration of a command in ZooKeeper. */
+export interface CommandConfigSettings {
+  readonly name: SettingValue<'config'>;
+  /** What happens when it changes. @default ignore */
+  readonly onChange: SettingValue<'on-config-change'>;
+  /** Over how long the nodes spread it, in milliseconds, 0 to 86,400,000. @default 10000 */
+  readonly spreadMs: number;
+  /** Whether the nodes restart one after the other. */
+  readonly oneByOne: boolean;
+  /** The path of the file with a copy. */
+  readonly snapshot?: string | undefined;
+  /** Fails the start when ZooKeeper cannot be reached. */
+  readonly required: boolean;
+}
+
+/** @throws {ConfigError} naming the setting as the user gave it, the value, and what was expected */
+export function readCommandConfig(sources: SettingSources): CommandConfigSettings | undefined {
+  const given = find(sources, 'config');
+  const name = read(sources, 'config');
+  if (given === undefined || name === undefined) {
+    const useless = firstFlag(sources, ({ needs }) => needs === 'config');
+    if (useless)
+      throw new ConfigError(useless.label, useless.text, '--config APP beside it (it is about the configuration of the command)');
+    return undefined;
+  }
+  // A variable too: without a word, the command would run without its configuration.
+  if (find(sources, 'zookeeper') === undefined)
+    throw new ConfigError(given.label, given.text, '--zookeeper beside it, with the servers that have it');
+  const onChange = readOrDefault(sources, 'on-config-change');
+  const oneByOne = read(sources, 'config-one-by-one') ?? false;
+  if (oneByOne && onChange !== 'restart') throw new ConfigError('--config-one-by-one', 'true', '--on-config-change restart beside it');
+  return {
+    ...{ name, onChange, oneByOne, snapshot: read(sources, 'config-snapshot') },
+    spreadMs: readOrDefault(sources, 'config-spread'),
+    required: read(sources, 'config-required') ?? false,
+  };
+}

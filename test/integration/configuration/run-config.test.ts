@@ -1,0 +1,212 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import { systemClock, systemRandom } from '../../../src/base/system.js';
+import { configPublisher } from '../../../src/configuration/index.js';
+import { readSeen } from '../../../src/configuration/seen-revisions.js';
+import { killAll, runCli, type TestProcess } from '../../support/processes.js';
+import { uniqueChroot } from '../../support/zookeeper.js';
+import { newFolder, removeFolders } from '../cli/run-support.js';
+import { client, closeClients } from '../discovery/discovery-support.js';
+
+let connect: string;
+let store: string;
+
+beforeEach(async () => {
+  connect = `${inject('zookeeper').connect}${uniqueChroot('run-config')}`;
+  await client(connect).ensurePath('/');
+  store = `file:${newFolder()}`;
+});
+afterEach(async () => {
+  await Promise.all([killAll(), closeClients()]);
+  removeFolders();
+});
+
+/** No server is there. */
+const AWAY = '127.0.0.1:9';
+
+function run(script: string, ...options: string[]): TestProcess {
+  return runIn(connect, script, ...options);
+}
+
+function runIn(servers: string, script: string, ...options: string[]): TestProcess {
+  const all = ['--store', store, '--zookeeper', servers, '--config', 'shop,prod', '--config-spread', '0s', ...options];
+  return runCli(['run', ...all, '--', 'sh', '-c', script]);
+}
+
+/** Publishes for `shop,prod`, or for all applications. */
+async function publish(properties: Readonly<Record<string, string | null>>, at: { readonly shared?: true; readonly nodes?: string } = {}) {
+  const name = at.shared ? { app: 'application' } : { app: 'shop', profile: 'prod' };
+  const publisher = configPublisher(client(connect), { ...name, author: 'test' });
+  return publisher.publish(Object.entries(properties).map(([key, value]) => ({ key, new: value, nodes: at.nodes })));
+}
+
+const seen = () => readSeen({ zookeeper: client(connect), clock: systemClock, random: systemRandom, root: '/config' }, 'shop,prod');
+
+/** Says what it has, and ends at SIGTERM after a moment. */
+const SERVER = 'trap "echo stopped $$; exit 0" TERM; echo "started $$ $NODE_ID_VERSION $GREETING"; while :; do sleep 0.05; done';
+
+describe('nodelease run --config', () => {
+  it('gives the command the properties of its contexts as variables; what stands on the command line wins, and then the most specific context', async () => {
+    await publish({ 'db.pool-size': '8', greeting: 'grüß "dich"\nzwei' });
+    await publish({ greeting: 'less specific', shared: 'yes', own: 'no' }, { shared: true });
+    const script = 'printf "%s|%s|%s|%s|%s" "$DB_POOL_SIZE" "$GREETING" "$SHARED" "$OWN" "$NODE_ID"';
+    const run1 = run(script, '--env', 'OWN=mine');
+    expect(await run1.exit).toEqual({ code: 0, signal: null });
+    expect(run1.stdout()).toBe('8|grüß "dich"\nzwei|yes|mine|0');
+  });
+
+  it('gives a node the overrides of its id', async () => {
+    await publish({ greeting: 'all' });
+    await publish({ greeting: 'canary' }, { nodes: '0-1' });
+    const fixed = [0, 1, 2].map((id) =>
+      runCli(['run', '--node-id', `${id}`, '--zookeeper', connect, '--config', 'shop,prod', '--', 'printenv', 'GREETING']),
+    );
+    await Promise.all(fixed.map(({ exit }) => exit));
+    expect(fixed.map((each) => each.stdout())).toEqual(['canary\n', 'canary\n', 'all\n']);
+  });
+
+  it.each([
+    [{ 'db.pool-size': '1', 'db.pool.size': 'hunter2' }, 'one key a variable, and db.pool-size is the same: db.pool.size is DB_POOL_SIZE'],
+    [
+      { 'ld.preload': '/tmp/hunter2.so' },
+      'no key for a variable that nodelease sets itself, or by which programs are loaded: ld.preload is LD_PRELOAD',
+    ],
+    [{ 'node.id': '7' }, 'node.id is NODE_ID'],
+  ])('starts no command, and gives the node id back, with %o', async (properties, expected) => {
+    await publish(properties);
+    const refused = run('echo never');
+    expect(await refused.exit).toEqual({ code: 64, signal: null });
+    expect(refused.stdout()).toBe('');
+    const complaint = refused
+      .stderr()
+      .split('\n')
+      .find((line) => line.startsWith('nodelease: --config'));
+    expect(complaint).toContain(expected);
+    expect(refused.stderr()).not.toContain('hunter2');
+    expect(JSON.parse(readFileSync(join(store.slice('file:'.length), '0.json'), 'utf8'))).not.toHaveProperty('taskId');
+  });
+
+  it.each([
+    [['--config', 'a,b,c'], /--config: expected APP or APP,PROFILE/],
+    [['--config-one-by-one'], /--on-config-change restart beside it/],
+    [['--on-config-change', 'signal:SIGKILL'], /--on-config-change: expected one of restart/],
+  ])('is refused as %s', async (options, expected) => {
+    const refused = run('echo never', ...options);
+    expect((await refused.exit).code).toBe(64);
+    expect(refused.stderr()).toMatch(expected);
+  });
+
+  it('is refused without ZooKeeper, as a variable too', async () => {
+    const refused = runCli(['run', '--', 'true'], { env: { NODELEASE_CONFIG: 'shop' } });
+    expect((await refused.exit).code).toBe(64);
+    expect(refused.stderr()).toContain('NODELEASE_CONFIG: expected --zookeeper beside it');
+  });
+});
+
+describe('when the configuration changes', () => {
+  it('the command is started again with it on request: one at a time, under the same lease, and others can see which revision runs', async () => {
+    await publish({ greeting: 'one' });
+    const server = run(SERVER, '--on-config-change', 'restart');
+    const [, first = '', version] = await server.waitForOutput(/started (\d+) (\d+) one/);
+    await expect.poll(seen).toMatchObject([{ nodeId: 0, revisions: { 'shop,prod': 1 } }]);
+    await publish({ greeting: 'two' });
+    const [, second = ''] = await server.waitForOutput(new RegExp(`stopped ${first}\\nstarted (\\d+) ${version} two\\n`));
+    await expect.poll(seen).toMatchObject([{ nodeId: 0, revisions: { 'shop,prod': 2 } }]);
+    await publish({ greeting: null });
+    await server.waitForOutput(new RegExp(`stopped ${second}\\nstarted \\d+ ${version} \\n`));
+    server.kill('SIGTERM');
+    expect(await server.exit).toEqual({ code: 0, signal: null });
+    expect(server.stdout().match(/started/g)).toHaveLength(3);
+    expect(server.stderr()).toMatch(/lease released/);
+    expect(await seen()).toEqual([]);
+  });
+
+  it('it is not started again where none of its variables is another one, and runs the new revision all the same', async () => {
+    await publish({ greeting: 'one' });
+    await publish({ other: 'x' }, { shared: true });
+    await publish({ other: 'mine' });
+    const server = run(SERVER, '--on-config-change', 'restart');
+    await server.waitForOutput(/started/);
+    await publish({ other: 'y' }, { shared: true });
+    await expect.poll(seen).toMatchObject([{ revisions: { 'shop,prod': 2, application: 2 } }]);
+    expect(server.stdout()).not.toContain('stopped');
+  });
+
+  it('it gets a signal on request, once the copy of the configuration is written', async () => {
+    const copy = join(newFolder(), 'shop.json');
+    await publish({ greeting: 'one' });
+    const script = `trap 'grep -o "\\"value\\":\\"[a-z]*\\"" ${copy}' HUP; echo begun; while :; do sleep 0.05; done`;
+    const server = run(script, '--on-config-change', 'signal:SIGHUP', '--config-snapshot', copy);
+    await server.waitForOutput(/begun/);
+    await publish({ greeting: 'two' });
+    await server.waitForOutput(/"value":"two"/);
+    await expect.poll(seen).toMatchObject([{ revisions: { 'shop,prod': 2 } }]);
+  });
+
+  it('it keeps what it has unless told otherwise, the log says so, and others can see that it is behind', async () => {
+    await publish({ greeting: 'one' });
+    const server = run(SERVER);
+    await server.waitForOutput(/started/);
+    await publish({ greeting: 'hunter2' });
+    await server.waitForOutput(/"variables":\["GREETING"\].*the command keeps what it has \(--on-config-change ignore\)/);
+    expect(await seen()).toMatchObject([{ revisions: { 'shop,prod': 1 } }]);
+    expect(server.stdout()).not.toContain('stopped');
+    expect(server.stderr()).not.toContain('hunter2');
+  });
+
+  it('it keeps what it has where that cannot be made variables, and is started again once it can', async () => {
+    await publish({ greeting: 'one' });
+    const server = run(SERVER, '--on-config-change', 'restart');
+    await server.waitForOutput(/started/);
+    await publish({ greeting: 'two', Greeting: 'clash' });
+    await server.waitForOutput(/the command keeps its configuration, for the new one cannot be used/);
+    expect(server.stdout()).not.toContain('stopped');
+    await publish({ Greeting: null });
+    await server.waitForOutput(/started \d+ \d+ two/);
+  });
+
+  it('a command that ends by itself ends the run, and none that is told to stop is started again', async () => {
+    await publish({ greeting: 'one' });
+    const server = run(
+      'echo started; while [ ! -e "$0" ]; do sleep 0.05; done; exit 5'.replace('$0', `${store.slice(5)}/end`),
+      '--on-config-change',
+      'restart',
+    );
+    await server.waitForOutput(/started/);
+    writeFileSync(`${store.slice(5)}/end`, '');
+    expect((await server.exit).code).toBe(5);
+
+    const slow = run('trap "sleep 1; exit 3" TERM; echo started; while :; do sleep 0.05; done', '--on-config-change', 'restart');
+    await slow.waitForOutput(/started/);
+    await publish({ greeting: 'two' });
+    await slow.waitForOutput(/to start it with its new configuration/);
+    slow.kill('SIGTERM');
+    expect((await slow.exit).code).toBe(3);
+    expect(slow.stdout()).toBe('started\n');
+  });
+});
+
+describe('without ZooKeeper at the start', () => {
+  it('the copy is used, and the log says so; with --config-required the start fails', async () => {
+    const copy = join(newFolder(), 'shop.json');
+    await publish({ greeting: 'kept' });
+    const first = run('echo "$GREETING"', '--config-snapshot', copy);
+    expect((await first.exit).code).toBe(0);
+    const away = runIn(AWAY, 'echo "$GREETING"', '--config-snapshot', copy);
+    const required = runIn(AWAY, 'echo "$GREETING"', '--config-snapshot', copy, '--config-required');
+    expect((await away.exit).code).toBe(0);
+    expect(away.stdout()).toBe('kept\n');
+    expect(away.stderr()).toMatch(/"revisions":\{"shop,prod":1.*the configuration is the copy of 20.*could not be read: /);
+    expect(await required.exit).toEqual({ code: 69, signal: null });
+    expect(required.stdout()).toBe('');
+    expect(required.stderr()).toMatch(/"level":60.*the configuration could not be read/);
+  });
+
+  it('and without a copy no command is started, and the node id is given back', async () => {
+    const away = runIn(AWAY, 'echo never');
+    expect(await away.exit).toEqual({ code: 69, signal: null });
+    expect(away.stdout()).toBe('');
+    expect(away.stderr()).toMatch(/lease released/);
+  });
+});
