@@ -113,7 +113,10 @@ export async function announceNode(context: DataContext, data: string, known: Re
   const deadline = clock.monotonic() + checkTimeout(call.timeoutMs);
   let mayStand: string | undefined;
   for (let failures = 0; ; failures += 1) {
-    if (failures > 0) await clock.sleep(backoffMs(RETRY_MS, failures, random), call.signal);
+    if (failures > 0) {
+      const pauseMs = backoffMs(RETRY_MS, failures, random);
+      await clock.sleep(Math.max(0, Math.min(pauseMs, deadline - clock.monotonic())), call.signal);
+    }
     const options = { timeoutMs: Math.max(0, deadline - clock.monotonic()), signal: call.signal };
     try {
       const { sessionId } = await zookeeper.whenConnected(options);

@@ -10,6 +10,9 @@ import { SharedDataError } from './shared-data-error.js';
 /** What of the ephemeral data does not stand there as it should, and that it does again. For logs. */
 export type ContributionEvent = { readonly type: 'synced' } | { readonly type: 'degraded'; readonly problem: string };
 
+/** How long the end of it may take, in milliseconds. */
+const WITHDRAW_MS = 1_000;
+
 /** The ephemeral elements of one client: they stand in each session of it, unless the node that they go with is not announced there. */
 export class Contributions {
   readonly #items = new Map<string, Contribution>();
@@ -69,10 +72,12 @@ export class Contributions {
   }
 
   /**
-   * Contributes an element, and resolves when ZooKeeper has it. Where that takes too long it is contributed later all the same.
+   * Contributes an element, and resolves when ZooKeeper has it. Where that takes too long, or the node has not joined in time, it is contributed later
+   * all the same.
    *
    * @param id undefined for a list's
-   * @throws {SharedDataError} `owned-by-other`, `too-large`, `kind-clash`: then it is not contributed @throws {ZooKeeperError} `timeout`
+   * @throws {SharedDataError} `owned-by-other`, `too-large`, `kind-clash`: then it is not contributed; `not-joined`
+   * @throws {ZooKeeperError} `timeout`
    */
   async put(datum: Datum, id: string | undefined, hash: string, document: string, call: DataCall): Promise<void> {
     const key = id === undefined ? `${datum.path} ${this.#appended++}` : `${datum.path}/${id}`;
@@ -89,9 +94,8 @@ export class Contributions {
     item.want(document);
     await this.#settled(item, 'the entry does not stand there', call);
     if (item.refusal === undefined) return;
-    const { refusal } = item;
-    if (refusal.fault !== 'not-joined') this.#items.delete(key);
-    throw refusal;
+    this.#items.delete(key);
+    throw item.refusal;
   }
 
   /** Takes back what this node contributes. Resolves to false where there is none. @throws {SharedDataError} `owned-by-other` */
@@ -108,14 +112,27 @@ export class Contributions {
     return true;
   }
 
+  /** Takes all of it back. Resolves when it is gone, or within a second. Never rejects. */
+  async withdraw(): Promise<void> {
+    for (const item of this.#items.values()) {
+      item.want(undefined);
+      this.#loop.touched(item);
+    }
+    await this.#loop.until(() => this.#items.size === 0, WITHDRAW_MS);
+  }
+
+  /** The same, for good. */
   async close(): Promise<void> {
+    await this.withdraw();
     await this.#loop.close();
   }
 
   async #settled(item: Contribution, what: string, { timeoutMs, signal }: DataCall): Promise<void> {
     this.#loop.touched(item);
-    const isDone = () => item.settled || item.refusal !== undefined;
+    // A node may be about to join.
+    const isDone = () => item.settled || (item.refusal !== undefined && item.refusal.fault !== 'not-joined');
     if (await this.#loop.until(isDone, checkTimeout(timeoutMs), signal)) return;
+    if (item.refusal) throw item.refusal;
     const { state } = this.#loop;
     const problem = state.status === 'degraded' ? `: ${state.problem}` : '';
     const [fault, late] =

@@ -105,7 +105,10 @@ export class Datum {
     let mayBeDone = false;
     let cause: unknown;
     for (let failures = 0; ; failures += 1) {
-      if (failures > 1) await clock.sleep(backoffMs(RETRY_MS, failures - 1, random), signal);
+      if (failures > 1) {
+        const pauseMs = backoffMs(RETRY_MS, failures - 1, random);
+        await clock.sleep(Math.max(0, Math.min(pauseMs, deadline - clock.monotonic())), signal);
+      }
       const leftMs = deadline - clock.monotonic();
       if (failures > 0 && leftMs <= 0) {
         const outcome = mayBeDone ? 'unknown' : 'not-applied';

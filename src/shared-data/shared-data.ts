@@ -1,4 +1,5 @@
 import type { Clock, RandomSource } from '../base/clock.js';
+import { ConfigError } from '../base/errors.js';
 import { systemClock, systemRandom } from '../base/system.js';
 import type { ReconcileState } from '../zookeeper/reconcile-loop.js';
 import type { MultiOperation, ZooKeeper } from '../zookeeper/zookeeper.js';
@@ -19,6 +20,7 @@ import {
   nodesFolder,
   type PathStrategy,
 } from './layout.js';
+import { NodeSupervisor, type SupervisorOptions } from './node-supervisor.js';
 import { type Change, Replica } from './replica.js';
 import type { SharedValue } from './scalar-codec.js';
 import { SharedList } from './shared-list.js';
@@ -73,6 +75,7 @@ export class SharedData {
   /** @internal */
   readonly contributions: Contributions;
   readonly #nodes = new Map<string, AnnouncedNode>();
+  #supervisor: NodeSupervisor | undefined;
   readonly #open = new Set<{ close(): void }>();
 
   /** @see sharedData */
@@ -86,6 +89,11 @@ export class SharedData {
   /** How far ZooKeeper has the ephemeral data that this client contributes. */
   get state(): ReconcileState {
     return this.contributions.state;
+  }
+
+  /** Resolves to whether ZooKeeper has all ephemeral data of this client, and nothing that was removed, within that time. */
+  synced(call?: DataCall): Promise<boolean> {
+    return this.contributions.synced(call);
   }
 
   /**
@@ -167,6 +175,19 @@ export class SharedData {
     return node;
   }
 
+  /**
+   * Keeps a node announced, one for this object: from now on its ephemeral data goes with that node.
+   *
+   * @throws {ConfigError} for a wrong option, and where a node is supervised already
+   */
+  supervise(options: SupervisorOptions = {}): NodeSupervisor {
+    const supervised = this.#supervisor?.state.status;
+    if (supervised !== undefined && supervised !== 'stopped')
+      throw new ConfigError('supervise', supervised, 'no other supervisor of this object');
+    this.#supervisor = new NodeSupervisor(this, options);
+    return this.#supervisor;
+  }
+
   /** Follows the nodes that are announced. */
   nodes(): NodeList {
     const replica = new Replica({ ...this.context, path: nodesFolder(this.root), of: 'children', decode: decodeNode });
@@ -183,8 +204,9 @@ export class SharedData {
     });
   }
 
-  /** Follows nothing any more, and takes all announced nodes away. Ephemeral data goes with the session. Never rejects. Idempotent. */
+  /** Follows nothing any more, and takes its nodes and ephemeral data away. Resolves within a few seconds. Never rejects. Idempotent. */
   async close(): Promise<void> {
+    await this.#supervisor?.stop();
     for (const each of this.#open) each.close();
     this.#open.clear();
     await Promise.all([this.contributions.close(), ...[...this.#nodes.values()].map((node) => node.leave())]);
