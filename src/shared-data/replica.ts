@@ -191,8 +191,8 @@ export class Replica<E extends Replicated> {
 
   #set(member: Member<E>, entry: E | undefined): void {
     const before = member.entry;
-    member.entry = entry;
     if (before?.version === entry?.version) return;
+    member.entry = entry;
     if (before) this.#index(before.id, (all) => all.filter((each) => each !== before));
     // The older one stands where two nodes have made the same element: all replicas agree on it.
     if (entry) this.#index(entry.id, (all) => [...all, entry].sort((a, b) => (a.createdZxid < b.createdZxid ? -1 : 1)));
