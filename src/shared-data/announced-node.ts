@@ -1,10 +1,11 @@
+import { timeoutSignal } from '../base/abort.js';
 import { backoffMs } from '../base/backoff.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
 import { Listeners } from '../zookeeper/listeners.js';
 import type { SessionState } from '../zookeeper/session-state.js';
-import type { Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
+import type { CallOptions, Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import { CALL_TIMEOUT_MS, checkTimeout, type DataCall, type DataContext } from './datum.js';
+import { checkTimeout, type DataCall, type DataContext } from './datum.js';
 import { nodesFolder } from './layout.js';
 
 /**
@@ -110,31 +111,41 @@ export class AnnouncedNode {
 export async function announceNode(context: DataContext, data: string, known: ReadonlySet<string>, call: DataCall): Promise<AnnouncedNode> {
   const { zookeeper, clock, random, root } = context;
   const folder = nodesFolder(root);
-  const deadline = clock.monotonic() + checkTimeout(call.timeoutMs);
+  const ms = checkTimeout(call.timeoutMs);
+  const late = () =>
+    new ZooKeeperError(`the node is not announced within ${ms} ms`, { fault: 'timeout', outcome: 'unknown', path: folder });
+  const limit = timeoutSignal(clock, ms, late, call.signal);
+  const options = { signal: limit.signal, timeoutMs: ms };
   let mayStand: string | undefined;
-  for (let failures = 0; ; failures += 1) {
-    if (failures > 0) {
-      const pauseMs = backoffMs(RETRY_MS, failures, random);
-      await clock.sleep(Math.max(0, Math.min(pauseMs, deadline - clock.monotonic())), call.signal);
+  try {
+    for (let failures = 1; ; failures += 1) {
+      try {
+        const { sessionId } = await zookeeper.whenConnected(options);
+        const session = new BoundSession(zookeeper, sessionId);
+        const found = mayStand === sessionId ? await findOwn(session, folder, known, options) : undefined;
+        if (found !== undefined) return new AnnouncedNode(zookeeper, found, sessionId);
+        mayStand = sessionId;
+        const path = await session.createWithParents(`${folder}/node-`, data, 'ephemeral-sequential', options);
+        return new AnnouncedNode(zookeeper, path, sessionId);
+      } catch (error) {
+        if (limit.signal.aborted || !isFault(error, 'connection-loss', 'timeout', 'session-expired', 'no-node')) throw error;
+      }
+      await clock.sleep(backoffMs(RETRY_MS, failures, random), limit.signal);
     }
-    const options = { timeoutMs: Math.max(0, deadline - clock.monotonic()), signal: call.signal };
-    try {
-      const { sessionId } = await zookeeper.whenConnected(options);
-      const session = new BoundSession(zookeeper, sessionId);
-      const found = mayStand === sessionId ? await findOwn(session, folder, known, options) : undefined;
-      if (found !== undefined) return new AnnouncedNode(zookeeper, found, sessionId);
-      mayStand = sessionId;
-      const path = await session.createWithParents(`${folder}/node-`, data, 'ephemeral-sequential', options);
-      return new AnnouncedNode(zookeeper, path, sessionId);
-    } catch (error) {
-      if (isFault(error, 'aborted')) call.signal?.throwIfAborted();
-      if (!isFault(error, 'connection-loss', 'timeout', 'session-expired', 'no-node') || clock.monotonic() >= deadline) throw error;
-    }
+  } catch (error) {
+    if (isFault(error, 'aborted')) limit.signal.throwIfAborted();
+    throw error;
+  } finally {
+    limit.release();
   }
 }
 
-async function findOwn(session: BoundSession, folder: string, known: ReadonlySet<string>, call: DataCall): Promise<string | undefined> {
-  const options = { timeoutMs: call.timeoutMs ?? CALL_TIMEOUT_MS, signal: call.signal };
+async function findOwn(
+  session: BoundSession,
+  folder: string,
+  known: ReadonlySet<string>,
+  options: CallOptions,
+): Promise<string | undefined> {
   try {
     // A server may lag behind what it did for this session over another connection, until it has answered a write.
     await session.multi([{ type: 'check', path: folder }], options);

@@ -1,4 +1,4 @@
-import { orAborted } from '../base/abort.js';
+import { orAborted, timeoutSignal } from '../base/abort.js';
 import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
@@ -101,35 +101,32 @@ export class Datum {
    */
   async attempted<T>(what: string, { timeoutMs, signal }: DataCall, attempt: (attempt: Attempt) => Promise<T | undefined>): Promise<T> {
     const { zookeeper, clock, random } = this.context;
-    const deadline = clock.monotonic() + checkTimeout(timeoutMs);
-    let mayBeDone = false;
+    const ms = checkTimeout(timeoutMs);
     let cause: unknown;
-    for (let failures = 0; ; failures += 1) {
-      if (failures > 1) {
-        const pauseMs = backoffMs(RETRY_MS, failures - 1, random);
-        await clock.sleep(Math.max(0, Math.min(pauseMs, deadline - clock.monotonic())), signal);
+    const late = () => {
+      const text = `${this.title}: ${what} within ${ms} ms`;
+      return new ZooKeeperError(text, { fault: 'timeout', outcome: 'unknown', path: this.path, cause });
+    };
+    const limit = timeoutSignal(clock, ms, late, signal);
+    const call = { signal: limit.signal, timeoutMs: ms };
+    try {
+      for (let failures = 0, mayBeDone = false; ; failures += 1) {
+        try {
+          if (failures > 1) await clock.sleep(backoffMs(RETRY_MS, failures - 1, random), limit.signal);
+          const { sessionId } = await zookeeper.whenConnected(call);
+          const done = await orAborted(attempt({ session: new BoundSession(zookeeper, sessionId), call, mayBeDone }), limit.signal);
+          if (done !== undefined) return done;
+        } catch (error) {
+          if (limit.signal.aborted || !isFault(error, ...REPEATED)) throw error;
+          mayBeDone ||= error.outcome === 'unknown';
+          cause = error;
+        }
       }
-      const leftMs = deadline - clock.monotonic();
-      if (failures > 0 && leftMs <= 0) {
-        const outcome = mayBeDone ? 'unknown' : 'not-applied';
-        throw new ZooKeeperError(`${this.title}: ${what} within ${timeoutMs ?? CALL_TIMEOUT_MS} ms`, {
-          fault: 'timeout',
-          outcome,
-          path: this.path,
-          cause,
-        });
-      }
-      try {
-        const { sessionId } = await zookeeper.whenConnected({ timeoutMs: Math.max(0, leftMs), signal });
-        const call = { timeoutMs: Math.max(0, deadline - clock.monotonic()), signal };
-        const done = await orAborted(attempt({ session: new BoundSession(zookeeper, sessionId), call, mayBeDone }), signal);
-        if (done !== undefined) return done;
-      } catch (error) {
-        if (isFault(error, 'aborted')) signal?.throwIfAborted();
-        if (!isFault(error, ...REPEATED)) throw error;
-        mayBeDone ||= error.outcome === 'unknown';
-        cause = error;
-      }
+    } catch (error) {
+      if (isFault(error, 'aborted')) limit.signal.throwIfAborted();
+      throw error;
+    } finally {
+      limit.release();
     }
   }
 
