@@ -3,8 +3,20 @@ import type { Attempt, DataCall, Datum } from './datum.js';
 import { decodeEntry, versionOf } from './entry.js';
 import { placeName } from './layout.js';
 
-// Elements whose names are one hash stand at `hash`, `hash-1`, … without a gap. Every removal also writes the collection's own znode, so that its
-// version tells whether a chain may have been moved or cut since it was read; a write that relies on more than an absent znode checks it.
+// Elements whose names are one hash stand at `hash`, `hash-1`, … without a gap. Every removal, and every addition behind another element, also writes
+// the collection's own znode, so that its version tells whether a chain may have become another one since it was read. A write that relies on more than
+// an absent first place is bound to that version. The server that was read may lag behind all of this.
+
+/** Counts a change in the order of elements, and fails where there was one since the collection was read. */
+export const reordered = (datum: Datum, { data, stat }: Znode): MultiOperation => ({
+  type: 'set',
+  path: datum.path,
+  data,
+  version: stat.version,
+});
+
+/** Fails where the order of elements has changed since the collection was read. */
+export const unmoved = (datum: Datum, { stat }: Znode): MultiOperation => ({ type: 'check', path: datum.path, version: stat.version });
 
 /** What the collection must have, for a write to be made: an entry of that version, or none. */
 export type Condition = string | 'absent';
@@ -45,13 +57,12 @@ export function put(datum: Datum, { hash, id, document }: Element, call: DataCal
     const places = await read(datum, attempt, hash, id);
     const found = places.find((place) => place.id === id);
     if (condition !== undefined && !holds(datum, condition, found?.znode, document, attempt)) return false;
-    const unmoved: MultiOperation = { type: 'check', path: datum.path, version: collection.stat.version };
     if (found === undefined) {
       const create = datum.creation(placeName(hash, places.length), document, collection);
-      await datum.multi(attempt, places.length === 0 ? [create] : [unmoved, create]);
+      await datum.multi(attempt, places.length === 0 ? [create] : [reordered(datum, collection), create]);
     } else if (condition !== undefined || found.znode.data.toString('utf8') !== document) {
       const version = condition === undefined ? -1 : found.znode.stat.version;
-      await datum.multi(attempt, [unmoved, { type: 'set', path: found.path, data: document, version }]);
+      await datum.multi(attempt, [unmoved(datum, collection), { type: 'set', path: found.path, data: document, version }]);
     }
     return true;
   });
@@ -67,7 +78,7 @@ export function remove(datum: Datum, hash: string, id: string, call: DataCall, c
     if (condition !== undefined && !holds(datum, condition, found?.znode, undefined, attempt)) return false;
     const last = places.at(-1);
     if (found === undefined || last === undefined) return attempt.mayBeDone;
-    const cut: MultiOperation = { type: 'set', path: datum.path, data: collection.data, version: collection.stat.version };
+    const cut = reordered(datum, collection);
     const removal: MultiOperation = { type: 'remove', path: last.path, version: last.znode.stat.version };
     const version = condition === undefined ? -1 : found.znode.stat.version;
     const move: MultiOperation = { type: 'set', path: found.path, data: last.znode.data, version };

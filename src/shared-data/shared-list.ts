@@ -3,7 +3,7 @@ import { ConfigError } from '../base/errors.js';
 import type { MultiOperation, Znode } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { type ConditionalCall, SharedDatum } from './collections.js';
-import { holds } from './collision-chain.js';
+import { holds, reordered, unmoved } from './collision-chain.js';
 import { checkNoCondition } from './contributions.js';
 import type { Attempt, DataCall } from './datum.js';
 import type { Entry } from './entry.js';
@@ -50,7 +50,7 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
       let n = collection.stat.childCount;
       while (n > 0 && !(await this.#read(n - 1, attempt))) n -= 1;
       while (await this.#read(n, attempt)) n += 1;
-      await this.#once(attempt, [unmoved(collection, datum.path), datum.creation(String(n), document, collection)]);
+      await this.#once(attempt, [reordered(datum, collection), datum.creation(String(n), document, collection)]);
       return true;
     });
   }
@@ -72,7 +72,7 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
       if (znode === undefined) throw this.#absent(index);
       if (ifVersion !== undefined && !holds(datum, ifVersion, znode, data, attempt)) return false;
       const version = ifVersion === undefined ? -1 : znode.stat.version;
-      await this.#once(attempt, [unmoved(collection as Znode, datum.path), { type: 'set', path: `${datum.path}/${index}`, data, version }]);
+      await this.#once(attempt, [unmoved(datum, collection as Znode), { type: 'set', path: `${datum.path}/${index}`, data, version }]);
       return true;
     });
   }
@@ -102,7 +102,7 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
       const versions = [ifVersion === undefined ? -1 : first.stat.version, ...rest.map(({ stat }) => stat.version)];
       const path = (n: number) => `${datum.path}/${index + n}`;
       await this.#once(attempt, [
-        { type: 'set', path: datum.path, data: collection.data, version: collection.stat.version },
+        reordered(datum, collection),
         ...rest.map(({ data }, n) => ({ type: 'set', path: path(n), data, version: versions[n] ?? -1 }) as const),
         { type: 'remove', path: path(rest.length), version: versions[rest.length] ?? -1 },
       ]);
@@ -128,8 +128,6 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
     return new SharedDataError(`${this.datum.title} has no element ${index}`, 'no-entry', `${this.datum.path}/${index}`);
   }
 }
-
-const unmoved = ({ stat }: Znode, path: string): MultiOperation => ({ type: 'check', path, version: stat.version });
 
 function checkIndex(index: number): void {
   if (!Number.isSafeInteger(index) || index < 0) throw new ConfigError('index', index, 'a whole number of at least 0');
