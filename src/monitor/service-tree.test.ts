@@ -92,6 +92,9 @@ describe('the tree of services', () => {
       tree.follow(() => {});
       expect(tree.entries.get('/services/orders/a')?.text).toHaveLength(2_000);
     }
+    const { tree } = setUp(['a'], JSON.stringify({ name: 'x'.repeat(400_000), address: 'y'.repeat(400_000) }));
+    tree.follow(() => {});
+    expect(JSON.stringify(tree.entries.get('/services/orders/a')).length).toBeLessThan(3_000);
   });
 
   it('shows names that ZooKeeper’s clients cannot ask for, and asks for none of them', () => {

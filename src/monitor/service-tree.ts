@@ -218,17 +218,21 @@ function readInstance(place: Place & { readonly id: string }, { data, stat }: Zn
   const decoded = decodeInstance({ name: place.service, id: place.id, data }, jsonPayload);
   const sessionId = stat.owner ?? null;
   if (decoded.status === 'unreadable') {
-    const text = data.toString('utf8', 0, 4 * MAX_TEXT).slice(0, MAX_TEXT);
-    return { facts: { sessionId, text, problem: decoded.problem } };
+    return { facts: { sessionId, text: excerpt(data.toString('utf8', 0, 4 * MAX_TEXT)), problem: decoded.problem } };
   }
-  const { name, id, address = null, port = null, sslPort = null, serviceType, enabled, payload } = decoded.instance;
+  const { name, id, address, port = null, sslPort = null, serviceType, enabled, payload } = decoded.instance;
   const state = !enabled ? 'disabled' : isInService(decoded.instance) ? 'enabled' : 'out of service';
   const isElsewhere = name !== place.service || !place.id.startsWith(id);
   const facts = {
-    instance: { address, port, sslPort, serviceType, state } as const,
-    text: payload === undefined ? null : JSON.stringify(payload).slice(0, MAX_TEXT),
+    instance: { address: address === undefined ? null : excerpt(address), port, sslPort, serviceType, state } as const,
+    text: payload === undefined ? null : excerpt(JSON.stringify(payload)),
     sessionId,
     problem: isElsewhere ? `says that it is ${shortened(name)}/${shortened(id)}` : stat.childCount > 0 ? 'has znodes below it' : null,
   };
-  return { facts, claim: claimOf(id, payload) };
+  return { facts, claim: claimOf(isElsewhere ? place.id : id, payload) };
+}
+
+/** A copy of the beginning: a part of a text keeps all of it in memory. */
+function excerpt(text: string): string {
+  return Buffer.from(text.slice(0, MAX_TEXT)).toString();
 }

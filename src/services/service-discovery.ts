@@ -49,6 +49,8 @@ const CLOSE_TIMEOUT_MS = 2_000;
  * to 300 ms where it has gone, since Curator replaces a znode by removing and creating. What is asked for without a connection is done when it
  * returns.
  *
+ * What another client enables or disables stays so until the instance is registered or updated here again, as in Curator.
+ *
  * The last registrant of an id has it. `register` replaces what stands there, in one transaction, so a restarted process does not wait for the
  * end of its former session. A registrant that was replaced reports `superseded`, is `degraded`, and registers again when the other has gone.
  *

@@ -8,7 +8,7 @@ import type { WireEvent } from '../wire.js';
 import { ConnectionBadge, TokenDialog } from './connection.js';
 import { listenToKeys, offerThemes } from './controls.js';
 import { DetailsPanel } from './details-panel.js';
-import { find, setData, setText } from './dom.js';
+import { find, make, setData, setText } from './dom.js';
 import { Announcer, EventList } from './event-list.js';
 import { IdGrid } from './id-grid.js';
 import { InstancePanel, StorePanel } from './status-panels.js';
@@ -89,7 +89,8 @@ class Console {
     if (events.length > 0 || reset) this.#drawEvents(events, reset);
     if (parts.has('store') || parts.has('cluster')) this.#store.show();
     if (parts.has('instance')) this.#instance.show();
-    find('services-link').hidden = !this.#model.hasServices;
+    const pages = find('pages');
+    if (this.#model.hasServices && pages.childElementCount === 0) pages.append(make('a', { href: 'services' }, 'Services'));
     if (parts.has('tree') || parts.has('cluster')) this.#tree.show();
     if (this.#grid.tick()) this.#summary.show();
     this.#details.tick();

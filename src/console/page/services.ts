@@ -40,7 +40,7 @@ class ServicesPage {
 
   /** Goes on for as long as the page is open. */
   start(): void {
-    find('home').hidden = !location.pathname.endsWith('/services');
+    find('pages').hidden = !location.pathname.endsWith('/services');
     find('retry').addEventListener('click', () => this.#feed.retry());
     this.#filter.addEventListener('input', () => this.#filterBy(this.#filter.value));
     // What was given up is not to be done when a token is given later.
