@@ -129,8 +129,7 @@ export class CommandConfig {
 
   #read(): Version {
     const { values, revisions } = this.configuration;
-    const { app, profile } = this.settings.name;
-    return { variables: configVariables(profile === undefined ? app : `${app},${profile}`, values), revisions };
+    return { variables: configVariables(values), revisions };
   }
 
   #changed(): void {
@@ -180,7 +179,7 @@ export class CommandConfig {
   /** The variables that the command has otherwise than it should. Without any, it runs what is newest. */
   #differing(): readonly string[] {
     const [now, then] = [this.#wanted.variables, this.#running.variables];
-    const differing = [...new Set([...Object.keys(now), ...Object.keys(then)])].filter((name) => now[name] !== then[name]);
+    const differing = [...new Set([...now.keys(), ...then.keys()])].filter((name) => now.get(name) !== then.get(name));
     if (differing.length === 0 && this.#running !== this.#wanted) {
       this.#running = this.#wanted;
       this.seen.tell(this.#running.revisions);
