@@ -6,7 +6,7 @@ import { configPublisher } from '../../../src/configuration/index.js';
 import { readSeen } from '../../../src/configuration/seen-revisions.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
-import { newFolder, removeFolders } from '../cli/run-support.js';
+import { isAlive, newFolder, removeFolders } from '../cli/run-support.js';
 import { client, closeClients } from '../discovery/discovery-support.js';
 
 let connect: string;
@@ -167,6 +167,18 @@ describe('when the configuration changes', () => {
     expect(server.stdout()).not.toContain('stopped');
     await publish({ Greeting: null });
     await server.waitForOutput(/started \d+ \d+ two/);
+  });
+
+  it('a command that is being stopped for that is killed at once where its lease is taken away, and stays ended (rule 7)', async () => {
+    await publish({ greeting: 'one' });
+    const stubborn = run('trap "echo asked" TERM; echo "started $$"; while :; do sleep 0.05; done', '--on-config-change', 'restart');
+    const [, pid = ''] = await stubborn.waitForOutput(/started (\d+)/);
+    await publish({ greeting: 'two' });
+    await stubborn.waitForOutput(/asked/);
+    await runCli(['release', '0', '--force', '--store', store]).exit;
+    expect((await stubborn.exit).code).toBe(76);
+    expect(isAlive(Number(pid))).toBe(false);
+    expect(stubborn.stdout().match(/started/g)).toHaveLength(1);
   });
 
   it('a command that ends by itself ends the run, and none that is told to stop is started again', async () => {
