@@ -6,7 +6,7 @@ import { configPublisher } from '../../../src/configuration/index.js';
 import { readSeen } from '../../../src/configuration/seen-revisions.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
-import { isAlive, newFolder, removeFolders } from '../cli/run-support.js';
+import { isAlive, newFolder, removeFolders, untilDead } from '../cli/run-support.js';
 import { client, closeClients } from '../discovery/discovery-support.js';
 
 let connect: string;
@@ -167,6 +167,20 @@ describe('when the configuration changes', () => {
     expect(server.stdout()).not.toContain('stopped');
     await publish({ Greeting: null });
     await server.waitForOutput(/started \d+ \d+ two/);
+  });
+
+  it('a command that has been started again is guarded as the first one was: it ends with a nodelease that is killed', async () => {
+    await publish({ greeting: 'one' });
+    const server = run(
+      'trap "exit 0" TERM; trap "" HUP; echo "started $$ $GREETING"; while :; do sleep 0.05; done',
+      '--on-config-change',
+      'restart',
+    );
+    await server.waitForOutput(/started \d+ one/);
+    await publish({ greeting: 'two' });
+    const [, pid = ''] = await server.waitForOutput(/started (\d+) two/);
+    server.kill('SIGKILL');
+    await untilDead([Number(pid)], 5_000);
   });
 
   it('a command that is being stopped for that is killed at once where its lease is taken away, and stays ended (rule 7)', async () => {
