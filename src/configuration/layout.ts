@@ -7,6 +7,7 @@ import { checkZnodeName, pathProblem } from '../zookeeper/znode-path.js';
 // children is no property. Beside that, and not read by Spring:
 //   /config/<context>@nodes=0-3             overrides of the context for the readers with these node ids
 //   /config/.nodelease/history/<context>    the head of the context's history, and below it the revisions
+//   /config/.nodelease/locks/<context>      a lock for publishers that others keep coming before
 //   /config/.nodelease/seen/<context>/<id>  ephemeral: the revisions that a node runs
 
 /** Which configuration: that of an application, perhaps in a profile. */
@@ -37,6 +38,7 @@ export function rootOf({ root = DEFAULT_ROOT }: ConfigName): string {
 }
 
 export const historyPath = (root: string, context: string) => `${root}/.nodelease/history/${context}`;
+export const lockPath = (root: string, context: string) => `${root}/.nodelease/locks/${context}`;
 export const seenPath = (root: string, context: string) => `${root}/.nodelease/seen/${context}`;
 export const revisionPath = (root: string, context: string, revision: number) =>
   `${historyPath(root, context)}/rev-${String(revision).padStart(10, '0')}`;

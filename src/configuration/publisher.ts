@@ -4,6 +4,8 @@ import type { Clock, RandomSource } from '../base/clock.js';
 import { concurrently } from '../base/concurrently.js';
 import { AcquireTimeoutError, ConfigError } from '../base/errors.js';
 import { systemClock, systemRandom } from '../base/system.js';
+import { lock } from '../recipes/lock.js';
+import type { LockHandle } from '../recipes/lock-handle.js';
 import type { CallOptions, MultiOperation, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { ConfigConflictError, ConfigHistoryError } from './config-error.js';
@@ -15,6 +17,7 @@ import {
   contextPath,
   contextsOf,
   historyPath,
+  lockPath,
   overlap,
   parseNodeRange,
   rangesOf,
@@ -95,7 +98,9 @@ const DEFAULT_TIMEOUT_MS = 10_000;
 /** How many revisions one publish prunes at the most. */
 const PRUNED_AT_ONCE = 100;
 const READ_AT_ONCE = 64;
-const PAUSE_MS = { first: 5, max: 500 };
+/** How often a publish is tried before it queues up at the context's lock, and the pauses, in milliseconds. */
+const FREE_TRIES = 2;
+const PAUSE_MS = { first: 5, max: 100 };
 
 /** @throws {ConfigError} */
 export function configPublisher(zookeeper: ZooKeeper, options: PublisherOptions): ConfigPublisher {
@@ -130,17 +135,23 @@ interface Publication extends ConfigPlace {
 interface ReadContext extends ReadHead {
   /** The context's own, and its overrides by their ranges. */
   readonly trees: ReadonlyMap<string | undefined, ContextTree>;
+  /** The names of the history's znodes. */
+  readonly kept: readonly string[];
 }
 
-/** The head is read first: what is published after that fails by its version. */
+/** A session's requests are answered in their order, so the head is the first to be read: what is published after that fails by its version. */
 async function readContext(publication: Publication, call: CallOptions): Promise<ReadContext> {
   const { zookeeper, root, context } = publication;
-  const head = await readHead(publication, context, call);
-  const ranges = rangesOf(context, (await zookeeper.children(root, call)) ?? []);
-  const trees = [undefined, ...ranges.map(({ text }) => text)].map(
-    async (nodes) => [nodes, await readTree(zookeeper, contextPath(root, context, nodes), call)] as const,
+  const [head, kept = [], names = [], own] = await Promise.all([
+    readHead(publication, context, call),
+    zookeeper.children(historyPath(root, context), call),
+    zookeeper.children(root, call),
+    readTree(zookeeper, contextPath(root, context), call),
+  ]);
+  const overrides = rangesOf(context, names).map(
+    async ({ text }) => [text, await readTree(zookeeper, contextPath(root, context, text), call)] as const,
   );
-  return { ...head, trees: new Map(await Promise.all(trees)) };
+  return { ...head, kept, trees: new Map([[undefined, own], ...(await Promise.all(overrides))]) };
 }
 
 function stateOf({ head, trees }: ReadContext): ContextState {
@@ -161,10 +172,12 @@ async function publish(
   const call = { signal: limit.signal };
   /** The revision that may have been published, and why that is not known. */
   let unknown: { readonly revision: number; readonly error: ZooKeeperError } | undefined;
+  let turn: LockHandle | undefined;
   try {
     for (let failures = 0; ; await clock.sleep(backoffMs(PAUSE_MS, failures, random), limit.signal)) {
       let next: number | undefined;
       try {
+        if (failures >= FREE_TRIES) turn ??= await lock(zookeeper, lockPath(root, context), { clock, random }).acquire(call);
         const now = await readContext(publication, call);
         const { head } = now;
         if (unknown && head.revision >= unknown.revision) {
@@ -201,6 +214,8 @@ async function publish(
     throw error;
   } finally {
     limit.release();
+    // Not waited for: it may take longer than the caller's time. It only spares others their tries in vain.
+    void turn?.release();
   }
 }
 
@@ -242,7 +257,7 @@ function checkRanges({ overrides }: ContextState, changes: readonly KeyChange[])
 /** One transaction: the keys, the record, the head, and what is pruned. Makes the parents that are missing before it. */
 async function operationsOf(
   { zookeeper, root, context, keep }: Publication,
-  { trees, version }: ReadContext,
+  { trees, kept, version }: ReadContext,
   record: RevisionRecord,
   call: CallOptions,
 ): Promise<readonly MultiOperation[]> {
@@ -253,8 +268,7 @@ async function operationsOf(
     const edit: Edit = new Map(own.map(({ key, new: value }) => [key, value ?? undefined]));
     return planEdit(contextPath(root, context, nodes), trees.get(nodes) ?? new Map(), edit, nodes === undefined);
   });
-  const revisions = version === undefined ? [] : ((await zookeeper.children(path, call)) ?? []);
-  const old = revisions.filter((name) => (revisionOf(name) ?? record.revision) <= record.revision - keep).sort();
+  const old = kept.filter((name) => (revisionOf(name) ?? record.revision) <= record.revision - keep).sort();
   const { revision, id, author, at } = record;
   const head = { path, data: JSON.stringify({ revision, id, author, at }) };
   return [
