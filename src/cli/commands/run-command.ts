@@ -120,6 +120,6 @@ class CommandWorkload implements Workload {
     const templates = this.options.env.map(({ name, value }) => [name, value({ id, version, taskId, url })] as const);
     // An inherited one tells of another node id.
     const http = { NODELEASE_URL: url, ...(url !== undefined && { NODELEASE_HTTP: undefined }) };
-    return { ...this.options.io.env, ...variables, ...Object.fromEntries(templates), ...own, ...http };
+    return { ...this.options.io.env, ...Object.fromEntries([...(variables ?? []), ...templates]), ...own, ...http };
   }
 }

@@ -40,8 +40,10 @@ interface Version {
 /** The pause after a failure to take the turn, in milliseconds. */
 const TURN_RETRY_MS = 5_000;
 const CLOSE_TIMEOUT_MS = 1_000;
-/** Multiples of it are spread evenly over [0, 1), for any number of them. */
 const GOLDEN_RATIO = 0.618_033_988_749_895;
+
+/** When a node has its time within `spreadMs`: the first ids are spread evenly, however many there are. */
+export const spreadDelay = (nodeId: number, spreadMs: number) => spreadMs * ((nodeId * GOLDEN_RATIO) % 1);
 
 /** The configuration of the command of a held node: its variables, and what is done when they change. */
 export class CommandConfig {
@@ -129,8 +131,7 @@ export class CommandConfig {
 
   #read(): Version {
     const { values, revisions } = this.configuration;
-    const { app, profile } = this.settings.name;
-    return { variables: configVariables(profile === undefined ? app : `${app},${profile}`, values), revisions };
+    return { variables: configVariables(values), revisions };
   }
 
   #changed(): void {
@@ -180,7 +181,7 @@ export class CommandConfig {
   /** The variables that the command has otherwise than it should. Without any, it runs what is newest. */
   #differing(): readonly string[] {
     const [now, then] = [this.#wanted.variables, this.#running.variables];
-    const differing = [...new Set([...Object.keys(now), ...Object.keys(then)])].filter((name) => now[name] !== then[name]);
+    const differing = [...new Set([...now.keys(), ...then.keys()])].filter((name) => now.get(name) !== then.get(name));
     if (differing.length === 0 && this.#running !== this.#wanted) {
       this.#running = this.#wanted;
       this.seen.tell(this.#running.revisions);
@@ -193,7 +194,7 @@ export class CommandConfig {
     const { oneByOne, spreadMs, name } = this.settings;
     const { lease, log, zookeeper } = this.node;
     const { clock, random } = this.surroundings;
-    if (!oneByOne) return clock.sleep(spreadMs * ((lease.id * GOLDEN_RATIO) % 1), ended);
+    if (!oneByOne) return clock.sleep(spreadDelay(lease.id, spreadMs), ended);
     while (!this.#turn?.isValid()) {
       try {
         const path = `${DEFAULT_ROOT}/.nodelease/turns/${contextsOf(name)[0]}`;

@@ -1,4 +1,8 @@
 import { ConfigError } from '../../base/errors.js';
+import { variablesOf } from '../../configuration/environment.js';
+
+/** Variables of a command, by their names. */
+export type Variables = ReadonlyMap<string, string>;
 
 /** Names that nodelease sets itself, and those by which a program is found, or told what to load: whoever may publish must not run code with them. */
 const REFUSED = new RegExp(
@@ -9,36 +13,17 @@ const REFUSED = new RegExp(
   ].join('|'),
 );
 
-/** Variables of a command, by their names. */
-export type Variables = Readonly<Record<string, string>>;
-
-const NAME = /^[A-Z_][A-Z0-9_]*$/;
-
-/** The variable of a key: `db.pool-size` is `DB_POOL_SIZE`, `servers[0].host` is `SERVERS_0_HOST`. */
-export function variableOf(key: string): string {
-  return key.replaceAll(']', '').replace(/[.[-]/g, '_').toUpperCase();
-}
-
 /**
  * The properties of a configuration as variables of a command.
  *
  * @param values by their keys
- * @throws {ConfigError} naming the key, and never the value: one whose variable has no valid name, or must not be set; two of the same variable; a
- *   value that no variable can have
+ * @throws {ConfigError} naming the key, and never the value: one whose variable must not be set; two of the same variable; a value that no variable can
+ *   have
  */
-export function configVariables(config: string, values: ReadonlyMap<string, { readonly value: string }>): Variables {
-  const keys = new Map<string, string>();
-  const variables: Record<string, string> = {};
-  for (const [key, { value }] of values) {
-    const name = variableOf(key);
-    const refuse = (expected: string) => new ConfigError('--config', config, `${expected}: ${key} is ${name}`);
-    if (!NAME.test(name)) throw refuse('keys of ASCII letters, digits and ._-[], since they become variables');
-    if (REFUSED.test(name)) throw refuse('no key for a variable that nodelease sets itself, or by which programs are loaded');
-    const other = keys.get(name);
-    if (other !== undefined) throw refuse(`one key a variable, and ${other} is the same`);
-    if (value.includes('\0')) throw refuse('values without NUL characters');
-    keys.set(name, key);
-    variables[name] = value;
-  }
-  return variables;
+export function configVariables(values: ReadonlyMap<string, { readonly value: string }>): Variables {
+  const variables = variablesOf(new Map([...values].map(([key, { value }]) => [key, value])));
+  const refused = [...variables.keys()].findIndex((name) => REFUSED.test(name));
+  if (refused < 0) return variables;
+  const [key, name] = [[...values.keys()][refused], [...variables.keys()][refused]];
+  throw new ConfigError(`${key}`, name, 'another key, for nodelease sets this variable itself, or programs are found or loaded by it');
 }

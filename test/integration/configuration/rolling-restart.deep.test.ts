@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, inject, test } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
 import { readSeen } from '../../../src/configuration/seen-revisions.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
+import { freePorts } from '../../support/servers/free-ports.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { newFolder, removeFolders } from '../cli/run-support.js';
 import { client, closeClients } from '../discovery/discovery-support.js';
@@ -87,49 +88,32 @@ test('without the turns, and with no spread, several are down at once: the count
   expect(mostDown(lines())).toBeGreaterThan(1);
 });
 
-test('the one whose command does not pass its check keeps the others from restarting, until a publish mends it', async () => {
+test('the node whose command does not pass its check keeps the others from restarting, until a publish mends it', async () => {
+  const zookeeper = client(connect);
   const ports = await freePorts(3);
-  // Listens where its check asks, unless the greeting is bad.
-  const script = `[ "$GREETING" = bad ] && exec sleep 600; exec node -e 'require("node:net").createServer((s) => s.end()).listen(+process.argv[1])' $((${port} + NODE_ID))`;
-  const settings = [
-    '--zookeeper',
-    connect,
-    '--config',
-    'shop,prod',
-    '--on-config-change',
-    'restart',
-    '--config-one-by-one',
-    '--service',
-    'shop',
-  ];
-  const nodes = [0, 1, 2].map((id) =>
-    runCli([
-      'run',
-      '--node-id',
-      `${id}`,
-      ...settings,
-      '--port',
-      `${port + id}`,
-      '--check',
-      `tcp:${port + id}`,
-      '--check-interval',
-      '100ms',
-      '--',
-      'sh',
-      '-c',
-      script,
-    ]),
-  );
-  await Promise.all(nodes.map((node) => node.waitForOutput(/the service is announced/)));
-  await publisher(client(connect)).publish(keys({ greeting: 'bad' }));
-  const restarted = () => nodes.filter((node) => /to start it with its new configuration/.test(node.stderr())).length;
+  const listen = "require('node:net').createServer((s) => s.end()).listen(+process.argv[1])";
+  const settings = ['--zookeeper', connect, '--config', 'shop,prod', '--on-config-change', 'restart', '--config-one-by-one'];
+  const nodes = ports.map((port, id) => {
+    const check = ['--service', 'shop', '--port', `${port}`, '--check', `tcp:${port}`, '--check-interval', '100ms'];
+    const script = `[ "$GREETING" = bad ] && exec sleep 600; exec node -e "${listen}" ${port}`;
+    return runCli(['run', '--node-id', `${id}`, ...settings, ...check, '--', 'sh', '-c', script]);
+  });
+  /** What each node has logged since its last restart, by the count of its restarts. */
+  const since = () => nodes.map((node) => node.stderr().split('to start it with its new configuration'));
+  const announced = () => since().filter((parts) => parts.at(-1)?.includes('the service is announced')).length;
+  await expect.poll(announced, SEEN).toBe(3);
+  await publisher(zookeeper).publish(keys({ greeting: 'bad' }));
+  await expect.poll(async () => (await zookeeper.children('/config/.nodelease/turns/shop,prod'))?.length, SEEN).toBe(3);
+  await expect.poll(() => since().filter((parts) => /not announced until/.test(parts[1] ?? '')).length, SEEN).toBe(1);
+  await publisher(zookeeper).publish(keys({ greeting: 'good' }));
   await expect
-    .poll(() => nodes.filter((node) => /not announced until/.test(node.stderr().split('to start it')[1] ?? '')).length, SEEN)
-    .toBe(1);
-  expect(restarted()).toBe(1);
-  await publisher(client(connect)).publish(keys({ greeting: 'good' }));
-  await expect
-    .poll(() => nodes.filter((node) => /the service is announced/.test(node.stderr().split('to start it').at(-1) ?? '')).length, SEEN)
-    .toBe(3);
-  expect(nodes.map((node) => node.stderr().match(/to start it/g)?.length).sort()).toEqual([1, 1, 2]);
+    .poll(
+      () =>
+        since()
+          .map((parts) => parts.length - 1)
+          .sort(),
+      SEEN,
+    )
+    .toEqual([1, 1, 2]);
+  await expect.poll(announced, SEEN).toBe(3);
 });

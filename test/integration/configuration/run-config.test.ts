@@ -6,7 +6,7 @@ import { configPublisher } from '../../../src/configuration/index.js';
 import { readSeen } from '../../../src/configuration/seen-revisions.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
-import { newFolder, removeFolders } from '../cli/run-support.js';
+import { isAlive, newFolder, removeFolders, untilDead } from '../cli/run-support.js';
 import { client, closeClients } from '../discovery/discovery-support.js';
 
 let connect: string;
@@ -67,12 +67,15 @@ describe('nodelease run --config', () => {
   });
 
   it.each([
-    [{ 'db.pool-size': '1', 'db.pool.size': 'hunter2' }, 'one key a variable, and db.pool-size is the same: db.pool.size is DB_POOL_SIZE'],
+    [
+      { 'db.pool-size': '1', 'db.pool.size': 'hunter2' },
+      'db.pool.size: expected another variable than db.pool-size has, got "DB_POOL_SIZE"',
+    ],
     [
       { 'ld.preload': '/tmp/hunter2.so' },
-      'no key for a variable that nodelease sets itself, or by which programs are loaded: ld.preload is LD_PRELOAD',
+      'ld.preload: expected another key, for nodelease sets this variable itself, or programs are found or loaded by it',
     ],
-    [{ 'node.id': '7' }, 'node.id is NODE_ID'],
+    [{ 'node.id': '7' }, 'node.id: expected another key, for nodelease sets this variable itself, or programs are found or loaded by it'],
   ])('starts no command, and gives the node id back, with %o', async (properties, expected) => {
     await publish(properties);
     const refused = run('echo never');
@@ -81,7 +84,7 @@ describe('nodelease run --config', () => {
     const complaint = refused
       .stderr()
       .split('\n')
-      .find((line) => line.startsWith('nodelease: --config'));
+      .find((line) => line.startsWith('nodelease: '));
     expect(complaint).toContain(expected);
     expect(refused.stderr()).not.toContain('hunter2');
     expect(JSON.parse(readFileSync(join(store.slice('file:'.length), '0.json'), 'utf8'))).not.toHaveProperty('taskId');
@@ -164,6 +167,32 @@ describe('when the configuration changes', () => {
     expect(server.stdout()).not.toContain('stopped');
     await publish({ Greeting: null });
     await server.waitForOutput(/started \d+ \d+ two/);
+  });
+
+  it('a command that has been started again is guarded as the first one was: it ends with a nodelease that is killed', async () => {
+    await publish({ greeting: 'one' });
+    const server = run(
+      'trap "exit 0" TERM; trap "" HUP; echo "started $$ $GREETING"; while :; do sleep 0.05; done',
+      '--on-config-change',
+      'restart',
+    );
+    await server.waitForOutput(/started \d+ one/);
+    await publish({ greeting: 'two' });
+    const [, pid = ''] = await server.waitForOutput(/started (\d+) two/);
+    server.kill('SIGKILL');
+    await untilDead([Number(pid)], 5_000);
+  });
+
+  it('a command that is being stopped for that is killed at once where its lease is taken away, and stays ended (rule 7)', async () => {
+    await publish({ greeting: 'one' });
+    const stubborn = run('trap "echo asked" TERM; echo "started $$"; while :; do sleep 0.05; done', '--on-config-change', 'restart');
+    const [, pid = ''] = await stubborn.waitForOutput(/started (\d+)/);
+    await publish({ greeting: 'two' });
+    await stubborn.waitForOutput(/asked/);
+    await runCli(['release', '0', '--force', '--store', store]).exit;
+    expect((await stubborn.exit).code).toBe(76);
+    expect(isAlive(Number(pid))).toBe(false);
+    expect(stubborn.stdout().match(/started/g)).toHaveLength(1);
   });
 
   it('a command that ends by itself ends the run, and none that is told to stop is started again', async () => {

@@ -4,6 +4,7 @@ import { type Configuration, openConfiguration } from '../../../src/configuratio
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { stopJavaPeers } from '../../support/peers/java-peer.js';
 import { type SpringConfigPeer, startSpringConfigPeer } from '../../support/peers/spring-config-peer.js';
+import { killAll, runCli } from '../../support/processes.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { client, closeClients } from '../discovery/discovery-support.js';
 import { keys, publisher } from './config-scene.js';
@@ -20,7 +21,7 @@ beforeEach(async () => {
   await zookeeper.ensurePath('/');
 });
 afterEach(async () => {
-  await stopJavaPeers();
+  await Promise.all([stopJavaPeers(), killAll()]);
   await closeClients();
 });
 
@@ -70,6 +71,27 @@ test('Spring is told of every publish, of removals too, and has the values by th
   await expect.poll(() => peer.properties(), SEEN).toEqual({ a: '1', 'db.url': 'pg://a', 'db.user': 'u' });
 });
 
+test('what "nodelease config" sets, unsets, imports and rolls back is what Spring has', async () => {
+  const config = async (...args: string[]) => {
+    const [command = '', ...more] = args;
+    const call = runCli(['config', command, ...more, '--app', 'shop', '--profile', 'prod', '--zookeeper', connect], {
+      stdin: 'k.l=v\nk.m=w\n',
+    });
+    expect((await call.exit).code).toBe(0);
+    return call.stdout();
+  };
+  await config('set', 'db.pool-size=10', 'greeting=grüß=dich');
+  const peer = await spring();
+  expect(await peer.properties()).toEqual({ 'db.pool-size': '10', greeting: 'grüß=dich' });
+  await config('import', '-');
+  await config('unset', 'db.pool-size');
+  await expect.poll(() => peer.properties(), SEEN).toEqual({ greeting: 'grüß=dich', 'k.l': 'v', 'k.m': 'w' });
+  await config('rollback', '1');
+  await expect.poll(() => peer.properties(), SEEN).toEqual({ 'db.pool-size': '10', greeting: 'grüß=dich' });
+  await peer.write('/config/shop,prod/greeting', 'jó napot');
+  expect(await config('get', 'greeting')).toBe('jó napot\n');
+});
+
 test('overrides for some node ids, history and what nodes tell of themselves are no properties of Spring’s', async () => {
   const config = publisher(zookeeper, NAME);
   await config.publish(keys({ a: '1' }));
@@ -97,9 +119,12 @@ test('what Java writes is read here, and told as it changes', async () => {
   await expect.poll(() => configuration.get('db.url'), SEEN).toBeUndefined();
   expect(changes).toEqual([
     { key: 'db.url', old: 'jdbc:grüß', new: 'jdbc:new' },
+    // An empty znode without children is a property, for Spring too.
+    { key: 'db', old: undefined, new: '' },
     { key: 'db.url', old: 'jdbc:new', new: 'jdbc:grüß' },
     { key: 'db.url', old: 'jdbc:grüß', new: undefined },
   ]);
+  await expect.poll(() => peer.properties(), SEEN).toEqual({ db: '', 'db.user': 'dotted' });
 });
 
 test('a key that Java has changed is taken for what it is by the next publish here, with its value in the history', async () => {
