@@ -4,7 +4,7 @@ import { isFault } from '../zookeeper/zookeeper-error.js';
 import { type Claim, ZnodeHolder } from './lock-handle.js';
 import { createOwn, discard, erase, type OwnZnode, protectedPath } from './own-znode.js';
 import { type Recipe, repeated, type WaitOptions } from './recipe.js';
-import { RecipeError } from './recipe-error.js';
+import { foreignZnode, RecipeError } from './recipe-error.js';
 import { inTime, untilChildren, untilRemoved, type Wait } from './waiting.js';
 
 /** What tells one recipe from another. */
@@ -162,7 +162,11 @@ const fingerprint = (names: readonly string[]) => [...names].sort().join('/');
  * @throws {RecipeError} `foreign-znode`
  */
 export function inOrder(path: string, names: readonly string[], kinds: readonly string[]): string[] {
-  const placed = names.map((name) => ({ name, place: placeOf(name, kinds) ?? foreign(path, name, kinds) }));
+  const placed = names.map((name) => {
+    const place = placeOf(name, kinds);
+    if (place !== undefined) return { name, place };
+    throw foreignZnode(path, name, `names with ${kinds.map((kind) => JSON.stringify(kind)).join(' or ')}`);
+  });
   return placed.sort((a, b) => (a.place < b.place ? -1 : a.place > b.place ? 1 : 0)).map(({ name }) => name);
 }
 
@@ -173,10 +177,4 @@ function placeOf(name: string, kinds: readonly string[]): string | undefined {
     if (found >= 0) at = Math.max(at, found + kind.length);
   }
   return at < 0 ? undefined : name.slice(at);
-}
-
-function foreign(path: string, name: string, kinds: readonly string[]): never {
-  const expected = kinds.map((kind) => JSON.stringify(kind)).join(' or ');
-  const text = `${path} has a child ${JSON.stringify(name)}, which is not of this recipe: expected names with ${expected}`;
-  throw new RecipeError(text, 'foreign-znode', path);
 }

@@ -5,10 +5,11 @@ import type { CallOptions, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, type ZooKeeperFault } from '../zookeeper/zookeeper-error.js';
 import { erase, uuid } from './own-znode.js';
 import { type Recipe, type RecipeOptions, recipeOn, repeated, type WaitOptions } from './recipe.js';
-import { RecipeError } from './recipe-error.js';
+import { foreignZnode, RecipeError } from './recipe-error.js';
 import { inTime, untilChildren, untilData, untilRemoved, type Wait } from './waiting.js';
 
 const READY = 'ready';
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 export interface DoubleBarrierOptions extends RecipeOptions {
   /** How many have to enter before all go on, 1 … 1,000,000; the same for all users of the path. */
@@ -21,12 +22,12 @@ export interface DoubleBarrier {
    * Resolves once as many as there are members have entered. One that does not resolve leaves nothing behind. Where the session ends meanwhile, it
    * enters again in the next.
    *
-   * @throws {AcquireTimeoutError} too few had entered in time @throws {RecipeError} `already-held` where this object has entered, or is about to
+   * @throws {AcquireTimeoutError} too few had entered in time @throws {RecipeError} `already-held` where this object has entered, or is about to; `foreign-znode`
    * @throws {ZooKeeperError} no connection in time, access denied, client closed @throws `signal.reason`
    */
   enter(options?: WaitOptions): Promise<void>;
   /**
-   * Leaves, and resolves once all that were in have left. This object is out then in any case, also where it rejects.
+   * Leaves, and resolves once all have left that were in by the last opening. This object is out then in any case, also where it rejects.
    *
    * @throws {AcquireTimeoutError} others were in for the whole time
    * @throws {RecipeError} `not-held` where it was not in, or its session has ended since: then the others have not waited for it
@@ -91,6 +92,8 @@ class Member implements DoubleBarrier {
         ...[this.#ready, own].map((read) => inSession((call) => session.read(read, call))),
       ]);
       if (znode === undefined) return;
+      const foreign = names.find((name) => name !== READY && !UUID.test(name));
+      if (foreign !== undefined) throw foreignZnode(path, foreign, `${READY} and UUIDs`);
       // Made, or set, while the own znode stood, it is of this round. An older one may have been left behind, or be of a round that others are leaving.
       const isOpen = (stat = ready?.stat) => stat !== undefined && stat.modifiedZxid > znode.stat.createdZxid;
       if (!isOpen() && membersOf(names).length >= members) {

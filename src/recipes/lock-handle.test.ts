@@ -45,6 +45,27 @@ describe('a handle', () => {
     expect(held.signal.aborted).toBe(true);
   });
 
+  it('tells so by its signal as soon as the process goes on, also where it stood still right after it was acquired', async () => {
+    const held = await acquired();
+    clock.freeze(SESSION_MS);
+    await clock.advance(1);
+    expect(held.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'paused' });
+  });
+
+  it('can be acquired again by whoever hears of its loss', async () => {
+    const contender = lock(zookeeper, PATH, options());
+    const acquiring = contender.acquire();
+    await clock.advance(0);
+    const held = await acquiring;
+    const again = new Promise<LockHandle>((resolve, reject) => {
+      held.signal.addEventListener('abort', () => contender.acquire().then(resolve, reject));
+    });
+    zookeeper.znodes.delete(held.path);
+    await clock.advance(SESSION_MS / 6);
+    expect(held.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'taken' });
+    expect((await again).isValid()).toBe(true);
+  });
+
   it('ends the work before the deadline where no heartbeat is answered, and takes its znode away after it', async () => {
     const held = await acquired();
     zookeeper.fault = async (operation) => {

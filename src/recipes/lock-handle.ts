@@ -194,8 +194,10 @@ export class ZnodeHolder extends Holder<LockLostError> implements LockHandle {
   /** Begins what one that is held for a moment only is spared. It is valid for longer than that. */
   async #settle(): Promise<void> {
     const { clock } = this.recipe;
+    const until = clock.monotonic() + Math.min(WATCH_AFTER_MS, this.claim.deadline.timeoutMs * WATCH_SHARE);
     await clock.sleep(MOMENT_MS);
-    await clock.sleep(Math.min(WATCH_AFTER_MS, this.claim.deadline.timeoutMs * WATCH_SHARE), this.ending).catch(() => undefined);
+    // After a pause of this process at once.
+    await sleepUntil(clock, until, this.ending).catch(() => undefined);
     if (!this.isHeld) return;
     this.#watchOwn();
     this.start();

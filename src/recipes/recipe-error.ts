@@ -32,3 +32,9 @@ export class RecipeError extends NodeLeaseError {
 export function outcomeUnknown(path: string, what: string, cause: unknown): RecipeError {
   return new RecipeError(`${what} cannot be told: the reply was lost`, 'outcome-unknown', path, cause);
 }
+
+/** @param expected what stands under this recipe's path */
+export function foreignZnode(path: string, name: string, expected: string): RecipeError {
+  const text = `${path} has a child ${JSON.stringify(name)}, which is not of this recipe: expected ${expected}`;
+  return new RecipeError(text, 'foreign-znode', path);
+}

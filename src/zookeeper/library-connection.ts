@@ -43,6 +43,9 @@ const LONGEST_SILENCE_MS = 5_000;
 /** A connection that lasted this long was a good one: the search for the next begins without a pause, in milliseconds. */
 const GOOD_AFTER_MS = 1_000;
 
+/** What servers take in one request unless told otherwise, in bytes (`jute.maxbuffer`). */
+const LARGEST_REQUEST = 1_048_575;
+
 /** With TLS, how much longer an attempt may take once there is a connection: a server's first handshake may take seconds. In milliseconds. */
 const HANDSHAKE_MS = { min: 2_000, max: 5_000 };
 
@@ -137,6 +140,9 @@ export class LibraryConnection {
   protected request<T>(request: Request, read: (answer: Answer) => T, isLast = false): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (!this.#connected) return reject(new RequestFailure('connection-loss', false, 'there is no connection'));
+      // A server closes the connection on it, every time that it is sent.
+      if (request.size > LARGEST_REQUEST)
+        return reject(new RequestFailure('refused', false, `${request.size} bytes, where a request takes ${LARGEST_REQUEST}`));
       this.#underWay.add(reject);
       const { sentAt, last } = this.turn();
       const post = () => {

@@ -58,6 +58,11 @@ export class Request {
     this.#bytes = bytes;
   }
 
+  /** In bytes, as a server counts them. */
+  get size(): number {
+    return this.#bytes.length - XID_AT;
+  }
+
   toBuffer(): Buffer {
     this.#bytes.writeInt32BE(this.header.xid, XID_AT);
     return this.#bytes;

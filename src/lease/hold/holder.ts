@@ -186,9 +186,9 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
     this.#state = 'lost';
     const error = this.lossError(reason, deadline, detail, cause);
     this.#ending.abort(error);
+    this.whenOver(error);
     this.#lost.abort(error);
     this.holding.emit({ type: 'lost', error });
-    this.whenOver(error);
   }
 
   async #release(): Promise<void> {

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { AcquireTimeoutError } from '../../../src/base/errors.js';
 import { type DoubleBarrier, doubleBarrier } from '../../../src/recipes/double-barrier.js';
+import { lock } from '../../../src/recipes/lock.js';
 import type { ZooKeeper } from '../../../src/zookeeper/zookeeper.js';
 import { beforeFirst } from './before-calls.js';
 import { expire, recipeScene } from './recipe-scene.js';
@@ -160,6 +161,35 @@ describe('a double barrier', () => {
     const member = doubleBarrier(other, PATH, { members: 2 });
     await Promise.all([entering, member.enter()]);
     expect(await children(other)).toHaveLength(3);
+  });
+
+  it('is left without those that came after it had opened', async () => {
+    const [client, other] = await Promise.all([scene.open(), scene.open()]);
+    const members = group(client, 2);
+    await Promise.all(members.map((member) => member.enter()));
+    const later = `${PATH}/${randomUUID()}`;
+    await other.create(later, '', 'ephemeral');
+    await Promise.all(members.map((member) => member.leave({ timeoutMs: 10_000 })));
+    expect(await children(client)).toEqual([later.slice(PATH.length + 1), 'ready'].sort());
+  });
+
+  it('knows when its own znode was deleted that the others have not waited for it', async () => {
+    const client = await scene.open();
+    const alone = doubleBarrier(client, PATH, { members: 1 });
+    await alone.enter();
+    const [own] = (await children(client)).filter((name) => name !== 'ready');
+    await client.remove(`${PATH}/${own}`);
+    await expect(alone.leave()).rejects.toMatchObject({ fault: 'not-held' });
+  });
+
+  it('is refused on the path of another recipe', async () => {
+    const client = await scene.open();
+    await using _held = await lock(client, PATH).acquire();
+    await expect(doubleBarrier(client, PATH, { members: 2 }).enter()).rejects.toMatchObject({
+      fault: 'foreign-znode',
+      message: expect.stringMatching(/has a child ".*-lock-0000000000", which is not of this recipe: expected ready and UUIDs/),
+    });
+    expect(await children(client)).toHaveLength(1);
   });
 
   it('names bad input and misuse', async () => {

@@ -163,9 +163,36 @@ describe('a lock', () => {
     await expect(lock(client, PATH).acquire({ timeoutMs: -1 })).rejects.toThrow(
       /timeoutMs: expected a number of milliseconds of at least 0/,
     );
-    await client.createWithParents(`${PATH}/qn-0000000001`, '', 'persistent');
-    await expect(lock(client, PATH).acquire()).rejects.toMatchObject({ fault: 'foreign-znode', path: PATH });
-    await standing(client, 1);
+  });
+
+  it.each([
+    ['lock', PATH, lock],
+    ['readLock', PATH, readLock],
+    ['writeLock', PATH, writeLock],
+    ['semaphore', `${PATH}/leases`, (client: ZooKeeper, path: string) => semaphore(client, path, { leases: 1 })],
+  ] as const)('is refused among znodes of another recipe: %s', async (_name, folder, recipe) => {
+    const client = await scene.open();
+    await client.createWithParents(`${folder}/qn-0000000001`, '', 'persistent');
+    await expect(recipe(client, PATH).acquire()).rejects.toMatchObject({ fault: 'foreign-znode', path: folder });
+    await standing(client, 1, folder);
+  });
+
+  it('keeps its place in the queue when its connection breaks while it waits', async () => {
+    const { client, proxy } = await scene.openThroughProxy();
+    const other = await scene.open();
+    const held = await lock(other, PATH).acquire();
+    const waiting = lock(client, PATH).acquire();
+    await standing(other, 2);
+    const place = (await children(other)).find((name) => !held.path.endsWith(name));
+    proxy.reset();
+    await expect.poll(() => client.state.status).not.toBe('connected');
+    const later = lock(other, PATH).acquire();
+    await standing(other, 3);
+    await held.release();
+    await using won = await waiting;
+    expect(won.path).toBe(`${PATH}/${place}`);
+    await won.release();
+    await (await later).release();
   });
 
   it('is lost, and made anew by one that waits, when the whole chroot is removed', async () => {
