@@ -13,6 +13,9 @@ export type WriteAccess =
   /** Every client that reaches the server, except a browser's page of another origin. */
   | { readonly kind: 'anybody' };
 
+/** The same for a page, which changes nothing without a token. */
+export type PageAccess = Exclude<WriteAccess, { readonly kind: 'anybody' }>;
+
 /**
  * Which clients may change anything on a server that listens there: those with the token where there is one, otherwise those on this machine.
  *
@@ -40,7 +43,7 @@ export function writeAccess(
  * @param label the setting that asks for it, as its user knows it
  * @throws {ConfigError} when that is asked for without a token
  */
-export function pageAccess(allowWrites: boolean | undefined, token: BearerToken | undefined, label: string): WriteAccess {
+export function pageAccess(allowWrites: boolean | undefined, token: BearerToken | undefined, label: string): PageAccess {
   if (!allowWrites) return { kind: 'nobody' };
   if (token === undefined) throw new ConfigError(label, true, 'a bearer token file beside it (a page changes nothing without a token)');
   return { kind: 'token', token };

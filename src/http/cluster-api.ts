@@ -55,12 +55,9 @@ export function clusterApi({ clock, cluster, streams, instance, hasServices = fa
      * `/api/events`: the same followed, as server-sent events: first `hello` with everything, then each part that is different as a whole, and at
      * least a comment every ten seconds. A `hello` without a report means that the cluster could not be read yet.
      */
-    async events({ method }: Request): Promise<Response> {
+    async events(request: Request): Promise<Response> {
       const view = await openView();
-      const body = streams.open((gone) => clusterEvents({ clock, view, instance, hasServices }, gone));
-      // No client would read what HEAD leaves out.
-      if (method === 'HEAD') await body.cancel();
-      return new Response(method === 'HEAD' ? null : body, { headers: { ...PLAIN, 'content-type': 'text/event-stream' } });
+      return streams.answer(request, (gone) => clusterEvents({ clock, view, instance, hasServices }, gone));
     },
   };
 }

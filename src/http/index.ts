@@ -22,7 +22,7 @@ export {
   type ListenAddress,
   parseListenAddress,
 } from '../settings/listen-address.js';
-export { type BearerToken, BearerTokenFile, type WriteAccess, writeAccess } from './access.js';
+export { type BearerToken, BearerTokenFile, type PageAccess, type WriteAccess, writeAccess } from './access.js';
 export { type DiscoveryAppOptions, discoveryApp } from './curator/discovery-app.js';
 export { DISCOVERY_OPENAPI } from './curator/discovery-openapi.js';
 export {

@@ -1,5 +1,5 @@
 import { HTTP_LIMITS } from './http-limits.js';
-import { HttpProblem } from './problem.js';
+import { HttpProblem, PLAIN } from './problem.js';
 
 /**
  * Answers that go on for as long as their clients listen. They have a bound of their own, so that they never take the place of requests that are
@@ -57,6 +57,14 @@ export class OpenStreams {
       },
       { highWaterMark: 0 },
     );
+  }
+
+  /** Answers with a stream of server-sent events. @throws {HttpProblem} as {@link open} */
+  async answer({ method }: Request, source: (gone: AbortSignal) => AsyncGenerator<Uint8Array, void>): Promise<Response> {
+    const body = this.open(source);
+    // No client would read what HEAD leaves out.
+    if (method === 'HEAD') await body.cancel();
+    return new Response(method === 'HEAD' ? null : body, { headers: { ...PLAIN, 'content-type': 'text/event-stream' } });
   }
 
   /** Ends all of them, and lets no more begin. */

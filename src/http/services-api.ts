@@ -6,7 +6,7 @@ import { jsonPayload } from '../services/payload-codec.js';
 import { ServiceDirectory } from '../services/service-directory.js';
 import { DEFAULT_BASE_PATH } from '../services/service-path.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
-import { checkWrite, type WriteAccess } from './access.js';
+import { checkWrite, type PageAccess } from './access.js';
 import { readJson } from './curator/instance-json.js';
 import type { OpenStreams } from './open-streams.js';
 import { HttpProblem, PLAIN, route } from './problem.js';
@@ -23,7 +23,7 @@ export interface ServicesSource {
 interface ServicesApiOptions extends ServicesSource {
   readonly clock: Clock;
   /** Which clients may enable, disable and remove instances. */
-  readonly writes: WriteAccess;
+  readonly writes: PageAccess;
   readonly streams: OpenStreams;
 }
 
@@ -37,18 +37,14 @@ const WRITE_TIMEOUT_MS = 5_000;
 export function servicesApi({ zookeeper, clock, basePath = DEFAULT_BASE_PATH, writes, streams }: ServicesApiOptions): Hono {
   const tree = new ServiceTree({ zookeeper, clock, basePath });
   const directory = new ServiceDirectory({ zookeeper, clock, basePath, payload: jsonPayload });
-  const hello = { zookeeper: zookeeper.description, path: basePath, writes: writes.kind !== 'nobody' };
+  const hello = { zookeeper: zookeeper.description, path: basePath, writes: writes.kind === 'token' };
   const app = new Hono();
   const change = async (name: string, id: string, act: (call: { timeoutMs: number }) => Promise<boolean>) => {
     if (!(await act({ timeoutMs: WRITE_TIMEOUT_MS }))) throw new HttpProblem('not-found', `${name} has no instance ${id}`);
     return new Response(null, { status: 204, headers: PLAIN });
   };
   route(app, '/api/services', {
-    GET: async ({ req }) => {
-      const body = streams.open((gone) => serviceEvents({ clock, tree, hello }, gone));
-      if (req.method === 'HEAD') await body.cancel();
-      return new Response(req.method === 'HEAD' ? null : body, { headers: { ...PLAIN, 'content-type': 'text/event-stream' } });
-    },
+    GET: ({ req }) => streams.answer(req.raw, (gone) => serviceEvents({ clock, tree, hello }, gone)),
   });
   route(app, '/api/services/:name/:id/enabled', {
     PUT: async ({ req }) => {

@@ -11,15 +11,13 @@ import { DetailsPanel } from './details-panel.js';
 import { find, make, setData, setText } from './dom.js';
 import { Announcer, EventList } from './event-list.js';
 import { IdGrid } from './id-grid.js';
+import { keepDrawing } from './keep-drawing.js';
 import { InstancePanel, StorePanel } from './status-panels.js';
 import { Summary } from './summary.js';
 import { TreePanel } from './tree-panel.js';
 
 /** What is told aloud: who comes and who goes is, what happens all the time is not. */
 const SPOKEN = new Set(['taken-over', 'overdue', 'evicted', 'damaged', 'resized', 'store-failed', 'store-ok']);
-
-/** From one drawing to the next at least, in milliseconds. */
-const DRAW_MS = 100;
 
 /** The page: takes in what the stream tells, and draws it, ten times a second at most. */
 class Console {
@@ -59,20 +57,7 @@ class Console {
     offerThemes();
     listenToKeys({ filter: this.#filter, grid: () => this.#grid.focusCurrent(), clear: () => this.#clear() });
     void this.#feed.run();
-    void this.#beat();
-  }
-
-  /** Draws up to ten times a second, and not at all while the page is hidden: browsers draw no frames of hidden ones. */
-  async #beat(): Promise<never> {
-    for (;;) {
-      await new Promise((resolve) => requestAnimationFrame(resolve));
-      try {
-        this.#draw();
-      } catch (error) {
-        reportError(error);
-      }
-      await this.#clock.sleep(DRAW_MS);
-    }
+    void keepDrawing(this.#clock, () => this.#draw());
   }
 
   #connection(state: FeedState): void {

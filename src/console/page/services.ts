@@ -6,10 +6,9 @@ import { ConnectionBadge, TokenDialog } from './connection.js';
 import { listenToKeys, offerThemes } from './controls.js';
 import { find, setText } from './dom.js';
 import { Announcer } from './event-list.js';
+import { keepDrawing } from './keep-drawing.js';
 import { type Act, ServiceList } from './service-list.js';
 
-/** From one drawing to the next at least, in milliseconds. */
-const DRAW_MS = 100;
 /** Relative to the page: the app may be mounted below some path. */
 const API = 'api/services';
 
@@ -51,19 +50,7 @@ class ServicesPage {
     const first = () => find('services').querySelector<HTMLElement>('details:not([hidden]) summary')?.focus();
     listenToKeys({ filter: this.#filter, grid: first, clear: () => this.#filterBy('') });
     void this.#feed.run();
-    void this.#beat();
-  }
-
-  async #beat(): Promise<never> {
-    for (;;) {
-      await new Promise((resolve) => requestAnimationFrame(resolve));
-      try {
-        this.#draw();
-      } catch (error) {
-        reportError(error);
-      }
-      await this.#clock.sleep(DRAW_MS);
-    }
+    void keepDrawing(this.#clock, () => this.#draw());
   }
 
   #draw(): void {

@@ -4,7 +4,7 @@ import { ConfigError } from '../../base/errors.js';
 import type { ServiceCall, ServiceDirectory } from '../../services/service-directory.js';
 import type { ServiceInstance } from '../../services/service-instance.js';
 import { shortened } from '../../services/shortened.js';
-import { checkHost, checkWrite, type WriteAccess } from '../access.js';
+import { checkHost, checkWrite, type PageAccess, type WriteAccess } from '../access.js';
 import { consoleAssets } from '../console-assets.js';
 import { OpenStreams } from '../open-streams.js';
 import { HttpProblem, PLAIN, problemOf, problemResponse, route } from '../problem.js';
@@ -24,7 +24,7 @@ export interface DiscoveryAppOptions {
   /** Which clients may register and unregister. @default none */
   readonly writes?: WriteAccess | undefined;
   /** What the page at `/` shows, and what it may change. @default there is no page */
-  readonly page?: (ServicesSource & { readonly writes: WriteAccess }) | undefined;
+  readonly page?: (ServicesSource & { readonly writes: PageAccess }) | undefined;
   /** Bounds the followers of the page's data. @default 128 of them */
   readonly streams?: OpenStreams | undefined;
   /** The names, beside those of loopback, by which a server on a loopback address may be called: see `checkHost`. @default any */

@@ -225,6 +225,8 @@ describe('nodelease console', () => {
       [['--store', 'memory:'], /^nodelease: --store: expected s3:\/\/ or file: .*, got "memory:"\n$/],
       [['--provider', 'zookeeper'], /^nodelease: --provider: .*--zookeeper.*\n$/],
       [['--endpoint', 'http://127.0.0.1:9'], /^nodelease: --endpoint: .*\n$/],
+      [['--allow-writes'], /^nodelease: --allow-writes: expected --zookeeper beside it .*\n$/],
+      [['--allow-writes', '--zookeeper', '127.0.0.1:9'], /^nodelease: --allow-writes: expected --bearer-token-file beside it .*\n$/],
     ] as const) {
       const console = runCli(['console', '--http', '127.0.0.1:0', ...args], { cwd: folder });
       expect(await console.exit).toEqual({ code: 64, signal: null });

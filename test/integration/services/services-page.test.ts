@@ -250,11 +250,14 @@ describe('a change by the page', () => {
       1,
     ]);
     expect(events.filter(({ type }) => type === 'restored')).toEqual([]);
-    await discovery.update(orders({ payload: { zone: 'b' } }));
+    const updated = orders({ payload: { zone: 'b' } });
+    await discovery.update(updated);
     expect(await isEnabled()).toBe(true);
-    await discovery.update(orders({ enabled: false }));
-    await discovery.update(orders({ enabled: true }));
-    expect(await isEnabled()).toBe(true);
+    // What the registrant itself enables and disables is no operator's word.
+    for (const enabled of [false, true, false, true]) {
+      await discovery.update({ ...updated, enabled });
+      expect(await isEnabled()).toBe(enabled);
+    }
   });
 
   it('removes an instance, and what is none', async () => {
