@@ -1,4 +1,4 @@
-import { orAborted } from '../base/abort.js';
+import { orAborted, withTimeout } from '../base/abort.js';
 import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError, explain } from '../base/errors.js';
@@ -70,6 +70,8 @@ export interface Configuration extends AsyncIterable<ConfigurationChange>, Async
 }
 
 const DEFAULT_TIMEOUT_MS = 5_000;
+/** How long to wait for watches to stand, in milliseconds. */
+const WATCH_TIMEOUT_MS = 2_000;
 const RETRY_MS = { first: 100, max: 5_000 };
 
 /**
@@ -244,7 +246,7 @@ class LiveConfiguration implements Configuration {
     await written.catch((error: unknown) => onEvent?.({ type: 'snapshot-failed', problem: explain(error) }));
   }
 
-  /** Watches these paths and the heads, and no others. Resolves once all watches stand. @throws where it is closed before */
+  /** Watches these paths and the heads, and no others. Resolves once all watches stand, or after a while. @throws where it is closed before */
   async #watch(paths: readonly string[]): Promise<void> {
     const { zookeeper, root } = this.place;
     const heads = this.contexts.map((context) => historyPath(root, context));
@@ -264,6 +266,7 @@ class LiveConfiguration implements Configuration {
       this.#watches.set(path, heads.includes(path) ? [data] : [data, zookeeper.watchChildren(path, onTold)]);
     }
     const first = added.flatMap((path) => (this.#watches.get(path) ?? []).map((watch) => watch.first));
-    await orAborted(Promise.all(first), this.#closing.signal);
+    // One that is refused never stands, and must not hold up the others.
+    await withTimeout(this.place.clock, WATCH_TIMEOUT_MS, Promise.all(first), this.#closing.signal);
   }
 }
