@@ -11,6 +11,7 @@ import { type ConfigPlace, type ConfigValue, type ConfigValues, type ReadConfig,
 import { SeenReporter } from './seen-revisions.js';
 import { readSnapshot, type Snapshot, writeSnapshot } from './snapshot-file.js';
 import { type StandardSchema, validated } from './standard-schema.js';
+import { toldInTurn } from './told-in-turn.js';
 
 export interface ConfigurationOptions extends ConfigName {
   /** The reader's node id: its overrides count, and others can see which revisions it runs. @default none */
@@ -161,23 +162,8 @@ class LiveConfiguration implements Configuration {
     return this.#listeners.add(listener);
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<ConfigurationChange> {
-    const { signal } = this.#closing;
-    const told: ConfigurationChange[] = [];
-    let wake: () => void = () => undefined;
-    const forget = this.onChange((change) => {
-      told.push(change);
-      wake();
-    });
-    try {
-      while (!signal.aborted) {
-        const next = told.shift();
-        if (next) yield next;
-        else await orAborted(new Promise<void>((resolve) => (wake = resolve)), signal).catch(() => undefined);
-      }
-    } finally {
-      forget();
-    }
+  [Symbol.asyncIterator](): AsyncGenerator<ConfigurationChange> {
+    return toldInTurn<ConfigurationChange>((listener) => this.onChange(listener), this.#closing.signal);
   }
 
   async close(): Promise<void> {

@@ -1,11 +1,10 @@
 import type { Clock, RandomSource } from '../base/clock.js';
-import { ConfigError } from '../base/errors.js';
 import { retry, STORE_BACKOFF } from '../lease/session/retry.js';
 import type { CallOptions, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { type ContextTree, propertiesOf, readTree } from './context-tree.js';
 import { contextPath, historyPath, rangesOf } from './layout.js';
-import { decodeHead, type Head, NO_HEAD } from './revision.js';
+import { decodeHead } from './revision.js';
 
 /** Where configuration is read and written. */
 export interface ConfigPlace {
@@ -62,7 +61,6 @@ export async function readContexts(
   wait: ReadWait = {},
 ): Promise<ReadConfig> {
   const { zookeeper, root } = place;
-  if (nodeId !== undefined && !(Number.isSafeInteger(nodeId) && nodeId >= 0)) throw new ConfigError('nodeId', nodeId, 'a node id');
   return repeated(place, wait, async (call) => {
     for (let tries = 1; tries <= MAX_TRIES; tries += 1) {
       const before = await readHeads(place, contexts, call);
@@ -92,19 +90,6 @@ export async function readContexts(
 
 /** How often contexts are read that change meanwhile, before a pause. */
 const MAX_TRIES = 20;
-
-/** The head of a context, and the version of its znode, undefined where there is none. */
-export interface ReadHead {
-  readonly head: Head;
-  readonly version: number | undefined;
-}
-
-/** @throws {ConfigHistoryError} `damaged` */
-export async function readHead({ zookeeper, root }: ConfigPlace, context: string, call: CallOptions): Promise<ReadHead> {
-  const path = historyPath(root, context);
-  const znode = await zookeeper.read(path, call);
-  return znode ? { head: decodeHead(path, znode.data), version: znode.stat.version } : { head: NO_HEAD, version: undefined };
-}
 
 const readHeads = ({ zookeeper, root }: ConfigPlace, contexts: readonly string[], call: CallOptions) =>
   Promise.all(contexts.map(async (context) => (await zookeeper.read(historyPath(root, context), call))?.data.toString('latin1')));
