@@ -108,7 +108,7 @@ describe('a configuration', () => {
     await expect.poll(() => canary.get('a')).toBe('all');
   });
 
-  it('is what a schema makes of it, or says which keys are wrong, without their values', async () => {
+  it('is what a schema makes of it, or says which keys are wrong', async () => {
     const client = await scene.open();
     await publisher(client).publish(keys({ 'db.pool-size': '10', 'db.url': 'secret', other: 'x' }));
     const config = await open(client);
@@ -126,9 +126,33 @@ describe('a configuration', () => {
     expect(size).toBe(10);
     await publisher(client).publish(keys({ 'db.pool-size': '11' }));
     await expect.poll(() => config.get('db.pool-size')).toBe('11');
-    expect(() => config.get(schema, 'db')).toThrow('the configuration is not as expected: pool-size: too many');
+    expect(() => config.get(schema, 'db')).toThrow('the configuration is not as expected: db.pool-size: too many');
     const slow = { '~standard': { ...schema['~standard'], validate: async () => ({ value: 1 }) } };
     expect(() => config.get(slow)).toThrow('without waiting');
+  });
+
+  it('is there with a damaged history, too', async () => {
+    const client = await scene.open();
+    await publisher(client).publish(keys({ a: '1' }));
+    await client.setData('/config/.nodelease/history/shop,prod', Buffer.from([0xff, 0x00]));
+    const config = await open(client);
+    expect([plain(config), config.revisions['shop,prod']]).toEqual([{ a: '1' }, 0]);
+  });
+
+  it('is read by all users, and published by its own; readers of all users tell which revision they run', async () => {
+    const owner = await scene.open({ auth: 'digest:ada:secret' });
+    const other = await scene.open({ auth: 'digest:bob:secret' });
+    await publisher(owner).publish([...keys({ 'a.b': '1' }), ...keys({ 'a.b': '2' }, '3')]);
+    const config = await open(other, { nodeId: 3 });
+    expect(plain(config)).toEqual({ 'a.b': '2' });
+    for (const client of [other, await scene.open()]) {
+      await expect(publisher(client).publish(keys({ c: '1' }))).rejects.toMatchObject({ fault: 'no-auth' });
+      await expect(client.create('/config/shop,prod/c', '1', 'persistent')).rejects.toMatchObject({ fault: 'no-auth' });
+      await expect(client.remove('/config/shop,prod/a/b')).rejects.toMatchObject({ fault: 'no-auth' });
+    }
+    await expect(publisher(other, { app: 'mail' }).publish(keys({ c: '1' }))).resolves.toMatchObject({ revision: 1 });
+    const place = { zookeeper: owner, clock, random, root: '/config' };
+    await expect.poll(() => readSeen(place, 'shop,prod')).toMatchObject([{ nodeId: 3, revisions: { 'shop,prod': 1 } }]);
   });
 
   it('can be iterated, change by change, until it is closed', async () => {
