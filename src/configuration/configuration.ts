@@ -1,4 +1,4 @@
-import { orAborted } from '../base/abort.js';
+import { orAborted, withTimeout } from '../base/abort.js';
 import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError, explain } from '../base/errors.js';
@@ -11,6 +11,7 @@ import { type ConfigPlace, type ConfigValue, type ConfigValues, type ReadConfig,
 import { SeenReporter } from './seen-revisions.js';
 import { readSnapshot, type Snapshot, writeSnapshot } from './snapshot-file.js';
 import { type StandardSchema, validated } from './standard-schema.js';
+import { toldInTurn } from './told-in-turn.js';
 
 export interface ConfigurationOptions extends ConfigName {
   /** The reader's node id: its overrides count, and others can see which revisions it runs. @default none */
@@ -72,6 +73,8 @@ export interface Configuration extends AsyncIterable<ConfigurationChange>, Async
 }
 
 const DEFAULT_TIMEOUT_MS = 5_000;
+/** How long to wait for watches to stand, in milliseconds. */
+const WATCH_TIMEOUT_MS = 2_000;
 const RETRY_MS = { first: 100, max: 5_000 };
 
 /**
@@ -163,23 +166,8 @@ class LiveConfiguration implements Configuration {
     return this.#listeners.add(listener);
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<ConfigurationChange> {
-    const { signal } = this.#closing;
-    const told: ConfigurationChange[] = [];
-    let wake: () => void = () => undefined;
-    const forget = this.onChange((change) => {
-      told.push(change);
-      wake();
-    });
-    try {
-      while (!signal.aborted) {
-        const next = told.shift();
-        if (next) yield next;
-        else await orAborted(new Promise<void>((resolve) => (wake = resolve)), signal).catch(() => undefined);
-      }
-    } finally {
-      forget();
-    }
+  [Symbol.asyncIterator](): AsyncGenerator<ConfigurationChange> {
+    return toldInTurn<ConfigurationChange>((listener) => this.onChange(listener), this.#closing.signal);
   }
 
   async close(): Promise<void> {
@@ -251,7 +239,7 @@ class LiveConfiguration implements Configuration {
     await written.catch((error: unknown) => onEvent?.({ type: 'snapshot-failed', problem: explain(error) }));
   }
 
-  /** Watches these paths and the heads, and no others. Resolves once all watches stand. @throws where it is closed before */
+  /** Watches these paths and the heads, and no others. Resolves once all watches stand, or after a while. @throws where it is closed before */
   async #watch(paths: readonly string[]): Promise<void> {
     const { zookeeper, root } = this.place;
     const heads = this.contexts.map((context) => historyPath(root, context));
@@ -271,6 +259,7 @@ class LiveConfiguration implements Configuration {
       this.#watches.set(path, heads.includes(path) ? [data] : [data, zookeeper.watchChildren(path, onTold)]);
     }
     const first = added.flatMap((path) => (this.#watches.get(path) ?? []).map((watch) => watch.first));
-    await orAborted(Promise.all(first), this.#closing.signal);
+    // One that is refused never stands, and must not hold up the others.
+    await withTimeout(this.place.clock, WATCH_TIMEOUT_MS, Promise.all(first), this.#closing.signal);
   }
 }

@@ -1,11 +1,10 @@
 import type { Clock, RandomSource } from '../base/clock.js';
-import { ConfigError } from '../base/errors.js';
 import { retry, STORE_BACKOFF } from '../lease/session/retry.js';
 import type { CallOptions, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { type ContextTree, propertiesOf, readTree } from './context-tree.js';
 import { contextPath, historyPath, rangesOf } from './layout.js';
-import { decodeHead, type Head, NO_HEAD } from './revision.js';
+import { decodeHead } from './revision.js';
 
 /** Where configuration is read and written. */
 export interface ConfigPlace {
@@ -62,9 +61,8 @@ export async function readContexts(
   wait: ReadWait = {},
 ): Promise<ReadConfig> {
   const { zookeeper, root } = place;
-  if (nodeId !== undefined && !(Number.isSafeInteger(nodeId) && nodeId >= 0)) throw new ConfigError('nodeId', nodeId, 'a node id');
   return repeated(place, wait, async (call) => {
-    for (;;) {
+    for (let tries = 1; tries <= MAX_TRIES; tries += 1) {
       const before = await readHeads(place, contexts, call);
       const names = nodeId === undefined ? [] : ((await zookeeper.children(root, call)) ?? []);
       const layers = contexts.flatMap((context) => {
@@ -73,36 +71,37 @@ export async function readContexts(
       });
       const trees = await Promise.all(layers.map((path) => readTree(zookeeper, path, call)));
       const after = await readHeads(place, contexts, call);
-      if (contexts.some((_, at) => before[at]?.head.id !== after[at]?.head.id)) continue;
+      if (contexts.some((_, at) => before[at] !== after[at])) continue;
       return {
         values: merged(
           layers.map((path, at) => ({ context: path.slice(root.length + 1), properties: propertiesOf(trees[at] as ContextTree) })),
         ),
-        revisions: Object.fromEntries(contexts.map((context, at) => [context, after[at]?.head.revision ?? 0])),
+        revisions: Object.fromEntries(contexts.map((context, at) => [context, revisionIn(after[at])])),
         paths: layers.flatMap((path, at) => [
           path,
           ...[...(trees[at] as ContextTree).keys()].filter((below) => below !== '').map((below) => path + below),
         ]),
       };
     }
+    const message = `${zookeeper.description}: ${contexts[0]} was published anew during each of ${MAX_TRIES} reads`;
+    throw new ZooKeeperError(message, { fault: 'timeout', outcome: 'not-applied' });
   });
 }
 
-/** The head of a context, and the version of its znode, undefined where there is none. */
-export interface ReadHead {
-  readonly head: Head;
-  readonly version: number | undefined;
-}
+/** How often contexts are read that change meanwhile, before a pause. */
+const MAX_TRIES = 20;
 
-/** @throws {ConfigHistoryError} `damaged` */
-export async function readHead({ zookeeper, root }: ConfigPlace, context: string, call: CallOptions): Promise<ReadHead> {
-  const path = historyPath(root, context);
-  const znode = await zookeeper.read(path, call);
-  return znode ? { head: decodeHead(path, znode.data), version: znode.stat.version } : { head: NO_HEAD, version: undefined };
-}
+const readHeads = ({ zookeeper, root }: ConfigPlace, contexts: readonly string[], call: CallOptions) =>
+  Promise.all(contexts.map(async (context) => (await zookeeper.read(historyPath(root, context), call))?.data.toString('latin1')));
 
-const readHeads = (place: ConfigPlace, contexts: readonly string[], call: CallOptions) =>
-  Promise.all(contexts.map((context) => readHead(place, context, call)));
+/** A damaged history is no reason to do without the values: it counts as none. */
+function revisionIn(head: string | undefined): number {
+  try {
+    return head === undefined ? 0 : decodeHead('', Buffer.from(head, 'latin1')).revision;
+  } catch {
+    return 0;
+  }
+}
 
 /** How long to wait for what is read. */
 export interface ReadWait {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { orAborted } from '../../base/abort.js';
 import { ConfigError } from '../../base/errors.js';
-import type { ContextState, WantedChange } from '../../configuration/publisher.js';
+import type { ContextState, WantedChange } from '../../configuration/publish.js';
 import type { Revision } from '../../configuration/revision.js';
 import { say, sayJson } from '../commands/store-command.js';
 import { ExitCode, UsageError } from '../exit-codes.js';

@@ -131,6 +131,30 @@ describe('a configuration', () => {
     expect(() => config.get(slow)).toThrow('without waiting');
   });
 
+  it('is there with a damaged history, too', async () => {
+    const client = await scene.open();
+    await publisher(client).publish(keys({ a: '1' }));
+    await client.setData('/config/.nodelease/history/shop,prod', Buffer.from([0xff, 0x00]));
+    const config = await open(client);
+    expect([plain(config), config.revisions['shop,prod']]).toEqual([{ a: '1' }, 0]);
+  });
+
+  it('is read by all users, and published by its own; readers of all users tell which revision they run', async () => {
+    const owner = await scene.open({ auth: 'digest:ada:secret' });
+    const other = await scene.open({ auth: 'digest:bob:secret' });
+    await publisher(owner).publish([...keys({ 'a.b': '1' }), ...keys({ 'a.b': '2' }, '3')]);
+    const config = await open(other, { nodeId: 3 });
+    expect(plain(config)).toEqual({ 'a.b': '2' });
+    for (const client of [other, await scene.open()]) {
+      await expect(publisher(client).publish(keys({ c: '1' }))).rejects.toMatchObject({ fault: 'no-auth' });
+      await expect(client.create('/config/shop,prod/c', '1', 'persistent')).rejects.toMatchObject({ fault: 'no-auth' });
+      await expect(client.remove('/config/shop,prod/a/b')).rejects.toMatchObject({ fault: 'no-auth' });
+    }
+    await expect(publisher(other, { app: 'mail' }).publish(keys({ c: '1' }))).resolves.toMatchObject({ revision: 1 });
+    const place = { zookeeper: owner, clock, random, root: '/config' };
+    await expect.poll(() => readSeen(place, 'shop,prod')).toMatchObject([{ nodeId: 3, revisions: { 'shop,prod': 1 } }]);
+  });
+
   it('can be iterated, change by change, until it is closed', async () => {
     const client = await scene.open();
     const config = await open(await scene.open());
