@@ -34,7 +34,7 @@ export class ConfigHistoryError extends NodeLeaseError {
   }
 }
 
-/** The configuration is not what a schema expects. The message names the keys, and no values: these may be secret. */
+/** The configuration is not what a schema expects. The message has the keys and the schema's own words, which may quote a value. */
 export class InvalidConfigurationError extends NodeLeaseError {
   readonly code = 'CONFIG_INVALID';
 

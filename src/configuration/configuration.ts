@@ -159,7 +159,7 @@ class LiveConfiguration implements Configuration {
     if (typeof wanted === 'string') return this.values.get(wanted)?.value;
     const prefix = below === undefined ? '' : `${below}.`;
     const own = [...this.values].filter(([key]) => key.startsWith(prefix));
-    return validated(wanted, Object.fromEntries(own.map(([key, { value }]) => [key.slice(prefix.length), value])));
+    return validated(wanted, Object.fromEntries(own.map(([key, { value }]) => [key.slice(prefix.length), value])), prefix);
   }
 
   onChange(listener: (change: ConfigurationChange) => void): () => void {

@@ -17,11 +17,11 @@ export interface SchemaIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** What a schema makes of the values. @throws {InvalidConfigurationError} where it refuses them, or cannot tell at once */
-export function validated<Output>(schema: StandardSchema<Output>, values: Readonly<Record<string, string>>): Output {
+/** What a schema makes of the values. @param prefix what was taken off their keys @throws {InvalidConfigurationError} where it refuses them, or cannot tell at once */
+export function validated<Output>(schema: StandardSchema<Output>, values: Readonly<Record<string, string>>, prefix = ''): Output {
   const result = schema['~standard'].validate(values);
   if (result instanceof Promise) throw new InvalidConfigurationError([{ key: '', message: 'the schema has to validate without waiting' }]);
   if (!result.issues) return result.value;
-  const keyOf = ({ path = [] }: SchemaIssue) => path.map((part) => String(typeof part === 'object' ? part.key : part)).join('.');
+  const keyOf = ({ path = [] }: SchemaIssue) => prefix + path.map((part) => String(typeof part === 'object' ? part.key : part)).join('.');
   throw new InvalidConfigurationError(result.issues.map((issue) => ({ key: keyOf(issue), message: issue.message })));
 }
