@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, inject, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, inject, test } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
 import { type Configuration, openConfiguration } from '../../../src/configuration/index.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
@@ -6,7 +6,7 @@ import { stopJavaPeers } from '../../support/peers/java-peer.js';
 import { type SpringConfigPeer, startSpringConfigPeer } from '../../support/peers/spring-config-peer.js';
 import { killAll, runCli } from '../../support/processes.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
-import { client, closeClients } from '../discovery/discovery-support.js';
+import { client, closeClients, wholeTree } from '../discovery/discovery-support.js';
 import { keys, publisher } from './config-scene.js';
 
 const SEEN = { timeout: 30_000, interval: 50 };
@@ -14,21 +14,32 @@ const NAME = { app: 'shop', profile: 'prod' };
 
 let connect: string;
 let zookeeper: ZooKeeperClient;
+/** One for all tests: a start takes seconds. */
+let peer: SpringConfigPeer | undefined;
 
-beforeEach(async () => {
+beforeAll(() => {
   connect = `${inject('zookeeper').connect}${uniqueChroot('spring-config')}`;
+});
+beforeEach(async () => {
   zookeeper = client(connect);
-  await zookeeper.ensurePath('/');
+  for (const path of (await wholeTree(zookeeper, '/config')).reverse()) await zookeeper.remove(path);
+  await zookeeper.ensurePath('/config');
+  if (peer) await springWith({});
 });
 afterEach(async () => {
-  await Promise.all([stopJavaPeers(), killAll()]);
-  await closeClients();
+  await Promise.all([closeClients(), killAll()]);
 });
+afterAll(stopJavaPeers);
 
-const spring = () => startSpringConfigPeer(connect, NAME.app, NAME.profile);
+/** The Spring application, once it has these properties: those that it reads at its start, for the first test. */
+async function springWith(properties: Readonly<Record<string, string>>): Promise<SpringConfigPeer> {
+  peer ??= await startSpringConfigPeer(connect, NAME.app, NAME.profile);
+  await expect.poll(peer.properties, SEEN).toEqual(properties);
+  return peer;
+}
+
 const ours = () => openConfiguration(zookeeper, { ...NAME, clock: systemClock, random: systemRandom });
 const plain = ({ values }: Configuration) => Object.fromEntries([...values].map(([key, { value }]) => [key, value]));
-const told = (peer: SpringConfigPeer) => [...new Set(peer.changes().flat())].sort();
 
 test('Spring’s own classes read what is published here, and both agree on keys, values and which context wins', async () => {
   const at = { 'shop,prod': NAME, shop: { app: 'shop', profile: undefined }, 'application,prod': { ...NAME, app: 'application' } };
@@ -48,8 +59,6 @@ test('Spring’s own classes read what is published here, and both agree on keys
       lines: 'a\nb ',
     }),
   );
-  const peer = await spring();
-  expect(await peer.contexts()).toEqual(['/config/shop,prod', '/config/shop', '/config/application,prod', '/config/application']);
   const expected = {
     ...{ a: '1', b: '2', c: '3', d: '4', 'only.shared': 'x' },
     ...{ 'db.pool-size': '10', 'db.pool': 'above', db: 'top', 'servers[0].host': 'h0' },
@@ -57,18 +66,22 @@ test('Spring’s own classes read what is published here, and both agree on keys
   };
   await using configuration = await ours();
   expect(plain(configuration)).toEqual(expected);
-  expect(await peer.properties()).toEqual(expected);
+  const spring = await springWith(expected);
+  expect(await spring.contexts()).toEqual(['/config/shop,prod', '/config/shop', '/config/application,prod', '/config/application']);
 });
 
 test('Spring is told of every publish, of removals too, and has the values by then', async () => {
   const config = publisher(zookeeper, NAME);
-  await config.publish(keys({ a: '1', 'db.url': 'pg://a', 'db.user': 'u' }));
-  const peer = await spring();
-  await config.publish(keys({ a: '2', 'db.url': null, fresh: 'new' }));
-  await expect.poll(() => peer.properties(), SEEN).toEqual({ a: '2', 'db.user': 'u', fresh: 'new' });
-  await expect.poll(() => told(peer), SEEN).toEqual(['a', 'db.url', 'fresh']);
+  await config.publish(keys({ 'told.a': '1', 'told.url': 'pg://a', 'told.user': 'u' }));
+  const { changes } = await springWith({ 'told.a': '1', 'told.url': 'pg://a', 'told.user': 'u' });
+  const told = (since = 0) => [...new Set(changes().slice(since).flat())].filter((key) => key.startsWith('told.')).sort();
+  await expect.poll(() => told(), SEEN).toEqual(['told.a', 'told.url', 'told.user']);
+  const before = changes().length;
+  await config.publish(keys({ 'told.a': '2', 'told.url': null, 'told.fresh': 'new' }));
+  await springWith({ 'told.a': '2', 'told.user': 'u', 'told.fresh': 'new' });
+  await expect.poll(() => told(before), SEEN).toEqual(['told.a', 'told.fresh', 'told.url']);
   await config.rollback(1);
-  await expect.poll(() => peer.properties(), SEEN).toEqual({ a: '1', 'db.url': 'pg://a', 'db.user': 'u' });
+  await springWith({ 'told.a': '1', 'told.url': 'pg://a', 'told.user': 'u' });
 });
 
 test('what "nodelease config" sets, unsets, imports and rolls back is what Spring has', async () => {
@@ -81,14 +94,13 @@ test('what "nodelease config" sets, unsets, imports and rolls back is what Sprin
     return call.stdout();
   };
   await config('set', 'db.pool-size=10', 'greeting=grüß=dich');
-  const peer = await spring();
-  expect(await peer.properties()).toEqual({ 'db.pool-size': '10', greeting: 'grüß=dich' });
+  await springWith({ 'db.pool-size': '10', greeting: 'grüß=dich' });
   await config('import', '-');
   await config('unset', 'db.pool-size');
-  await expect.poll(() => peer.properties(), SEEN).toEqual({ greeting: 'grüß=dich', 'k.l': 'v', 'k.m': 'w' });
+  await springWith({ greeting: 'grüß=dich', 'k.l': 'v', 'k.m': 'w' });
   await config('rollback', '1');
-  await expect.poll(() => peer.properties(), SEEN).toEqual({ 'db.pool-size': '10', greeting: 'grüß=dich' });
-  await peer.write('/config/shop,prod/greeting', 'jó napot');
+  const spring = await springWith({ 'db.pool-size': '10', greeting: 'grüß=dich' });
+  await spring.write('/config/shop,prod/greeting', 'jó napot');
   expect(await config('get', 'greeting')).toBe('jó napot\n');
 });
 
@@ -98,24 +110,24 @@ test('overrides for some node ids, history and what nodes tell of themselves are
   await config.publish(keys({ a: 'canary', b: 'canary' }, '0-3'));
   await using configuration = await openConfiguration(zookeeper, { ...NAME, nodeId: 2 });
   expect(plain(configuration)).toEqual({ a: 'canary', b: 'canary' });
-  const peer = await spring();
-  expect(await peer.properties()).toEqual({ a: '1' });
+  await config.publish(keys({ c: 'all' }));
+  await springWith({ a: '1', c: 'all' });
 });
 
 test('what Java writes is read here, and told as it changes', async () => {
-  const peer = await spring();
-  await peer.write('/config/shop/db/url', 'jdbc:grüß');
-  await peer.write('/config/shop,prod/db.user', 'dotted');
+  const spring = await springWith({});
+  await spring.write('/config/shop/db/url', 'jdbc:grüß');
+  await spring.write('/config/shop,prod/db.user', 'dotted');
   await using configuration = await ours();
   expect(plain(configuration)).toEqual({ 'db.url': 'jdbc:grüß', 'db.user': 'dotted' });
-  await expect.poll(() => peer.properties(), SEEN).toEqual(plain(configuration));
+  await springWith(plain(configuration));
   const changes: object[] = [];
   configuration.onChange((change) => changes.push(...change.changes));
-  await peer.write('/config/shop,prod/db/url', 'jdbc:new');
+  await spring.write('/config/shop,prod/db/url', 'jdbc:new');
   await expect.poll(() => configuration.get('db.url'), SEEN).toBe('jdbc:new');
-  await peer.remove('/config/shop,prod/db/url');
+  await spring.remove('/config/shop,prod/db/url');
   await expect.poll(() => configuration.get('db.url'), SEEN).toBe('jdbc:grüß');
-  await peer.remove('/config/shop/db/url');
+  await spring.remove('/config/shop/db/url');
   await expect.poll(() => configuration.get('db.url'), SEEN).toBeUndefined();
   expect(changes).toEqual([
     { key: 'db.url', old: 'jdbc:grüß', new: 'jdbc:new' },
@@ -124,15 +136,15 @@ test('what Java writes is read here, and told as it changes', async () => {
     { key: 'db.url', old: 'jdbc:new', new: 'jdbc:grüß' },
     { key: 'db.url', old: 'jdbc:grüß', new: undefined },
   ]);
-  await expect.poll(() => peer.properties(), SEEN).toEqual({ db: '', 'db.user': 'dotted' });
+  await springWith({ db: '', 'db.user': 'dotted' });
 });
 
 test('a key that Java has changed is taken for what it is by the next publish here, with its value in the history', async () => {
   const config = publisher(zookeeper, NAME);
   await config.publish(keys({ a: 'ours' }));
-  const peer = await spring();
-  await peer.write('/config/shop,prod/a', 'theirs');
+  const spring = await springWith({ a: 'ours' });
+  await spring.write('/config/shop,prod/a', 'theirs');
   const published = await config.publish(keys({ a: 'ours again' }));
   expect(published?.changes).toEqual([{ key: 'a', old: 'theirs', new: 'ours again' }]);
-  await expect.poll(() => peer.properties(), SEEN).toEqual({ a: 'ours again' });
+  await springWith({ a: 'ours again' });
 });
