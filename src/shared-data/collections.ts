@@ -40,7 +40,7 @@ export abstract class SharedDatum<E extends Entry<unknown, unknown>> {
       path: datum.path,
       of: kind === 'scalar' ? 'itself' : 'children',
       decode: (name, znode) => decodeEntry(kind, name, znode),
-      onGone: (name) => contributions.onGone(`${datum.path}/${name}`),
+      onDisturbed: (name) => contributions.onDisturbed(`${datum.path}/${name}`),
     });
     this.#forget = contributions.follow(datum, this.replica);
   }

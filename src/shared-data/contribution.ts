@@ -121,7 +121,12 @@ export class Contribution implements Reconciled {
     this.#places = [own.n];
     this.refusal = undefined;
     if (own.znode.data.toString('utf8') !== wanted) await step.session.setData(this.#pathAt(own.n), wanted, -1, step.call);
-    const gap = await this.#gapBefore(own.n, step);
+    const { gap, other } = await this.#before(own.n, step, sessionId);
+    if (other !== undefined) {
+      await step.session.remove(this.#pathAt(own.n), -1, step.call);
+      this.#forget();
+      return this.#taken(other);
+    }
     if (gap === own.n || collection === undefined) return true;
     await this.#write(step, gap, [datum.creation(this.#nameAt(gap), wanted, collection), { type: 'remove', path: this.#pathAt(own.n) }]);
     contributors.claims.delete(this.#pathAt(own.n));
@@ -190,11 +195,16 @@ export class Contribution implements Reconciled {
     throw new SharedDataError(text, 'owned-by-other', this.#pathAt(0));
   }
 
-  /** The first place of the gap right before it; its own where there is none. */
-  async #gapBefore(own: number, { session, call }: Step): Promise<number> {
-    let n = own;
-    while (n > 0 && (await session.read(this.#pathAt(n - 1), call)) === undefined) n -= 1;
-    return n;
+  /** The first place of the gap right before its own, which is that itself where there is none, and which other node has the element before it. */
+  async #before(own: number, { session, call }: Step, sessionId: string): Promise<{ gap: number; other?: string | undefined }> {
+    let gap = own;
+    for (let n = own - 1; n >= 0 && (gap === n + 1 || this.id !== undefined); n -= 1) {
+      const znode = await session.read(this.#pathAt(n), call);
+      if (znode === undefined && gap === n + 1) gap = n;
+      const isSame = znode !== undefined && this.id !== undefined && this.#idOf(n, znode) === this.id;
+      if (isSame && znode.stat.owner !== sessionId) return { gap, other: znode.stat.owner };
+    }
+    return { gap };
   }
 
   async #length({ session, call }: Step): Promise<number> {

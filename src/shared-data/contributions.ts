@@ -66,8 +66,8 @@ export class Contributions {
     };
   }
 
-  /** A znode is gone: it may have been an own one, or leave a gap before one. */
-  onGone(path: string): void {
+  /** A znode is gone, or holds an element twice: it may have been an own one, or leave a gap before one. */
+  onDisturbed(path: string): void {
     this.#touch((item) => item.isAt(path));
   }
 

@@ -33,8 +33,8 @@ export interface ReplicaOptions<E> {
   readonly of: 'children' | 'itself';
   /** Undefined for a znode that is no element. Must not throw. */
   readonly decode: (name: string, znode: Znode) => E | undefined;
-  /** Called when a child is not listed any more. Must not throw. */
-  readonly onGone?: ((name: string) => void) | undefined;
+  /** Called for a child that is not listed any more, and for one whose element another has as well. Must not throw. */
+  readonly onDisturbed?: ((name: string) => void) | undefined;
 }
 
 interface Member<E> {
@@ -168,7 +168,7 @@ export class Replica<E extends Replicated> {
       member.watch?.close();
       this.#set(member, undefined);
       reads.end(member.path);
-      this.options.onGone?.(member.name);
+      this.options.onDisturbed?.(member.name);
     }
   }
 
@@ -205,6 +205,7 @@ export class Replica<E extends Replicated> {
     const after = change(before);
     if (after.length === 0) this.#byId.delete(id);
     else this.#byId.set(id, after);
+    if (after.length > 1) for (const { name } of after) this.options.onDisturbed?.(name);
   }
 
   /** Once for all that one packet of the servers brings. */
