@@ -11,6 +11,7 @@ export type NodeLeaseErrorCode =
   | 'LEASE_RETIRING'
   | 'LOCK_LOST'
   | 'RECIPE_FAILED'
+  | 'SHARED_DATA_FAILED'
   | 'LEASE_UNREADABLE'
   | 'ZOOKEEPER_FAILED'
   | 'NO_INSTANCE'

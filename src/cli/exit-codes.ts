@@ -40,6 +40,7 @@ export function exitCodeOf(error: unknown): number {
     case 'LEASE_UNREADABLE':
     case 'ZOOKEEPER_FAILED':
     case 'RECIPE_FAILED':
+    case 'SHARED_DATA_FAILED':
       return ExitCode.storeUnusable;
     case 'ACQUIRE_TIMEOUT':
     case 'IDS_EXHAUSTED':
