@@ -8,6 +8,8 @@ export type SharedDataFault =
   | 'foreign-znode'
   /** Another node contributes the ephemeral entry: it alone may write it. */
   | 'owned-by-other'
+  /** The node is not announced, or not any more: it contributes nothing. */
+  | 'not-joined'
   /** A limit of ZooKeeper would be exceeded. Nothing was written. */
   | 'too-large'
   /** The entry does not exist. */

@@ -55,7 +55,7 @@ export const SCENARIOS = [
   'locked-queue',
   'transaction',
 ] as const;
-export type ScenarioName = (typeof SCENARIOS)[number] | 'barrier';
+export type ScenarioName = (typeof SCENARIOS)[number] | 'barrier' | 'shared-data';
 
 /** Something that happens at a time. Milliseconds. */
 export interface PlannedFault {
@@ -115,17 +115,18 @@ export function settleMs(grantedMs: number): number {
   return grantedMs + 6_000;
 }
 
-/** Draws a seed's conditions. @param only faults of these kinds and no others */
-export function drawRecipeConditions(seed: number, only?: ReadonlySet<string>): RecipeConditions {
+/** Draws a seed's conditions. @param only faults of these kinds and no others @param wantedScenario instead of the one that the seed draws */
+export function drawRecipeConditions(seed: number, only?: ReadonlySet<string>, wantedScenario?: ScenarioName): RecipeConditions {
   const dice = new Dice(seed).fork(71);
   const wanted = (kind: RecipeFault) => only === undefined || only.has(kind);
   const drawn = dice.pick(SCENARIOS);
   // Half of the counter's seeds, so that the others stay what they are.
-  const scenario: ScenarioName = drawn === 'counter' && dice.fork(3).chance(0.5) ? 'barrier' : drawn;
+  const scenario: ScenarioName = wantedScenario ?? (drawn === 'counter' && dice.fork(3).chance(0.5) ? 'barrier' : drawn);
   const servers = dice.pick([1, 3, 3, 3, 5]);
   const tickMs = dice.pick(TICKS_MS);
   const grantedMs = tickMs * dice.pick(SESSION_TICKS);
-  const tasks = 3 + dice.below(3);
+  const drawnTasks = 3 + dice.below(3);
+  const tasks = scenario === 'shared-data' ? 5 : drawnTasks;
   const quietAt = Math.min(16_000, Math.max(6_000, 5 * grantedMs));
   const driftsApart = wanted('clock-rates') && dice.chance(0.5);
   const rate = () => (driftsApart ? dice.between(-MAX_RATE, MAX_RATE) : 0);

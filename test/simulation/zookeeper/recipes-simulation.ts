@@ -1,4 +1,4 @@
-import type { PlannedFault } from './conditions.js';
+import type { PlannedFault, ScenarioName } from './conditions.js';
 import { drawRecipeConditions, settleMs, turnBoundMs } from './conditions.js';
 import { MachineHost, type Run } from './machine-host.js';
 import { BarrierScenario } from './tasks/barrier-task.js';
@@ -7,6 +7,7 @@ import { DoubleBarrierScenario } from './tasks/double-barrier-task.js';
 import { LockScenario } from './tasks/lock-task.js';
 import { QueueScenario } from './tasks/queue-task.js';
 import type { Scenario } from './tasks/scenario.js';
+import { SharedDataScenario } from './tasks/shared-data-task.js';
 import { TransactionScenario } from './tasks/transaction-task.js';
 import { type RecipeCounts, type RecipeViolation, RecipeWorld, type RecipeWorldOptions } from './world.js';
 
@@ -16,6 +17,8 @@ const LOOK_MS = 250;
 export interface RecipeSimulationOptions extends RecipeWorldOptions {
   /** Faults of these kinds and no others. @default all */
   readonly only?: ReadonlySet<string> | undefined;
+  /** @default the one that the seed draws */
+  readonly scenario?: ScenarioName | undefined;
 }
 
 /** What became of one seed. */
@@ -29,7 +32,7 @@ export interface RecipeSeedResult {
 
 /** Runs one seed to its end or to its first violation. The same seed and options give the same result, to the byte. */
 export async function simulateRecipes(seed: number, options: RecipeSimulationOptions = {}): Promise<RecipeSeedResult> {
-  const conditions = drawRecipeConditions(seed, options.only);
+  const conditions = drawRecipeConditions(seed, options.only, options.scenario);
   const { machines, quietAt, grantedMs, endAt } = conditions;
   const world = new RecipeWorld(conditions, options);
   const { scheduler } = world;
@@ -73,6 +76,7 @@ function scenarioOf(world: RecipeWorld): Scenario {
   if (scenario === 'double-barrier') return new DoubleBarrierScenario(world);
   if (scenario === 'counter') return new CounterScenario(world);
   if (scenario === 'queue' || scenario === 'locked-queue') return new QueueScenario(world, scenario === 'locked-queue');
+  if (scenario === 'shared-data') return new SharedDataScenario(world);
   if (scenario === 'transaction') return new TransactionScenario(world);
   return new LockScenario(world);
 }

@@ -33,7 +33,9 @@ export type RecipeInvariant =
   /** No item is taken twice, lost or made up. */
   | 'queue'
   /** All sites of a transaction reach the same outcome. */
-  | 'transaction';
+  | 'transaction'
+  /** Shared data is what was written last; chains and lists have no gaps; all replicas become equal. */
+  | 'shared-data';
 
 export interface RecipeViolation {
   readonly invariant: RecipeInvariant;

@@ -1,0 +1,161 @@
+import { timeoutSignal } from '../base/abort.js';
+import { backoffMs } from '../base/backoff.js';
+import { BoundSession } from '../zookeeper/bound-session.js';
+import { Listeners } from '../zookeeper/listeners.js';
+import type { SessionState } from '../zookeeper/session-state.js';
+import type { CallOptions, Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
+import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import { checkTimeout, type DataCall, type DataContext } from './datum.js';
+import { nodesFolder } from './layout.js';
+
+/**
+ * `joined`: it stands there. `suspended`: there is no connection, and it may be gone already. `disconnected`: it is gone, and stays so; another node
+ * may be announced.
+ */
+export type NodeState =
+  | { readonly status: 'joined' }
+  | { readonly status: 'suspended' }
+  | { readonly status: 'disconnected'; readonly reason: 'session-expired' | 'removed' | 'left' | 'closed' };
+
+/** A node as others see it. */
+export interface KnownNode {
+  /** The last path element: `node-0000000007`. */
+  readonly id: string;
+  /** The session that it goes with, 16 hex digits. */
+  readonly sessionId: string;
+  /** What it says of itself; the specification knows of nothing. */
+  readonly data: Buffer;
+  /** When it was announced, in milliseconds since the Unix epoch, by the servers' clock. */
+  readonly announcedAt: number;
+}
+
+/** Undefined for a znode that is no node. */
+export function decodeNode(name: string, { data, stat }: Znode) {
+  if (!/^node-\d{10}$/.test(name) || stat.owner === undefined) return undefined;
+  const { owner: sessionId, createdAt: announcedAt, version, createdZxid } = stat;
+  return { id: name, name, sessionId, data, announcedAt, version: `${createdZxid}.${version}`, createdZxid };
+}
+
+/** Between two attempts, in milliseconds. */
+const RETRY_MS = { first: 50, max: 1_000 };
+
+/** A node that this client has announced: an ephemeral znode, whose name is its id, written once. */
+export class AnnouncedNode {
+  #state: NodeState = { status: 'joined' };
+  readonly #listeners = new Listeners<NodeState>();
+  readonly #watch: Watch;
+  readonly #forgetSession: () => void;
+
+  /** @internal */
+  constructor(
+    private readonly zookeeper: ZooKeeper,
+    readonly path: string,
+    readonly sessionId: string,
+  ) {
+    this.#forgetSession = zookeeper.onState((state) => this.#onSession(state));
+    this.#watch = zookeeper.watchRemoval(path, () => {
+      // What is read in the next session tells nothing of why it is gone.
+      const { state } = zookeeper;
+      const isSame = state.status === 'connected' && state.sessionId === sessionId;
+      this.#end(isSame ? 'removed' : 'session-expired');
+    });
+    this.#onSession(zookeeper.state);
+  }
+
+  /** The last path element: `node-0000000007`. */
+  get id(): string {
+    return this.path.slice(this.path.lastIndexOf('/') + 1);
+  }
+
+  get state(): NodeState {
+    return this.#state;
+  }
+
+  /** Calls `listener` with every new state, until the returned function is called. It must not throw. */
+  onState(listener: (state: NodeState) => void): () => void {
+    return this.#listeners.add(listener);
+  }
+
+  /** Takes the node away. Resolves when it is gone, or within a second: then it goes with its session. Never rejects. Idempotent. */
+  async leave(): Promise<void> {
+    if (this.#state.status === 'disconnected') return;
+    this.#end('left');
+    const session = new BoundSession(this.zookeeper, this.sessionId);
+    await session.remove(this.path, -1, { timeoutMs: 1_000 }).catch(() => undefined);
+  }
+
+  #onSession(state: SessionState): void {
+    if (state.status === 'closed') this.#end('closed');
+    else if (!('sessionId' in state) || state.status === 'expired' || state.sessionId !== this.sessionId) this.#end('session-expired');
+    else this.#become({ status: state.status === 'connected' ? 'joined' : 'suspended' });
+  }
+
+  #end(reason: Extract<NodeState, { status: 'disconnected' }>['reason']): void {
+    this.#become({ status: 'disconnected', reason });
+    this.#forgetSession();
+    this.#watch.close();
+  }
+
+  #become(state: NodeState): void {
+    if (this.#state.status === 'disconnected' || this.#state.status === state.status) return;
+    this.#state = state;
+    this.#listeners.tell(state);
+  }
+}
+
+/**
+ * Announces a node, once: where the reply is lost, its znode is found by its session.
+ *
+ * @param known the paths of this client's other nodes
+ */
+export async function announceNode(context: DataContext, data: string, known: ReadonlySet<string>, call: DataCall): Promise<AnnouncedNode> {
+  const { zookeeper, clock, random, root } = context;
+  const folder = nodesFolder(root);
+  const ms = checkTimeout(call.timeoutMs);
+  const late = () =>
+    new ZooKeeperError(`the node is not announced within ${ms} ms`, { fault: 'timeout', outcome: 'unknown', path: folder });
+  const limit = timeoutSignal(clock, ms, late, call.signal);
+  const options = { signal: limit.signal, timeoutMs: ms };
+  let mayStand: string | undefined;
+  try {
+    for (let failures = 1; ; failures += 1) {
+      try {
+        const { sessionId } = await zookeeper.whenConnected(options);
+        const session = new BoundSession(zookeeper, sessionId);
+        const found = mayStand === sessionId ? await findOwn(session, folder, known, options) : undefined;
+        if (found !== undefined) return new AnnouncedNode(zookeeper, found, sessionId);
+        mayStand = sessionId;
+        const path = await session.createWithParents(`${folder}/node-`, data, 'ephemeral-sequential', options);
+        return new AnnouncedNode(zookeeper, path, sessionId);
+      } catch (error) {
+        if (limit.signal.aborted || !isFault(error, 'connection-loss', 'timeout', 'session-expired', 'no-node')) throw error;
+      }
+      await clock.sleep(backoffMs(RETRY_MS, failures, random), limit.signal);
+    }
+  } catch (error) {
+    if (isFault(error, 'aborted')) limit.signal.throwIfAborted();
+    throw error;
+  } finally {
+    limit.release();
+  }
+}
+
+async function findOwn(
+  session: BoundSession,
+  folder: string,
+  known: ReadonlySet<string>,
+  options: CallOptions,
+): Promise<string | undefined> {
+  try {
+    // A server may lag behind what it did for this session over another connection, until it has answered a write.
+    await session.multi([{ type: 'check', path: folder }], options);
+  } catch (error) {
+    if (error instanceof ZooKeeperError && error.fault === 'no-node') return undefined;
+    throw error;
+  }
+  for (const name of (await session.children(folder, options)) ?? []) {
+    const path = `${folder}/${name}`;
+    if (!known.has(path) && (await session.read(path, options))?.stat.owner === session.sessionId) return path;
+  }
+  return undefined;
+}

@@ -1,0 +1,59 @@
+import type { Znode } from '../zookeeper/zookeeper.js';
+import { decodeRecord, parseObject } from './datum-record.js';
+import type { Kind } from './layout.js';
+import { fromScalar, type Scalar, type SharedValue, scalarId, scalarOf } from './scalar-codec.js';
+
+/** One element as it was seen last. */
+export class Entry<K = SharedValue, V = SharedValue> {
+  /** Equal for what may stand in a collection only once: the value of a set, the key of a map, the place in a list. */
+  readonly id: string;
+  /** Another one after every write: for conditional writes. Opaque. */
+  readonly version: string;
+  /** The session that an ephemeral entry goes with, 16 hex digits; undefined for a persistent one. */
+  readonly owner: string | undefined;
+  /** @internal For the order of two znodes with one element. */
+  readonly createdZxid: bigint;
+
+  /**
+   * @param name the znode's name
+   * @param keyScalar a map's key
+   */
+  constructor(
+    readonly name: string,
+    readonly kind: Kind,
+    readonly keyScalar: Scalar | undefined,
+    readonly scalar: Scalar,
+    { stat }: Pick<Znode, 'stat'>,
+  ) {
+    this.id = kind === 'set' ? scalarId(scalar) : keyScalar ? scalarId(keyScalar) : name;
+    this.version = versionOf(stat);
+    this.owner = stat.owner;
+    this.createdZxid = stat.createdZxid;
+  }
+
+  /** A map's key; of another kind undefined. */
+  get key(): K {
+    return (this.keyScalar && fromScalar(this.keyScalar)) as K;
+  }
+
+  get value(): V {
+    return fromScalar(this.scalar) as V;
+  }
+}
+
+/** A znode that has been made again at the same path has another version, too. */
+export const versionOf = ({ createdZxid, version }: Znode['stat']) => `${createdZxid}.${version}`;
+
+/** Undefined where the data is no element of a collection of that kind. */
+export function decodeEntry(kind: Kind, name: string, znode: Znode): Entry | undefined {
+  if (kind === 'scalar') {
+    const scalar = decodeRecord(znode.data)?.scalar;
+    return scalar && new Entry(name, kind, undefined, scalar, znode);
+  }
+  if (kind === 'list' && !/^(0|[1-9]\d*)$/.test(name)) return undefined;
+  const json = parseObject(znode.data);
+  const key = kind === 'map' ? scalarOf(json?.key) : undefined;
+  const scalar = scalarOf(kind === 'map' ? json?.value : json);
+  if (scalar === undefined || (kind === 'map' && key === undefined)) return undefined;
+  return new Entry(name, kind, key, scalar, znode);
+}

@@ -1,0 +1,29 @@
+import { type Condition, holds } from './collision-chain.js';
+import type { DataCall, Datum } from './datum.js';
+import { encodeRecord } from './datum-record.js';
+import { checkRequest } from './limits.js';
+import type { Scalar } from './scalar-codec.js';
+
+/** Writes a persistent scalar. Resolves to false where the condition does not hold. */
+export function writeScalar(datum: Datum, scalar: Scalar, call: DataCall, condition?: Condition): Promise<boolean> {
+  const { path } = datum;
+  const data = encodeRecord(datum.record, scalar);
+  checkRequest(path, [{ type: 'set', path, data }]);
+  return datum.attempted('it could not be written', call, async (attempt) => {
+    const znode = await datum.collection(attempt);
+    if (condition !== undefined && !holds(datum, condition, znode, data, attempt)) return false;
+    if (znode === undefined) await attempt.session.createWithParents(path, data, 'shared', attempt.call);
+    else await attempt.session.setData(path, data, znode.stat.version, attempt.call);
+    return true;
+  });
+}
+
+/** Removes it. Resolves to false where there is none, or the condition does not hold. */
+export function removeScalar(datum: Datum, call: DataCall, condition?: Condition): Promise<boolean> {
+  return datum.attempted('it could not be removed', call, async (attempt) => {
+    const znode = await datum.collection(attempt);
+    if (condition !== undefined && !holds(datum, condition, znode, undefined, attempt)) return false;
+    if (znode === undefined) return attempt.mayBeDone;
+    return attempt.session.remove(datum.path, znode.stat.version, attempt.call);
+  });
+}

@@ -1,0 +1,133 @@
+import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import type { SupervisorOptions, SupervisorState } from '../../../src/shared-data/node-supervisor.js';
+import { type SharedData, sharedData } from '../../../src/shared-data/shared-data.js';
+import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
+import { stopProxies } from '../../support/network/proxies.js';
+import { expireSession } from '../../support/zookeeper.js';
+import { RecipeScene } from '../recipes/recipe-scene.js';
+
+let scene: RecipeScene;
+const opened: SharedData[] = [];
+
+beforeEach(() => {
+  scene = new RecipeScene();
+});
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((each) => each.close()));
+  await scene.close();
+  await stopProxies();
+});
+
+function supervise(client: ZooKeeperClient, options: SupervisorOptions = {}) {
+  const data = sharedData(client);
+  opened.push(data);
+  const states: SupervisorState[] = [];
+  const supervisor = data.supervise({ ...options, onState: (state) => states.push(state) });
+  const told = () => states.map(({ status }) => status).join(' ');
+  return { data, supervisor, states, told };
+}
+
+/** What another client sees. */
+async function observe() {
+  const data = sharedData(await scene.open());
+  opened.push(data);
+  const nodes = data.nodes();
+  const claims = await data.map<string, number>('claims', { lifespan: 'ephemeral' });
+  await Promise.all([nodes.ready, claims.ready]);
+  return { nodes, claims };
+}
+
+async function expire(client: ZooKeeperClient): Promise<void> {
+  const { state } = client;
+  if (!('sessionId' in state)) throw new Error(`the client is ${state.status}`);
+  await expireSession({ connect: inject('zookeeper').connect, sessionId: state.sessionId });
+}
+
+describe('a supervised node', () => {
+  it('is replaced once where its session has expired, and its data is back within 2 s after the connection', async () => {
+    const client = await scene.open();
+    const { nodes, claims } = await observe();
+    const { data, supervisor, told } = supervise(client);
+    const first = await supervisor.whenJoined();
+    const mine = await data.map<string, number>('claims', { lifespan: 'ephemeral' });
+    for (let n = 0; n < 20; n += 1) await mine.set(`k${n}`, n);
+    await expect.poll(() => claims.size).toBe(20);
+    let connectedAt = 0;
+    client.onState(({ status }) => {
+      if (status === 'connected') connectedAt = performance.now();
+    });
+    await expire(client);
+    await expect.poll(() => supervisor.state.status === 'joined' && supervisor.replacements, { timeout: 10_000 }).toBe(1);
+    await data.synced();
+    expect(performance.now() - connectedAt).toBeLessThan(2_000);
+    const second = await supervisor.whenJoined();
+    expect([first.id, second.id]).toEqual(['node-0000000000', 'node-0000000001']);
+    expect(first.state).toEqual({ status: 'disconnected', reason: 'session-expired' });
+    await expect.poll(() => [claims.size, claims.entry('k7')?.owner]).toEqual([20, second.sessionId]);
+    expect(nodes.nodes.map(({ id }) => id)).toEqual(['node-0000000001']);
+    expect(told()).toMatch(/^joined( suspended)? disconnected replacing joined$/);
+  });
+
+  it('keeps its node through a lost connection of a living session', async () => {
+    const { client, proxy } = await scene.openThroughProxy();
+    const { supervisor, told } = supervise(client);
+    const node = await supervisor.whenJoined();
+    await proxy.cut();
+    await expect.poll(() => told()).toBe('joined suspended');
+    proxy.heal();
+    await expect.poll(() => told(), { timeout: 5_000 }).toBe('joined suspended joined');
+    expect((await supervisor.whenJoined()).id).toBe(node.id);
+    expect(supervisor.replacements).toBe(0);
+  });
+
+  it('stops at its limit, and says so; its data goes with it', async () => {
+    const client = await scene.open();
+    const { claims } = await observe();
+    const { data, supervisor, states } = supervise(client, { maxReplacements: 1, backoffMs: 1 });
+    const node = await supervisor.whenJoined();
+    await (await data.map('claims', { lifespan: 'ephemeral' })).set('k', 1);
+    await client.remove(node.path);
+    await expect.poll(() => supervisor.replacements).toBe(1);
+    const next = await supervisor.whenJoined();
+    await expect.poll(() => claims.size).toBe(1);
+    await client.remove(next.path);
+    await expect.poll(() => states.at(-1)).toEqual({ status: 'stopped', reason: 'limit-reached' });
+    await expect.poll(() => claims.size).toBe(0);
+    await expect(supervisor.whenJoined()).rejects.toMatchObject({ fault: 'closed' });
+  });
+
+  it("is replaced on the application's word, and not where it declines", async () => {
+    const client = await scene.open();
+    const asked: string[] = [];
+    const replace: SupervisorOptions['replace'] = async ({ nodeId, reason }) => asked.push(`${nodeId} ${reason}`) < 2;
+    const { supervisor, states } = supervise(client, { replace, backoffMs: 1 });
+    await client.remove((await supervisor.whenJoined()).path);
+    await expect.poll(() => supervisor.replacements).toBe(1);
+    await client.remove((await supervisor.whenJoined()).path);
+    await expect.poll(() => states.at(-1)).toEqual({ status: 'stopped', reason: 'declined' });
+    expect(asked).toEqual(['node-0000000000 removed', 'node-0000000001 removed']);
+  });
+
+  it('is the holder of a lease, and goes at once with it', async () => {
+    const client = await scene.open();
+    const { nodes, claims } = await observe();
+    const loss = new AbortController();
+    const lease = { id: 7, version: 3, taskId: 'task-a', signal: loss.signal };
+    const { data, supervisor, states } = supervise(client, { lease });
+    await supervisor.whenJoined();
+    await (await data.map('claims', { lifespan: 'ephemeral' })).set('k', lease.id);
+    await expect
+      .poll(() => [claims.get('k'), ...nodes.nodes.map((node) => String(node.data))])
+      .toEqual([7, '{"taskId":"task-a","nodeId":7,"version":3}']);
+    loss.abort(new Error('lost'));
+    await expect.poll(() => [claims.size, nodes.nodes.length, states.at(-1)]).toEqual([0, 0, { status: 'stopped', reason: 'lease-lost' }]);
+  });
+
+  it('is one for its data, and says what is wrong of an option', async () => {
+    const { data, supervisor } = supervise(await scene.open());
+    expect(() => data.supervise()).toThrow(/supervise: expected no other supervisor/);
+    await supervisor.stop();
+    expect(() => data.supervise({ maxReplacements: -1 })).toThrow('maxReplacements: expected a number of at least 0, got -1');
+    await data.supervise().whenJoined();
+  });
+});
