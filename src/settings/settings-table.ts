@@ -38,7 +38,8 @@ const LEASES = [...NODE_IDS, 'lock'];
 const ZK_HOLDING = ['zk lock', 'zk elect', 'zk rwlock', 'zk semaphore'];
 const BARRIERS = ['zk barrier set', 'zk barrier wait', 'zk barrier remove'];
 const RECIPES = [...ZK_HOLDING, ...BARRIERS, 'zk counter', 'zk queue put', 'zk queue take'];
-const WITH_ZOOKEEPER = [...NODE_IDS, 'discovery ls', 'discovery watch', ...SERVICES, ...RECIPES];
+const DATA = ['data ls', 'data get', 'data set', 'data put', 'data add', 'data rm', 'data watch'];
+const WITH_ZOOKEEPER = [...NODE_IDS, 'discovery ls', 'discovery watch', ...SERVICES, ...RECIPES, ...DATA];
 const ALL = [...WITH_ZOOKEEPER, 'lock'];
 
 const ANNOUNCED = { commands: HOLDING, needs: 'zookeeper' } as const;
@@ -210,6 +211,12 @@ const ROWS = {
     commands: CONSOLE,
     needs: 'zookeeper',
     sentence: 'paths of ZooKeeper whose locks the console shows, with those below them',
+  },
+  'console-data': {
+    kind: parsed('path[,path]...', parsePaths),
+    commands: CONSOLE,
+    needs: 'zookeeper',
+    sentence: "roots of Monastery's shared data that the console shows, such as /monastery/root",
   },
   'zookeeper-required': {
     ...ANNOUNCED,

@@ -1,5 +1,6 @@
 import { UsageError } from '../exit-codes.js';
 import { RECIPE_COMMANDS } from '../recipes/recipe-rows.js';
+import { DATA_COMMANDS } from '../shared-data/data-rows.js';
 import { type CommandRow, HOLDING, JSON_LINE, type OptionRow } from './command-row.js';
 import type { ZooKeeperCommandSettings } from './zookeeper-command.js';
 
@@ -14,6 +15,7 @@ export const GROUPS: Readonly<Record<string, string>> = {
   zk: 'coordinate tasks through ZooKeeper, as Apache Curator does: locks, elections, barriers, counters, queues',
   'zk barrier': 'a gate that is open unless a task has set it',
   'zk queue': 'a queue whose items are handed to one task each',
+  data: "look into Monastery's shared data in ZooKeeper, and change it: scalars, sets, lists and maps",
 };
 
 /** All commands, in the order of the help; the name of one in a group begins with the group's. */
@@ -215,4 +217,5 @@ export const COMMANDS: readonly CommandRow[] = [
       (await import('../discovery/discovery-serve-command.js')).discoveryServeCommand(options, settings, io),
   },
   ...RECIPE_COMMANDS,
+  ...DATA_COMMANDS,
 ];
