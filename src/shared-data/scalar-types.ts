@@ -10,7 +10,7 @@ const TEXTS: Readonly<Record<ScalarType, (scalar: Scalar) => boolean>> = {
   Double: isDecoded,
   BigInteger: isDecoded,
   BigDecimal: ({ value }) => /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/.test(value),
-  Json: isDecoded,
+  Json: (scalar) => isDecoded(scalar) && isCanonical(scalar),
   Bytes: isDecoded,
   Null: ({ value }) => value === 'null',
 };
@@ -39,6 +39,15 @@ export function isScalarType(type: string): type is ScalarType {
 
 function isDecoded(scalar: Scalar): boolean {
   return !(fromScalar(scalar) instanceof TypedText);
+}
+
+/** Whether it has a canonical form: one with a lone surrogate has none. */
+function isCanonical({ value }: Scalar): boolean {
+  try {
+    return canonicalJson(JSON.parse(value)) !== '';
+  } catch {
+    return false;
+  }
 }
 
 function isWhole(text: string, bits: number): boolean {
