@@ -5,7 +5,7 @@ import { Listeners } from '../zookeeper/listeners.js';
 import type { SessionState } from '../zookeeper/session-state.js';
 import type { CallOptions, Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import { checkTimeout, type DataCall, type DataContext } from './datum.js';
+import { caughtUp, checkTimeout, type DataCall, type DataContext } from './datum.js';
 import { nodesFolder } from './layout.js';
 
 /**
@@ -146,13 +146,7 @@ async function findOwn(
   known: ReadonlySet<string>,
   options: CallOptions,
 ): Promise<string | undefined> {
-  try {
-    // A server may lag behind what it did for this session over another connection, until it has answered a write.
-    await session.multi([{ type: 'check', path: folder }], options);
-  } catch (error) {
-    if (error instanceof ZooKeeperError && error.fault === 'no-node') return undefined;
-    throw error;
-  }
+  await caughtUp(session, folder, options);
   for (const name of (await session.children(folder, options)) ?? []) {
     const path = `${folder}/${name}`;
     if (!known.has(path) && (await session.read(path, options))?.stat.owner === session.sessionId) return path;

@@ -56,11 +56,14 @@ export function put(datum: Datum, { hash, id, document }: Element, call: DataCal
     if (collection === undefined) return undefined;
     const places = await read(datum, attempt, hash, id);
     const found = places.find((place) => place.id === id);
-    if (condition !== undefined && !holds(datum, condition, found?.znode, document, attempt)) return false;
+    if (condition !== undefined && !holds(datum, condition, found?.znode, document, attempt))
+      return (await attempt.isFresh()) ? false : undefined;
     if (found === undefined) {
       const create = datum.creation(placeName(hash, places.length), document, collection);
       await datum.multi(attempt, places.length === 0 ? [create] : [reordered(datum, collection), create]);
-    } else if (condition !== undefined || found.znode.data.toString('utf8') !== document) {
+    } else if (condition === undefined && found.znode.data.toString('utf8') === document) {
+      return (await attempt.isFresh()) || undefined;
+    } else {
       const version = condition === undefined ? -1 : found.znode.stat.version;
       await datum.multi(attempt, [unmoved(datum, collection), { type: 'set', path: found.path, data: document, version }]);
     }
@@ -72,12 +75,12 @@ export function put(datum: Datum, { hash, id, document }: Element, call: DataCal
 export function remove(datum: Datum, hash: string, id: string, call: DataCall, condition?: Condition): Promise<boolean> {
   return datum.attempted('the element could not be removed', call, async (attempt) => {
     const collection = await datum.collection(attempt);
-    if (collection === undefined) return attempt.mayBeDone;
+    if (collection === undefined) return (await attempt.isFresh()) ? attempt.mayBeDone : undefined;
     const places = await read(datum, attempt, hash);
     const found = places.find((place) => place.id === id);
-    if (condition !== undefined && !holds(datum, condition, found?.znode, undefined, attempt)) return false;
     const last = places.at(-1);
-    if (found === undefined || last === undefined) return attempt.mayBeDone;
+    const isMet = condition === undefined || holds(datum, condition, found?.znode, undefined, attempt);
+    if (!isMet || found === undefined || last === undefined) return (await attempt.isFresh()) ? isMet && attempt.mayBeDone : undefined;
     const cut = reordered(datum, collection);
     const removal: MultiOperation = { type: 'remove', path: last.path, version: last.znode.stat.version };
     const version = condition === undefined ? -1 : found.znode.stat.version;

@@ -2,7 +2,7 @@ import { BoundSession } from '../zookeeper/bound-session.js';
 import type { ReconcileCall, Reconciled } from '../zookeeper/reconcile-loop.js';
 import type { MultiOperation, Znode } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import type { Attempt, Datum } from './datum.js';
+import { type Attempt, caughtUp, type Datum } from './datum.js';
 
 import { decodeEntry } from './entry.js';
 import { placeName } from './layout.js';
@@ -131,8 +131,8 @@ export class Contribution implements Reconciled {
   /** Where it stands already. */
   async #standing({ session, call }: Step, sessionId: string, wanted: string | undefined) {
     const { datum, contributors } = this;
-    // A server may lag behind what it did for this session over another connection, until it has answered a write.
-    if (this.#places.length > 0) await session.multi([{ type: 'check', path: datum.path }], call).catch(unlessAbsent);
+    // It may lag behind what another server did for this session.
+    if (this.#places.length > 0) await caughtUp(session, datum.path, call);
     for (const n of this.#places) {
       const path = this.#pathAt(n);
       const znode = await session.read(path, call);
@@ -219,8 +219,4 @@ export class Contribution implements Reconciled {
       if (this.contributors.claims.get(this.#pathAt(n)) === this) this.contributors.claims.delete(this.#pathAt(n));
     this.#places = [];
   }
-}
-
-function unlessAbsent(error: unknown): void {
-  if (!isFault(error, 'no-node')) throw error;
 }

@@ -11,7 +11,7 @@ import { SharedDataError } from './shared-data-error.js';
 export type ContributionEvent = { readonly type: 'synced' } | { readonly type: 'degraded'; readonly problem: string };
 
 /** How long the end of it may take, in milliseconds. */
-const WITHDRAW_MS = 1_000;
+const WITHDRAW_MS = 3_000;
 
 /** The ephemeral elements of one client: they stand in each session of it, unless the node that they go with is not announced there. */
 export class Contributions {
@@ -112,7 +112,7 @@ export class Contributions {
     return true;
   }
 
-  /** Takes all of it back. Resolves when it is gone, or within a second. Never rejects. */
+  /** Takes all of it back. Resolves when it is gone, or within 3 s: then it goes with its session. Never rejects. */
   async withdraw(): Promise<void> {
     for (const item of this.#items.values()) {
       item.want(undefined);

@@ -42,6 +42,11 @@ export interface Attempt {
   readonly call: CallOptions;
   /** Whether an earlier attempt may have been carried out: its reply was lost. */
   readonly mayBeDone: boolean;
+  /**
+   * Whether what was read is no older than the call, as an answer must be that nothing is written for. Else the server has caught up by then, and the
+   * attempt is to be made again.
+   */
+  isFresh(): Promise<boolean>;
 }
 
 /** One datum: a scalar or a collection, and what is written there under conditions. */
@@ -110,11 +115,19 @@ export class Datum {
     const limit = timeoutSignal(clock, ms, late, signal);
     const call = { signal: limit.signal, timeoutMs: ms };
     try {
+      let fresh: string | undefined;
       for (let failures = 0, mayBeDone = false; ; failures += 1) {
         try {
           if (failures > 1) await clock.sleep(backoffMs(RETRY_MS, failures - 1, random), limit.signal);
           const { sessionId } = await zookeeper.whenConnected(call);
-          const done = await orAborted(attempt({ session: new BoundSession(zookeeper, sessionId), call, mayBeDone }), limit.signal);
+          const session = new BoundSession(zookeeper, sessionId);
+          const isFresh = async () => {
+            if (fresh === sessionId) return true;
+            await caughtUp(session, this.path, call);
+            fresh = sessionId;
+            return false;
+          };
+          const done = await orAborted(attempt({ session, call, mayBeDone, isFresh }), limit.signal);
           if (done !== undefined) return done;
         } catch (error) {
           if (limit.signal.aborted || !isFault(error, ...REPEATED)) throw error;
@@ -139,6 +152,15 @@ export class Datum {
   /** To be thrown where a write that is not to be made twice has got no reply. */
   outcomeUnknown(what: string, cause?: unknown): SharedDataError {
     return new SharedDataError(`${this.title}: whether ${what} cannot be told: the reply was lost`, 'outcome-unknown', this.path, cause);
+  }
+}
+
+/** Has the server of the session catch up with all that was written before: it may lag behind until it has answered a write. */
+export async function caughtUp(session: BoundSession, path: string, call: CallOptions): Promise<void> {
+  try {
+    await session.multi([{ type: 'check', path }], call);
+  } catch (error) {
+    if (!isFault(error, 'no-node')) throw error;
   }
 }
 

@@ -11,7 +11,7 @@ export function writeScalar(datum: Datum, scalar: Scalar, call: DataCall, condit
   checkRequest(path, [{ type: 'set', path, data }]);
   return datum.attempted('it could not be written', call, async (attempt) => {
     const znode = await datum.collection(attempt);
-    if (condition !== undefined && !holds(datum, condition, znode, data, attempt)) return false;
+    if (condition !== undefined && !holds(datum, condition, znode, data, attempt)) return (await attempt.isFresh()) ? false : undefined;
     if (znode === undefined) await attempt.session.createWithParents(path, data, 'shared', attempt.call);
     else await attempt.session.setData(path, data, znode.stat.version, attempt.call);
     return true;
@@ -22,8 +22,8 @@ export function writeScalar(datum: Datum, scalar: Scalar, call: DataCall, condit
 export function removeScalar(datum: Datum, call: DataCall, condition?: Condition): Promise<boolean> {
   return datum.attempted('it could not be removed', call, async (attempt) => {
     const znode = await datum.collection(attempt);
-    if (condition !== undefined && !holds(datum, condition, znode, undefined, attempt)) return false;
-    if (znode === undefined) return attempt.mayBeDone;
+    const isMet = condition === undefined || holds(datum, condition, znode, undefined, attempt);
+    if (!isMet || znode === undefined) return (await attempt.isFresh()) ? isMet && attempt.mayBeDone : undefined;
     return attempt.session.remove(datum.path, znode.stat.version, attempt.call);
   });
 }

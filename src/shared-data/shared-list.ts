@@ -69,8 +69,10 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
     return datum.attempted('the element could not be written', call, async (attempt) => {
       const collection = await datum.collection(attempt);
       const znode = collection && (await this.#read(index, attempt));
+      const isMet = znode !== undefined && (ifVersion === undefined || holds(datum, ifVersion, znode, data, attempt));
+      if (!isMet && !(await attempt.isFresh())) return undefined;
       if (znode === undefined) throw this.#absent(index);
-      if (ifVersion !== undefined && !holds(datum, ifVersion, znode, data, attempt)) return false;
+      if (!isMet) return false;
       const version = ifVersion === undefined ? -1 : znode.stat.version;
       await this.#once(attempt, [unmoved(datum, collection as Znode), { type: 'set', path: `${datum.path}/${index}`, data, version }]);
       return true;
@@ -97,8 +99,10 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
       const read = await concurrently(indexes, READ_AT_ONCE, (n) => this.#read(n, attempt));
       const end = read.indexOf(undefined);
       const [first, ...rest] = read.slice(0, end === -1 ? read.length : end) as Znode[];
+      const isMet = first !== undefined && (ifVersion === undefined || holds(datum, ifVersion, first, undefined, attempt));
+      if (!isMet && !(await attempt.isFresh())) return undefined;
       if (collection === undefined || first === undefined) throw this.#absent(index);
-      if (ifVersion !== undefined && !holds(datum, ifVersion, first, undefined, attempt)) return false;
+      if (!isMet) return false;
       const versions = [ifVersion === undefined ? -1 : first.stat.version, ...rest.map(({ stat }) => stat.version)];
       const path = (n: number) => `${datum.path}/${index + n}`;
       await this.#once(attempt, [

@@ -195,7 +195,9 @@ export class SharedDataScenario implements Scenario {
     try {
       await bounded(this.world, run, 'contribute', limitMs, run.dice.pick(acts)());
     } catch (error) {
-      this.#judge(run, `contribute ${own} ${value}`, error);
+      // The session of the task before this one has not ended yet.
+      if (error instanceof SharedDataError && error.fault === 'owned-by-other') wanted.claims.delete(own);
+      else this.#judge(run, `contribute ${own} ${value}`, error);
     }
   }
 
