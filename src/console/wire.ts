@@ -64,6 +64,44 @@ export interface WireTree {
   readonly foreign: readonly string[];
   /** Undefined where no locks are followed, null while they cannot be read. */
   readonly locks?: readonly WireLock[] | null | undefined;
+  /** The same of shared data. */
+  readonly data?: readonly WireData[] | null | undefined;
+}
+
+/** See `SharedDataReport`. */
+export interface WireData {
+  readonly zookeeper: string;
+  readonly root: string;
+  readonly data: readonly WireDatum[];
+}
+
+/** See `DatumReport`. */
+export interface WireDatum {
+  readonly path: string;
+  readonly name: string | null;
+  readonly scope: string | null;
+  readonly kind: string | null;
+  readonly lifespan: string | null;
+  readonly size: number;
+  readonly entries: readonly WireDataEntry[];
+  readonly problem: string | null;
+}
+
+/** See `DataEntry`. */
+export interface WireDataEntry {
+  readonly path: string;
+  readonly key: WireScalar | null;
+  readonly scalar: WireScalar | null;
+  readonly place: number | null;
+  readonly owner: string | null;
+  readonly node: string | null;
+  readonly version: string | null;
+  readonly problem: string | null;
+}
+
+interface WireScalar {
+  readonly type: string;
+  readonly value: string;
 }
 
 /** See `Standing`. */

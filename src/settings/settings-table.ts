@@ -41,7 +41,8 @@ const RECIPES = [...ZK_HOLDING, ...BARRIERS, 'zk counter', 'zk queue put', 'zk q
 const CONFIG = ['ls', 'get', 'set', 'unset', 'import', 'export', 'history', 'diff', 'rollback', 'watch', 'status'].map(
   (name) => `config ${name}`,
 );
-const WITH_ZOOKEEPER = [...NODE_IDS, 'discovery ls', 'discovery watch', ...SERVICES, ...RECIPES, ...CONFIG];
+const DATA = ['data ls', 'data get', 'data set', 'data put', 'data add', 'data rm', 'data watch'];
+const WITH_ZOOKEEPER = [...NODE_IDS, 'discovery ls', 'discovery watch', ...SERVICES, ...RECIPES, ...CONFIG, ...DATA];
 const ALL = [...WITH_ZOOKEEPER, 'lock'];
 
 const ANNOUNCED = { commands: HOLDING, needs: 'zookeeper' } as const;
@@ -214,6 +215,12 @@ const ROWS = {
     commands: CONSOLE,
     needs: 'zookeeper',
     sentence: 'paths of ZooKeeper whose locks the console shows, with those below them',
+  },
+  'console-data': {
+    kind: parsed('path[,path]...', parsePaths),
+    commands: CONSOLE,
+    needs: 'zookeeper',
+    sentence: "roots of Monastery's shared data that the console shows, such as /monastery/root",
   },
   'zookeeper-required': {
     ...ANNOUNCED,

@@ -53,6 +53,7 @@ describe('settings', () => {
       'zookeeper-servername': 'zk.example',
       'zookeeper-session-timeout': '6s',
       'console-locks': '/locks,/leader',
+      'console-data': '/monastery/root',
       'zookeeper-required': 'true',
       service: 'orders',
       address: '10.0.0.7',

@@ -52,6 +52,8 @@ export interface Settings {
   readonly config?: CommandConfigSettings | undefined;
   /** The paths of ZooKeeper whose locks the console shows. */
   readonly consoleLocks?: readonly string[] | undefined;
+  /** The roots of Monastery's shared data that the console shows. */
+  readonly consoleData?: readonly string[] | undefined;
   /** Where to listen for HTTP requests; port 0 for any that is free. */
   readonly http?: ListenAddress | undefined;
   readonly bearerTokenFile?: string | undefined;
@@ -83,6 +85,7 @@ export function readSettings(sources: SettingSources): Settings {
     zookeeper: readZooKeeper(sources, names),
     config: readCommandConfig(sources),
     consoleLocks: read(sources, 'console-locks'),
+    consoleData: read(sources, 'console-data'),
     http: read(sources, 'http'),
     bearerTokenFile: read(sources, 'bearer-token-file'),
     logFormat: read(sources, 'log-format'),

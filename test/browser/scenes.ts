@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core';
 import type { Hello, ScriptedConsole } from './scripted-console.js';
+import { scriptedData } from './scripted-data.js';
 import { ScriptedFleet } from './scripted-fleet.js';
 import { scriptedServices } from './scripted-services.js';
 import { scriptedTree } from './scripted-tree.js';
@@ -107,6 +108,16 @@ export const SCENES: readonly Scene[] = [
       server.send('change', { ...event, at: Date.now() });
       await page.getByText('c58e14d3 took over').waitFor();
       await page.waitForTimeout(900);
+    },
+  },
+  {
+    name: 'console-shared-data',
+    theme: 'light',
+    viewport: { width: 1280, height: 900 },
+    hello: () => ({ ...hello(calm, undefined), tree: { ...scriptedTree(calm.nodes), data: [scriptedData()] } }),
+    play: async (page, server) => {
+      await latencies(server, calm);
+      await page.locator('#data').evaluate((data) => data.scrollIntoView());
     },
   },
   {

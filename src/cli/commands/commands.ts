@@ -1,6 +1,7 @@
 import { CONFIG_COMMANDS } from '../configuration/config-rows.js';
 import { UsageError } from '../exit-codes.js';
 import { RECIPE_COMMANDS } from '../recipes/recipe-rows.js';
+import { DATA_COMMANDS } from '../shared-data/data-rows.js';
 import { type CommandRow, HOLDING, JSON_LINE, type OptionRow } from './command-row.js';
 import type { ZooKeeperCommandSettings } from './zookeeper-command.js';
 
@@ -16,6 +17,7 @@ export const GROUPS: Readonly<Record<string, string>> = {
   zk: 'coordinate tasks through ZooKeeper, as Apache Curator does: locks, elections, barriers, counters, queues',
   'zk barrier': 'a gate that is open unless a task has set it',
   'zk queue': 'a queue whose items are handed to one task each',
+  data: "look into Monastery's shared data in ZooKeeper, and change it: scalars, sets, lists and maps",
 };
 
 /** All commands, in the order of the help; the name of one in a group begins with the group's. */
@@ -220,4 +222,5 @@ export const COMMANDS: readonly CommandRow[] = [
   },
   ...RECIPE_COMMANDS,
   ...CONFIG_COMMANDS,
+  ...DATA_COMMANDS,
 ];

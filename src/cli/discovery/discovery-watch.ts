@@ -46,7 +46,8 @@ export interface ConnectionReport {
   readonly problem: string | null;
 }
 
-const COLORS: Readonly<Record<DiscoveryChange['kind'] | ConnectionReport['change'], Color | undefined>> = {
+/** The colors of the changes on a terminal. */
+export const CHANGE_COLORS: Readonly<Record<DiscoveryChange['kind'] | ConnectionReport['change'], Color | undefined>> = {
   present: undefined,
   joined: 'green',
   changed: 'cyan',
@@ -75,31 +76,20 @@ export function watchDiscoveryCommand(options: DiscoveryOptions, settings: ZooKe
 
 async function watchDiscovery(zookeeper: ZooKeeper, { json }: DiscoveryOptions, io: Io, signal: AbortSignal): Promise<number> {
   const { description } = zookeeper;
-  const line = (time: string, kind: keyof typeof COLORS, text: string) =>
-    sayLines(io, [`${time}  ${paintFor(io.screen())(printable(text), COLORS[kind])}`]);
+  const line = (time: string, kind: keyof typeof CHANGE_COLORS, text: string) =>
+    sayLines(io, [`${time}  ${paintFor(io.screen())(printable(text), CHANGE_COLORS[kind])}`]);
   const onChange = (change: DiscoveryChange) => {
     const time = new Date(io.clock.now()).toISOString();
     if (json) sayJson(io, changeReport(time, change));
     else line(time, change.kind, changeText(change));
   };
   const onConnection = (change: ConnectionReport['change'], state: SessionState, text: string) => {
-    const time = new Date(io.clock.now()).toISOString();
-    const sessionId = 'sessionId' in state ? state.sessionId : null;
-    const problem = 'problem' in state ? (state.problem ?? null) : null;
-    if (json) sayJson(io, { time, change, kind: 'connection', sessionId, problem } satisfies ConnectionReport);
-    else line(time, change, text);
-  };
-  let isLost = false;
-  const onState = (state: SessionState) => {
-    const because = 'problem' in state && state.problem !== undefined ? `: ${state.problem}` : '';
-    if (state.status === 'suspended') onConnection('lost', state, `connection to ${description} lost${because}`);
-    else if (state.status === 'expired') onConnection('expired', state, `session ${state.sessionId} has expired`);
-    else if (state.status === 'connected' && isLost)
-      onConnection('restored', state, `connection to ${description} restored, session ${state.sessionId}`);
-    isLost = state.status === 'suspended' || state.status === 'expired' || (isLost && state.status === 'connecting');
+    const report = connectionReport(new Date(io.clock.now()).toISOString(), change, state);
+    if (json) sayJson(io, report);
+    else line(report.time, change, text);
   };
   await zookeeper.whenConnected({ signal });
-  const forget = zookeeper.onState(onState);
+  const forget = onConnectionChange(zookeeper, onConnection);
   const { entries = [], denied = [] } = (await readDiscovery(zookeeper, DISCOVERY_PATH, signal)) ?? {};
   for (const path of denied) complain(io, `${path}: no-auth: these credentials may not read the data`);
   for (const entry of entries) onChange({ kind: 'present', entry, previous: undefined });
@@ -110,6 +100,30 @@ async function watchDiscovery(zookeeper: ZooKeeper, { json }: DiscoveryOptions, 
   end();
   forget();
   return exitCodeOfStop(ended.signal);
+}
+
+/** A change of the connection for programs. */
+export function connectionReport(time: string, change: ConnectionReport['change'], state: SessionState): ConnectionReport {
+  const sessionId = 'sessionId' in state ? state.sessionId : null;
+  const problem = 'problem' in state ? (state.problem ?? null) : null;
+  return { time, change, kind: 'connection', sessionId, problem };
+}
+
+/** Tells when the connection is lost, its session expires, and it is restored, until the returned function is called. */
+export function onConnectionChange(
+  zookeeper: Pick<ZooKeeper, 'description' | 'onState'>,
+  tell: (change: ConnectionReport['change'], state: SessionState, text: string) => void,
+): () => void {
+  const { description } = zookeeper;
+  let isLost = false;
+  return zookeeper.onState((state) => {
+    const because = 'problem' in state && state.problem !== undefined ? `: ${state.problem}` : '';
+    if (state.status === 'suspended') tell('lost', state, `connection to ${description} lost${because}`);
+    else if (state.status === 'expired') tell('expired', state, `session ${state.sessionId} has expired`);
+    else if (state.status === 'connected' && isLost)
+      tell('restored', state, `connection to ${description} restored, session ${state.sessionId}`);
+    isLost = state.status === 'suspended' || state.status === 'expired' || (isLost && state.status === 'connecting');
+  });
 }
 
 /**

@@ -25,7 +25,7 @@ export interface OwnClusterView {
 
 /** A view with connections of its own: no renewal of a lease waits for them. */
 export function ownClusterView(settings: Settings, io: Pick<Io, 'clock' | 'random'>, log: Pick<Logger, 'warn'>): OwnClusterView {
-  const { provider, zookeeper: toZooKeeper, consoleLocks: locks } = settings;
+  const { provider, zookeeper: toZooKeeper, consoleLocks: locks, consoleData: data } = settings;
   const { clock, random } = io;
   const opened: (() => Promise<void>)[] = [];
   let view: Promise<ClusterView> | undefined;
@@ -38,7 +38,7 @@ export function ownClusterView(settings: Settings, io: Pick<Io, 'clock' | 'rando
     const store = provider === 'zookeeper' ? undefined : await openedStore(settings, io);
     if (store) opened.push(() => store.close());
     const session = store && new StoreSession(store, clock, REQUEST_TIMEOUT_MS);
-    const follower = new ClusterFollower({ clock, random, session, zookeeper, connect: toZooKeeper?.connect.text, locks });
+    const follower = new ClusterFollower({ clock, random, session, zookeeper, connect: toZooKeeper?.connect.text, locks, data });
     opened.push(() => follower.close());
     return follower;
   };

@@ -7,6 +7,7 @@ import { browserClock, browserRandom, type PageClock } from '../page-clock.js';
 import type { WireEvent } from '../wire.js';
 import { ConnectionBadge, TokenDialog } from './connection.js';
 import { listenToKeys, offerThemes } from './controls.js';
+import { DataPanel } from './data-panel.js';
 import { DetailsPanel } from './details-panel.js';
 import { find, make, setData, setText } from './dom.js';
 import { Announcer, EventList } from './event-list.js';
@@ -33,6 +34,7 @@ class Console {
   readonly #store = new StorePanel(this.#model);
   readonly #instance = new InstancePanel(this.#model, (id) => this.#showNode(id));
   readonly #tree = new TreePanel(this.#model, (id) => this.#showNode(id), this.#clock);
+  readonly #data = new DataPanel();
   readonly #summary = new Summary(this.#model, (state) => this.#filterByState(state));
   readonly #announcer = new Announcer(this.#clock);
   readonly #badge = new ConnectionBadge(this.#model, this.#clock);
@@ -77,6 +79,7 @@ class Console {
     const pages = find('pages');
     if (this.#model.hasServices && pages.childElementCount === 0) pages.append(make('a', { href: 'services' }, 'Services'));
     if (parts.has('tree') || parts.has('cluster')) this.#tree.show();
+    if (parts.has('tree')) this.#data.show(this.#model.tree);
     if (this.#grid.tick()) this.#summary.show();
     this.#details.tick();
     this.#instance.tick();
@@ -98,7 +101,7 @@ class Console {
   /** The events stand below the node ids while there are few of those, and beside them where there are many. */
   #layOut(density: string): void {
     setData(document.documentElement, 'layout', density);
-    if (density === 'cards' || density === 'none') find('left').append(find('events'));
+    if (density === 'cards' || density === 'none') find('data').before(find('events'));
     else find('tree').before(find('events'));
   }
 

@@ -28,7 +28,7 @@ export class TreePanel {
   show(): void {
     const { tree, cluster } = this.model;
     const isExpected = cluster?.discovery != null;
-    const shown = JSON.stringify([tree, isExpected]);
+    const shown = JSON.stringify([{ ...tree, data: undefined }, tree === null, isExpected]);
     if (shown === this.#shown) return;
     this.#shown = shown;
     const focused = this.#root.querySelector<HTMLElement>(':focus')?.dataset.key;

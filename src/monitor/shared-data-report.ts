@@ -1,0 +1,202 @@
+import { concurrently } from '../base/concurrently.js';
+import { type DatumRecord, decodeRecord } from '../shared-data/datum-record.js';
+import { decodeEntry, versionOf } from '../shared-data/entry.js';
+import { dataFolder, HASHED_PATHS, type Kind, nodesFolder } from '../shared-data/layout.js';
+import type { Scalar } from '../shared-data/scalar-codec.js';
+import { scalarProblem } from '../shared-data/scalar-types.js';
+import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
+import { isFault } from '../zookeeper/zookeeper-error.js';
+
+/** An element of a collection, or a scalar; also a znode that is none, with its problem. All of it can be told as JSON. */
+export interface DataEntry {
+  readonly path: string;
+  /** A map's key, and an element of a list its index; null for another kind. */
+  readonly key: Scalar | null;
+  /** Null where the znode holds no element. */
+  readonly scalar: Scalar | null;
+  /** The place in its collision chain, from 0; null for a scalar, a list, and where the name is no hash of it. */
+  readonly place: number | null;
+  /** The session that an ephemeral entry goes with, 16 hex digits; null for a persistent one. */
+  readonly owner: string | null;
+  /** The node that is announced in this session. */
+  readonly node: string | null;
+  /** Null where it may not be read. */
+  readonly version: string | null;
+  readonly bytes: number;
+  readonly problem: string | null;
+}
+
+/** A znode where data stands, or should. */
+export interface DatumHead {
+  readonly path: string;
+  /** These four are null where its data tells none. */
+  readonly name: string | null;
+  readonly scope: string | null;
+  readonly kind: Kind | null;
+  readonly lifespan: DatumRecord['lifespan'] | null;
+  readonly problem: string | null;
+}
+
+/** One datum with its elements; of a scalar, itself. */
+export interface DatumReport extends DatumHead {
+  /** How many entries it has, those included that are not told. */
+  readonly size: number;
+  /** Of its own znode and of the entries that are told. */
+  readonly bytes: number;
+  readonly entries: readonly DataEntry[];
+}
+
+/** The shared data below one root. */
+export interface SharedDataReport {
+  readonly zookeeper: string;
+  readonly root: string;
+  readonly exists: boolean;
+  /** In the order of their names. */
+  readonly data: readonly DatumReport[];
+}
+
+export interface SharedDataQuery {
+  /** What ZooKeeper is called. */
+  readonly connect: string;
+  readonly root: string;
+  /** Whose entries are read, and told. @default all */
+  readonly only?: ((head: DatumHead) => boolean) | undefined;
+  /** At most that many entries of each datum, and characters of each text. @default all */
+  readonly limits?: { readonly entries: number; readonly characters: number } | undefined;
+}
+
+/** What a path holds; `denied` where it may not be read. */
+export type Found = Znode | 'denied';
+
+/** Reads under way at once: of data, and of the entries of each. */
+const READS = { data: 8, entries: 32 };
+/** How much of data that cannot be understood is shown, in characters. */
+const EXCERPT = 40;
+
+/**
+ * Reads the shared data below a root znode by znode: what changes meanwhile may be told half. Changes nothing.
+ *
+ * @throws {ZooKeeperError} when there is no answer, or the folder of all data may not be listed
+ */
+export async function readSharedData(
+  zookeeper: Pick<ZooKeeper, 'children' | 'read'>,
+  { connect, root, only = () => true, limits }: SharedDataQuery,
+  signal?: AbortSignal,
+): Promise<SharedDataReport> {
+  const unlessDenied = async <T>(answer: Promise<T>): Promise<T | 'denied'> => {
+    try {
+      return await answer;
+    } catch (error) {
+      if (isFault(error, 'no-auth')) return 'denied';
+      throw error;
+    }
+  };
+  const list = async (path: string, own = signal) => {
+    const names = await unlessDenied(zookeeper.children(path, { signal: own }));
+    return names === 'denied' ? names : (names ?? []).map((name) => `${path}/${name}`);
+  };
+  const entriesOf = async (head: DatumHead, paths: readonly string[], own: AbortSignal) => {
+    const read = async (path: string, each: AbortSignal) => {
+      const found = await unlessDenied(zookeeper.read(path, { signal: each }));
+      return found === undefined ? [] : [dataEntry(head, path, found, nodes)];
+    };
+    return (await concurrently(paths, READS.entries, read, own)).flat();
+  };
+  const data: DatumReport[] = [];
+  const visit = async (path: string, own: AbortSignal): Promise<readonly string[]> => {
+    const found = await unlessDenied(zookeeper.read(path, { signal: own }));
+    if (found === undefined) return [];
+    const below = found !== 'denied' && found.stat.childCount > 0 ? await list(path, own) : [];
+    if (isFolder(found) && below !== 'denied') return below;
+    const head = datumHead(root, path, found);
+    if (!only(head)) return [];
+    const paths = head.kind === 'scalar' ? [path] : below === 'denied' || head.kind === null ? [] : [...below].sort(byPath);
+    const entries = await entriesOf(head, paths.slice(0, limits?.entries), own);
+    const bytes = entries.reduce((sum, entry) => sum + entry.bytes, head.kind === 'scalar' ? 0 : sizeOf(found));
+    const problem = below === 'denied' ? 'its elements may not be listed: no-auth' : head.problem;
+    const size = head.kind === null ? below.length : paths.length;
+    data.push({ ...head, problem, size, bytes, entries: withChains(entries).map((entry) => shortened(entry, limits?.characters)) });
+    return [];
+  };
+
+  const names = await zookeeper.children(dataFolder(root), { signal });
+  const nodes = new Map<string, string>();
+  const announced = names && (await list(nodesFolder(root)));
+  await concurrently(announced === 'denied' || !announced ? [] : announced, READS.entries, async (path, own) => {
+    const found = await unlessDenied(zookeeper.read(path, { signal: own }));
+    if (found !== undefined && found !== 'denied' && found.stat.owner) nodes.set(found.stat.owner, path.slice(path.lastIndexOf('/') + 1));
+  });
+  let level: readonly string[] = (names ?? []).map((name) => `${dataFolder(root)}/${name}`);
+  while (level.length > 0) level = (await concurrently(level, READS.data, visit, signal)).flat();
+  return { zookeeper: connect, root, exists: names !== undefined, data: data.sort(byName) };
+}
+
+/** Whether other data stands below it: a path strategy may put data into folders. */
+export function isFolder(found: Found): boolean {
+  return found !== 'denied' && found.data.length === 0 && found.stat.childCount > 0;
+}
+
+/** What a znode says of the datum that stands there. Never throws. */
+export function datumHead(root: string, path: string, found: Found): DatumHead {
+  const nothing = { path, name: null, scope: null, kind: null, lifespan: null };
+  if (found === 'denied') return { ...nothing, problem: DENIED };
+  const record = decodeRecord(found.data);
+  if (record === undefined) return { ...nothing, problem: `no shared data: ${excerptOf(found)}` };
+  const { address, kind, lifespan } = record;
+  const isInPlace = path === `${dataFolder(root)}/${HASHED_PATHS.datum(address, kind)}`;
+  return { path, ...address, kind, lifespan, problem: isInPlace ? null : 'its path is not the hash of its name and scope' };
+}
+
+/** What the znode at `path` is in a datum. Never throws. @param nodes the announced nodes by their sessions */
+export function dataEntry({ kind }: DatumHead, path: string, found: Found, nodes: ReadonlyMap<string, string>): DataEntry {
+  const nothing = { path, key: null, scalar: null, place: null, bytes: sizeOf(found) };
+  if (found === 'denied' || kind === null) return { ...nothing, owner: null, node: null, version: null, problem: DENIED };
+  const { owner = null } = found.stat;
+  const facts = { ...nothing, owner, node: nodes.get(owner ?? '') ?? null, version: versionOf(found.stat) };
+  const name = path.slice(path.lastIndexOf('/') + 1);
+  const entry = decodeEntry(kind, name, found);
+  if (entry === undefined) return { ...facts, problem: `no element of a ${kind}: ${excerptOf(found)}` };
+  const { scalar, keyScalar } = entry;
+  const key = kind === 'list' ? { type: 'Integer', value: name } : keyScalar;
+  const told = { ...facts, key: key ? { type: key.type, value: key.value } : null, scalar: { type: scalar.type, value: scalar.value } };
+  const ofKey = keyScalar && scalarProblem(keyScalar);
+  const ofTexts = (ofKey && `key: ${ofKey}`) ?? scalarProblem(scalar) ?? null;
+  if (kind === 'scalar' || kind === 'list') return { ...told, problem: ofTexts };
+  const [, hash, place = '0'] = /^(.*?)(?:-([1-9]\d*))?$/.exec(name) ?? [];
+  const isHash = hash === HASHED_PATHS.element((keyScalar ?? scalar).value);
+  return { ...told, place: isHash ? Number(place) : null, problem: ofTexts ?? (isHash ? null : 'its name is no hash of it') };
+}
+
+/** The entries in order, with what is wrong with their collision chains. */
+function withChains(entries: readonly DataEntry[]): DataEntry[] {
+  const paths = new Set(entries.map(({ path }) => path));
+  const hasGap = ({ path, place }: DataEntry) => {
+    const chain = path.replace(/-\d+$/, '');
+    return place !== null && place > 0 && !paths.has(place === 1 ? chain : `${chain}-${place - 1}`);
+  };
+  const textOf = ({ key, scalar, path }: DataEntry) => (key ?? scalar)?.value ?? `\uffff${path}`;
+  return entries
+    .map((entry) => (entry.problem === null && hasGap(entry) ? { ...entry, problem: 'its collision chain has a gap before it' } : entry))
+    .sort((a, b) => textOf(a).localeCompare(textOf(b), 'en', { numeric: true }) || byPath(a.path, b.path));
+}
+
+function shortened(entry: DataEntry, characters = Number.POSITIVE_INFINITY): DataEntry {
+  const cut = (scalar: Scalar | null) =>
+    scalar && (scalar.value.length > characters ? { ...scalar, value: `${scalar.value.slice(0, characters)}…` } : scalar);
+  return { ...entry, key: cut(entry.key), scalar: cut(entry.scalar) };
+}
+
+const DENIED = 'may not be read: no-auth';
+
+function excerptOf({ data }: Znode): string {
+  const text = data.toString('utf8');
+  return text === '' ? 'no data' : text.length > EXCERPT ? `${text.slice(0, EXCERPT)}…` : text;
+}
+
+const sizeOf = (found: Found) => (found === 'denied' ? 0 : found.data.length);
+const byPath = (a: string, b: string) => a.length - b.length || (a < b ? -1 : 1);
+const byName = (a: DatumHead, b: DatumHead) =>
+  (a.name === null ? 1 : 0) - (b.name === null ? 1 : 0) ||
+  (a.name ?? '').localeCompare(b.name ?? '', 'en') ||
+  (a.scope ?? '').localeCompare(b.scope ?? '', 'en') ||
+  byPath(a.path, b.path);

@@ -1,0 +1,218 @@
+import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import { systemClock as clock, systemRandom as random } from '../../../src/base/system.js';
+import { HASHED_PATHS } from '../../../src/shared-data/layout.js';
+import { TypedText } from '../../../src/shared-data/scalar-codec.js';
+import { type SharedData, sharedData } from '../../../src/shared-data/shared-data.js';
+import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
+import { killAll, runCli } from '../../support/processes.js';
+import { restrict } from '../discovery/discovery-support.js';
+import { RecipeScene } from '../recipes/recipe-scene.js';
+
+let scene: RecipeScene;
+let client: ZooKeeperClient;
+let shared: SharedData;
+let connect: string;
+
+beforeEach(async () => {
+  scene = new RecipeScene();
+  connect = `${inject('zookeeper').connect}${scene.chroot}`;
+  client = await scene.open();
+  shared = sharedData(client, { clock, random });
+});
+afterEach(async () => {
+  await killAll();
+  await shared.close();
+  await scene.close();
+});
+
+const start = (args: readonly string[]) => runCli(['data', ...args], { env: { NODELEASE_ZOOKEEPER: connect } });
+/** Runs `nodelease data …` to its end. */
+async function data(...args: string[]) {
+  const run = start(args);
+  const { code } = await run.exit;
+  return { code, answer: run.stdout(), complaints: run.stderr() };
+}
+const well = (answer: string) => ({ code: 0, answer, complaints: '' });
+const pathOf = (name: string, scope = '') => `/monastery/root/data/${HASHED_PATHS.datum({ name, scope }, 'map')}`;
+
+describe('nodelease data', () => {
+  it('writes scalars of all types to the byte, and prints them as they are', async () => {
+    expect(await data('set', 'limit', '3', '--type', 'Integer')).toEqual(well('written\n'));
+    expect((await client.read(pathOf('limit')))?.data.toString()).toBe(
+      '{"address":{"name":"limit","scope":""},"kind":"scalar","lifespan":"persistent","type":"Integer","value":"3"}',
+    );
+    expect(await data('get', 'limit')).toEqual(well('3\n'));
+    expect(await data('set', 'limit', '{"b":1, "a":[]}', '--type', 'Json', '--scope', 'prod', '--json')).toEqual(
+      well('{"root":"/monastery/root","name":"limit","scope":"prod","state":"written"}\n'),
+    );
+    expect(await data('get', 'limit', '--scope', 'prod')).toEqual(well('{"a":[],"b":1}\n'));
+    expect(await data('rm', 'limit')).toEqual(well('removed\n'));
+    expect(await data('get', 'limit')).toMatchObject({
+      code: 1,
+      answer: '',
+      complaints: expect.stringContaining('there is no shared data "limit"'),
+    });
+    expect(await data('rm', 'limit')).toMatchObject({ code: 1, answer: '' });
+  });
+
+  it('changes maps, sets and lists that nodes see', async () => {
+    const map = await shared.map<string, number>('regions');
+    expect(await data('put', 'regions', 'Virginia', '10', '--type', 'Integer')).toEqual(well('written\n'));
+    await expect.poll(() => map.get('Virginia')).toBe(10);
+    expect(await data('get', 'regions', 'Virginia')).toEqual(well('10\n'));
+    expect(await data('rm', 'regions', 'Virginia')).toEqual(well('removed\n'));
+    expect(await data('rm', 'regions', 'Virginia')).toMatchObject({ code: 1 });
+    expect(await data('get', 'regions', 'Virginia')).toMatchObject({
+      code: 1,
+      complaints: expect.stringContaining('has no entry "Virginia"'),
+    });
+
+    for (const value of ['b', 'a', 'b']) expect(await data('add', 'tags', value)).toEqual(well('added\n'));
+    for (const value of ['x', 'y', 'z']) expect(await data('add', 'steps', value, '--kind', 'list')).toEqual(well('added\n'));
+    expect(await data('add', 'steps', 'last')).toEqual(well('added\n'));
+    expect(await data('rm', 'steps', '1')).toEqual(well('removed\n'));
+    const [tags, steps] = [await shared.set('tags'), await shared.list('steps')];
+    await Promise.all([tags.ready, steps.ready]);
+    expect([tags.values().sort(), steps.values()]).toEqual([
+      ['a', 'b'],
+      ['x', 'z', 'last'],
+    ]);
+    expect(await data('rm', 'tags')).toEqual(well('removed\n'));
+    expect(await client.read(pathOf('tags'))).toBeUndefined();
+  });
+
+  it('lists everything: types, sizes, owners, collisions, unknown types, foreign and damaged znodes', async () => {
+    const node = await shared.announce();
+    const gossip = await shared.map('gossip', { scope: 'eu', lifespan: 'ephemeral' });
+    await gossip.set('node-9', false);
+    const ids = await shared.set('ids');
+    for (const value of [3, '3', new TypedText('Instant', '3')]) await ids.add(value);
+    await client.create(`${pathOf('ids')}/lost`, '\u001b[31m{', 'persistent');
+    await client.create('/monastery/root/data/foreign', 'hello', 'persistent');
+    await client.createWithParents('/monastery/root/data/folder/other', '{"type":"Integer","value":"7"}', 'persistent');
+    await client.create('/monastery/root/data/secret', 'x', 'persistent');
+    await restrict(connect, '/monastery/root/data/secret', ['create']);
+
+    const { code, answer, complaints } = await data('ls', '--json');
+    expect({ code, complaints }).toEqual({ code: 0, complaints: '' });
+    const { data: found, ...head } = JSON.parse(answer);
+    expect(head).toEqual({ zookeeper: connect, root: '/monastery/root', exists: true });
+    const [first, second, ...others] = found;
+    expect(first).toMatchObject({
+      name: 'gossip',
+      scope: 'eu',
+      kind: 'map',
+      lifespan: 'ephemeral',
+      size: 1,
+      types: ['Boolean'],
+      owners: [node.id],
+    });
+    expect(second).toMatchObject({ name: 'ids', size: 4, types: ['Instant', 'Integer', 'String'], collisions: 2 });
+    expect(second.problems).toEqual(['unknown type Instant', expect.stringContaining('no element of a set')]);
+    expect(others.map(({ path, problem }: { path: string; problem: string }) => [path, problem])).toEqual([
+      ['/monastery/root/data/secret', 'may not be read: no-auth'],
+      ['/monastery/root/data/foreign', 'no shared data: hello'],
+      ['/monastery/root/data/folder/other', expect.stringContaining('no shared data: {"type"')],
+    ]);
+    const table = (await data('ls')).answer;
+    expect(table).toMatch(/^NAME +SCOPE +KIND +LIFESPAN +ENTRIES +BYTES +TYPE +COLLIDE +OWNER +PROBLEM\n/);
+    expect(table).toMatch(/\ngossip +eu +map +ephemeral +1 +\d+ +Boolean +node-\d{10}\n/);
+    expect((await data('ls', '--kind', 'map')).answer).not.toContain('ids');
+
+    const entries = (await data('get', 'ids')).answer;
+    expect(entries).not.toContain('\u001b');
+    expect(entries).toMatch(/\n +3 +Instant +2 +unknown type Instant\n/);
+    expect(await data('rm', 'ids', '3')).toMatchObject({
+      code: 64,
+      complaints: expect.stringContaining('has 3 entries "3": expected --type'),
+    });
+    expect(await data('rm', 'ids', '3', '--type', 'Integer')).toEqual(well('removed\n'));
+    expect(
+      JSON.parse((await data('get', 'ids', '3', '--json')).answer)
+        .entries.map(({ place }: { place: number }) => place)
+        .sort(),
+    ).toEqual([0, 1]);
+  });
+
+  it('leaves ephemeral data to the node that contributes it, and refuses another kind by both names', async () => {
+    const gossip = await shared.map('gossip', { lifespan: 'ephemeral' });
+    await gossip.set('a', 1);
+    expect(await data('put', 'gossip', 'b', '1')).toMatchObject({ code: 64, complaints: expect.stringContaining('is ephemeral') });
+    expect(await data('rm', 'gossip', 'a')).toMatchObject({ code: 64, complaints: expect.stringContaining('is ephemeral') });
+    await data('set', 'limit', '1');
+    expect(await data('put', 'limit', 'b', '1')).toMatchObject({
+      code: 64,
+      complaints: 'nodelease: shared data "limit": it is a persistent scalar, and not a persistent map\n',
+    });
+  });
+
+  it('refuses what is wrong in one line, before it connects', async () => {
+    const refused = async (expected: string, ...args: string[]) => {
+      const { code, complaints } = await data(...args, '--zookeeper', '127.0.0.1:1');
+      expect({ code, complaints }).toEqual({ code: 64, complaints: `nodelease: ${expected}\n` });
+    };
+    await refused(
+      'value: expected the text of a value of the type Integer, got "3000000000"',
+      'set',
+      'n',
+      '3000000000',
+      '--type',
+      'Integer',
+    );
+    await refused('name: expected a text of at least one character, got ""', 'get', '');
+    await refused('--kind: expected set or list, got "map"', 'add', 'n', '1', '--kind', 'map');
+    const root = await data('ls', '--root', 'monastery', '--zookeeper', '127.0.0.1:1');
+    expect(root).toMatchObject({ code: 64, complaints: expect.stringMatching(/^nodelease: --root: expected an absolute path .*\n$/) });
+    const type = await data('set', 'n', '1', '--type', 'Int', '--zookeeper', '127.0.0.1:1');
+    expect(type).toMatchObject({
+      code: 64,
+      complaints: expect.stringMatching(/^nodelease: --type: expected one of String, .*, got "Int"\n$/),
+    });
+  });
+
+  it('says that there is none at this root', async () => {
+    expect(await data('ls', '--root', '/other')).toMatchObject({
+      code: 0,
+      answer: expect.stringContaining('There is no such shared data at /other of'),
+    });
+  });
+});
+
+describe('nodelease data watch', () => {
+  it('tells what there is and each change, by name', async () => {
+    await data('set', 'limit', '1', '--type', 'Integer');
+    const watch = start(['watch']);
+    await watch.waitForOutput(/scalar "limit" is there: Integer 1\n.* 1 znode of shared data at \/monastery\/root of .*: watching\n/);
+    await data('set', 'limit', '2', '--type', 'Integer');
+    await watch.waitForOutput(/scalar "limit" changed: Integer 1 → Integer 2\n/);
+    const map = await shared.map('regions', { scope: 'eu' });
+    await map.set('Paris', 'open');
+    await watch.waitForOutput(/map "regions" of scope "eu" added\n.* map "regions" of scope "eu" entry "Paris" added: String open\n/);
+    await map.remove('Paris');
+    await watch.waitForOutput(/entry "Paris" removed: String open\n/);
+    await map.set('Paris', 'again');
+    await shared.remove('regions', { scope: 'eu' });
+    await watch.waitForOutput(/map "regions" of scope "eu" removed\n/);
+    await map.set('Rome', 'new');
+    await watch.waitForOutput(/map "regions" of scope "eu" added\n(.*\n)*.*entry "Rome" added: String new\n/);
+    watch.kill('SIGINT');
+    expect((await watch.exit).code).toBe(0);
+  });
+
+  it('tells one datum alone, as JSON', async () => {
+    const watch = start(['watch', 'mine', '--json']);
+    await watch.waitForOutput(/"change":"watching"/);
+    await data('set', 'other', '1');
+    await data('set', 'mine', 'yes');
+    await watch.waitForOutput(/"change":"added"/);
+    const changes = watch
+      .stdout()
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(changes).toMatchObject([
+      { change: 'watching', kind: 'connection' },
+      { change: 'added', name: 'mine', kind: 'scalar', entry: { scalar: { type: 'String', value: 'yes' }, owner: null }, previous: null },
+    ]);
+  });
+});
