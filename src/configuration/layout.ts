@@ -9,6 +9,7 @@ import { checkZnodeName, pathProblem } from '../zookeeper/znode-path.js';
 //   /config/.nodelease/history/<context>    the head of the context's history, and below it the revisions
 //   /config/.nodelease/locks/<context>      a lock for publishers that others keep coming before
 //   /config/.nodelease/seen/<context>/<id>  ephemeral: the revisions that a node runs
+//   /config/.nodelease/turns/<context>      a lock for nodes that restart one by one
 
 /** Which configuration: that of an application, perhaps in a profile. */
 export interface ConfigName {
@@ -39,6 +40,7 @@ export function rootOf({ root = DEFAULT_ROOT }: ConfigName): string {
 
 export const historyPath = (root: string, context: string) => `${root}/.nodelease/history/${context}`;
 export const lockPath = (root: string, context: string) => `${root}/.nodelease/locks/${context}`;
+export const turnsPath = (root: string, context: string) => `${root}/.nodelease/turns/${context}`;
 export const seenPath = (root: string, context: string) => `${root}/.nodelease/seen/${context}`;
 export const revisionPath = (root: string, context: string, revision: number) =>
   `${historyPath(root, context)}/rev-${String(revision).padStart(10, '0')}`;

@@ -426,6 +426,13 @@ describe('the settings of what is announced', () => {
     [{ check: 'tcp:80', 'check-interval': '1h' }, '--check-interval: expected at most 10m (a failure would be noticed too late), got "1h"'],
     [{ check: 'tcp:80', 'check-threshold': '0' }, '--check-threshold: expected a whole number from 1 to 1000, got "0"'],
     [{ 'check-interval': '2s' }, '--check-interval: expected --check beside it, got "2s"'],
+    [{ config: 'a,b,c' }, '--config: expected APP or APP,PROFILE, got "a,b,c"'],
+    [{ config: 'shop,' }, '--config: expected APP or APP,PROFILE, got "shop,"'],
+    [
+      { 'on-config-change': 'restart' },
+      '--on-config-change: expected --config APP beside it (it is about the configuration of the command), got "restart"',
+    ],
+    [{ config: 'shop', 'config-one-by-one': 'true' }, '--config-one-by-one: expected --on-config-change restart beside it, got "true"'],
     [{ 'check-threshold': '2' }, '--check-threshold: expected --check beside it, got "2"'],
     [{ endpoint: ['a/b'] }, /^--endpoint: expected NAME\[:KEY\] .* a name without "\/" .*, got "a\/b"$/],
     [{ endpoint: ['pay:a/b'] }, /^--endpoint: expected NAME\[:KEY\] .*, got "pay:a\/b"$/],

@@ -74,4 +74,38 @@ describe('what sends work to a command', () => {
       server.close();
     }
   });
+
+  it('comes back with the next start after a restart, and at a good answer where there is a check', async () => {
+    const { acts, entries } = scene();
+    const healthy = () => void acts.push('healthy');
+    entries.begin(healthy);
+    await entries.suspend();
+    entries.begin(healthy);
+    expect(acts).toEqual(['healthy', 'withdraws within 1000', 'announces', 'healthy']);
+
+    const server = createServer((socket) => socket.destroy());
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    try {
+      const { port } = server.address() as AddressInfo;
+      const checked = scene({ check: { ...CHECK, target: { kind: 'tcp', host: '127.0.0.1', port } } });
+      for (const times of [1, 2]) {
+        checked.entries.begin(() => checked.acts.push('healthy'));
+        await expect.poll(() => checked.acts.filter((act) => act === 'healthy').length).toBe(times);
+        await checked.entries.suspend();
+      }
+      const once = [expect.stringContaining('the service is announced'), 'announces', 'healthy', 'withdraws within 1000'];
+      expect(checked.acts).toEqual([...once, ...once]);
+      expect(checked.clock.sleepers).toBe(0);
+    } finally {
+      server.close();
+    }
+  });
+
+  it('does not come back once it has been taken out for good', async () => {
+    const { acts, entries } = scene();
+    await entries.suspend();
+    await entries.withdraw();
+    entries.begin();
+    expect(acts).not.toContain('announces');
+  });
 });

@@ -2,7 +2,7 @@ import { onAbort, orAborted, withTimeout } from '../../base/abort.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { explain } from '../../base/errors.js';
 import { type Configuration, type ConfigurationEvent, openConfiguration } from '../../configuration/configuration.js';
-import { contextsOf, DEFAULT_ROOT } from '../../configuration/layout.js';
+import { contextsOf, DEFAULT_ROOT, turnsPath } from '../../configuration/layout.js';
 import { SeenReporter } from '../../configuration/seen-revisions.js';
 import { lock } from '../../recipes/lock.js';
 import type { LockHandle } from '../../recipes/lock-handle.js';
@@ -197,7 +197,7 @@ export class CommandConfig {
     if (!oneByOne) return clock.sleep(spreadDelay(lease.id, spreadMs), ended);
     while (!this.#turn?.isValid()) {
       try {
-        const path = `${DEFAULT_ROOT}/.nodelease/turns/${contextsOf(name)[0]}`;
+        const path = turnsPath(DEFAULT_ROOT, contextsOf(name)[0]);
         this.#turn = await lock(zookeeper as ZooKeeper, path, { clock, random, data: lease.taskId }).acquire({ signal: ended });
       } catch (error) {
         ended.throwIfAborted();

@@ -153,7 +153,12 @@ describe('when the configuration changes', () => {
     await server.waitForOutput(/started/);
     await publish({ greeting: 'hunter2' });
     await server.waitForOutput(/"variables":\["GREETING"\].*the command keeps what it has \(--on-config-change ignore\)/);
-    expect(await seen()).toMatchObject([{ revisions: { 'shop,prod': 1 } }]);
+    const status = runCli(['config', 'status', '--app', 'shop', '--profile', 'prod', '--zookeeper', connect, '--json']);
+    await status.exit;
+    expect(JSON.parse(status.stdout())).toMatchObject({
+      revisions: { 'shop,prod': 2 },
+      nodes: [{ nodeId: 0, revisions: { 'shop,prod': 1 }, behind: ['shop,prod'] }],
+    });
     expect(server.stdout()).not.toContain('stopped');
     expect(server.stderr()).not.toContain('hunter2');
   });
