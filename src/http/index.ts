@@ -5,6 +5,7 @@ export type { DiscoveryReport, EntryReport, KeyReport } from '../monitor/discove
 export type { LeaseTotals, PageReport } from '../monitor/listed-cluster.js';
 export type { NodeHealth, NodeHealthJson, NodePhase, WatchedNode } from '../monitor/node-monitor.js';
 export { type MonitorEvent, NodeMonitor } from '../monitor/node-monitor.js';
+export type { DataEntry, DatumHead, DatumReport, SharedDataReport } from '../monitor/shared-data-report.js';
 export type {
   AllocationReport,
   ClusterReport,
@@ -22,6 +23,9 @@ export {
   type ListenAddress,
   parseListenAddress,
 } from '../settings/listen-address.js';
+export type { DatumRecord } from '../shared-data/datum-record.js';
+export type { Address, Kind, Lifespan } from '../shared-data/layout.js';
+export type { Scalar } from '../shared-data/scalar-codec.js';
 export { type BearerToken, BearerTokenFile, type PageAccess, type WriteAccess, writeAccess } from './access.js';
 export { type DiscoveryAppOptions, discoveryApp } from './curator/discovery-app.js';
 export { DISCOVERY_OPENAPI } from './curator/discovery-openapi.js';

@@ -61,7 +61,11 @@ export function addCommand(call: DataCall, text: string): Promise<number> {
 export function removeCommand(call: DataCall, key: string | undefined): Promise<number> {
   const { name, options, settings } = call;
   return changed(call, 'removed', async ({ shared, scope, signal }) => {
-    if (key === undefined) return shared.remove(name, { scope, signal });
+    if (key === undefined) {
+      const { path, problem } = (await shared.describe(name, { scope, signal })) ?? {};
+      if (path !== undefined && problem !== undefined) throw new SharedDataError(`${path}: ${problem}`, 'foreign-znode', path);
+      return shared.remove(name, { scope, signal });
+    }
     const query = { connect: settings.zookeeper.connect.text, root: shared.root, only: isNamed(name, options) };
     const [datum] = (await readSharedData(shared.context.zookeeper, query, signal)).data;
     const found = datum?.entries.filter((entry) => entry.scalar && isEntry(entry, key, options)) ?? [];

@@ -4,9 +4,12 @@ import { HASHED_PATHS } from '../../../src/shared-data/layout.js';
 import { TypedText } from '../../../src/shared-data/scalar-codec.js';
 import { type SharedData, sharedData } from '../../../src/shared-data/shared-data.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
+import { EventClient } from '../../support/network/event-client.js';
+import { stopProxies, throughProxy } from '../../support/network/proxies.js';
 import { killAll, runCli } from '../../support/processes.js';
 import { restrict } from '../discovery/discovery-support.js';
 import { RecipeScene } from '../recipes/recipe-scene.js';
+import { newFolder, removeFolders } from './run-support.js';
 
 let scene: RecipeScene;
 let client: ZooKeeperClient;
@@ -23,6 +26,7 @@ afterEach(async () => {
   await killAll();
   await shared.close();
   await scene.close();
+  removeFolders();
 });
 
 const start = (args: readonly string[]) => runCli(['data', ...args], { env: { NODELEASE_ZOOKEEPER: connect } });
@@ -79,6 +83,14 @@ describe('nodelease data', () => {
     ]);
     expect(await data('rm', 'tags')).toEqual(well('removed\n'));
     expect(await client.read(pathOf('tags'))).toBeUndefined();
+
+    await client.create(pathOf('theirs'), 'x', 'persistent');
+    for (const args of [
+      ['rm', 'theirs'],
+      ['set', 'theirs', '1'],
+    ])
+      expect(await data(...args)).toMatchObject({ code: 69, answer: '' });
+    expect((await client.read(pathOf('theirs')))?.data.toString()).toBe('x');
   });
 
   it('lists everything: types, sizes, owners, collisions, unknown types, foreign and damaged znodes', async () => {
@@ -214,5 +226,52 @@ describe('nodelease data watch', () => {
       { change: 'watching', kind: 'connection' },
       { change: 'added', name: 'mine', kind: 'scalar', entry: { scalar: { type: 'String', value: 'yes' }, owner: null }, previous: null },
     ]);
+  });
+
+  it('tells after a lost connection what has changed meanwhile', async () => {
+    await data('set', 'limit', '1');
+    const { proxy, through } = await throughProxy(inject('zookeeper').connect);
+    try {
+      const watch = runCli(['data', 'watch', '--zookeeper', `${through}${scene.chroot}`]);
+      await watch.waitForOutput(/: watching\n/);
+      proxy.cut();
+      await watch.waitForOutput(/connection to .* lost/);
+      await data('set', 'limit', '2');
+      await data('add', 'tags', 'a');
+      proxy.heal();
+      await watch.waitForOutput(/scalar "limit" changed: String 1 → String 2\n/);
+      await watch.waitForOutput(/set "tags" added: String a\n/);
+    } finally {
+      await stopProxies();
+    }
+  });
+});
+
+describe('the console with --console-data', () => {
+  it('is told of changes, and that the data cannot be read', async () => {
+    const options = [
+      '--http',
+      '127.0.0.1:0',
+      '--store',
+      `file:${newFolder()}`,
+      '--zookeeper',
+      connect,
+      '--console-data',
+      '/monastery/root',
+    ];
+    const server = runCli(['console', ...options]);
+    const [, url = ''] = await server.waitForOutput(/^(http:\/\/\S+)$/m);
+    const page = await EventClient.open(url);
+    try {
+      const values = () =>
+        page.tree?.data?.map((root) => root.data.map((each) => [each.name, ...each.entries.map(({ scalar }) => scalar?.value)]));
+      await expect.poll(values).toEqual([[]]);
+      await data('set', 'limit', 'x'.repeat(300));
+      await expect.poll(values).toEqual([[['limit', `${'x'.repeat(200)}…`]]]);
+      await restrict(connect, '/monastery/root/data', ['create']);
+      await expect.poll(() => page.tree?.data).toBeNull();
+    } finally {
+      page.close();
+    }
   });
 });
