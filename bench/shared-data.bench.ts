@@ -6,7 +6,7 @@ import { encodePair, toScalar } from '../src/shared-data/scalar-codec.js';
 import { sharedData } from '../src/shared-data/shared-data.js';
 import { openZooKeeper, type ZooKeeperClient } from '../src/zookeeper/zookeeper-client.js';
 import { uniqueChroot } from '../test/support/zookeeper.js';
-import { compare, medianAndP99, noSamples } from './comparison.js';
+import { compare, medianAndP99, medianAndSlowest, noSamples } from './comparison.js';
 import { PlainClient } from './plain-client.js';
 import { PlainWatcher } from './plain-watcher.js';
 import { median } from './report.js';
@@ -14,6 +14,8 @@ import { settledHeap } from './settled-heap.js';
 
 const ENTRIES = 10_000;
 const WATCHERS = 20;
+/** How many of them are measured when they begin: collecting garbage takes its time. */
+const MEASURED = 3;
 const ROUNDS = 50;
 
 const opened: { close(): Promise<void> }[] = [];
@@ -68,6 +70,10 @@ it('one map of 10,000 entries, followed by 20 clients', { timeout: 900_000 }, as
   const maps: SharedMap<string, number>[] = [];
   const measure = async <C, W>(open: () => Promise<C>, watch: (client: C) => Promise<W>, into: 'plain' | 'ours', all: W[]) => {
     const client = await open();
+    if (all.length >= MEASURED) {
+      all.push(await watch(client));
+      return;
+    }
     const [heap, begun] = [await settledHeap(), performance.now()];
     all.push(await watch(client));
     sight[into].push(performance.now() - begun);
@@ -109,7 +115,7 @@ it('one map of 10,000 entries, followed by 20 clients', { timeout: 900_000 }, as
     await Promise.all(told);
   }
   compare(`${ENTRIES} entries in one map, ${WATCHERS} clients on each side in one process`, 'ms', 1, [
-    ...medianAndP99('first sight', sight),
+    ...medianAndSlowest('first sight', sight),
     ...medianAndP99('a change is seen', delays),
   ]);
   compare('Memory of one client', 'MiB', 1, [{ what: 'all entries', plain: median(memory.plain), ours: median(memory.ours) }]);

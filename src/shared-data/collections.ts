@@ -40,7 +40,8 @@ export abstract class SharedDatum<E extends Entry<unknown, unknown>> {
       path: datum.path,
       of: kind === 'scalar' ? 'itself' : 'children',
       decode: (name, znode) => decodeEntry(kind, name, znode),
-      onGone: (name) => contributions.onGone(`${datum.path}/${name}`),
+      onListed: () => contributions.onListed(datum, (name) => this.replica.has(name)),
+      onTwice: (name) => contributions.onTwice(datum, name),
     });
     this.#forget = contributions.follow(datum, this.replica);
   }

@@ -2,11 +2,10 @@ import { BoundSession } from '../zookeeper/bound-session.js';
 import type { ReconcileCall, Reconciled } from '../zookeeper/reconcile-loop.js';
 import type { MultiOperation, Znode } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import { type Attempt, caughtUp, type Datum } from './datum.js';
+import type { Attempt, caughtUp, Datum } from './datum.js';
 
 import { decodeEntry } from './entry.js';
 import { placeName } from './layout.js';
-import { checkRequest } from './limits.js';
 
 import { SharedDataError } from './shared-data-error.js';
 
@@ -21,6 +20,8 @@ export interface Contributors {
   readonly refuses: (sessionId: string) => string | undefined;
   /** The owner of the element as the replica has it. */
   readonly ownerOf: (contribution: Contribution) => string | undefined;
+  /** Has the server catch up with what another one did for this session, once for a connection. */
+  readonly caughtUp: (...args: Parameters<typeof caughtUp>) => Promise<void>;
   /** Nothing of it is left, nor wanted. */
   readonly onGone: (contribution: Contribution) => void;
 }
@@ -70,14 +71,14 @@ export class Contribution implements Reconciled {
     this.refusal = undefined;
   }
 
-  /** The session that it was written in last. */
-  get sessionId(): string | undefined {
-    return this.#sessionId;
+  /** Whether it may stand there. */
+  isAt(name: string): boolean {
+    return this.#places.some((n) => this.#nameAt(n) === name);
   }
 
-  /** Whether it stands at the path, or right behind it. */
-  isAt(path: string): boolean {
-    return this.#places.some((n) => this.#pathAt(n) === path || (n > 0 && this.#pathAt(n - 1) === path));
+  /** Whether it stands where it may stand, with no gap before it. */
+  isUnbroken(has: (name: string) => boolean): boolean {
+    return this.datum.record.kind === 'scalar' || this.#places.every((n) => has(this.#nameAt(n)) && (n === 0 || has(this.#nameAt(n - 1))));
   }
 
   async settle({ sessionId, signal }: ReconcileCall): Promise<void> {
@@ -95,8 +96,10 @@ export class Contribution implements Reconciled {
         if (wanted === undefined) this.contributors.onGone(this);
         return;
       } catch (error) {
-        if (error instanceof SharedDataError) this.refusal = error;
-        if (error instanceof SharedDataError) return;
+        if (error instanceof SharedDataError) {
+          this.refusal = error;
+          return;
+        }
         if (!isFault(error, 'node-exists', 'no-node', 'bad-version', 'not-empty')) throw error;
       }
     }
@@ -121,7 +124,12 @@ export class Contribution implements Reconciled {
     this.#places = [own.n];
     this.refusal = undefined;
     if (own.znode.data.toString('utf8') !== wanted) await step.session.setData(this.#pathAt(own.n), wanted, -1, step.call);
-    const gap = await this.#gapBefore(own.n, step);
+    const { gap, other } = await this.#before(own.n, step, sessionId);
+    if (other !== undefined) {
+      await step.session.remove(this.#pathAt(own.n), -1, step.call);
+      this.#forget();
+      return this.#taken(other);
+    }
     if (gap === own.n || collection === undefined) return true;
     await this.#write(step, gap, [datum.creation(this.#nameAt(gap), wanted, collection), { type: 'remove', path: this.#pathAt(own.n) }]);
     contributors.claims.delete(this.#pathAt(own.n));
@@ -131,8 +139,7 @@ export class Contribution implements Reconciled {
   /** Where it stands already. */
   async #standing({ session, call }: Step, sessionId: string, wanted: string | undefined) {
     const { datum, contributors } = this;
-    // It may lag behind what another server did for this session.
-    if (this.#places.length > 0) await caughtUp(session, datum.path, call);
+    if (this.#places.length > 0) await contributors.caughtUp(session, datum.path, call);
     for (const n of this.#places) {
       const path = this.#pathAt(n);
       const znode = await session.read(path, call);
@@ -156,7 +163,6 @@ export class Contribution implements Reconciled {
       const znode = await session.read(datum.path, call);
       datum.check(znode);
       if (znode) return this.#taken(znode.stat.owner);
-      checkRequest(datum.path, [{ type: 'create', path: datum.path, data: wanted, mode: 'ephemeral' }]);
       this.#places.push(0);
       await session.createWithParents(datum.path, wanted, 'ephemeral', call);
     } else {
@@ -174,7 +180,6 @@ export class Contribution implements Reconciled {
   }
 
   async #write({ session, call }: Step, n: number, operations: readonly MultiOperation[]): Promise<void> {
-    checkRequest(this.datum.path, operations);
     this.#places.push(n);
     await session.multi(operations, call);
     this.#places = [n];
@@ -190,11 +195,16 @@ export class Contribution implements Reconciled {
     throw new SharedDataError(text, 'owned-by-other', this.#pathAt(0));
   }
 
-  /** The first place of the gap right before it; its own where there is none. */
-  async #gapBefore(own: number, { session, call }: Step): Promise<number> {
-    let n = own;
-    while (n > 0 && (await session.read(this.#pathAt(n - 1), call)) === undefined) n -= 1;
-    return n;
+  /** The first place of the gap right before its own, which is that itself where there is none, and which other node has the element before it. */
+  async #before(own: number, { session, call }: Step, sessionId: string): Promise<{ gap: number; other?: string | undefined }> {
+    let gap = own;
+    for (let n = own - 1; n >= 0 && (gap === n + 1 || this.id !== undefined); n -= 1) {
+      const znode = await session.read(this.#pathAt(n), call);
+      if (znode === undefined && gap === n + 1) gap = n;
+      const isSame = znode !== undefined && this.id !== undefined && this.#idOf(n, znode) === this.id;
+      if (isSame && znode.stat.owner !== sessionId) return { gap, other: znode.stat.owner };
+    }
+    return { gap };
   }
 
   async #length({ session, call }: Step): Promise<number> {

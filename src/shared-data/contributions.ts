@@ -1,9 +1,11 @@
 import { ConfigError } from '../base/errors.js';
 import { ReconcileLoop, type ReconcileState } from '../zookeeper/reconcile-loop.js';
+import type { SessionState } from '../zookeeper/session-state.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { Contribution } from './contribution.js';
-import { CALL_TIMEOUT_MS, checkTimeout, type DataCall, type DataContext, type Datum } from './datum.js';
+import { CALL_TIMEOUT_MS, caughtUp, checkTimeout, type DataCall, type DataContext, type Datum } from './datum.js';
 import type { Entry } from './entry.js';
+import { checkRequest } from './limits.js';
 import type { Replica } from './replica.js';
 import { SharedDataError } from './shared-data-error.js';
 
@@ -20,15 +22,22 @@ export class Contributions {
   readonly #loop: ReconcileLoop<Contribution>;
   readonly #claims = new Map<string, Contribution>();
   #appended = 0;
+  #last: Promise<void> = Promise.resolve();
+  /** For which connection the server has caught up. */
+  #fresh: { readonly state: SessionState; readonly done: Promise<void> } | undefined;
   /** Why nothing may be contributed in a session; undefined where it may. */
   refuses: (sessionId: string) => string | undefined = () => undefined;
 
-  constructor(context: DataContext, onEvent?: (event: ContributionEvent) => void) {
+  constructor(
+    private readonly context: DataContext,
+    onEvent?: (event: ContributionEvent) => void,
+  ) {
     this.#loop = new ReconcileLoop<Contribution>({
       ...context,
       name: 'shared data',
       items: () => this.#items.values(),
-      settle: (item, call) => item.settle(call),
+      // The elements of a list one after the other, in their order.
+      settle: (item, call) => (item.id === undefined ? this.#inOrder(() => item.settle(call)) : item.settle(call)),
       onEvent,
     });
   }
@@ -40,11 +49,7 @@ export class Contributions {
 
   /** Resolves to whether everything that is wanted stands there, and nothing else, within that time. */
   synced({ timeoutMs, signal }: DataCall = {}): Promise<boolean> {
-    return this.#loop.until(
-      () => [...this.#items.values()].every(({ settled, dirty }) => settled && !dirty),
-      checkTimeout(timeoutMs),
-      signal,
-    );
+    return this.#loop.until(() => this.#loop.state.status === 'synced', checkTimeout(timeoutMs), signal);
   }
 
   /** Writes all of it anew, where it is not as wanted: whether it may be contributed has changed. */
@@ -66,9 +71,14 @@ export class Contributions {
     };
   }
 
-  /** A znode is gone: it may have been an own one, or leave a gap before one. */
-  onGone(path: string): void {
-    this.#touch((item) => item.isAt(path));
+  /** The children of a datum: own ones may be gone, or have a gap before them. */
+  onListed(datum: Datum, has: (name: string) => boolean): void {
+    this.#touch((item) => item.datum.path === datum.path && !item.isUnbroken(has));
+  }
+
+  /** A znode has the same element as another one. */
+  onTwice(datum: Datum, name: string): void {
+    this.#touch((item) => item.datum.path === datum.path && item.isAt(name));
   }
 
   /**
@@ -80,6 +90,7 @@ export class Contributions {
    * @throws {ZooKeeperError} `timeout`
    */
   async put(datum: Datum, id: string | undefined, hash: string, document: string, call: DataCall): Promise<void> {
+    checkRequest(datum.path, [{ type: 'create', path: `${datum.path}/${hash}`, data: document, mode: 'ephemeral' }]);
     const key = id === undefined ? `${datum.path} ${this.#appended++}` : `${datum.path}/${id}`;
     let item = this.#items.get(key);
     if (item === undefined) {
@@ -87,6 +98,7 @@ export class Contributions {
         claims: this.#claims,
         refuses: (sessionId) => this.refuses(sessionId),
         ownerOf: () => (id === undefined ? undefined : this.#entry(datum, id)?.owner),
+        caughtUp: (...args) => this.#caughtUp(...args),
         onGone: (gone) => this.#items.get(key) === gone && this.#items.delete(key),
       });
       this.#items.set(key, item);
@@ -138,6 +150,25 @@ export class Contributions {
     const [fault, late] =
       state.status === 'closed' ? (['closed', ' any more'] as const) : (['timeout', ` within ${timeoutMs ?? CALL_TIMEOUT_MS} ms`] as const);
     throw new ZooKeeperError(`${item.datum.title}: ${what}${late}${problem}`, { fault, outcome: 'unknown', path: item.path });
+  }
+
+  async #inOrder(settle: () => Promise<void>): Promise<void> {
+    const before = this.#last;
+    const done = before.then(settle);
+    this.#last = done.catch(() => undefined);
+    await done;
+  }
+
+  #caughtUp(...args: Parameters<typeof caughtUp>): Promise<void> {
+    const { state } = this.context.zookeeper;
+    if (this.#fresh?.state !== state) {
+      const done = caughtUp(...args);
+      this.#fresh = { state, done };
+      done.catch(() => {
+        this.#fresh = undefined;
+      });
+    }
+    return this.#fresh.done;
   }
 
   #entry(datum: Datum, id: string): Entry | undefined {

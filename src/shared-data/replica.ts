@@ -33,8 +33,10 @@ export interface ReplicaOptions<E> {
   readonly of: 'children' | 'itself';
   /** Undefined for a znode that is no element. Must not throw. */
   readonly decode: (name: string, znode: Znode) => E | undefined;
-  /** Called when a child is not listed any more. Must not throw. */
-  readonly onGone?: ((name: string) => void) | undefined;
+  /** Called after each listing of the children. Must not throw. */
+  readonly onListed?: (() => void) | undefined;
+  /** Called for a child whose element another has as well. Must not throw. */
+  readonly onTwice?: ((name: string) => void) | undefined;
 }
 
 interface Member<E> {
@@ -168,8 +170,8 @@ export class Replica<E extends Replicated> {
       member.watch?.close();
       this.#set(member, undefined);
       reads.end(member.path);
-      this.options.onGone?.(member.name);
     }
+    this.options.onListed?.();
   }
 
   #watchMember(member: Member<E>, reads: FirstReads): void {
@@ -205,6 +207,7 @@ export class Replica<E extends Replicated> {
     const after = change(before);
     if (after.length === 0) this.#byId.delete(id);
     else this.#byId.set(id, after);
+    if (after.length > 1) for (const { name } of after) this.options.onTwice?.(name);
   }
 
   /** Once for all that one packet of the servers brings. */
