@@ -61,6 +61,8 @@ export interface SharedDataQuery {
   readonly root: string;
   /** Whose entries are read, and told. @default all */
   readonly only?: ((head: DatumHead) => boolean) | undefined;
+  /** The text of the only key, index or value whose entries are read. @default all */
+  readonly key?: string | undefined;
   /** At most that many entries of each datum, and characters of each text. @default all */
   readonly limits?: { readonly entries: number; readonly characters: number } | undefined;
 }
@@ -80,7 +82,7 @@ const EXCERPT = 40;
  */
 export async function readSharedData(
   zookeeper: Pick<ZooKeeper, 'children' | 'read'>,
-  { connect, root, only = () => true, limits }: SharedDataQuery,
+  { connect, root, only = () => true, key, limits }: SharedDataQuery,
   signal?: AbortSignal,
 ): Promise<SharedDataReport> {
   const unlessDenied = async <T>(answer: Promise<T>): Promise<T | 'denied'> => {
@@ -110,7 +112,9 @@ export async function readSharedData(
     if (isFolder(found) && below !== 'denied') return below;
     const head = datumHead(root, path, found);
     if (!only(head)) return [];
-    const paths = head.kind === 'scalar' ? [path] : below === 'denied' || head.kind === null ? [] : [...below].sort(byPath);
+    const isMeant = (each: string) => key === undefined || isNamed(head, each, key);
+    const elements = below === 'denied' || head.kind === null ? [] : below.filter(isMeant).sort(byPath);
+    const paths = head.kind === 'scalar' ? [path] : elements;
     const entries = await entriesOf(head, paths.slice(0, limits?.entries), own);
     const bytes = entries.reduce((sum, entry) => sum + entry.bytes, head.kind === 'scalar' ? 0 : sizeOf(found));
     const problem = below === 'denied' ? 'its elements may not be listed: no-auth' : head.problem;
@@ -134,6 +138,12 @@ export async function readSharedData(
 /** Whether other data stands below it: a path strategy may put data into folders. */
 export function isFolder(found: Found): boolean {
   return found !== 'denied' && found.data.length === 0 && found.stat.childCount > 0;
+}
+
+/** Whether an entry with that text would stand there, as far as the name tells. */
+function isNamed({ kind }: DatumHead, path: string, text: string): boolean {
+  const name = path.slice(path.lastIndexOf('/') + 1);
+  return kind === 'list' ? name === text : name.startsWith(HASHED_PATHS.element(text));
 }
 
 /** What a znode says of the datum that stands there. Never throws. */
@@ -177,7 +187,7 @@ function withChains(entries: readonly DataEntry[]): DataEntry[] {
   const textOf = ({ key, scalar, path }: DataEntry) => (key ?? scalar)?.value ?? `\uffff${path}`;
   return entries
     .map((entry) => (entry.problem === null && hasGap(entry) ? { ...entry, problem: 'its collision chain has a gap before it' } : entry))
-    .sort((a, b) => textOf(a).localeCompare(textOf(b), 'en', { numeric: true }) || byPath(a.path, b.path));
+    .sort((a, b) => inOrder(textOf(a), textOf(b)) || byPath(a.path, b.path));
 }
 
 function shortened(entry: DataEntry, characters = Number.POSITIVE_INFINITY): DataEntry {
@@ -193,10 +203,11 @@ function excerptOf({ data }: Znode): string {
   return text === '' ? 'no data' : text.length > EXCERPT ? `${text.slice(0, EXCERPT)}…` : text;
 }
 
+const inOrder = new Intl.Collator('en', { numeric: true }).compare;
 const sizeOf = (found: Found) => (found === 'denied' ? 0 : found.data.length);
 const byPath = (a: string, b: string) => a.length - b.length || (a < b ? -1 : 1);
 const byName = (a: DatumHead, b: DatumHead) =>
   (a.name === null ? 1 : 0) - (b.name === null ? 1 : 0) ||
-  (a.name ?? '').localeCompare(b.name ?? '', 'en') ||
-  (a.scope ?? '').localeCompare(b.scope ?? '', 'en') ||
+  inOrder(a.name ?? '', b.name ?? '') ||
+  inOrder(a.scope ?? '', b.scope ?? '') ||
   byPath(a.path, b.path);

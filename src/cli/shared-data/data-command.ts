@@ -4,6 +4,7 @@ import {
   type DatumHead,
   type DatumReport,
   readSharedData,
+  type SharedDataQuery,
   type SharedDataReport,
 } from '../../monitor/shared-data-report.js';
 import { checkAddress, KINDS } from '../../shared-data/layout.js';
@@ -30,7 +31,7 @@ export interface DataCommandOptions {
 export function listDataCommand(options: DataCommandOptions, settings: ZooKeeperCommandSettings, io: Io): Promise<number> {
   const { json, scope, kind } = checkOptions(options);
   const isMeant = (head: DatumHead) => (scope ?? head.scope) === head.scope && (kind ?? head.kind) === head.kind;
-  return onReport(isMeant, options, settings, io, (report) => {
+  return onReport({ only: isMeant }, options, settings, io, (report) => {
     const { zookeeper, root, data } = report;
     if (json) sayJson(io, { ...report, data: data.map(summaryOf) });
     else if (data.length === 0) say(io, `There is no such shared data at ${root} of ${zookeeper}.`);
@@ -51,7 +52,7 @@ export function getDataCommand(
   io: Io,
 ): Promise<number> {
   const { json } = checkOptions(options, name);
-  return onReport(isNamed(name, options), options, settings, io, ({ zookeeper, root, data }) => {
+  return onReport({ only: isNamed(name, options), key }, options, settings, io, ({ zookeeper, root, data }) => {
     const entries = data.map(({ entries, ...head }) => ({ ...head, entries: entries.filter((entry) => isEntry(entry, key, options)) }));
     const found = entries.filter((datum) => key === undefined || datum.entries.length > 0);
     const values = found.flatMap((datum) => (key === undefined && datum.kind !== 'scalar' ? [] : datum.entries));
@@ -103,7 +104,7 @@ export function titleOf(name: string, scope = ''): string {
 
 /** Reads what is meant, and lets `answer` tell it. */
 function onReport(
-  only: (head: DatumHead) => boolean,
+  query: Pick<SharedDataQuery, 'only' | 'key'>,
   { root }: DataCommandOptions,
   settings: ZooKeeperCommandSettings,
   io: Io,
@@ -111,7 +112,7 @@ function onReport(
 ): Promise<number> {
   return onZooKeeper(settings, io, async (zookeeper, signal) => {
     await zookeeper.whenConnected({ signal });
-    return answer(await readSharedData(zookeeper, { connect: settings.zookeeper.connect.text, root, only }, signal));
+    return answer(await readSharedData(zookeeper, { connect: settings.zookeeper.connect.text, root, ...query }, signal));
   });
 }
 

@@ -66,7 +66,7 @@ export function removeCommand(call: DataCall, key: string | undefined): Promise<
       if (path !== undefined && problem !== undefined) throw new SharedDataError(`${path}: ${problem}`, 'foreign-znode', path);
       return shared.remove(name, { scope, signal });
     }
-    const query = { connect: settings.zookeeper.connect.text, root: shared.root, only: isNamed(name, options) };
+    const query = { connect: settings.zookeeper.connect.text, root: shared.root, only: isNamed(name, options), key };
     const [datum] = (await readSharedData(shared.context.zookeeper, query, signal)).data;
     const found = datum?.entries.filter((entry) => entry.scalar && isEntry(entry, key, options)) ?? [];
     const [{ key: keyOf, scalar } = { key: null, scalar: null }] = found;
