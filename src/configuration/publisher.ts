@@ -5,7 +5,7 @@ import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { between, readHistory } from './history.js';
 import { type ConfigName, contextsOf, rootOf } from './layout.js';
 import { type ContextState, type Publication, type PublishOptions, publish, readContext, stateOf, type WantedChange } from './publish.js';
-import { repeated } from './read-contexts.js';
+import { readWhole, repeated } from './read-contexts.js';
 import { inverted, type KeyChange, type Revision } from './revision.js';
 
 export interface PublisherOptions extends ConfigName {
@@ -61,7 +61,10 @@ export function configPublisher(zookeeper: ZooKeeper, options: PublisherOptions)
   const read = (signal: AbortSignal | undefined) => repeated(publication, { signal }, (call) => readHistory(publication, context, call));
   return {
     context,
-    read: (signal) => repeated(publication, { signal }, async (call) => stateOf(await readContext(publication, call))),
+    read: (signal) =>
+      repeated(publication, { signal }, async (call) =>
+        stateOf((await readWhole(publication, [context], call, () => readContext(publication, call))).read),
+      ),
     publish: (wanted, publishing = {}) =>
       publish(publication, async (state) => (typeof wanted === 'function' ? wanted(state) : wanted), publishing),
     rollback: (revision, publishing = {}) =>
