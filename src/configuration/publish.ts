@@ -133,7 +133,10 @@ export async function publish(
         if (expect !== undefined && expect > head.revision) await confirm();
         if (expect !== undefined && expect !== head.revision) throw new ConfigConflictError(context, expect, head);
         const changes = changesOf(stateOf(now), await plan(stateOf(now), call));
-        if (changes.length === 0 && !unknown) return void (await confirm());
+        if (changes.length === 0 && !unknown) {
+          await confirm();
+          return undefined;
+        }
         next = head.revision + 1;
         const at = new Date(clock.now()).toISOString();
         const record = { revision: next, base: head.revision, author: publication.author, at, message, changes, id };

