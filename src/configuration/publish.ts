@@ -125,12 +125,18 @@ export async function publish(
           if (standing === id) return revision;
           unknown = undefined;
         }
-        // The server may lag behind the one that has told of the expected revision: a check goes to the leader.
-        if (expect !== undefined && expect > head.revision && now.version !== undefined)
-          await zookeeper.multi([{ type: 'check', path: historyPath(root, context), version: now.version }], call);
+        // Goes to the leader. What was read may be older than the expected revision, or in part newer than its own head.
+        const confirm = async () => {
+          const check = { type: 'check', path: historyPath(root, context), version: now.version ?? 0 } as const;
+          if (now.version !== undefined) await zookeeper.multi([check], call);
+        };
+        if (expect !== undefined && expect > head.revision) await confirm();
         if (expect !== undefined && expect !== head.revision) throw new ConfigConflictError(context, expect, head);
         const changes = changesOf(stateOf(now), await plan(stateOf(now), call));
-        if (changes.length === 0 && !unknown) return undefined;
+        if (changes.length === 0 && !unknown) {
+          await confirm();
+          return undefined;
+        }
         next = head.revision + 1;
         const at = new Date(clock.now()).toISOString();
         const record = { revision: next, base: head.revision, author: publication.author, at, message, changes, id };

@@ -28,6 +28,7 @@ export interface PublisherOptions extends ConfigName {
 export interface ConfigPublisher {
   /** The name of the context, such as `shop,prod`. */
   readonly context: string;
+  /** Where another publish comes between, a part may be newer than the revision: a publish that expects that revision then conflicts. */
   read(signal?: AbortSignal): Promise<ContextState>;
   /**
    * Changes the keys together, in one transaction with the revision's record. Resolves to undefined where all of them are so already.

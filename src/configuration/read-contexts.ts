@@ -2,7 +2,7 @@ import type { Clock, RandomSource } from '../base/clock.js';
 import { retry, STORE_BACKOFF } from '../lease/session/retry.js';
 import type { CallOptions, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import { type ContextTree, propertiesOf, readTree } from './context-tree.js';
+import { propertiesOf, readTree } from './context-tree.js';
 import { contextPath, historyPath, rangesOf } from './layout.js';
 import { decodeHead } from './revision.js';
 
@@ -62,34 +62,37 @@ export async function readContexts(
 ): Promise<ReadConfig> {
   const { zookeeper, root } = place;
   return repeated(place, wait, async (call) => {
-    for (let tries = 1; tries <= MAX_TRIES; tries += 1) {
-      const before = await readHeads(place, contexts, call);
+    const { read, heads } = await readWhole(place, contexts, call, async () => {
       const names = nodeId === undefined ? [] : ((await zookeeper.children(root, call)) ?? []);
       const layers = contexts.flatMap((context) => {
         const range = rangesOf(context, names).find(({ from, to }) => nodeId !== undefined && from <= nodeId && nodeId <= to);
         return range ? [contextPath(root, context, range.text), contextPath(root, context)] : [contextPath(root, context)];
       });
-      const trees = await Promise.all(layers.map((path) => readTree(zookeeper, path, call)));
-      const after = await readHeads(place, contexts, call);
-      if (contexts.some((_, at) => before[at] !== after[at])) continue;
-      return {
-        values: merged(
-          layers.map((path, at) => ({ context: path.slice(root.length + 1), properties: propertiesOf(trees[at] as ContextTree) })),
-        ),
-        revisions: Object.fromEntries(contexts.map((context, at) => [context, revisionIn(after[at])])),
-        paths: layers.flatMap((path, at) => [
-          path,
-          ...[...(trees[at] as ContextTree).keys()].filter((below) => below !== '').map((below) => path + below),
-        ]),
-      };
-    }
-    const message = `${zookeeper.description}: ${contexts[0]} was published anew during each of ${MAX_TRIES} reads`;
-    throw new ZooKeeperError(message, { fault: 'timeout', outcome: 'not-applied' });
+      return Promise.all(layers.map(async (path) => ({ path, tree: await readTree(zookeeper, path, call) })));
+    });
+    return {
+      values: merged(read.map(({ path, tree }) => ({ context: path.slice(root.length + 1), properties: propertiesOf(tree) }))),
+      revisions: Object.fromEntries(contexts.map((context, at) => [context, revisionIn(heads[at])])),
+      // Also of a context that does not exist yet.
+      paths: read.flatMap(({ path, tree }) => [...new Set([path, ...[...tree.keys()].map((below) => path + below)])]),
+    };
   });
 }
 
 /** How often contexts are read that change meanwhile, before a pause. */
 const MAX_TRIES = 20;
+
+/** Reads until no revision comes between. Resolves with the heads' data, too. @throws {ZooKeeperError} `timeout` */
+export async function readWhole<T>(place: ConfigPlace, contexts: readonly string[], call: CallOptions, reading: () => Promise<T>) {
+  for (let tries = 1; tries <= MAX_TRIES; tries += 1) {
+    const before = await readHeads(place, contexts, call);
+    const read = await reading();
+    const heads = await readHeads(place, contexts, call);
+    if (heads.every((head, at) => head === before[at])) return { read, heads };
+  }
+  const message = `${place.zookeeper.description}: ${contexts[0]} was published anew during each of ${MAX_TRIES} reads`;
+  throw new ZooKeeperError(message, { fault: 'timeout', outcome: 'not-applied' });
+}
 
 const readHeads = ({ zookeeper, root }: ConfigPlace, contexts: readonly string[], call: CallOptions) =>
   Promise.all(contexts.map(async (context) => (await zookeeper.read(historyPath(root, context), call))?.data.toString('latin1')));

@@ -110,6 +110,24 @@ describe('a publish', () => {
     );
   });
 
+  it('finds nothing to change only where nothing was published since it began to read', async () => {
+    const [client, other] = [await scene.open(), await scene.open()];
+    await publisher(client).publish(keys({ a: '1', b: '1' }));
+    // The head is read, then another one publishes, and the values that are read after that are as they should be.
+    const { read } = client;
+    client.read = async (path, call) => {
+      if (path === '/config/shop,prod/a') {
+        client.read = read;
+        await publisher(other).publish(keys({ a: '2', b: '2' }));
+      }
+      return read.call(client, path, call);
+    };
+    await expect(publisher(client).publish(keys({ a: '2' }), { expect: 1 })).rejects.toThrow(
+      'expected revision 1, but ada published revision 2',
+    );
+    expect(await publisher(client).publish(keys({ a: '2' }), { expect: 2 })).toBeUndefined();
+  });
+
   it('whose reply is lost is found out, and not made twice', async () => {
     const [{ client, proxy }, other] = [await scene.openThroughProxy(), await scene.open()];
     const lossy = beforeFirst(client, 'multi', () => {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, inject, it } from 'vitest';
-import { ConfigConflictError, type ContextState } from '../../../src/configuration/index.js';
+import { ConfigConflictError, type ContextState, type Revision } from '../../../src/configuration/index.js';
 import { stopProxies } from '../../support/network/proxies.js';
 import { expireSession } from '../../support/zookeeper.js';
 import { RecipeScene } from '../recipes/recipe-scene.js';
@@ -22,6 +22,7 @@ afterEach(async () => {
 it('50 publishers lose no update in a minute of broken connections, and the history is whole', { timeout: 240_000 }, async () => {
   const through = await Promise.all(Array.from({ length: PUBLISHERS }, () => scene.openThroughProxy({ sessionTimeoutMs: 10_000 })));
   const end = performance.now() + RUN_MS;
+  const told: (Partial<Revision> & { readonly by: string })[] = [];
   const tally = { published: 0, conflicts: 0, unknown: 0 };
   const next = ({ properties }: Pick<ContextState, 'properties'>) => String(Number(properties.get('total') ?? 0) + 1);
   const work = through.map(async ({ client }, id) => {
@@ -29,10 +30,13 @@ it('50 publishers lose no update in a minute of broken connections, and the hist
     const changes = (state: Pick<ContextState, 'properties'>) => keys({ total: next(state), 'again.total': next(state), by: `p${id}` });
     for (let n = 0; performance.now() < end; n += 1) {
       try {
-        if (id % 2 === 0) await config.publish(changes, { timeoutMs: 60_000, message: `${n}` });
+        if (id % 2 === 0) told.push({ ...(await config.publish(changes, { timeoutMs: 60_000, message: `${n}` })), by: `p${id}:${n}` });
         else {
           const state = await config.read();
-          await config.publish(changes(state), { timeoutMs: 60_000, message: `${n}`, expect: state.revision });
+          told.push({
+            ...(await config.publish(changes(state), { timeoutMs: 60_000, message: `${n}`, expect: state.revision })),
+            by: `p${id}:${n}`,
+          });
         }
         tally.published += 1;
       } catch (error) {
@@ -62,7 +66,7 @@ it('50 publishers lose no update in a minute of broken connections, and the hist
   const { revision, properties } = await config.read();
   const history = (await config.history()).toReversed();
   console.log(JSON.stringify({ ...tally, revision }));
-  expect(tally.published).toBeGreaterThan(500);
+  expect(tally.published).toBeGreaterThan(100);
   expect(tally.conflicts).toBeGreaterThan(0);
   expect(history.map((each) => each.revision)).toEqual(Array.from({ length: revision }, (_, at) => at + 1));
   // Each revision added one to what the one before it left, and no publish stands there twice.
@@ -77,6 +81,9 @@ it('50 publishers lose no update in a minute of broken connections, and the hist
   }
   expect(new Set(history.map(({ author, message }) => `${author}:${message}`)).size).toBe(revision);
   expect(new Map([...properties].sort())).toEqual(new Map([...replayed].sort()));
+  expect(told.filter(({ revision: number = 0, by }) => `${history[number - 1]?.author}:${history[number - 1]?.message}` !== by)).toEqual(
+    [],
+  );
   // What was told to be published was; only what was told to be unknown may be more.
   expect(revision).toBeGreaterThanOrEqual(tally.published);
   expect(revision).toBeLessThanOrEqual(tally.published + tally.unknown);
