@@ -51,19 +51,22 @@ describe('a supervised node', () => {
     const first = await supervisor.whenJoined();
     const mine = await data.map<string, number>('claims', { lifespan: 'ephemeral' });
     for (let n = 0; n < 20; n += 1) await mine.set(`k${n}`, n);
-    await expect.poll(() => claims.size).toBe(20);
+    const steps = await data.list<number>('steps', { lifespan: 'ephemeral' });
+    for (let n = 0; n < 20; n += 1) await steps.append(n);
+    await expect.poll(() => [claims.size, steps.length]).toEqual([20, 20]);
     let connectedAt = 0;
     client.onState(({ status }) => {
       if (status === 'connected') connectedAt = performance.now();
     });
     await expire(client);
     await expect.poll(() => supervisor.state.status === 'joined' && supervisor.replacements, { timeout: 10_000 }).toBe(1);
-    await data.synced();
+    expect(await data.synced()).toBe(true);
     expect(performance.now() - connectedAt).toBeLessThan(2_000);
     const second = await supervisor.whenJoined();
     expect([first.id, second.id]).toEqual(['node-0000000000', 'node-0000000001']);
     expect(first.state).toEqual({ status: 'disconnected', reason: 'session-expired' });
     await expect.poll(() => [claims.size, claims.entry('k7')?.owner]).toEqual([20, second.sessionId]);
+    await expect.poll(() => steps.values()).toEqual(Array.from({ length: 20 }, (_, n) => n));
     expect(nodes.nodes.map(({ id }) => id)).toEqual(['node-0000000001']);
     expect(told()).toMatch(/^joined( suspended)? disconnected replacing joined$/);
   });
