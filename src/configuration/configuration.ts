@@ -58,6 +58,7 @@ export interface Configuration extends AsyncIterable<ConfigurationChange>, Async
   readonly values: ReadonlyMap<string, ConfigValue>;
   /** By context, the most specific one first. */
   readonly revisions: Readonly<Record<string, number>>;
+  /** The value of a key; undefined where it has none. */
   get(key: string): string | undefined;
   /**
    * What a schema of zod, valibot and others makes of the values, an object with the keys as they are.
@@ -153,6 +154,7 @@ class LiveConfiguration implements Configuration {
     return this.#now.revisions;
   }
 
+  /** The value of a key; undefined where it has none. */
   get(key: string): string | undefined;
   get<Output>(schema: StandardSchema<Output>, below?: string): Output;
   get<Output>(wanted: string | StandardSchema<Output>, below?: string): Output | string | undefined {

@@ -23,6 +23,7 @@ import type { ConfigPlace } from './read-contexts.js';
 import { decodeHead, decodeRevision, type Head, type KeyChange, NO_HEAD, type Revision, type RevisionRecord } from './revision.js';
 import { checkSize, type Edit, planEdit } from './tree-plan.js';
 
+/** How one publish is made. */
 export interface PublishOptions {
   /** Why. @default empty */
   readonly message?: string | undefined;

@@ -22,7 +22,7 @@ export interface PublisherOptions extends ConfigName {
 /**
  * Publishes into the most specific context of a configuration. What was changed without a revision is seen as it stands.
  *
- * All calls throw {@link ConfigError} for bad input, {@link ZooKeeperError} for no connection in time, denied access and a closed client,
+ * All calls throw {@link ConfigError} for bad input, `ZooKeeperError` for no connection in time, denied access and a closed client,
  * {@link ConfigHistoryError} for damage, and `signal.reason`.
  */
 export interface ConfigPublisher {

@@ -67,6 +67,7 @@ export class AnnouncedNode {
     return this.path.slice(this.path.lastIndexOf('/') + 1);
   }
 
+  /** Whether it is announced. */
   get state(): NodeState {
     return this.#state;
   }

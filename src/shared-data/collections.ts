@@ -24,6 +24,7 @@ export interface ConditionalCall extends DataCall {
  * has a session, in each new one again.
  */
 export abstract class SharedDatum<E extends Entry<unknown, unknown>> {
+  /** @internal */
   protected readonly replica: Replica<Entry>;
   readonly #forget: () => void;
 
@@ -46,14 +47,17 @@ export abstract class SharedDatum<E extends Entry<unknown, unknown>> {
     this.#forget = contributions.follow(datum, this.replica);
   }
 
+  /** Of its address. */
   get name(): string {
     return this.datum.record.address.name;
   }
 
+  /** Of its address. */
   get scope(): string {
     return this.datum.record.address.scope;
   }
 
+  /** Whether its entries outlast the nodes that made them. */
   get lifespan(): Lifespan {
     return this.datum.record.lifespan;
   }
@@ -96,6 +100,7 @@ export class SharedScalar<V extends SharedValue = SharedValue> extends SharedDat
     return this.datum.path.slice(this.datum.path.lastIndexOf('/') + 1);
   }
 
+  /** The value with its version, as this process knows it; undefined where there is none. */
   get entry(): Entry<undefined, V> | undefined {
     return this.replica.get(this.#id) as Entry<undefined, V> | undefined;
   }
@@ -124,6 +129,7 @@ export class SharedScalar<V extends SharedValue = SharedValue> extends SharedDat
 
 /** What set and map have in common: elements that are found by a hash. */
 abstract class HashedCollection<E extends Entry<unknown, unknown>> extends SharedDatum<E> {
+  /** How many entries this process knows of. */
   get size(): number {
     return this.replica.size;
   }
@@ -160,14 +166,17 @@ abstract class HashedCollection<E extends Entry<unknown, unknown>> extends Share
 
 /** A set of values. */
 export class SharedSet<V extends SharedValue = SharedValue> extends HashedCollection<Entry<undefined, V>> {
+  /** Whether this process knows of it. */
   has(value: V): boolean {
     return this.find(value) !== undefined;
   }
 
+  /** The element with its version, as this process knows it. */
   entry(value: V): Entry<undefined, V> | undefined {
     return this.find(value);
   }
 
+  /** The elements, in no order. */
   values(): V[] {
     return [...this.entries()].map(({ value }) => value);
   }
@@ -185,6 +194,7 @@ export class SharedSet<V extends SharedValue = SharedValue> extends HashedCollec
 
 /** A map from values to values. */
 export class SharedMap<K extends SharedValue = SharedValue, V extends SharedValue = SharedValue> extends HashedCollection<Entry<K, V>> {
+  /** Whether this process knows of the key. */
   has(key: K): boolean {
     return this.find(key) !== undefined;
   }
@@ -194,6 +204,7 @@ export class SharedMap<K extends SharedValue = SharedValue, V extends SharedValu
     return this.find(key)?.value;
   }
 
+  /** The entry with its version, as this process knows it. */
   entry(key: K): Entry<K, V> | undefined {
     return this.find(key);
   }

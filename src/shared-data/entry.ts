@@ -36,6 +36,7 @@ export class Entry<K = SharedValue, V = SharedValue> {
     return (this.keyScalar && fromScalar(this.keyScalar)) as K;
   }
 
+  /** What it says; a text with its type where JavaScript has nothing that could hold it. */
   get value(): V {
     return fromScalar(this.scalar) as V;
   }

@@ -12,6 +12,7 @@ export interface Address {
   readonly scope: string;
 }
 
+/** What shared data can be. */
 export type Kind = 'scalar' | 'set' | 'list' | 'map';
 export const KINDS: readonly Kind[] = ['scalar', 'set', 'list', 'map'];
 

@@ -44,6 +44,7 @@ export type SupervisorState =
   | { readonly status: 'replacing'; readonly lost: LostNode; readonly problem?: string }
   | { readonly status: 'stopped'; readonly reason: StopReason; readonly problem?: string };
 
+/** How a node is kept among the known ones. */
 export interface SupervisorOptions {
   /** By itself, or on the application's word for each lost node. @default automatic */
   readonly replace?: 'automatic' | ((lost: LostNode) => boolean | Promise<boolean>) | undefined;
@@ -100,6 +101,7 @@ export class NodeSupervisor implements AsyncDisposable {
     this.#forgetLease = onAbort(lease?.signal, () => this.#stopping.abort('lease-lost' satisfies StopReason));
   }
 
+  /** What the node is doing. */
   get state(): SupervisorState {
     return this.#state;
   }
@@ -145,6 +147,7 @@ export class NodeSupervisor implements AsyncDisposable {
     await this.#ended;
   }
 
+  /** The same as `stop()`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop();
   }

@@ -25,6 +25,7 @@ import { type Change, Replica } from './replica.js';
 import type { SharedValue } from './scalar-codec.js';
 import { SharedList } from './shared-list.js';
 
+/** Where the shared data stand, and how. */
 export interface SharedDataOptions {
   /** Below it stand `nodes` and `data`. @default /monastery/root */
   readonly root?: string | undefined;
@@ -63,7 +64,9 @@ export interface NodeList {
   /** Resolves once they have been read. */
   readonly ready: Promise<void>;
   readonly stale: { readonly since: number } | undefined;
+  /** Tells of nodes that come and go. The returned function ends that. */
   onChange(listener: (changes: readonly Change<KnownNode>[]) => void): () => void;
+  /** Ends the watch. */
   close(): void;
 }
 

@@ -20,6 +20,7 @@ const READ_AT_ONCE = 64;
  * only by the node that contributes them, and a new session appends them anew.
  */
 export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum<Entry<undefined, V>> {
+  /** How many elements this process knows of. */
   get length(): number {
     return this.replica.size;
   }
@@ -30,6 +31,7 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
     return entries.sort((a, b) => Number(a.name) - Number(b.name));
   }
 
+  /** The elements in their order. */
   values(): V[] {
     return this.entries().map(({ value }) => value);
   }
