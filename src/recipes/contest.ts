@@ -162,12 +162,13 @@ const fingerprint = (names: readonly string[]) => [...names].sort().join('/');
  * @throws {RecipeError} `foreign-znode`
  */
 export function inOrder(path: string, names: readonly string[], kinds: readonly string[]): string[] {
+  // Sorted as texts, with a NUL after the place: no name has one, and it comes before all that a name has.
   const placed = names.map((name) => {
     const place = placeOf(name, kinds);
-    if (place !== undefined) return { name, place };
+    if (place !== undefined) return `${place}\0${name}`;
     throw foreignZnode(path, name, `names with ${kinds.map((kind) => JSON.stringify(kind)).join(' or ')}`);
   });
-  return placed.sort((a, b) => (a.place < b.place ? -1 : a.place > b.place ? 1 : 0)).map(({ name }) => name);
+  return placed.sort().map((text) => text.slice(text.indexOf('\0') + 1));
 }
 
 function placeOf(name: string, kinds: readonly string[]): string | undefined {

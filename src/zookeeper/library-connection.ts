@@ -1,5 +1,4 @@
 import { connect, type Socket } from 'node:net';
-import { Event } from 'node-zookeeper-client';
 import { aborted } from '../base/abort.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { formatServer, type ServerAddress } from './connect-string.js';
@@ -99,9 +98,11 @@ export class LibraryConnection {
     const manager = client.connectionManager;
     this.#manager = manager;
     this.#search = new ServerSearch({ ...options, names });
-    this.guard = new MessageGuard(manager, this.#reading, (problem) => this.#drop(problem));
     // The library knows of no watches: a watch reads again after each reconnect, so there is nothing to hand to the next server.
-    manager.watcherManager.emit = ({ path, type }) => listener.changed(path, type === Event.NODE_DELETED);
+    this.guard = new MessageGuard(manager, this.#reading, {
+      changed: (path, isGone) => listener.changed(path, isGone),
+      nonsense: (problem) => this.#drop(problem),
+    });
     // This file asks a silent server itself, by a request whose answer tells when it was sent.
     manager.onSocketTimeout = () => undefined;
     manager.connect = () => {

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { type Client, Exception } from 'node-zookeeper-client';
-import type { Request } from './messages.js';
+import { Answer, type Request } from './messages.js';
 
 // What is used of the library's insides (node-zookeeper-client 1.1.3), where its public side does not let it be used safely.
 
@@ -22,9 +22,6 @@ export interface ConnectionManager {
   xid: number;
   /** Requests that have not been written to the socket yet. */
   readonly packetQueue: { readonly queue: unknown[] };
-  readonly watcherManager: {
-    emit(event: { readonly type: number; readonly path: string }): void;
-  };
   setState(state: number): void;
   /** Opens a socket to the next server. */
   connect(): void;
@@ -54,6 +51,18 @@ export const CONNECTING = 1;
 const XID_AT = 4;
 const CODE_AT = 16;
 
+/** The xid of a notification, and the type of one for a znode that was removed. */
+const NOTIFICATION = -1;
+const NODE_DELETED = 2;
+
+/** What a server sends without being asked. */
+export interface MessageListener {
+  /** A one-shot watch on the znode has fired; `isGone` when because the znode was removed. */
+  changed(path: string, isGone: boolean): void;
+  /** Something that cannot be understood: the connection is of no more use. */
+  nonsense(problem: string): void;
+}
+
 /**
  * Stands between the socket and the library, which takes what a server sends in a way that can kill the process: it throws for codes and
  * events that it does not know, in a socket's handler where no code can catch it; it calls itself once for each message of a burst; and it
@@ -74,12 +83,11 @@ export class MessageGuard {
 
   /**
    * @param reading what the clock said when it was read last
-   * @param onNonsense called when the server sent something that cannot be understood: the connection is of no more use
    */
   constructor(
     private readonly manager: ConnectionManager,
     private readonly reading: { readonly at: number },
-    private readonly onNonsense: (problem: string) => void,
+    private readonly listener: MessageListener,
   ) {
     this.#library = manager.onSocketData.bind(manager);
     manager.onSocketData = (bytes) => this.#take(bytes);
@@ -97,7 +105,7 @@ export class MessageGuard {
     while (buffer.length >= 4) {
       const end = buffer.readInt32BE(0) + 4;
       if (end < 4 || end > LONGEST_MESSAGE) {
-        this.onNonsense('it does not speak the protocol of ZooKeeper');
+        this.listener.nonsense('it does not speak the protocol of ZooKeeper');
         return;
       }
       if (buffer.length < end) break;
@@ -105,7 +113,7 @@ export class MessageGuard {
       try {
         this.#handOver(buffer.subarray(0, end));
       } catch (error) {
-        this.onNonsense(`its answer cannot be understood: ${error instanceof Error ? error.message : String(error)}`);
+        this.listener.nonsense(`its answer cannot be understood: ${error instanceof Error ? error.message : String(error)}`);
         return;
       } finally {
         this.code = undefined;
@@ -119,8 +127,14 @@ export class MessageGuard {
   }
 
   #handOver(message: Buffer): void {
-    const isAnswer = this.manager.state !== CONNECTING && message.length >= CODE_AT + 4 && message.readInt32BE(XID_AT) >= 0;
-    const code = isAnswer ? message.readInt32BE(CODE_AT) : 0;
+    const isWhole = this.manager.state !== CONNECTING && message.length >= CODE_AT + 4;
+    const xid = isWhole ? message.readInt32BE(XID_AT) : -1;
+    if (isWhole && xid === NOTIFICATION) {
+      const { type, path } = new Answer(message).event();
+      this.listener.changed(path, type === NODE_DELETED);
+      return;
+    }
+    const code = xid >= 0 ? message.readInt32BE(CODE_AT) : 0;
     if (code !== 0) this.code = code;
     if (code !== 0 && !KNOWN_CODES.has(code)) message.writeInt32BE(STAND_IN_CODE, CODE_AT);
     this.message = message;

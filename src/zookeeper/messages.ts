@@ -196,6 +196,13 @@ export class Answer {
     };
   }
 
+  /** Of a notification: the type, by `Watcher.Event.EventType`, and the znode. */
+  event(): { readonly type: number; readonly path: string } {
+    const type = this.int();
+    this.#skip(4);
+    return { type, path: this.text() };
+  }
+
   /** Of a transaction. @throws {RequestFailure} what it was refused for, and at which operation */
   results(): void {
     for (let index = 0; ; index += 1) {
