@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { inPages } from '../../test/support/in-pages.js';
 import { timeless } from '../../test/support/timeless-store.js';
 import { seededRandom, VirtualClock } from '../../test/support/virtual-clock.js';
+import type { Clock } from '../base/clock.js';
 import type { Interval, LeaseStore, ListedObject, WriteResult } from './lease-store.js';
 import { MemoryLeaseStore } from './memory/memory-lease-store.js';
 import { observedAge } from './observed-age.js';
@@ -84,8 +85,7 @@ describe('the age of an object on a store that tells no time of writing', () => 
 
   it('grows less on a clock that stands while the machine is suspended', async () => {
     let stoodMs = 0;
-    const { now, sleep } = clock;
-    const standing = { now, sleep, monotonic: () => clock.monotonic() - stoodMs };
+    const standing: Clock = { now: () => clock.now(), monotonic: () => clock.monotonic() - stoodMs, sleep: (ms) => clock.sleep(ms) };
     store = observedAge(timeless(memory), standing);
     await memory.create('0.json', 'x', {});
     await ageOf('0.json');
