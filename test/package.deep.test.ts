@@ -99,7 +99,9 @@ describe('the package, installed into an empty folder', () => {
        console.log(typeof nativeCodec.decode);`,
     );
     const { stdout } = await run(process.execPath, ['program.mjs'], { cwd: folder });
-    expect(stdout).toBe(`0 1 program true\nfunction,function\n${Array(8).fill('function').join()}\n${Array(7).fill('function').join()}\nfunction\n`);
+    expect(stdout).toBe(
+      `0 1 program true\nfunction,function\n${Array(8).fill('function').join()}\n${Array(7).fill('function').join()}\nfunction\n`,
+    );
   });
 
   it('traces where the API of OpenTelemetry is installed', async () => {
