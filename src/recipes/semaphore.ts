@@ -34,7 +34,7 @@ class Semaphore implements ZooKeeperLock {
     private readonly recipe: Recipe,
     leases: number,
   ) {
-    const blocker: ContestRules['blocker'] = ({ length }) => (length <= leases ? undefined : 'children');
+    const blocker: ContestRules['blocker'] = ({ length }) => (length < leases ? undefined : 'children');
     this.#lock = new Contest({ ...recipe, path: `${recipe.path}/locks` }, LOCK_RULES);
     this.#lease = new Contest({ ...recipe, path: `${recipe.path}/leases` }, { name: LEASE, kinds: [LEASE], blocker });
   }

@@ -54,6 +54,7 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'not-discarded': ['liveness', 'orphan'],
   'stale-ready': ['barrier'],
   'timer-validity-of-locks': ['deadline', 'exclusion'],
+  'validity-from-reply': ['deadline', 'exclusion'],
   'relay-forgotten': ['deadline', 'exclusion'],
   'heartbeat-by-read': ['deadline', 'exclusion'],
   'deleted-on-loss': ['exclusion'],

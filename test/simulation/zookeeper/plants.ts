@@ -49,6 +49,16 @@ export const RECIPE_PLANTS: readonly Plant[] = [
     from: 'this.heardBy(sentAt - timeoutMs * RELAY_SHARE)',
     to: 'sentAt',
   }),
+  plant(
+    'validity-from-reply',
+    'a lock is taken to be valid for a time-out of its session from the reply to its heartbeat on',
+    { file: lockHandle, from: 'deadline.answered(sentAt);', to: 'deadline.answered(this.recipe.clock.monotonic());' },
+    {
+      file: sessionDeadline,
+      from: 'Math.min(this.sentAt + this.timeoutMs * MAX_SHARE, this.#heardAt + this.timeoutMs * (1 - RESERVE_SHARE))',
+      to: 'this.sentAt + this.timeoutMs',
+    },
+  ),
   plant('heartbeat-by-read', 'a heartbeat is a read, which a server answers that has lost its leader', {
     file: lockHandle,
     from: "await session.multi([{ type: 'check', path }], { ...this.call(), reconnectOnTimeout: true });",
@@ -71,8 +81,8 @@ export const RECIPE_PLANTS: readonly Plant[] = [
   }),
   plant('one-lease-too-many', 'a semaphore gives out one lease more than it has', {
     file: 'src/recipes/semaphore.js',
-    from: 'length <= leases ?',
-    to: 'length <= leases + 1 ?',
+    from: 'length < leases ?',
+    to: 'length < leases + 1 ?',
   }),
   plant('session-blind', 'what was meant for one session is done in the next', {
     file: 'src/zookeeper/bound-session.js',
