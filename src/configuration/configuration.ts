@@ -1,4 +1,5 @@
 import { EventEmitter, on } from 'node:events';
+import { existsSync } from 'node:fs';
 import { orAborted, withTimeout } from '../base/abort.js';
 import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../base/clock.js';
@@ -181,6 +182,7 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
     for (let failures = 0; !signal.aborted; read = undefined) {
       try {
         read ??= await readContexts(this.place, this.contexts, nodeId, { signal });
+        this.#checkAge(read);
         await this.#adopt(read);
         if (failures > 0) onEvent?.({ type: 'read-again' });
         failures = 0;
@@ -195,6 +197,15 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
       }
     }
     for (const watch of [...this.#watches.values()].flat()) watch.close();
+  }
+
+  /** What was read from ZooKeeper never goes back: a server may lag behind, or the tree be gone. @throws {Error} where it would */
+  #checkAge({ revisions }: ReadConfig): void {
+    if (this.source.from === 'snapshot') return;
+    for (const [context, seen] of Object.entries(this.revisions)) {
+      const stands = revisions[context] ?? seen;
+      if (stands < seen) throw new Error(`${context} is at revision ${stands}, where revision ${seen} was seen before`);
+    }
   }
 
   async #adopt(read: ReadConfig): Promise<void> {
@@ -213,7 +224,9 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
 
   async #keep({ values, revisions }: ReadConfig): Promise<void> {
     const { snapshot, onEvent, nodeId } = this.options;
-    if (snapshot === undefined) return;
+    // A tree that has been lost must not take the snapshot with it.
+    const isNothing = values.size === 0 && Object.values(revisions).every((revision) => revision === 0);
+    if (snapshot === undefined || (isNothing && existsSync(snapshot))) return;
     const at = new Date(this.place.clock.now()).toISOString();
     // Node ids change from one start to the next: without overrides, the snapshot is of use to every node.
     const hasOverrides = [...values.values()].some(({ context }) => !this.contexts.includes(context));

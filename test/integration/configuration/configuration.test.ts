@@ -17,6 +17,7 @@ import { expireSession } from '../../support/zookeeper.js';
 import { RecipeScene } from '../recipes/recipe-scene.js';
 import { keys, publisher } from './config-scene.js';
 
+const HISTORY = '/config/.nodelease/history/shop,prod';
 let scene: RecipeScene;
 let folder: string;
 let opened: Configuration[];
@@ -162,6 +163,25 @@ describe('a configuration', () => {
     await expect.poll(() => nodesOf(owner)).toMatchObject([{ nodeId: 3, revisions: { 'shop,prod@nodes=3': 1, 'shop,prod': 1 } }]);
   });
 
+  it('does not go back, as where a server lags behind or the tree is gone, and says so', async () => {
+    const client = await scene.open();
+    const folders = ['/config/shop,prod/a', '/config/shop,prod', ...[1, 2].map((n) => `${HISTORY}/rev-000000000${n}`), HISTORY];
+    for (const a of ['1', '2']) await publisher(client).publish(keys({ a }));
+    const events: ConfigurationEvent[] = [];
+    const snapshot = join(folder, 'shop.json');
+    const config = await open(await scene.open(), { snapshot, onEvent: (event) => events.push(event) });
+    await client.multi(folders.map((path) => ({ type: 'remove', path })));
+    const problem = 'shop,prod is at revision 0, where revision 2 was seen before';
+    await expect.poll(() => events).toContainEqual({ type: 'read-failed', problem });
+    expect(plain(config)).toEqual({ a: '2' });
+    // Who starts now has nothing, and leaves the snapshot alone.
+    await (await open(client, { snapshot })).close();
+    expect(JSON.parse(await readFile(snapshot, 'utf8'))).toMatchObject({ values: { a: { value: '2' } } });
+    for (const a of ['3', '4', '5']) await publisher(client).publish(keys({ a }));
+    await expect.poll(() => config.get('a'), { timeout: 10_000 }).toBe('5');
+    expect(events.at(-1)).toEqual({ type: 'read-again' });
+  });
+
   it('can be iterated, change by change, until it is closed', async () => {
     const client = await scene.open();
     const config = await open(await scene.open());
@@ -263,7 +283,9 @@ describe('the snapshot', () => {
 
   it('that cannot be written is told, and the configuration goes on', async () => {
     const events: ConfigurationEvent[] = [];
-    await open(await scene.open(), { snapshot: join(folder, 'missing', 'shop.json'), onEvent: (event) => events.push(event) });
+    const client = await scene.open();
+    await publisher(client).publish(keys({ a: '1' }));
+    await open(client, { snapshot: join(folder, 'missing', 'shop.json'), onEvent: (event) => events.push(event) });
     await expect.poll(() => events).toEqual([{ type: 'snapshot-failed', problem: expect.stringContaining('ENOENT') }]);
   });
 });
