@@ -74,7 +74,8 @@ export async function readFleet(
   call: CallOptions,
   only?: string,
 ): Promise<readonly FleetReport[]> {
-  const followed = only === undefined ? ((await zookeeper.children(seenPath(root), call)) ?? []).toSorted() : [only];
+  const all = only === undefined ? ((await zookeeper.children(seenPath(root), call)) ?? []) : [only];
+  const followed = all.filter((name) => !/^\.|,.*,|@nodes=/.test(name)).sort();
   const names = (await zookeeper.children(root, call)) ?? [];
   return Promise.all(
     followed.map(async (context) => {
@@ -87,9 +88,9 @@ export async function readFleet(
         return told ? [{ nodeId, ...told, own: contextsOfNode(contexts, names, nodeId) }] : [];
       });
       const nodes = seen.flat().sort((a, b) => a.nodeId - b.nodeId);
-      const all = [...new Set([...nodes.flatMap(({ own }) => own), ...contexts])];
+      const read = [...new Set([...nodes.flatMap(({ own }) => own), ...contexts])];
       const revisions = new Map(
-        await concurrently(all, READ_AT_ONCE, async (each) => [each, revisionIn(await readHead(zookeeper, root, each, call))] as const),
+        await concurrently(read, READ_AT_ONCE, async (each) => [each, revisionIn(await readHead(zookeeper, root, each, call))] as const),
       );
       return {
         context,

@@ -7,6 +7,7 @@ import { checkZnodeName, pathProblem } from '../zookeeper/znode-path.js';
 // children is no property. Beside that, and not read by Spring:
 //   /config/<context>@nodes=0-3             a context too: the overrides of the other one for the readers with these node ids
 //   /config/.nodelease/history/<context>    the head of the context's history, and below it the revisions
+//   /config/.nodelease/locks/<context>      a lock for publishers that others keep coming before
 //   /config/.nodelease/seen/<context>/<id>  ephemeral: the revisions that a node runs
 //   /config/.nodelease/turns/<context>      a lock for nodes that restart one by one
 
@@ -65,6 +66,7 @@ export function rootOf({ root = DEFAULT_ROOT }: Partial<ConfigName>, label = 'ro
 }
 
 export const historyPath = (root: string, context: string) => `${root}/.nodelease/history/${context}`;
+export const lockPath = (root: string, context: string) => `${root}/.nodelease/locks/${context}`;
 export const turnsPath = (root: string, context: string) => `${root}/.nodelease/turns/${context}`;
 /** Below it the nodes of each context, or those of one. */
 export const seenPath = (root: string, context?: string) => `${root}/.nodelease/seen${context === undefined ? '' : `/${context}`}`;

@@ -3,12 +3,24 @@ import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { AcquireTimeoutError, ConfigError } from '../base/errors.js';
 import { systemClock, systemRandom } from '../base/system.js';
+import { lock } from '../recipes/lock.js';
+import type { LockHandle } from '../recipes/lock-handle.js';
 import type { CallOptions, MultiOperation, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { ConfigConflictError } from './config-error.js';
 import { type ContextTree, propertiesOf, readTree } from './context-tree.js';
 import { between, decodeRevision, type KeyChange, NO_REVISION, type Revision, readHistory } from './history.js';
-import { type ConfigName, checkProperty, contextsOf, historyPath, overridesOf, revisionOf, revisionPath, rootOf } from './layout.js';
+import {
+  type ConfigName,
+  checkProperty,
+  contextsOf,
+  historyPath,
+  lockPath,
+  overridesOf,
+  revisionOf,
+  revisionPath,
+  rootOf,
+} from './layout.js';
 import { type ConfigPlace, repeated } from './read-contexts.js';
 import { checkSize, planEdit } from './tree-plan.js';
 
@@ -61,8 +73,9 @@ const DEFAULT_KEEP = 100;
 const DEFAULT_TIMEOUT_MS = 10_000;
 /** How many revisions one publish prunes at the most. */
 const PRUNED_AT_ONCE = 100;
-/** Between the attempts of one publish, in milliseconds. */
-const PAUSE_MS = { first: 5, max: 250 };
+/** How often a publish is tried before it queues up at the context's lock, without which others may come first for a minute, and the pauses, in milliseconds. */
+const FREE_TRIES = 2;
+const PAUSE_MS = { first: 5, max: 100 };
 
 /** @throws {ConfigError} */
 export const configPublisher = (zookeeper: ZooKeeper, options: PublisherOptions) => new ConfigPublisher(zookeeper, options);
@@ -153,10 +166,12 @@ export class ConfigPublisher {
     const call = { signal: limit.signal };
     /** The revision that may have been published, and why that is not known. */
     let unknown: { readonly revision: number; readonly error: ZooKeeperError } | undefined;
+    let turn: LockHandle | undefined;
     try {
       for (let failures = 0; ; await clock.sleep(backoffMs(PAUSE_MS, failures, random), limit.signal)) {
         let next: number | undefined;
         try {
+          if (failures >= FREE_TRIES) turn ??= await lock(zookeeper, lockPath(root, context), { clock, random }).acquire(call);
           const now = await this.#read(call);
           if (unknown && now.revision >= unknown.revision) {
             const path = revisionPath(root, context, unknown.revision);
@@ -166,6 +181,7 @@ export class ConfigPublisher {
             if (revision.id === id) return revision;
             unknown = undefined;
           }
+          if (expect !== undefined && expect < now.revision) throw new ConfigConflictError(context, expect, now.head);
           const isExpected = expect === undefined || expect === now.revision;
           const changes = isExpected ? changesOf(now, await plan(now, call)) : [];
           if (!isExpected || (changes.length === 0 && !unknown)) {
@@ -202,6 +218,8 @@ export class ConfigPublisher {
       throw error;
     } finally {
       limit.release();
+      // Not waited for: it may take longer than the caller's time. It only spares others their tries in vain.
+      void turn?.release();
     }
   }
 

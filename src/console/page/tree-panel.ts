@@ -51,6 +51,7 @@ export class TreePanel {
     const ofLocks = locks?.slice(0, MAX_BRANCHES).map((lock) => this.#lock(lock)) ?? [quiet('They cannot be read.')];
     const below = locks === undefined ? [] : [this.#branch('locks', 'locks', ofLocks, true, locks?.length ?? 0)];
     const ofConfigurations = configurations?.slice(0, MAX_BRANCHES).map((each) => this.#configuration(each)) ?? [];
+    if (configurations === null) below.push(quiet('The configurations cannot be read.'));
     if (configurations?.length) below.push(this.#branch('config', 'configuration', ofConfigurations, true, configurations.length));
     if (!exists) return [where, quiet('There is nothing in it yet.'), ...below];
     const ofServices = services
