@@ -43,15 +43,7 @@ export interface ConfigWork {
 
 /** Opens ZooKeeper for a command, and checks its options before that. @throws {ConfigError} or {UsageError} */
 export async function onConfig({ options, settings, io }: ConfigCall, act: (work: ConfigWork) => Promise<number>): Promise<number> {
-  const {
-    app,
-    profile,
-    root = settings.configRoot,
-    node,
-    nodes,
-    own,
-    author = `${io.env.USER || io.env.LOGNAME || 'unknown'}@${io.hostname}`,
-  } = options;
+  const { app, profile, root, node, nodes, own, author = `${io.env.USER || io.env.LOGNAME || 'unknown'}@${io.hostname}` } = options;
   if (app === undefined) throw new UsageError('expected --app NAME, the application whose configuration is meant');
   const name = { app, profile, root };
   const all = contextsOf(name);

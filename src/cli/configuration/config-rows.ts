@@ -5,7 +5,7 @@ import type { ConfigCall } from './config-call.js';
 const WHICH: readonly OptionRow[] = [
   ['--app <name>', 'the application whose configuration is meant; "application" is what all of them share'],
   ['--profile <name>', 'its profile (default: the context without one)'],
-  ['--root <path>', 'the parent of all contexts (default: NODELEASE_CONFIG_ROOT, or /config)'],
+  ['--root <path>', 'the parent of all contexts (default: /config)'],
 ];
 const NODES: OptionRow = ['--nodes <range>', 'the overrides for these node ids, such as 0-3, instead of the values for all', { own: true }];
 const NODE: OptionRow = ['--node <id>', 'as the node with this id sees it, with its overrides'];

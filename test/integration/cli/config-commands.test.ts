@@ -61,7 +61,7 @@ describe('nodelease config', () => {
     expect(await config('get db.url --app shop --profile prod --json')).toEqual(
       well('{"key":"db.url","value":"pg://a?x=1","context":"shop,prod"}\n'),
     );
-    await config('set --app shop a=1', { env: { NODELEASE_CONFIG_ROOT: '/settings' } });
+    await config('set --app shop --root /settings a=1');
     expect((await client.read('/settings/shop/a'))?.data.toString()).toBe('1');
     expect(await config('get db.url --app shop')).toEqual({ code: 1, answer: '', complaints: 'nodelease: db.url is not set in shop\n' });
     expect(await config('unset db.url empty --app shop --profile prod')).toEqual(well('shop,prod: revision 2, 2 keys changed\n'));
