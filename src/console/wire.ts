@@ -66,6 +66,19 @@ export interface WireTree {
   readonly locks?: readonly WireLock[] | null | undefined;
   /** The same of shared data. */
   readonly data?: readonly WireData[] | null | undefined;
+  /** The same of configurations. */
+  readonly configurations?: readonly WireConfiguration[] | null | undefined;
+}
+
+/** See `FleetReport`. */
+export interface WireConfiguration {
+  readonly context: string;
+  readonly revisions: Readonly<Record<string, number>>;
+  readonly nodes: readonly {
+    readonly nodeId: number;
+    readonly revisions: Readonly<Record<string, number>>;
+    readonly behind: readonly string[];
+  }[];
 }
 
 /** See `SharedDataReport`. */

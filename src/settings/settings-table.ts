@@ -1,4 +1,5 @@
 import { ConfigError } from '../base/errors.js';
+import { rootOf } from '../configuration/layout.js';
 import { DURATION_MS, MAX_NODE_IDS, MOST_GRACE_MS } from '../lease/model/lease-state.js';
 import { checkBasePath, DEFAULT_BASE_PATH } from '../services/service-path.js';
 import { parseUriSpec } from '../services/uri-spec.js';
@@ -221,6 +222,13 @@ const ROWS = {
     commands: CONSOLE,
     needs: 'zookeeper',
     sentence: "roots of Monastery's shared data that the console shows, such as /monastery/root",
+  },
+  'config-root': {
+    kind: checked('path', (root, label) => void rootOf({ root }, label)),
+    default: '/config',
+    commands: CONSOLE,
+    needs: 'zookeeper',
+    sentence: "the parent of all configuration in ZooKeeper: of the command's, and of what the console shows",
   },
   'zookeeper-required': {
     ...ANNOUNCED,
