@@ -2,7 +2,7 @@ import { refusalOf } from '../feed.js';
 import { browserClock } from '../page-clock.js';
 import { addressText, countText, leaseText, type SeenService, ServicesModel, servicesIn, stateOf } from '../services-model.js';
 import type { ServiceEntry } from '../services-wire.js';
-import { button, find, make, mark, setText } from './dom.js';
+import { button, type Child, find, make, mark, setText } from './dom.js';
 import { type Folder, Folders, type RowCells } from './folders.js';
 import { Frame } from './frame.js';
 
@@ -82,13 +82,13 @@ class ServicesPage {
     return { attributes: { 'data-state': state }, cells };
   }
 
-  #tools(entry: ServiceEntry, path: string): HTMLElement[] {
+  #tools(entry: ServiceEntry, path: string): Child[] {
     const tool = (act: Act) => {
       const attributes = { 'aria-label': `${act} ${entry.service} ${entry.id}`, 'data-key': `${act} ${path}` };
       return button(attributes, () => void this.#change(act, entry), act);
     };
     const toggle = entry.instance && tool(entry.instance.state === 'disabled' ? 'Enable' : 'Disable');
-    return [...(toggle ? [toggle] : []), tool('Remove')];
+    return [toggle, ' ', tool('Remove')];
   }
 
   async #change(act: Act, { service, id }: ServiceEntry): Promise<void> {
