@@ -22,7 +22,7 @@ export interface ServicesStatus {
   readonly isPartial: boolean;
 }
 
-/** The event `entries`: those that are new or different, and the paths of those that have gone. */
+/** The event `entries`: new or different ones, and the paths of the ones that have gone. */
 export interface ServiceChanges {
   readonly set: readonly (readonly [path: string, entry: ServiceEntry])[];
   readonly gone: readonly string[];
