@@ -94,8 +94,8 @@ export function nodeApp(options: NodeAppOptions): Hono {
       GET: async () => new Response(await metrics.text(), { headers: { ...PLAIN, 'content-type': metrics.contentType } }),
     });
   }
-  const pages = { ...(cluster && { '/': 'index.html' }), ...(services && { '/services': 'services.html' }) };
-  if (cluster || services) app.route('/', consoleAssets(undefined, pages));
+  if (cluster || services)
+    app.route('/', consoleAssets({ ...(cluster && { '/': 'main' as const }), ...(services && { '/services': 'services' as const }) }));
   if (services) {
     const writes = pageAccess(services.allowWrites, token, 'allowWrites');
     app.route('/', servicesApi({ ...services, clock, writes, streams }));

@@ -98,7 +98,7 @@ export class Replica<E extends Replicated> {
     for (const [first] of this.#byId.values()) yield first as E;
   }
 
-  /** The names of the znodes, also of those that have not been read yet. */
+  /** The names of the znodes, read or not. */
   has(name: string): boolean {
     return this.#members.has(name);
   }

@@ -3,7 +3,7 @@ import { ConfigError } from '../../base/errors.js';
 /** Variables of a command, by their names. */
 export type Variables = ReadonlyMap<string, string>;
 
-/** Names that nodelease sets itself, and those by which a program is found, or told what to load: whoever may publish must not run code with them. */
+/** Names that nodelease sets itself, and those by which a program is found, or told what to load: a publisher must not run code with them. */
 const REFUSED = new RegExp(
   [
     '^NODELEASE_|^NODE_ID(_VERSION)?$|^PATH$|^IFS$|^ENV$|^BASH_ENV$|^BASHOPTS$|^SHELLOPTS$|^BASH_FUNC_|^LD_|^DYLD_|^GLIBC_TUNABLES$|^GCONV_PATH$',
