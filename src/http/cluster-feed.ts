@@ -11,12 +11,18 @@ export interface FeedInstance {
   json(): Readonly<Record<string, unknown>>;
 }
 
+/** What a console has beside the cluster: a page of services, and whether holders of the token may change shared data. */
+export interface ConsoleOffers {
+  readonly hasServices?: true | undefined;
+  readonly writesData?: true | undefined;
+}
+
 interface ClusterFeedOptions {
   readonly clock: Clock;
   readonly view: ClusterView;
   readonly instance: FeedInstance | undefined;
-  /** Whether there is a page of services beside the console. @default false */
-  readonly hasServices?: boolean;
+  /** What the console has beside the cluster. @default nothing */
+  readonly offers?: ConsoleOffers | undefined;
 }
 
 /** The process' own node id at one moment. */
@@ -48,7 +54,7 @@ export const RETRY = 'retry: 1000\n';
  * it does with the reason of `gone` as its error.
  */
 export async function* clusterEvents(
-  { clock, view, instance, hasServices = false }: ClusterFeedOptions,
+  { clock, view, instance, offers = {} }: ClusterFeedOptions,
   gone: AbortSignal,
 ): AsyncGenerator<Uint8Array, void> {
   let wake: () => void = () => undefined;
@@ -78,7 +84,7 @@ export async function* clusterEvents(
       const own = instanceNow();
       if (hasNews || own.facts !== before?.instanceFacts) {
         hasNews = false;
-        const { chunks, told } = newsFor(before, view, own, hasServices);
+        const { chunks, told } = newsFor(before, view, own, offers);
         const isNewReport = told.revision !== before?.revision;
         before = told;
         for (const chunk of chunks) {
@@ -104,12 +110,12 @@ function newsFor(
   before: Told | undefined,
   view: ClusterView,
   own: InstanceNow,
-  hasServices: boolean,
+  offers: ConsoleOffers,
 ): { readonly chunks: readonly Uint8Array[]; readonly told: Told } {
   const now = view.current();
   const { revision, store, tree, events } = now;
   const lastEventId = events.at(-1)?.id ?? 0;
-  const chunks = before ? differences(before, now, own) : hello({ epoch: view.epoch, ...(hasServices && { hasServices }) }, now, own);
+  const chunks = before ? differences(before, now, own) : hello({ epoch: view.epoch, ...offers }, now, own);
   return { chunks: [...chunks], told: { revision, store, tree, lastEventId, instanceFacts: own.facts } };
 }
 

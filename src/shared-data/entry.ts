@@ -1,6 +1,6 @@
 import type { Znode } from '../zookeeper/zookeeper.js';
 import { decodeRecord, parseObject } from './datum-record.js';
-import type { Kind } from './layout.js';
+import { isIndex, type Kind } from './layout.js';
 import { fromScalar, type Scalar, type SharedValue, scalarId, scalarOf } from './scalar-codec.js';
 
 /** One element as it was seen last. */
@@ -51,7 +51,7 @@ export function decodeEntry(kind: Kind, name: string, znode: Znode): Entry | und
     const scalar = decodeRecord(znode.data)?.scalar;
     return scalar && new Entry(name, kind, undefined, scalar, znode);
   }
-  if (kind === 'list' && !/^(0|[1-9]\d*)$/.test(name)) return undefined;
+  if (kind === 'list' && !isIndex(name)) return undefined;
   const json = parseObject(znode.data);
   const key = kind === 'map' ? scalarOf(json?.key) : undefined;
   const scalar = scalarOf(kind === 'map' ? json?.value : json);

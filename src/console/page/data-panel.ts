@@ -1,5 +1,5 @@
 import type { WireDataEntry, WireDatum, WireTree } from '../wire.js';
-import { find, make, mark, quiet, setText } from './dom.js';
+import { button, find, make, mark, quiet, setText } from './dom.js';
 
 /** A collection with more entries is closed at first. */
 const MAX_OPEN = 12;
@@ -12,6 +12,9 @@ interface Drawn {
   readonly versions: ReadonlyMap<string, string | null>;
 }
 
+/** Asks the server for a change of one entry; the answer is shown. */
+export type EditData = (method: 'PUT' | 'DELETE', edit: object) => Promise<string>;
+
 /** Monastery's shared data, where it is followed: each datum by its name, with its entries, their types and owners. */
 export class DataPanel {
   readonly #root = find('data');
@@ -19,7 +22,8 @@ export class DataPanel {
   readonly #filter = find('data-text', HTMLInputElement);
   #drawn = new Map<string, Drawn>();
 
-  constructor() {
+  /** @param edit what it changes the data by, where it may: asked for each row that is drawn */
+  constructor(private readonly edit: () => EditData | undefined) {
     this.#filter.addEventListener('input', () => this.#applyFilter());
   }
 
@@ -41,7 +45,7 @@ export class DataPanel {
     });
     const entries = told.flatMap(({ data }) => data).reduce((sum, { size }) => sum + size, 0);
     const where = told.map(({ root, zookeeper }) => `${root} of ${zookeeper}`).join(', ');
-    setText(find('data-sum'), `${elements.length} data with ${entries} entries at ${where}. Read-only.`);
+    setText(find('data-sum'), `${elements.length} data with ${entries} entries at ${where}.${this.edit() ? '' : ' Read-only.'}`);
     this.#applyFilter();
   }
 
@@ -55,12 +59,40 @@ export class DataPanel {
     const what = quietSpan(`${lifespan ?? ''} ${kind ?? 'unknown'}`);
     const summary = make('summary', {}, title, ' ', what, bad, ' ', make('span', { class: 'count' }, String(size)));
     const head = make('tr', {}, ...['Key', 'Value', 'Type', 'Owner', ''].map((text) => make('th', { scope: 'col' }, text)));
-    const rows = entries.map((entry) => row(entry, before !== undefined && before.versions.get(entry.path) !== entry.version));
+    const rows = entries.map((entry) => {
+      const isNew = before !== undefined && before.versions.get(entry.path) !== entry.version;
+      return row(entry, isNew, this.#tools(root, datum, entry));
+    });
     const element = make('details', { class: 'branch' }, summary, make('table', {}, make('thead', {}, head), make('tbody', {}, ...rows)));
     if (size > entries.length) element.append(quiet(`and ${size - entries.length} more`));
     element.open = before?.element.open ?? (size <= MAX_OPEN && kind !== null);
     before?.element.replaceWith(element);
     return [key, { json, element, versions: new Map(entries.map(({ path, version }) => [path, version])) }];
+  }
+
+  /** An ephemeral entry is its node's. */
+  #tools(
+    root: string,
+    { name, scope, kind, lifespan }: WireDatum,
+    { key, scalar, version: ifVersion }: WireDataEntry,
+  ): HTMLElement | false {
+    const edit = this.edit();
+    if (edit === undefined || lifespan !== 'persistent' || scalar === null) return false;
+    const named = key ?? scalar;
+    const what = kind === 'scalar' ? name : `${named.value} of ${name}`;
+    const ask = async (method: 'PUT' | 'DELETE', facts: object) =>
+      setText(find('data-notice'), await edit(method, { root, name, scope, kind, ifVersion, ...facts }));
+    const set = () => {
+      const value = prompt(`${what}: the new text of the ${scalar.type}`, scalar.value);
+      if (value !== null) void ask('PUT', { key, value: { type: scalar.type, value } });
+    };
+    const remove = () => void (confirm(`Remove ${what} for all nodes?`) && ask('DELETE', { entry: named }));
+    return make(
+      'div',
+      { class: 'instance-tools' },
+      (kind === 'scalar' || kind === 'map') && button({ 'aria-label': `Change ${what}` }, set, 'Change'),
+      kind !== 'scalar' && button({ 'aria-label': `Remove ${what}` }, remove, 'Remove'),
+    );
   }
 
   /** Hides what does not contain the text; a datum whose own name does is shown whole. */
@@ -81,11 +113,12 @@ export class DataPanel {
   }
 }
 
-function row({ path, key, scalar, place, owner, node, problem }: WireDataEntry, isNew: boolean): HTMLElement {
+function row({ path, key, scalar, place, owner, node, problem }: WireDataEntry, isNew: boolean, tools: HTMLElement | false): HTMLElement {
   const keyText = key?.value ?? (scalar === null ? path.slice(path.lastIndexOf('/') + 1) : '');
   const notes = [
     place !== null && place > 0 && quietSpan(`collides: place ${place} `),
     problem !== null && make('span', { class: 'bad' }, problem),
+    tools,
   ];
   const cells = [
     [keyText, key !== null && key.type !== 'String' && key.type !== 'Integer' && quietSpan(` ${key.type}`)],

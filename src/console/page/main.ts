@@ -1,5 +1,5 @@
 import { ClusterModel } from '../cluster-model.js';
-import { Feed, type FeedState } from '../feed.js';
+import { authorization, Feed, type FeedState, refusalOf } from '../feed.js';
 import { formatDuration } from '../format.js';
 import { knowledgeOf } from '../knowledge.js';
 import { type NodeState, parseFilter } from '../node-state.js';
@@ -34,11 +34,14 @@ class Console {
   readonly #store = new StorePanel(this.#model);
   readonly #instance = new InstancePanel(this.#model, (id) => this.#showNode(id));
   readonly #tree = new TreePanel(this.#model, (id) => this.#showNode(id), this.#clock);
-  readonly #data = new DataPanel();
+  readonly #data = new DataPanel(() => (this.#model.writesData ? (method, edit) => this.#editData(method, edit) : undefined));
   readonly #summary = new Summary(this.#model, (state) => this.#filterByState(state));
   readonly #announcer = new Announcer(this.#clock);
   readonly #badge = new ConnectionBadge(this.#model, this.#clock);
-  readonly #token = new TokenDialog((token) => this.#feed.retry(token));
+  readonly #dialog = new TokenDialog((token) => {
+    this.#token = token;
+    this.#feed.retry(token);
+  });
   readonly #filter = find('filter', HTMLInputElement);
   readonly #feed = new Feed({
     open: openStream,
@@ -47,6 +50,7 @@ class Console {
     onState: (state) => this.#connection(state),
     onEvent: (event) => this.#model.apply(event),
   });
+  #token: string | undefined;
   #selected: number | undefined;
   #wasLive = false;
   /** The last thing that happened to each node id. */
@@ -65,7 +69,7 @@ class Console {
   #connection(state: FeedState): void {
     this.#model.connection(state.kind === 'live');
     this.#badge.show(state);
-    if (state.kind === 'token') this.#token.ask(state.refused);
+    if (state.kind === 'token') this.#dialog.ask(state.refused);
     if (state.kind === 'waiting' && this.#wasLive) this.#announcer.say('The connection to the console is lost');
     if (state.kind === 'waiting' || state.kind === 'live') this.#wasLive = state.kind === 'live';
   }
@@ -86,6 +90,17 @@ class Console {
     this.#tree.tick();
     this.#badge.tick();
     this.#noteTimes();
+  }
+
+  /** Resolves to what is to be told of it. */
+  async #editData(method: string, edit: object): Promise<string> {
+    try {
+      const headers = { 'content-type': 'application/json', ...authorization(this.#token) };
+      const response = await fetch('api/data', { method, headers, body: JSON.stringify(edit) });
+      return response.ok ? 'Done: it shows in a moment.' : `Not done: ${await refusalOf(response)}`;
+    } catch {
+      return 'Nobody knows whether that was done: the server has not answered.';
+    }
   }
 
   #drawNodes(): void {
@@ -190,8 +205,7 @@ class Console {
 
 /** Relative to the page: the app may be mounted below some path. */
 function openStream(token: string | undefined, signal: AbortSignal): Promise<Response> {
-  const authorization = token !== undefined && { authorization: `Bearer ${token}` };
-  const headers = { accept: 'text/event-stream', ...authorization };
+  const headers = { accept: 'text/event-stream', ...authorization(token) };
   return fetch('api/events', { signal, cache: 'no-store', credentials: 'same-origin', headers });
 }
 

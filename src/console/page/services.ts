@@ -1,4 +1,4 @@
-import { Feed, type FeedState, refusalOf } from '../feed.js';
+import { authorization, Feed, type FeedState, refusalOf } from '../feed.js';
 import { browserClock, browserRandom, type PageClock } from '../page-clock.js';
 import { ServicesModel } from '../services-model.js';
 import type { WireService } from '../services-wire.js';
@@ -113,10 +113,6 @@ class ServicesPage {
     this.#pending = pending;
     this.#dialog.ask(refused);
   }
-}
-
-function authorization(token: string | undefined): Readonly<Record<string, string>> {
-  return token === undefined ? {} : { authorization: `Bearer ${token}` };
 }
 
 new ServicesPage().start();
