@@ -133,7 +133,7 @@ describe('a supervised node', () => {
 
   it('stands for a lease of a store: replaced once where its session expires, gone where the lease is taken, back with the next lease', async () => {
     const store = `file:${newFolder()}`;
-    const hold = () => acquire({ store, nodes: 4, durationMs: 2_000, onLost: 'signal' });
+    const hold = () => acquire({ store, nodes: 4, durationMs: 6_000, onLost: 'signal' });
     const client = await scene.open();
     const { nodes, claims } = await observe();
     const lease = await hold();
@@ -144,12 +144,12 @@ describe('a supervised node', () => {
     const told = (version: number) => JSON.stringify({ taskId: lease.taskId, nodeId: lease.id, version });
     const seen = () => [claims.get('k'), ...nodes.entries().map((node) => `${node.id} ${node.data}`)];
     await expire(client);
-    await expect.poll(seen, { timeout: 10_000 }).toEqual([1, `node-0000000001 ${told(lease.version)}`]);
+    await expect.poll(seen, { timeout: 15_000 }).toEqual([1, `node-0000000001 ${told(lease.version)}`]);
     expect([supervisor.replacements, lease.isValid()]).toEqual([1, true]);
 
     // An operator overwrites the object of the lease.
     expect((await runCli(['release', String(lease.id), '--force', '--store', store]).exit).code).toBe(0);
-    await expect.poll(seen, { timeout: 5_000 }).toEqual([undefined]);
+    await expect.poll(seen, { timeout: 15_000 }).toEqual([undefined]);
     expect([lease.isValid(), supervisor.replacements, states.at(-1)]).toEqual([false, 1, { status: 'stopped', reason: 'lease-lost' }]);
     await expect(mine.set('k', 2, { timeoutMs: 100 })).rejects.toMatchObject({ fault: 'not-joined' });
 
