@@ -22,7 +22,7 @@ export {
   type ListenAddress,
   parseListenAddress,
 } from '../settings/listen-address.js';
-export type { DatumRecord } from '../shared-data/datum-record.js';
+export type { DatumRecord } from '../shared-data/entry.js';
 export type { Address, Kind, Lifespan } from '../shared-data/layout.js';
 export type { DataEntry, DatumHead, DatumReport, SharedDataReport } from '../shared-data/report.js';
 export type { Scalar } from '../shared-data/scalar-codec.js';

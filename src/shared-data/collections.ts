@@ -1,8 +1,7 @@
 import { type Condition, type Element, put, remove } from './collision-chain.js';
 import { type Contributions, checkNoCondition } from './contributions.js';
 import type { DataCall, Datum } from './datum.js';
-import { encodeRecord } from './datum-record.js';
-import { decodeEntry, type Entry } from './entry.js';
+import { decodeEntry, type Entry, encodeRecord } from './entry.js';
 import type { Lifespan } from './layout.js';
 import { Replica } from './replica.js';
 import { encodePair, encodeScalar, type SharedValue, scalarId, toScalar } from './scalar-codec.js';

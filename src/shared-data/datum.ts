@@ -5,7 +5,7 @@ import { ConfigError } from '../base/errors.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
 import type { CallOptions, MultiOperation, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import { type DatumRecord, decodeRecord, encodeRecord } from './datum-record.js';
+import { type DatumRecord, decodeRecord, encodeRecord } from './entry.js';
 import { dataFolder, isIndex, type PathStrategy, placeName, titleOf } from './layout.js';
 import { checkListing, checkRequest } from './limits.js';
 import { SharedDataError } from './shared-data-error.js';

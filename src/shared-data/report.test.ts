@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Znode } from '../zookeeper/zookeeper.js';
-import { encodeRecord } from './datum-record.js';
+import { encodeRecord } from './entry.js';
 import { HASHED_PATHS, type Kind, sha256 } from './layout.js';
 import { dataEntry, datumHead, readSharedData } from './report.js';
 import { encodePair, encodeScalar, toScalar } from './scalar-codec.js';

@@ -1,8 +1,7 @@
 import { concurrently } from '../base/concurrently.js';
 import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
-import { type DatumRecord, decodeRecord } from './datum-record.js';
-import { decodeEntry, versionOf } from './entry.js';
+import { type DatumRecord, decodeEntry, decodeRecord, versionOf } from './entry.js';
 import { dataFolder, HASHED_PATHS, type Kind, nodesFolder } from './layout.js';
 import type { Scalar } from './scalar-codec.js';
 import { scalarProblem } from './scalar-types.js';

@@ -7,7 +7,7 @@ import { type AnnouncedNode, announceNode, decodeNode, type KnownNode } from './
 import { SharedMap, SharedScalar, SharedSet } from './collections.js';
 import { type ContributionEvent, Contributions } from './contributions.js';
 import { type DataCall, type DataContext, Datum } from './datum.js';
-import { decodeRecord } from './datum-record.js';
+import { decodeRecord } from './entry.js';
 import {
   checkAddress,
   checkRoot,
