@@ -9,6 +9,7 @@ interface Sent {
   readonly hello: Omit<ClusterSnapshot, 'report'> & {
     readonly epoch: string;
     readonly hasServices?: boolean;
+    readonly writesData?: boolean;
     readonly instance: NodeHealthJson | null;
     readonly report: ClusterSnapshot['report'] | null;
   };

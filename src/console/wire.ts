@@ -178,6 +178,7 @@ export interface WireHello {
   readonly epoch: string;
   /** @default false */
   readonly hasServices?: boolean;
+  readonly writesData?: boolean;
   readonly instance: WireInstance | null;
   /** Null while the cluster has never been read. */
   readonly report: WireReport | null;

@@ -12,12 +12,18 @@ export interface FeedInstance {
   json(): Readonly<Record<string, unknown>>;
 }
 
+/** What a console has beside the cluster: a page of services, and whether holders of the token may change shared data. */
+export interface ConsoleOffers {
+  readonly hasServices?: true | undefined;
+  readonly writesData?: true | undefined;
+}
+
 interface ClusterFeedOptions {
   readonly clock: Clock;
   readonly view: ClusterView;
   readonly instance: FeedInstance | undefined;
-  /** Whether there is a page of services beside the console. @default false */
-  readonly hasServices?: boolean;
+  /** What the console has beside the cluster. @default nothing */
+  readonly offers?: ConsoleOffers | undefined;
 }
 
 /** The process' own node id at one moment. */
@@ -37,7 +43,7 @@ interface Told extends Pick<CurrentCluster, 'revision' | 'store' | 'tree'> {
 const HELLO_TIMEOUT_MS = 1_000;
 /** A cluster as server-sent events, for one client: everything first, and then each part that is different, as a whole. */
 export function clusterEvents(
-  { clock, view, instance, hasServices = false }: ClusterFeedOptions,
+  { clock, view, instance, offers = {} }: ClusterFeedOptions,
   gone: AbortSignal,
 ): AsyncGenerator<Uint8Array, void> {
   let hasNews = true;
@@ -70,7 +76,7 @@ export function clusterEvents(
     const own = instanceNow();
     if (!hasNews && own.facts === before?.instanceFacts) return;
     hasNews = false;
-    const { chunks, told } = newsFor(before, view, own, hasServices);
+    const { chunks, told } = newsFor(before, view, own, offers);
     const isNewReport = told.revision !== before?.revision;
     before = told;
     yield* chunks;
@@ -84,12 +90,12 @@ function newsFor(
   before: Told | undefined,
   view: ClusterView,
   own: InstanceNow,
-  hasServices: boolean,
+  offers: ConsoleOffers,
 ): { readonly chunks: readonly Uint8Array[]; readonly told: Told } {
   const now = view.current();
   const { revision, store, tree, events } = now;
   const lastEventId = events.at(-1)?.id ?? 0;
-  const chunks = before ? differences(before, now, own) : hello({ epoch: view.epoch, ...(hasServices && { hasServices }) }, now, own);
+  const chunks = before ? differences(before, now, own) : hello({ epoch: view.epoch, ...offers }, now, own);
   return { chunks: [...chunks], told: { revision, store, tree, lastEventId, instanceFacts: own.facts } };
 }
 

@@ -7,11 +7,11 @@ import { decodeAssignment } from '../discovery/assignment.js';
 import { DISCOVERY_PATH, entryPath } from '../discovery/tree-paths.js';
 import type { ClusterStatus, NodeStatus } from '../lease/operate/inspect.js';
 import { type Standing, standingsBelow } from '../recipes/standings.js';
+import { readSharedData, type SharedDataReport } from '../shared-data/report.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import { type DiscoveryReport, discoveryReport } from './discovery-report.js';
 import { type DiscoveryEntry, readDiscovery } from './discovery-snapshot.js';
-import { readSharedData, type SharedDataReport } from './shared-data-report.js';
 import type { DiscoveryStatusReport, NodeDiscovery } from './status-report.js';
 
 /** How long a scan waits for ZooKeeper, in milliseconds: less after one without an answer, so that the next ones of a watch come in time. */

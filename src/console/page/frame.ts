@@ -1,4 +1,4 @@
-import { Feed, type FeedState, type StreamEvent } from '../feed.js';
+import { Feed, type FeedState, refusalOf, type StreamEvent } from '../feed.js';
 import { browserClock, browserRandom } from '../page-clock.js';
 import { Announcer } from './announcer.js';
 import { ConnectionBadge, type Known, TokenDialog } from './connection.js';
@@ -79,8 +79,17 @@ export class Frame {
     if (pages.childElementCount === 0) pages.append(make('a', { href }, text));
   }
 
-  /** Asks the server for a change, with the token; undefined where the reader gives none. Rejects when the server does not answer. */
-  async change(path: string, request: RequestInit): Promise<Response | undefined> {
+  /** Asks the server for a change, with the token. Resolves to what is to be said of it, nothing where it is done, or where the reader gives no token. */
+  async change(path: string, request: RequestInit): Promise<string> {
+    try {
+      const response = await this.#ask(path, request);
+      return response === undefined || response.ok ? '' : `Not done: ${await refusalOf(response)}`;
+    } catch {
+      return 'It is not known whether that was done: the server has not answered.';
+    }
+  }
+
+  async #ask(path: string, request: RequestInit): Promise<Response | undefined> {
     for (let token = this.#token, refused = false; ; refused = true) {
       if (refused || token === undefined) token = await this.#askForToken(refused);
       if (token === undefined) return undefined;

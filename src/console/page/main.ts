@@ -31,7 +31,7 @@ class Console {
   readonly #store = new StorePanel(this.#model);
   readonly #instance = new InstancePanel(this.#model, (id) => this.#showNode(id));
   readonly #tree = new TreePanel(this.#model, (id) => this.#showNode(id), this.#clock);
-  readonly #data = new DataPanel();
+  readonly #data = new DataPanel(() => (this.#model.writesData ? (request) => this.#frame.change('api/data', request) : undefined));
   readonly #summary = new Summary(this.#model, (state) => this.#filterByState(state));
   readonly #frame = new Frame({
     stream: 'api/events',

@@ -1,4 +1,3 @@
-import { refusalOf } from '../feed.js';
 import { browserClock } from '../page-clock.js';
 import { addressText, countText, leaseText, type SeenService, ServicesModel, servicesIn, stateOf } from '../services-model.js';
 import type { ServiceEntry } from '../services-wire.js';
@@ -98,11 +97,7 @@ class ServicesPage {
       act === 'Remove'
         ? this.#frame.change(path, { method: 'DELETE' })
         : this.#frame.change(`${path}/enabled`, { method: 'PUT', body: JSON.stringify(act === 'Enable') });
-    const problem = await answer.then(
-      async (response) => (response === undefined || response.ok ? '' : `Not done: ${await refusalOf(response)}`),
-      () => 'It is not known whether that was done: the server has not answered.',
-    );
-    setText(find('notice'), problem);
+    setText(find('notice'), await answer);
   }
 }
 

@@ -66,6 +66,10 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'unheard-addition': ['counter'],
   'one-vote-for-all': ['transaction'],
   'item-taken-twice': ['queue'],
+  'broken-chain': ['shared-data'],
+  'entry-of-another': ['liveness'],
+  'condition-unread': ['shared-data'],
+  'version-without-creation': ['shared-data', 'liveness'],
 };
 
 interface Report {

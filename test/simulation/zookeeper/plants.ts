@@ -6,6 +6,7 @@ const lockHandle = 'src/recipes/lock-handle.js';
 const sessionDeadline = 'src/zookeeper/session-deadline.js';
 const doubleBarrier = 'src/recipes/double-barrier.js';
 const counter = 'src/recipes/counter.js';
+const contribution = 'src/shared-data/contribution.js';
 const queue = 'src/recipes/queue.js';
 
 function plant(name: string, breaks: string, ...edits: readonly Edit[]): Plant {
@@ -109,4 +110,28 @@ export const RECIPE_PLANTS: readonly Plant[] = [
     from: 'if (!value)\n        return [];',
     to: '',
   }),
+  plant('broken-chain', 'a removal leaves a gap in its collision chain, which hides what stands behind it', {
+    file: 'src/shared-data/collision-chain.js',
+    from: 'found === last ? [cut, removal] : [cut, move, removal]',
+    to: "[cut, { type: 'remove', path: found.path }]",
+  }),
+  plant('entry-of-another', 'a node contributes an ephemeral entry that another node contributes already', {
+    file: contribution,
+    from: 'first !== undefined && first.owner !== sessionId;',
+    to: 'false;',
+  }),
+  plant('condition-unread', 'a conditional write of shared data is made whatever version stands there', {
+    file: 'src/shared-data/collision-chain.js',
+    from: 'if (version === condition)',
+    to: "if (version !== 'absent')",
+  }),
+  plant(
+    'version-without-creation',
+    'an entry that was made anew counts as the earlier one, so that a replica keeps that after a lost connection',
+    {
+      file: 'src/shared-data/entry.js',
+      from: '{createdZxid}.',
+      to: "{''}.",
+    },
+  ),
 ];
