@@ -403,6 +403,12 @@ export const PLANTS: readonly Plant[] = [
     ],
   },
   {
+    name: 'age-from-reply',
+    breaks: 'an observed age counts to the reply, and not to its request, after which the state may have been replaced (rule 4)',
+    engine: 'observed',
+    edits: [{ file: 'src/store/observed-age.js', from: 'Math.max(0, sentAt - known.since)', to: 'Math.max(0, arrivedAt - known.since)' }],
+  },
+  {
     name: 'age-of-the-key',
     breaks: 'an observed age does not begin anew with a new etag (rule 4)',
     engine: 'observed',

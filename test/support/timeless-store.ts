@@ -1,6 +1,6 @@
 import type { Interval, LeaseStore } from '../../src/store/lease-store.js';
 
-const UNKNOWN_AGE: Interval = { min: 0, max: Number.POSITIVE_INFINITY };
+export const UNKNOWN_AGE: Interval = { min: 0, max: Number.POSITIVE_INFINITY };
 
 /** The same store, but that it does not tell when an object was written. */
 export function timeless(store: LeaseStore): LeaseStore {

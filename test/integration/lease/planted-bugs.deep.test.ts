@@ -48,9 +48,10 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'never-revived': ['liveness'],
   'first-page-is-all': ['errors'],
   // On a store that tells no time of writing.
-  'age-from-request': ['exclusion'],
-  'age-of-the-key': ['exclusion'],
-  'repeating-etag': ['exclusion', 'fencing'],
+  'age-from-request': ['age', 'exclusion'],
+  'age-from-reply': ['age'],
+  'age-of-the-key': ['age', 'exclusion'],
+  'repeating-etag': ['age', 'exclusion', 'fencing'],
   'standing-clock': ['exclusion', 'deadline'],
   // In the recipes.
   'watch-all-children': ['watches'],

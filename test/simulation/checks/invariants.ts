@@ -11,6 +11,10 @@ import { IdObserver } from './id-observer.js';
 import { described, NEVER_HELD, type ObservedObject, observed } from './observed-object.js';
 import { ScaleObserver, type Sender, toldSize } from './scale-observer.js';
 
+const ROUNDING_MS = 5;
+/** How far two clocks may drift apart. */
+const MOST_DRIFT = 1e-3;
+
 /** What has to hold at every step. */
 export type InvariantName =
   /** At most one task believes that it holds a node id, or has work running under it (rule 1). */
@@ -19,6 +23,8 @@ export type InvariantName =
   | 'fencing'
   /** Belief, and work, end with the lease, whether somebody waits for it or not (rules 3 and 7). */
   | 'deadline'
+  /** No observed age exceeds what the store knew when it answered. */
+  | 'age'
   /** No lease object is lost or unreadable. */
   | 'objects'
   /** A task's own write is not taken for somebody else's, nor a lost reply for a lost id (rules 5 and 6). */
@@ -245,6 +251,13 @@ export class Invariants {
   /** Everything on some machine goes on: its guards need a moment. */
   onThaw(forMs: number): void {
     this.#thawedUntil = Math.max(this.#thawedUntil, this.world.scheduler.now + forMs);
+  }
+
+  /** @param min what the process takes the age of what it read for, at least, in milliseconds @param told the store's own upper bound, of the same reply */
+  onObserved(key: string, min: number, told: number): void {
+    const { storeOffsets, timeStepMs } = this.world.conditions;
+    const most = told * (1 + MOST_DRIFT) + Math.max(...storeOffsets) + timeStepMs + ROUNDING_MS;
+    if (min > most) this.#fail('age', `${key} is taken to be ${Math.round(min)} ms old, and is ${Math.round(most)} ms old at the most`);
   }
 
   /** The store has answered a write; hands the answer on. */

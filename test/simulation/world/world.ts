@@ -4,7 +4,7 @@ import { leaseKey } from '../../../src/lease/model/lease-state.js';
 import type { Interval, LeaseStore, Listing, StoredObject, WriteResult } from '../../../src/store/lease-store.js';
 import { MemoryBucket } from '../../../src/store/memory/memory-bucket.js';
 import { observedAge } from '../../../src/store/observed-age.js';
-import { timeless } from '../../support/timeless-store.js';
+import { timeless, UNKNOWN_AGE } from '../../support/timeless-store.js';
 import { Invariants } from '../checks/invariants.js';
 import { type Conditions, EPOCH_MS, type FaultKind } from './conditions.js';
 import { Dice } from './dice.js';
@@ -73,7 +73,19 @@ export class World {
 
   /** The store as a process uses it. */
   opened(client: SimulatedStore, { clock }: SimulatedProcess): LeaseStore {
-    return this.options.observesAges ? observedAge(timeless(client), clock) : client;
+    if (!this.options.observesAges) return client;
+    // What the store tells of the age goes past the engine, to the check.
+    const told = async (...request: Parameters<LeaseStore['read']>) => {
+      const object = await client.read(...request);
+      return object && { ...object, age: UNKNOWN_AGE, told: object.age };
+    };
+    const store = observedAge({ ...timeless(client), read: told }, clock);
+    const read = async (...request: Parameters<LeaseStore['read']>) => {
+      const object = (await store.read(...request)) as Awaited<ReturnType<typeof told>>;
+      if (object && !this.outside?.has(object.key)) this.invariants.onObserved(object.key, object.age.min, object.told.max);
+      return object;
+    };
+    return { ...store, read };
   }
 
   get recording(): boolean {
