@@ -3,7 +3,7 @@ import { concurrently } from '../base/concurrently.js';
 import { CLUSTER_KEY, type ClusterConfig } from '../lease/model/cluster-config.js';
 import { refuseForeign } from '../lease/model/foreign-cluster.js';
 import { nativeCodec } from '../lease/model/lease-codec.js';
-import { leaseKey, revived } from '../lease/model/lease-state.js';
+import { leaseKey, mayExceed, revived } from '../lease/model/lease-state.js';
 import { type LeaseReading, type NodeStatus, nodeStatus, readingOf, SharedKnowledge } from '../lease/operate/inspect.js';
 import { readCluster } from '../lease/session/cluster-store.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../lease/session/store-session.js';
@@ -149,7 +149,7 @@ export class ClusterReader {
     if (row === undefined || reading.kind !== 'lease' || reading.lease.kind !== 'held') return true;
     if (row.size <= nativeCodec.tombstoneMaxBytes) return true;
     const before = this.#listing.rows.get(id);
-    return before === undefined || before.age.max + listing.at - this.#listing.at > reading.lease.durationMs;
+    return before === undefined || mayExceed(before.age, reading.lease.durationMs - (listing.at - this.#listing.at));
   }
 
   async #readAll(ids: readonly number[], signal: AbortSignal): Promise<void> {

@@ -1,4 +1,5 @@
 import type { ClusterConfig } from '../lease/model/cluster-config.js';
+import { mayExceed } from '../lease/model/lease-state.js';
 import type { NodeStatus } from '../lease/operate/inspect.js';
 import type { ClusterEvent } from './cluster-view.js';
 import { problemOf } from './listed-cluster.js';
@@ -74,7 +75,7 @@ function isOverdue(node: NodeStatus | undefined): boolean {
 /** Whether its holder may have let it expire by the second scan. Otherwise it was given back in between, unseen. */
 function mayHaveExpired(was: NodeStatus | undefined, sinceMs = Number.POSITIVE_INFINITY): boolean {
   if (was === undefined || !isHeld(was)) return false;
-  return was.age === undefined || was.durationMs === undefined || was.age.max + sinceMs > was.durationMs;
+  return was.age === undefined || was.durationMs === undefined || mayExceed(was.age, was.durationMs - sinceMs);
 }
 
 /** Whether the version rose without a tenure: one writes a later timestamp. So an operator evicts who no longer renews. */

@@ -15,11 +15,12 @@ export interface StoredObject {
   readonly key: string;
   readonly body: string;
   readonly metadata: ObjectMetadata;
-  /** Opaque. Changes with every write whose body differs. */
+  /** Opaque. Changes with every write whose body differs. Where ages are observed, no other state of this key ever has it. */
   readonly etag: string;
   /**
    * How long ago, in milliseconds by the store's own clock, this very state was written. `min` is what safety rests on:
-   * it is never more than the time since the writer *began* its request, and 0 when the store cannot tell.
+   * it is never more than the time since the writer *began* its request, and 0 when the store cannot tell. Where `max` is infinite, the store
+   * tells no time of writing, and `min` is what `observedAge` makes of it: it grows for as long as this process sees the state unchanged.
    */
   readonly age: Interval;
   /** The store's time when it answered, in milliseconds since the Unix epoch. */
@@ -82,7 +83,7 @@ export interface LeaseStore {
   /** The first pause of a task that found no free id, in milliseconds. Each further one is half as long again, up to a limit. */
   readonly pollMs: number;
 
-  /** What its times are cut to, in milliseconds: 1000 for whole seconds, 0 for exact times. An age's lower bound grows in such steps. */
+  /** What its times are cut to, in milliseconds: 1000 for whole seconds, 0 for exact times. An age with an upper bound grows in such steps. */
   readonly timeStepMs: number;
 
   /** The object, or undefined when there is none of that key. */

@@ -1,11 +1,12 @@
 import { plainProtocol } from './comparison/plain-protocol.js';
-import { type Engine, shippedEngine } from './engine.js';
+import { type Engine, observedEngine, shippedEngine } from './engine.js';
 import { FAULT_KINDS } from './world/conditions.js';
 import { RECIPE_FAULTS } from './zookeeper/conditions.js';
 
 /** The engines that a simulation can run, by the name that `--engine` takes. */
 export const ENGINES: Readonly<Record<string, Engine>> = {
   shipped: shippedEngine,
+  observed: observedEngine,
   plain: plainProtocol({ versionAfterRelease: 'cleared' }),
   'plain-kept-version': plainProtocol({ versionAfterRelease: 'kept' }),
 };

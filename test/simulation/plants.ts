@@ -70,7 +70,7 @@ export const PLANTS: readonly Plant[] = [
       // Ages say nothing any more: every object has to be read.
       {
         file: candidates,
-        from: 'if (row.size > nativeCodec.tombstoneMaxBytes && row.age.max <= needMs)',
+        from: 'if (row.size > nativeCodec.tombstoneMaxBytes && !mayExceed(row.age, needMs))',
         to: 'if (false)',
       },
     ],
@@ -163,7 +163,7 @@ export const PLANTS: readonly Plant[] = [
       },
       {
         file: candidates,
-        from: 'if (row.size > nativeCodec.tombstoneMaxBytes && row.age.max <= needMs)',
+        from: 'if (row.size > nativeCodec.tombstoneMaxBytes && !mayExceed(row.age, needMs))',
         to: 'if (false)',
       },
     ],
@@ -386,6 +386,59 @@ export const PLANTS: readonly Plant[] = [
         file: partialListing,
         from: 'this.#after = last;',
         to: 'this.complete = true;',
+      },
+    ],
+  },
+  {
+    name: 'age-from-request',
+    breaks:
+      'an observed age counts from the request of the first reply that showed the state, before which it may not have been written (rule 4)',
+    engine: 'observed',
+    edits: [
+      {
+        file: 'src/store/observed-age.js',
+        from: 'this.#seen.set(key, { etag, since: arrivedAt });',
+        to: 'this.#seen.set(key, { etag, since: sentAt });',
+      },
+    ],
+  },
+  {
+    name: 'age-of-the-key',
+    breaks: 'an observed age does not begin anew with a new etag (rule 4)',
+    engine: 'observed',
+    edits: [{ file: 'src/store/observed-age.js', from: 'if (known?.etag === etag)', to: 'if (known !== undefined)' }],
+  },
+  {
+    name: 'repeating-etag',
+    breaks: 'the store gives every other state of an object the same etag: a renewed lease looks like an old one (rule 4)',
+    engine: 'observed',
+    edits: [
+      {
+        file: 'src/store/memory/memory-bucket.js',
+        from: 'const etag = this.etagOf(body);',
+        to: "const etag = this.#objects.get(key)?.etag === 'even' ? 'odd' : 'even';",
+      },
+    ],
+  },
+  {
+    name: 'standing-clock',
+    breaks: "a holder's clock stands while its machine is suspended, and so does its deadline (rule 3)",
+    engine: 'observed',
+    edits: [
+      {
+        file: 'test/simulation/world/simulated-process.js',
+        from: 'monotonic: () => machine.monotonicAt(scheduler.now),',
+        to: 'monotonic: () => machine.monotonicAt(scheduler.now) - (this.stoodMs ?? 0),',
+      },
+      {
+        file: 'test/simulation/world/simulated-process.js',
+        from: 'this.#stops += 1;',
+        to: 'this.#stops += 1;\n        this.stoppedAt ??= this.scheduler.now;',
+      },
+      {
+        file: 'test/simulation/world/simulated-process.js',
+        from: 'this.resumedAt = this.scheduler.now;',
+        to: 'this.resumedAt = this.scheduler.now;\n        this.stoodMs = (this.stoodMs ?? 0) + this.scheduler.now - this.stoppedAt;\n        this.stoppedAt = undefined;',
       },
     ],
   },

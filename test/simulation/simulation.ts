@@ -43,9 +43,10 @@ const JUST_AFTER_MS = 0.01;
 /** Runs one seed to its end or to its first violation. The same seed and options give the same result, to the byte. */
 export async function simulate(seed: number, options: SimulationOptions = {}): Promise<SeedResult> {
   const conditions = drawConditions(seed, options.size, options.only);
-  const world = new World(conditions, { allowed: options.allowed, recording: options.recording ?? false });
+  const { allowed, recording = false, engine = shippedEngine } = options;
+  const world = new World(conditions, { allowed, recording, ...(engine.opened && { opened: engine.opened }) });
   const { scheduler, invariants } = world;
-  const hosts = conditions.hosts.map((host, index) => new Host(world, index, host, options.engine ?? shippedEngine));
+  const hosts = conditions.hosts.map((host, index) => new Host(world, index, host, engine));
   const started = hosts.filter((host, index) => {
     const name = `host ${index} takes part`;
     if (options.allowed?.has(name) === false) return false;
@@ -128,7 +129,7 @@ async function evict(world: World, nodeId: number, chance: number): Promise<void
   const name = `operator ${nodeId}.${Math.floor(chance * 1_000)}`;
   const store = new SimulatedStore({ world, process, dice: world.dice.fork(4, chance * 2 ** 32), name, cutOff: () => false });
   try {
-    const eviction = await evictHolder(new StoreSession(store, process.clock, 4_000), nodeId);
+    const eviction = await evictHolder(new StoreSession(world.opened(store, process), process.clock, 4_000), nodeId);
     if (world.recording) world.note(name, `force-release: ${JSON.stringify(eviction)}`);
   } catch (error) {
     if (world.recording) world.note(name, `fails: ${String(error)}`);

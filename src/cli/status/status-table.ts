@@ -199,7 +199,7 @@ function row(node: NodeStatus, problem: string | undefined, announced: ReadonlyM
   ];
 }
 
-/** An age as exactly as the store tells it: S3 in whole seconds, others to the millisecond, hand-made files not at all. */
+/** An age as exactly as the store tells it: S3 in whole seconds, others to the millisecond. `>` where it is only known how long it has been seen. */
 function ageText(age: Interval | undefined): string {
   if (age === undefined) return '';
   if (!Number.isFinite(age.max)) return `>${formatDuration(age.min)}`;
@@ -209,7 +209,8 @@ function ageText(age: Interval | undefined): string {
 function expiryCell(node: NodeStatus): Cell {
   const expiresIn = expiresInMs(node);
   if (expiresIn === undefined) return { text: '' };
-  if (expiresIn > 0) return { text: formatDuration(expiresIn) };
+  const bound = node.age?.max === Number.POSITIVE_INFINITY ? '<' : '';
+  if (expiresIn > 0) return { text: `${bound}${formatDuration(expiresIn)}` };
   return { text: node.state === 'expired' ? 'expired' : 'in grace', color: 'yellow' };
 }
 

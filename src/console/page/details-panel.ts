@@ -75,7 +75,9 @@ export class DetailsPanel {
     const { left, state } = this.model.look(this.#seen);
     setText(this.#left, leftText(state, left, this.model.graceMs));
     if (node.timestamp !== null) setText(this.#expiry, `${clockTime(node.timestamp)} store time, as written`);
-    if (node.ageMs !== null) setText(this.#age, `${formatDuration(node.ageMs[0] + this.model.since(receivedAt))} ago`);
+    if (node.ageMs === null) return;
+    const [min, max] = node.ageMs;
+    setText(this.#age, `${max === null ? 'at least ' : ''}${formatDuration(min + this.model.since(receivedAt))} ago`);
   }
 
   #inDiscovery(id: number): string {

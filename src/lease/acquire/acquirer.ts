@@ -1,6 +1,5 @@
 import { AcquireTimeoutError, explain } from '../../base/errors.js';
 import type { Tenure } from '../hold/keeper.js';
-import type { ClusterConfig } from '../model/cluster-config.js';
 import { ForeignLeaseError, nativeCodec } from '../model/lease-codec.js';
 import { availability, type LeaseState, revived } from '../model/lease-state.js';
 import type { StoredCluster } from '../session/cluster-store.js';
@@ -71,14 +70,14 @@ export class Acquirer {
         let plan: ScanPlan = { pages: 'all' };
         if (taken === 'lost') {
           changedHands = true;
-          await this.#pauseAfterLoss(scan.cluster.config);
+          await this.#pauseAfterLoss(scan);
         } else if (scan.isConclusive) {
           const { complete } = scan.listing;
           const { durationMs } = scan.cluster.config;
           const expiry = this.#scanner.firstExpiry(scan);
           const next = await wait.next({ durationMs, scannedAt: scan.scannedAt, complete, changedHands, ...expiry });
           if (next !== 'too-late') plan = next;
-          else if (complete) throw new AcquireTimeoutError(this.#timeoutText(scan.cluster.config));
+          else if (complete) throw new AcquireTimeoutError(this.#timeoutText(scan));
           waited = true;
           changedHands = false;
         }
@@ -113,10 +112,10 @@ export class Acquirer {
    *
    * @throws {AcquireTimeoutError} when time has been up for a while
    */
-  async #pauseAfterLoss(config: ClusterConfig): Promise<void> {
+  async #pauseAfterLoss(scan: CandidateScan): Promise<void> {
     const { session, clock, signal, until } = this.options;
     if (clock.monotonic() >= until) this.#lateRounds += 1;
-    if (this.#lateRounds > LATE_ROUNDS) throw new AcquireTimeoutError(this.#timeoutText(config));
+    if (this.#lateRounds > LATE_ROUNDS) throw new AcquireTimeoutError(this.#timeoutText(scan));
     const sleepMs = Math.min(this.#choice.pauseAfterLossMs(session.requestMs ?? 0), until - clock.monotonic());
     if (sleepMs > 0) await clock.sleep(sleepMs, signal);
   }
@@ -139,7 +138,7 @@ export class Acquirer {
     const chance = availability(state, object.age, cluster.config.graceMs);
     if (chance.kind === 'retired') return { kind: 'not-free', notBefore: Number.POSITIVE_INFINITY };
     if (chance.kind === 'free') return this.#take({ id, previous: state, etag: object.etag }, chance.from, cluster);
-    const notBefore = readAt + session.untilTold(chance.waitMs, object.storeTime);
+    const notBefore = readAt + session.untilTold(chance.waitMs, object);
     // Taken since the listing: a lost race, and the rest of the listing is no fresher.
     return { kind: object.etag === row.etag ? 'not-free' : 'lost', notBefore };
   }
@@ -149,10 +148,13 @@ export class Acquirer {
     return tenure === undefined ? { kind: 'lost' } : { kind: 'acquired', acquisition: { ...tenure, from } };
   }
 
-  #timeoutText(config: ClusterConfig): string {
+  #timeoutText({ cluster: { config }, listing }: CandidateScan): string {
     const { damaged } = this.#scanner;
     const unusable = damaged.length === 0 ? '' : `; damaged and not usable: ${damaged.join(', ')}`;
+    const isObserved = listing.objects.some(({ age }) => age.max === Number.POSITIVE_INFINITY);
+    const needMs = config.durationMs + config.graceMs;
+    const observed = isObserved ? `; the store tells no time of writing, so an expired lease is found after ${needMs} ms of waiting` : '';
     const { url } = this.options.session.store;
-    return `${url}: ${config.size === 1 ? 'its only node id did not become' : `none of the ${config.size} node ids became`} free in time; \`nodelease status\` shows who holds them${unusable}`;
+    return `${url}: ${config.size === 1 ? 'its only node id did not become' : `none of the ${config.size} node ids became`} free in time; \`nodelease status\` shows who holds them${observed}${unusable}`;
   }
 }

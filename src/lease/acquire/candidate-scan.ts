@@ -168,7 +168,10 @@ export class CandidateScanner {
     return {
       ...{ cluster, listing, candidates, scannedAt },
       isConclusive: (options.onePage === true || listing.complete) && !isDoubtful,
-      firstExpiry: first && { key: first.key, at: scannedAt + session.untilTold(first.inMs, listing.storeTime) },
+      firstExpiry: first && {
+        key: first.key,
+        at: scannedAt + session.untilTold(first.inMs, { age: first.age, storeTime: listing.storeTime }),
+      },
     };
   }
 

@@ -1,8 +1,8 @@
 import type { RandomSource } from '../../base/clock.js';
-import type { ListedObject } from '../../store/lease-store.js';
+import type { Interval, ListedObject } from '../../store/lease-store.js';
 import type { ClusterConfig } from '../model/cluster-config.js';
 import { nativeCodec } from '../model/lease-codec.js';
-import { leaseKey, nodeIdOf } from '../model/lease-state.js';
+import { leaseKey, mayExceed, nodeIdOf } from '../model/lease-state.js';
 
 /** A node id that may be free, as far as a LIST tells. */
 export interface Candidate {
@@ -18,8 +18,8 @@ export interface ClassifiedRows {
   readonly candidates: readonly Candidate[];
   /** How many ids are held, or have been. */
   readonly used: number;
-  /** The seemingly held lease that can be found expired first, and how long after the listing, in milliseconds. */
-  readonly firstExpiry: { readonly key: string; readonly inMs: number } | undefined;
+  /** The seemingly held lease that can be found expired first, its age, and how long after the listing that is, in milliseconds. */
+  readonly firstExpiry: { readonly key: string; readonly age: Interval; readonly inMs: number } | undefined;
 }
 
 /** Tells the ids that may be free from the others, by size and age alone. */
@@ -32,10 +32,10 @@ export function classify(rows: readonly ListedObject[], cluster: ClusterConfig):
     const id = nodeIdOf(row.key);
     if (id === undefined || id >= cluster.size) continue;
     if (row.size > 0) used += 1;
-    if (row.size > nativeCodec.tombstoneMaxBytes && row.age.max <= needMs) {
+    if (row.size > nativeCodec.tombstoneMaxBytes && !mayExceed(row.age, needMs)) {
       // Rule 4 wants the lower bound of the age to exceed it.
       const inMs = needMs - row.age.min + 1;
-      if (inMs < (firstExpiry?.inMs ?? Number.POSITIVE_INFINITY)) firstExpiry = { key: row.key, inMs };
+      if (inMs < (firstExpiry?.inMs ?? Number.POSITIVE_INFINITY)) firstExpiry = { key: row.key, age: row.age, inMs };
     } else {
       candidates.push({ id, key: row.key, row });
     }

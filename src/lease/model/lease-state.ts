@@ -117,6 +117,11 @@ export function availability(state: LeaseState, age: Interval, graceMs: number):
   return age.min > limitMs ? { kind: 'free', from: 'expired' } : { kind: 'held', waitMs: limitMs - age.min + 1 };
 }
 
+/** Whether an age may exceed a limit; where it has no upper bound, whether it is known to. A hint: rule 4 goes by the lower bound alone. */
+export function mayExceed({ min, max }: Interval, limitMs: number): boolean {
+  return (Number.isFinite(max) ? max : min) > limitMs;
+}
+
 /** The state of an id that the cluster has: what was retired in an earlier generation is as good as released. Its age counts from its retirement. */
 export function revived(state: LeaseState, generation: number): LeaseState {
   if (state.kind !== 'retired' || state.generation === undefined || state.generation >= generation) return state;

@@ -1,7 +1,7 @@
 import type { ListedObject, StoredObject } from '../../store/lease-store.js';
 import type { ClusterConfig } from '../model/cluster-config.js';
 import { nativeCodec } from '../model/lease-codec.js';
-import { availability, evicted, type LeaseState, leaseKey, type RetiredLease, retired } from '../model/lease-state.js';
+import { availability, evicted, type LeaseState, leaseKey, mayExceed, type RetiredLease, retired } from '../model/lease-state.js';
 import { readCluster, type StoredCluster } from '../session/cluster-store.js';
 import type { SessionCall } from '../session/store-session.js';
 import { readingOf } from './inspect.js';
@@ -111,7 +111,7 @@ export class Retirement {
   #isDue(id: number, row: ListedObject, forcing: boolean): boolean {
     if (this.#settled.get(id) === row.etag) return false;
     const waited = this.#waited.get(id);
-    return waited === undefined || forcing || row.size <= nativeCodec.tombstoneMaxBytes || row.age.max > waited.limitMs;
+    return waited === undefined || forcing || row.size <= nativeCodec.tombstoneMaxBytes || mayExceed(row.age, waited.limitMs);
   }
 
   async #examine(id: number, cluster: StoredCluster, forcing: boolean, call: SessionCall): Promise<void> {

@@ -124,11 +124,11 @@ export class StoreSession {
     return Math.ceil(max) + (this.store.timeStepMs >= 1_000 ? LATE_MS : 0);
   }
 
-  /** How long until a reply can show that an age has grown by `ageMs` since `storeTime`, in milliseconds. */
-  untilTold(ageMs: number, storeTime: Interval): number {
+  /** How long until a reply can show that an age has grown by `ageMs` since the reply that told it, in milliseconds. */
+  untilTold(ageMs: number, { age, storeTime }: Pick<StoredObject, 'age' | 'storeTime'>): number {
     const { timeStepMs } = this.store;
     const told = this.storeNow();
-    if (timeStepMs === 0 || !Number.isFinite(storeTime.max) || !Number.isFinite(told.max)) return ageMs;
+    if (timeStepMs === 0 || ![age, storeTime, told].every(({ max }) => Number.isFinite(max))) return ageMs;
     const due = Math.ceil((storeTime.min + ageMs) / timeStepMs) * timeStepMs;
     // The store's time is known within bounds: by its lower one the step is certain. A clock that was set must not make this endless.
     return Math.min(Math.max(0, due - told.min), ageMs + 2 * timeStepMs);

@@ -2,6 +2,7 @@ import { readFileSync, readlinkSync } from 'node:fs';
 import { uptime as osUptime } from 'node:os';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import type { Interval } from '../lease-store.js';
+import { ObservedAges } from '../observed-age.js';
 
 /** A clock that all processes of one running kernel share, and that no change of the wall clock moves. */
 export interface BootClock {
@@ -75,8 +76,7 @@ export interface Stamp {
  * how long this process itself has seen the object unchanged.
  */
 export class ObjectAges {
-  /** By key: an etag, and since when this process has seen it, on the monotonic clock. */
-  readonly #seen = new Map<string, { readonly etag: string; readonly since: number }>();
+  readonly #observed = new ObservedAges();
 
   constructor(
     private readonly boot: BootClock,
@@ -96,14 +96,12 @@ export class ObjectAges {
    */
   of(key: string, etag: string, stamp: Stamp | undefined, lookedAt: number): Interval {
     if (stamp?.clock === this.boot.id) {
-      this.#seen.delete(key);
+      this.#observed.forget(key);
       // Both times are cut to the clock's step, so the difference is off by less than one step either way.
       const age = this.boot.now() - stamp.ms;
       return { min: Math.max(0, age - this.boot.resolutionMs), max: Math.max(0, age) + this.boot.resolutionMs };
     }
-    const known = this.#seen.get(key);
-    if (known?.etag === etag) return { min: Math.max(0, lookedAt - known.since), max: Number.POSITIVE_INFINITY };
-    this.#seen.set(key, { etag, since: this.clock.monotonic() });
-    return { min: 0, max: Number.POSITIVE_INFINITY };
+    const exchange = { sentAt: lookedAt, arrivedAt: this.clock.monotonic() };
+    return { min: this.#observed.of(key, etag, exchange), max: Number.POSITIVE_INFINITY };
   }
 }

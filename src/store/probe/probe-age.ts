@@ -33,6 +33,7 @@ const GROWTH = { withinMs: 6_000, pauseMs: 500 } as const;
 export async function checkAge(session: ProbeSession, object: WrittenObject, watchMs: number): Promise<ProbeCheck> {
   const { clock, signal } = session;
   const first = await readAge(session, object);
+  if (first.fault === undefined && first.age.max === Number.POSITIVE_INFINITY) return checkObservedAge(session, object, first);
   let last = first;
   if (first.fault === undefined && watchMs > 0) {
     const begun = clock.monotonic();
@@ -55,6 +56,22 @@ export async function checkAge(session: ProbeSession, object: WrittenObject, wat
   );
 }
 
+/** How long an object is watched whose store tells no time of writing, in milliseconds. */
+const OBSERVED_MS = 20;
+
+/** Where the process observes ages itself, they grow at once, and an etag that came back would make a new state pass for an old one. */
+async function checkObservedAge(session: ProbeSession, object: WrittenObject, first: ToldAge): Promise<ProbeCheck> {
+  const { key, body, etag } = object;
+  await session.clock.sleep(OBSERVED_MS, session.signal);
+  const last = await readAge(session, object);
+  if (last.fault !== undefined) return checked('age', 'fault', last.fault);
+  if (last.age.min <= first.age.min) return checked('age', 'fault', NO_AGE);
+  const other = await session.replaceSurely(key, `${body} `, etag);
+  const back = other.status === 'written' ? await session.replaceSurely(key, body, other.etag) : other;
+  if (back.status === 'written' && back.etag === etag) return checked('age', 'fault', REPEATED_ETAG);
+  return checked('age', 'ok', 'observed: the store tells no time of writing, so an object is as old as it has been seen unchanged');
+}
+
 /** What one read tells of the age of an object. */
 interface ToldAge {
   readonly age: Interval;
@@ -74,12 +91,13 @@ async function readAge(session: ProbeSession, { key, wroteBetween }: WrittenObje
   const told = `an object of ${Math.round(trueMin)} ms only ${interval} old`;
   let fault: string | undefined;
   if (object === undefined) fault = 'an object that was written is not there';
-  else if (age.max === Number.POSITIVE_INFINITY) fault = NO_AGE;
   else if (age.min > trueMax + TOLERANCE_MS) {
     fault = `makes an object of ${Math.round(trueMax)} ms ${interval} old: leases would be taken from their holders`;
   }
   return { age, told, lateMs: trueMin - TOLERANCE_MS - age.max, fault };
 }
 
+const REPEATED_ETAG =
+  'gives a content that comes back its old etag, and tells no time of writing: leases would be taken from their holders';
 const NO_AGE =
   'tells no age of an object just written (on S3: no usable Date and Last-Modified in its replies): no lease would ever be seen to expire';

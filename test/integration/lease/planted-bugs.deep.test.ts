@@ -47,6 +47,11 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'untold-holder': ['retirement'],
   'never-revived': ['liveness'],
   'first-page-is-all': ['errors'],
+  // On a store that tells no time of writing.
+  'age-from-request': ['exclusion'],
+  'age-of-the-key': ['exclusion'],
+  'repeating-etag': ['exclusion', 'fencing'],
+  'standing-clock': ['exclusion', 'deadline'],
   // In the recipes.
   'watch-all-children': ['watches'],
   'delete-once': ['liveness', 'orphan'],

@@ -24,6 +24,12 @@ it(
 );
 
 it(
+  `keeps them on a store that tells no time of writing, for ${SECONDS / 2} s`,
+  () => simulate(SECONDS / 2, SECONDS / 2, '--engine', 'observed'),
+  (SECONDS / 2 + 60) * 1_000,
+);
+
+it(
   `keeps those of the recipes on ZooKeeper, for ${SECONDS / 2} s`,
   () => simulate(SECONDS / 2, SECONDS / 2, '--engine', 'recipes'),
   (SECONDS / 2 + 60) * 1_000,

@@ -213,8 +213,9 @@ export class Host {
 
   #acquire(run: Run, dice: Dice): Promise<Lease> {
     const { world, engine } = this;
+    const client = new SimulatedStore({ world, process: run.process, dice: dice.fork(2), name: run.name, cutOff: () => this.#cuts > 0 });
     return engine.acquire({
-      store: new SimulatedStore({ world, process: run.process, dice: dice.fork(2), name: run.name, cutOff: () => this.#cuts > 0 }),
+      store: world.opened(client, run.process),
       clock: run.process.clock,
       random: dice.fork(3),
       taskId: `task-${this.index}${world.conditions.sameTaskId ? '' : `-${this.#starts}`}`,

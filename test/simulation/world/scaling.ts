@@ -45,7 +45,7 @@ export class Scaling {
     const drainTimeoutMs = Math.min(this.#patienceMs, Math.max(0, conditions.quietAt - scheduler.now));
     invariants.scales.onCall(process, { forcesAt: scheduler.now + drainTimeoutMs });
     scheduler.at(scheduler.now, process, async () => {
-      const session = new StoreSession(store, process.clock, 4_000);
+      const session = new StoreSession(world.opened(store, process), process.clock, 4_000);
       const options = { session, clock: process.clock, random: dice.fork(2), size: this.#size, waitTimeoutMs: 20_000, drainTimeoutMs };
       let settled = false;
       try {

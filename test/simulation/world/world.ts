@@ -1,15 +1,18 @@
 import type { Clock } from '../../../src/base/clock.js';
 import { encodeCluster, newCluster } from '../../../src/lease/model/cluster-config.js';
 import { leaseKey } from '../../../src/lease/model/lease-state.js';
-import type { Interval, Listing, StoredObject, WriteResult } from '../../../src/store/lease-store.js';
+import type { Interval, LeaseStore, Listing, StoredObject, WriteResult } from '../../../src/store/lease-store.js';
 import { MemoryBucket } from '../../../src/store/memory/memory-bucket.js';
 import { Invariants } from '../checks/invariants.js';
+import type { Engine } from '../engine.js';
 import { type Conditions, EPOCH_MS, type FaultKind } from './conditions.js';
 import { Dice } from './dice.js';
 import { Machine } from './machine.js';
 import { OutsideLeases } from './outside-leases.js';
 import { GROWN_FROM } from './scale-plan.js';
 import { Scheduler } from './scheduler.js';
+import type { SimulatedProcess } from './simulated-process.js';
+import type { SimulatedStore } from './simulated-store.js';
 
 /** What one run of a seed counted. */
 export interface Counts {
@@ -28,6 +31,8 @@ export interface WorldOptions {
   readonly allowed?: ReadonlySet<string> | undefined;
   /** Whether to keep the history as text. */
   readonly recording?: boolean;
+  /** See {@link Engine.opened}. */
+  readonly opened?: Engine['opened'];
 }
 
 /** One seed's world: true time, the store and what happened so far. */
@@ -63,6 +68,11 @@ export class World {
     if (widens) this.outside = new OutsideLeases(ids, GROWN_FROM, EPOCH_MS);
     for (const kind of conditions.standing) this.counts.faults.set(kind, 1);
     if (conditions.initialised) this.#initialise();
+  }
+
+  /** The store as a process uses it. */
+  opened(client: SimulatedStore, { clock }: SimulatedProcess): LeaseStore {
+    return this.options.opened?.(client, clock) ?? client;
   }
 
   get recording(): boolean {

@@ -1,0 +1,102 @@
+import type { Clock } from '../base/clock.js';
+import type { CallOptions, LeaseStore, ListedObject, Listing, ListingPage, StoredObject } from './lease-store.js';
+
+/** A request and its reply, on the monotonic clock, in milliseconds. */
+interface Exchange {
+  readonly sentAt: number;
+  readonly arrivedAt: number;
+}
+
+/**
+ * For how long this process has seen objects unchanged: a lower bound of their ages that needs no time of writing.
+ *
+ * A state was written before the first reply that showed it arrived, and a later reply that shows it was made after its request was sent. So
+ * the time between these two moments never exceeds the age, in whatever order replies arrive. It rests on etags that never repeat, and
+ * on a clock that never goes back; one that stands while the machine is suspended makes ages smaller, and so take-overs later.
+ */
+export class ObservedAges {
+  /** By key: the etag seen last, and when the first reply that showed it arrived. */
+  readonly #seen = new Map<string, { readonly etag: string; readonly since: number }>();
+
+  /** The least age of a state when the reply that shows it was made, in milliseconds: 0 for a state other than the one seen last. */
+  of(key: string, etag: string, { sentAt, arrivedAt }: Exchange): number {
+    const known = this.#seen.get(key);
+    if (known?.etag === etag) return Math.max(0, sentAt - known.since);
+    this.#seen.set(key, { etag, since: arrivedAt });
+    return 0;
+  }
+
+  forget(key: string): void {
+    this.#seen.delete(key);
+  }
+
+  /** Forgets the keys that a listing would show, and does not. */
+  forgetAbsent(rows: readonly ListedObject[], isCovered: (key: string) => boolean): void {
+    const shown = new Set(rows.map(({ key }) => key));
+    for (const key of this.#seen.keys()) if (isCovered(key) && !shown.has(key)) this.#seen.delete(key);
+  }
+}
+
+/**
+ * A store that tells no time of writing, with the ages that this process observes: `age.min` of what it reads and lists grows for as long as the
+ * etag stays the same. Where `store` knows a greater `age.min`, that one counts; everything else is passed through.
+ *
+ * What is observed is lost with the returned object: use the same one for as long as the process waits for leases.
+ *
+ * @param store must never give the state of a key an etag that another state of it had, also where the key was removed meanwhile
+ * @param clock its `monotonic()` must not be ahead by more than the clocks of holders may drift
+ */
+export function observedAge(store: LeaseStore, clock: Clock): LeaseStore {
+  const ages = new ObservedAges();
+  const observed = <Shown extends ListedObject | StoredObject>(shown: Shown, exchange: Exchange): Shown => {
+    const { key, etag, age } = shown;
+    return { ...shown, age: { min: Math.max(age.min, ages.of(key, etag, exchange)), max: age.max } };
+  };
+  const listed = async <Shown extends Listing>(
+    call: () => Promise<Shown>,
+    isCovered: (key: string, shown: Shown) => boolean,
+  ): Promise<Shown> => {
+    const sentAt = clock.monotonic();
+    const shown = await call();
+    const exchange = { sentAt, arrivedAt: clock.monotonic() };
+    ages.forgetAbsent(shown.objects, (key) => isCovered(key, shown));
+    return { ...shown, objects: shown.objects.map((row) => observed(row, exchange)) };
+  };
+  const { listPage, changed } = store;
+  return {
+    url: store.url,
+    remote: store.remote,
+    pollMs: store.pollMs,
+    timeStepMs: store.timeStepMs,
+    read: async (key, options) => {
+      const sentAt = clock.monotonic();
+      const object = await store.read(key, options);
+      if (object !== undefined) return observed(object, { sentAt, arrivedAt: clock.monotonic() });
+      ages.forget(key);
+      return undefined;
+    },
+    list: (options) =>
+      listed(
+        () => store.list(options),
+        () => true,
+      ),
+    ...(listPage && {
+      listPage: (after: string | undefined, options?: CallOptions) =>
+        listed(
+          () => listPage.call(store, after, options),
+          (key, page) => isOn(page, after, key),
+        ),
+    }),
+    create: store.create.bind(store),
+    replace: store.replace.bind(store),
+    ...(changed && { changed: changed.bind(store) }),
+    discardProbe: store.discardProbe.bind(store),
+    close: store.close.bind(store),
+  };
+}
+
+/** Whether a page would show the object of that key, if there were one. */
+function isOn({ objects, more }: ListingPage, after: string | undefined, key: string): boolean {
+  const last = objects.at(-1)?.key;
+  return (after === undefined || key > after) && (!more || (last !== undefined && key <= last));
+}
