@@ -45,8 +45,7 @@ if [ ! -x "$folder/$path" ]; then
       # `go install` refuses a module that replaces others.
       printf 'package main\n\nimport (\n\t"os"\n\n\t"go.etcd.io/etcd/server/v3/etcdmain"\n)\n\nfunc main() { etcdmain.Main(os.Args) }\n' >main.go
       go mod init etcd >&2
-      go get "go.etcd.io/etcd/server/v3@v$version" >&2
-      go mod tidy >&2
+      go get "go.etcd.io/etcd/server/v3/etcdmain@v$version" >&2
       CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o etcd . >&2
       cd "$cache"
       ;;
