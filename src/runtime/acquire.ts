@@ -8,6 +8,7 @@ import { checkWanted } from '../lease/model/cluster-config.js';
 import type { LeaseListener } from '../lease/model/lease.js';
 import { NodeMonitor } from '../monitor/node-monitor.js';
 import { checkOptions } from '../settings/settings-table.js';
+import type { EtcdAccess } from '../store/etcd/etcd-access.js';
 import type { LeaseStore } from '../store/lease-store.js';
 import { parseStoreUrl } from '../store/store-url.js';
 import { parseAuth, parseConnectString } from '../zookeeper/connect-string.js';
@@ -18,7 +19,7 @@ import { installedTracer } from './preloaded-sdk.js';
 
 /** How to acquire a node id. */
 export interface AcquireOptions {
-  /** `s3://bucket/prefix`, `file:DIR`, `memory:`, or a store of your own. @default 'file:.nodelease' */
+  /** `s3://bucket/prefix`, `etcd://HOST:2379/prefix` (`etcds:` with TLS), `file:DIR`, `memory:`, or a store of your own. @default 'file:.nodelease' */
   readonly store?: string | LeaseStore;
   /** How many node ids a cluster that does not exist yet gets, 1 … 65528; an existing one keeps its own. @default 16 */
   readonly nodes?: number;
@@ -45,6 +46,8 @@ export interface AcquireOptions {
   readonly endpoint?: string;
   /** Region of the bucket. @default what the AWS environment says */
   readonly region?: string;
+  /** How to get into an etcd cluster. @default without user and client certificate */
+  readonly etcd?: EtcdAccess;
   /**
    * Where the lease is renewed: `inline` in this thread, `worker` in a thread of its own, which goes on when this one blocks.
    * `worker` needs a store given by its URL, other than `memory:`. @default 'inline'
@@ -145,19 +148,20 @@ function checkMonitor(monitor: NodeMonitor | undefined): void {
 }
 
 /** What the settings' table does not have. */
-const OTHER_OPTIONS = ['keeper', 'onLost', 'zookeeper', 'onEvent', 'monitor', 'signal'] satisfies (keyof AcquireOptions)[];
+const OTHER_OPTIONS = ['keeper', 'onLost', 'zookeeper', 'etcd', 'onEvent', 'monitor', 'signal'] satisfies (keyof AcquireOptions)[];
 const OTHER_ZOOKEEPER_OPTIONS = ['sslPort', 'endpoints', 'onEvent'] satisfies (keyof ZooKeeperOptions)[];
 
 /** What the compiler sees to in TypeScript: a misspelt `onLost` must not pass for the default, or the default for it. */
 function checkAcquireOptions(options: AcquireOptions): void {
   checkWanted(options);
   checkOptions(options, '', OTHER_OPTIONS);
-  const { keeper = 'inline', onLost = 'exit', provider = 'store', store, zookeeper } = options;
+  const { keeper = 'inline', onLost = 'exit', provider = 'store', store, zookeeper, etcd } = options;
   if (keeper !== 'inline' && keeper !== 'worker') throw new ConfigError('keeper', keeper, "'inline' or 'worker'");
   if (onLost !== 'exit' && onLost !== 'signal' && typeof onLost !== 'function') {
     throw new ConfigError('onLost', onLost, "'exit', 'signal' or a function");
   }
   if (typeof store === 'string') parseStoreUrl(store, 'store');
+  if (etcd !== undefined) checkOptions(etcd, 'etcd.', []);
   if (provider === 'zookeeper') {
     if (zookeeper === undefined) throw new ConfigError('provider', provider, 'the option zookeeper beside it');
     if (store !== undefined) throw new ConfigError('provider', provider, 'no store beside it: the node ids come from ZooKeeper alone');

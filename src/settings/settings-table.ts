@@ -2,6 +2,7 @@ import { ConfigError } from '../base/errors.js';
 import { DURATION_MS, MAX_NODE_IDS, MOST_GRACE_MS } from '../lease/model/lease-state.js';
 import { checkBasePath, DEFAULT_BASE_PATH } from '../services/service-path.js';
 import { parseUriSpec } from '../services/uri-spec.js';
+import { parseEtcdAuth } from '../store/etcd/etcd-access.js';
 import { parseStoreUrl } from '../store/store-url.js';
 import { type ConnectString, parseAuth, parseConnectString } from '../zookeeper/connect-string.js';
 import { checkZnodeName, parsePaths } from '../zookeeper/znode-path.js';
@@ -47,6 +48,7 @@ const ALL = [...WITH_ZOOKEEPER, 'lock'];
 
 const ANNOUNCED = { commands: HOLDING, needs: 'zookeeper' } as const;
 const OF_TLS = { commands: WITH_ZOOKEEPER, needs: 'zookeeper-tls', kind: checked('path', checkPath) } as const;
+const OF_ETCDS = { commands: LEASES, storeOnly: true, kind: checked('path', checkPath) } as const;
 const OF_SERVICE = { commands: HOLDING, needs: 'service' } as const;
 const OF_CHECK = { commands: HOLDING, needs: 'check' } as const;
 const OF_CONFIG = { commands: ['run'], needs: 'config' } as const;
@@ -59,7 +61,8 @@ const ROWS = {
     commands: LEASES,
     option: 'store',
     storeOnly: true,
-    sentence: 's3://bucket/prefix, file:DIR or memory:, which is private to one process and for trials',
+    sentence:
+      's3://bucket/prefix, etcd://HOST:2379/prefix (etcds: with TLS; several servers with commas), file:DIR or memory:, which is private to one process and for trials',
   },
   nodes: {
     kind: integer(1, MAX_NODE_IDS),
@@ -156,6 +159,17 @@ const ROWS = {
     storeOnly: true,
     sentence: 'the region of the S3 bucket',
   },
+  'etcd-auth': {
+    kind: checked('user', parseEtcdAuth),
+    default: 'none',
+    commands: LEASES,
+    option: 'etcd.auth',
+    storeOnly: true,
+    sentence: 'a user of the etcd cluster: USER:PASSWORD',
+  },
+  'etcd-ca': { ...OF_ETCDS, option: 'etcd.ca', sentence: 'the PEM file of the CAs of the etcd servers, else those that Node trusts' },
+  'etcd-cert': { ...OF_ETCDS, option: 'etcd.cert', sentence: 'the PEM file of the client certificate for etcd' },
+  'etcd-key': { ...OF_ETCDS, option: 'etcd.key', sentence: 'the PEM file of its private key, without a passphrase' },
   provider: {
     kind: choice('store', 'zookeeper'),
     default: 'store',
@@ -435,8 +449,8 @@ function parseCheckTarget(text: string, label: string): CheckTarget {
   return { kind: 'tcp', ...parseListenAddress(address, label, 1) };
 }
 
-/** Where options stand: those of `acquire()` itself, or those of its option `zookeeper`. */
-type Place = '' | 'zookeeper.';
+/** Where options stand: those of `acquire()` itself, or those of one of its options. */
+type Place = '' | 'zookeeper.' | 'etcd.';
 
 /**
  * Checks that all options are known, and those of the settings' table by their kinds. Types that the compiler sees to are not checked.
@@ -452,7 +466,7 @@ export function checkOptions(options: object, place: Place, others: readonly str
   const names = [...settings.map(({ name }) => name), ...others];
   const unknown = Object.keys(options).find((name) => !names.includes(name));
   if (unknown !== undefined) {
-    throw new ConfigError(place === '' ? 'options' : 'zookeeper', unknown, `one of ${names.join(', ')}`);
+    throw new ConfigError(place === '' ? 'options' : place.slice(0, -1), unknown, `one of ${names.join(', ')}`);
   }
   for (const { name, option, kind } of settings) {
     const value = (options as Readonly<Record<string, unknown>>)[name];

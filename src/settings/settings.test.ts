@@ -42,6 +42,10 @@ describe('settings', () => {
       'node-id': '3',
       endpoint: 'http://127.0.0.1:9000',
       region: 'eu-central-1',
+      'etcd-auth': 'me:secret',
+      'etcd-ca': authority.ca,
+      'etcd-cert': own.cert,
+      'etcd-key': own.key,
       'log-level': 'debug',
       provider: 'store',
       zookeeper: 'zk1:2181,zk2:2182/app',
@@ -76,8 +80,14 @@ describe('settings', () => {
       'bearer-token-file': '/run/token',
       'log-format': 'pretty',
     };
-    for (const left of ['node-id', 'store'] as const) {
-      const given = Object.entries(values).filter(([name]) => name !== left && (left === 'node-id' || name !== 'endpoint'));
+    const ofEtcd = ['etcd-auth', 'etcd-ca', 'etcd-cert', 'etcd-key'];
+    const rounds = [
+      { left: ['node-id', ...ofEtcd], store: 's3://bucket/prefix' },
+      { left: ['node-id', 'endpoint'], store: 'etcds://etcd/prefix' },
+      { left: ['store', 'endpoint', ...ofEtcd], store: '' },
+    ];
+    for (const { left, store } of rounds) {
+      const given = Object.entries({ ...values, store }).filter(([name]) => !left.includes(name));
       const env = Object.fromEntries(given.map(([name, value]) => [environmentName(name as SettingName), value]));
       expect(read({}, env)).toEqual(read(Object.fromEntries(given)));
     }
@@ -120,7 +130,7 @@ describe('settings', () => {
     [{ 'on-retire': 'Stop' }, '--on-retire: expected drain or stop, got "Stop"'],
     [{ 'task-id': 'a b' }, '--task-id: expected 1 to 128 printable ASCII characters without spaces, got "a b"'],
     [{ 'task-id': 'x'.repeat(129) }, `--task-id: expected 1 to 128 printable ASCII characters without spaces, got "${'x'.repeat(129)}"`],
-    [{ store: 'ftp://x' }, '--store: expected s3://bucket/prefix, file:DIR or memory:, got "ftp://x"'],
+    [{ store: 'ftp://x' }, '--store: expected s3://bucket/prefix, etcd://HOST:2379/prefix, file:DIR or memory:, got "ftp://x"'],
     [{ 'log-level': 'loud' }, '--log-level: expected one of trace, debug, info, warn, error, fatal, silent, got "loud"'],
     [{ region: 'eu central' }, '--region: expected the name of a region such as eu-central-1, got "eu central"'],
     [

@@ -2,9 +2,11 @@ import { ConfigError } from '../base/errors.js';
 import { ordinalOf } from '../lease/hold/static-lease.js';
 import { CLUSTER_DEFAULTS } from '../lease/model/cluster-config.js';
 import { leastGraceMs, MAX_NODE_IDS } from '../lease/model/lease-state.js';
+import type { EtcdAccess } from '../store/etcd/etcd-access.js';
 import type { StoreUrl } from '../store/store-url.js';
 import { type CommandConfigSettings, readCommandConfig } from './command-config-settings.js';
 import { readEndpoints } from './endpoints.js';
+import { readEtcd } from './etcd-settings.js';
 import type { ListenAddress } from './listen-address.js';
 import type { SettingValue } from './settings-table.js';
 import { find, firstFlag, type Given, read, readOrDefault, type SettingSources } from './sources.js';
@@ -46,6 +48,8 @@ export interface Settings {
   /** The server of an S3-compatible store. */
   readonly endpoint?: string | undefined;
   readonly region?: string | undefined;
+  /** How to get into the etcd cluster. */
+  readonly etcd?: EtcdAccess | undefined;
   /** Present when there is discovery. */
   readonly zookeeper?: ZooKeeperSettings | undefined;
   /** Present where the command of `run` has its configuration from ZooKeeper. */
@@ -82,6 +86,7 @@ export function readSettings(sources: SettingSources): Settings {
     onRetire: read(sources, 'on-retire'),
     endpoint: store.kind === 's3' ? server?.text : undefined,
     region: read(sources, 'region'),
+    etcd: readEtcd(sources, store),
     zookeeper: readZooKeeper(sources, names),
     config: readCommandConfig(sources),
     consoleLocks: read(sources, 'console-locks'),

@@ -1,5 +1,6 @@
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
+import type { EtcdAccess } from './etcd/etcd-access.js';
 import type { LeaseStore } from './lease-store.js';
 import { parseStoreUrl, type StoreUrl } from './store-url.js';
 
@@ -11,6 +12,8 @@ export interface OpenStoreOptions {
   readonly endpoint?: string | undefined;
   /** The region of the bucket. With `s3://` only. @default what the AWS environment says */
   readonly region?: string | undefined;
+  /** How to get into an etcd cluster. With `etcd://` and `etcds://` only. @default without user and client certificate */
+  readonly etcd?: EtcdAccess | undefined;
   /** How long one request may take in all, in milliseconds. Keep it below the renewal interval. Stores on this machine ignore it. */
   readonly requestTimeoutMs: number;
   /** See {@link LeaseStore.pollMs}, in milliseconds. Stores that tell of changes have no use for it. @default 1200 */
@@ -35,6 +38,11 @@ export async function openStore(url: string | StoreUrl, options: OpenStoreOption
       const { openS3Store } = await import('./s3/open-s3-store.js');
       const { bucket, prefix } = store;
       return openS3Store({ ...options, bucket, prefix });
+    }
+    case 'etcd': {
+      const { openEtcdStore } = await import('./etcd/open-etcd-store.js');
+      const { observedAge } = await import('./observed-age.js');
+      return observedAge(openEtcdStore({ ...options, ...store }), clock);
     }
     case 'file': {
       const { FileLeaseStore } = await import('./file/file-lease-store.js');

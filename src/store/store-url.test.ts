@@ -12,15 +12,25 @@ describe('a store URL', () => {
     ['file:/var/lib/node lease', { kind: 'file', directory: '/var/lib/node lease', url: 'file:/var/lib/node lease' }],
     ['file:///var/node%20lease', { kind: 'file', directory: '/var/node lease', url: 'file:/var/node lease' }],
     ['memory:', { kind: 'memory', url: 'memory:' }],
+    ['etcd://h1/p', { kind: 'etcd', url: 'etcd://h1:2379/p', endpoints: ['http://h1:2379'], prefix: 'p' }],
+    [
+      'etcds://etcd-1.example:2381,[::1]:02379/prod/orders/',
+      {
+        kind: 'etcd',
+        url: 'etcds://etcd-1.example:2381,[::1]:2379/prod/orders',
+        endpoints: ['https://etcd-1.example:2381', 'https://[::1]:2379'],
+        prefix: 'prod/orders',
+      },
+    ],
   ])('%s is understood', (value, expected) => {
     expect(parseStoreUrl(value)).toEqual(expected);
   });
 
   it.each([
-    ['', 's3://bucket/prefix, file:DIR or memory:'],
-    ['leases', 's3://bucket/prefix, file:DIR or memory:'],
-    ['http://127.0.0.1:9000/leases', 's3://bucket/prefix, file:DIR or memory:'],
-    ['s3:leases', 's3://bucket/prefix, file:DIR or memory:'],
+    ['', 's3://bucket/prefix, etcd://HOST:2379/prefix, file:DIR or memory:'],
+    ['leases', 's3://bucket/prefix, etcd://HOST:2379/prefix, file:DIR or memory:'],
+    ['http://127.0.0.1:9000/leases', 's3://bucket/prefix, etcd://HOST:2379/prefix, file:DIR or memory:'],
+    ['s3:leases', 's3://bucket/prefix, etcd://HOST:2379/prefix, file:DIR or memory:'],
     ['s3://', 'a bucket name'],
     ['s3:///prefix', 'a bucket name'],
     ['s3://ab', 'a bucket name'],
@@ -43,6 +53,19 @@ describe('a store URL', () => {
     ['file:a\0b', 'a folder after file:'],
     ['file://host/dir', 'file:DIR or file:///DIR, without a host'],
     ['file:///a%2', 'well-formed'],
+    ['etcd://h1:2379', 'a prefix, which nothing else in the cluster uses'],
+    ['etcd://h1:2379/', 'a prefix, which nothing else in the cluster uses'],
+    ['etcd:h1/p', 's3://bucket/prefix, etcd://HOST:2379/prefix'],
+    ['etcd:///p', 'servers, each HOST or HOST:PORT'],
+    ['etcd://h1,/p', 'servers, each HOST or HOST:PORT'],
+    ['etcd://h1:0/p', 'servers, each HOST or HOST:PORT'],
+    ['etcd://h1:65536/p', 'servers, each HOST or HOST:PORT'],
+    ['etcd://h1:x/p', 'servers, each HOST or HOST:PORT'],
+    ['etcd://300.1.1.1/p', 'servers, each HOST or HOST:PORT'],
+    ['etcd://::1/p', 'servers, each HOST or HOST:PORT'],
+    ['etcd://me:secret@h1/p', 'no user and password in the URL'],
+    ['etcds://h1/a//b', 'a prefix without empty'],
+    ['etcd://h1/p?x=1', 'a prefix without blanks'],
     ['memory:x', 'memory: with nothing behind it'],
   ])('%j is refused with the reason', (value, reason) => {
     expect(() => parseStoreUrl(value, 'NODELEASE_STORE')).toThrow(ConfigError);

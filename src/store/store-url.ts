@@ -11,6 +11,16 @@ export interface S3StoreUrl {
   readonly prefix: string;
 }
 
+/** The keys of an etcd cluster that begin with `prefix` and a slash. */
+export interface EtcdStoreUrl {
+  readonly kind: 'etcd';
+  readonly url: string;
+  /** `http://HOST:PORT` or `https://HOST:PORT` of each server that may be asked. */
+  readonly endpoints: readonly string[];
+  /** Without a slash at either end; never empty. */
+  readonly prefix: string;
+}
+
 /** A folder of this machine. */
 export interface FileStoreUrl {
   readonly kind: 'file';
@@ -26,10 +36,10 @@ export interface MemoryStoreUrl {
 }
 
 /** Where the lease objects are kept. */
-export type StoreUrl = S3StoreUrl | FileStoreUrl | MemoryStoreUrl;
+export type StoreUrl = S3StoreUrl | EtcdStoreUrl | FileStoreUrl | MemoryStoreUrl;
 
 /**
- * Takes `s3://bucket[/prefix]`, `file:DIR` (also `file:///DIR`) or `memory:` apart.
+ * Takes `s3://bucket[/prefix]`, `etcd://HOST:PORT[,HOST:PORT]…/prefix` (with TLS: `etcds:`), `file:DIR` (also `file:///DIR`) or `memory:` apart.
  *
  * @param setting named in the error, as the user wrote it
  * @throws {@link ConfigError} when it is none of these, with what is wrong with it
@@ -39,9 +49,12 @@ export function parseStoreUrl(value: string, setting = '--store'): StoreUrl {
     throw new ConfigError(setting, value, expected);
   };
   if (value.startsWith('s3://')) return parseS3(value, fail);
+  if (/^etcds?:\/\//.test(value)) return parseEtcd(value, fail);
   if (value.startsWith('file:')) return parseFile(value, fail);
   if (value === 'memory:') return { kind: 'memory', url: value };
-  return fail(value.startsWith('memory:') ? 'memory: with nothing behind it' : 's3://bucket/prefix, file:DIR or memory:');
+  return fail(
+    value.startsWith('memory:') ? 'memory: with nothing behind it' : 's3://bucket/prefix, etcd://HOST:2379/prefix, file:DIR or memory:',
+  );
 }
 
 type Fail = (expected: string) => never;
@@ -49,22 +62,47 @@ type Fail = (expected: string) => never;
 function parseS3(value: string, fail: Fail): S3StoreUrl {
   const [, bucket = '', rest = ''] = /^s3:\/\/([^/]*)\/?(.*)$/s.exec(value) ?? [];
   if (!isBucketName(bucket)) fail('a bucket name of 3 to 63 lower-case letters, digits, dots and hyphens after s3://');
-  const prefix = rest.replace(/\/$/, '');
-  if (prefix !== '') {
-    // A query or fragment would silently become a part of every key, which is never what its writer meant.
-    if (/[?#\s\p{Cc}]/u.test(prefix)) fail('a prefix without blanks, control characters, ? and # in s3://bucket/prefix');
-    if (prefix.split('/').some((segment) => segment === '' || segment === '.' || segment === '..')) {
-      fail('a prefix without empty, . and .. segments in s3://bucket/prefix');
-    }
-    // S3 allows keys of 1,024 bytes; what is left is for the names of the objects.
-    if (Buffer.byteLength(prefix) > 900) fail('a prefix of at most 900 bytes in s3://bucket/prefix');
-  }
+  const prefix = parsePrefix(rest, 's3://bucket/prefix', fail);
   return { kind: 's3', url: prefix === '' ? `s3://${bucket}` : `s3://${bucket}/${prefix}`, bucket, prefix };
+}
+
+/** A prefix without a slash at its end; it may be empty. */
+function parsePrefix(rest: string, example: string, fail: Fail): string {
+  const prefix = rest.replace(/\/$/, '');
+  if (prefix === '') return prefix;
+  // A query or fragment would silently become a part of every key, which is never what its writer meant.
+  if (/[?#\s\p{Cc}]/u.test(prefix)) fail(`a prefix without blanks, control characters, ? and # in ${example}`);
+  if (prefix.split('/').some((segment) => segment === '' || segment === '.' || segment === '..')) {
+    fail(`a prefix without empty, . and .. segments in ${example}`);
+  }
+  // S3 allows keys of 1,024 bytes; what is left is for the names of the objects.
+  if (Buffer.byteLength(prefix) > 900) fail(`a prefix of at most 900 bytes in ${example}`);
+  return prefix;
 }
 
 /** The naming rules of general purpose buckets: https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html */
 function isBucketName(name: string): boolean {
   return /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(name) && !name.includes('..') && !/^\d+\.\d+\.\d+\.\d+$/.test(name);
+}
+
+const ETCD_SUCH_AS = 'etcd://HOST:2379[,HOST:2379]…/prefix';
+
+function parseEtcd(value: string, fail: Fail): EtcdStoreUrl {
+  const [, scheme = '', servers = '', rest = ''] = /^(etcds?):\/\/([^/]*)\/?(.*)$/s.exec(value) ?? [];
+  if (servers.includes('@')) fail(`no user and password in the URL, but in NODELEASE_ETCD_AUTH or --etcd-auth: ${ETCD_SUCH_AS}`);
+  const hosts = servers.split(',').map((server) => parseServer(server, fail));
+  const prefix = parsePrefix(rest, ETCD_SUCH_AS, fail);
+  if (prefix === '') fail(`a prefix, which nothing else in the cluster uses, in ${ETCD_SUCH_AS}`);
+  const endpoints = hosts.map((host) => `${scheme === 'etcd' ? 'http' : 'https'}://${host}`);
+  return { kind: 'etcd', url: `${scheme}://${hosts.join(',')}/${prefix}`, endpoints, prefix };
+}
+
+function parseServer(server: string, fail: Fail): string {
+  const [, host = '', port = '2379'] = /^([\w.-]+|\[[\da-f:.]+\])(?::(\d{1,5}))?$/i.exec(server) ?? [];
+  if (host === '' || Number(port) < 1 || Number(port) > 65_535 || !URL.canParse(`http://${host}`)) {
+    fail(`servers, each HOST or HOST:PORT, with commas between them, in ${ETCD_SUCH_AS}`);
+  }
+  return `${host}:${Number(port)}`;
 }
 
 function parseFile(value: string, fail: Fail): FileStoreUrl {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { ageFromHeaders, ageFromListing, storeTime } from './reply.js';
+import { storeTime } from '../http-date.js';
+import { ageFromHeaders, ageFromListing } from './reply.js';
 
 const noon = Date.UTC(2026, 10, 21, 12, 0, 0);
 const header = (ms: number) => new Date(noon + ms).toUTCString();

@@ -1,3 +1,4 @@
+import { CUT_MS, parseHttpDate } from '../http-date.js';
 import type { Interval } from '../lease-store.js';
 
 /**
@@ -44,17 +45,7 @@ export class ReplyObserver {
     };
 }
 
-// HTTP dates are cut to whole seconds: the true time is up to this much later. The finest unit is a millisecond.
-const CUT_MS = 999;
-
 const UNKNOWN_AGE: Interval = { min: 0, max: Number.POSITIVE_INFINITY };
-const UNKNOWN_TIME: Interval = { min: Number.NEGATIVE_INFINITY, max: Number.POSITIVE_INFINITY };
-
-/** The server's time when it formed a reply, from its `Date` header, in milliseconds since the Unix epoch. Unbounded when it did not tell. */
-export function storeTime(dateHeader: string | undefined): Interval {
-  const date = parseHttpDate(dateHeader);
-  return date === undefined ? UNKNOWN_TIME : { min: date, max: date + CUT_MS };
-}
 
 /**
  * How old an object was when a reply was formed, from the `Date` and `Last-Modified` headers of that same reply, in milliseconds.
@@ -80,11 +71,4 @@ export function ageFromListing(dateHeader: string | undefined, lastModified: Dat
 function ageBetween(date: number, modified: number, modifiedCut: number): Interval {
   // A server whose times contradict each other (written after it was read) has told nothing that a take-over could rest on: min is 0.
   return { min: Math.max(0, date - modified - modifiedCut), max: Math.max(CUT_MS, date - modified + CUT_MS) };
-}
-
-/** The format of HTTP (RFC 9110, 5.6.7). `Date.parse` alone would also take dates without a zone, as local time, and so make up an age. */
-function parseHttpDate(header: string | undefined): number | undefined {
-  if (header === undefined || !/^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(header)) return undefined;
-  const time = Date.parse(header);
-  return Number.isNaN(time) ? undefined : time;
 }

@@ -1,9 +1,10 @@
 import { orAborted, timeoutSignal } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
+import { storeTime } from '../http-date.js';
 import type { CallOptions, LeaseStore, Listing, ListingPage, ObjectMetadata, StoredObject, WriteResult } from '../lease-store.js';
 import { StoreError } from '../lease-store.js';
 import { classifyReply, type FailedRequest, givenUp, senseless, teachesTime } from './classify-reply.js';
-import { ageFromHeaders, ageFromListing, OBSERVER_PLACE, type ObservedReply, ReplyObserver, storeTime } from './reply.js';
+import { ageFromHeaders, ageFromListing, OBSERVER_PLACE, type ObservedReply, ReplyObserver } from './reply.js';
 import { DeleteObjectCommand, GetObjectCommand, ListObjectsV2Command, PutObjectCommand, type S3Client } from './sdk.js';
 
 /** The requests that the store makes. */

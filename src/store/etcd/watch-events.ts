@@ -1,0 +1,23 @@
+import type { IncomingMessage } from 'node:http';
+import { createInterface } from 'node:readline';
+import type { EtcdKeyValue } from './key-value.js';
+
+/** A change of a key. */
+export interface EtcdEvent {
+  readonly type?: 'DELETE';
+  readonly kv?: EtcdKeyValue;
+}
+
+/**
+ * The changes that a watch tells of, one message a line. Ends when the watch does: the server has cancelled it, since the revision where it was to
+ * begin is compacted, or since it has lost the others.
+ *
+ * @throws what broke the connection
+ */
+export async function* watchEvents(response: IncomingMessage): AsyncGenerator<EtcdEvent> {
+  for await (const line of createInterface({ input: response, crlfDelay: Number.POSITIVE_INFINITY })) {
+    const { result } = JSON.parse(line) as { result?: { canceled?: boolean; events?: EtcdEvent[] } };
+    if (result === undefined || result.canceled) return;
+    yield* result.events ?? [];
+  }
+}
