@@ -51,7 +51,7 @@ describe.each(SERVER_KINDS)('on %s', (kind) => {
     await store.spoil('1.json', 'not json');
     expect(await answerOf('init')).toMatchObject({ code: 69, complaints: expect.stringContaining('node id 1: lease object is not JSON') });
     const repaired = await answerOf('init', ['--repair', '--above-version', '6']);
-    expect(repaired).toMatchObject({ code: 0, answer: 'node id 1: lease object is not JSON: restored at version 7\n' });
+    expect(repaired).toMatchObject({ code: 0, answer: expect.stringMatching(/^node id 1: .*: restored at version 7\n$/) });
     expect((await statusOf(store)).nodes.map(({ version }) => version)).toEqual([0, 7, 0]);
   });
 

@@ -1,4 +1,5 @@
 import type { S3Access } from '../servers/minio.js';
+import { startEtcdStoreServer } from './etcd-store-server.js';
 import { s3StoreServer } from './s3-store-server.js';
 import type { ServerKind, StoreServer } from './store-server.js';
 
@@ -11,5 +12,7 @@ export async function startStoreServer(kind: ServerKind, s3: S3Access): Promise<
   switch (kind) {
     case 's3':
       return s3StoreServer(s3);
+    case 'etcd':
+      return startEtcdStoreServer();
   }
 }
