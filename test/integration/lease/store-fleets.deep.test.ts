@@ -11,7 +11,7 @@ const took: Partial<Record<string, Partial<Record<TakeOver, number>>>> = {};
 
 afterAll(() => {
   const row = ([kind, times]: [string, Partial<Record<TakeOver, number>> | undefined]) =>
-    `${kind.padEnd(8)} by a waiting task ${times?.waiting} ms after the last renewal; by one that starts later ${times?.starting} ms after its start\n`;
+    `${kind.padEnd(8)} by a waiting task ${times?.waiting} ms after the last renewal; by one that starts later ${times?.starting} ms after its first look\n`;
   process.stderr.write(`Take-overs with a duration of 3 s and a grace of 1 s:\n${Object.entries(took).map(row).join('')}`);
 });
 
