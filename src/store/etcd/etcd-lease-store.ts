@@ -1,8 +1,19 @@
 import { anySignal } from '../../base/abort.js';
 import type { Heed } from '../changes.js';
-import type { CallOptions, Interval, LeaseStore, Listing, ListingPage, ObjectMetadata, StoredObject, WriteResult } from '../lease-store.js';
+import type {
+  CallOptions,
+  Interval,
+  LeaseStore,
+  Listing,
+  ListingPage,
+  ObjectMetadata,
+  StoredObject,
+  StoreFact,
+  WriteResult,
+} from '../lease-store.js';
 import { StoreError } from '../lease-store.js';
 import { type EtcdRequest, senseless } from './classify-reply.js';
+import { describeServers } from './describe-servers.js';
 import { EtcdGateway, type EtcdGatewayOptions } from './gateway.js';
 import { decodeValue, type EtcdKeyValue, encodeValue, endOf, fromBase64, toBase64 } from './key-value.js';
 import { watchEvents } from './watch-events.js';
@@ -97,6 +108,10 @@ export class EtcdLeaseStore implements LeaseStore {
     } finally {
       ending.release();
     }
+  }
+
+  describe(options?: CallOptions): Promise<readonly StoreFact[]> {
+    return describeServers(this.#gateway, this.#request('examine'), this.options, options);
   }
 
   async discardProbe(key: string, options?: CallOptions): Promise<void> {
