@@ -1,9 +1,13 @@
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 
 /** Calls the JSON gateway of an etcd server, as its operator does. @throws Error with its answer when that is not 200 */
-export async function etcdCall(endpoint: string, path: string, body: object = {}, token = ''): Promise<Record<string, unknown>> {
-  const headers = token === '' ? {} : { authorization: token };
-  const reply = await fetch(`${endpoint}/v3/${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
+export async function etcdCall(
+  endpoint: string,
+  path: string,
+  body: object = {},
+  init: RequestInit = {},
+): Promise<Record<string, unknown>> {
+  const reply = await fetch(`${endpoint}/v3/${path}`, { method: 'POST', body: JSON.stringify(body), ...init });
   const text = await reply.text();
   if (reply.status !== 200) throw new Error(`${path}: HTTP ${reply.status}: ${text}`);
   return JSON.parse(text) as Record<string, unknown>;
@@ -15,8 +19,12 @@ export async function etcdGet(endpoint: string, key: string): Promise<string | u
   return kvs && Buffer.from(kvs[0].value ?? '', 'base64').toString();
 }
 
-export async function etcdPut(endpoint: string, key: string, value: string): Promise<void> {
-  await etcdCall(endpoint, 'kv/put', { key: base64(key), value: base64(value) });
+/** Writes a text to each of the keys. */
+export async function etcdPut(endpoint: string, keys: readonly string[], value: string): Promise<void> {
+  for (let at = 0; at < keys.length; at += 100) {
+    const success = keys.slice(at, at + 100).map((key) => ({ request_put: { key: base64(key), value: base64(value) } }));
+    await etcdCall(endpoint, 'kv/txn', { success });
+  }
 }
 
 /** Gives a cluster users: `root`, and one that may read and write the keys below a prefix. Both have the password `secret`. */

@@ -174,6 +174,8 @@ export class EtcdLeaseStore implements LeaseStore {
     } finally {
       response.destroy();
     }
+    // It was cancelled. Another server may know more.
+    this.#gateway.leave();
     throw new Error('the watch was lost');
   }
 

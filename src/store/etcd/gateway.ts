@@ -111,6 +111,11 @@ export class EtcdGateway {
     }
   }
 
+  /** Asks the next server from now on. */
+  leave(): void {
+    this.#current = (this.#current + 1) % this.options.endpoints.length;
+  }
+
   /** Breaks all connections. Idempotent. */
   close(): void {
     this.#agent.destroy();
@@ -144,7 +149,7 @@ export class EtcdGateway {
     } catch (error) {
       // The other servers may do better: the next call is made there.
       const isDefinite = error instanceof StoreError && !error.transient;
-      if (!isDefinite && this.#current === current) this.#current = (current + 1) % endpoints.length;
+      if (!isDefinite && this.#current === current) this.leave();
       if (given?.aborted) throw givenUp(given.reason, request, exchange);
       if (error instanceof StoreError) throw error;
       throw withoutReply(signal.aborted ? signal.reason : error, request, exchange);
@@ -221,7 +226,8 @@ export class EtcdGateway {
   }
 
   #exchange(endpoint: string): Exchange {
-    return { server: new URL(endpoint).host, hasCertificate: this.options.hasCertificate ?? false, sent: false };
+    const otherScheme = this.revision > 0n ? undefined : endpoint.startsWith('https:') ? 'etcd' : 'etcds';
+    return { server: new URL(endpoint).host, hasCertificate: this.options.hasCertificate ?? false, otherScheme, sent: false };
   }
 }
 
