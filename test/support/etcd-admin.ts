@@ -7,7 +7,13 @@ export async function etcdCall(
   body: object = {},
   init: RequestInit = {},
 ): Promise<Record<string, unknown>> {
-  const reply = await fetch(`${endpoint}/v3/${path}`, { method: 'POST', body: JSON.stringify(body), ...init });
+  const reply = await fetch(`${endpoint}/v3/${path}`, {
+    method: 'POST',
+    body: JSON.stringify(body),
+    // A member that is paused never answers.
+    signal: AbortSignal.timeout(2_000),
+    ...init,
+  });
   const text = await reply.text();
   if (reply.status !== 200) throw new Error(`${path}: HTTP ${reply.status}: ${text}`);
   return JSON.parse(text) as Record<string, unknown>;
