@@ -10,6 +10,7 @@ export type {
   ObjectChange,
   ObjectMetadata,
   StoredObject,
+  StoreFact,
   StoreFault,
   WriteResult,
 } from './lease-store.js';

@@ -55,6 +55,15 @@ export interface ObjectChange {
   readonly size: number | undefined;
 }
 
+/** One thing that a store says of its servers, for an operator. */
+export interface StoreFact {
+  /** Kebab case, the same in every version. */
+  readonly id: string;
+  readonly title: string;
+  readonly status: 'ok' | 'warning';
+  readonly detail: string;
+}
+
 /** What a conditional write came to, when the store said so. */
 export type WriteResult =
   | { readonly status: 'written'; readonly etag: string; readonly storeTime: Interval }
@@ -113,6 +122,9 @@ export interface LeaseStore {
    * watch. Where a store does not call `heed`, waiting tasks poll, as on a store without `changed`.
    */
   changed?(signal: AbortSignal, heed?: (change: ObjectChange) => boolean): Promise<void>;
+
+  /** What `nodelease doctor` shows of the servers, beside what the probe finds out. Offered where there is something to say. */
+  describe?(options?: CallOptions): Promise<readonly StoreFact[]>;
 
   /** Removes a scratch object of `probeStore`; refuses every key that does not begin with `probe-`. */
   discardProbe(key: string, options?: CallOptions): Promise<void>;

@@ -15,6 +15,8 @@ export interface Exchange {
   /** `HOST:PORT`. */
   readonly server: string;
   readonly hasCertificate: boolean;
+  /** The scheme of URLs that the store does not have, for as long as no server has answered. */
+  readonly otherScheme?: string | undefined;
   /** False while no byte of the request can have reached the server. */
   sent: boolean;
   /** The HTTP status; undefined until the head of a reply has arrived. */
@@ -85,7 +87,7 @@ function foreign(request: EtcdRequest, { server, status }: Pick<Exchange, 'serve
 }
 
 /** The connection failed, or the time was up, before the head of a reply had arrived, or in the middle of its body. */
-export function withoutReply(error: unknown, request: EtcdRequest, { server, sent, hasCertificate }: Exchange): StoreError {
+export function withoutReply(error: unknown, request: EtcdRequest, { server, sent, hasCertificate, otherScheme }: Exchange): StoreError {
   const failed = failing(request, error);
   const outcome = sent ? 'unknown' : 'not-applied';
   const causes: readonly NodeJS.ErrnoException[] = error instanceof AggregateError ? error.errors : [error];
@@ -94,9 +96,12 @@ export function withoutReply(error: unknown, request: EtcdRequest, { server, sen
   if (name === 'TimeoutError') return failed('unreachable', outcome, `${sent ? '' : `cannot connect to ${server}: `}${said}`);
   const problem = causes.map((cause) => tlsProblem(cause, hasCertificate)).find((text) => text !== undefined);
   // A server that wants a certificate of the client says so after the handshake.
-  if (problem !== undefined) return failed('rejected', outcome, `${server}: ${problem}`);
-  if (/^(HPE_|EPROTO$)/.test(code)) return failed('rejected', outcome, `${server} does not speak the protocol of the URL: ${said}`);
-  return failed('unreachable', outcome, `${sent ? 'connection lost to' : 'cannot connect to'} ${server}: ${said}`);
+  if (problem !== undefined) return failing(request)('rejected', outcome, `${server}: ${problem}`);
+  if (code === 'EPROTO')
+    return failed('rejected', outcome, `${server}: TLS has failed, over the client certificate or the protocol: ${said}`);
+  if (code.startsWith('HPE_')) return failed('rejected', outcome, `${server} does not speak HTTP: ${said}`);
+  const hint = code === 'ECONNRESET' && otherScheme !== undefined ? ` (is it one for ${otherScheme}://?)` : '';
+  return failed('unreachable', outcome, `${sent ? 'connection lost to' : 'cannot connect to'} ${server}: ${said}${hint}`);
 }
 
 /** The failure of a request that its caller gave up: a write of unknown outcome, unless it had not been sent. */

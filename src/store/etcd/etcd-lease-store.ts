@@ -1,8 +1,19 @@
 import { anySignal } from '../../base/abort.js';
 import type { Heed } from '../changes.js';
-import type { CallOptions, Interval, LeaseStore, Listing, ListingPage, ObjectMetadata, StoredObject, WriteResult } from '../lease-store.js';
+import type {
+  CallOptions,
+  Interval,
+  LeaseStore,
+  Listing,
+  ListingPage,
+  ObjectMetadata,
+  StoredObject,
+  StoreFact,
+  WriteResult,
+} from '../lease-store.js';
 import { StoreError } from '../lease-store.js';
 import { type EtcdRequest, senseless } from './classify-reply.js';
+import { describeServers } from './describe-servers.js';
 import { EtcdGateway, type EtcdGatewayOptions } from './gateway.js';
 import { decodeValue, type EtcdKeyValue, encodeValue, endOf, fromBase64, toBase64 } from './key-value.js';
 import { watchEvents } from './watch-events.js';
@@ -99,6 +110,10 @@ export class EtcdLeaseStore implements LeaseStore {
     }
   }
 
+  describe(options?: CallOptions): Promise<readonly StoreFact[]> {
+    return describeServers(this.#gateway, this.#request('examine'), this.options, options);
+  }
+
   async discardProbe(key: string, options?: CallOptions): Promise<void> {
     if (!key.startsWith('probe-')) {
       throw new StoreError(`${this.url}: ${key} is not a scratch object and is not removed`, { fault: 'rejected', outcome: 'not-applied' });
@@ -159,6 +174,8 @@ export class EtcdLeaseStore implements LeaseStore {
     } finally {
       response.destroy();
     }
+    // It was cancelled. Another server may know more.
+    this.#gateway.leave();
     throw new Error('the watch was lost');
   }
 

@@ -3,7 +3,7 @@ import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { text } from 'node:stream/consumers';
 import type { SecureContext } from 'node:tls';
-import { onAbort, timeoutSignal } from '../../base/abort.js';
+import { type DerivedSignal, onAbort, timeoutSignal } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
 import { storeTime } from '../http-date.js';
 import { type CallOptions, type Interval, StoreError } from '../lease-store.js';
@@ -63,11 +63,9 @@ export class EtcdGateway {
    * @throws {StoreError} when there was no definite answer
    */
   async call(request: EtcdRequest, path: string, body: object, { signal, repeatable = false }: EtcdCall = {}): Promise<EtcdReply> {
-    const { clock, requestTimeoutMs, endpoints } = this.options;
-    const late = () => new DOMException(`no answer within ${requestTimeoutMs} ms`, 'TimeoutError');
-    const call = timeoutSignal(clock, requestTimeoutMs, late, signal);
+    const call = this.#limited(signal);
     try {
-      for (let left = endpoints.length - 1; ; left -= 1) {
+      for (let left = this.options.endpoints.length - 1; ; left -= 1) {
         try {
           return await this.#authorized(request, path, body, call.signal, signal, async (response) => this.#reply(request, response));
         } catch (error) {
@@ -86,9 +84,7 @@ export class EtcdGateway {
    * @throws {StoreError}
    */
   async stream(request: EtcdRequest, path: string, body: object, signal: AbortSignal): Promise<IncomingMessage> {
-    const { clock, requestTimeoutMs } = this.options;
-    const late = () => new DOMException(`no answer within ${requestTimeoutMs} ms`, 'TimeoutError');
-    const beginning = timeoutSignal(clock, requestTimeoutMs, late, signal);
+    const beginning = this.#limited(signal);
     try {
       return await this.#authorized(request, path, body, beginning.signal, signal, async (response) => {
         const cancel = onAbort(signal, () => response.destroy());
@@ -99,17 +95,25 @@ export class EtcdGateway {
     }
   }
 
-  /** The text that a server has at a path, whatever else it is asked meanwhile. @throws {StoreError} */
-  async get(request: EtcdRequest, endpoint: string, path: string, signal: AbortSignal): Promise<string> {
+  /** The version of one server, `3.5.1`, whichever the others are asked of. @throws {StoreError} */
+  async version(request: EtcdRequest, endpoint: string, { signal }: CallOptions = {}): Promise<string> {
     const exchange = this.#exchange(endpoint);
+    const call = this.#limited(signal);
     try {
-      const response = await this.#send(exchange, 'GET', `${endpoint}${path}`, undefined, signal);
-      const body = await text(response);
-      if (response.statusCode !== 200) throw classifyReply(request, exchange, body);
-      return body;
+      const body = await text(await this.#send(exchange, 'GET', `${endpoint}/version`, undefined, call.signal));
+      if (exchange.status !== 200) throw classifyReply(request, exchange, body);
+      const { etcdserver } = JSON.parse(body) as { etcdserver?: unknown };
+      return String(etcdserver);
     } catch (error) {
-      throw error instanceof StoreError ? error : withoutReply(error, request, exchange);
+      throw error instanceof StoreError ? error : withoutReply(call.signal.aborted ? call.signal.reason : error, request, exchange);
+    } finally {
+      call.release();
     }
+  }
+
+  /** Asks the next server from now on. */
+  leave(): void {
+    this.#current = (this.#current + 1) % this.options.endpoints.length;
   }
 
   /** Breaks all connections. Idempotent. */
@@ -145,7 +149,7 @@ export class EtcdGateway {
     } catch (error) {
       // The other servers may do better: the next call is made there.
       const isDefinite = error instanceof StoreError && !error.transient;
-      if (!isDefinite && this.#current === current) this.#current = (current + 1) % endpoints.length;
+      if (!isDefinite && this.#current === current) this.leave();
       if (given?.aborted) throw givenUp(given.reason, request, exchange);
       if (error instanceof StoreError) throw error;
       throw withoutReply(signal.aborted ? signal.reason : error, request, exchange);
@@ -211,8 +215,19 @@ export class EtcdGateway {
     return { body, revision, storeTime: storeTime(response.headers.date) };
   }
 
+  #limited(signal: AbortSignal | undefined): DerivedSignal {
+    const { clock, requestTimeoutMs } = this.options;
+    return timeoutSignal(
+      clock,
+      requestTimeoutMs,
+      () => new DOMException(`no answer within ${requestTimeoutMs} ms`, 'TimeoutError'),
+      signal,
+    );
+  }
+
   #exchange(endpoint: string): Exchange {
-    return { server: new URL(endpoint).host, hasCertificate: this.options.hasCertificate ?? false, sent: false };
+    const otherScheme = this.revision > 0n ? undefined : endpoint.startsWith('https:') ? 'etcd' : 'etcds';
+    return { server: new URL(endpoint).host, hasCertificate: this.options.hasCertificate ?? false, otherScheme, sent: false };
   }
 }
 
