@@ -16,4 +16,4 @@ export type {
 export { StoreError } from './lease-store.js';
 export { type OpenStoreOptions, openStore } from './open-store.js';
 export { type ProbeCheck, type ProbeCheckId, type ProbeOptions, type ProbeReport, type ProbeStatus, probeStore } from './probe/probe.js';
-export type { FileStoreUrl, MemoryStoreUrl, S3StoreUrl, StoreUrl } from './store-url.js';
+export type { AzureStoreUrl, FileStoreUrl, GcsStoreUrl, MemoryStoreUrl, S3StoreUrl, StoreUrl } from './store-url.js';
