@@ -19,7 +19,10 @@ import { installedTracer } from './preloaded-sdk.js';
 
 /** How to acquire a node id. */
 export interface AcquireOptions {
-  /** `s3://bucket/prefix`, `etcd://HOST:2379/prefix` (`etcds:` with TLS), `file:DIR`, `memory:`, or a store of your own. @default 'file:.nodelease' */
+  /**
+   * `s3://bucket/prefix`, `azblob://account/container/prefix`, `gs://bucket/prefix`, `etcd://HOST:2379/prefix` (`etcds:` with TLS),
+   * `file:DIR`, `memory:`, or a store of your own. @default 'file:.nodelease'
+   */
   readonly store?: string | LeaseStore;
   /** How many node ids a cluster that does not exist yet gets, 1 … 65528; an existing one keeps its own. @default 16 */
   readonly nodes?: number;
@@ -32,7 +35,7 @@ export interface AcquireOptions {
   /** How long to wait for a free id, in milliseconds; 0 for not at all. @default no limit */
   readonly acquireTimeoutMs?: number;
   /**
-   * The first pause between two listings of a store that tells of no changes, which is S3, while no id is free, in milliseconds, 100 … 86400000.
+   * The first pause between two listings of a store that tells of no changes while no id is free, in milliseconds, 100 … 86400000.
    * It grows to a third of the lease's duration: so long a released id may go unnoticed. A listing is a request for each 1,000 objects. A store
    * that is passed as an object has its own. @default 1200
    */
@@ -42,9 +45,9 @@ export interface AcquireOptions {
    * learns that wider unique ids are asked for, or that its node id is to go (`retiring`). Each time is a request. @default beside each renewal
    */
   readonly settingsIntervalMs?: number;
-  /** URL of an S3-compatible server. @default AWS */
+  /** URL of the store's server: S3-compatible, another cloud of Azure, an emulator. @default the cloud's */
   readonly endpoint?: string;
-  /** Region of the bucket. @default what the AWS environment says */
+  /** Region of the S3 bucket. @default what the AWS environment says */
   readonly region?: string;
   /** How to get into an etcd cluster. @default without user and client certificate */
   readonly etcd?: EtcdAccess;

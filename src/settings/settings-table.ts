@@ -3,7 +3,7 @@ import { DURATION_MS, MAX_NODE_IDS, MOST_GRACE_MS } from '../lease/model/lease-s
 import { checkBasePath, DEFAULT_BASE_PATH } from '../services/service-path.js';
 import { parseUriSpec } from '../services/uri-spec.js';
 import { parseEtcdAuth } from '../store/etcd/etcd-access.js';
-import { parseStoreUrl } from '../store/store-url.js';
+import { parseStoreUrl, STORES } from '../store/store-url.js';
 import { type ConnectString, parseAuth, parseConnectString } from '../zookeeper/connect-string.js';
 import { checkZnodeName, parsePaths } from '../zookeeper/znode-path.js';
 import { type ListenAddress, parseListenAddress } from './listen-address.js';
@@ -61,8 +61,7 @@ const ROWS = {
     commands: LEASES,
     option: 'store',
     storeOnly: true,
-    sentence:
-      's3://bucket/prefix, etcd://HOST:2379/prefix (etcds: with TLS; several servers with commas), file:DIR or memory:, which is private to one process and for trials',
+    sentence: `${STORES}, which is private to one process and for trials`,
   },
   nodes: {
     kind: integer(1, MAX_NODE_IDS),
@@ -113,7 +112,8 @@ const ROWS = {
     commands: [...HOLDING, 'id', 'lock'],
     option: 'waitPollMs',
     storeOnly: true,
-    sentence: 'first pause between two listings of S3 while no node id is free; it grows to a third of the duration',
+    sentence:
+      'first pause between two listings of a store that tells of no changes while no node id is free; it grows to a third of the duration',
   },
   'settings-interval': {
     kind: duration({
@@ -145,11 +145,11 @@ const ROWS = {
   endpoint: {
     kind: checked('url|name[:key]', () => undefined),
     repeatable: true,
-    default: 'AWS',
+    default: 'the cloud of the store',
     commands: LEASES,
     option: 'endpoint',
     sentence:
-      'the server of an S3-compatible store, http(s)://HOST:PORT; for run and serve also, without ://, an endpoint to announce, NAME or NAME:KEY, any number of times (comma-separated in NODELEASE_ENDPOINTS)',
+      'the server of an S3-compatible store, another cloud of Azure or an emulator, http(s)://HOST:PORT; for run and serve also, without ://, an endpoint to announce, NAME or NAME:KEY, any number of times (comma-separated in NODELEASE_ENDPOINTS)',
   },
   region: {
     kind: text('name', /^[a-z0-9-]{1,64}$/, 'the name of a region such as eu-central-1'),

@@ -130,14 +130,20 @@ describe('settings', () => {
     [{ 'on-retire': 'Stop' }, '--on-retire: expected drain or stop, got "Stop"'],
     [{ 'task-id': 'a b' }, '--task-id: expected 1 to 128 printable ASCII characters without spaces, got "a b"'],
     [{ 'task-id': 'x'.repeat(129) }, `--task-id: expected 1 to 128 printable ASCII characters without spaces, got "${'x'.repeat(129)}"`],
-    [{ store: 'ftp://x' }, '--store: expected s3://bucket/prefix, etcd://HOST:2379/prefix, file:DIR or memory:, got "ftp://x"'],
+    [
+      { store: 'ftp://x' },
+      '--store: expected s3://bucket/prefix, azblob://account/container/prefix, gs://bucket/prefix, etcd://HOST:2379/prefix, file:DIR or memory:, got "ftp://x"',
+    ],
     [{ 'log-level': 'loud' }, '--log-level: expected one of trace, debug, info, warn, error, fatal, silent, got "loud"'],
     [{ region: 'eu central' }, '--region: expected the name of a region such as eu-central-1, got "eu central"'],
     [
       { store: 's3://bucket', endpoint: 'minio:9000' },
       '--endpoint: expected an http or https URL such as http://127.0.0.1:9000 for the server of a store, http:// included, or NAME[:KEY] of an endpoint to announce (NODELEASE_ENDPOINTS takes also the ones that look like a server), got "minio:9000"',
     ],
-    [{ endpoint: 'http://x' }, '--endpoint: expected no endpoint with the store file:.nodelease (only s3: has one), got "http://x"'],
+    [
+      { endpoint: 'http://x' },
+      '--endpoint: expected no endpoint with the store file:.nodelease (only s3:, azblob: and gs: have one), got "http://x"',
+    ],
     [{ 'node-id': '-1' }, '--node-id: expected a whole number from 0 to 65527, or "hostname", got "-1"'],
     [{ 'node-id': '65528' }, '--node-id: expected a whole number from 0 to 65527, got "65528"'],
     [{ 'node-id': '16', nodes: '16' }, '--node-id: expected an id below 16 (--nodes 16 makes the ids 0 to 15), got "16"'],

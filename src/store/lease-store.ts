@@ -95,6 +95,9 @@ export interface LeaseStore {
   /** What its times are cut to, in milliseconds: 1000 for whole seconds, 0 for exact times. An age with an upper bound grows in such steps. */
   readonly timeStepMs: number;
 
+  /** The least time between two writes of one object that the store keeps up with, in milliseconds. @default none */
+  readonly minWriteIntervalMs?: number;
+
   /** The object, or undefined when there is none of that key. */
   read(key: string, options?: CallOptions): Promise<StoredObject | undefined>;
 

@@ -1,5 +1,6 @@
 import type { S3Access } from '../servers/minio.js';
 import { startEtcdStoreServer } from './etcd-store-server.js';
+import { startObjectStoreServer } from './object-store-servers.js';
 import { s3StoreServer } from './s3-store-server.js';
 import type { ServerKind, StoreServer } from './store-server.js';
 
@@ -14,5 +15,8 @@ export async function startStoreServer(kind: ServerKind, s3: S3Access): Promise<
       return s3StoreServer(s3);
     case 'etcd':
       return startEtcdStoreServer();
+    case 'azblob':
+    case 'gs':
+      return startObjectStoreServer(kind);
   }
 }
