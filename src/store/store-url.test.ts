@@ -76,7 +76,7 @@ describe('a store URL', () => {
     ['file:///a%2', 'well-formed'],
     ['etcd://h1:2379', 'a prefix, which nothing else in the cluster uses'],
     ['etcd://h1:2379/', 'a prefix, which nothing else in the cluster uses'],
-    ['etcd:h1/p', 's3://bucket/prefix, etcd://HOST:2379/prefix'],
+    ['etcd:h1/p', STORES],
     ['etcd:///p', 'servers, each HOST or HOST:PORT'],
     ['etcd://h1,/p', 'servers, each HOST or HOST:PORT'],
     ['etcd://h1:0/p', 'servers, each HOST or HOST:PORT'],

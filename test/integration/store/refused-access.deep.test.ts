@@ -1,12 +1,20 @@
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
+import {
+  AccountSASPermissions,
+  AccountSASResourceTypes,
+  generateAccountSASQueryParameters,
+  StorageSharedKeyCredential,
+} from '@azure/storage-blob';
 import { afterAll, afterEach, beforeAll, expect, inject, it } from 'vitest';
 import { TestAuthority } from '../../support/certificates.js';
 import { enableEtcdUsers } from '../../support/etcd-admin.js';
 import { type Listening, listening } from '../../support/network/listening.js';
 import { killAll, runCli } from '../../support/processes.js';
 import { restrictedEnvironment } from '../../support/restricted-access.js';
+import { DEVELOPMENT_KEY } from '../../support/servers/azurite-bucket.js';
 import { startEtcdProcess } from '../../support/servers/etcd-process.js';
+import { startObjectStoreServer } from '../../support/stores/object-store-servers.js';
 import { s3StoreServer } from '../../support/stores/s3-store-server.js';
 
 // Who may not in, and who asks in a wrong way: each store says so in one line, with the same exit codes.
@@ -20,6 +28,13 @@ interface Refusal {
   readonly options?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly says: RegExp;
+}
+
+/** The surroundings of a process that has been given nothing. */
+const NO_HOME = { HOME: '/nonexistent' };
+
+function connectionString(endpoint: string, access = `AccountKey=${DEVELOPMENT_KEY}`): string {
+  return `DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;${access};BlobEndpoint=${endpoint}/devstoreaccount1;`;
 }
 
 const authority = new TestAuthority();
@@ -48,7 +63,7 @@ async function refused({ store, options = [], env = {} }: Refusal): Promise<{ co
   expect(examined.code, doctor.stdout()).toBe(code);
   expect(task.stdout()).toBe('');
   for (const { stderr } of [task, doctor]) expect(stderr()).toMatch(/^[^\n]+\n$/);
-  for (const { stderr } of [task, doctor]) expect(stderr()).not.toMatch(/stack|\bat [\w.<>]+ \(|secret/);
+  for (const { stderr } of [task, doctor]) expect(stderr()).not.toMatch(/stack|\bat [\w.<>]+ \(|secret|sig=/);
   return { code, line: task.stderr() };
 }
 
@@ -75,6 +90,19 @@ it('a store that is written wrongly: 64', async () => {
       options: ['--etcd-ca', '/nonexistent/ca.pem'],
       says: /^nodelease: --etcd-ca: .*ca\.pem/,
     },
+    'no account': { store: 'azblob://', says: /^nodelease: --store: expected a storage account/ },
+    'no container': { store: 'azblob://account', says: /^nodelease: --store: expected a container/ },
+    'a connection string that is none': {
+      store: 'azblob://account/container',
+      env: { AZURE_STORAGE_CONNECTION_STRING: 'of the secret kind' },
+      says: /AZURE_STORAGE_CONNECTION_STRING: expected a connection string/,
+    },
+    'a connection string of another account': {
+      store: 'azblob://account/container',
+      env: { AZURE_STORAGE_CONNECTION_STRING: connectionString('http://127.0.0.1:1') },
+      says: /--store: expected the account of AZURE_STORAGE_CONNECTION_STRING, devstoreaccount1/,
+    },
+    'no bucket of Google': { store: 'gs://', says: /^nodelease: --store: expected a bucket name/ },
     'an endpoint of etcd': {
       store: 'etcd://127.0.0.1:2379/p',
       options: ['--endpoint', 'http://127.0.0.1:1'],
@@ -119,3 +147,44 @@ it('etcd that does not let a task in: 69', async () => {
     await etcd.dispose();
   }
 }, 300_000);
+
+it('Azure Blob Storage that does not let a task in: 69', async () => {
+  const azurite = await startObjectStoreServer('azblob');
+  try {
+    const { url, env } = (await azurite.newPlace())();
+    const signed = (permissions: string, minutes: number) => {
+      const rights = {
+        permissions: AccountSASPermissions.parse(permissions),
+        expiresOn: new Date(Date.now() + minutes * 60_000),
+        resourceTypes: AccountSASResourceTypes.parse('sco').toString(),
+        services: 'b',
+      };
+      const signature = generateAccountSASQueryParameters(rights, new StorageSharedKeyCredential('devstoreaccount1', DEVELOPMENT_KEY));
+      return connectionString(azurite.endpoint, `SharedAccessSignature=${signature.toString()}`);
+    };
+    const as = (given: string) => ({ store: url, env: { AZURE_STORAGE_CONNECTION_STRING: given } });
+    await expectRefusals(69, {
+      'no container': { store: 'azblob://devstoreaccount1/nodelease-no-such-container/x', env, says: /container does not exist/ },
+      'a wrong key': { ...as(connectionString(azurite.endpoint, `AccountKey=${btoa('wrong')}`)), says: /access denied/ },
+      'a signature that is over': { ...as(signed('rwdl', -60)), says: /access denied/ },
+      'no right to write': { ...as(signed('rl', 60)), says: /access denied .*needs blobs\/write/ },
+      'a certificate of another CA': { store: url, env, options: ['--endpoint', impostor.url], says: /certificate/ },
+      'no credentials': { store: url, env: NO_HOME, says: /no Azure credentials to be had|no answer/ },
+    });
+  } finally {
+    await azurite.stop();
+  }
+}, 600_000);
+
+it('Google Cloud Storage that does not let a task in: 69', async () => {
+  const server = await startObjectStoreServer('gs');
+  try {
+    const { url, env } = (await server.newPlace())();
+    await expectRefusals(69, {
+      'no bucket': { store: 'gs://nodelease-no-such-bucket/x', env, says: /bucket does not exist/ },
+      'no credentials': { store: url, env: NO_HOME, says: /no Google credentials to be had|no answer/ },
+    });
+  } finally {
+    await server.stop();
+  }
+}, 600_000);
