@@ -78,7 +78,8 @@ describe('the package, installed into an empty folder', () => {
       join(folder, 'program.mjs'),
       `import { acquire, staticLease, LeaseLostError } from 'nodelease';
        import { acquireLease, nativeCodec } from 'nodelease/engine';
-       import { openStore, probeStore } from 'nodelease/store';
+       import { observedAge, openStore, probeStore } from 'nodelease/store';
+       import { leaseStoreContract } from 'nodelease/store/testing';
        import { FileLeaseStore } from 'nodelease/store/file';
        import { MemoryLeaseStore } from 'nodelease/store/memory';
        import { S3LeaseStore } from 'nodelease/store/s3';
@@ -92,12 +93,15 @@ describe('the package, installed into an empty folder', () => {
        const lease = await acquire({ store: 'file:leases', nodes: 2, taskId: 'program' });
        console.log(lease.id, lease.version, lease.taskId, lease.isValid());
        await lease.release();
+       console.log([observedAge, leaseStoreContract].map((it) => typeof it).join());
        console.log([acquireLease, openStore, probeStore, FileLeaseStore, MemoryLeaseStore, S3LeaseStore, staticLease, LeaseLostError].map((it) => typeof it).join());
        console.log([Discovery, ServiceDiscovery, serviceDispatcher, discoveryApp, standaloneIds, acquireLock, openZooKeeper].map((it) => typeof it).join());
        console.log(typeof nativeCodec.decode);`,
     );
     const { stdout } = await run(process.execPath, ['program.mjs'], { cwd: folder });
-    expect(stdout).toBe(`0 1 program true\n${Array(8).fill('function').join()}\n${Array(7).fill('function').join()}\nfunction\n`);
+    expect(stdout).toBe(
+      `0 1 program true\nfunction,function\n${Array(8).fill('function').join()}\n${Array(7).fill('function').join()}\nfunction\n`,
+    );
   });
 
   it('traces where the API of OpenTelemetry is installed', async () => {

@@ -15,6 +15,7 @@ export type {
   WriteResult,
 } from './lease-store.js';
 export { StoreError } from './lease-store.js';
+export { observedAge } from './observed-age.js';
 export { type OpenStoreOptions, openStore } from './open-store.js';
 export { type ProbeCheck, type ProbeCheckId, type ProbeOptions, type ProbeReport, type ProbeStatus, probeStore } from './probe/probe.js';
 export type { EtcdStoreUrl, FileStoreUrl, MemoryStoreUrl, S3StoreUrl, StoreUrl } from './store-url.js';

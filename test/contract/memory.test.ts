@@ -1,5 +1,9 @@
-import { systemClock } from '../../src/base/system.js';
+import { systemClock, systemRandom } from '../../src/base/system.js';
+import { MemoryBucket } from '../../src/store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../src/store/memory/memory-lease-store.js';
+import { observedAge } from '../../src/store/observed-age.js';
+import { inPages } from '../support/in-pages.js';
+import { timeless } from '../support/timeless-store.js';
 import { leaseStoreContract } from './lease-store-contract.js';
 
 leaseStoreContract('memory', {
@@ -11,4 +15,12 @@ leaseStoreContract('memory', {
 leaseStoreContract('memory in whole seconds', {
   open: async () => new MemoryLeaseStore({ clock: systemClock, resolutionMs: 1000 }),
   ageResolutionMs: 1000,
+});
+
+leaseStoreContract('memory with observed ages', {
+  open: async () => {
+    const bucket = new MemoryBucket(systemClock, 0, () => systemRandom.hex(12));
+    return observedAge(timeless(inPages(new MemoryLeaseStore({ clock: systemClock }, bucket), 5)), systemClock);
+  },
+  ageResolutionMs: 1,
 });

@@ -44,7 +44,8 @@ const JUST_AFTER_MS = 0.01;
 export async function simulate(seed: number, options: SimulationOptions = {}): Promise<SeedResult> {
   const conditions = drawConditions(seed, options.size, options.only);
   const { allowed, recording = false, engine = shippedEngine } = options;
-  const world = new World(conditions, { allowed, recording, ...(engine.opened && { opened: engine.opened }) });
+  const { observesAges = false } = engine;
+  const world = new World(conditions, { allowed, recording, observesAges });
   const { scheduler, invariants } = world;
   const hosts = conditions.hosts.map((host, index) => new Host(world, index, host, engine));
   const started = hosts.filter((host, index) => {

@@ -4,7 +4,9 @@ import type { Lease, LeaseEvent } from '../../src/lease/model/lease.js';
 import { type LeaseStore, StoreError } from '../../src/store/lease-store.js';
 import { MemoryBucket } from '../../src/store/memory/memory-bucket.js';
 import { type MemoryCall, MemoryLeaseStore } from '../../src/store/memory/memory-lease-store.js';
+import { observedAge } from '../../src/store/observed-age.js';
 import { inPages } from './in-pages.js';
+import { timeless as withoutAges } from './timeless-store.js';
 import { seededRandom, VirtualClock } from './virtual-clock.js';
 
 export const DURATION = 15_000;
@@ -44,6 +46,8 @@ interface SceneOptions {
   readonly pollMs?: number;
   /** How many objects one request of a listing shows. @default all */
   readonly page?: number;
+  /** Whether the store tells no time of writing. @default false */
+  readonly timeless?: boolean;
   /** In place of what the store tells. */
   readonly changed?: LeaseStore['changed'];
 }
@@ -56,7 +60,16 @@ export function endScenes(): void {
 }
 
 /** A cluster on a virtual clock, ids that are held by tasks that renew, and tasks that want one. */
-export async function waitingScene({ telling, held, free = 0, requestMs = REQUEST, pollMs = 1_200, page, changed }: SceneOptions) {
+export async function waitingScene({
+  telling,
+  held,
+  free = 0,
+  requestMs = REQUEST,
+  pollMs = 1_200,
+  page,
+  timeless = false,
+  changed,
+}: SceneOptions) {
   const clock = new VirtualClock();
   const bucket = new MemoryBucket(clock, 1);
 
@@ -82,7 +95,8 @@ export async function waitingScene({ telling, held, free = 0, requestMs = REQUES
       ...(telling === 'telling that something changed' && { changed: (signal: AbortSignal) => store.changed(signal) }),
       ...(changed && { changed }),
     };
-    return page === undefined ? silent : inPages(silent, page);
+    const shown = page === undefined ? silent : inPages(silent, page);
+    return timeless ? observedAge(withoutAges(shown), clock) : shown;
   };
 
   const start = (own: { readonly acquireTimeoutMs?: number } = {}): Waiter => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { capturedIo } from '../../../test/support/captured-io.js';
+import { timeless } from '../../../test/support/timeless-store.js';
 import { seededRandom, settled, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { nativeCodec } from '../../lease/model/lease-codec.js';
 import type { HeldLease } from '../../lease/model/lease-state.js';
@@ -11,6 +12,7 @@ import { type DiscoveryStatusReport, type StatusReport, statusReport } from '../
 import { StoreError } from '../../store/lease-store.js';
 import { MemoryBucket } from '../../store/memory/memory-bucket.js';
 import { type MemoryIntercept, MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
+import { observedAge } from '../../store/observed-age.js';
 import type { Screen } from '../terminal/io.js';
 import { showStatus } from './status-command.js';
 import { statusTable } from './status-table.js';
@@ -87,6 +89,18 @@ describe('nodelease status', () => {
       'held 2, free 1, expired 1, damaged 1; duration 15s, grace 1s, node ids 8 bits wide',
       '',
     ]);
+  });
+
+  it('says what is certain where the store tells no time of writing', async () => {
+    const { io, clock, bucket } = await mixed();
+    const session = new StoreSession(observedAge(timeless(new MemoryLeaseStore({ clock }, bucket)), clock), clock, 1_000);
+    await showStatus(session, once, io);
+    await clock.advance(3_000);
+    await showStatus(session, once, io);
+    const rows = io.answer().split('\n');
+    const row = (text: string | undefined) => text?.trim().split(/ {2,}/);
+    expect(row(rows[2])).toEqual(['1', 'held', '2', 'alive', '>0.0s', '<15.0s']);
+    expect(row(rows[9])).toEqual(['1', 'held', '2', 'alive', '>3.0s', '<12.0s']);
   });
 
   it('is not misled by this host’s wall clock', async () => {

@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { timeless } from '../../../test/support/timeless-store.js';
 import { systemClock, systemRandom } from '../../base/system.js';
 import { type LeaseStore, StoreError } from '../lease-store.js';
+import { MemoryBucket } from '../memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../memory/memory-lease-store.js';
+import { observedAge } from '../observed-age.js';
 import { probeStore } from './probe.js';
 
 const quickly = { clock: systemClock, random: systemRandom, watchAgeMs: 0 };
@@ -24,6 +27,23 @@ describe('the probe of a store that is not S3', () => {
       'replace-stale: ignores replace-if-unchanged: a replace with a stale etag was accepted',
       'races: replace-if-unchanged is not atomic: 12 of 12 races were lost, the first one since 8 of 8 concurrent writes were accepted',
     ]);
+  });
+
+  it.each([
+    ['trusts', false, 'as old as it has been seen unchanged'],
+    ['refuses', true, 'gives a content that comes back its old etag'],
+  ])('%s one that tells no time of writing, where a content that comes back has its old etag: %s', async (_, isRepeating, detail) => {
+    const etagOf = (body: string) => (isRepeating ? body : systemRandom.hex(12));
+    const memory = new MemoryLeaseStore({ clock: systemClock }, new MemoryBucket(systemClock, 0, etagOf));
+    const report = await probeStore(observedAge(timeless(memory), systemClock), quickly);
+    const age = report.checks.find(({ id }) => id === 'age');
+    expect(report.ok).toBe(!isRepeating);
+    expect(age?.detail).toContain(detail);
+  });
+
+  it('refuses one whose ages are not even observed: no lease would ever expire', async () => {
+    const report = await probeStore(timeless(new MemoryLeaseStore({ clock: systemClock })), quickly);
+    expect(report.checks.find(({ status }) => status === 'fault')?.detail).toContain('tells no age of an object just written');
   });
 
   it('lets as many writers race as it is told to', async () => {

@@ -3,8 +3,9 @@ import { encodeCluster, newCluster } from '../../../src/lease/model/cluster-conf
 import { leaseKey } from '../../../src/lease/model/lease-state.js';
 import type { Interval, LeaseStore, Listing, StoredObject, WriteResult } from '../../../src/store/lease-store.js';
 import { MemoryBucket } from '../../../src/store/memory/memory-bucket.js';
+import { observedAge } from '../../../src/store/observed-age.js';
+import { timeless } from '../../support/timeless-store.js';
 import { Invariants } from '../checks/invariants.js';
-import type { Engine } from '../engine.js';
 import { type Conditions, EPOCH_MS, type FaultKind } from './conditions.js';
 import { Dice } from './dice.js';
 import { Machine } from './machine.js';
@@ -31,8 +32,8 @@ export interface WorldOptions {
   readonly allowed?: ReadonlySet<string> | undefined;
   /** Whether to keep the history as text. */
   readonly recording?: boolean;
-  /** See {@link Engine.opened}. */
-  readonly opened?: Engine['opened'];
+  /** See {@link Engine.observesAges}. */
+  readonly observesAges?: boolean;
 }
 
 /** One seed's world: true time, the store and what happened so far. */
@@ -63,7 +64,7 @@ export class World {
     const { storeDrift, ids, widens } = conditions;
     this.#storeMachine = new Machine(EPOCH_MS, storeDrift, EPOCH_MS, storeDrift);
     this.#storeClock = new StoreClock(this.#storeMachine);
-    this.bucket = new MemoryBucket(this.#storeClock, conditions.timeStepMs, contentEtag);
+    this.bucket = new MemoryBucket(this.#storeClock, conditions.timeStepMs, options.observesAges ? revisions() : contentEtag);
     this.invariants = new Invariants(this);
     if (widens) this.outside = new OutsideLeases(ids, GROWN_FROM, EPOCH_MS);
     for (const kind of conditions.standing) this.counts.faults.set(kind, 1);
@@ -72,7 +73,7 @@ export class World {
 
   /** The store as a process uses it. */
   opened(client: SimulatedStore, { clock }: SimulatedProcess): LeaseStore {
-    return this.options.opened?.(client, clock) ?? client;
+    return this.options.observesAges ? observedAge(timeless(client), clock) : client;
   }
 
   get recording(): boolean {
@@ -177,6 +178,15 @@ function contentEtag(body: string): string {
     two = Math.imul(two ^ code, 0x5bd1e995);
   }
   return `${one >>> 0}-${two >>> 0}-${body.length}`;
+}
+
+/** A new one for each write, as of a store that counts its writes. */
+function revisions(): () => string {
+  let revision = 0;
+  return () => {
+    revision += 1;
+    return String(revision);
+  };
 }
 
 /** The clock that one request meets at the store: that of the server it came to. A write may be stamped with the time of its arrival. */

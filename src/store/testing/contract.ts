@@ -1,0 +1,73 @@
+import type { LeaseStore } from '../lease-store.js';
+import { CONDITIONAL_WRITES } from './conditional-writes.js';
+import type { Checks, Handles } from './handles.js';
+import { READING } from './reading.js';
+import { TIMES } from './times.js';
+import { WATCHING_AND_ENDING } from './watching-and-ending.js';
+
+/** What the checks have to know of a store. */
+export interface LeaseStoreContractOptions {
+  /** Opens a store that holds no object. Called once a check, which closes what it opened. */
+  open(): Promise<LeaseStore>;
+
+  /** Opens a second handle on the objects of a store that `open` gave, as another process would. Without it one handle is used twice. */
+  reopen?(store: LeaseStore): Promise<LeaseStore>;
+
+  /** How coarse the store's ages are, in milliseconds: 1000 for whole seconds. Observed ages are exact. */
+  readonly ageResolutionMs: number;
+}
+
+/** A promise of the contract. */
+export interface ContractCheck {
+  /** The promise: `conditional writes: refuses a stale etag, and leaves the object untouched`. */
+  readonly name: string;
+  /**
+   * Tries it, in seconds at the most on a store that answers quickly. Rejects where the store does not keep it.
+   *
+   * @throws {AssertionError} of `node:assert`, or what the store throws
+   */
+  run(): Promise<void>;
+}
+
+const GROUPS: Readonly<Record<string, Checks>> = {
+  'conditional writes': CONDITIONAL_WRITES,
+  'reading and listing': READING,
+  time: TIMES,
+  'watching and ending': WATCHING_AND_ENDING,
+};
+
+/**
+ * The promises of {@link LeaseStore}, each as a check on a store of its own. They take real time, since the clock of a server cannot be moved, and may
+ * run side by side.
+ *
+ * ```ts
+ * for (const { name, run } of leaseStoreContract({ open, ageResolutionMs: 1000 })) test(name, run);
+ * ```
+ *
+ * Not shown: that conditions hold under load and while servers fail, which `nodelease doctor` and faults show; nor durability.
+ */
+export function leaseStoreContract(options: LeaseStoreContractOptions): readonly ContractCheck[] {
+  return Object.entries(GROUPS).flatMap(([group, checks]) =>
+    Object.entries(checks).map(([name, check]) => ({ name: `${group}: ${name}`, run: () => withHandles(options, check) })),
+  );
+}
+
+async function withHandles(options: LeaseStoreContractOptions, check: (handles: Handles) => Promise<void>): Promise<void> {
+  const opened: LeaseStore[] = [];
+  const open = async () => {
+    const store = await options.open();
+    opened.push(store);
+    return store;
+  };
+  const openTwice = async (): Promise<[LeaseStore, LeaseStore]> => {
+    const store = await open();
+    const other = await options.reopen?.(store);
+    if (other !== undefined) opened.push(other);
+    return [store, other ?? store];
+  };
+  try {
+    await check({ open, openTwice, ageResolutionMs: options.ageResolutionMs });
+  } finally {
+    for (const store of opened) await store.close();
+  }
+}
