@@ -136,6 +136,13 @@ describe('settings', () => {
     ],
     [{ 'log-level': 'loud' }, '--log-level: expected one of trace, debug, info, warn, error, fatal, silent, got "loud"'],
     [{ region: 'eu central' }, '--region: expected the name of a region such as eu-central-1, got "eu central"'],
+    [{ 'etcd-auth': 'me:secret' }, '--etcd-auth: expected a store of etcd:// or etcds:// beside it, got "…"'],
+    [{ store: 'etcd://h/p', 'etcd-auth': 'secret' }, '--etcd-auth: expected USER:PASSWORD of a user of the etcd cluster, got "…"'],
+    [
+      { store: 'etcd://h/p', 'etcd-key': 'key.pem' },
+      '--etcd-key: expected a store of etcds:// beside it (nothing is encrypted without), got "key.pem"',
+    ],
+    [{ store: 'etcds://h/p', 'etcd-ca': '/nowhere/ca.pem' }, '--etcd-ca: expected a file that can be read (ENOENT), got "/nowhere/ca.pem"'],
     [
       { store: 's3://bucket', endpoint: 'minio:9000' },
       '--endpoint: expected an http or https URL such as http://127.0.0.1:9000 for the server of a store, http:// included, or NAME[:KEY] of an endpoint to announce (NODELEASE_ENDPOINTS takes also the ones that look like a server), got "minio:9000"',

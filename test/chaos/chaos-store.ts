@@ -94,7 +94,7 @@ export function etcdChaosStore(cluster: EtcdCluster): ChaosStore {
         record({ name, at: monotonicMicros(), lengthMs, slot: undefined, taskId: undefined });
         if (kind === 'kill') await server.kill();
         else if (kind === 'pause') server.pause();
-        else await cluster.isolate(server);
+        else cluster.isolate(server);
         await pause(lengthMs);
         if (kind === 'kill') await server.start();
         else if (kind === 'pause') server.resume();

@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import { createInterface } from 'node:readline';
 import type { EtcdKeyValue } from './key-value.js';
 
 /** A change of a key. */
@@ -12,12 +11,18 @@ export interface EtcdEvent {
  * The changes that a watch tells of, one message a line. Ends when the watch does: the server has cancelled it, since the revision where it was to
  * begin is compacted, or since it has lost the others.
  *
- * @throws what broke the connection
+ * @throws what broke the connection, or that it was ended here
  */
 export async function* watchEvents(response: IncomingMessage): AsyncGenerator<EtcdEvent> {
-  for await (const line of createInterface({ input: response, crlfDelay: Number.POSITIVE_INFINITY })) {
-    const { result } = JSON.parse(line) as { result?: { canceled?: boolean; events?: EtcdEvent[] } };
-    if (result === undefined || result.canceled) return;
-    yield* result.events ?? [];
+  let rest = '';
+  for await (const text of response.setEncoding('utf8') as AsyncIterable<string>) {
+    const lines = (rest + text).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) {
+      if (line === '') continue;
+      const { result } = JSON.parse(line) as { result?: { canceled?: boolean; events?: EtcdEvent[] } };
+      if (result === undefined || result.canceled) return;
+      yield* result.events ?? [];
+    }
   }
 }

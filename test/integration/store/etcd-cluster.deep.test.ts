@@ -104,7 +104,7 @@ it('a watch ends when its server has lost the others, and the next one is made a
   const first = watch();
   await other.create('0.json', 'x', {});
   await expect.poll(() => told).toEqual(['0.json']);
-  await cluster.isolate(leader);
+  cluster.isolate(leader);
   await first;
   const second = watch();
   await cluster.leader();

@@ -93,6 +93,27 @@ describe('a store on a real etcd', () => {
     expect((await store.list()).objects).toEqual([]);
   });
 
+  it('tells an operator the version of each server, and which one does not answer', async () => {
+    const dead = await freePort();
+    const store = await open(newEtcdStore({ address: `127.0.0.1:${dead},${address}` }));
+    const [servers, takeOver] = (await store.describe?.()) ?? [];
+    expect(servers).toMatchObject({ id: 'etcd-servers', status: 'warning' });
+    expect(servers?.detail).toMatch(/^examining the servers: cannot connect to \S+: [^\n]+, \S+ 3\.\d+\.\d+, \d+ in the cluster$/);
+    expect(takeOver).toMatchObject({ id: 'take-over', status: 'ok', detail: expect.stringContaining('observed age') });
+  });
+
+  it('ends a wait for changes that is given up after it has told some', async () => {
+    const store = await open(newEtcdStore({ address }));
+    await store.list();
+    const given = new AbortController();
+    const told: string[] = [];
+    const waiting = store.changed?.(given.signal, ({ key }) => told.push(key) < 0);
+    await store.create('0.json', 'x', {});
+    await expect.poll(() => told).toEqual(['0.json']);
+    given.abort(new Error('enough'));
+    await expect(waiting).rejects.toThrow('enough');
+  });
+
   it('resolves a wait for changes of which the first ones are compacted, and not at once', async () => {
     const url = newEtcdStore({ address });
     const store = await open(url);

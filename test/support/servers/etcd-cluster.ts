@@ -14,7 +14,7 @@ export interface EtcdCluster {
   /** Resolves to the server that leads the majority, as soon as one does. @throws Error when none does within 30 s */
   leader(): Promise<EtcdProcess>;
   /** Cuts a server off from the others, until {@link heal}. Clients reach it all the same. */
-  isolate(server: EtcdProcess): Promise<void>;
+  isolate(server: EtcdProcess): void;
   heal(): void;
   /** Ends all of them for good and removes their folders. Idempotent. */
   stop(): Promise<void>;
@@ -41,6 +41,8 @@ export async function startEtcdCluster(version: EtcdVersion = '3.5'): Promise<Et
         return { own, leader: status?.leader as string | undefined };
       }),
     );
+  /** In hex, as members tell it to each other. */
+  const ids = new Map<EtcdProcess, string>();
   const self: EtcdCluster = {
     address: servers.map(({ address }) => address).join(','),
     servers,
@@ -53,9 +55,8 @@ export async function startEtcdCluster(version: EtcdVersion = '3.5'): Promise<Et
       }
       throw new Error(`no leader among ${self.address} within ${ELECTED_WITHIN_MS} ms`);
     },
-    async isolate(server) {
-      const { own = '' } = (await views())[servers.indexOf(server)] ?? {};
-      const id = BigInt(own).toString(16);
+    isolate(server) {
+      const id = ids.get(server) as string;
       for (const [index, proxy] of proxies.entries()) proxy.cut(servers[index] === server ? 'all' : id);
     },
     heal: () => {
@@ -69,9 +70,17 @@ export async function startEtcdCluster(version: EtcdVersion = '3.5'): Promise<Et
   try {
     await Promise.all(servers.map((server) => server.start()));
     await self.leader();
+    for (const server of servers) ids.set(server, await memberId(server));
     return self;
   } catch (error) {
     await self.stop();
     throw error;
   }
+}
+
+async function memberId({ endpoint }: EtcdProcess): Promise<string> {
+  const { header } = (await etcdCall(endpoint, 'maintenance/status', {}, { signal: AbortSignal.timeout(ELECTED_WITHIN_MS) })) as {
+    header: { member_id: string };
+  };
+  return BigInt(header.member_id).toString(16);
 }
