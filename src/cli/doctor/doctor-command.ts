@@ -18,6 +18,7 @@ import {
   diagnosis,
   type Finding,
   finding,
+  paceFindings,
   probeFindings,
   refusalFinding,
   type ZooKeeperDiagnosis,
@@ -102,9 +103,9 @@ export async function examine(
         const accepted = options.accept === true && facts.probe.ok && (await acceptStore(session));
         findings.push(refusalFinding(reason, facts.probe.ok, accepted));
       }
-      // The default prices are those of S3, and not those of another server.
+      // The default prices are those of the clouds, and not those of another server.
       const isPaid = store.remote && (terms.prices !== undefined || (terms.endpoint === undefined && !isEtcd));
-      findings.push(costFinding(facts.cost, isPaid));
+      findings.push(costFinding(facts.cost, isPaid, store.url), ...paceFindings(store, facts.cost.durationMs));
     } catch (error) {
       findings.push(failure('cluster', error, signal));
     }

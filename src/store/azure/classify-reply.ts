@@ -16,7 +16,8 @@ export function classifyReply(error: unknown, request: StoreRequest): 'conflict'
   const status = fieldOf(error, 'statusCode');
   if (CREDENTIAL_ERRORS.test(textOf(error, 'name') ?? '')) {
     const isDown = typeof status === 'number' && status >= 500;
-    return failed(isDown ? 'unavailable' : 'denied', 'not-applied', `no Azure credentials to be had${shortMessageOf(error)}`);
+    const why = textOf(error, 'name') === CHAIN_FAILED ? `: ${NO_SOURCE}` : shortMessageOf(error);
+    return failed(isDown ? 'unavailable' : 'denied', 'not-applied', `no Azure credentials to be had${why}`);
   }
   if (typeof status !== 'number') {
     const { fault, outcome, detail } = connectionFailure(error);
@@ -47,6 +48,11 @@ export function classifyReply(error: unknown, request: StoreRequest): 'conflict'
 
 /** Those of `@azure/identity`, which asks for a token with the first request. */
 const CREDENTIAL_ERRORS = /^(CredentialUnavailable|Authentication|AggregateAuthentication|AuthenticationRequired)Error$/;
+
+/** Each credential of the chain has failed; the message of the error is a list of them. */
+const CHAIN_FAILED = 'AggregateAuthenticationError';
+const NO_SOURCE =
+  'not by AZURE_STORAGE_CONNECTION_STRING, nor by any source of the default chain (workload or managed identity, az login, …)';
 
 const CONFLICTS = ['BlobAlreadyExists', 'ConditionNotMet', 'TargetConditionNotMet'];
 

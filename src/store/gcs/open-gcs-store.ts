@@ -28,6 +28,7 @@ export async function openGcsStore(options: GcsStoreOptions): Promise<GcsLeaseSt
 
 async function defaultCredentials(url: string): Promise<GcsLeaseStoreOptions['authorize']> {
   const { GoogleAuth } = await optionalPackage('google-auth-library', url, () => import('google-auth-library'));
-  const auth = new GoogleAuth({ scopes: SCOPE });
+  // Objects need no project: where none is told, one is looked for with the first request, for seconds.
+  const auth = new GoogleAuth({ scopes: SCOPE, projectId: 'unused' });
   return async () => Object.fromEntries(await auth.getRequestHeaders());
 }
