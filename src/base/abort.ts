@@ -99,6 +99,31 @@ const nothing = () => undefined;
 /** Why a timer ends that is not needed any more. Without a reason an error is made, for which the stack is walked. */
 const OVER = 'over';
 
+/** A controller whose signal is made when it is first asked for: to make and to abort one takes longer than much of a short tenure. */
+export class LateSignal {
+  #controller: AbortController | undefined;
+  #aborted: { readonly reason: unknown } | undefined;
+
+  /** Why it was aborted; undefined before. */
+  get aborted(): { readonly reason: unknown } | undefined {
+    return this.#aborted;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#aborted) this.#controller.abort(this.#aborted.reason);
+    }
+    return this.#controller.signal;
+  }
+
+  /** Later calls change nothing. */
+  abort(reason: unknown): void {
+    this.#aborted ??= { reason };
+    this.#controller?.abort(this.#aborted.reason);
+  }
+}
+
 /** A signal that was made from others. Call `release()` when it is not needed any more: until then the others hold it. */
 export interface DerivedSignal {
   readonly signal: AbortSignal;

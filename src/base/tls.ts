@@ -4,9 +4,9 @@ import { ConfigError } from './errors.js';
 
 /** What a client does TLS with: the contents of PEM files. */
 export interface TlsFiles {
-  /** The CAs that may have signed the servers' certificates. @default those that Node trusts */
+  /** The CAs that may have signed the servers' certificates. @default the CAs that Node trusts */
   readonly ca?: string | Buffer | undefined;
-  /** The client's certificate, before those that lead to its CA; needs `key`. @default none */
+  /** The client's certificate, before the certificates that lead to its CA; needs `key`. @default none */
   readonly cert?: string | Buffer | undefined;
   /** The private key of the certificate, without a passphrase. */
   readonly key?: string | Buffer | undefined;

@@ -13,9 +13,8 @@ export class ConfigConflictError extends NodeLeaseError {
     readonly expected: number,
     { revision, author, at }: { readonly revision: number; readonly author: string; readonly at: string },
   ) {
-    super(
-      `${context}: expected revision ${expected}, but ${revision === 0 ? 'there is none' : `${author} published revision ${revision} at ${at}`}`,
-    );
+    const stands = revision === 0 ? 'there is none' : `${author} published revision ${revision} at ${at}`;
+    super(`${context}: expected revision ${expected}, but ${stands}`);
     this.revision = revision;
     this.author = author;
   }
@@ -39,8 +38,7 @@ export class InvalidConfigurationError extends NodeLeaseError {
   readonly code = 'CONFIG_INVALID';
 
   constructor(readonly issues: readonly { readonly key: string; readonly message: string }[]) {
-    super(
-      `the configuration is not as expected: ${issues.map(({ key, message }) => (key === '' ? message : `${key}: ${message}`)).join('; ')}`,
-    );
+    const texts = issues.map(({ key, message }) => (key === '' ? message : `${key}: ${message}`));
+    super(`the configuration is not as expected: ${texts.join('; ')}`);
   }
 }

@@ -1,3 +1,5 @@
+import { EventEmitter, on } from 'node:events';
+import { existsSync } from 'node:fs';
 import { orAborted, withTimeout } from '../base/abort.js';
 import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../base/clock.js';
@@ -6,12 +8,11 @@ import { systemClock, systemRandom } from '../base/system.js';
 import { Listeners } from '../zookeeper/listeners.js';
 import type { Watch, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import { type ConfigName, contextsOf, historyPath, isOverride, rootOf } from './layout.js';
-import { type ConfigPlace, type ConfigValue, type ConfigValues, type ReadConfig, readContexts } from './read-contexts.js';
-import { SeenReporter } from './seen-revisions.js';
+import { SeenReporter } from './fleet.js';
+import { type ConfigName, contextsOf, contextsOfNode, historyPath, rootOf } from './layout.js';
+import { type ConfigPlace, type ConfigValue, type ReadConfig, readContexts } from './read-contexts.js';
 import { readSnapshot, type Snapshot, writeSnapshot } from './snapshot-file.js';
 import { type StandardSchema, validated } from './standard-schema.js';
-import { toldInTurn } from './told-in-turn.js';
 
 export interface ConfigurationOptions extends ConfigName {
   /** The reader's node id: its overrides count, and others can see which revisions it runs. @default none */
@@ -48,16 +49,83 @@ export interface ConfigurationChange {
   readonly revisions: Readonly<Record<string, number>>;
 }
 
+const DEFAULT_TIMEOUT_MS = 5_000;
+/** How long to wait for watches to stand, in milliseconds. */
+const WATCH_TIMEOUT_MS = 2_000;
+const RETRY_MS = { first: 100, max: 5_000 };
+
+/**
+ * Resolves once the configuration has been read, or else its snapshot. `zookeeper` stays the caller's to close.
+ *
+ * @throws {ConfigError} @throws {ZooKeeperError} where there is neither, with what is wrong with both in its message @throws `signal.reason`
+ */
+export async function openConfiguration(zookeeper: ZooKeeper, options: ConfigurationOptions): Promise<Configuration> {
+  const { clock = systemClock, random = systemRandom, timeoutMs = DEFAULT_TIMEOUT_MS, signal, nodeId, snapshot } = options;
+  const place: ConfigPlace = { zookeeper, clock, random, root: rootOf(options) };
+  const contexts = contextsOf(options);
+  if (nodeId !== undefined && !(Number.isSafeInteger(nodeId) && nodeId >= 0)) throw new ConfigError('nodeId', nodeId, 'a node id');
+  try {
+    await zookeeper.whenConnected({ timeoutMs, signal });
+    return new Configuration(place, contexts, options, await readContexts(place, contexts, nodeId, { timeoutMs, signal }));
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (snapshot === undefined || !(error instanceof ZooKeeperError) || !error.transient) throw error;
+    const owners = [ownerOf(place, contexts), ownerOf(place, contexts, nodeId)] as const;
+    const start = await readSnapshot(snapshot, owners).catch((cause: unknown) => {
+      const { fault, outcome, path } = error;
+      throw new ZooKeeperError(`${explain(error)}, and there is no snapshot: ${explain(cause)}`, { fault, outcome, path, cause: error });
+    });
+    options.onEvent?.({ type: 'snapshot-used', at: start.at, revisions: start.revisions, problem: explain(error) });
+    return new Configuration(place, contexts, options, start);
+  }
+}
+
+/** Whose configuration a snapshot is: with overrides that of one node. */
+const ownerOf = ({ root }: ConfigPlace, contexts: readonly string[], nodeId?: number) =>
+  `${root}/${contexts[0]}${nodeId === undefined ? '' : ` for node ${nodeId}`}`;
+
 /**
  * A configuration that follows ZooKeeper. Keys that were published together change together. Changes in quick succession may be told as one; the last
  * one told is the newest. While ZooKeeper is away the configuration stays.
  */
-export interface Configuration extends AsyncIterable<ConfigurationChange>, AsyncDisposable {
+export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncDisposable {
+  readonly #listeners = new Listeners<ConfigurationChange>();
+  readonly #closing = new AbortController();
+  readonly #watches = new Map<string, readonly Watch[]>();
+  readonly #seen: SeenReporter | undefined;
+  readonly #ended: Promise<void>;
+  #now: ReadConfig | Snapshot;
+  #isStale = false;
+  #wake: () => void = () => undefined;
+
+  /** For {@link openConfiguration}. */
+  constructor(
+    private readonly place: ConfigPlace,
+    private readonly contexts: readonly [string, ...string[]],
+    private readonly options: ConfigurationOptions,
+    start: ReadConfig | Snapshot,
+  ) {
+    this.#now = start;
+    const { nodeId, reports = true } = options;
+    if (nodeId !== undefined && reports) this.#seen = new SeenReporter(place, contexts[0], nodeId);
+    this.#seen?.tell(start.revisions);
+    this.#ended = this.#follow('paths' in start ? start : undefined);
+  }
+
   /** Where it comes from; `at`: when the snapshot was made, ISO 8601. */
-  readonly source: { readonly from: 'zookeeper' } | { readonly from: 'snapshot'; readonly at: string };
-  readonly values: ReadonlyMap<string, ConfigValue>;
+  get source(): { readonly from: 'zookeeper' } | { readonly from: 'snapshot'; readonly at: string } {
+    return 'paths' in this.#now ? { from: 'zookeeper' } : { from: 'snapshot', at: this.#now.at };
+  }
+
+  get values(): ReadonlyMap<string, ConfigValue> {
+    return this.#now.values;
+  }
+
   /** By context, the most specific one first. */
-  readonly revisions: Readonly<Record<string, number>>;
+  get revisions(): Readonly<Record<string, number>> {
+    return this.#now.revisions;
+  }
+
   /** The value of a key; undefined where it has none. */
   get(key: string): string | undefined;
   /**
@@ -67,96 +135,6 @@ export interface Configuration extends AsyncIterable<ConfigurationChange>, Async
    * @throws {InvalidConfigurationError}
    */
   get<Output>(schema: StandardSchema<Output>, below?: string): Output;
-  /** Calls `listener` after every change, until the returned function is called. Listeners must not throw. */
-  onChange(listener: (change: ConfigurationChange) => void): () => void;
-  /** Ends it, and every iteration. Idempotent. */
-  close(): Promise<void>;
-}
-
-const DEFAULT_TIMEOUT_MS = 5_000;
-/** How long to wait for watches to stand, in milliseconds. */
-const WATCH_TIMEOUT_MS = 2_000;
-const RETRY_MS = { first: 100, max: 5_000 };
-
-/**
- * Resolves once the configuration has been read, or else its snapshot. `zookeeper` stays the caller's to close.
- *
- * @throws {ConfigError} @throws {ZooKeeperError} where there is neither, with what is wrong with the snapshot as its cause @throws `signal.reason`
- */
-export async function openConfiguration(zookeeper: ZooKeeper, options: ConfigurationOptions): Promise<Configuration> {
-  const { clock = systemClock, random = systemRandom, timeoutMs = DEFAULT_TIMEOUT_MS, signal, nodeId, snapshot } = options;
-  const place: ConfigPlace = { zookeeper, clock, random, root: rootOf(options) };
-  const contexts = contextsOf(options);
-  if (nodeId !== undefined && !(Number.isSafeInteger(nodeId) && nodeId >= 0)) throw new ConfigError('nodeId', nodeId, 'a node id');
-  let start: ReadConfig | Snapshot;
-  try {
-    await zookeeper.whenConnected({ timeoutMs, signal });
-    start = await readContexts(place, contexts, nodeId, { timeoutMs, signal });
-  } catch (error) {
-    signal?.throwIfAborted();
-    if (snapshot === undefined || !(error instanceof ZooKeeperError) || !error.transient) throw error;
-    const kept = await readSnapshot(snapshot, [ownerOf(place, contexts), ownerOf(place, contexts, nodeId)]).catch((cause: unknown) =>
-      explain(cause),
-    );
-    if (typeof kept === 'object') start = kept;
-    else {
-      const { fault, outcome, path } = error;
-      throw new ZooKeeperError(`${explain(error)}, and ${kept ?? `there is no snapshot ${snapshot}`}`, {
-        fault,
-        outcome,
-        path,
-        cause: error,
-      });
-    }
-    options.onEvent?.({ type: 'snapshot-used', at: start.at, revisions: start.revisions, problem: explain(error) });
-  }
-  return new LiveConfiguration(place, contexts, options, start);
-}
-
-/** Whose configuration a snapshot is: with overrides that of one node. */
-const ownerOf = ({ root }: ConfigPlace, contexts: readonly string[], nodeId?: number) =>
-  `${root}/${contexts[0]}${nodeId === undefined ? '' : ` for node ${nodeId}`}`;
-
-class LiveConfiguration implements Configuration {
-  readonly #listeners = new Listeners<ConfigurationChange>();
-  readonly #closing = new AbortController();
-  readonly #watches = new Map<string, readonly Watch[]>();
-  readonly #seen: SeenReporter | undefined;
-  readonly #ended: Promise<void>;
-  #now: ConfigValues;
-  #source: Configuration['source'];
-  #isStale = true;
-  #wake: () => void = () => undefined;
-
-  constructor(
-    private readonly place: ConfigPlace,
-    private readonly contexts: readonly [string, ...string[]],
-    private readonly options: ConfigurationOptions,
-    start: ReadConfig | Snapshot,
-  ) {
-    this.#now = start;
-    this.#source = 'paths' in start ? { from: 'zookeeper' } : { from: 'snapshot', at: start.at };
-    const { nodeId, reports = true } = options;
-    if (nodeId !== undefined && reports) this.#seen = new SeenReporter(place, contexts[0], nodeId);
-    this.#seen?.tell(start.revisions);
-    this.#ended = this.#follow('paths' in start ? start : undefined);
-  }
-
-  get source(): Configuration['source'] {
-    return this.#source;
-  }
-
-  get values(): ReadonlyMap<string, ConfigValue> {
-    return this.#now.values;
-  }
-
-  get revisions(): Readonly<Record<string, number>> {
-    return this.#now.revisions;
-  }
-
-  /** The value of a key; undefined where it has none. */
-  get(key: string): string | undefined;
-  get<Output>(schema: StandardSchema<Output>, below?: string): Output;
   get<Output>(wanted: string | StandardSchema<Output>, below?: string): Output | string | undefined {
     if (typeof wanted === 'string') return this.values.get(wanted)?.value;
     const prefix = below === undefined ? '' : `${below}.`;
@@ -164,14 +142,26 @@ class LiveConfiguration implements Configuration {
     return validated(wanted, Object.fromEntries(own.map(([key, { value }]) => [key.slice(prefix.length), value])), prefix);
   }
 
+  /** Calls `listener` after every change, until the returned function is called. Listeners must not throw. */
   onChange(listener: (change: ConfigurationChange) => void): () => void {
     return this.#listeners.add(listener);
   }
 
-  [Symbol.asyncIterator](): AsyncGenerator<ConfigurationChange> {
-    return toldInTurn<ConfigurationChange>((listener) => this.onChange(listener), this.#closing.signal);
+  /** Every change, one after the other, until it is closed. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<ConfigurationChange> {
+    const { signal } = this.#closing;
+    const changes = new EventEmitter();
+    const forget = this.onChange((change) => changes.emit('change', change));
+    try {
+      if (!signal.aborted) for await (const [change] of on(changes, 'change', { signal })) yield change;
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    } finally {
+      forget();
+    }
   }
 
+  /** Ends it, and every iteration. Idempotent. */
   async close(): Promise<void> {
     this.#closing.abort(new ZooKeeperError('the configuration has been closed', { fault: 'closed', outcome: 'not-applied' }));
     await this.#ended;
@@ -187,79 +177,90 @@ class LiveConfiguration implements Configuration {
   async #follow(start: ReadConfig | undefined): Promise<void> {
     const { clock, random } = this.place;
     const { signal } = this.#closing;
-    if (start) await this.#keep(start);
-    let failures = 0;
-    try {
-      if (start) await this.#watch(start.paths);
-      while (!signal.aborted) {
+    const { nodeId, onEvent } = this.options;
+    let read = start;
+    for (let failures = 0; !signal.aborted; read = undefined) {
+      try {
+        read ??= await readContexts(this.place, this.contexts, nodeId, { signal });
+        this.#checkAge(read);
+        await this.#adopt(read);
+        if (failures > 0) onEvent?.({ type: 'read-again' });
+        failures = 0;
+        await this.#watch(read);
         if (!this.#isStale) await orAborted(new Promise<void>((resolve) => (this.#wake = resolve)), signal);
         this.#isStale = false;
-        try {
-          const read = await readContexts(this.place, this.contexts, this.options.nodeId, { signal });
-          await this.#adopt(read);
-          if (failures > 0) this.options.onEvent?.({ type: 'read-again' });
-          failures = 0;
-          await this.#watch(read.paths);
-        } catch (error) {
-          if (signal.aborted) return;
-          this.#isStale = true;
-          failures += 1;
-          if (failures === 1) this.options.onEvent?.({ type: 'read-failed', problem: explain(error) });
-          await clock.sleep(backoffMs(RETRY_MS, failures, random), signal);
-        }
+      } catch (error) {
+        if (signal.aborted) break;
+        failures += 1;
+        if (failures === 1) onEvent?.({ type: 'read-failed', problem: explain(error) });
+        await clock.sleep(backoffMs(RETRY_MS, failures, random), signal).catch(() => undefined);
       }
-    } catch {
-      // Closed.
-    } finally {
-      for (const watch of [...this.#watches.values()].flat()) watch.close();
+    }
+    for (const watch of [...this.#watches.values()].flat()) watch.close();
+  }
+
+  /** What was read from ZooKeeper never goes back: a server may lag behind, or the tree be gone. @throws {Error} where it would */
+  #checkAge({ revisions }: ReadConfig): void {
+    if (this.source.from === 'snapshot') return;
+    for (const [context, seen] of Object.entries(this.revisions)) {
+      const stands = revisions[context] ?? seen;
+      if (stands < seen) throw new Error(`${context} is at revision ${stands}, where revision ${seen} was seen before`);
     }
   }
 
   async #adopt(read: ReadConfig): Promise<void> {
     const before = this.#now;
-    const wasSnapshot = this.#source.from === 'snapshot';
+    const isFirst = this.#watches.size === 0;
     this.#now = read;
-    this.#source = { from: 'zookeeper' };
     const keys = [...new Set([...before.values.keys(), ...read.values.keys()])].sort();
     const both = keys.map((key) => ({ key, old: before.values.get(key)?.value, new: read.values.get(key)?.value }));
     const changes = both.filter((each) => each.old !== each.new);
-    const isNew = Object.entries(read.revisions).some(([context, revision]) => before.revisions[context] !== revision);
-    if (!isNew && changes.length === 0 && !wasSnapshot) return;
-    await this.#keep(read);
+    const isNew = changes.length > 0 || JSON.stringify(read.revisions) !== JSON.stringify(before.revisions);
+    if (isNew || isFirst) await this.#keep(read);
+    if (!isNew) return;
     this.#seen?.tell(read.revisions);
-    if (isNew || changes.length > 0) this.#listeners.tell({ changes, revisions: read.revisions });
+    this.#listeners.tell({ changes, revisions: read.revisions });
   }
 
-  async #keep(read: ConfigValues): Promise<void> {
+  async #keep({ values, revisions }: ReadConfig): Promise<void> {
     const { snapshot, onEvent, nodeId } = this.options;
-    if (snapshot === undefined) return;
+    // A tree that has been lost must not take the snapshot with it.
+    const isNothing = values.size === 0 && Object.values(revisions).every((revision) => revision === 0);
+    if (snapshot === undefined || (isNothing && existsSync(snapshot))) return;
     const at = new Date(this.place.clock.now()).toISOString();
     // Node ids change from one start to the next: without overrides, the snapshot is of use to every node.
-    const hasOverrides = [...read.values.values()].some(({ context }) => isOverride(context));
-    const owner = ownerOf(this.place, this.contexts, hasOverrides ? nodeId : undefined);
-    const written = writeSnapshot(snapshot, owner, { ...read, at }, this.place.random);
+    const hasOverrides = [...values.values()].some(({ context }) => !this.contexts.includes(context));
+    const of = ownerOf(this.place, this.contexts, hasOverrides ? nodeId : undefined);
+    const written = writeSnapshot(snapshot, { of, at, revisions, values }, this.place.random);
     await written.catch((error: unknown) => onEvent?.({ type: 'snapshot-failed', problem: explain(error) }));
   }
 
-  /** Watches these paths and the heads, and no others. Resolves once all watches stand, or after a while. @throws where it is closed before */
-  async #watch(paths: readonly string[]): Promise<void> {
+  /** Watches what was read, and nothing else. Resolves once all watches stand, or after a while. @throws where it is closed before */
+  async #watch({ paths, revisions }: ReadConfig): Promise<void> {
     const { zookeeper, root } = this.place;
-    const heads = this.contexts.map((context) => historyPath(root, context));
-    const wanted = new Set([...paths, ...heads]);
-    for (const [path, watches] of this.#watches) {
-      if (wanted.has(path)) continue;
-      for (const watch of watches) watch.close();
-      this.#watches.delete(path);
-    }
+    const { nodeId } = this.options;
     const onTold = () => {
       this.#isStale = true;
       this.#wake();
     };
-    const added = [...wanted].filter((path) => !this.#watches.has(path));
-    for (const path of added) {
+    const onContexts = (names: readonly string[] = []) => {
+      const own = contextsOfNode(this.contexts, names, nodeId ?? 0);
+      if (own.toSorted().join() !== Object.keys(this.revisions).sort().join()) onTold();
+    };
+    const heads = new Set(Object.keys(revisions).map((context) => historyPath(root, context)));
+    const watch = (path: string) => {
+      if (path === root) return [zookeeper.watchChildren(root, onContexts)];
       const data = zookeeper.watchData(path, onTold);
-      this.#watches.set(path, heads.includes(path) ? [data] : [data, zookeeper.watchChildren(path, onTold)]);
+      return heads.has(path) ? [data] : [data, zookeeper.watchChildren(path, onTold)];
+    };
+    const wanted = new Set([...paths, ...heads, ...(nodeId === undefined ? [] : [root])]);
+    for (const [path, watches] of this.#watches) {
+      if (wanted.has(path)) continue;
+      for (const each of watches) each.close();
+      this.#watches.delete(path);
     }
+    const added = [...wanted].filter((path) => !this.#watches.has(path));
+    for (const path of added) this.#watches.set(path, watch(path));
     const first = added.flatMap((path) => (this.#watches.get(path) ?? []).map((watch) => watch.first));
     // One that is refused never stands, and must not hold up the others.
     await withTimeout(this.place.clock, WATCH_TIMEOUT_MS, Promise.all(first), this.#closing.signal);

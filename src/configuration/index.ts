@@ -8,10 +8,15 @@ export {
   type ConfigurationOptions,
   openConfiguration,
 } from './configuration.js';
-export { variableName, variablesOf } from './environment.js';
+export type { KeyChange, Revision } from './history.js';
 export type { ConfigName } from './layout.js';
-export type { ContextState, PublishOptions, WantedChange } from './publish.js';
-export { type ConfigPublisher, configPublisher, type PublisherOptions } from './publisher.js';
+export {
+  type ConfigPublisher,
+  type ContextState,
+  configPublisher,
+  type PublisherOptions,
+  type PublishOptions,
+  type WantedChange,
+} from './publisher.js';
 export type { ConfigValue } from './read-contexts.js';
-export type { KeyChange, Revision } from './revision.js';
 export type { SchemaIssue, SchemaResult, StandardSchema } from './standard-schema.js';

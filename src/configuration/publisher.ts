@@ -1,14 +1,32 @@
+import { timeoutSignal } from '../base/abort.js';
+import { backoffMs } from '../base/backoff.js';
 import type { Clock, RandomSource } from '../base/clock.js';
-import { ConfigError } from '../base/errors.js';
+import { AcquireTimeoutError, ConfigError } from '../base/errors.js';
 import { systemClock, systemRandom } from '../base/system.js';
-import type { ZooKeeper } from '../zookeeper/zookeeper.js';
-import { between, readHistory } from './history.js';
-import { type ConfigName, contextsOf, rootOf } from './layout.js';
-import { type ContextState, type Publication, type PublishOptions, publish, readContext, stateOf, type WantedChange } from './publish.js';
-import { repeated } from './read-contexts.js';
-import { inverted, type KeyChange, type Revision } from './revision.js';
+import { lock } from '../recipes/lock.js';
+import type { LockHandle } from '../recipes/lock-handle.js';
+import type { CallOptions, MultiOperation, ZooKeeper } from '../zookeeper/zookeeper.js';
+import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
+import { ConfigConflictError } from './config-error.js';
+import { type ContextTree, propertiesOf, readTree } from './context-tree.js';
+import { between, decodeRevision, type KeyChange, NO_REVISION, type Revision, readHistory } from './history.js';
+import {
+  type ConfigName,
+  checkProperty,
+  contextsOf,
+  historyPath,
+  lockPath,
+  overridesOf,
+  revisionOf,
+  revisionPath,
+  rootOf,
+} from './layout.js';
+import { type ConfigPlace, repeated } from './read-contexts.js';
+import { checkSize, planEdit } from './tree-plan.js';
 
 export interface PublisherOptions extends ConfigName {
+  /** The node ids whose overrides are meant, such as `0-3`. @default the values for all nodes */
+  readonly nodes?: string | undefined;
   /** Who publishes, as the history names it. */
   readonly author: string;
   /** How many revisions the history keeps, 10 to 10000. @default 100 */
@@ -19,17 +37,79 @@ export interface PublisherOptions extends ConfigName {
   readonly random?: RandomSource | undefined;
 }
 
+/** How one publish is made. */
+export interface PublishOptions {
+  /** Why. @default empty */
+  readonly message?: string | undefined;
+  /** The revision that has to stand, 0 for none. Without it a publish is repeated on what another one has left. */
+  readonly expect?: number | undefined;
+  /** How long it may take, in milliseconds. @default 10000 */
+  readonly timeoutMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A new value, or null to unset the key. */
+export type WantedChange = Pick<KeyChange, 'key' | 'new'>;
+
+/** A context as it stands: its own properties. */
+export interface ContextState {
+  readonly revision: number;
+  readonly properties: ReadonlyMap<string, string>;
+}
+
+/** The same, and what a publish needs. */
+interface ReadContext extends ContextState {
+  readonly head: Revision;
+  /** The version of the head's znode; undefined where there is none. */
+  readonly version: number | undefined;
+  readonly tree: ContextTree;
+  /** The names of the history's znodes. */
+  readonly kept: readonly string[];
+}
+
+type Plan = (state: ContextState, call: CallOptions) => Promise<readonly WantedChange[]>;
+
+const DEFAULT_KEEP = 100;
+const DEFAULT_TIMEOUT_MS = 10_000;
+/** How many revisions one publish prunes at the most. */
+const PRUNED_AT_ONCE = 100;
+/** How often a publish is tried before it queues up at the context's lock, without which others may come first for a minute, and the pauses, in milliseconds. */
+const FREE_TRIES = 2;
+const PAUSE_MS = { first: 5, max: 100 };
+
+/** @throws {ConfigError} */
+export const configPublisher = (zookeeper: ZooKeeper, options: PublisherOptions) => new ConfigPublisher(zookeeper, options);
+
 /**
- * Publishes into the most specific context of a configuration. What was changed without a revision is seen as it stands.
+ * Publishes into the most specific context of a configuration, or into its overrides for some nodes. What was changed without a revision is seen as it
+ * stands.
  *
  * All calls throw {@link ConfigError} for bad input, `ZooKeeperError` for no connection in time, denied access and a closed client,
  * {@link ConfigHistoryError} for damage, and `signal.reason`.
  */
-export interface ConfigPublisher {
-  /** The name of the context, such as `shop,prod`. */
+export class ConfigPublisher {
+  /** The name of the context, such as `shop,prod`, or `shop,prod@nodes=0-3`. */
   readonly context: string;
+  readonly #place: ConfigPlace;
+  readonly #author: string;
+  readonly #keep: number;
+
+  constructor(zookeeper: ZooKeeper, options: PublisherOptions) {
+    const { nodes, author, keep = DEFAULT_KEEP, clock = systemClock, random = systemRandom } = options;
+    const [context] = contextsOf(options);
+    this.context = nodes === undefined ? context : overridesOf(context, nodes, 'nodes');
+    this.#place = { zookeeper, clock, random, root: rootOf(options) };
+    this.#author = author;
+    this.#keep = keep;
+    if (!(Number.isInteger(keep) && keep >= 10 && keep <= 10_000))
+      throw new ConfigError('keep', keep, 'a number of revisions from 10 to 10000');
+  }
+
   /** Where another publish comes between, a part may be newer than the revision: a publish that expects that revision then conflicts. */
-  read(signal?: AbortSignal): Promise<ContextState>;
+  read(signal?: AbortSignal): Promise<ContextState> {
+    return repeated(this.#place, { signal }, (call) => this.#read(call));
+  }
+
   /**
    * Changes the keys together, in one transaction with the revision's record. Resolves to undefined where all of them are so already.
    *
@@ -39,38 +119,134 @@ export interface ConfigPublisher {
    */
   publish(
     wanted: readonly WantedChange[] | ((state: ContextState) => readonly WantedChange[]),
-    options?: PublishOptions,
-  ): Promise<Revision | undefined>;
+    options: PublishOptions = {},
+  ): Promise<Revision | undefined> {
+    return this.#publish(async (state) => (typeof wanted === 'function' ? wanted(state) : wanted), options);
+  }
+
   /** Publishes what undoes all revisions after this one; keys that they have not changed stay as they are. @throws as {@link publish} and {@link diff} */
-  rollback(revision: number, options?: PublishOptions): Promise<Revision | undefined>;
+  rollback(revision: number, options: PublishOptions = {}): Promise<Revision | undefined> {
+    const undo: Plan = async (_, call) => {
+      const history = await readHistory(this.#place, this.context, call);
+      return between(history, history[0]?.revision ?? 0, revision);
+    };
+    return this.#publish(undo, { message: `rollback to revision ${revision}`, ...options });
+  }
+
   /** The revisions that are kept, the newest first. */
-  history(signal?: AbortSignal): Promise<readonly Revision[]>;
+  history(signal?: AbortSignal): Promise<readonly Revision[]> {
+    return repeated(this.#place, { signal }, (call) => readHistory(this.#place, this.context, call));
+  }
+
   /** The published changes from one revision to another. @param to @default the newest @throws {ConfigHistoryError} `no-such-revision` */
-  diff(from: number, to?: number, signal?: AbortSignal): Promise<readonly KeyChange[]>;
+  async diff(from: number, to?: number, signal?: AbortSignal): Promise<readonly KeyChange[]> {
+    return between(await this.history(signal), from, to);
+  }
+
+  /** A session's requests are answered in their order, so the head is the first to be read: what is published after that fails by its version. */
+  async #read(call: CallOptions): Promise<ReadContext> {
+    const { zookeeper, root } = this.#place;
+    const path = historyPath(root, this.context);
+    const [znode, kept = [], tree] = await Promise.all([
+      zookeeper.read(path, call),
+      zookeeper.children(path, call),
+      readTree(zookeeper, `${root}/${this.context}`, call),
+    ]);
+    const head = znode ? decodeRevision(path, znode.data) : NO_REVISION;
+    return { revision: head.revision, properties: propertiesOf(tree), head, version: znode?.stat.version, tree, kept };
+  }
+
+  /** Publishes what `plan` makes of the present state; again where another publish, or a direct change, was first. */
+  async #publish(plan: Plan, { message = '', expect, timeoutMs = DEFAULT_TIMEOUT_MS, signal }: PublishOptions) {
+    const { zookeeper, clock, random, root } = this.#place;
+    const { context } = this;
+    const id = random.hex(8);
+    const late = () => new AcquireTimeoutError(`${zookeeper.description}: ${context} could not be published within ${timeoutMs} ms`);
+    const limit = timeoutSignal(clock, timeoutMs, late, signal);
+    const call = { signal: limit.signal };
+    /** The revision that may have been published, and why that is not known. */
+    let unknown: { readonly revision: number; readonly error: ZooKeeperError } | undefined;
+    let turn: LockHandle | undefined;
+    try {
+      for (let failures = 0; ; await clock.sleep(backoffMs(PAUSE_MS, failures, random), limit.signal)) {
+        let next: number | undefined;
+        try {
+          if (failures >= FREE_TRIES) turn ??= await lock(zookeeper, lockPath(root, context), { clock, random }).acquire(call);
+          const now = await this.#read(call);
+          if (unknown && now.revision >= unknown.revision) {
+            const path = revisionPath(root, context, unknown.revision);
+            const stands = await zookeeper.read(path, call);
+            if (!stands) throw unknown.error;
+            const revision = decodeRevision(path, stands.data);
+            if (revision.id === id) return revision;
+            unknown = undefined;
+          }
+          if (expect !== undefined && expect < now.revision) throw new ConfigConflictError(context, expect, now.head);
+          const isExpected = expect === undefined || expect === now.revision;
+          const changes = isExpected ? changesOf(now, await plan(now, call)) : [];
+          if (!isExpected || (changes.length === 0 && !unknown)) {
+            // Goes to the leader: what was read may be older than the expected revision, or in part newer than its own head.
+            const head = { path: historyPath(root, context), version: now.version ?? 0 };
+            if (now.version !== undefined) await zookeeper.multi([{ type: 'check', ...head }], call);
+            if (!isExpected) throw new ConfigConflictError(context, expect, now.head);
+            return undefined;
+          }
+          next = now.revision + 1;
+          const at = new Date(clock.now()).toISOString();
+          const record = { revision: next, base: now.revision, at, author: this.#author, message, changes, id };
+          const operations = this.#operationsOf(now, record);
+          checkSize(operations);
+          if (now.version === undefined) await zookeeper.ensurePath(historyPath(root, context).replace(/\/[^/]+$/, ''), call);
+          await zookeeper.multi(operations, call);
+          return record;
+        } catch (error) {
+          failures += 1;
+          if (!(error instanceof ZooKeeperError) || error === unknown?.error) throw error;
+          // The same id on the same head: of all attempts one at the most is carried out.
+          if (next !== undefined && error.outcome === 'unknown') unknown = { revision: next, error };
+          const isOther = isFault(error, 'bad-version', 'node-exists', 'no-node', 'not-empty');
+          if (limit.signal.aborted || !(error.transient || isOther)) throw error;
+        }
+      }
+    } catch (error) {
+      if (unknown) {
+        const { fault, path } = unknown.error;
+        const message = `whether revision ${unknown.revision} of ${context} was published cannot be told: the reply was lost`;
+        throw new ZooKeeperError(message, { fault, outcome: 'unknown', path, cause: unknown.error });
+      }
+      limit.signal.throwIfAborted();
+      throw error;
+    } finally {
+      limit.release();
+      // Not waited for: it may take longer than the caller's time. It only spares others their tries in vain.
+      void turn?.release();
+    }
+  }
+
+  /** One transaction: the head, the record, the keys, and what is pruned. */
+  #operationsOf({ tree, kept, version }: ReadContext, record: Revision): readonly MultiOperation[] {
+    const { root } = this.#place;
+    const { revision, changes } = record;
+    const path = historyPath(root, this.context);
+    const head = { path, data: JSON.stringify({ ...record, changes: [] }) };
+    const old = kept.filter((name) => (revisionOf(name) ?? revision) <= revision - this.#keep).sort();
+    return [
+      version === undefined ? { type: 'create', mode: 'persistent', ...head } : { type: 'set', version, ...head },
+      { type: 'create', path: revisionPath(root, this.context, revision), data: JSON.stringify(record), mode: 'persistent' },
+      ...planEdit(`${root}/${this.context}`, tree, new Map(changes.map(({ key, new: value }) => [key, value]))),
+      ...old.slice(0, PRUNED_AT_ONCE).map((name) => ({ type: 'remove', path: `${path}/${name}` }) as const),
+    ];
+  }
 }
 
-const DEFAULT_KEEP = 100;
-
-/** @throws {ConfigError} */
-export function configPublisher(zookeeper: ZooKeeper, options: PublisherOptions): ConfigPublisher {
-  const { author, keep = DEFAULT_KEEP, clock = systemClock, random = systemRandom } = options;
-  const [context] = contextsOf(options);
-  const root = rootOf(options);
-  if (!(Number.isInteger(keep) && keep >= 10 && keep <= 10_000))
-    throw new ConfigError('keep', keep, 'a number of revisions from 10 to 10000');
-  const publication: Publication = { zookeeper, clock, random, root, context, author, keep };
-  const read = (signal: AbortSignal | undefined) => repeated(publication, { signal }, (call) => readHistory(publication, context, call));
-  return {
-    context,
-    read: (signal) => repeated(publication, { signal }, async (call) => stateOf(await readContext(publication, call))),
-    publish: (wanted, publishing = {}) =>
-      publish(publication, async (state) => (typeof wanted === 'function' ? wanted(state) : wanted), publishing),
-    rollback: (revision, publishing = {}) =>
-      publish(publication, async (_, call) => inverted(between(await readHistory(publication, context, call), revision, undefined)), {
-        message: `rollback to revision ${revision}`,
-        ...publishing,
-      }),
-    history: async (signal) => (await read(signal)).map(({ id: _, ...revision }) => revision),
-    diff: async (from, to, signal) => between(await read(signal), from, to),
-  };
+/** What differs from what stands. @throws {ConfigError} */
+function changesOf({ properties }: ContextState, wanted: readonly WantedChange[]): readonly KeyChange[] {
+  const changes = new Map<string, KeyChange>();
+  for (const { key, new: value } of wanted) {
+    checkProperty(key, value);
+    const old = properties.get(key) ?? null;
+    if (old !== value) changes.set(key, { key, old, new: value });
+    else changes.delete(key);
+  }
+  return [...changes.values()];
 }

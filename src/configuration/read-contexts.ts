@@ -3,8 +3,8 @@ import { retry, STORE_BACKOFF } from '../lease/session/retry.js';
 import type { CallOptions, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../zookeeper/zookeeper-error.js';
 import { propertiesOf, readTree } from './context-tree.js';
-import { contextPath, historyPath, rangesOf } from './layout.js';
-import { decodeHead } from './revision.js';
+import { decodeRevision } from './history.js';
+import { contextsOfNode, historyPath } from './layout.js';
 
 /** Where configuration is read and written. */
 export interface ConfigPlace {
@@ -23,6 +23,7 @@ export interface ConfigValue {
 
 /** A configuration as it stood at one time. */
 export interface ConfigValues {
+  /** In the order of the keys. */
   readonly values: ReadonlyMap<string, ConfigValue>;
   /** The revision of each context, the most specific context first; 0 for one without. */
   readonly revisions: Readonly<Record<string, number>>;
@@ -33,28 +34,13 @@ export interface ReadConfig extends ConfigValues {
   readonly paths: readonly string[];
 }
 
-/** A layer of a configuration: a context, or its overrides for some node ids. */
-export interface Layer {
-  readonly context: string;
-  readonly properties: ReadonlyMap<string, string>;
-}
-
-/** The values that win: those of the first layer that has the key; in the order of the keys. */
-export function merged(layers: readonly Layer[]): ReadonlyMap<string, ConfigValue> {
-  const values = new Map<string, ConfigValue>();
-  for (const { context, properties } of layers) {
-    for (const [key, value] of properties) if (!values.has(key)) values.set(key, { value, context });
-  }
-  return new Map([...values].sort(([a], [b]) => (a < b ? -1 : 1)));
-}
-
 /**
  * Reads the contexts, most specific first, as they stood between two revisions: several keys that were published together are seen together. What is
  * changed without a revision may be seen in part.
  *
  * @param nodeId the reader's, for overrides
  */
-export async function readContexts(
+export function readContexts(
   place: ConfigPlace,
   contexts: readonly string[],
   nodeId: number | undefined,
@@ -62,45 +48,45 @@ export async function readContexts(
 ): Promise<ReadConfig> {
   const { zookeeper, root } = place;
   return repeated(place, wait, async (call) => {
-    const { read, heads } = await readWhole(place, contexts, call, async () => {
-      const names = nodeId === undefined ? [] : ((await zookeeper.children(root, call)) ?? []);
-      const layers = contexts.flatMap((context) => {
-        const range = rangesOf(context, names).find(({ from, to }) => nodeId !== undefined && from <= nodeId && nodeId <= to);
-        return range ? [contextPath(root, context, range.text), contextPath(root, context)] : [contextPath(root, context)];
-      });
-      return Promise.all(layers.map(async (path) => ({ path, tree: await readTree(zookeeper, path, call) })));
-    });
+    const readHeads = async () => {
+      const own = nodeId === undefined ? contexts : contextsOfNode(contexts, (await zookeeper.children(root, call)) ?? [], nodeId);
+      return Promise.all(own.map(async (context) => ({ context, head: await readHead(zookeeper, root, context, call) })));
+    };
+    const heads = await readHeads();
+    const trees = await Promise.all(heads.map(({ context }) => readTree(zookeeper, `${root}/${context}`, call)));
+    if (JSON.stringify(heads) !== JSON.stringify(await readHeads())) {
+      const message = `${zookeeper.description}: ${contexts[0]} was published anew while it was read`;
+      throw new ZooKeeperError(message, { fault: 'timeout', outcome: 'not-applied' });
+    }
+    const layers = heads.map(({ context }, at) => ({ context, tree: trees[at] ?? new Map() }));
     return {
-      values: merged(read.map(({ path, tree }) => ({ context: path.slice(root.length + 1), properties: propertiesOf(tree) }))),
-      revisions: Object.fromEntries(contexts.map((context, at) => [context, revisionIn(heads[at])])),
+      values: merged(layers.map(({ context, tree }) => ({ context, properties: propertiesOf(tree) }))),
+      revisions: Object.fromEntries(heads.map(({ context, head }) => [context, revisionIn(head)])),
       // Also of a context that does not exist yet.
-      paths: read.flatMap(({ path, tree }) => [...new Set([path, ...[...tree.keys()].map((below) => path + below)])]),
+      paths: layers.flatMap(({ context, tree }) => [...new Set(['', ...tree.keys()])].map((path) => `${root}/${context}${path}`)),
     };
   });
 }
 
-/** How often contexts are read that change meanwhile, before a pause. */
-const MAX_TRIES = 20;
-
-/** Reads until no revision comes between. Resolves with the heads' data, too. @throws {ZooKeeperError} `timeout` */
-export async function readWhole<T>(place: ConfigPlace, contexts: readonly string[], call: CallOptions, reading: () => Promise<T>) {
-  for (let tries = 1; tries <= MAX_TRIES; tries += 1) {
-    const before = await readHeads(place, contexts, call);
-    const read = await reading();
-    const heads = await readHeads(place, contexts, call);
-    if (heads.every((head, at) => head === before[at])) return { read, heads };
+/** The values that win: those of the first layer that has the key; in the order of the keys. */
+export function merged(
+  layers: readonly { readonly context: string; readonly properties: ReadonlyMap<string, string> }[],
+): ReadonlyMap<string, ConfigValue> {
+  const values = new Map<string, ConfigValue>();
+  for (const { context, properties } of layers) {
+    for (const [key, value] of properties) if (!values.has(key)) values.set(key, { value, context });
   }
-  const message = `${place.zookeeper.description}: ${contexts[0]} was published anew during each of ${MAX_TRIES} reads`;
-  throw new ZooKeeperError(message, { fault: 'timeout', outcome: 'not-applied' });
+  return new Map([...values].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-const readHeads = ({ zookeeper, root }: ConfigPlace, contexts: readonly string[], call: CallOptions) =>
-  Promise.all(contexts.map(async (context) => (await zookeeper.read(historyPath(root, context), call))?.data.toString('latin1')));
+/** The data of a context's head as one byte a character; undefined for none. */
+export const readHead = async (zookeeper: Pick<ZooKeeper, 'read'>, root: string, context: string, call: CallOptions) =>
+  (await zookeeper.read(historyPath(root, context), call))?.data.toString('latin1');
 
 /** A damaged history is no reason to do without the values: it counts as none. */
-function revisionIn(head: string | undefined): number {
+export function revisionIn(head: string | undefined): number {
   try {
-    return head === undefined ? 0 : decodeHead('', Buffer.from(head, 'latin1')).revision;
+    return head === undefined ? 0 : decodeRevision('', Buffer.from(head, 'latin1')).revision;
   } catch {
     return 0;
   }
@@ -112,6 +98,9 @@ export interface ReadWait {
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
+
+const READ_TIMEOUT_MS = 10_000;
+const CALL_TIMEOUT_MS = 5_000;
 
 /** Repeats what only reads while the connection is away. @throws {ZooKeeperError} @throws `signal.reason` */
 export function repeated<T>(
@@ -126,6 +115,3 @@ export function repeated<T>(
     shouldRetry: (error) => error instanceof ZooKeeperError && error.transient,
   });
 }
-
-const READ_TIMEOUT_MS = 10_000;
-const CALL_TIMEOUT_MS = 5_000;

@@ -4,14 +4,19 @@ import type { ConfigValue, ConfigValues } from './read-contexts.js';
 
 /** A configuration that was kept in a file for when ZooKeeper is away. */
 export interface Snapshot extends ConfigValues {
+  /** Whose it is. */
+  readonly of: string;
   /** When it was read, ISO 8601, by the clock of its writer. */
   readonly at: string;
 }
 
-/** Replaces the file at once. Only its owner may read it. @param of whose configuration it is */
-export async function writeSnapshot(path: string, of: string, snapshot: Snapshot, random: Pick<RandomSource, 'hex'>): Promise<void> {
+/** Replaces the file at once. Only its owner may read it. */
+export async function writeSnapshot(
+  path: string,
+  { of, at, revisions, values }: Snapshot,
+  random: Pick<RandomSource, 'hex'>,
+): Promise<void> {
   const draft = `${path}.${random.hex(6)}.tmp`;
-  const { at, revisions, values } = snapshot;
   try {
     const file = await open(draft, 'wx', 0o600);
     try {
@@ -27,25 +32,12 @@ export async function writeSnapshot(path: string, of: string, snapshot: Snapshot
   }
 }
 
-/** Undefined where there is no file. @param owners whose it may be @throws {Error} where it cannot be read, or is another one's */
-export async function readSnapshot(path: string, owners: readonly [string, string]): Promise<Snapshot | undefined> {
-  let text: string;
-  try {
-    text = await readFile(path, 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
-  }
-  const {
-    of: owner,
-    at,
-    revisions,
-    values,
-  } = JSON.parse(text) as Partial<Omit<Snapshot, 'values'>> & {
-    readonly of?: string;
-    readonly values?: Readonly<Record<string, ConfigValue>>;
-  };
-  if (at === undefined || revisions === undefined || values === undefined) throw new Error(`${path} is no snapshot of a configuration`);
-  if (owner === undefined || !owners.includes(owner)) throw new Error(`${path} is a snapshot of ${owner}, not of ${owners[1]}`);
-  return { at, revisions, values: new Map(Object.entries(values)) };
+/** @param owners whose it may be @throws {Error} where there is none, it cannot be read, or is another one's */
+export async function readSnapshot(path: string, owners: readonly [string, string]): Promise<Snapshot> {
+  type Json = Omit<Snapshot, 'values'> & { readonly values: Readonly<Record<string, ConfigValue>> };
+  const { of, at, revisions, values }: Partial<Json> = JSON.parse(await readFile(path, 'utf8'));
+  if (of === undefined || at === undefined || revisions === undefined || values === undefined)
+    throw new Error(`${path} is no snapshot of a configuration`);
+  if (!owners.includes(of)) throw new Error(`${path} is a snapshot of ${of}, not of ${owners[1]}`);
+  return { of, at, revisions, values: new Map(Object.entries(values)) };
 }

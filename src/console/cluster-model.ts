@@ -37,6 +37,8 @@ export class ClusterModel {
   instance: WireInstance | null = null;
   /** Whether there is a page of services beside this one. */
   hasServices = false;
+  /** Whether holders of the token may change shared data. */
+  writesData = false;
   instanceReceivedAt = 0;
   /** In ascending order of the ids. */
   nodes: readonly SeenNode[] = [];
@@ -127,8 +129,9 @@ export class ClusterModel {
     return changes;
   }
 
-  #begin({ epoch, instance, report, store, tree, events, hasServices = false }: WireHello): void {
+  #begin({ epoch, instance, report, store, tree, events, hasServices = false, writesData = false }: WireHello): void {
     this.hasServices = hasServices;
+    this.writesData = writesData;
     this.#connected = true;
     const isSame = epoch === this.#epoch;
     this.#epoch = epoch;

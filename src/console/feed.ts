@@ -137,6 +137,11 @@ function eventOf(block: string): StreamEvent[] {
   return data.length === 0 ? [] : [{ event: valuesOf('event: ').join(), data: data.join('\n') }];
 }
 
+/** The header of a request with the token. */
+export function authorization(token: string | undefined): Readonly<Record<string, string>> {
+  return token === undefined ? {} : { authorization: `Bearer ${token}` };
+}
+
 /** Why the server refuses: what it says itself, where it says anything. */
 export async function refusalOf(response: Response): Promise<string> {
   try {

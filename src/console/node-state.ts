@@ -3,11 +3,11 @@ import type { WireNode } from './wire.js';
 /** The states in which node ids are shown, in this order, and a sentence on each. */
 export const STATE_MEANINGS = {
   held: 'A task holds it and renews it in time.',
-  overdue: 'Its holder did not renew it in time. Nobody may take it before the grace period is over.',
+  overdue: 'Its holder did not renew it in time. No task may take it before the grace period is over.',
   expired: 'Its holder has gone. Any task may take it.',
-  damaged: 'Its lease object is absent or unreadable. Nobody may take it until it is repaired: nodelease init --repair.',
-  evicted: 'Taken from its holder by force. Nobody may take it while the old holder may still trust it.',
-  free: 'Nobody holds it. Any task may take it.',
+  damaged: 'Its lease object is absent or unreadable. No task may take it until it is repaired: nodelease init --repair.',
+  evicted: 'Taken from its holder by force. No task may take it while the old holder may still trust it.',
+  free: 'No task holds it. Any task may take it.',
   retired: 'Taken out of use by scaling down.',
 } as const;
 

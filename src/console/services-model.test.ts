@@ -1,20 +1,26 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../test/support/virtual-clock.js';
-import { addressText, countText, fits, leaseText, ServicesModel } from './services-model.js';
-import type { WireService } from './services-wire.js';
+import { addressText, countText, leaseText, ServicesModel, servicesIn } from './services-model.js';
+import type { InstanceFacts, ServiceEntry } from './services-wire.js';
 
-type Instance = NonNullable<WireService['instance']>;
+const ENABLED: InstanceFacts = {
+  id: 'a',
+  claim: null,
+  address: '10.0.0.1',
+  port: 80,
+  sslPort: null,
+  serviceType: 'DYNAMIC',
+  state: 'enabled',
+};
 
-const ENABLED: Instance = { address: '10.0.0.1', port: 80, sslPort: null, serviceType: 'DYNAMIC', state: 'enabled' };
-
-function entry(id: string | null, facts: Partial<WireService> = {}): WireService {
+function entry(id: string | null, facts: Partial<ServiceEntry> = {}): ServiceEntry {
   return {
     service: 'orders',
     id,
     instance: id === null ? null : ENABLED,
     text: null,
     sessionId: null,
-    lease: null,
+    node: null,
     problem: null,
     ...facts,
   };
@@ -25,11 +31,11 @@ function setUp() {
   const model = new ServicesModel(clock);
   const tell = (event: string, data: unknown) => model.apply({ event, data: JSON.stringify(data) });
   const hello = () => tell('hello', { zookeeper: 'zk', path: '/services', writes: true });
-  const put = (...entries: WireService[]) =>
+  const put = (...entries: ServiceEntry[]) =>
     tell('entries', { set: entries.map((each) => [`/services/${each.service}${each.id === null ? '' : `/${each.id}`}`, each]), gone: [] });
   const gone = (...paths: string[]) => tell('entries', { set: [], gone: paths });
   const status = (facts = {}) => tell('status', { state: 'ok', problem: null, isWhole: true, isPartial: false, ...facts });
-  const ids = () => [...(model.services.get('orders')?.instances.values() ?? [])].map(({ id }) => id);
+  const ids = () => servicesIn(model.entries).flatMap(({ instances }) => [...instances.values()].map(({ id }) => id));
   return { clock, model, tell, hello, put, gone, status, ids };
 }
 
@@ -39,18 +45,15 @@ describe('what the page knows of the services', () => {
     hello();
     put(entry(null), entry('a'), entry('b'));
     status();
-    expect([model.count, ids()]).toEqual([2, ['a', 'b']]);
-    expect([...model.takeChanges().services]).toEqual(['orders']);
+    expect([ids(), model.takeChange(), model.takeChange()]).toEqual([['a', 'b'], true, false]);
     put(entry('a'));
-    expect(model.takeChanges()).toEqual({ services: new Set(), spoken: [] });
+    expect([model.takeChange(), model.takeSpoken()]).toEqual([false, []]);
     put(entry('a', { instance: { ...ENABLED, state: 'disabled' } }), entry('c'), entry('b', { text: '{}' }));
     gone('/services/orders/b');
-    expect(model.takeChanges()).toEqual({
-      services: new Set(['orders']),
-      spoken: ['orders a is disabled', 'orders c has come', 'orders b has gone'],
-    });
+    expect(model.takeChange()).toBe(true);
+    expect(model.takeSpoken()).toEqual(['orders a is disabled', 'orders c has come', 'orders b has gone']);
     gone('/services/orders/a', '/services/orders/c', '/services/orders');
-    expect(model.services.size).toBe(0);
+    expect([...model.entries]).toEqual([]);
   });
 
   it('stays over a new connection until all has been read again, and loses then what has gone', () => {
@@ -58,21 +61,22 @@ describe('what the page knows of the services', () => {
     hello();
     put(entry(null), entry('a'), entry('b'));
     status();
-    model.takeChanges();
+    model.takeChange();
     model.connection(false);
     hello();
     put(entry(null), entry('a'));
-    expect([ids(), [...model.takeChanges().services]]).toEqual([['a', 'b'], []]);
+    expect([ids(), model.takeChange()]).toEqual([['a', 'b'], false]);
     status();
     expect(ids()).toEqual(['a']);
   });
 
   it('keeps why a service cannot be listed', () => {
     const { model, put } = setUp();
+    const problem = () => servicesIn(model.entries)[0]?.service.problem;
     put(entry(null, { problem: 'may not be listed' }));
-    expect(model.services.get('orders')?.problem).toBe('may not be listed');
+    expect(problem()).toBe('may not be listed');
     put(entry(null));
-    expect(model.services.get('orders')?.problem).toBeNull();
+    expect(problem()).toBeNull();
   });
 
   it('is old from the moment when the connection, or ZooKeeper, is away', () => {
@@ -86,6 +90,7 @@ describe('what the page knows of the services', () => {
     model.connection(false);
     expect(model.staleSince).toBe(5_000);
     hello();
+    status();
     expect(model.staleSince).toBeUndefined();
   });
 });
@@ -98,21 +103,19 @@ describe('an instance in words', () => {
   });
 
   it('tells whose lease it is, and who says so', () => {
-    const lease = { nodeId: 7, version: 2, taskId: 't', toldBy: 'tree', otherVersion: null } as const;
+    const node = { nodeId: 7, version: 2, taskId: 't' };
+    const claiming = (version: number | null): InstanceFacts => ({ ...ENABLED, claim: { nodeId: 7, version } });
     expect(leaseText(entry('a'))).toBe('');
-    expect(leaseText(entry('a', { lease }))).toBe('node id 7, version 2, task t');
-    const claimed = { ...lease, taskId: null, toldBy: 'payload' } as const;
-    expect(leaseText(entry('a', { lease: claimed }))).toBe('node id 7, version 2, says its payload: the discovery tree has no such node');
-    expect(leaseText(entry('a', { lease: { ...claimed, version: null, otherVersion: 3 } }))).toBe(
-      'node id 7, says its payload: the discovery tree has version 3',
+    expect(leaseText(entry('a', { node }))).toBe('node id 7, version 2, task t');
+    expect(leaseText(entry('a', { node, instance: claiming(2) }))).toBe('node id 7, version 2, task t');
+    expect(leaseText(entry('a', { node, instance: claiming(null) }))).toBe('node id 7, version 2, task t');
+    expect(leaseText(entry('a', { instance: claiming(2) }))).toBe(
+      'node id 7, version 2, says its payload: the discovery tree has no such node',
     );
-  });
-
-  it('is found by all words of the filter, wherever they stand', () => {
-    const damaged = entry('b', { instance: null, text: '{"name":', problem: 'is not JSON' });
-    for (const words of [[], ['orders'], ['b', 'damaged'], ['not json'], ['{"name"']]) expect(fits(damaged, words)).toBe(true);
-    expect(fits(damaged, ['orders', 'enabled'])).toBe(false);
-    expect(fits(entry('a'), ['10.0.0.1:80', 'dynamic'])).toBe(true);
+    expect(leaseText(entry('a', { instance: claiming(null) }))).toBe('node id 7, says its payload: the discovery tree has no such node');
+    expect(leaseText(entry('a', { node, instance: claiming(1) }))).toBe(
+      'node id 7, version 1, says its payload: the discovery tree has version 2',
+    );
   });
 
   it('is counted by its state', () => {

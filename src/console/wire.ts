@@ -66,6 +66,19 @@ export interface WireTree {
   readonly locks?: readonly WireLock[] | null | undefined;
   /** The same of shared data. */
   readonly data?: readonly WireData[] | null | undefined;
+  /** The same of configurations. */
+  readonly configurations?: readonly WireConfiguration[] | null | undefined;
+}
+
+/** See `FleetReport`. */
+export interface WireConfiguration {
+  readonly context: string;
+  readonly revisions: Readonly<Record<string, number>>;
+  readonly nodes: readonly {
+    readonly nodeId: number;
+    readonly revisions: Readonly<Record<string, number>>;
+    readonly behind: readonly string[];
+  }[];
 }
 
 /** See `SharedDataReport`. */
@@ -165,6 +178,7 @@ export interface WireHello {
   readonly epoch: string;
   /** @default false */
   readonly hasServices?: boolean;
+  readonly writesData?: boolean;
   readonly instance: WireInstance | null;
   /** Null while the cluster has never been read. */
   readonly report: WireReport | null;

@@ -1,7 +1,8 @@
 import type { Clock } from '../base/clock.js';
 import { CLUSTER_NODE_ID_OFFSET, nodeIdOf } from '../id/cluster-node-id.js';
 import { UnreadableReports } from '../services/instance-codec.js';
-import { FirstReads, REFUSED_AFTER_S } from '../zookeeper/first-reads.js';
+import { REFUSED_AFTER_S } from '../zookeeper/first-reads.js';
+import { FollowedTree } from '../zookeeper/followed-tree.js';
 import { Listeners } from '../zookeeper/listeners.js';
 import type { SessionState } from '../zookeeper/session-state.js';
 import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
@@ -60,7 +61,7 @@ export class NodeWatcher {
   readonly #unreadable = new Map<number, UnreadableNode>();
   /** There are several znodes of one id only if its hex digits are written in upper and lower case. */
   readonly #members = new Map<number, Member[]>();
-  readonly #reads: FirstReads;
+  readonly #tree: FollowedTree;
   readonly #reports: UnreadableReports;
   readonly #listeners = new Listeners<ReadonlySet<number>>();
   readonly #forgetNodes: () => void;
@@ -75,7 +76,7 @@ export class NodeWatcher {
     this.ready = new Promise((resolve) => {
       onWhole = () => resolve(this.#tell());
     });
-    this.#reads = new FirstReads({ zookeeper, clock, onWhole });
+    this.#tree = new FollowedTree({ zookeeper, clock, onWhole });
     this.#reports = new UnreadableReports(onUnreadable);
     this.#onSession(zookeeper.state);
     this.#forgetSession = zookeeper.onState((state) => this.#onSession(state));
@@ -128,44 +129,19 @@ export class NodeWatcher {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#reads.close();
+    this.#tree.close();
     this.#forgetSession();
     this.#listeners.clear();
     this.#staleSince ??= this.options.clock.monotonic();
     this.#forgetNodes();
   }
 
-  /**
-   * Keeps one thing open for each child of a znode, for as long as the child is there. The znode need not exist.
-   *
-   * @param open opens it, and returns what closes it; undefined for a child to be ignored
-   * @param isOptional whether the tree counts as seen also where the servers refuse to let the znode be read
-   * @returns what closes everything
-   */
+  /** @param isOptional whether the tree counts as seen also where the servers refuse to let the znode be read */
   #follow(path: string, open: (name: string) => (() => void) | undefined, isOptional: boolean): () => void {
-    const opened = new Map<string, () => void>();
-    const update = (names: readonly string[]) => {
-      const present = new Set(names);
-      for (const [name, close] of opened) {
-        if (present.has(name)) continue;
-        opened.delete(name);
-        close();
-      }
-      for (const name of present) if (!opened.has(name)) put(opened, name, open(name));
-    };
-    this.#reads.begin(path, () => {
+    return this.#tree.children(path, open, () => {
       this.#reports.report(path, UNREAD);
       return isOptional;
     });
-    const watch = this.options.zookeeper.watchChildren(path, (names = []) => {
-      update(names);
-      this.#reads.end(path);
-    });
-    return () => {
-      watch.close();
-      update([]);
-      this.#reads.end(path);
-    };
   }
 
   #openGroup(name: string): (() => void) | undefined {
@@ -182,19 +158,19 @@ export class NodeWatcher {
     if (index === undefined || clusterNodeId < CLUSTER_NODE_ID_OFFSET) return undefined;
     const member: Member = { path, clusterNodeId, present: true };
     this.#members.set(clusterNodeId, [...(this.#members.get(clusterNodeId) ?? []), member]);
-    this.#reads.begin(path, () => {
+    const onRefused = () => {
       member.unreadable = { path, problem: UNREAD };
       this.#publish(clusterNodeId);
       return true;
-    });
-    const watch = this.options.zookeeper.watchData(path, (znode) => {
+    };
+    const take = (znode: Znode | undefined) => {
       update(member, znode);
       this.#publish(clusterNodeId);
-      this.#reads.end(path);
-    });
+    };
+    const close = this.#tree.data(path, take, onRefused);
     return () => {
-      watch.close();
       this.#forget(member);
+      close();
     };
   }
 
@@ -211,7 +187,6 @@ export class NodeWatcher {
     const others = this.#members.get(clusterNodeId)?.filter((other) => other.path !== path) ?? [];
     put(this.#members, clusterNodeId, others.length > 0 ? others : undefined);
     this.#publish(clusterNodeId);
-    this.#reads.end(path);
   }
 
   /** Updates what is known of one id from its znodes. */
@@ -227,7 +202,7 @@ export class NodeWatcher {
     const isFirst = this.#changed.size === 0;
     this.#changed.add(clusterNodeId);
     // Once for all changes in one packet of the server.
-    if (this.#reads.whole && isFirst) queueMicrotask(() => this.#tell());
+    if (this.#tree.isWhole && isFirst) queueMicrotask(() => this.#tell());
   }
 
   #tell(): void {

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.js';
 import type { ClusterView } from '../monitor/cluster-view.js';
-import { clusterEvents, type FeedInstance } from './cluster-feed.js';
+import { type ConsoleOffers, clusterEvents, type FeedInstance } from './cluster-feed.js';
 import type { OpenStreams } from './open-streams.js';
 import { PLAIN } from './problem.js';
 import { jsonOf, leasesPageOf, pagedReport } from './report-pages.js';
@@ -13,12 +13,11 @@ interface ClusterApiOptions {
   readonly streams: OpenStreams;
   /** @default a console alone, without a node id of its own */
   readonly instance?: FeedInstance | undefined;
-  /** Whether there is a page of services beside the console. @default false */
-  readonly hasServices?: boolean;
+  readonly offers?: ConsoleOffers | undefined;
 }
 
 /** Answers GET requests of consoles; what they are refused for is thrown. However many clients there are, the cluster is scanned once. */
-export function clusterApi({ clock, cluster, streams, instance, hasServices = false }: ClusterApiOptions) {
+export function clusterApi({ clock, cluster, streams, instance, offers }: ClusterApiOptions) {
   let asked: Promise<ClusterView> | undefined;
   const openView = async () => {
     asked ??= cluster();
@@ -57,7 +56,7 @@ export function clusterApi({ clock, cluster, streams, instance, hasServices = fa
      */
     async events(request: Request): Promise<Response> {
       const view = await openView();
-      return streams.answer(request, (gone) => clusterEvents({ clock, view, instance, hasServices }, gone));
+      return streams.answer(request, (gone) => clusterEvents({ clock, view, instance, offers }, gone));
     },
   };
 }

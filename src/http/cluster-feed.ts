@@ -2,6 +2,7 @@ import { withTimeout } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
 import type { ClusterView, CurrentCluster } from '../monitor/cluster-view.js';
 import type { WatchedNode } from '../monitor/node-monitor.js';
+import { eventStream, message, RETRY } from './event-stream.js';
 import { jsonOf, partsOf } from './report-pages.js';
 
 /** The process' own node id. */
@@ -11,12 +12,18 @@ export interface FeedInstance {
   json(): Readonly<Record<string, unknown>>;
 }
 
+/** What a console has beside the cluster: a page of services, and whether holders of the token may change shared data. */
+export interface ConsoleOffers {
+  readonly hasServices?: true | undefined;
+  readonly writesData?: true | undefined;
+}
+
 interface ClusterFeedOptions {
   readonly clock: Clock;
   readonly view: ClusterView;
   readonly instance: FeedInstance | undefined;
-  /** Whether there is a page of services beside the console. @default false */
-  readonly hasServices?: boolean;
+  /** What the console has beside the cluster. @default nothing */
+  readonly offers?: ConsoleOffers | undefined;
 }
 
 /** The process' own node id at one moment. */
@@ -34,69 +41,48 @@ interface Told extends Pick<CurrentCluster, 'revision' | 'store' | 'tree'> {
 
 /** How long a new client waits for a scan, in milliseconds: then it is told that nothing is known yet. */
 const HELLO_TIMEOUT_MS = 1_000;
-/** How often the process' own node id is checked, in milliseconds: no event tells that a deadline has passed. */
-const TICK_MS = 1_000;
-/** Time without a message after which a client is sent a comment with the next tick, in milliseconds: at least every ten seconds. */
-export const HEARTBEAT_MS = 9_000;
-export const HEARTBEAT = Buffer.from(':\n\n');
-/** How long a browser is to wait before it connects again, in milliseconds. */
-export const RETRY = 'retry: 1000\n';
-
-/**
- * A cluster as server-sent events, for one client: everything first, and then each part that is different, as a whole. The client is sent what
- * there is when it is ready for more: a slow one misses snapshots, and nothing is kept for it. The cluster is followed until the generator ends, as
- * it does with the reason of `gone` as its error.
- */
-export async function* clusterEvents(
-  { clock, view, instance, hasServices = false }: ClusterFeedOptions,
+/** A cluster as server-sent events, for one client: everything first, and then each part that is different, as a whole. */
+export function clusterEvents(
+  { clock, view, instance, offers = {} }: ClusterFeedOptions,
   gone: AbortSignal,
 ): AsyncGenerator<Uint8Array, void> {
-  let wake: () => void = () => undefined;
   let hasNews = true;
   let instanceEvents = 0;
-  const unfollow = view.follow(() => {
-    hasNews = true;
-    wake();
-  });
-  const forget = instance?.monitor.onEvent(() => {
-    instanceEvents += 1;
-    wake();
-  });
+  let before: Told | undefined;
   const instanceNow = (): InstanceNow => {
     const json = instance?.json() ?? null;
     return { json: JSON.stringify(json), facts: JSON.stringify({ ...json, validForMs: instanceEvents }) };
   };
-  try {
+  const follow = (wake: () => void) => {
+    const unfollow = view.follow(() => {
+      hasNews = true;
+      wake();
+    });
+    const forget = instance?.monitor.onEvent(() => {
+      instanceEvents += 1;
+      wake();
+    });
+    return () => {
+      unfollow();
+      forget?.();
+    };
+  };
+  const begin = () => {
     // A cluster that cannot be read is told as such.
     const scanned = view.snapshot(gone).catch(() => undefined);
-    await withTimeout(clock, HELLO_TIMEOUT_MS, scanned, gone);
-    let before: Told | undefined;
-    for (let sentAt = clock.monotonic(); ; ) {
-      const woken = new Promise<void>((resolve) => {
-        wake = resolve;
-      });
-      const own = instanceNow();
-      if (hasNews || own.facts !== before?.instanceFacts) {
-        hasNews = false;
-        const { chunks, told } = newsFor(before, view, own, hasServices);
-        const isNewReport = told.revision !== before?.revision;
-        before = told;
-        for (const chunk of chunks) {
-          yield chunk;
-          sentAt = clock.monotonic();
-        }
-        if (isNewReport) yield* furtherPages(view);
-      }
-      if (clock.monotonic() - sentAt >= HEARTBEAT_MS) {
-        yield HEARTBEAT;
-        sentAt = clock.monotonic();
-      }
-      await withTimeout(clock, TICK_MS, woken, gone);
-    }
-  } finally {
-    unfollow();
-    forget?.();
+    return withTimeout(clock, HELLO_TIMEOUT_MS, scanned, gone);
+  };
+  function* news() {
+    const own = instanceNow();
+    if (!hasNews && own.facts === before?.instanceFacts) return;
+    hasNews = false;
+    const { chunks, told } = newsFor(before, view, own, offers);
+    const isNewReport = told.revision !== before?.revision;
+    before = told;
+    yield* chunks;
+    if (isNewReport) yield* furtherPages(view);
   }
+  return eventStream({ clock, follow, begin, news }, gone);
 }
 
 /** What a client is sent now, as bytes that all clients share where they are many, and what it has been told then. */
@@ -104,12 +90,12 @@ function newsFor(
   before: Told | undefined,
   view: ClusterView,
   own: InstanceNow,
-  hasServices: boolean,
+  offers: ConsoleOffers,
 ): { readonly chunks: readonly Uint8Array[]; readonly told: Told } {
   const now = view.current();
   const { revision, store, tree, events } = now;
   const lastEventId = events.at(-1)?.id ?? 0;
-  const chunks = before ? differences(before, now, own) : hello({ epoch: view.epoch, ...(hasServices && { hasServices }) }, now, own);
+  const chunks = before ? differences(before, now, own) : hello({ epoch: view.epoch, ...offers }, now, own);
   return { chunks: [...chunks], told: { revision, store, tree, lastEventId, instanceFacts: own.facts } };
 }
 
@@ -141,13 +127,6 @@ function* furtherPages(view: ClusterView): Generator<Uint8Array> {
 function pageAt(view: ClusterView, index: number): object | undefined {
   const { report } = view.current();
   return report ? partsOf(report)[index] : undefined;
-}
-
-/** One event, in pieces. */
-export function* message(event: string, data: object | null, field = ''): Generator<Uint8Array> {
-  yield Buffer.from(`${field}event: ${event}\ndata: `);
-  yield data ? jsonOf(data) : NULL;
-  yield Buffer.from('\n\n');
 }
 
 const NULL = Buffer.from('null');

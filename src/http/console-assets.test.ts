@@ -14,14 +14,15 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'nodelease-console-'));
   app = new Hono();
   app.onError((failure) => problemResponse(problemOf(failure)));
-  app.route('/', consoleAssets(pathToFileURL(`${folder}/`)));
+  app.route('/', consoleAssets({ '/': 'main' }, pathToFileURL(`${folder}/`)));
 });
 
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 function build(): void {
   mkdirSync(join(folder, 'page'));
-  writeFileSync(join(folder, 'index.html'), '<!doctype html><title>page</title>');
+  writeFileSync(join(folder, 'frame.html'), '<!doctype html><title>page</title><script src="console/page/PAGE.js"></script><!-- page -->');
+  writeFileSync(join(folder, 'main.html'), '<main>node ids</main>');
   writeFileSync(join(folder, 'console.css'), 'body {}');
   writeFileSync(join(folder, 'page/main.js'), 'export {};');
   writeFileSync(join(folder, 'secret.txt'), 'nobody asked for it');
@@ -40,7 +41,9 @@ describe('the page', () => {
     );
     expect(response.headers.get('x-content-type-options')).toBe('nosniff');
     expect(response.headers.get('referrer-policy')).toBe('no-referrer');
-    expect(await response.text()).toContain('<title>page</title>');
+    expect(await response.text()).toBe(
+      '<!doctype html><title>page</title><script src="console/page/main.js"></script><main>node ids</main>',
+    );
   });
 
   it.each([
@@ -64,9 +67,9 @@ describe('the page', () => {
 
   it('may be others, each at its path', async () => {
     build();
-    writeFileSync(join(folder, 'services.html'), '<title>services</title>');
-    const other = new Hono().route('/', consoleAssets(pathToFileURL(`${folder}/`), { '/services': 'services.html' }));
-    expect(await (await other.request('/services')).text()).toBe('<title>services</title>');
+    writeFileSync(join(folder, 'services.html'), '<main>services</main>');
+    const other = new Hono().route('/', consoleAssets({ '/services': 'services' }, pathToFileURL(`${folder}/`)));
+    expect(await (await other.request('/services')).text()).toContain('page/services.js"></script><main>services</main>');
     expect((await other.request('/services')).headers.get('content-security-policy')).toContain("default-src 'none'");
     expect((await other.request('/')).status).toBe(404);
   });

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { serveStatic } from '@hono/node-server/serve-static';
@@ -28,37 +29,45 @@ const SECURITY = secureHeaders({
 
 const FOLDER = '/console/';
 /** Files of other types, such as declarations, are no part of the page. */
-const TYPES = /\.(html|css|js)$/;
+const TYPES = /\.(css|js)$/;
+
+/** A page of the console: `frame.html` around the HTML of that name, with the script of that name. */
+export type ConsolePage = 'main' | 'services';
 
 /**
  * Pages of the console and what they load, `/console/*`, as an app to be mounted. Their own paths are relative: it may be mounted below a path that
  * ends in a slash. Where the sources were not built, every answer is a 503 that says so.
  *
- * @param pages the file of each page, by its path. @default the console itself at `/`
+ * @param pages by their paths
  */
-export function consoleAssets(
-  folder: URL = new URL('../console/', import.meta.url),
-  pages: Readonly<Record<string, string>> = { '/': 'index.html' },
-): Hono {
+export function consoleAssets(pages: Readonly<Record<string, ConsolePage>>, folder: URL = new URL('../console/', import.meta.url)): Hono {
   const root = fileURLToPath(folder);
-  const files = serveStatic({ root, rewriteRequestPath: (path) => path.slice(path.lastIndexOf(FOLDER) + FOLDER.length) });
-  const answer = (serve: typeof files, isPage: boolean) => async (context: Context) => {
-    // Sources have the page, too, but nothing that it could load.
-    if (!existsSync(join(root, 'page/main.js')))
-      throw new HttpProblem('unavailable', 'the console is not there: it is made by npm run build');
-    // Browsers ask again each time, and get a 304 as long as it is the same.
-    context.header('cache-control', 'no-cache');
-    const { path } = context.req;
-    const found = isPage || TYPES.test(path) ? await serve(context, async () => undefined) : undefined;
-    if (!found) throw new HttpProblem('not-found', `there is nothing at ${path}`);
-    return found;
-  };
   const app = new Hono();
-  const add = (path: string, serve: typeof files, isPage: boolean) => {
+  const add = (path: string, serve: (context: Context) => Promise<Response | undefined>) => {
     app.use(path, SECURITY, etag());
-    route(app, path, { GET: answer(serve, isPage) });
+    route(app, path, {
+      GET: async (context) => {
+        // Sources have the page, too, but nothing that it could load.
+        if (!existsSync(join(root, 'page/main.js')))
+          throw new HttpProblem('unavailable', 'the console is not there: it is made by npm run build');
+        // Browsers ask again each time, and get a 304 while it is the same.
+        context.header('cache-control', 'no-cache');
+        const found = await serve(context);
+        if (!found) throw new HttpProblem('not-found', `there is nothing at ${context.req.path}`);
+        return found;
+      },
+    });
   };
-  for (const [path, file] of Object.entries(pages)) add(path, serveStatic({ root, path: file }), true);
-  add('/console/*', files, false);
+  for (const [path, page] of Object.entries(pages)) {
+    add(path, async (context) => {
+      const [frame = '', content = ''] = await Promise.all(['frame', page].map((name) => readFile(join(root, `${name}.html`), 'utf8')));
+      const html = frame.replace('PAGE', page).replace('<!-- page -->', () => content);
+      return context.body(html, 200, { 'content-type': 'text/html; charset=utf-8' });
+    });
+  }
+  const files = serveStatic({ root, rewriteRequestPath: (path) => path.slice(path.lastIndexOf(FOLDER) + FOLDER.length) });
+  add('/console/*', async (context) =>
+    TYPES.test(context.req.path) ? ((await files(context, async () => undefined)) ?? undefined) : undefined,
+  );
   return app;
 }

@@ -5,7 +5,6 @@ export type { DiscoveryReport, EntryReport, KeyReport } from '../monitor/discove
 export type { LeaseTotals, PageReport } from '../monitor/listed-cluster.js';
 export type { NodeHealth, NodeHealthJson, NodePhase, WatchedNode } from '../monitor/node-monitor.js';
 export { type MonitorEvent, NodeMonitor } from '../monitor/node-monitor.js';
-export type { DataEntry, DatumHead, DatumReport, SharedDataReport } from '../monitor/shared-data-report.js';
 export type {
   AllocationReport,
   ClusterReport,
@@ -23,8 +22,9 @@ export {
   type ListenAddress,
   parseListenAddress,
 } from '../settings/listen-address.js';
-export type { DatumRecord } from '../shared-data/datum-record.js';
+export type { DatumRecord } from '../shared-data/entry.js';
 export type { Address, Kind, Lifespan } from '../shared-data/layout.js';
+export type { DataEntry, DatumHead, DatumReport, SharedDataReport } from '../shared-data/report.js';
 export type { Scalar } from '../shared-data/scalar-codec.js';
 export { type BearerToken, BearerTokenFile, type PageAccess, type WriteAccess, writeAccess } from './access.js';
 export { type DiscoveryAppOptions, discoveryApp } from './curator/discovery-app.js';
@@ -45,6 +45,7 @@ export type {
   OpenApiResponse,
 } from './curator/openapi.js';
 export { type AnyInstance, type PooledProvider, ProviderPool, type ProviderPoolOptions } from './curator/provider-pool.js';
+export type { DataSource } from './data-api.js';
 export { type HttpListener, type ListenOptions, listen } from './listen.js';
 export { type MetricsText, type NodeAppOptions, nodeApp } from './node-app.js';
 export { type NodeHandler, type NodeHandlerOptions, nodeHandler } from './node-handler.js';

@@ -5,6 +5,7 @@ import { type NodeHealth, nodeHealthJson, type WatchedNode } from '../monitor/no
 import { type BearerToken, checkBearer, checkHost, pageAccess } from './access.js';
 import { clusterApi } from './cluster-api.js';
 import { consoleAssets } from './console-assets.js';
+import { type DataSource, dataApi } from './data-api.js';
 import { OpenStreams } from './open-streams.js';
 import { HttpProblem, PLAIN, problemOf, problemResponse, route } from './problem.js';
 import { type ServicesSource, servicesApi } from './services-api.js';
@@ -25,6 +26,8 @@ export interface NodeAppOptions {
   readonly cluster?: (() => Promise<ClusterView>) | undefined;
   /** What the page of services at `/services` shows, and whether it may change instances, with the token, which is needed then. @default no page */
   readonly services?: (ServicesSource & { readonly allowWrites?: boolean | undefined }) | undefined;
+  /** Which shared data the console may change, and whether it may, with the token, which is needed then. @default none */
+  readonly data?: (DataSource & { readonly allowWrites?: boolean | undefined }) | undefined;
   /** The token for everything but `/livez`, `/readyz` and the console's own page. @default none is needed */
   readonly token?: BearerToken | undefined;
   /** The names, beside those of loopback, by which a server on a loopback address may be called: a page could give it another. @default any */
@@ -44,11 +47,11 @@ export function isUrgent(path: string): boolean {
 }
 
 /**
- * What a process tells of its node id and its cluster over HTTP, read-only but for `services.allowWrites`, as an app that stands alone or is mounted in another one with `route()`.
+ * What a process tells of its node id and its cluster over HTTP, read-only but for `allowWrites`, as an app that stands alone or is mounted in another one with `route()`.
  * Health is computed when it is asked for: a process that was paused past its deadline says so in its first answer.
  */
 export function nodeApp(options: NodeAppOptions): Hono {
-  const { clock, monitor, heldForOthers = false, metrics, cluster, services, token, hosts, streams = new OpenStreams() } = options;
+  const { clock, monitor, heldForOthers = false, metrics, cluster, services, data, token, hosts, streams = new OpenStreams() } = options;
   const app = new Hono();
   app.onError((failure, context) => {
     const { method, path, raw } = context.req;
@@ -94,15 +97,17 @@ export function nodeApp(options: NodeAppOptions): Hono {
       GET: async () => new Response(await metrics.text(), { headers: { ...PLAIN, 'content-type': metrics.contentType } }),
     });
   }
-  const pages = { ...(cluster && { '/': 'index.html' }), ...(services && { '/services': 'services.html' }) };
-  if (cluster || services) app.route('/', consoleAssets(undefined, pages));
+  if (cluster || services)
+    app.route('/', consoleAssets({ ...(cluster && { '/': 'main' as const }), ...(services && { '/services': 'services' as const }) }));
   if (services) {
     const writes = pageAccess(services.allowWrites, token, 'allowWrites');
     app.route('/', servicesApi({ ...services, clock, writes, streams }));
   }
+  if (data) app.route('/', dataApi({ ...data, clock, writes: pageAccess(data.allowWrites, token, 'allowWrites') }));
   if (cluster) {
+    const offers = { ...(services && { hasServices: true as const }), ...(data?.allowWrites && { writesData: true as const }) };
     const instance = monitor && { monitor, json: () => ({ ...healthBody(monitor.health(), 'ready', clock) }) };
-    const api = clusterApi({ clock, cluster, streams, instance, hasServices: services !== undefined });
+    const api = clusterApi({ clock, cluster, streams, instance, offers });
     route(app, '/api/leases', { GET: ({ req }) => api.leases(req.raw) });
     route(app, '/api/events', { GET: ({ req }) => api.events(req.raw) });
   }

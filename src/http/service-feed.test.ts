@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import type { ServiceEntry } from '../monitor/service-tree.js';
+import type { ServiceEntry } from '../console/services-wire.js';
 import { changesSince } from './service-feed.js';
 
 const entry = (id: string): ServiceEntry => {
-  return { service: 'orders', id, instance: null, text: null, sessionId: null, lease: null, problem: null };
+  return { service: 'orders', id, instance: null, text: null, sessionId: null, node: null, problem: null };
 };
 
 it('a client is told each entry once until it is another one, in messages of 200 at most, and what has gone', () => {

@@ -1,4 +1,4 @@
-import { Hono, type HonoRequest } from 'hono';
+import { type Context, Hono } from 'hono';
 import type { Clock } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import { ServiceTree } from '../monitor/service-tree.js';
@@ -27,8 +27,8 @@ interface ServicesApiOptions extends ServicesSource {
   readonly streams: OpenStreams;
 }
 
-/** How long a change may take, the wait for a connection included, in milliseconds. */
-const WRITE_TIMEOUT_MS = 5_000;
+/** How long a change may take, the wait for a connection included. */
+const WRITE_LIMIT = { timeoutMs: 5_000 };
 
 /**
  * The data of the page of services: `/api/services` as server-sent events, and changes of single instances below it. ZooKeeper is followed while
@@ -39,33 +39,25 @@ export function servicesApi({ zookeeper, clock, basePath = DEFAULT_BASE_PATH, wr
   const directory = new ServiceDirectory({ zookeeper, clock, basePath, payload: jsonPayload });
   const hello = { zookeeper: zookeeper.description, path: basePath, writes: writes.kind === 'token' };
   const app = new Hono();
-  const change = async (name: string, id: string, act: (call: { timeoutMs: number }) => Promise<boolean>) => {
-    if (!(await act({ timeoutMs: WRITE_TIMEOUT_MS }))) throw new HttpProblem('not-found', `${name} has no instance ${id}`);
-    return new Response(null, { status: 204, headers: PLAIN });
-  };
+  /** Answers a change of the instance that the path names, by a client that may make it. */
+  const change =
+    (act: (name: string, id: string, request: Request) => Promise<boolean>) =>
+    async ({ req }: Context) => {
+      await checkWrite(writes, req.raw);
+      const { name = '', id = '' } = req.param();
+      if (!(await act(name, id, req.raw))) throw new HttpProblem('not-found', `${name} has no instance ${id}`);
+      return new Response(null, { status: 204, headers: PLAIN });
+    };
   route(app, '/api/services', {
     GET: ({ req }) => streams.answer(req.raw, (gone) => serviceEvents({ clock, tree, hello }, gone)),
   });
   route(app, '/api/services/:name/:id/enabled', {
-    PUT: async ({ req }) => {
-      await checkWrite(writes, req.raw);
-      const { name, id } = placeIn(req);
-      const enabled = await readJson(req.raw);
+    PUT: change(async (name, id, request) => {
+      const enabled = await readJson(request);
       if (typeof enabled !== 'boolean') throw new ConfigError('the body', enabled, 'true or false');
-      return change(name, id, (call) => directory.setEnabled(name, id, enabled, call));
-    },
+      return directory.setEnabled(name, id, enabled, WRITE_LIMIT);
+    }),
   });
-  route(app, '/api/services/:name/:id', {
-    DELETE: async ({ req }) => {
-      await checkWrite(writes, req.raw);
-      const { name, id } = placeIn(req);
-      return change(name, id, (call) => directory.remove(name, id, call));
-    },
-  });
+  route(app, '/api/services/:name/:id', { DELETE: change((name, id) => directory.remove(name, id, WRITE_LIMIT)) });
   return app;
-}
-
-/** The names in the path. */
-function placeIn(req: HonoRequest): { readonly name: string; readonly id: string } {
-  return { name: req.param('name') ?? '', id: req.param('id') ?? '' };
 }

@@ -31,6 +31,8 @@ export interface ClusterFollowerOptions {
   readonly locks?: readonly string[] | undefined;
   /** The roots of Monastery's shared data that is followed, too. @default none */
   readonly data?: readonly string[] | undefined;
+  /** The parent of the configurations whose nodes are followed, too. @default none */
+  readonly configRoot?: string | undefined;
 }
 
 /** From the beginning of one scan to that of the next, in milliseconds, at least. */
@@ -83,7 +85,7 @@ export class ClusterFollower implements ClusterView {
   #report: { readonly report: StatusReport; readonly at: number } | undefined;
 
   /** @throws {TypeError} when neither a store nor ZooKeeper is given */
-  constructor({ clock, random, session, zookeeper, connect = zookeeper?.description ?? '', locks, data }: ClusterFollowerOptions) {
+  constructor({ clock, random, session, zookeeper, connect = zookeeper?.description ?? '', ...shown }: ClusterFollowerOptions) {
     this.epoch = random.hex(8);
     this.#clock = clock;
     const reader = session && new ClusterReader(session, clock);
@@ -94,7 +96,7 @@ export class ClusterFollower implements ClusterView {
     if (!zookeeper) return;
     this.#tree = new ScanLoop(async (signal) => {
       const begun = clock.monotonic();
-      const { report, status } = await scanTree(zookeeper, { connect, locks, data }, () => this.#scanned?.scan.nodes ?? [], signal);
+      const { report, status } = await scanTree(zookeeper, { connect, ...shown }, () => this.#scanned?.scan.nodes ?? [], signal);
       // Without a store there are no leases to agree with.
       this.#onTree(report, session ? status : null);
       return Math.max(TREE_PAUSE.minMs, report === null ? 0 : TREE_PAUSE.factor * (clock.monotonic() - begun));

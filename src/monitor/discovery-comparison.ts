@@ -2,15 +2,16 @@ import { orAborted } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
 import { concurrently } from '../base/concurrently.js';
 import { explain, NodeLeaseError } from '../base/errors.js';
+import { type FleetReport, readFleet } from '../configuration/fleet.js';
 import { decodeAssignment } from '../discovery/assignment.js';
 import { DISCOVERY_PATH, entryPath } from '../discovery/tree-paths.js';
 import type { ClusterStatus, NodeStatus } from '../lease/operate/inspect.js';
 import { type Standing, standingsBelow } from '../recipes/standings.js';
+import { readSharedData, type SharedDataReport } from '../shared-data/report.js';
 import type { ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
 import { type DiscoveryReport, discoveryReport } from './discovery-report.js';
 import { type DiscoveryEntry, readDiscovery } from './discovery-snapshot.js';
-import { readSharedData, type SharedDataReport } from './shared-data-report.js';
 import type { DiscoveryStatusReport, NodeDiscovery } from './status-report.js';
 
 /** How long a scan waits for ZooKeeper, in milliseconds: less after one without an answer, so that the next ones of a watch come in time. */
@@ -61,11 +62,20 @@ export class DiscoveryComparison {
   }
 }
 
-/** The discovery tree, and beside it the locks and shared data where they are followed: null while they cannot be read. */
+/** The discovery tree, and beside it the locks, shared data and configurations where they are followed: null while they cannot be read. */
 export type TreeReport = DiscoveryReport & {
   readonly locks?: readonly Standing[] | null | undefined;
   readonly data?: readonly SharedDataReport[] | null | undefined;
+  readonly configurations?: readonly FleetReport[] | null | undefined;
 };
+
+/** What is read: the connect string, the paths of the locks, the roots of the shared data and of the configurations that are followed. */
+interface TreeQuery {
+  readonly connect: string;
+  readonly locks?: readonly string[] | undefined;
+  readonly data?: readonly string[] | undefined;
+  readonly configRoot?: string | undefined;
+}
 
 /** How much shared data is told. */
 const DATA_LIMITS = { entries: 1_000, characters: 200 };
@@ -74,17 +84,12 @@ const DATA_LIMITS = { entries: 1_000, characters: 200 };
  * Reads the whole discovery tree, and compares it with the node ids that are held. That the tree cannot be read is something to show: the report is
  * null then.
  *
- * @param where the connect string, the paths of the locks and the roots of the shared data that are followed
  * @param nodes the node ids at this moment
  * @throws `signal.reason`
  */
 export async function scanTree(
   zookeeper: Pick<ZooKeeper, 'whenConnected' | 'children' | 'read'>,
-  {
-    connect,
-    locks: paths,
-    data: roots,
-  }: { readonly connect: string; readonly locks?: readonly string[] | undefined; readonly data?: readonly string[] | undefined },
+  { connect, locks: paths, data: roots, configRoot }: TreeQuery,
   nodes: () => readonly NodeStatus[],
   signal: AbortSignal,
 ): Promise<{ readonly report: TreeReport | null; readonly status: DiscoveryStatusReport }> {
@@ -95,10 +100,12 @@ export async function scanTree(
     const snapshot = await orAborted(readDiscovery(zookeeper, DISCOVERY_PATH, signal), signal);
     const locks = paths && (await orAborted(standingsBelow(zookeeper, paths, signal), signal).catch(() => null));
     const data = roots && (await orAborted(dataBelow(zookeeper, connect, roots, signal), signal).catch(() => null));
+    const fleet = configRoot === undefined ? undefined : readFleet(zookeeper, configRoot, { signal });
+    const configurations = fleet && (await orAborted(fleet, signal).catch(() => null));
     const held = before.length === 0 ? heldOf(nodes()) : before;
     const shown = new Map(snapshot?.entries.map((entry) => [entry.parsed.kind === 'node' ? entry.parsed.nodeId : undefined, entry]));
     const status = discoveryStatus(held.map((node) => compared(node, shown.get(node.id))));
-    return { report: { ...discoveryReport(connect, DISCOVERY_PATH, snapshot), locks, data }, status };
+    return { report: { ...discoveryReport(connect, DISCOVERY_PATH, snapshot), locks, data, configurations }, status };
   } catch (error) {
     signal.throwIfAborted();
     return { report: null, status: unknownDiscovery(heldOf(nodes()), error) };

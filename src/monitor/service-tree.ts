@@ -1,56 +1,12 @@
 import type { Clock } from '../base/clock.js';
+import type { ServiceEntry, ServicesStatus } from '../console/services-wire.js';
 import { NodeWatcher } from '../discovery/node-watcher.js';
-import { decodeInstance } from '../services/instance-codec.js';
-import { isInService, jsonPayload } from '../services/payload-codec.js';
-import type { ServiceType } from '../services/service-instance.js';
-import { shortened } from '../services/shortened.js';
-import { FirstReads, REFUSED_AFTER_S } from '../zookeeper/first-reads.js';
+import { REFUSED_AFTER_S } from '../zookeeper/first-reads.js';
+import { FollowedTree } from '../zookeeper/followed-tree.js';
 import { Listeners } from '../zookeeper/listeners.js';
 import { pathProblem } from '../zookeeper/znode-path.js';
-import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
-import { claimOf, type FindLease, type LeaseClaim, leaseFinder, type ServiceLease } from './service-lease.js';
-
-/** The names of a znode in the services' tree: of a service, or of what stands below one. */
-interface Place {
-  readonly service: string;
-  /** Null for the service itself. */
-  readonly id: string | null;
-}
-
-/** A znode of the services' tree. All texts are others' own words. */
-export interface ServiceEntry extends Place {
-  /** Null for a service, and for what is no instance: see `problem`. */
-  readonly instance: InstanceFacts | null;
-  /** The payload as JSON; of what is no instance the data. At most 2,000 characters. */
-  readonly text: string | null;
-  /** The session that it goes with, 16 hex digits; null for a persistent znode. */
-  readonly sessionId: string | null;
-  /** Whose node id the instance is; null where neither its payload nor the discovery tree says. */
-  readonly lease: ServiceLease | null;
-  /** What is wrong with it, as the rest of the sentence "<path> …". */
-  readonly problem: string | null;
-}
-
-/** What an instance says of itself. */
-export interface InstanceFacts {
-  readonly address: string | null;
-  readonly port: number | null;
-  readonly sslPort: number | null;
-  readonly serviceType: ServiceType;
-  /** `out of service` by the status in its metadata, as Spring's load balancer reads it. */
-  readonly state: 'enabled' | 'disabled' | 'out of service';
-}
-
-/** How far the tree is known. */
-export interface ServiceTreeStatus {
-  readonly state: 'ok' | 'failing';
-  /** Why it cannot be read. */
-  readonly problem: string | null;
-  /** Whether all of it has been read once. */
-  readonly isWhole: boolean;
-  /** Whether there is more than is followed: 10,000 services and instances. */
-  readonly isPartial: boolean;
-}
+import type { ZooKeeper } from '../zookeeper/zookeeper.js';
+import { readEntry } from './service-entry.js';
 
 export interface ServiceTreeOptions {
   /** The caller closes it. */
@@ -62,19 +18,17 @@ export interface ServiceTreeOptions {
 
 /** Znodes that are followed at most: each has a watch, and takes some kilobytes. */
 const MAX_FOLLOWED = 10_000;
-const MAX_TEXT = 2_000;
 const UNREAD = `has not let itself be read for ${REFUSED_AFTER_S} s`;
-const NO_FACTS = { instance: null, text: null, sessionId: null, lease: null, problem: null };
+const NO_FACTS = { instance: null, text: null, sessionId: null, node: null, problem: null };
 
 /** All services in Curator's tree and whatever stands below them, followed by watches while there is a listener. Changes nothing. */
 export class ServiceTree {
   readonly #listeners = new Listeners<void>();
   readonly #entries = new Map<string, ServiceEntry>();
-  /** What instances say of their leases, by their paths. */
-  readonly #claims = new Map<string, LeaseClaim>();
-  #findLease: FindLease = () => null;
+  #tree: FollowedTree | undefined;
+  /** Those of the discovery tree, by their node ids and by their task ids. */
+  readonly #nodes = new Map<number | string, ServiceEntry['node']>();
   #hasNewNodes: NodeWatcher | undefined;
-  #reads: FirstReads | undefined;
   #followed = 0;
   #isPartial = false;
   #followers = 0;
@@ -84,13 +38,13 @@ export class ServiceTree {
 
   /** By path, in no particular order. An entry that has not changed is the same object. */
   get entries(): ReadonlyMap<string, ServiceEntry> {
-    if (this.#hasNewNodes) this.#updateLeases(this.#hasNewNodes);
+    if (this.#hasNewNodes) this.#updateNodes(this.#hasNewNodes);
     return this.#entries;
   }
 
-  get status(): ServiceTreeStatus {
+  get status(): ServicesStatus {
     const { state } = this.options.zookeeper;
-    const reads = { isWhole: this.#reads?.whole ?? false, isPartial: this.#isPartial };
+    const reads = { isWhole: this.#tree?.isWhole ?? false, isPartial: this.#isPartial };
     if (state.status === 'connected') return { state: 'ok', problem: null, ...reads };
     const problem = 'problem' in state ? state.problem : undefined;
     return { state: 'failing', problem: problem ?? 'there is no connection to ZooKeeper', ...reads };
@@ -110,129 +64,75 @@ export class ServiceTree {
 
   #open(): void {
     const { zookeeper, clock, basePath } = this.options;
-    const reads = new FirstReads({ zookeeper, clock, onWhole: () => this.#listeners.tell() });
+    const tell = () => this.#listeners.tell();
+    const tree = new FollowedTree({ zookeeper, clock, onWhole: tell });
     const nodes = new NodeWatcher({ zookeeper, clock });
-    this.#reads = reads;
-    this.#isPartial = false;
     nodes.onChange(() => {
       this.#hasNewNodes = nodes;
-      this.#listeners.tell();
+      tell();
     });
-    const forgetState = zookeeper.onState(() => this.#listeners.tell());
-    const closeServices = this.#followChildren(basePath, (service) => ({ service, id: null }));
+    const forgetState = zookeeper.onState(tell);
+    this.#tree = tree;
+    this.#isPartial = false;
+    const parent = basePath === '/' ? '' : basePath;
+    const closeServices = tree.children(
+      basePath,
+      (service) => this.#openEntry(`${parent}/${service}`, service, null),
+      () => true,
+    );
     this.#close = () => {
       forgetState();
-      closeServices();
       nodes.close();
-      reads.close();
+      closeServices();
+      tree.close();
     };
   }
 
-  #updateLeases(nodes: NodeWatcher): void {
+  /** Follows a service, or what stands below one. @returns what closes it; undefined where there is too much already */
+  #openEntry(path: string, service: string, id: string | null): (() => void) | undefined {
+    this.#isPartial ||= this.#followed >= MAX_FOLLOWED;
+    if (this.#isPartial) return undefined;
+    this.#followed += 1;
+    const set = (facts: Partial<ServiceEntry> | undefined) => {
+      if (facts) this.#entries.set(path, this.#withNode({ ...NO_FACTS, ...facts, service, id }));
+      else this.#entries.delete(path);
+      this.#listeners.tell();
+    };
+    const close = this.#follow(path, service, id, set);
+    return () => {
+      this.#followed -= 1;
+      close();
+      set(undefined);
+    };
+  }
+
+  #follow(path: string, service: string, id: string | null, set: (facts: Partial<ServiceEntry> | undefined) => void): () => void {
+    const problem = pathProblem(path);
+    const onRefused = () => {
+      set({ problem: UNREAD });
+      return true;
+    };
+    if (problem !== undefined || id === null) set(problem === undefined ? {} : { problem: `cannot be asked for: ${problem}` });
+    if (problem !== undefined || this.#tree === undefined) return () => undefined;
+    if (id === null) return this.#tree.children(path, (name) => this.#openEntry(`${path}/${name}`, service, name), onRefused);
+    return this.#tree.data(path, (znode) => set(znode && readEntry(service, id, znode)), onRefused);
+  }
+
+  #updateNodes({ nodes }: NodeWatcher): void {
     this.#hasNewNodes = undefined;
-    this.#findLease = leaseFinder(nodes.nodes.values());
-    for (const [path, claim] of this.#claims) {
-      const entry = this.#entries.get(path);
-      const lease = this.#findLease(claim);
-      if (entry && JSON.stringify(lease) !== JSON.stringify(entry.lease)) this.#entries.set(path, { ...entry, lease });
+    this.#nodes.clear();
+    for (const { nodeId, version, taskId } of nodes.values()) {
+      const node = { nodeId, version, taskId };
+      this.#nodes.set(nodeId, node).set(taskId, node);
+    }
+    for (const [path, entry] of this.#entries) {
+      const now = this.#withNode(entry);
+      if (JSON.stringify(now.node) !== JSON.stringify(entry.node)) this.#entries.set(path, now);
     }
   }
 
-  /** Keeps each child of a znode open for as long as it is there. @returns what closes all of them */
-  #followChildren(parent: string, placeOf: (name: string) => Place, onRefused: () => void = () => undefined): () => void {
-    const opened = new Map<string, () => void>();
-    const update = (names: readonly string[]) => {
-      const present = new Set(names);
-      for (const [name, close] of opened) {
-        if (present.has(name)) continue;
-        opened.delete(name);
-        this.#followed -= 1;
-        close();
-      }
-      for (const name of present) {
-        if (opened.has(name)) continue;
-        this.#isPartial ||= this.#followed >= MAX_FOLLOWED;
-        if (this.#isPartial) return;
-        this.#followed += 1;
-        opened.set(name, this.#openChild(`${parent === '/' ? '' : parent}/${name}`, placeOf(name)));
-      }
-    };
-    const read = this.#reading(parent, onRefused);
-    const watch = this.options.zookeeper.watchChildren(parent, (names) => read(() => update(names ?? [])));
-    return () => {
-      watch.close();
-      read(() => update([]));
-    };
+  #withNode(entry: ServiceEntry): ServiceEntry {
+    const { instance } = entry;
+    return instance ? { ...entry, node: this.#nodes.get(instance.claim?.nodeId ?? instance.id) ?? null } : entry;
   }
-
-  /** Follows a service, or what stands below one. @returns what closes it */
-  #openChild(path: string, place: Place): () => void {
-    const set = (facts: Partial<ServiceEntry>) => this.#entries.set(path, { ...NO_FACTS, ...facts, ...place });
-    const problem = pathProblem(path);
-    if (problem !== undefined) set({ problem: `cannot be asked for: ${problem}` });
-    else if (place.id === null) set({});
-    const close = problem === undefined ? this.#follow(path, place, set) : () => undefined;
-    return () => {
-      close();
-      this.#entries.delete(path);
-      this.#claims.delete(path);
-    };
-  }
-
-  #follow(path: string, { service, id }: Place, set: (facts: Partial<ServiceEntry>) => void): () => void {
-    const onRefused = () => set({ problem: UNREAD });
-    if (id === null) return this.#followChildren(path, (name) => ({ service, id: name }), onRefused);
-    const read = this.#reading(path, onRefused);
-    const watch = this.options.zookeeper.watchData(path, (znode) =>
-      read(() => {
-        this.#claims.delete(path);
-        if (znode === undefined) return this.#entries.delete(path);
-        const { facts, claim } = readInstance({ service, id }, znode);
-        if (claim) this.#claims.set(path, claim);
-        return set({ ...facts, lease: claim ? this.#findLease(claim) : null });
-      }),
-    );
-    return () => {
-      watch.close();
-      read(() => undefined);
-    };
-  }
-
-  /** Notes that a znode is to be read. What is returned takes in what was read of it, or that it need not be. */
-  #reading(path: string, onRefused: () => void): (take: () => unknown) => void {
-    this.#reads?.begin(path, () => {
-      onRefused();
-      this.#listeners.tell();
-      return true;
-    });
-    return (take) => {
-      take();
-      this.#reads?.end(path);
-      this.#listeners.tell();
-    };
-  }
-}
-
-/** What a znode below a service says. Never throws. */
-function readInstance(place: Place & { readonly id: string }, { data, stat }: Znode): { facts: Partial<ServiceEntry>; claim?: LeaseClaim } {
-  const decoded = decodeInstance({ name: place.service, id: place.id, data }, jsonPayload);
-  const sessionId = stat.owner ?? null;
-  if (decoded.status === 'unreadable') {
-    return { facts: { sessionId, text: excerpt(data.toString('utf8', 0, 4 * MAX_TEXT)), problem: decoded.problem } };
-  }
-  const { name, id, address, port = null, sslPort = null, serviceType, enabled, payload } = decoded.instance;
-  const state = !enabled ? 'disabled' : isInService(decoded.instance) ? 'enabled' : 'out of service';
-  const isElsewhere = name !== place.service || !place.id.startsWith(id);
-  const facts = {
-    instance: { address: address === undefined ? null : excerpt(address), port, sslPort, serviceType, state } as const,
-    text: payload === undefined ? null : excerpt(JSON.stringify(payload)),
-    sessionId,
-    problem: isElsewhere ? `says that it is ${shortened(name)}/${shortened(id)}` : stat.childCount > 0 ? 'has znodes below it' : null,
-  };
-  return { facts, claim: claimOf(isElsewhere ? place.id : id, payload) };
-}
-
-/** A copy of the beginning: a part of a text keeps all of it in memory. */
-function excerpt(text: string): string {
-  return Buffer.from(text.slice(0, MAX_TEXT)).toString();
 }

@@ -3,7 +3,7 @@ import { isFault } from '../zookeeper/zookeeper-error.js';
 import { type RecipeOptions, recipeOn, repeated, type WaitOptions } from './recipe.js';
 import { briefly, inTime, untilData } from './waiting.js';
 
-/** A gate that is open unless somebody has set it. It outlives whoever set it. All methods may be given `timeoutMs` and `signal`. */
+/** A gate that is open unless a process has set it. It outlives that process. All methods may be given `timeoutMs` and `signal`. */
 export interface Barrier {
   /** Shuts it, also where it is shut already. @throws as {@link Barrier.remove} */
   set(options?: WaitOptions): Promise<void>;

@@ -16,18 +16,17 @@ export interface ContestRules {
   /**
    * What the contender has to wait for: a znode that has to go, or any change of the children; undefined where it has its turn.
    *
-   * @param order the names of all contenders, the first one first
-   * @param own where the own one stands among them
+   * @param ahead the names of all contenders that stand before it, the first one first
    */
-  blocker(order: readonly string[], own: number): Blocker | undefined;
+  blocker(ahead: readonly string[]): Blocker | undefined;
 }
 
 /** One watch: `gone` is the name of a znode. */
 export type Blocker = { readonly gone: string } | 'children';
 
 /** Waits for the turn of the one before: the order of a lock. */
-export const waitForPredecessor: ContestRules['blocker'] = (order, own) => {
-  const before = order[own - 1];
+export const waitForPredecessor: ContestRules['blocker'] = (ahead) => {
+  const before = ahead.at(-1);
   return before === undefined ? undefined : { gone: before };
 };
 
@@ -126,8 +125,7 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
       const blocker = this.#blocker(names, name);
       if (blocker === undefined) break;
       if (wait.isTry) throw wait.late();
-      await this.#wait(session, blocker, names, wait);
-      [names] = await Promise.all([list(), isFresh() ? undefined : beat()]);
+      names = await this.#wait(session, blocker, names, wait, () => (isFresh() ? list() : both(list(), beat())));
     }
     while (!isFresh()) {
       await clock.sleep(deadline.timeoutMs * BEAT_SHARE, signal);
@@ -141,35 +139,45 @@ export class Contest<H extends ZnodeHolder = ZnodeHolder> {
   }
 
   #blocker(names: readonly string[], own: string): Blocker | undefined {
-    const order = inOrder(this.recipe.path, names, this.rules.kinds);
-    return this.rules.blocker(order, order.indexOf(own));
+    return this.rules.blocker(inOrder(this.recipe.path, names, this.rules.kinds, own));
   }
 
-  /** Until the blocker is gone, or may be. @param names the children, as just listed @throws {ZooKeeperError} `session-expired`, too */
-  #wait(session: BoundSession, blocker: Blocker, names: readonly string[], wait: Wait): Promise<void> {
+  /** Until the blocker is gone, or may be; then does `next`. @param names the children, as just listed @throws {ZooKeeperError} `session-expired`, too */
+  #wait<T>(session: BoundSession, blocker: Blocker, names: readonly string[], wait: Wait, next: () => Promise<T>): Promise<T> {
     const { recipe } = this;
-    if (blocker !== 'children') return untilRemoved(recipe, wait, `${recipe.path}/${blocker.gone}`, session);
+    if (blocker !== 'children') return untilRemoved(recipe, wait, `${recipe.path}/${blocker.gone}`, session, next);
     const seen = fingerprint(names);
-    return untilChildren(recipe, wait, recipe.path, (now) => fingerprint(now) !== seen, session);
+    return untilChildren(recipe, wait, recipe.path, (now) => fingerprint(now) !== seen, session, next);
   }
 }
+
+const both = async <T>(first: Promise<T>, second: Promise<void>) => (await Promise.all([first, second]))[0];
 
 const fingerprint = (names: readonly string[]) => [...names].sort().join('/');
 
 /**
  * The contenders, the first one first: by the text that follows the last occurrence of their recipe's name.
  *
+ * @param before only those that stand before this one
  * @throws {RecipeError} `foreign-znode`
  */
-export function inOrder(path: string, names: readonly string[], kinds: readonly string[]): string[] {
-  // Sorted as texts, with a NUL after the place: no name has one, and it comes before all that a name has.
-  const placed = names.map((name) => {
+export function inOrder(path: string, names: readonly string[], kinds: readonly string[], before?: string): string[] {
+  const placed = (name: string) => {
     const place = placeOf(name, kinds);
-    if (place !== undefined) return `${place}\0${name}`;
+    if (place !== undefined) return { place, name };
     throw foreignZnode(path, name, `names with ${kinds.map((kind) => JSON.stringify(kind)).join(' or ')}`);
-  });
-  return placed.sort().map((text) => text.slice(text.indexOf('\0') + 1));
+  };
+  const end = before === undefined ? undefined : placed(before);
+  const contenders = names.map(placed).filter((each) => end === undefined || isAhead(each, end));
+  return contenders.sort((a, b) => (isAhead(a, b) ? -1 : 1)).map(({ name }) => name);
 }
+
+interface Placed {
+  readonly place: string;
+  readonly name: string;
+}
+
+const isAhead = (a: Placed, b: Placed) => a.place < b.place || (a.place === b.place && a.name < b.name);
 
 function placeOf(name: string, kinds: readonly string[]): string | undefined {
   let at = -1;

@@ -109,7 +109,7 @@ class Member implements DoubleBarrier {
       }
       this.#place = { session, own };
     } catch (error) {
-      // `no-node`: whoever left last was faster than the one that set it.
+      // `no-node`: the last process left before this one set it.
       if (wait.signal?.aborted || !isFault(error, 'session-expired', 'no-node')) throw error;
     } finally {
       if (this.#place === undefined) this.#erased = erase(recipe, session, own);
@@ -153,7 +153,7 @@ class Member implements DoubleBarrier {
         if (!isLast) await removeOwn();
         for (;;) {
           const now = (await repeated(recipe, signal, (call) => zookeeper.children(path, call))) ?? [];
-          // Those that come later are of the next round.
+          // Later processes are of the next round.
           const last = membersOf(now).findLast((name) => others.has(name));
           if (last === undefined) {
             if (isLast) await removeOwn();

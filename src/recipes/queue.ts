@@ -132,7 +132,7 @@ class ZnodeQueue<T extends Buffer | TakenItem> implements Queue<T> {
     try {
       yield* this.#items(signal);
     } finally {
-      // A znode may hold several items: those that were not handed out are for others.
+      // A znode may hold several items: other takers get the rest.
       for (const left of this.#taken.splice(0)) if (!Buffer.isBuffer(left)) await left[Symbol.asyncDispose]();
     }
   }

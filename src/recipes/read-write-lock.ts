@@ -16,8 +16,8 @@ const KINDS = [READ, WRITE];
  * @throws {ConfigError} where `path` is no absolute path below the root
  */
 export function readLock(zookeeper: ZooKeeper, path: string, options?: RecipeOptions): ZooKeeperLock {
-  const blocker: ContestRules['blocker'] = (order, own) => {
-    const before = order.slice(0, own).findLast((name) => name.includes(WRITE));
+  const blocker: ContestRules['blocker'] = (ahead) => {
+    const before = ahead.findLast((name) => name.includes(WRITE));
     return before === undefined ? undefined : { gone: before };
   };
   return new Contest(recipeOn(zookeeper, path, options), { name: READ, kinds: KINDS, blocker });

@@ -25,7 +25,7 @@ export function semaphore(zookeeper: ZooKeeper, path: string, { leases, ...optio
   return new Semaphore(recipeOn(zookeeper, path, options), leases);
 }
 
-/** A lease is had by whoever holds the lock of the semaphore, once there are no more leases than allowed with it. */
+/** The contender with the lock of the semaphore has a lease once there are no more leases than allowed with it. */
 class Semaphore implements ZooKeeperLock {
   readonly #lock: Contest;
   readonly #lease: Contest;
@@ -34,7 +34,7 @@ class Semaphore implements ZooKeeperLock {
     private readonly recipe: Recipe,
     leases: number,
   ) {
-    const blocker: ContestRules['blocker'] = ({ length }) => (length <= leases ? undefined : 'children');
+    const blocker: ContestRules['blocker'] = ({ length }) => (length < leases ? undefined : 'children');
     this.#lock = new Contest({ ...recipe, path: `${recipe.path}/locks` }, LOCK_RULES);
     this.#lease = new Contest({ ...recipe, path: `${recipe.path}/leases` }, { name: LEASE, kinds: [LEASE], blocker });
   }
@@ -52,7 +52,7 @@ class Semaphore implements ZooKeeperLock {
       try {
         return await this.#lease.acquire({ timeoutMs, signal: waiting.signal });
       } catch (error) {
-        // Without the lock it stands behind those that wait for it.
+        // Without the lock it stands behind the contenders that wait for it.
         if (!lock.signal.aborted || error !== lock.signal.reason) throw error;
       } finally {
         waiting.release();

@@ -13,7 +13,7 @@ import { CALL_MS, inTime, untilChildren, type Wait } from './waiting.js';
 // P/coordinator-<hex>   ephemeral: the coordinator is there
 // P/vote-SITE           its vote, until it has carried out the outcome
 // P/decision            the outcome
-// Votes and decision are created, so each is written once. Whoever decides obeys what stands there, not what it wanted to write.
+// Votes and decision are created, so each is written once. The process that decides obeys what stands there, not what it wanted to write.
 
 const COORDINATOR = 'coordinator-';
 const VOTE = 'vote-';

@@ -82,8 +82,8 @@ export function untilData(recipe: Recipe, wait: Wait, path: string, isIt: (now: 
   return untilTold(recipe, wait, watch, (from, call) => from.read(path, call), isIt, session);
 }
 
-/** Waits until a znode is gone whose path is not used again. */
-export function untilRemoved(recipe: Recipe, wait: Wait, path: string, session?: BoundSession) {
+/** Waits until a znode is gone whose path is not used again. @param next as of {@link untilTold} */
+export function untilRemoved<T = void>(recipe: Recipe, wait: Wait, path: string, session?: BoundSession, next: () => Promise<T> = nothing) {
   const watch = (tell: (isGone: true) => void) => recipe.zookeeper.watchRemoval(path, () => tell(true));
   return untilTold(
     recipe,
@@ -92,11 +92,19 @@ export function untilRemoved(recipe: Recipe, wait: Wait, path: string, session?:
     (from, call) => from.read(path, call),
     () => true,
     session,
+    next,
   );
 }
 
 /** The same for the names of its children, none where it is absent. */
-export function untilChildren(recipe: Recipe, wait: Wait, path: string, isIt: (now: readonly string[]) => boolean, session?: BoundSession) {
+export function untilChildren<T = void>(
+  recipe: Recipe,
+  wait: Wait,
+  path: string,
+  isIt: (now: readonly string[]) => boolean,
+  session?: BoundSession,
+  next: () => Promise<T> = nothing,
+) {
   const watch = (tell: (now: readonly string[] | undefined) => void) => recipe.zookeeper.watchChildren(path, tell);
   return untilTold(
     recipe,
@@ -105,21 +113,28 @@ export function untilChildren(recipe: Recipe, wait: Wait, path: string, isIt: (n
     (from, call) => from.children(path, call),
     (now = []) => isIt(now),
     session,
+    next,
   );
 }
 
-async function untilTold<S>(
+/** Where nothing comes next, T is void. */
+const nothing = () => Promise.resolve(undefined as never);
+
+/** @param next is done as soon as it is told, before anything else that came with that: its request is the next one to be sent */
+async function untilTold<S, T = void>(
   recipe: Recipe,
   { signal, isTry, late }: Wait,
   watch: (tell: (now: S) => void) => Watch,
   read: (from: Pick<ZooKeeper, 'read' | 'children'>, call: CallOptions) => Promise<unknown>,
   isIt: (now: S) => boolean,
   session: BoundSession | undefined,
-): Promise<void> {
+  next: () => Promise<T> = nothing,
+): Promise<T> {
   const { zookeeper, clock } = recipe;
-  let onTold: (isTold: true) => void = () => undefined;
+  let onTold: (next: Promise<T>) => void = () => undefined;
   let onRefused: (error: unknown) => void = () => undefined;
-  const told = new Promise<true>((resolve, reject) => {
+  let isTold = false;
+  const told = new Promise<T>((resolve, reject) => {
     onTold = resolve;
     onRefused = reject;
   });
@@ -131,7 +146,8 @@ async function untilTold<S>(
     if (!isIt(now)) return;
     // At once: a watch that stands is read again after every change.
     standing.close();
-    onTold(true);
+    isTold = true;
+    onTold(next());
   });
   const forgetState = zookeeper.onState(() => {
     if (!isOver()) return;
@@ -139,10 +155,11 @@ async function untilTold<S>(
     standing.close();
     void ask().catch(onRefused);
   });
-  const set = standing.first.then(() => !isTry || Promise.reject(late()));
+  const set = standing.first.then(() => !isTry || isTold || Promise.reject(late()));
   try {
-    if (!(await withTimeout(clock, WATCH_MS, Promise.race([told, set]), signal))) await ask().catch(onRefused);
-    await orAborted(isTry ? Promise.race([told, set]) : told, signal);
+    const isSet = await withTimeout(clock, WATCH_MS, Promise.race([told, set]), signal);
+    if (!isSet && !isTold) await ask().catch(onRefused);
+    return await orAborted(isTry ? Promise.race([told, set.then(() => told)]) : told, signal);
   } finally {
     standing.close();
     forgetState();

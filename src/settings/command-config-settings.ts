@@ -4,7 +4,7 @@ import { find, firstFlag, read, readOrDefault, type SettingSources } from './sou
 
 /** The configuration of a command in ZooKeeper. */
 export interface CommandConfigSettings {
-  readonly name: SettingValue<'config'>;
+  readonly name: SettingValue<'config'> & { readonly root?: string | undefined };
   /** What happens when it changes. @default ignore */
   readonly onChange: SettingValue<'on-config-change'>;
   /** Over how long the nodes spread it, in milliseconds, 0 to 86,400,000. @default 10000 */
@@ -34,7 +34,8 @@ export function readCommandConfig(sources: SettingSources): CommandConfigSetting
   const oneByOne = read(sources, 'config-one-by-one') ?? false;
   if (oneByOne && onChange !== 'restart') throw new ConfigError('--config-one-by-one', 'true', '--on-config-change restart beside it');
   return {
-    ...{ name, onChange, oneByOne, snapshot: read(sources, 'config-snapshot') },
+    ...{ name: { ...name, root: read(sources, 'config-root') }, onChange, oneByOne },
+    snapshot: read(sources, 'config-snapshot'),
     spreadMs: readOrDefault(sources, 'config-spread'),
     required: read(sources, 'config-required') ?? false,
   };

@@ -58,6 +58,7 @@ describe('settings', () => {
       'zookeeper-session-timeout': '6s',
       'console-locks': '/locks,/leader',
       'console-data': '/monastery/root',
+      'config-root': '/settings',
       'zookeeper-required': 'true',
       service: 'orders',
       address: '10.0.0.7',

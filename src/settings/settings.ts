@@ -58,6 +58,8 @@ export interface Settings {
   readonly consoleLocks?: readonly string[] | undefined;
   /** The roots of Monastery's shared data that the console shows. */
   readonly consoleData?: readonly string[] | undefined;
+  /** The parent of all configuration in ZooKeeper that the console shows. */
+  readonly configRoot?: string | undefined;
   /** Where to listen for HTTP requests; port 0 for any that is free. */
   readonly http?: ListenAddress | undefined;
   readonly bearerTokenFile?: string | undefined;
@@ -91,6 +93,7 @@ export function readSettings(sources: SettingSources): Settings {
     config: readCommandConfig(sources),
     consoleLocks: read(sources, 'console-locks'),
     consoleData: read(sources, 'console-data'),
+    configRoot: read(sources, 'config-root'),
     http: read(sources, 'http'),
     bearerTokenFile: read(sources, 'bearer-token-file'),
     logFormat: read(sources, 'log-format'),

@@ -126,3 +126,8 @@ export function checked(argument: string, check: (text: string, label: string) =
 export function parsed<T>(argument: string, parse: (text: string, label: string) => T): SettingKind<T> {
   return { argument, parse };
 }
+
+/** @throws {ConfigError} when the text can be no path of a file */
+export function checkPath(given: string, label: string): void {
+  if (given === '' || given.includes('\0')) throw new ConfigError(label, given, 'the path of a file');
+}

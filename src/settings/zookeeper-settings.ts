@@ -4,8 +4,9 @@ import { newInstance } from '../services/new-instance.js';
 import { shortened } from '../services/shortened.js';
 import type { ConnectString } from '../zookeeper/connect-string.js';
 import type { ZooKeeperTls } from '../zookeeper/tls.js';
+import type { CheckTarget } from './check-target.js';
 import { parseEndpointName } from './endpoints.js';
-import type { CheckTarget, NamedSetting, SettingName } from './settings-table.js';
+import type { NamedSetting, SettingName } from './settings-table.js';
 import { find, firstFlag, type Given, read, readOrDefault, type SettingSources } from './sources.js';
 import { readTlsFiles } from './tls-files.js';
 

@@ -1,12 +1,11 @@
-import { timeoutSignal } from '../base/abort.js';
-import { backoffMs } from '../base/backoff.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
 import { Listeners } from '../zookeeper/listeners.js';
 import type { SessionState } from '../zookeeper/session-state.js';
 import type { CallOptions, Watch, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
-import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import { caughtUp, checkTimeout, type DataCall, type DataContext } from './datum.js';
+import { type Attempt, attempted, caughtUp, type DataCall, type DataContext } from './datum.js';
+import { versionOf } from './entry.js';
 import { nodesFolder } from './layout.js';
+import type { Replicated } from './replica.js';
 
 /**
  * `joined`: it stands there. `suspended`: there is no connection, and it may be gone already. `disconnected`: it is gone, and stays so; another node
@@ -17,10 +16,8 @@ export type NodeState =
   | { readonly status: 'suspended' }
   | { readonly status: 'disconnected'; readonly reason: 'session-expired' | 'removed' | 'left' | 'closed' };
 
-/** A node as others see it. */
-export interface KnownNode {
-  /** The last path element: `node-0000000007`. */
-  readonly id: string;
+/** A node as others see it. Its id is the last path element: `node-0000000007`. */
+export interface KnownNode extends Replicated {
   /** The session that it goes with, 16 hex digits. */
   readonly sessionId: string;
   /** What it says of itself; the specification knows of nothing. */
@@ -30,14 +27,11 @@ export interface KnownNode {
 }
 
 /** Undefined for a znode that is no node. */
-export function decodeNode(name: string, { data, stat }: Znode) {
+export function decodeNode(name: string, { data, stat }: Znode): KnownNode | undefined {
   if (!/^node-\d{10}$/.test(name) || stat.owner === undefined) return undefined;
-  const { owner: sessionId, createdAt: announcedAt, version, createdZxid } = stat;
-  return { id: name, name, sessionId, data, announcedAt, version: `${createdZxid}.${version}`, createdZxid };
+  const { owner: sessionId, createdAt: announcedAt, createdZxid } = stat;
+  return { id: name, name, sessionId, data, announcedAt, version: versionOf(stat), createdZxid };
 }
-
-/** Between two attempts, in milliseconds. */
-const RETRY_MS = { first: 50, max: 1_000 };
 
 /** A node that this client has announced: an ephemeral znode, whose name is its id, written once. */
 export class AnnouncedNode {
@@ -108,49 +102,29 @@ export class AnnouncedNode {
  * Announces a node, once: where the reply is lost, its znode is found by its session.
  *
  * @param known the paths of this client's other nodes
+ * @throws {ZooKeeperError} `timeout`; access denied; client closed @throws `signal.reason`
  */
-export async function announceNode(context: DataContext, data: string, known: ReadonlySet<string>, call: DataCall): Promise<AnnouncedNode> {
-  const { zookeeper, clock, random, root } = context;
-  const folder = nodesFolder(root);
-  const ms = checkTimeout(call.timeoutMs);
-  const late = () =>
-    new ZooKeeperError(`the node is not announced within ${ms} ms`, { fault: 'timeout', outcome: 'unknown', path: folder });
-  const limit = timeoutSignal(clock, ms, late, call.signal);
-  const options = { signal: limit.signal, timeoutMs: ms };
-  let mayStand: string | undefined;
-  try {
-    for (let failures = 1; ; failures += 1) {
-      try {
-        const { sessionId } = await zookeeper.whenConnected(options);
-        const session = new BoundSession(zookeeper, sessionId);
-        const found = mayStand === sessionId ? await findOwn(session, folder, known, options) : undefined;
-        if (found !== undefined) return new AnnouncedNode(zookeeper, found, sessionId);
-        mayStand = sessionId;
-        const path = await session.createWithParents(`${folder}/node-`, data, 'ephemeral-sequential', options);
-        return new AnnouncedNode(zookeeper, path, sessionId);
-      } catch (error) {
-        if (limit.signal.aborted || !isFault(error, 'connection-loss', 'timeout', 'session-expired', 'no-node')) throw error;
-      }
-      await clock.sleep(backoffMs(RETRY_MS, failures, random), limit.signal);
-    }
-  } catch (error) {
-    if (isFault(error, 'aborted')) limit.signal.throwIfAborted();
-    throw error;
-  } finally {
-    limit.release();
-  }
+export async function announceNode(
+  context: DataContext,
+  data: string,
+  known: ReadonlySet<string>,
+  options: DataCall,
+): Promise<AnnouncedNode> {
+  const folder = nodesFolder(context.root);
+  const announce = async ({ session, call, mayBeDone }: Attempt) => {
+    const found = mayBeDone ? await findOwn(session, folder, known, call) : undefined;
+    const path = found ?? (await session.createWithParents(`${folder}/node-`, data, 'ephemeral-sequential', call));
+    return { path, sessionId: session.sessionId };
+  };
+  const { path, sessionId } = await attempted(context, folder, 'the node is not announced', options, announce);
+  return new AnnouncedNode(context.zookeeper, path, sessionId);
 }
 
-async function findOwn(
-  session: BoundSession,
-  folder: string,
-  known: ReadonlySet<string>,
-  options: CallOptions,
-): Promise<string | undefined> {
-  await caughtUp(session, folder, options);
-  for (const name of (await session.children(folder, options)) ?? []) {
+async function findOwn(session: BoundSession, folder: string, known: ReadonlySet<string>, call: CallOptions): Promise<string | undefined> {
+  await caughtUp(session, folder, call);
+  for (const name of (await session.children(folder, call)) ?? []) {
     const path = `${folder}/${name}`;
-    if (!known.has(path) && (await session.read(path, options))?.stat.owner === session.sessionId) return path;
+    if (!known.has(path) && (await session.read(path, call))?.stat.owner === session.sessionId) return path;
   }
   return undefined;
 }

@@ -1,7 +1,6 @@
 import type { MultiOperation, Znode } from '../zookeeper/zookeeper.js';
 import type { Attempt, DataCall, Datum } from './datum.js';
 import { decodeEntry, versionOf } from './entry.js';
-import { placeName } from './layout.js';
 
 // Elements whose names are one hash stand at `hash`, `hash-1`, … without a gap. Every removal, and every addition behind another element, also writes
 // the collection's own znode, so that its version tells whether a chain may have become another one since it was read. A write that relies on more than
@@ -32,11 +31,10 @@ interface Place {
 async function read(datum: Datum, { session, call }: Attempt, hash: string, upTo?: string): Promise<Place[]> {
   const places: Place[] = [];
   for (;;) {
-    const name = placeName(hash, places.length);
-    const path = `${datum.path}/${name}`;
+    const path = datum.pathAt(hash, places.length);
     const znode = await session.read(path, call);
     if (znode === undefined) return places;
-    const id = decodeEntry(datum.record.kind, name, znode)?.id;
+    const id = decodeEntry(datum.record.kind, datum.nameAt(hash, places.length), znode)?.id;
     places.push({ path, znode, id });
     if (id !== undefined && id === upTo) return places;
   }
@@ -44,6 +42,7 @@ async function read(datum: Datum, { session, call }: Attempt, hash: string, upTo
 
 /** An element to be written. */
 export interface Element {
+  /** What its place is named by; of a scalar any. */
   readonly hash: string;
   readonly id: string;
   readonly document: string;
@@ -59,7 +58,7 @@ export function put(datum: Datum, { hash, id, document }: Element, call: DataCal
     if (condition !== undefined && !holds(datum, condition, found?.znode, document, attempt))
       return (await attempt.isFresh()) ? false : undefined;
     if (found === undefined) {
-      const create = datum.creation(placeName(hash, places.length), document, collection);
+      const create = datum.creation(hash, places.length, document, collection);
       await datum.multi(attempt, places.length === 0 ? [create] : [reordered(datum, collection), create]);
     } else if (condition === undefined && found.znode.data.toString('utf8') === document) {
       return (await attempt.isFresh()) || undefined;
@@ -72,7 +71,7 @@ export function put(datum: Datum, { hash, id, document }: Element, call: DataCal
 }
 
 /** Removes an element; the last one of its chain moves into the gap. Resolves to false where there was none, or the condition does not hold. */
-export function remove(datum: Datum, hash: string, id: string, call: DataCall, condition?: Condition): Promise<boolean> {
+export function remove(datum: Datum, { hash, id }: Omit<Element, 'document'>, call: DataCall, condition?: Condition): Promise<boolean> {
   return datum.attempted('the element could not be removed', call, async (attempt) => {
     const collection = await datum.collection(attempt);
     if (collection === undefined) return (await attempt.isFresh()) ? attempt.mayBeDone : undefined;

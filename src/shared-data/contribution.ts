@@ -1,105 +1,117 @@
+import { concurrently } from '../base/concurrently.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
 import type { ReconcileCall, Reconciled } from '../zookeeper/reconcile-loop.js';
-import type { MultiOperation, Znode } from '../zookeeper/zookeeper.js';
+import type { Znode } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import type { Attempt, caughtUp, Datum } from './datum.js';
-
+import { caughtUp, type Datum, type Step } from './datum.js';
 import { decodeEntry } from './entry.js';
-import { placeName } from './layout.js';
-
+import type { Replica, Replicated } from './replica.js';
 import { SharedDataError } from './shared-data-error.js';
 
 /** How often it is tried against others' changes before it counts as a failure. */
 const ROUNDS = 8;
+/** Reads, and chains, under way at once. */
+const AT_ONCE = 64;
 
-/** What a contribution shares with the others of its client. */
-export interface Contributors {
-  /** Which contribution each own znode is for, by path. */
-  readonly claims: Map<string, Contribution>;
-  /** Why nothing may be contributed in this session; undefined where it may. */
-  readonly refuses: (sessionId: string) => string | undefined;
-  /** The owner of the element as the replica has it. */
-  readonly ownerOf: (contribution: Contribution) => string | undefined;
-  /** Has the server catch up with what another one did for this session, once for a connection. */
-  readonly caughtUp: (...args: Parameters<typeof caughtUp>) => Promise<void>;
-  /** Nothing of it is left, nor wanted. */
-  readonly onGone: (contribution: Contribution) => void;
-}
-
-/** The part of an attempt that a contribution has. */
-type Step = Pick<Attempt, 'session' | 'call'>;
-
-/**
- * One ephemeral element that this node contributes, in whichever session it is: made again in each new one, moved into a gap before it, where
- * another node's element was, and removed when it is not wanted any more.
- */
-export class Contribution implements Reconciled {
-  dirty = true;
-  /** Whether ZooKeeper has what is wanted, or nothing where nothing is. */
-  settled = false;
+/** One ephemeral element that this node contributes, in whichever session it is. */
+export interface OwnElement {
+  readonly key: string;
+  /** Undefined for a list's, which may stand there twice. */
+  readonly id: string | undefined;
+  /** What its place is named by; the same for all of a list. */
+  readonly hash: string;
+  document: string;
+  /** Whether it is to be taken away. */
+  unwanted: boolean;
+  /** Where it stood last in this session; undefined for nowhere. */
+  at: number | undefined;
+  /** Whether ZooKeeper has it as wanted, as far as is known. */
+  settled: boolean;
+  /** Whether ZooKeeper has had it as it is wanted now. */
+  done: boolean;
   /** Why it cannot be written as wanted. */
   refusal: SharedDataError | undefined;
-  /** Undefined while it is being removed. */
-  #document: string | undefined;
-  /** Where it may stand in this session: several where a reply was lost. */
-  #places: number[] = [];
-  #sessionId: string | undefined;
+}
 
-  /**
-   * @param id the element's id; undefined for a list's, which may stand there twice
-   * @param hash of a set's or map's element
-   */
+const UNSETTLED = { unwanted: false, settled: false, done: false, refusal: undefined };
+
+/** What a replica has. */
+export type SeenElements = Pick<Replica<Replicated>, 'find' | 'isTwice' | 'hasZnode'>;
+
+/** An element's znode in its chain or list. */
+interface Place {
+  readonly n: number;
+  /** Undefined for a znode that is no element. */
+  readonly id: string | undefined;
+  readonly owner: string | undefined;
+  readonly document: string;
+}
+
+/**
+ * The ephemeral elements of one datum that this node contributes: made again in each session, moved into a gap before them, where another node's
+ * element was, and removed when they are not wanted any more. What stands there is read anew each time.
+ */
+export class Contribution implements Reconciled {
+  dirty = false;
+  /** By their keys, those of a list in their order. */
+  readonly elements = new Map<string, OwnElement>();
+  #sessionId: string | undefined;
+  #appended = 0;
+
+  /** @param refuses why nothing may be contributed in a session; undefined where it may */
   constructor(
     readonly datum: Datum,
-    readonly id: string | undefined,
-    private readonly hash: string,
-    private readonly contributors: Contributors,
+    private readonly refuses: (sessionId: string) => string | undefined,
   ) {}
 
+  /** Wants an element with this document. @param id undefined for a list's */
+  want(id: string | undefined, hash: string, document: string): OwnElement {
+    const key = id ?? `append ${this.#appended++}`;
+    const fresh = { key, id, hash, document, at: undefined, ...UNSETTLED };
+    const element = Object.assign(this.elements.get(key) ?? fresh, { document, ...UNSETTLED });
+    this.elements.set(key, element);
+    return element;
+  }
+
+  /** Wants it no more. */
+  unwant(element: OwnElement): void {
+    Object.assign(element, { ...UNSETTLED, unwanted: true });
+  }
+
   get path(): string {
-    return this.#pathAt(this.#places[0] ?? 0);
+    return this.datum.path;
   }
 
   get blockedBy(): string | undefined {
-    return this.#document === undefined ? undefined : this.refusal?.message;
+    for (const { unwanted, refusal } of this.elements.values()) if (!unwanted && refusal) return refusal.message;
+    return undefined;
   }
 
-  /** Wants the element with this document, or none. It has to be settled then. */
-  want(document: string | undefined): void {
-    this.#document = document;
-    this.settled = false;
-    this.refusal = undefined;
-  }
-
-  /** Whether it may stand there. */
-  isAt(name: string): boolean {
-    return this.#places.some((n) => this.#nameAt(n) === name);
-  }
-
-  /** Whether it stands where it may stand, with no gap before it. */
-  isUnbroken(has: (name: string) => boolean): boolean {
-    return this.datum.record.kind === 'scalar' || this.#places.every((n) => has(this.#nameAt(n)) && (n === 0 || has(this.#nameAt(n - 1))));
+  /** Whether an element does not stand as it should, as far as the replica has it. It is written anew then. */
+  differs(replica: SeenElements): boolean {
+    let isAny = false;
+    for (const element of this.elements.values()) {
+      const { id, hash, at } = element;
+      const isThere =
+        id === undefined ? at === undefined || replica.hasZnode(String(at)) : replica.find(id) !== undefined && !replica.isTwice(id);
+      if (isThere && (!at || replica.hasZnode(this.datum.nameAt(hash, at - 1)))) continue;
+      element.settled = false;
+      isAny = true;
+    }
+    return isAny;
   }
 
   async settle({ sessionId, signal }: ReconcileCall): Promise<void> {
-    if (this.#sessionId !== sessionId) this.#forget();
+    if (this.#sessionId !== sessionId)
+      for (const element of this.elements.values()) Object.assign(element, { settled: false, at: undefined });
     this.#sessionId = sessionId;
-    const session = new BoundSession(this.datum.context.zookeeper, sessionId);
+    const step = { session: new BoundSession(this.datum.context.zookeeper, sessionId), call: { signal } };
     for (let round = 0; round < ROUNDS; round += 1) {
       // Every change from here on makes it dirty again.
       this.dirty = false;
-      const wanted = this.#document;
       try {
-        const isDone = await this.#step({ session, call: { signal } }, sessionId, wanted);
-        if (!isDone || wanted !== this.#document) continue;
-        this.settled = true;
-        if (wanted === undefined) this.contributors.onGone(this);
-        return;
+        if (await this.#settleAll(step)) return;
       } catch (error) {
-        if (error instanceof SharedDataError) {
-          this.refusal = error;
-          return;
-        }
         if (!isFault(error, 'node-exists', 'no-node', 'bad-version', 'not-empty')) throw error;
       }
     }
@@ -107,126 +119,115 @@ export class Contribution implements Reconciled {
     throw new ZooKeeperError(text, { fault: 'timeout', outcome: 'unknown', path: this.path });
   }
 
-  /** One step towards what is wanted. Resolves to whether it was the last one. */
-  async #step(step: Step, sessionId: string, wanted: string | undefined): Promise<boolean> {
-    const { datum, contributors } = this;
-    const refused = contributors.refuses(sessionId);
-    if (refused !== undefined && wanted !== undefined) throw new SharedDataError(`${datum.title}: ${refused}`, 'not-joined', this.path);
-    const own = await this.#standing(step, sessionId, wanted);
-    if (wanted === undefined) {
-      if (own) await step.session.remove(this.#pathAt(own.n), -1, step.call);
-      this.#forget();
+  /** Resolves to whether all of it is settled, or refused. */
+  async #settleAll(step: Step): Promise<boolean> {
+    const { datum, path } = this;
+    const refused = this.refuses(step.session.sessionId);
+    const todo = [...this.elements.values()].filter((element) => {
+      const isRefused = refused !== undefined && !element.unwanted;
+      if (!element.settled) element.refusal = isRefused ? new SharedDataError(`${datum.title}: ${refused}`, 'not-joined', path) : undefined;
+      return !element.settled && !isRefused;
+    });
+    if (todo.length === 0) return true;
+    // What was done in this session is seen then, also where the reply was lost.
+    await caughtUp(step.session, path, step.call);
+    const collection = await datum.collection(step).catch((error: unknown) => {
+      if (!(error instanceof SharedDataError)) throw error;
+      return error;
+    });
+    if (collection instanceof SharedDataError) {
+      for (const element of todo) this.#end(element, element, collection);
       return true;
     }
-    const collection = datum.record.kind === 'scalar' ? undefined : await datum.ensured(step);
-    if (collection === undefined && datum.record.kind !== 'scalar') return false;
-    if (own === undefined) return this.#make(step, sessionId, wanted, collection);
-    this.#places = [own.n];
-    this.refusal = undefined;
-    if (own.znode.data.toString('utf8') !== wanted) await step.session.setData(this.#pathAt(own.n), wanted, -1, step.call);
-    const { gap, other } = await this.#before(own.n, step, sessionId);
-    if (other !== undefined) {
-      await step.session.remove(this.#pathAt(own.n), -1, step.call);
-      this.#forget();
-      return this.#taken(other);
+    if (collection === undefined && datum.record.kind !== 'scalar' && todo.some(({ unwanted }) => !unwanted)) {
+      await datum.ensured(step);
+      return false;
     }
-    if (gap === own.n || collection === undefined) return true;
-    await this.#write(step, gap, [datum.creation(this.#nameAt(gap), wanted, collection), { type: 'remove', path: this.#pathAt(own.n) }]);
-    contributors.claims.delete(this.#pathAt(own.n));
-    return true;
-  }
-
-  /** Where it stands already. */
-  async #standing({ session, call }: Step, sessionId: string, wanted: string | undefined) {
-    const { datum, contributors } = this;
-    if (this.#places.length > 0) await contributors.caughtUp(session, datum.path, call);
-    for (const n of this.#places) {
-      const path = this.#pathAt(n);
-      const znode = await session.read(path, call);
-      if (znode?.stat.owner !== sessionId || (contributors.claims.get(path) ?? this) !== this) continue;
-      const isSame =
-        this.id === undefined ? wanted === undefined || znode.data.toString('utf8') === wanted : this.#idOf(n, znode) === this.id;
-      if (!isSame) continue;
-      contributors.claims.set(path, this);
-      return { n, znode };
-    }
-    return undefined;
-  }
-
-  /** Makes it at the first place that is free, unless another node has the element. */
-  async #make(step: Step, sessionId: string, wanted: string, collection: Znode | undefined): Promise<boolean> {
-    const { datum, contributors } = this;
-    const { session, call } = step;
-    const known = contributors.ownerOf(this);
-    if (known !== undefined && known !== sessionId) return this.#taken(known);
-    if (collection === undefined) {
-      const znode = await session.read(datum.path, call);
-      datum.check(znode);
-      if (znode) return this.#taken(znode.stat.owner);
-      this.#places.push(0);
-      await session.createWithParents(datum.path, wanted, 'ephemeral', call);
-    } else {
-      let n = datum.record.kind === 'list' ? await this.#length(step) : 0;
-      for (let znode = await session.read(this.#pathAt(n), call); znode; znode = await session.read(this.#pathAt(n), call)) {
-        if (this.id !== undefined && this.#idOf(n, znode) === this.id && znode.stat.owner !== sessionId)
-          return this.#taken(znode.stat.owner);
-        n += 1;
+    const chains = await this.#read(todo, collection, step);
+    // All of them to their ends: none goes on beside the next round.
+    const failures = await concurrently([...chains], AT_ONCE, async ([hash, chain]) => {
+      try {
+        for (const element of todo) if (element.hash === hash) await this.#settleOne(element, chain, collection, step);
+        return [];
+      } catch (error) {
+        return [error];
       }
-      await this.#write(step, n, [datum.creation(this.#nameAt(n), wanted, collection)]);
+    });
+    const [failure] = failures.flat();
+    if (failure !== undefined) throw failure;
+    return todo.every(({ settled, refusal }) => settled || refusal);
+  }
+
+  /** The chains of these elements, by their hashes, each in its order. */
+  async #read(todo: readonly OwnElement[], collection: Znode | undefined, { session, call }: Step): Promise<Map<string, Place[]>> {
+    const { datum, path } = this;
+    const { kind } = datum.record;
+    const chains = new Map<string, Place[]>(todo.map(({ hash }) => [hash, []]));
+    const names = kind === 'scalar' ? [...chains.keys()] : collection ? ((await session.children(path, call)) ?? []) : [];
+    const places = names.flatMap((name) => datum.placesOf(name)).filter(({ hash }) => chains.has(hash));
+    await concurrently(places, AT_ONCE, async ({ hash, n }) => {
+      const znode = await session.read(datum.pathAt(hash, n), call);
+      if (znode === undefined) return;
+      const { id } = decodeEntry(kind, datum.nameAt(hash, n), znode) ?? {};
+      chains.get(hash)?.push({ n, id, owner: znode.stat.owner, document: znode.data.toString('utf8') });
+    });
+    for (const chain of chains.values()) chain.sort((a, b) => a.n - b.n);
+    return chains;
+  }
+
+  async #settleOne(element: OwnElement, chain: Place[], collection: Znode | undefined, { session, call }: Step): Promise<void> {
+    const { datum } = this;
+    const { id, hash, document, unwanted } = element;
+    const wanted = { document, unwanted };
+    const { sessionId } = session;
+    const same = chain.filter((place) => (id === undefined ? this.#mayBe(element, place, sessionId) : place.id === id));
+    const [first] = same;
+    const isTaken = first !== undefined && first.owner !== sessionId;
+    const place = same.find(({ n }) => n === element.at) ?? same.find(({ owner }) => owner === sessionId);
+    if (unwanted || isTaken) {
+      if (place?.owner === sessionId) {
+        await session.remove(datum.pathAt(hash, place.n), -1, call);
+        chain.splice(chain.indexOf(place), 1);
+      }
+      element.at = undefined;
+      const text = `${datum.title}: another node contributes this entry, in session ${first?.owner ?? 'none'}`;
+      // A set has what is wanted then.
+      return this.#end(element, wanted, datum.record.kind === 'set' ? undefined : new SharedDataError(text, 'owned-by-other', this.path));
     }
-    this.refusal = undefined;
-    contributors.claims.set(this.path, this);
-    return true;
-  }
-
-  async #write({ session, call }: Step, n: number, operations: readonly MultiOperation[]): Promise<void> {
-    this.#places.push(n);
-    await session.multi(operations, call);
-    this.#places = [n];
-    this.contributors.claims.set(this.#pathAt(n), this);
-  }
-
-  /** Another node has it: a set has what is wanted then. */
-  #taken(owner: string | undefined): boolean {
-    this.#places = [];
-    this.refusal = undefined;
-    if (this.datum.record.kind === 'set') return true;
-    const text = `${this.datum.title}: another node contributes this entry, in session ${owner ?? 'none'}`;
-    throw new SharedDataError(text, 'owned-by-other', this.#pathAt(0));
-  }
-
-  /** The first place of the gap right before its own, which is that itself where there is none, and which other node has the element before it. */
-  async #before(own: number, { session, call }: Step, sessionId: string): Promise<{ gap: number; other?: string | undefined }> {
-    let gap = own;
-    for (let n = own - 1; n >= 0 && (gap === n + 1 || this.id !== undefined); n -= 1) {
-      const znode = await session.read(this.#pathAt(n), call);
-      if (znode === undefined && gap === n + 1) gap = n;
-      const isSame = znode !== undefined && this.id !== undefined && this.#idOf(n, znode) === this.id;
-      if (isSame && znode.stat.owner !== sessionId) return { gap, other: znode.stat.owner };
+    const taken = new Set(chain.map(({ n }) => n));
+    let n = place?.n ?? (id === undefined ? (chain.at(-1)?.n ?? -1) + 1 : 0);
+    if (place) while (n > 0 && !taken.has(n - 1)) n -= 1;
+    else while (taken.has(n)) n += 1;
+    try {
+      if (place?.n !== n) {
+        const create = collection && datum.creation(hash, n, document, collection);
+        if (place && create) await session.multi([create, { type: 'remove', path: datum.pathAt(hash, place.n) }], call);
+        else if (create) await session.multi([create], call);
+        else await session.createWithParents(this.path, document, 'ephemeral', call);
+      } else if (place.document !== document) await session.setData(datum.pathAt(hash, n), document, -1, call);
+    } catch (error) {
+      if (!(error instanceof SharedDataError)) throw error;
+      return this.#end(element, wanted, error);
     }
-    return { gap };
+    element.at = n;
+    if (place) chain.splice(chain.indexOf(place), 1);
+    chain.push({ n, id, owner: sessionId, document });
+    chain.sort((a, b) => a.n - b.n);
+    this.#end(element, wanted);
   }
 
-  async #length({ session, call }: Step): Promise<number> {
-    const names = (await session.children(this.datum.path, call)) ?? [];
-    return Math.max(-1, ...names.filter((name) => /^\d+$/.test(name)).map(Number)) + 1;
+  /** Whether the znode may be this element of a list: another one with the same value does not stand there. */
+  #mayBe(element: OwnElement, { n, owner, document }: Place, sessionId: string): boolean {
+    if (owner !== sessionId || document !== element.document) return false;
+    return ![...this.elements.values()].some((other) => other !== element && other.at === n);
   }
 
-  #idOf(n: number, znode: Znode): string | undefined {
-    return decodeEntry(this.datum.record.kind, this.#nameAt(n), znode)?.id ?? undefined;
-  }
-
-  #nameAt(n: number): string {
-    return this.datum.record.kind === 'list' ? String(n) : placeName(this.hash, n);
-  }
-
-  #pathAt(n: number): string {
-    return this.datum.record.kind === 'scalar' ? this.datum.path : `${this.datum.path}/${this.#nameAt(n)}`;
-  }
-
-  #forget(): void {
-    for (const n of this.#places)
-      if (this.contributors.claims.get(this.#pathAt(n)) === this) this.contributors.claims.delete(this.#pathAt(n));
-    this.#places = [];
+  /** Notes what has become of an element, unless something else is wanted of it by now. */
+  #end(element: OwnElement, { document, unwanted }: Pick<OwnElement, 'document' | 'unwanted'>, refusal?: SharedDataError): void {
+    if (element.document !== document || element.unwanted !== unwanted) return;
+    element.refusal = unwanted ? undefined : refusal;
+    element.settled = element.refusal === undefined;
+    element.done = element.settled;
+    if (unwanted) this.elements.delete(element.key);
   }
 }

@@ -5,8 +5,8 @@ import { ConfigError } from '../base/errors.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
 import type { CallOptions, MultiOperation, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, ZooKeeperError } from '../zookeeper/zookeeper-error.js';
-import { type DatumRecord, decodeRecord, encodeRecord } from './datum-record.js';
-import { dataFolder, type PathStrategy } from './layout.js';
+import { type DatumRecord, decodeRecord, encodeRecord } from './entry.js';
+import { dataFolder, isIndex, type PathStrategy, placeName, titleOf } from './layout.js';
 import { checkListing, checkRequest } from './limits.js';
 import { SharedDataError } from './shared-data-error.js';
 
@@ -36,10 +36,14 @@ export function checkTimeout(timeoutMs = CALL_TIMEOUT_MS): number {
   throw new ConfigError('timeoutMs', timeoutMs, 'a number of milliseconds of at least 0');
 }
 
-/** What one attempt works with: one session, so that what it reads is never older than what it has read before. */
-export interface Attempt {
+/** What a step works with: one session, so that what it reads is never older than what it has read before. */
+export interface Step {
   readonly session: BoundSession;
   readonly call: CallOptions;
+}
+
+/** A step that is made again where its reply is lost, or others have changed what it read. */
+export interface Attempt extends Step {
   /** Whether an earlier attempt may have been carried out: its reply was lost. */
   readonly mayBeDone: boolean;
   /**
@@ -62,8 +66,7 @@ export class Datum {
 
   /** For messages. */
   get title(): string {
-    const { name, scope } = this.record.address;
-    return `shared data ${JSON.stringify(name)}${scope === '' ? '' : ` of scope ${JSON.stringify(scope)}`}`;
+    return titleOf(this.record.address);
   }
 
   /** @throws {SharedDataError} `kind-clash`, with both kinds, or `foreign-znode` */
@@ -71,80 +74,62 @@ export class Datum {
     if (znode === undefined) return;
     const { kind, lifespan } = this.record;
     const found = decodeRecord(znode.data);
-    if (found === undefined) throw new SharedDataError(`${this.path} holds no shared data`, 'foreign-znode', this.path);
+    if (found === undefined) throw this.foreign();
     if (found.kind === kind && found.lifespan === lifespan) return;
     const expected = `it is a ${found.lifespan} ${found.kind}, and not a ${lifespan} ${kind}`;
     throw new SharedDataError(`${this.title}: ${expected}`, 'kind-clash', this.path);
   }
 
   /** The collection's own znode, whose version tells whether an element was removed since; undefined for none. */
-  async collection({ session, call }: Pick<Attempt, 'session' | 'call'>): Promise<Znode | undefined> {
+  async collection({ session, call }: Step): Promise<Znode | undefined> {
     const znode = await session.read(this.path, call);
     this.check(znode);
     return znode;
   }
 
   /** The same; where there is none it is made, to be read anew. */
-  async ensured({ session, call }: Pick<Attempt, 'session' | 'call'>): Promise<Znode | undefined> {
+  async ensured({ session, call }: Step): Promise<Znode | undefined> {
     const znode = await this.collection({ session, call });
     if (znode === undefined) await session.createWithParents(this.path, encodeRecord(this.record), 'shared', call);
     return znode;
   }
 
-  /** Makes a child: its listing and its data have to fit in ZooKeeper's packets. @throws {SharedDataError} `too-large` */
-  creation(name: string, document: string, collection: Znode): MultiOperation {
-    checkListing(this.path, name, collection.stat.childCount + 1);
-    const mode = this.record.lifespan === 'ephemeral' ? 'ephemeral' : 'shared';
-    return { type: 'create', path: `${this.path}/${name}`, data: document, mode };
+  /** The name of an element's znode. @param hash of a set's or map's element; a list has none @param n the place in its chain or list */
+  nameAt(hash: string, n: number): string {
+    return this.record.kind === 'list' ? String(n) : placeName(hash, n);
   }
 
-  /**
-   * Attempts until one settles: again with another session or connection, and where others have changed what it read.
-   *
-   * @param attempt resolves to undefined to be made again
-   * @throws {ZooKeeperError} `timeout`; access denied; client closed @throws {SharedDataError} @throws `signal.reason`
-   */
-  async attempted<T>(what: string, { timeoutMs, signal }: DataCall, attempt: (attempt: Attempt) => Promise<T | undefined>): Promise<T> {
-    const { zookeeper, clock, random } = this.context;
-    const ms = checkTimeout(timeoutMs);
-    let cause: unknown;
-    const late = () => {
-      const text = `${this.title}: ${what} within ${ms} ms`;
-      return new ZooKeeperError(text, { fault: 'timeout', outcome: 'unknown', path: this.path, cause });
-    };
-    const limit = timeoutSignal(clock, ms, late, signal);
-    const call = { signal: limit.signal, timeoutMs: ms };
-    try {
-      let fresh: string | undefined;
-      for (let failures = 0, mayBeDone = false; ; failures += 1) {
-        try {
-          if (failures > 1) await clock.sleep(backoffMs(RETRY_MS, failures - 1, random), limit.signal);
-          const { sessionId } = await zookeeper.whenConnected(call);
-          const session = new BoundSession(zookeeper, sessionId);
-          const isFresh = async () => {
-            if (fresh === sessionId) return true;
-            await caughtUp(session, this.path, call);
-            fresh = sessionId;
-            return false;
-          };
-          const done = await orAborted(attempt({ session, call, mayBeDone, isFresh }), limit.signal);
-          if (done !== undefined) return done;
-        } catch (error) {
-          if (limit.signal.aborted || !isFault(error, ...REPEATED)) throw error;
-          mayBeDone ||= error.outcome === 'unknown';
-          cause = error;
-        }
-      }
-    } catch (error) {
-      if (isFault(error, 'aborted')) limit.signal.throwIfAborted();
-      throw error;
-    } finally {
-      limit.release();
-    }
+  /** Where that stands: a scalar is its only element itself. */
+  pathAt(hash: string, n: number): string {
+    return this.record.kind === 'scalar' ? this.path : `${this.path}/${this.nameAt(hash, n)}`;
+  }
+
+  /** Which places a name may be: a strategy's hash may look like a place of another one. */
+  placesOf(name: string): { readonly hash: string; readonly n: number }[] {
+    if (this.record.kind === 'list') return isIndex(name) ? [{ hash: '', n: Number(name) }] : [];
+    const [, hash, n] = /^(.+)-([1-9]\d*)$/.exec(name) ?? [];
+    return [{ hash: name, n: 0 }, ...(hash === undefined ? [] : [{ hash, n: Number(n) }])];
+  }
+
+  /** Makes an element: its listing and its data have to fit in ZooKeeper's packets. @throws {SharedDataError} `too-large` */
+  creation(hash: string, n: number, document: string, collection: Znode): MultiOperation {
+    checkListing(this.path, this.nameAt(hash, n), collection.stat.childCount + 1);
+    const mode = this.record.lifespan === 'ephemeral' ? 'ephemeral' : 'shared';
+    return { type: 'create', path: this.pathAt(hash, n), data: document, mode };
+  }
+
+  /** As {@link attempted}. @param what could not be done, as a clause */
+  attempted<T>(what: string, call: DataCall, attempt: (attempt: Attempt) => Promise<T | undefined>): Promise<T> {
+    return attempted(this.context, this.path, `${this.title}: ${what}`, call, attempt);
+  }
+
+  /** To be thrown where another program's znode stands. */
+  foreign(): SharedDataError {
+    return new SharedDataError(`${this.path} holds no shared data`, 'foreign-znode', this.path);
   }
 
   /** Carries out what fits in one request. @throws {SharedDataError} `too-large` */
-  async multi({ session, call }: Pick<Attempt, 'session' | 'call'>, operations: readonly MultiOperation[]): Promise<void> {
+  async multi({ session, call }: Step, operations: readonly MultiOperation[]): Promise<void> {
     checkRequest(this.path, operations);
     await session.multi(operations, call);
   }
@@ -152,6 +137,54 @@ export class Datum {
   /** To be thrown where a write that is not to be made twice has got no reply. */
   outcomeUnknown(what: string, cause?: unknown): SharedDataError {
     return new SharedDataError(`${this.title}: whether ${what} cannot be told: the reply was lost`, 'outcome-unknown', this.path, cause);
+  }
+}
+
+/**
+ * Attempts until one settles: again with another session or connection, and where others have changed what it read.
+ *
+ * @param failure for the message of a time-out
+ * @param attempt resolves to undefined to be made again
+ * @throws {ZooKeeperError} `timeout`; access denied; client closed @throws {SharedDataError} @throws `signal.reason`
+ */
+export async function attempted<T>(
+  { zookeeper, clock, random }: DataContext,
+  path: string,
+  failure: string,
+  { timeoutMs, signal }: DataCall,
+  attempt: (attempt: Attempt) => Promise<T | undefined>,
+): Promise<T> {
+  const ms = checkTimeout(timeoutMs);
+  let cause: unknown;
+  const late = () => new ZooKeeperError(`${failure} within ${ms} ms`, { fault: 'timeout', outcome: 'unknown', path, cause });
+  const limit = timeoutSignal(clock, ms, late, signal);
+  const call = { signal: limit.signal, timeoutMs: ms };
+  try {
+    let fresh: string | undefined;
+    for (let failures = 0, mayBeDone = false; ; failures += 1) {
+      try {
+        if (failures > 1) await clock.sleep(backoffMs(RETRY_MS, failures - 1, random), limit.signal);
+        const { sessionId } = await zookeeper.whenConnected(call);
+        const session = new BoundSession(zookeeper, sessionId);
+        const isFresh = async () => {
+          if (fresh === sessionId) return true;
+          await caughtUp(session, path, call);
+          fresh = sessionId;
+          return false;
+        };
+        const done = await orAborted(attempt({ session, call, mayBeDone, isFresh }), limit.signal);
+        if (done !== undefined) return done;
+      } catch (error) {
+        if (limit.signal.aborted || !isFault(error, ...REPEATED)) throw error;
+        mayBeDone ||= error.outcome === 'unknown';
+        cause = error;
+      }
+    }
+  } catch (error) {
+    if (isFault(error, 'aborted')) limit.signal.throwIfAborted();
+    throw error;
+  } finally {
+    limit.release();
   }
 }
 

@@ -1,6 +1,5 @@
 import type { Znode } from '../zookeeper/zookeeper.js';
-import { decodeRecord, parseObject } from './datum-record.js';
-import type { Kind } from './layout.js';
+import { type Address, isIndex, KINDS, type Kind, type Lifespan } from './layout.js';
 import { fromScalar, type Scalar, type SharedValue, scalarId, scalarOf } from './scalar-codec.js';
 
 /** One element as it was seen last. */
@@ -51,10 +50,43 @@ export function decodeEntry(kind: Kind, name: string, znode: Znode): Entry | und
     const scalar = decodeRecord(znode.data)?.scalar;
     return scalar && new Entry(name, kind, undefined, scalar, znode);
   }
-  if (kind === 'list' && !/^(0|[1-9]\d*)$/.test(name)) return undefined;
+  if (kind === 'list' && !isIndex(name)) return undefined;
   const json = parseObject(znode.data);
   const key = kind === 'map' ? scalarOf(json?.key) : undefined;
   const scalar = scalarOf(kind === 'map' ? json?.value : json);
   if (scalar === undefined || (kind === 'map' && key === undefined)) return undefined;
   return new Entry(name, kind, key, scalar, znode);
+}
+
+/** What a datum's own znode says of it. */
+export interface DatumRecord {
+  readonly address: Address;
+  readonly kind: Kind;
+  readonly lifespan: Lifespan;
+}
+
+/** The document of a datum's own znode, to the byte; a scalar's type and value stand beside the record. */
+export function encodeRecord({ address: { name, scope }, kind, lifespan }: DatumRecord, scalar?: Scalar): string {
+  return JSON.stringify({ address: { name, scope }, kind, lifespan, ...(scalar && { type: scalar.type, value: scalar.value }) });
+}
+
+/** Undefined where the data is no record. */
+export function decodeRecord(data: Buffer): (DatumRecord & { readonly scalar: Scalar | undefined }) | undefined {
+  const json = parseObject(data);
+  const address = json?.address as Partial<Record<string, unknown>> | null | undefined;
+  const { name, scope } = address ?? {};
+  const kind = KINDS.find((each) => each === json?.kind);
+  const lifespan = (['persistent', 'ephemeral'] as const).find((each) => each === json?.lifespan);
+  if (typeof name !== 'string' || typeof scope !== 'string' || kind === undefined || lifespan === undefined) return undefined;
+  return { address: { name, scope }, kind, lifespan, scalar: scalarOf(json) };
+}
+
+/** The JSON object in the data; undefined for anything else. */
+export function parseObject(data: Buffer): Partial<Record<string, unknown>> | undefined {
+  try {
+    const json: unknown = JSON.parse(data.toString('utf8'));
+    return typeof json === 'object' && json !== null && !Array.isArray(json) ? json : undefined;
+  } catch {
+    return undefined;
+  }
 }

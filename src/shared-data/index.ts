@@ -5,12 +5,11 @@ export { type ConditionalCall, type SharedDatum, SharedMap, SharedScalar, Shared
 export type { Condition } from './collision-chain.js';
 export type { ContributionEvent } from './contributions.js';
 export type { DataCall } from './datum.js';
-export type { DatumRecord } from './datum-record.js';
-export type { Entry } from './entry.js';
+export type { DatumRecord, Entry } from './entry.js';
 export { type Address, DEFAULT_ROOT, HASHED_PATHS, type Kind, type Lifespan, type PathStrategy, placeName, sha256 } from './layout.js';
 export type { DisconnectReason, LostNode, NodeSupervisor, StopReason, SupervisorOptions, SupervisorState } from './node-supervisor.js';
-export type { Change, UnreadableZnode } from './replica.js';
+export type { Change, Replica, Replicated } from './replica.js';
 export { fromScalar, type Scalar, type ScalarType, type SharedJson, type SharedValue, TypedText, toScalar } from './scalar-codec.js';
-export { type DatumDescription, type NodeList, type OpenOptions, SharedData, type SharedDataOptions, sharedData } from './shared-data.js';
+export { type OpenOptions, SharedData, type SharedDataOptions, sharedData } from './shared-data.js';
 export { SharedDataError, type SharedDataFault } from './shared-data-error.js';
 export { SharedList } from './shared-list.js';

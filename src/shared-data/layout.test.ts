@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { canonicalJson } from './canonical-json.js';
-import { decodeRecord, encodeRecord } from './datum-record.js';
+import { decodeRecord, encodeRecord } from './entry.js';
 import { addressText, checkAddress, checkRoot, DEFAULT_ROOT, dataFolder, HASHED_PATHS, nodesFolder, placeName, sha256 } from './layout.js';
 import { encodePair, encodeScalar, fromScalar, type SharedValue, scalarId, TypedText, toScalar } from './scalar-codec.js';
 

@@ -30,6 +30,10 @@ export interface PathStrategy {
 /** SHA-256 of the text's UTF-8, as lower-case hex. */
 export const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
+/** For messages. */
+export const titleOf = ({ name, scope }: Address) =>
+  `shared data ${JSON.stringify(name)}${scope === '' ? '' : ` of scope ${JSON.stringify(scope)}`}`;
+
 /** The text that is hashed for an address: canonical JSON (RFC 8785). */
 export const addressText = ({ name, scope }: Address) => canonicalJson({ name, scope });
 
@@ -39,14 +43,17 @@ export const HASHED_PATHS: PathStrategy = { datum: (address) => sha256(addressTe
 /** The place `n` of a collision chain: `hash`, `hash-1`, `hash-2` … A chain has no gaps. */
 export const placeName = (hash: string, n: number) => (n === 0 ? hash : `${hash}-${n}`);
 
+/** Whether it is the name of an element of a list. */
+export const isIndex = (name: string) => /^(0|[1-9]\d*)$/.test(name);
+
 export const dataFolder = (root: string) => `${root}/data`;
 export const nodesFolder = (root: string) => `${root}/nodes`;
 
-/** @throws {ConfigError} */
-export function checkRoot(root: string): string {
+/** @param label the setting that it comes from @throws {ConfigError} */
+export function checkRoot(root: string, label = 'root'): string {
   const problem = root === '/' ? 'it is the root of the servers' : pathProblem(root);
   if (problem === undefined) return root;
-  throw new ConfigError('root', root, `an absolute path of ZooKeeper, such as ${DEFAULT_ROOT} (${problem})`);
+  throw new ConfigError(label, root, `an absolute path of ZooKeeper, such as ${DEFAULT_ROOT} (${problem})`);
 }
 
 /** @throws {ConfigError} for an empty name, and for a text that UTF-8 cannot hold */

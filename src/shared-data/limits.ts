@@ -7,7 +7,7 @@ const PACKET_BYTES = 0xfffff - 1_024;
 const OPERATION_BYTES = 64;
 const NAME_BYTES = 4;
 
-/** @throws {SharedDataError} `too-large` where so many children with such names cannot be listed */
+/** @throws {SharedDataError} `too-large` where that number of children with such names cannot be listed */
 export function checkListing(path: string, name: string, count: number): void {
   const bytes = count * (Buffer.byteLength(name) + NAME_BYTES);
   if (bytes <= PACKET_BYTES) return;

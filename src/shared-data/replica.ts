@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.js';
-import { FirstReads, REFUSED_AFTER_S } from '../zookeeper/first-reads.js';
+import { FirstReads } from '../zookeeper/first-reads.js';
 import { Listeners } from '../zookeeper/listeners.js';
 import type { SessionState } from '../zookeeper/session-state.js';
 import { pathProblem } from '../zookeeper/znode-path.js';
@@ -10,12 +10,6 @@ export type Change<E> =
   | { readonly type: 'added'; readonly entry: E }
   | { readonly type: 'changed'; readonly entry: E; readonly before: E }
   | { readonly type: 'removed'; readonly entry: E };
-
-/** A znode that is none of the elements, and is left as it is. */
-export interface UnreadableZnode {
-  readonly path: string;
-  readonly problem: string;
-}
 
 /** What a replica needs to know of an element. */
 export interface Replicated {
@@ -31,12 +25,8 @@ export interface ReplicaOptions<E> {
   readonly path: string;
   /** Whether the elements are the znode's children, or it is the only one itself. */
   readonly of: 'children' | 'itself';
-  /** Undefined for a znode that is no element. Must not throw. */
+  /** Undefined for a znode that is no element: another program's, which is left as it is. Must not throw. */
   readonly decode: (name: string, znode: Znode) => E | undefined;
-  /** Called after each listing of the children. Must not throw. */
-  readonly onListed?: (() => void) | undefined;
-  /** Called for a child whose element another has as well. Must not throw. */
-  readonly onTwice?: ((name: string) => void) | undefined;
 }
 
 interface Member<E> {
@@ -44,7 +34,6 @@ interface Member<E> {
   readonly path: string;
   watch: Watch | undefined;
   entry: E | undefined;
-  problem: string | undefined;
 }
 
 /**
@@ -71,6 +60,7 @@ export class Replica<E extends Replicated> {
   #closed = false;
   readonly #forgetSession: () => void;
 
+  /** @internal */
   constructor(private readonly options: ReplicaOptions<E>) {
     this.#staleSince = options.clock.monotonic();
     this.ready = new Promise((resolve) => {
@@ -85,27 +75,33 @@ export class Replica<E extends Replicated> {
     return this.#staleSince === undefined ? undefined : { since: this.#staleSince };
   }
 
+  /** How many elements this process knows of. */
   get size(): number {
     return this.#byId.size;
   }
 
-  get(id: string): E | undefined {
+  /** What this process knows of, in no particular order. */
+  entries(): E[] {
+    return [...this.#byId.values()].flatMap(([first]) => first ?? []);
+  }
+
+  /** @internal By the element's id. */
+  find(id: string): E | undefined {
     return this.#byId.get(id)?.[0];
   }
 
-  /** In no particular order. */
-  *entries(): Generator<E, void> {
-    for (const [first] of this.#byId.values()) yield first as E;
+  /** @internal Whether two nodes have made the same element. */
+  isTwice(id: string): boolean {
+    return (this.#byId.get(id)?.length ?? 0) > 1;
   }
 
-  /** The names of the znodes, also of those that have not been read yet. */
-  has(name: string): boolean {
+  /** @internal Whether there is a znode of that name, which may not have been read yet. */
+  hasZnode(name: string): boolean {
     return this.#members.has(name);
   }
 
-  get unreadable(): readonly UnreadableZnode[] {
-    return [...this.#members.values()].flatMap(({ path, problem }) => (problem === undefined ? [] : { path, problem }));
-  }
+  /** @internal Called before changes are told, also where there are none to be told. Must not throw. */
+  protected onSeen(): void {}
 
   /** Calls `listener` with the changes, from `ready` on, at first with all there is, until the returned function is called. It must not throw. */
   onChange(listener: (changes: readonly Change<E>[]) => void): () => void {
@@ -160,10 +156,9 @@ export class Replica<E extends Replicated> {
     this.#members = new Map();
     for (const name of names) {
       const own = of === 'itself' ? path : `${path}/${name}`;
-      const problem = pathProblem(own);
-      const known = before.get(name) ?? { name, path: own, watch: undefined, entry: undefined, problem };
+      const known = before.get(name) ?? { name, path: own, watch: undefined, entry: undefined };
       this.#members.set(name, known);
-      if (known.watch === undefined && problem === undefined) this.#watchMember(known, reads);
+      if (known.watch === undefined) this.#watchMember(known, reads);
     }
     for (const member of before.values()) {
       if (this.#members.has(member.name)) continue;
@@ -171,7 +166,7 @@ export class Replica<E extends Replicated> {
       this.#set(member, undefined);
       reads.end(member.path);
     }
-    this.options.onListed?.();
+    this.#tellSoon();
   }
 
   #watchMember(member: Member<E>, reads: FirstReads): void {
@@ -179,14 +174,11 @@ export class Replica<E extends Replicated> {
     if (pathProblem(path) !== undefined) return;
     reads.begin(path, () => {
       this.#set(member, undefined);
-      member.problem = `has not let itself be read for ${REFUSED_AFTER_S} s`;
       return true;
     });
     member.watch?.close();
     member.watch = this.options.zookeeper.watchData(path, (znode) => {
-      const entry = znode && this.options.decode(name, znode);
-      member.problem = znode && entry === undefined ? 'holds no element that can be read' : undefined;
-      this.#set(member, entry);
+      this.#set(member, znode && this.options.decode(name, znode));
       reads.end(path);
     });
   }
@@ -207,7 +199,6 @@ export class Replica<E extends Replicated> {
     const after = change(before);
     if (after.length === 0) this.#byId.delete(id);
     else this.#byId.set(id, after);
-    if (after.length > 1) for (const { name } of after) this.options.onTwice?.(name);
   }
 
   /** Once for all that one packet of the servers brings. */
@@ -221,10 +212,11 @@ export class Replica<E extends Replicated> {
   }
 
   #tell(): void {
-    if (this.#closed || this.#changed.size === 0) return;
+    if (this.#closed) return;
+    this.onSeen();
     const changes: Change<E>[] = [];
     for (const [id, before] of this.#changed) {
-      const entry = this.get(id);
+      const entry = this.find(id);
       if (entry && !before) changes.push({ type: 'added', entry });
       else if (entry && before && entry.version !== before.version) changes.push({ type: 'changed', entry, before });
       else if (before && !entry) changes.push({ type: 'removed', entry: before });

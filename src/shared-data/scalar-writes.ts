@@ -1,13 +1,10 @@
-import { type Condition, holds } from './collision-chain.js';
+import { type Condition, type Element, holds } from './collision-chain.js';
 import type { DataCall, Datum } from './datum.js';
-import { encodeRecord } from './datum-record.js';
 import { checkRequest } from './limits.js';
-import type { Scalar } from './scalar-codec.js';
 
 /** Writes a persistent scalar. Resolves to false where the condition does not hold. */
-export function writeScalar(datum: Datum, scalar: Scalar, call: DataCall, condition?: Condition): Promise<boolean> {
+export function writeScalar(datum: Datum, { document: data }: Element, call: DataCall, condition?: Condition): Promise<boolean> {
   const { path } = datum;
-  const data = encodeRecord(datum.record, scalar);
   checkRequest(path, [{ type: 'set', path, data }]);
   return datum.attempted('it could not be written', call, async (attempt) => {
     const znode = await datum.collection(attempt);
@@ -19,7 +16,7 @@ export function writeScalar(datum: Datum, scalar: Scalar, call: DataCall, condit
 }
 
 /** Removes it. Resolves to false where there is none, or the condition does not hold. */
-export function removeScalar(datum: Datum, call: DataCall, condition?: Condition): Promise<boolean> {
+export function removeScalar(datum: Datum, _: unknown, call: DataCall, condition?: Condition): Promise<boolean> {
   return datum.attempted('it could not be removed', call, async (attempt) => {
     const znode = await datum.collection(attempt);
     const isMet = condition === undefined || holds(datum, condition, znode, undefined, attempt);

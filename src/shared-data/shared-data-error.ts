@@ -12,6 +12,8 @@ export type SharedDataFault =
   | 'not-joined'
   /** A limit of ZooKeeper would be exceeded. Nothing was written. */
   | 'too-large'
+  /** Several entries have the text that was asked for. */
+  | 'ambiguous'
   /** The entry does not exist. */
   | 'no-entry'
   /** A write may have been carried out or not, and that cannot be found out any more. */

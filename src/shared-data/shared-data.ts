@@ -7,12 +7,11 @@ import { type AnnouncedNode, announceNode, decodeNode, type KnownNode } from './
 import { SharedMap, SharedScalar, SharedSet } from './collections.js';
 import { type ContributionEvent, Contributions } from './contributions.js';
 import { type DataCall, type DataContext, Datum } from './datum.js';
-import { type DatumRecord, decodeRecord } from './datum-record.js';
+import { decodeRecord } from './entry.js';
 import {
   checkAddress,
   checkRoot,
   DEFAULT_ROOT,
-  dataFolder,
   HASHED_PATHS,
   KINDS,
   type Kind,
@@ -21,7 +20,7 @@ import {
   type PathStrategy,
 } from './layout.js';
 import { NodeSupervisor, type SupervisorOptions } from './node-supervisor.js';
-import { type Change, Replica } from './replica.js';
+import { Replica } from './replica.js';
 import type { SharedValue } from './scalar-codec.js';
 import { SharedList } from './shared-list.js';
 
@@ -45,29 +44,6 @@ export interface OpenOptions extends DataCall {
   readonly scope?: string | undefined;
   /** @default that of the datum as it stands, and `persistent` for a new one */
   readonly lifespan?: Lifespan | undefined;
-}
-
-/** A datum as it stands in ZooKeeper. */
-export interface DatumDescription extends Partial<DatumRecord> {
-  /** The znode, within the chroot. */
-  readonly path: string;
-  /** How many elements a collection has, foreign znodes included. */
-  readonly childCount: number;
-  /** Why it is no shared data; undefined where it is. */
-  readonly problem: string | undefined;
-}
-
-/** The nodes that are announced below a root, by their ids, kept up to date. */
-export interface NodeList {
-  /** In the order in which they were announced. */
-  readonly nodes: readonly KnownNode[];
-  /** Resolves once they have been read. */
-  readonly ready: Promise<void>;
-  readonly stale: { readonly since: number } | undefined;
-  /** Tells of nodes that come and go. The returned function ends that. */
-  onChange(listener: (changes: readonly Change<KnownNode>[]) => void): () => void;
-  /** Ends the watch. */
-  close(): void;
 }
 
 /** Data that all nodes below one root share, in Monastery's layout. Closing it leaves the client open. */
@@ -126,48 +102,24 @@ export class SharedData {
     return this.#opened(new SharedMap<K, V>(await this.#datum('map', name, options), this.contributions));
   }
 
-  /** What stands under a name; undefined for nothing. */
-  async describe(name: string, { scope = '', ...call }: Omit<OpenOptions, 'lifespan'> = {}): Promise<DatumDescription | undefined> {
-    const address = checkAddress({ name, scope });
-    const paths = new Set(KINDS.map((kind) => new Datum(this.context, { address, kind, lifespan: 'persistent' }).path));
-    for (const path of paths) {
-      const found = await this.#describe(path, call);
-      if (found) return found;
-    }
-    return undefined;
-  }
-
-  /** All data below the root, znodes that hold none included, in no particular order. */
-  async describeAll(call: DataCall = {}): Promise<DatumDescription[]> {
-    const found: DatumDescription[] = [];
-    const folders = [dataFolder(this.root)];
-    for (const folder of folders) {
-      for (const name of await this.#children(folder, call)) {
-        const each = await this.#describe(`${folder}/${name}`, call);
-        // A path strategy may put data into folders.
-        if (each?.problem === EMPTY && each.childCount > 0) folders.push(each.path);
-        else if (each) found.push(each);
-      }
-    }
-    return found;
-  }
-
   /** Removes a datum with all of its elements. Ephemeral ones are made again by their nodes. Resolves to false where there is none. */
-  async remove(name: string, options: Omit<OpenOptions, 'lifespan'> = {}): Promise<boolean> {
-    const found = await this.describe(name, options);
-    if (found?.address === undefined || !found.kind || !found.lifespan) return false;
-    const datum = new Datum(this.context, { address: found.address, kind: found.kind, lifespan: found.lifespan });
-    return datum.attempted('it could not be removed', options, async (attempt) => {
-      const { session, call } = attempt;
-      const names = (await session.children(datum.path, call)) ?? [];
-      for (let from = 0; from < names.length; from += REMOVED_AT_ONCE) {
-        const removals = names
-          .slice(from, from + REMOVED_AT_ONCE)
-          .map((each): MultiOperation => ({ type: 'remove', path: `${datum.path}/${each}` }));
-        await datum.multi(attempt, removals);
-      }
-      return (await session.remove(datum.path, -1, call)) || attempt.mayBeDone;
-    });
+  async remove(name: string, { scope = '', ...call }: Omit<OpenOptions, 'lifespan'> = {}): Promise<boolean> {
+    const address = checkAddress({ name, scope });
+    const data = KINDS.map((kind) => new Datum(this.context, { address, kind, lifespan: 'persistent' }));
+    const byPath = new Map(data.map((datum) => [datum.path, datum]));
+    let isAny = false;
+    for (const datum of byPath.values())
+      isAny ||= await datum.attempted('it could not be removed', call, async (attempt) => {
+        const znode = await attempt.session.read(datum.path, attempt.call);
+        if (znode === undefined) return attempt.mayBeDone;
+        if (decodeRecord(znode.data) === undefined) throw datum.foreign();
+        const names = (await attempt.session.children(datum.path, attempt.call)) ?? [];
+        const removals = names.map((each): MultiOperation => ({ type: 'remove', path: `${datum.path}/${each}` }));
+        for (let from = 0; from < names.length; from += REMOVED_AT_ONCE)
+          await datum.multi(attempt, removals.slice(from, from + REMOVED_AT_ONCE));
+        return (await attempt.session.remove(datum.path, -1, attempt.call)) || attempt.mayBeDone;
+      });
+    return isAny;
   }
 
   /** Announces a node. @param data what it says of itself. @default none @throws {ZooKeeperError} `timeout`, access denied, client closed */
@@ -191,20 +143,9 @@ export class SharedData {
     return this.#supervisor;
   }
 
-  /** Follows the nodes that are announced. */
-  nodes(): NodeList {
-    const replica = new Replica({ ...this.context, path: nodesFolder(this.root), of: 'children', decode: decodeNode });
-    return this.#opened({
-      get nodes() {
-        return [...replica.entries()].sort((a, b) => (a.id < b.id ? -1 : 1));
-      },
-      ready: replica.ready,
-      get stale() {
-        return replica.stale;
-      },
-      onChange: (listener) => replica.onChange(listener),
-      close: () => replica.close(),
-    });
+  /** Follows the nodes that are announced, by their ids. */
+  nodes(): Replica<KnownNode> {
+    return this.#opened(new Replica({ ...this.context, path: nodesFolder(this.root), of: 'children', decode: decodeNode }));
   }
 
   /** Follows nothing any more, and takes its nodes and ephemeral data away. Resolves within a few seconds. Never rejects. Idempotent. */
@@ -231,27 +172,9 @@ export class SharedData {
     opened.check(znode);
     return opened;
   }
-
-  async #describe(path: string, call: DataCall): Promise<DatumDescription | undefined> {
-    const znode = await this.context.zookeeper.read(path, callOptions(call));
-    if (znode === undefined) return undefined;
-    const record = decodeRecord(znode.data);
-    const { childCount } = znode.stat;
-    if (record === undefined)
-      return { path, childCount, problem: znode.data.length === 0 ? EMPTY : 'its data is no record of shared data' };
-    const { address, kind, lifespan } = record;
-    return { address, kind, lifespan, path, childCount, problem: undefined };
-  }
-
-  async #children(path: string, call: DataCall): Promise<readonly string[]> {
-    return (await this.context.zookeeper.children(path, callOptions(call))) ?? [];
-  }
 }
 
-const EMPTY = 'it has no data';
 const REMOVED_AT_ONCE = 1_000;
-
-const callOptions = ({ timeoutMs, signal }: DataCall) => ({ ...(timeoutMs !== undefined && { timeoutMs }), signal });
 
 /** Shared data on an open client. @throws {ConfigError} for a root that is no path */
 export function sharedData(zookeeper: ZooKeeper, options?: SharedDataOptions): SharedData {

@@ -22,13 +22,12 @@ const READ_AT_ONCE = 64;
 export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum<Entry<undefined, V>> {
   /** How many elements this process knows of. */
   get length(): number {
-    return this.replica.size;
+    return this.size;
   }
 
   /** All entries, in their order. */
-  entries(): Entry<undefined, V>[] {
-    const entries = [...this.replica.entries()] as unknown as Entry<undefined, V>[];
-    return entries.sort((a, b) => Number(a.name) - Number(b.name));
+  override entries(): Entry<undefined, V>[] {
+    return super.entries().sort((a, b) => Number(a.name) - Number(b.name));
   }
 
   /** The elements in their order. */
@@ -45,14 +44,14 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
   async append(value: V, call: DataCall = {}): Promise<void> {
     const { datum } = this;
     const document = encodeScalar(toScalar(value));
-    if (this.lifespan === 'ephemeral') return this.contributions.put(datum, undefined, '', document, call);
+    if (this.lifespan === 'ephemeral') return this.contributions.put(datum, { hash: '', document }, call);
     await datum.attempted('the element could not be appended', call, async (attempt) => {
       const collection = await datum.ensured(attempt);
       if (collection === undefined) return undefined;
       let n = collection.stat.childCount;
       while (n > 0 && !(await this.#read(n - 1, attempt))) n -= 1;
       while (await this.#read(n, attempt)) n += 1;
-      await this.#once(attempt, [reordered(datum, collection), datum.creation(String(n), document, collection)]);
+      await this.#once(attempt, [reordered(datum, collection), datum.creation('', n, document, collection)]);
       return true;
     });
   }
@@ -66,7 +65,7 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
     const { datum } = this;
     checkIndex(index);
     if (this.lifespan === 'ephemeral')
-      throw new ConfigError('list', this.name, 'a persistent list: in an ephemeral one elements are not replaced');
+      throw new ConfigError('list', this.datum.record.address.name, 'a persistent list: in an ephemeral one elements are not replaced');
     const data = encodeScalar(toScalar(value));
     return datum.attempted('the element could not be written', call, async (attempt) => {
       const collection = await datum.collection(attempt);
@@ -93,7 +92,7 @@ export class SharedList<V extends SharedValue = SharedValue> extends SharedDatum
       checkNoCondition(ifVersion);
       const entry = this.entries()[index];
       if (entry === undefined) throw this.#absent(index);
-      return this.contributions.remove(datum, entry.id, call);
+      return this.contributions.remove(datum, entry.id, entry, call);
     }
     return datum.attempted('the element could not be removed', call, async (attempt) => {
       const collection = await datum.collection(attempt);

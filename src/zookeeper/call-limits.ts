@@ -57,7 +57,7 @@ export class CallLimits {
     this.#open.delete(limit);
   }
 
-  /** Ends every call, those that begin later too. */
+  /** Ends every call, also each that begins later. */
   close(reason: unknown): void {
     this.#closed = { reason };
     this.#timer.abort();

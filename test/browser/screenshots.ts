@@ -16,7 +16,7 @@ for (const { name, theme, viewport, hello, services, play } of folder === undefi
   page.on('pageerror', (error) => process.stderr.write(`${name}: ${error.stack}\n`));
   page.on('console', (message) => process.stderr.write(`${name}: ${message.text()}\n`));
   await page.goto(`${server.url}/${services ? 'services' : ''}`);
-  await page.locator('.cell, .instance').first().waitFor();
+  await page.locator('.cell, #services tbody tr').first().waitFor();
   await play?.(page, server);
   await page.waitForTimeout(300);
   await page.screenshot({ path: join(target, `${name}.png`) });

@@ -38,8 +38,7 @@ export class ScriptedConsole {
   async start(): Promise<this> {
     const app = new Hono();
     app.onError((failure) => problemResponse(problemOf(failure)));
-    const pages = { '/': 'index.html', '/services': 'services.html' };
-    app.route('/', consoleAssets(pathToFileURL(`${packageRoot}/dist/console/`), pages));
+    app.route('/', consoleAssets({ '/': 'main', '/services': 'services' }, pathToFileURL(`${packageRoot}/dist/console/`)));
     app.get('/api/services', () => {
       const told = this.services.map(([event, data]) => frame(event, data));
       const start = (controller: ReadableStreamDefaultController<Uint8Array>) => {

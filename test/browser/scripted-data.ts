@@ -1,5 +1,5 @@
-import type { DataEntry, DatumReport, SharedDataReport } from '../../src/monitor/shared-data-report.js';
 import type { Kind } from '../../src/shared-data/layout.js';
+import type { DataEntry, DatumReport, SharedDataReport } from '../../src/shared-data/report.js';
 
 const ROOT = '/monastery/root';
 

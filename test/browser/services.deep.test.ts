@@ -76,8 +76,8 @@ it('1,000 instances: found by the filter, changed before one’s eyes, and disab
   const { page } = await open('/', ['discovery', 'serve', ...writable()]);
   await page.getByText(`1,000 instances`).waitFor();
   const begun = performance.now();
-  await page.locator('.service summary').click();
-  const rows = page.locator('.instance');
+  await page.locator('#services > details > summary').click();
+  const rows = page.locator('#services tbody tr:visible');
   await expect.poll(() => rows.count()).toBe(INSTANCES);
   expect(performance.now() - begun).toBeLessThan(5_000);
   expect(await page.getByText('node id 7, version 3, task task-7').count()).toBe(1);
@@ -85,7 +85,7 @@ it('1,000 instances: found by the filter, changed before one’s eyes, and disab
 
   await tree.remove(`/services/orders/${idOf(4)}`);
   await tree.createWithParents('/services/orders/new', jsonOf(1_000), 'persistent');
-  await page.locator('.instance', { hasText: 'new' }).waitFor({ state: 'attached' });
+  await page.locator('#services tr', { hasText: 'new' }).waitFor({ state: 'attached' });
   await expect.poll(() => rows.count()).toBe(INSTANCES);
   expect(await page.getByText(idOf(4), { exact: true }).count()).toBe(0);
 
@@ -95,10 +95,10 @@ it('1,000 instances: found by the filter, changed before one’s eyes, and disab
   await page.getByRole('button', { name: 'Disable orders i-0007' }).click();
   await page.getByRole('dialog').getByLabel('Token').fill(TOKEN);
   await page.keyboard.press('Enter');
-  await page.locator('.instance[data-state="disabled"]').waitFor();
+  await page.locator('tr[data-state="disabled"]').waitFor();
   await until(() => !discoverable().includes('i-0007'));
   await page.getByRole('button', { name: 'Enable orders i-0007' }).click();
-  await page.locator('.instance[data-state="enabled"]').waitFor();
+  await page.locator('tr[data-state="enabled"]:visible').waitFor();
   await until(() => discoverable().includes('i-0007'));
   page.once('dialog', (dialog) => void dialog.accept());
   await page.getByRole('button', { name: 'Remove orders i-0007' }).click();
@@ -122,22 +122,20 @@ it('others’ texts are texts, damaged znodes are shown as such, and everything 
   for (const theme of ['light', 'dark'] as const) {
     for (const width of [1280, 360]) {
       const { page } = await open('/', ['discovery', 'serve', ...writable()], { colorScheme: theme, viewport: { width, height: 800 } });
-      await page.locator('.instance').nth(3).waitFor();
-      expect(await page.locator('.instance').evaluateAll((rows) => rows.map((row) => row.getAttribute('data-state'))), theme).toEqual([
-        'enabled',
-        'damaged',
-        'disabled',
-        'out of service',
-      ]);
+      await page.locator('#services tbody tr').nth(3).waitFor();
+      expect(
+        await page.locator('#services tbody tr').evaluateAll((rows) => rows.map((row) => row.getAttribute('data-state'))),
+        theme,
+      ).toEqual(['enabled', 'damaged', 'disabled', 'out of service']);
       expect([await nameless(page), await pale(page), await overflow(page)], `${theme} ${width}`).toEqual([[], [], 0]);
-      expect(await page.locator('.instance img, .instance script').count()).toBe(0);
+      expect(await page.locator('#services img, #services script').count()).toBe(0);
       expect(await page.title()).toBe('services · nodelease');
     }
   }
   const page = opened.at(-1)?.page;
-  await page?.locator('.instance summary').first().focus();
+  await page?.locator('td summary').first().focus();
   await page?.keyboard.press('Enter');
-  expect(await page?.locator('.instance details[open]').innerText()).toContain(JSON.stringify(html).slice(1, -1));
+  expect(await page?.locator('td details[open]').innerText()).toContain(JSON.stringify(html).slice(1, -1));
 });
 
 it('a token that is wrong changes nothing, and a change that was given up is not done later', async () => {
@@ -155,7 +153,7 @@ it('a token that is wrong changes nothing, and a change that was given up is not
   await page.keyboard.press('Enter');
   await tree.createWithParents('/services/orders/two', '{}', 'persistent');
   await page.getByRole('button', { name: 'Disable orders two' }).click();
-  await page.locator('.instance[data-state="disabled"]').waitFor();
+  await page.locator('tr[data-state="disabled"]').waitFor();
   expect((await tree.read('/services/orders/one'))?.data.toString()).toBe('{}');
 });
 
@@ -164,7 +162,7 @@ it('the console leads to the same page, which is read-only without --allow-write
   await discovery.register(orders());
   const { page } = await open('/', ['console', '--store', `file:${folder}/store`]);
   await page.getByRole('link', { name: 'Services' }).click();
-  await page.locator('.instance').waitFor();
+  await page.locator('#services tbody tr').waitFor();
   expect(await page.locator('#access').innerText()).toBe('Read-only: started without --allow-writes');
   expect(await page.getByRole('button', { name: /Disable|Remove/ }).count()).toBe(0);
   await page.getByRole('link', { name: 'Node ids' }).click();

@@ -1,4 +1,5 @@
 import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { systemClock as clock, systemRandom as random } from '../../src/base/system.js';
@@ -76,4 +77,31 @@ it('the console shows a thousand entries of shared data, by name, type and owner
   await region.getByText('4 data with 1002 entries').waitFor();
   await shared.close();
   expect(faults).toEqual([]);
+});
+
+it('the console changes and removes an entry for a holder of the token, and leaves ephemeral data alone', async () => {
+  const shared = sharedData(await scene.open(), { root: '/other', clock, random });
+  const limits = await shared.map<string, number>('limits');
+  for (const key of ['eu', 'us']) await limits.set(key, 1);
+  await (await shared.set('online', { lifespan: 'ephemeral' })).add('node-a');
+  const folder = newFolder();
+  writeFileSync(join(folder, 'token'), 'a-token-for-the-tests');
+  const connect = `${inject('zookeeper').connect}${scene.chroot}`;
+  const options = ['--http', '127.0.0.1:0', '--store', `file:${folder}/store`, '--zookeeper', connect, '--console-data', '/other'];
+  const server = runCli(['console', ...options, '--allow-writes', '--bearer-token-file', join(folder, 'token')]);
+  const [, url = ''] = await server.waitForOutput(/^(http:\/\/\S+)$/m);
+  const { page } = await openPage(browser, url);
+  await page.getByRole('textbox', { name: 'Token' }).fill('a-token-for-the-tests');
+  await page.keyboard.press('Enter');
+  const region = page.getByRole('region', { name: 'Shared data' });
+  await region.getByText('2 data with 3 entries').waitFor();
+  expect(await region.getByRole('button').allInnerTexts()).toEqual(['Change', 'Remove', 'Change', 'Remove']);
+  page.on('dialog', (dialog) => void dialog.accept(dialog.type() === 'prompt' ? '7' : undefined));
+  await region.getByRole('button', { name: 'Change eu of limits' }).click();
+  await expect.poll(() => limits.get('eu'), { timeout: 15_000 }).toBe(7);
+  await region.getByRole('cell', { name: '7', exact: true }).waitFor();
+  await region.getByRole('button', { name: 'Remove us of limits' }).click();
+  await expect.poll(() => limits.size, { timeout: 15_000 }).toBe(1);
+  await region.getByText('2 data with 2 entries').waitFor();
+  await shared.close();
 });

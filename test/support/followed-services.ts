@@ -1,12 +1,15 @@
 import { systemClock } from '../../src/base/system.js';
 import { Feed, type FeedState } from '../../src/console/feed.js';
 import { ServicesModel } from '../../src/console/services-model.js';
+import type { ServiceEntry } from '../../src/console/services-wire.js';
 
 /** What the page of services would know, read from a server as the page does it. */
 export interface FollowedServices {
   readonly model: ServicesModel;
   /** The states of the connection, in order. */
   readonly states: FeedState[];
+  /** What stands at the place of an instance of the service `orders`. */
+  order(id: string): ServiceEntry | undefined;
   /** What is known below a service, as `id: state`, in the order of the ids. */
   instances(service: string): string[];
   close(): void;
@@ -31,8 +34,10 @@ export function followServices(url: string, headers: Readonly<Record<string, str
   return {
     model,
     states,
+    order: (id) => model.entries.get(`/services/orders/${id}`),
     instances: (service) =>
-      [...(model.services.get(service)?.instances.values() ?? [])]
+      [...model.entries.values()]
+        .filter((entry) => entry.service === service && entry.id !== null)
         .map(({ id, instance, problem }) => `${id}: ${instance?.state ?? problem}`)
         .sort(),
     close: () => closing.abort(),

@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
  * A process that this one did not start itself, told from a later one of the same number by the time of its start.
@@ -17,9 +18,16 @@ export class ProcessHandle {
     return now !== undefined && this.#startedAt !== undefined && now.startedAt === this.#startedAt && !/^[ZX]$/.test(now.state);
   }
 
-  /** True while SIGSTOP holds it. */
+  /** True while SIGSTOP holds it, with all of its threads. */
   isStopped(): boolean {
-    return this.isAlive() && read(this.pid)?.state === 'T';
+    if (!this.isAlive()) return false;
+    return readdirSync(`/proc/${this.pid}/task`).every((thread) => read(`${this.pid}/task/${thread}`)?.state === 'T');
+  }
+
+  /** Stops it (SIGSTOP), and resolves when it stands still: a busy machine lets a thread go on for a while, and answer a request. */
+  async pause(): Promise<void> {
+    this.signal('SIGSTOP');
+    while (this.isAlive() && !this.isStopped()) await sleep(5);
   }
 
   /** Sends a signal; false when it has ended. */
@@ -47,7 +55,7 @@ export function childHandles(pid: number): ProcessHandle[] {
 }
 
 /** proc(5): the state is the third field, the start time the 22nd; the second, the name, may contain anything. */
-function read(pid: number): { state: string; startedAt: string } | undefined {
+function read(pid: number | string): { state: string; startedAt: string } | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');

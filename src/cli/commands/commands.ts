@@ -123,7 +123,12 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: 'console',
     description: 'show in a browser who holds which node id, as it happens',
-    options: [['--allow-writes', 'with --zookeeper: the page of services may change instances, with the token of --bearer-token-file']],
+    options: [
+      [
+        '--allow-writes',
+        'with --zookeeper: services, and the shared data of --console-data, may be changed, with the token of --bearer-token-file',
+      ],
+    ],
     run: async (options, settings, io) => (await import('./console-command.js')).consoleCommand(options, settings, io),
   },
   {

@@ -19,10 +19,11 @@ interface ConsoleOptions {
  * about once a second, only while a browser shows it. With ZooKeeper there is a page of the services that Curator knows of, too.
  */
 export async function consoleCommand({ allowWrites }: ConsoleOptions, settings: Settings, io: Io): Promise<number> {
-  const { http: listen = DEFAULT_LISTEN_ADDRESS, bearerTokenFile, store, provider, zookeeper } = settings;
+  const { http: listen = DEFAULT_LISTEN_ADDRESS, bearerTokenFile, store, provider, zookeeper, consoleData } = settings;
   if (!isVisible(settings))
     throw new ConfigError('--store', store.url, 'a store that others see, too (what is in memory is seen by its holder alone)');
-  if (allowWrites && !zookeeper) throw new ConfigError('--allow-writes', true, '--zookeeper beside it (only services can be changed)');
+  if (allowWrites && !zookeeper)
+    throw new ConfigError('--allow-writes', true, '--zookeeper beside it (only services and shared data can be changed)');
   if (allowWrites && bearerTokenFile === undefined)
     throw new ConfigError('--allow-writes', true, '--bearer-token-file beside it (a page changes nothing without a token)');
   const work = async (interrupted: AbortSignal) => {
@@ -37,6 +38,7 @@ export async function consoleCommand({ allowWrites }: ConsoleOptions, settings: 
       server = await startNodeServer({
         ...{ listen, bearerTokenFile, clock: io.clock, cluster: () => cluster.open() },
         services: connected && { zookeeper: connected, basePath: zookeeper?.basePath, allowWrites },
+        data: connected && consoleData && { zookeeper: connected, roots: consoleData, random: io.random, allowWrites },
         // The page shows that the store is away: no line for every request.
         onFailure: (request, failure) => log.debug({ err: failure }, `${request}: ${explain(failure)}`),
         labels: { listen: '--http', bearerTokenFile: '--bearer-token-file' },

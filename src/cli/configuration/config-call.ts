@@ -1,9 +1,7 @@
-import { ConfigError } from '../../base/errors.js';
-import { type ConfigName, contextsOf, parseNodeRange, rootOf } from '../../configuration/layout.js';
+import { type ConfigName, contextsOf, overridesOf, rootOf } from '../../configuration/layout.js';
 import { type ConfigPublisher, configPublisher } from '../../configuration/publisher.js';
 import type { ConfigPlace } from '../../configuration/read-contexts.js';
 import { parseInteger } from '../../settings/values.js';
-import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { onZooKeeper, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
 import { UsageError } from '../exit-codes.js';
 import type { Io } from '../terminal/io.js';
@@ -22,7 +20,6 @@ export interface ConfigOptions {
   readonly author?: string;
   readonly format?: string;
   readonly replace?: boolean;
-  readonly exec?: string;
 }
 
 /** One call of a command of the group. */
@@ -35,41 +32,31 @@ export interface ConfigCall {
 /** What a command works on. */
 export interface ConfigWork {
   readonly name: ConfigName;
-  readonly contexts: readonly [string, ...string[]];
+  readonly place: ConfigPlace;
+  /** All contexts, the most specific first; one with `--own`, and that of the overrides with `--nodes`. */
+  readonly contexts: readonly string[];
   /** The node whose overrides count. */
   readonly nodeId: number | undefined;
-  /** The node ids whose overrides are meant. */
-  readonly nodes: string | undefined;
-  readonly place: ConfigPlace;
   readonly publisher: ConfigPublisher;
   readonly signal: AbortSignal;
 }
 
 /** Opens ZooKeeper for a command, and checks its options before that. @throws {ConfigError} or {UsageError} */
 export async function onConfig({ options, settings, io }: ConfigCall, act: (work: ConfigWork) => Promise<number>): Promise<number> {
-  const { app, profile, root, node, author = `${io.env.USER || io.env.LOGNAME || 'unknown'}@${io.hostname}` } = options;
+  const { app, profile, root, node, nodes, own, author = `${io.env.USER || io.env.LOGNAME || 'unknown'}@${io.hostname}` } = options;
   if (app === undefined) throw new UsageError('expected --app NAME, the application whose configuration is meant');
   const name = { app, profile, root };
-  const contexts = contextsOf(name);
-  const nodeId = node === undefined ? undefined : revisionNumber(node, '--node');
-  const nodes = options.nodes === undefined ? undefined : parseNodeRange(options.nodes, '--nodes').text;
+  const all = contextsOf(name);
+  const contexts = nodes !== undefined ? [overridesOf(all[0], nodes, '--nodes')] : own ? [all[0]] : all;
+  const nodeId = node === undefined ? undefined : wholeNumber(node, '--node');
   const { clock, random } = io;
-  const given = { name, contexts, nodeId, nodes };
-  rootOf(name);
-  return onZooKeeper(settings, io, async (zookeeper: ZooKeeper, signal) => {
-    const place = { zookeeper, clock, random, root: rootOf(name) };
-    const publisher = configPublisher(zookeeper, { ...name, author, clock, random });
+  const place = { clock, random, root: rootOf(name) };
+  return onZooKeeper(settings, io, async (zookeeper, signal) => {
+    const publisher = configPublisher(zookeeper, { ...name, nodes, author, clock, random });
     await zookeeper.whenConnected({ signal });
-    return act({ ...given, place, publisher, signal });
+    return act({ name, place: { ...place, zookeeper }, contexts, nodeId, publisher, signal });
   });
 }
 
 /** A revision, or a node id. @throws {ConfigError} */
-export const revisionNumber = (text: string, label: string) => parseInteger(text, label, 0, 1_000_000_000);
-
-/** `KEY=VALUE` as a key and a value. @throws {ConfigError} */
-export function parseAssignment(text: string): readonly [key: string, value: string] {
-  const at = text.indexOf('=');
-  if (at < 1) throw new ConfigError('KEY=VALUE', text, 'a key, "=", and its value');
-  return [text.slice(0, at), text.slice(at + 1)];
-}
+export const wholeNumber = (text: string, label: string) => parseInteger(text, label, 0, 1_000_000_000);

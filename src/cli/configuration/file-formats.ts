@@ -1,6 +1,6 @@
 import { ConfigError } from '../../base/errors.js';
 import { parseExactJson } from '../../base/exact-json.js';
-import { variablesOf } from '../../configuration/environment.js';
+import { variablesOf } from '../run/config-variables.js';
 import { formatProperties, parseProperties } from './properties-format.js';
 
 /** How a file holds properties. */
@@ -19,7 +19,7 @@ const FORMATS: Readonly<Record<string, FileFormat>> = {
 
 /** The format of that name, else that of the file's name, else properties. @throws {ConfigError} */
 export function fileFormat(name: string | undefined, file = ''): FileFormat {
-  const [, extension = 'properties'] = /\.(json|env)$/.exec(file) ?? /(?:^|\/)\.(env)$/.exec(file) ?? [];
+  const [, extension = 'properties'] = /\.(json|env)$/.exec(file) ?? [];
   const format = FORMATS[name ?? extension];
   if (format) return format;
   throw new ConfigError('--format', name, `one of ${Object.keys(FORMATS).join(', ')}`);
@@ -27,36 +27,34 @@ export function fileFormat(name: string | undefined, file = ''): FileFormat {
 
 /** Objects within objects are keys with a ".", and items of arrays have their index in brackets, as in Spring. */
 function parseJson(text: string, label: string): ReadonlyMap<string, string> {
-  let root: unknown;
-  try {
-    root = parseExactJson(text);
-  } catch (error) {
-    throw new ConfigError(label, '…', `JSON (${(error as Error).message})`);
-  }
   const properties = new Map<string, string>();
   const visit = (key: string, value: unknown): void => {
-    if (Array.isArray(value)) for (const [index, item] of value.entries()) visit(`${key}[${index}]`, item);
-    else if (typeof value === 'object' && value !== null)
-      for (const [name, item] of Object.entries(value)) visit(key === '' ? name : `${key}.${name}`, item);
-    else if (key === '' || value === null) throw new ConfigError(label, key, 'an object of texts, numbers, booleans, arrays and objects');
+    if (typeof value === 'object' && value !== null) {
+      const keyOf = (name: string) => (Array.isArray(value) ? `${key}[${name}]` : key === '' ? name : `${key}.${name}`);
+      for (const [name, item] of Object.entries(value)) visit(keyOf(name), item);
+    } else if (key === '' || value === null) throw new ConfigError(label, key, 'an object of texts, numbers, booleans, arrays and objects');
     else properties.set(key, String(value));
   };
-  visit('', root);
+  try {
+    visit('', parseExactJson(text));
+  } catch (error) {
+    throw error instanceof SyntaxError ? new ConfigError(label, '…', `JSON (${error.message})`) : error;
+  }
   return properties;
 }
 
-/** A line of an env file: a name, and a value that may be quoted and then span lines. */
+/** A line of an env file: a name, and a value that may be quoted and then span lines; or a comment, or nothing. */
 const ENV_LINE =
-  /^[ \t]*(?:export[ \t]+)?([\w.-]+)[ \t]*=[ \t]*(?:'([^']*)'|"((?:\\[\s\S]|[^"\\])*)"|([^\r\n]*?))[ \t]*(?:(?:^|[ \t])#[^\r\n]*)?$/gm;
+  /^[ \t]*(?:(?:export[ \t]+)?([\w.-]+)[ \t]*=[ \t]*(?:'([^']*)'|"((?:\\[\s\S]|[^"\\])*)"|([^\n]*?)))?[ \t]*(?:(?:^|[ \t])#[^\n]*)?$/gm;
 
 /** The variable DB_URL stands for the key db.url, as in Spring's relaxed binding. */
 function parseEnv(text: string, label: string): ReadonlyMap<string, string> {
-  const rest = text.replace(ENV_LINE, '').replace(/^[ \t]*(?:#.*)?$/gm, '');
-  const [strange] = rest.trim().split('\n');
+  const lines = text.replace(/\r\n/g, '\n');
+  const [strange] = lines.replace(ENV_LINE, '').trim().split('\n');
   if (strange) throw new ConfigError(label, strange, 'lines of the form NAME=value');
-  const found = [...text.replace(/\r\n/g, '\n').matchAll(ENV_LINE)].map(([, name = '', single, double, bare]) => {
-    const value = single ?? double?.replace(/\\([\s\S])/g, (_, char: string) => (char === 'n' ? '\n' : char)) ?? bare ?? '';
-    return [name.toLowerCase().replaceAll('_', '.'), value] as const;
+  const found = [...lines.matchAll(ENV_LINE)].flatMap(([, name, single, double, bare = '']) => {
+    const value = single ?? double?.replace(/\\([\s\S])/g, (_, char: string) => (char === 'n' ? '\n' : char)) ?? bare;
+    return name === undefined ? [] : [[name.toLowerCase().replaceAll('_', '.'), value] as const];
   });
   return new Map(found);
 }

@@ -64,7 +64,7 @@ async function play(store: FileLeaseStore, at: ListenAddress | undefined, once: 
   const ending = once ? 'It ends when it has shown a take-over.' : 'Ctrl-C ends it.';
   const title = [
     `nodelease demo: ${NODES} tasks, ${NODES} node ids. ${ending}`,
-    `Console: ${reachableUrl(server.address)}  Leases, as long as it runs: ${store.url}`,
+    `Console: ${reachableUrl(server.address)}  Leases, while it runs: ${store.url}`,
   ] as const;
   const view = new DemoView(title, clock, io);
   const settings = ['--store', store.url, '--nodes', String(NODES), '--duration', '3s', '--grace', '1s'];

@@ -30,7 +30,7 @@ export async function listDiscoveryCommand(
     if (json) sayJson(io, report);
     else if (nothing && path === DISCOVERY_PATH) say(io, `The discovery tree at ${where} is empty: no task announces anything there.`);
     else if (snapshot && parsePath(path).kind === 'internal')
-      say(io, `Nobody announces anything at ${path}: nodelease keeps it for itself.`);
+      say(io, `No task announces anything at ${path}: nodelease keeps it for itself.`);
     else if (nothing) say(io, `There is nothing at ${path} of ${where}.`);
     else sayLines(io, discoveryTables(report, io.screen()));
     const [first, ...more] = snapshot?.denied ?? [];

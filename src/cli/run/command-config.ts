@@ -1,15 +1,15 @@
 import { onAbort, orAborted, withTimeout } from '../../base/abort.js';
-import type { Clock, RandomSource } from '../../base/clock.js';
 import { explain } from '../../base/errors.js';
 import { type Configuration, type ConfigurationEvent, openConfiguration } from '../../configuration/configuration.js';
-import { contextsOf, DEFAULT_ROOT, turnsPath } from '../../configuration/layout.js';
-import { SeenReporter } from '../../configuration/seen-revisions.js';
+import { SeenReporter } from '../../configuration/fleet.js';
+import { contextsOf, rootOf, turnsPath } from '../../configuration/layout.js';
 import { lock } from '../../recipes/lock.js';
 import type { LockHandle } from '../../recipes/lock-handle.js';
 import type { CommandConfigSettings } from '../../settings/settings.js';
 import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
 import { ZooKeeperError } from '../../zookeeper/zookeeper-error.js';
 import type { Logger } from '../log/logger.js';
+import type { Io } from '../terminal/io.js';
 import type { Child } from './child.js';
 import { configVariables, type Variables } from './config-variables.js';
 import type { ForwardedSignal } from './signal-relay.js';
@@ -24,12 +24,8 @@ export interface ConfiguredRun {
   readonly onStart: (child: Child) => void;
 }
 
-export interface CommandConfigSurroundings {
-  readonly clock: Clock;
-  readonly random: RandomSource;
-  /** Gives up the start. */
-  readonly signal: AbortSignal;
-}
+/** `signal` gives up the start. */
+type Surroundings = Pick<Io, 'clock' | 'random'> & { readonly signal: AbortSignal };
 
 /** A configuration as a command has it. */
 interface Version {
@@ -58,7 +54,7 @@ export class CommandConfig {
   private constructor(
     private readonly settings: CommandConfigSettings,
     private readonly node: WorkloadNode,
-    private readonly surroundings: CommandConfigSurroundings,
+    private readonly surroundings: Surroundings,
     private readonly configuration: Configuration,
     private readonly seen: SeenReporter,
   ) {
@@ -72,25 +68,21 @@ export class CommandConfig {
    * @throws {ConfigError} where it makes no variables
    * @throws {ZooKeeperError} where ZooKeeper is away, and no copy is there, or may be used
    */
-  static async open(settings: CommandConfigSettings, node: WorkloadNode, surroundings: CommandConfigSurroundings): Promise<CommandConfig> {
+  static async open(settings: CommandConfigSettings, node: WorkloadNode, surroundings: Surroundings): Promise<CommandConfig> {
     const { name, snapshot, required } = settings;
     const { lease, log } = node;
     const zookeeper = node.zookeeper as ZooKeeper;
     const { clock, random, signal } = surroundings;
-    let problem = '';
-    const onEvent = (event: ConfigurationEvent) => {
-      if (event.type === 'snapshot-used' && required) problem = event.problem;
-      // The session ends with the lease.
-      else if (!lease.signal.aborted) logEvent(event, log);
-    };
+    // The session ends with the lease.
+    const onEvent = (event: ConfigurationEvent) => void (lease.signal.aborted || logEvent(event, log));
     const own = { nodeId: lease.id, reports: false, snapshot, signal, onEvent, clock, random };
     const configuration = await openConfiguration(zookeeper, { ...name, ...own });
-    const seen = new SeenReporter({ zookeeper, clock, random, root: DEFAULT_ROOT }, contextsOf(name)[0], lease.id);
     try {
-      if (problem !== '') {
-        const message = `the configuration could not be read, and a copy does not count with --config-required: ${problem}`;
+      if (required && configuration.source.from === 'snapshot') {
+        const message = 'the configuration could not be read, and a copy does not count with --config-required';
         throw new ZooKeeperError(message, { fault: 'timeout', outcome: 'not-applied' });
       }
+      const seen = new SeenReporter({ zookeeper, clock, random, root: rootOf(name) }, contextsOf(name)[0], lease.id);
       return new CommandConfig(settings, node, surroundings, configuration, seen);
     } catch (error) {
       await configuration.close();
@@ -159,9 +151,9 @@ export class CommandConfig {
         log.info(facts, `the configuration has changed: ${onChange}`);
         await this.#wait(ended);
         ended.throwIfAborted();
-        // It may have been taken back meanwhile, or the command be told to stop.
+        // It may have been taken back meanwhile, or the command be told to stop. Nothing is awaited here: the next change would go unnoticed.
         if (this.#differing().length === 0 || lease.retiring.aborted) {
-          await this.#endTurn();
+          void this.#endTurn();
           continue;
         }
         if (onChange === 'restart') {
@@ -197,7 +189,7 @@ export class CommandConfig {
     if (!oneByOne) return clock.sleep(spreadDelay(lease.id, spreadMs), ended);
     while (!this.#turn?.isValid()) {
       try {
-        const path = turnsPath(DEFAULT_ROOT, contextsOf(name)[0]);
+        const path = turnsPath(rootOf(name), contextsOf(name)[0]);
         this.#turn = await lock(zookeeper as ZooKeeper, path, { clock, random, data: lease.taskId }).acquire({ signal: ended });
       } catch (error) {
         ended.throwIfAborted();

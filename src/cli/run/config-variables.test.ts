@@ -7,10 +7,13 @@ const variables = (properties: Record<string, string>) =>
 
 describe('the properties of a configuration', () => {
   it('are variables in capitals, with _ for what separates names', () => {
-    expect(variables({ 'db.pool-size': '8', 'servers[0].host': 'a', 'servers[1].host': 'b', timeout: '', Mixed_case: 'ü\n=x' })).toEqual({
+    expect(
+      variables({ 'db.pool-size': '8', 'servers[0].host': 'a', 'servers[1].host': 'b', '1st': 'c', timeout: '', Mixed_case: 'ü\n=x' }),
+    ).toEqual({
       DB_POOL_SIZE: '8',
       SERVERS_0_HOST: 'a',
       SERVERS_1_HOST: 'b',
+      _1ST: 'c',
       TIMEOUT: '',
       MIXED_CASE: 'ü\n=x',
     });

@@ -1,10 +1,9 @@
 import { ConfigError } from '../../base/errors.js';
-import { variablesOf } from '../../configuration/environment.js';
 
 /** Variables of a command, by their names. */
 export type Variables = ReadonlyMap<string, string>;
 
-/** Names that nodelease sets itself, and those by which a program is found, or told what to load: whoever may publish must not run code with them. */
+/** Names that nodelease sets itself, and those by which a program is found, or told what to load: a publisher must not run code with them. */
 const REFUSED = new RegExp(
   [
     '^NODELEASE_|^NODE_ID(_VERSION)?$|^PATH$|^IFS$|^ENV$|^BASH_ENV$|^BASHOPTS$|^SHELLOPTS$|^BASH_FUNC_|^LD_|^DYLD_|^GLIBC_TUNABLES$|^GCONV_PATH$',
@@ -13,17 +12,33 @@ const REFUSED = new RegExp(
   ].join('|'),
 );
 
-/**
- * The properties of a configuration as variables of a command.
- *
- * @param values by their keys
- * @throws {ConfigError} naming the key, and never the value: one whose variable must not be set; two of the same variable; a value that no variable can
- *   have
- */
+/** The name of the environment variable for a key, as Spring's relaxed binding has it but for dashes: `DB_POOL_SIZE` for `db.pool-size`. */
+const variableName = (key: string) =>
+  key
+    .toUpperCase()
+    .replace(/[^A-Z0-9]+/g, '_')
+    .replace(/(.)_$/, '$1')
+    .replace(/^(?=\d)/, '_');
+
+/** Properties as variables. @throws {ConfigError} where two keys have the same variable, or a value cannot be one */
+export function variablesOf(properties: ReadonlyMap<string, string>): Variables {
+  const keys = new Map<string, string>();
+  for (const [key, value] of properties) {
+    const name = variableName(key);
+    const other = keys.get(name);
+    if (other !== undefined) throw new ConfigError(key, name, `another variable than ${other} has`);
+    if (value.includes('\0')) throw new ConfigError(key, '…', 'a value without NUL, as the value of a variable');
+    keys.set(name, key);
+  }
+  return new Map([...keys].map(([name, key]) => [name, properties.get(key) ?? '']));
+}
+
+/** The properties of a configuration as variables of a command. @throws {ConfigError} as {@link variablesOf}, and for a variable that must not be set */
 export function configVariables(values: ReadonlyMap<string, { readonly value: string }>): Variables {
-  const variables = variablesOf(new Map([...values].map(([key, { value }]) => [key, value])));
-  const refused = [...variables.keys()].findIndex((name) => REFUSED.test(name));
-  if (refused < 0) return variables;
-  const [key, name] = [[...values.keys()][refused], [...variables.keys()][refused]];
-  throw new ConfigError(`${key}`, name, 'another key, for nodelease sets this variable itself, or programs are found or loaded by it');
+  const refused = [...values.keys()].find((key) => REFUSED.test(variableName(key)));
+  if (refused !== undefined) {
+    const expected = 'another key, for nodelease sets this variable itself, or programs are found or loaded by it';
+    throw new ConfigError(refused, variableName(refused), expected);
+  }
+  return variablesOf(new Map([...values].map(([key, { value }]) => [key, value])));
 }

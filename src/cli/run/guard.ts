@@ -91,7 +91,7 @@ export interface GuardOptions {
 
 /**
  * How long before the deadline the guard strikes, in milliseconds: room for starting `sleep` and `kill`, and for /proc/uptime
- * counting in hundredths. The supervisor, as long as it lives, is faster.
+ * counting in hundredths. The supervisor, while it lives, is faster.
  */
 export const GUARD_MARGIN_MS = 30;
 

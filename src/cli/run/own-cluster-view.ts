@@ -1,3 +1,4 @@
+import { rootOf } from '../../configuration/layout.js';
 import { StoreSession } from '../../lease/session/store-session.js';
 import type { ClusterView } from '../../monitor/cluster-view.js';
 import { openedStore, REQUEST_TIMEOUT_MS } from '../../runtime/opened-store.js';
@@ -38,7 +39,17 @@ export function ownClusterView(settings: Settings, io: Pick<Io, 'clock' | 'rando
     const store = provider === 'zookeeper' ? undefined : await openedStore(settings, io);
     if (store) opened.push(() => store.close());
     const session = store && new StoreSession(store, clock, REQUEST_TIMEOUT_MS);
-    const follower = new ClusterFollower({ clock, random, session, zookeeper, connect: toZooKeeper?.connect.text, locks, data });
+    const connect = toZooKeeper?.connect.text;
+    const follower = new ClusterFollower({
+      clock,
+      random,
+      session,
+      zookeeper,
+      connect,
+      locks,
+      data,
+      configRoot: rootOf({ root: settings.configRoot }),
+    });
     opened.push(() => follower.close());
     return follower;
   };

@@ -36,7 +36,7 @@ export class SignalRelay {
     return this.#interrupted.signal;
   }
 
-  /** Whether a signal has asked for an end so far, whoever received it. */
+  /** Whether a signal to any process of the command has asked for an end so far. */
   get hasAskedToStop(): boolean {
     return this.#hasAskedToStop;
   }

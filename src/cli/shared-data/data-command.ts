@@ -1,15 +1,10 @@
 import { ConfigError } from '../../base/errors.js';
-import {
-  type DataEntry,
-  type DatumHead,
-  type DatumReport,
-  readSharedData,
-  type SharedDataQuery,
-  type SharedDataReport,
-} from '../../monitor/shared-data-report.js';
-import { checkAddress, KINDS } from '../../shared-data/layout.js';
+import { isEntry, isNamed, parsed, removeEntry, writeEntry } from '../../shared-data/edit.js';
+import { checkAddress, checkRoot, KINDS, type Kind, titleOf } from '../../shared-data/layout.js';
+import { type DatumHead, type DatumReport, readSharedData, type SharedDataQuery, type SharedDataReport } from '../../shared-data/report.js';
 import type { Scalar } from '../../shared-data/scalar-codec.js';
-import { pathProblem } from '../../zookeeper/znode-path.js';
+import { type SharedData, sharedData } from '../../shared-data/shared-data.js';
+import { SharedDataError } from '../../shared-data/shared-data-error.js';
 import { complain, say, sayJson, sayLines } from '../commands/store-command.js';
 import { onZooKeeper, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
 import { ExitCode } from '../exit-codes.js';
@@ -27,13 +22,21 @@ export interface DataCommandOptions {
   readonly json?: boolean;
 }
 
+/** One call of a command of the group `data`. */
+export interface DataCall {
+  readonly options: DataCommandOptions;
+  readonly settings: ZooKeeperCommandSettings;
+  readonly io: Io;
+}
+
 /** `nodelease data ls`: shows what data there is, znodes that hold none included. Resolves to the exit code. */
-export function listDataCommand(options: DataCommandOptions, settings: ZooKeeperCommandSettings, io: Io): Promise<number> {
-  const { json, scope, kind } = checkOptions(options);
+export function listDataCommand(call: DataCall): Promise<number> {
+  const { options, io } = call;
+  const { scope, kind } = checkOptions(options);
   const isMeant = (head: DatumHead) => (scope ?? head.scope) === head.scope && (kind ?? head.kind) === head.kind;
-  return onReport({ only: isMeant }, options, settings, io, (report) => {
+  return onReport(call, { only: isMeant }, (report) => {
     const { zookeeper, root, data } = report;
-    if (json) sayJson(io, { ...report, data: data.map(summaryOf) });
+    if (options.json) sayJson(io, { ...report, data: data.map(summaryOf) });
     else if (data.length === 0) say(io, `There is no such shared data at ${root} of ${zookeeper}.`);
     else {
       const count = `${pluralize(data.length, 'datum').replace('datums', 'data')} at ${root} of ${zookeeper}`;
@@ -44,75 +47,103 @@ export function listDataCommand(options: DataCommandOptions, settings: ZooKeeper
 }
 
 /** `nodelease data get NAME [KEY]`: prints a value as it is, or a collection as a table. Resolves to the exit code. */
-export function getDataCommand(
-  name: string,
-  key: string | undefined,
-  options: DataCommandOptions,
-  settings: ZooKeeperCommandSettings,
-  io: Io,
-): Promise<number> {
-  const { json } = checkOptions(options, name);
-  return onReport({ only: isNamed(name, options), key }, options, settings, io, ({ zookeeper, root, data }) => {
-    const entries = data.map(({ entries, ...head }) => ({ ...head, entries: entries.filter((entry) => isEntry(entry, key, options)) }));
-    const found = entries.filter((datum) => key === undefined || datum.entries.length > 0);
-    const values = found.flatMap((datum) => (key === undefined && datum.kind !== 'scalar' ? [] : datum.entries));
-    const [only] = values;
-    if (found.length === 0) {
-      const what = `${titleOf(name, options.scope)}${key === undefined || data.length === 0 ? '' : ` has no entry ${JSON.stringify(key)}`}`;
-      complain(io, data.length === 0 ? `there is no ${what} at ${root} of ${zookeeper}` : what);
+export function getDataCommand(call: DataCall, name: string, key: string | undefined): Promise<number> {
+  const { options, io } = call;
+  const { scope = '', type } = checkOptions(options, name);
+  return onReport(call, { only: isNamed(name, scope), key }, ({ zookeeper, root, data: [datum] }) => {
+    const title = titleOf({ name, scope });
+    const entries = datum?.entries.filter((entry) => key === undefined || isEntry(entry, { value: key, type })) ?? [];
+    const [only] = entries;
+    if (datum === undefined || (key !== undefined && only === undefined)) {
+      complain(io, datum ? `${title} has no entry ${JSON.stringify(key)}` : `there is no ${title} at ${root} of ${zookeeper}`);
       return ExitCode.nothing;
     }
-    if (json) sayJson(io, key === undefined ? { zookeeper, root, data: found } : { zookeeper, root, entries: values });
-    else if (values.length === 1 && only?.scalar && found.length === 1) {
+    if (options.json) sayJson(io, key === undefined ? { zookeeper, root, data: [datum] } : { zookeeper, root, entries });
+    else if (only?.scalar && entries.length === 1 && (key !== undefined || datum.kind === 'scalar')) {
       // As it is, for scripts; a terminal might take it for commands.
       if (io.screen()) say(io, only.scalar.value);
       else io.stdout(`${only.scalar.value}\n`);
-    } else
-      sayLines(
-        io,
-        found.flatMap((datum) => entryTable(datum, io)),
-      );
+    } else sayLines(io, entryTable({ ...datum, entries }, io));
     return ExitCode.ok;
   });
+}
+
+/** `nodelease data set`, `put` and `add`. @param kind undefined for a set or list, whichever it is. Resolves to the exit code */
+export function writeDataCommand(call: DataCall, name: string, kind: Kind | undefined, text: string, keyText?: string): Promise<number> {
+  const { options } = call;
+  const value = parsed({ type: options.type ?? 'String', value: text }, 'value');
+  const key = keyText === undefined ? undefined : parsed({ type: options.keyType ?? 'String', value: keyText }, 'key');
+  const isElement = options.kind === undefined || options.kind === 'set' || options.kind === 'list';
+  if (!isElement) throw new ConfigError('--kind', options.kind, 'set or list');
+  return changed(call, name, kind ? 'written' : 'added', async (shared, scope, signal) => {
+    const found = async () => (await report(shared, { only: isNamed(name, scope), key: '' }, signal)).data[0]?.kind;
+    const isList = kind === undefined && (options.kind ?? (await found())) === 'list';
+    return writeEntry(shared, { name, scope, kind: kind ?? (isList ? 'list' : 'set'), key, value }, { signal });
+  });
+}
+
+/** `nodelease data rm NAME [KEY]`: exit code 1 where there is none. */
+export function removeDataCommand(call: DataCall, name: string, key: string | undefined): Promise<number> {
+  const { type } = call.options;
+  return changed(call, name, 'removed', (shared, scope, signal) =>
+    key === undefined
+      ? shared.remove(name, { scope, signal })
+      : removeEntry(shared, { name, scope, entry: { value: key, type } }, { signal }),
+  );
 }
 
 /** @throws {ConfigError} for an option that no data could have */
 export function checkOptions(options: DataCommandOptions, name?: string): DataCommandOptions {
   const { root, scope = '', kind } = options;
-  const problem = root === '/' ? 'it is the root of the servers' : pathProblem(root);
-  if (problem !== undefined) throw new ConfigError('--root', root, `an absolute path of ZooKeeper, such as /monastery/root (${problem})`);
+  checkRoot(root, '--root');
   if (kind !== undefined && !KINDS.some((each) => each === kind)) throw new ConfigError('--kind', kind, `one of ${KINDS.join(', ')}`);
   if (name !== undefined) checkAddress({ name, scope });
   return options;
 }
 
-/** What `--scope` and the name mean. */
-export function isNamed(name: string, { scope = '' }: DataCommandOptions): (head: DatumHead) => boolean {
-  return (head) => head.name === name && head.scope === scope;
-}
-
-/** Whether an entry is the one that was asked for by its text, and its type where that is given. */
-export function isEntry({ key, scalar }: DataEntry, text: string | undefined, { type }: DataCommandOptions): boolean {
-  const named = key ?? scalar;
-  return text === undefined || (named?.value === text && (type === undefined || named.type === type));
-}
-
-/** For messages. */
-export function titleOf(name: string, scope = ''): string {
-  return `shared data ${JSON.stringify(name)}${scope === '' ? '' : ` of scope ${JSON.stringify(scope)}`}`;
-}
-
 /** Reads what is meant, and lets `answer` tell it. */
 function onReport(
+  { options: { root }, settings, io }: DataCall,
   query: Pick<SharedDataQuery, 'only' | 'key'>,
-  { root }: DataCommandOptions,
-  settings: ZooKeeperCommandSettings,
-  io: Io,
   answer: (report: SharedDataReport) => number,
 ): Promise<number> {
   return onZooKeeper(settings, io, async (zookeeper, signal) => {
     await zookeeper.whenConnected({ signal });
     return answer(await readSharedData(zookeeper, { connect: settings.zookeeper.connect.text, root, ...query }, signal));
+  });
+}
+
+function report({ root, context }: SharedData, query: Pick<SharedDataQuery, 'only' | 'key'>, signal: AbortSignal) {
+  return readSharedData(context.zookeeper, { connect: '', root, ...query }, signal);
+}
+
+/** Makes a change, and says it. What cannot be done to this data is a wrong call. */
+function changed(
+  { options, settings, io }: DataCall,
+  name: string,
+  done: string,
+  change: (shared: SharedData, scope: string, signal: AbortSignal) => Promise<boolean>,
+): Promise<number> {
+  const { root, scope = '', json } = checkOptions(options, name);
+  return onZooKeeper(settings, io, async (zookeeper, signal) => {
+    await zookeeper.whenConnected({ signal });
+    const shared = sharedData(zookeeper, { root, clock: io.clock, random: io.random });
+    try {
+      if (!(await change(shared, scope, signal))) {
+        complain(io, `${titleOf({ name, scope })}: there is no such entry at ${root}`);
+        return ExitCode.nothing;
+      }
+    } catch (error) {
+      const isWrong = error instanceof SharedDataError && ['kind-clash', 'owned-by-other', 'ambiguous'].includes(error.fault);
+      if (!isWrong) throw error;
+      complain(io, error.message);
+      return ExitCode.usage;
+    } finally {
+      await shared.close();
+    }
+    if (json) sayJson(io, { root, name, scope, state: done });
+    else say(io, done);
+    return ExitCode.ok;
   });
 }
 

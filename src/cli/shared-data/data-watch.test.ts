@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { DataEntry, DatumHead } from '../../monitor/shared-data-report.js';
+import type { DataEntry, DatumHead } from '../../shared-data/report.js';
 import { type DataItem, dataChange, dataChangeText } from './data-watch.js';
 
 const head: DatumHead = { path: '/m/data/a', name: 'limits', scope: 'eu', kind: 'map', lifespan: 'persistent', problem: null };

@@ -1,15 +1,15 @@
-import { type DataEntry, type DatumHead, dataEntry, datumHead, isFolder, readSharedData } from '../../monitor/shared-data-report.js';
-import { dataFolder } from '../../shared-data/layout.js';
-import type { Watch, Znode, ZooKeeper } from '../../zookeeper/zookeeper.js';
-import { interruption, sayJson, sayLines } from '../commands/store-command.js';
-import { onZooKeeper, type ZooKeeperCommandSettings } from '../commands/zookeeper-command.js';
+import { isNamed } from '../../shared-data/edit.js';
+import { type DataEntry, type DatumHead, readSharedData, type SharedDataReport } from '../../shared-data/report.js';
+import type { ZooKeeper } from '../../zookeeper/zookeeper.js';
+import { isFault } from '../../zookeeper/zookeeper-error.js';
+import { sayJson, sayLines } from '../commands/store-command.js';
+import { onZooKeeper } from '../commands/zookeeper-command.js';
 import { CHANGE_COLORS, connectionReport, onConnectionChange } from '../discovery/discovery-watch.js';
 import { exitCodeOfStop } from '../exit-codes.js';
 import { Interrupted } from '../run/signal-relay.js';
-import { paintFor } from '../terminal/color.js';
-import type { Io } from '../terminal/io.js';
+import { type Color, paintFor } from '../terminal/color.js';
 import { pluralize, printable } from '../terminal/text.js';
-import { checkOptions, type DataCommandOptions, isNamed } from './data-command.js';
+import { checkOptions, type DataCall } from './data-command.js';
 
 /** A datum, or one entry of it. A scalar is an entry of its own. */
 export interface DataItem {
@@ -29,21 +29,47 @@ export interface DataChange {
 
 const COLORS = { present: undefined, added: 'green', changed: 'cyan', removed: 'yellow' } as const;
 
+/** The pause after a reading, in multiples of its duration, and at least in milliseconds. */
+const PAUSE = { factor: 4, minMs: 500 };
+
 /**
  * `nodelease data watch [NAME]`: shows what there is and then every change, one on a line, until a signal ends it: 0 for SIGINT and SIGTERM. It
- * survives a lost connection: once that is restored, it tells all that has changed meanwhile. Resolves to the exit code.
+ * reads again and again, and survives a lost connection: once that is restored, it tells all that has changed meanwhile. Resolves to the exit code.
  */
-export function watchDataCommand(
-  name: string | undefined,
-  options: DataCommandOptions,
-  settings: ZooKeeperCommandSettings,
-  io: Io,
-): Promise<number> {
-  const { root, scope } = checkOptions(options, name);
-  const isMeant = (head: DatumHead) => (name === undefined ? scope === undefined || head.scope === scope : isNamed(name, options)(head));
+export function watchDataCommand({ options, settings, io }: DataCall, name: string | undefined): Promise<number> {
+  const { root, scope, json } = checkOptions(options, name);
+  const only = name === undefined ? (head: DatumHead) => scope === undefined || head.scope === scope : isNamed(name, scope ?? '');
+  const say = (report: (time: string) => object, text: string, color: Color | undefined) => {
+    const time = new Date(io.clock.now()).toISOString();
+    if (json) sayJson(io, report(time));
+    else sayLines(io, [`${time}  ${paintFor(io.screen())(printable(text), color)}`]);
+  };
+  const onConnection: Parameters<typeof onConnectionChange>[1] = (change, state, text) =>
+    say((time) => connectionReport(time, change, state), text, CHANGE_COLORS[change]);
+  const follow = async (zookeeper: ZooKeeper, signal: AbortSignal): Promise<never> => {
+    await zookeeper.whenConnected({ signal });
+    onConnectionChange(zookeeper, onConnection);
+    const { description } = zookeeper;
+    let known: ReadonlyMap<string, DataItem> | undefined;
+    for (;;) {
+      const begun = io.clock.monotonic();
+      try {
+        await zookeeper.whenConnected({ signal });
+        const items = itemsOf(await readSharedData(zookeeper, { connect: description, root, only }, signal));
+        for (const change of changesBetween(known, items))
+          say((time) => dataChangeReport(time, change), dataChangeText(change), COLORS[change.kind]);
+        const summary = `${pluralize(items.size, 'znode')} of shared data at ${root} of ${description}: watching`;
+        if (known === undefined) onConnection('watching', zookeeper.state, summary);
+        known = items;
+      } catch (error) {
+        if (known === undefined || !isFault(error, 'connection-loss', 'timeout', 'session-expired')) throw error;
+      }
+      await io.clock.sleep(Math.max(PAUSE.minMs, PAUSE.factor * (io.clock.monotonic() - begun)), signal);
+    }
+  };
   return onZooKeeper(settings, io, async (zookeeper, signal) => {
     try {
-      return await watchData(zookeeper, { root, isMeant, json: options.json === true }, io, signal);
+      return await follow(zookeeper, signal);
     } catch (error) {
       const reason: unknown = signal.reason;
       if (reason instanceof Interrupted) return exitCodeOfStop(reason.signal);
@@ -52,107 +78,20 @@ export function watchDataCommand(
   });
 }
 
-interface Wanted {
-  readonly root: string;
-  readonly isMeant: (head: DatumHead) => boolean;
-  readonly json: boolean;
-}
-
-async function watchData(zookeeper: ZooKeeper, wanted: Wanted, io: Io, signal: AbortSignal): Promise<number> {
-  const { root, isMeant, json } = wanted;
-  const paint = (text: string, color: Parameters<ReturnType<typeof paintFor>>[1]) => paintFor(io.screen())(printable(text), color);
-  const now = () => new Date(io.clock.now()).toISOString();
-  const onChange = (change: DataChange) => {
-    if (json) sayJson(io, dataChangeReport(now(), change));
-    else sayLines(io, [`${now()}  ${paint(dataChangeText(change), COLORS[change.kind])}`]);
-  };
-  const onConnection: Parameters<typeof onConnectionChange>[1] = (change, state, text) => {
-    if (json) sayJson(io, connectionReport(now(), change, state));
-    else sayLines(io, [`${now()}  ${paint(text, CHANGE_COLORS[change])}`]);
-  };
-  await zookeeper.whenConnected({ signal });
-  const forget = onConnectionChange(zookeeper, onConnection);
-  const { description } = zookeeper;
-  const { data } = await readSharedData(zookeeper, { connect: description, root, only: isMeant }, signal);
+/** By their paths. */
+function itemsOf({ data }: SharedDataReport): ReadonlyMap<string, DataItem> {
   const items = data.flatMap(({ entries, size, bytes, ...head }): DataItem[] => [
     ...(head.kind === 'scalar' ? [] : [{ head, entry: null }]),
     ...entries.map((entry) => ({ head, entry })),
   ]);
-  for (const item of items) onChange({ kind: 'present', item, previous: undefined });
-  onConnection('watching', zookeeper.state, `${pluralize(items.length, 'znode')} of shared data at ${root} of ${description}: watching`);
-  const end = followData(zookeeper, wanted, items, onChange);
-  const ended = await interruption(signal);
-  end();
-  forget();
-  return exitCodeOfStop(ended.signal);
+  return new Map(items.map((item) => [item.entry?.path ?? item.head.path, item]));
 }
 
-/**
- * Follows the shared data below a root by watches, and tells each change, also the differences from the known items. Changes of one znode in quick
- * succession may be told as one. `onChange` must not throw. The returned function ends it.
- */
-function followData(
-  zookeeper: Pick<ZooKeeper, 'watchChildren' | 'watchData'>,
-  { root, isMeant }: Wanted,
-  items: readonly DataItem[],
-  onChange: (change: DataChange) => void,
-): () => void {
-  const folder = dataFolder(root);
-  const known = new Map(items.map((item) => [item.entry?.path ?? item.head.path, item]));
-  const znodes = new Map<string, Znode>();
-  const watches = new Map<string, Watch[]>();
-  /** What the znode is an entry of; undefined for a datum, and for a folder of data. */
-  const datumOf = (path: string) => {
-    const parent = path.slice(0, path.lastIndexOf('/'));
-    const znode = parent === folder ? undefined : znodes.get(parent);
-    return znode && !isFolder(znode) ? datumHead(root, parent, znode) : undefined;
-  };
-  const itemOf = (path: string): DataItem | undefined => {
-    const znode = znodes.get(path);
-    const datum = datumOf(path);
-    if (znode === undefined || (datum === undefined && isFolder(znode))) return undefined;
-    const head = datum ?? datumHead(root, path, znode);
-    const entry = datum || head.kind === 'scalar' ? dataEntry(head, path, znode, NO_NODES) : null;
-    return isMeant(head) ? { head, entry } : undefined;
-  };
-  const settle = (path: string) => {
-    const item = itemOf(path);
-    const change = dataChange(known.get(path), item);
-    if (item === undefined) known.delete(path);
-    else known.set(path, item);
-    if (change !== undefined) onChange(change);
-  };
-  const onNames = (parent: string, names: readonly string[] = []) => {
-    const present = new Set(names);
-    const isGone = (path: string) => path.startsWith(`${parent}/`) && !present.has(path.slice(parent.length + 1).split('/', 1)[0] ?? '');
-    for (const path of new Set([...watches.keys(), ...known.keys()].filter(isGone))) {
-      for (const watch of watches.get(path) ?? []) watch.close();
-      watches.delete(path);
-      znodes.delete(path);
-      settle(path);
-    }
-    for (const name of names) if (!watches.has(`${parent}/${name}`)) follow(`${parent}/${name}`);
-  };
-  const onData = (path: string, znode: Znode | undefined) => {
-    const before = znodes.get(path);
-    if (znode) znodes.set(path, znode);
-    else znodes.delete(path);
-    settle(path);
-    if (znode === undefined || datumOf(path)) return;
-    const own = watches.get(path);
-    if (own?.length === 1) own.push(zookeeper.watchChildren(path, (names) => onNames(path, names)));
-    // A removal writes the same data again.
-    if (before?.data.equals(znode.data)) return;
-    for (const below of znodes.keys()) if (below.startsWith(`${path}/`)) settle(below);
-  };
-  const follow = (path: string) => watches.set(path, [zookeeper.watchData(path, (znode) => onData(path, znode))]);
-  const top = zookeeper.watchChildren(folder, (names) => onNames(folder, names));
-  return () => {
-    for (const watch of [top, ...[...watches.values()].flat()]) watch.close();
-  };
+/** @param known undefined where nothing has been read before */
+function changesBetween(known: ReadonlyMap<string, DataItem> | undefined, items: ReadonlyMap<string, DataItem>): DataChange[] {
+  if (known === undefined) return [...items.values()].map((item) => ({ kind: 'present', item, previous: undefined }));
+  return [...new Set([...known.keys(), ...items.keys()])].flatMap((path) => dataChange(known.get(path), items.get(path)) ?? []);
 }
-
-const NO_NODES: ReadonlyMap<string, string> = new Map();
 
 /** The change of one znode between two readings; undefined without a visible one. */
 export function dataChange(previous: DataItem | undefined, item: DataItem | undefined): DataChange | undefined {

@@ -4,7 +4,7 @@ import type { PageClock } from '../page-clock.js';
 import { find, setData, setText } from './dom.js';
 
 /** What a page knows, and how good that is. */
-interface Known {
+export interface Known {
   readonly isKnown: boolean;
   /** Since when it has not been renewed, on the page's monotonic clock; undefined while it is fresh. */
   readonly staleSince: number | undefined;
@@ -25,7 +25,7 @@ export class ConnectionBadge {
   constructor(
     private readonly model: Known,
     private readonly clock: PageClock,
-    private readonly what = 'the leases',
+    private readonly what: string,
   ) {}
 
   show(state: FeedState): void {
@@ -64,24 +64,31 @@ export class TokenDialog {
   readonly #dialog = find('token', HTMLDialogElement);
   readonly #input = find('token-input', HTMLInputElement);
   readonly #problem = find('token-problem');
+  #given: string | undefined;
 
-  constructor(onToken: (token: string) => void) {
-    find('connection').addEventListener('click', () => this.ask(false));
+  constructor() {
     find('token-form').addEventListener('submit', (event) => {
       event.preventDefault();
       const token = this.#input.value.trim();
       if (!/^[\x21-\x7e]+$/.test(token)) return this.#complain('A token has visible ASCII characters and no spaces.');
       this.#input.value = '';
+      this.#given = token;
       this.#dialog.close();
-      onToken(token);
     });
   }
 
-  /** @param refused there was a token, and it was not the right one */
-  ask(refused: boolean): void {
+  /**
+   * Resolves with what the reader gives; undefined when the reader closes the dialog without.
+   *
+   * @param refused there was a token, and it was not the right one
+   */
+  async ask(refused: boolean): Promise<string | undefined> {
     this.#complain(refused ? 'That is not the right token.' : '');
+    this.#given = undefined;
     if (!this.#dialog.open) this.#dialog.showModal();
     this.#input.focus();
+    await new Promise((resolve) => this.#dialog.addEventListener('close', resolve, { once: true }));
+    return this.#given;
   }
 
   #complain(text: string): void {

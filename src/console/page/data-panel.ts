@@ -1,29 +1,31 @@
 import type { WireDataEntry, WireDatum, WireTree } from '../wire.js';
-import { find, make, mark, quiet, setText } from './dom.js';
+import { button, type Child, find, make, setText } from './dom.js';
+import { type Folder, Folders, type RowCells } from './folders.js';
 
 /** A collection with more entries is closed at first. */
 const MAX_OPEN = 12;
 
-/** What is drawn of one datum. */
-interface Drawn {
-  readonly json: string;
-  readonly element: HTMLDetailsElement;
-  /** Its entries as they were last, by their paths. */
-  readonly versions: ReadonlyMap<string, string | null>;
+/** Asks the server for a change of one entry. Resolves to what is to be said of it. */
+export type EditData = (request: RequestInit) => Promise<string>;
+
+/** An entry, and what it stands in. */
+interface Row extends WireDataEntry {
+  readonly root: string;
+  readonly datum: Pick<WireDatum, 'name' | 'scope' | 'kind' | 'lifespan'>;
 }
 
 /** Monastery's shared data, where it is followed: each datum by its name, with its entries, their types and owners. */
 export class DataPanel {
   readonly #root = find('data');
-  readonly #list = find('data-list');
-  readonly #filter = find('data-text', HTMLInputElement);
-  #drawn = new Map<string, Drawn>();
+  readonly #folders = new Folders(find('data-list'), ['Key', 'Value', 'Type', 'Owner', ''], (row: Row) => this.#cells(row));
 
-  constructor() {
-    this.#filter.addEventListener('input', () => this.#applyFilter());
+  /** @param edit what it changes the data by, where it may: asked for each row that is drawn */
+  constructor(private readonly edit: () => EditData | undefined) {
+    const filter = find('data-text', HTMLInputElement);
+    filter.addEventListener('input', () => this.#folders.filter(filter.value));
   }
 
-  /** Draws anew what is another one; what the reader has opened stays open. */
+  /** Draws what is different; what the reader has opened stays open. */
   show(tree: WireTree | null): void {
     // Without ZooKeeper's answer it is not known either whether any data is followed.
     if (tree !== null) this.#root.hidden = tree.data === undefined;
@@ -32,69 +34,56 @@ export class DataPanel {
       setText(find('data-sum'), 'It cannot be read at present.');
       return;
     }
-    const before = this.#drawn;
-    this.#drawn = new Map(told.flatMap(({ root, data }) => data.map((datum) => this.#draw(root, datum, before.get(root + datum.path)))));
-    const elements = [...this.#drawn.values()].map(({ element }) => element);
-    for (const { element } of before.values()) if (!elements.includes(element)) element.remove();
-    elements.forEach((element, at) => {
-      if (this.#list.children[at] !== element) this.#list.insertBefore(element, this.#list.children[at] ?? null);
-    });
+    const folders = told.flatMap(({ root, data }) => data.map((datum) => folderOf(root, datum)));
+    this.#folders.show(folders);
     const entries = told.flatMap(({ data }) => data).reduce((sum, { size }) => sum + size, 0);
     const where = told.map(({ root, zookeeper }) => `${root} of ${zookeeper}`).join(', ');
-    setText(find('data-sum'), `${elements.length} data with ${entries} entries at ${where}. Read-only.`);
-    this.#applyFilter();
+    setText(find('data-sum'), `${folders.length} data with ${entries} entries at ${where}.${this.edit() ? '' : ' Read-only.'}`);
   }
 
-  #draw(root: string, datum: WireDatum, before: Drawn | undefined): [string, Drawn] {
-    const key = root + datum.path;
-    const json = JSON.stringify(datum);
-    if (before?.json === json) return [key, before];
-    const { name, scope, kind, lifespan, path, size, entries, problem } = datum;
-    const title = make('span', { title: path }, name ?? path, scope && quietSpan(` of scope ${scope}`));
-    const bad = problem !== null && make('span', { class: 'bad' }, mark('damaged'), ` ${problem}`);
-    const what = quietSpan(`${lifespan ?? ''} ${kind ?? 'unknown'}`);
-    const summary = make('summary', {}, title, ' ', what, bad, ' ', make('span', { class: 'count' }, String(size)));
-    const head = make('tr', {}, ...['Key', 'Value', 'Type', 'Owner', ''].map((text) => make('th', { scope: 'col' }, text)));
-    const rows = entries.map((entry) => row(entry, before !== undefined && before.versions.get(entry.path) !== entry.version));
-    const element = make('details', { class: 'branch' }, summary, make('table', {}, make('thead', {}, head), make('tbody', {}, ...rows)));
-    if (size > entries.length) element.append(quiet(`and ${size - entries.length} more`));
-    element.open = before?.element.open ?? (size <= MAX_OPEN && kind !== null);
-    before?.element.replaceWith(element);
-    return [key, { json, element, versions: new Map(entries.map(({ path, version }) => [path, version])) }];
+  #cells(row: Row): RowCells {
+    const { path, key, scalar, place, owner, node, problem } = row;
+    const keyText = key?.value ?? (scalar === null ? path.slice(path.lastIndexOf('/') + 1) : '');
+    const collides = place !== null && place > 0 && quietSpan(`collides: place ${place} `);
+    const cells = [
+      [keyText, key !== null && key.type !== 'String' && key.type !== 'Integer' && quietSpan(` ${key.type}`)],
+      [scalar?.value],
+      [scalar?.type],
+      [node ?? owner],
+      [collides, problem !== null && make('span', { class: 'bad' }, problem), ...this.#tools(row)],
+    ];
+    return { attributes: {}, cells };
   }
 
-  /** Hides what does not contain the text; a datum whose own name does is shown whole. */
-  #applyFilter(): void {
-    const text = this.#filter.value.trim().toLowerCase();
-    // A text does not go on in the next cell.
-    const contains = (element: Element | null) =>
-      [...(element?.children ?? [])].some((each) => each.textContent.toLowerCase().includes(text));
-    for (const { element } of this.#drawn.values()) {
-      const isWhole = contains(element.querySelector('summary'));
-      let isShown = isWhole;
-      for (const each of element.querySelectorAll<HTMLElement>('tbody tr')) {
-        each.hidden = !isWhole && !contains(each);
-        isShown ||= !each.hidden;
-      }
-      element.hidden = !isShown;
-    }
+  /** An ephemeral entry is its node's. */
+  #tools({ root, datum: { name, scope, kind, lifespan }, path, key, scalar, version: ifVersion }: Row): Child[] {
+    const edit = this.edit();
+    if (edit === undefined || lifespan !== 'persistent' || scalar === null) return [];
+    const named = key ?? scalar;
+    const what = kind === 'scalar' ? name : `${named.value} of ${name}`;
+    const ask = async (method: 'PUT' | 'DELETE', facts: object) =>
+      setText(find('data-notice'), await edit({ method, body: JSON.stringify({ root, name, scope, kind, ifVersion, ...facts }) }));
+    const set = () => {
+      const value = prompt(`${what}: the new text of the ${scalar.type}`, scalar.value);
+      if (value !== null) void ask('PUT', { key, value: { type: scalar.type, value } });
+    };
+    const remove = () => void (confirm(`Remove ${what} for all nodes?`) && ask('DELETE', { entry: named }));
+    const tool = (act: string, run: () => void) => button({ 'aria-label': `${act} ${what}`, 'data-key': `${act} ${path}` }, run, act);
+    return [(kind === 'scalar' || kind === 'map') && tool('Change', set), ' ', kind !== 'scalar' && tool('Remove', remove)];
   }
 }
 
-function row({ path, key, scalar, place, owner, node, problem }: WireDataEntry, isNew: boolean): HTMLElement {
-  const keyText = key?.value ?? (scalar === null ? path.slice(path.lastIndexOf('/') + 1) : '');
-  const notes = [
-    place !== null && place > 0 && quietSpan(`collides: place ${place} `),
-    problem !== null && make('span', { class: 'bad' }, problem),
-  ];
-  const cells = [
-    [keyText, key !== null && key.type !== 'String' && key.type !== 'Integer' && quietSpan(` ${key.type}`)],
-    [scalar?.value],
-    [scalar?.type],
-    [node ?? owner],
-    notes,
-  ];
-  return make('tr', { title: path, ...(isNew && { 'data-new': '' }) }, ...cells.map((cell) => make('td', {}, ...cell)));
+function folderOf(root: string, { name, scope, kind, lifespan, path, size, entries, problem }: WireDatum): Folder<Row> {
+  return {
+    key: root + path,
+    title: name ?? path,
+    note: [scope ? `of scope ${scope}` : '', lifespan, kind ?? 'unknown'].filter(Boolean).join(' '),
+    problem,
+    count: String(size),
+    rows: new Map(entries.map((entry) => [entry.path, { ...entry, root, datum: { name, scope, kind, lifespan } }])),
+    more: size - entries.length,
+    isOpenAtFirst: size <= MAX_OPEN && kind !== null,
+  };
 }
 
 function quietSpan(text: string): HTMLElement {

@@ -1,5 +1,5 @@
 /** What an element has in it; what is not there is left out. */
-type Child = Node | string | false | null | undefined;
+export type Child = Node | string | false | null | undefined;
 type Attributes = Readonly<Record<string, string>>;
 
 /** A new element. All text goes in as text: nothing that a task calls itself can become markup. */

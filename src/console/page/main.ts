@@ -1,18 +1,15 @@
 import { ClusterModel } from '../cluster-model.js';
-import { Feed, type FeedState } from '../feed.js';
 import { formatDuration } from '../format.js';
 import { knowledgeOf } from '../knowledge.js';
 import { type NodeState, parseFilter } from '../node-state.js';
-import { browserClock, browserRandom, type PageClock } from '../page-clock.js';
+import { browserClock, type PageClock } from '../page-clock.js';
 import type { WireEvent } from '../wire.js';
-import { ConnectionBadge, TokenDialog } from './connection.js';
-import { listenToKeys, offerThemes } from './controls.js';
 import { DataPanel } from './data-panel.js';
 import { DetailsPanel } from './details-panel.js';
-import { find, make, setData, setText } from './dom.js';
-import { Announcer, EventList } from './event-list.js';
+import { find, setData, setText } from './dom.js';
+import { EventList } from './event-list.js';
+import { Frame } from './frame.js';
 import { IdGrid } from './id-grid.js';
-import { keepDrawing } from './keep-drawing.js';
 import { InstancePanel, StorePanel } from './status-panels.js';
 import { Summary } from './summary.js';
 import { TreePanel } from './tree-panel.js';
@@ -20,7 +17,7 @@ import { TreePanel } from './tree-panel.js';
 /** What is told aloud: who comes and who goes is, what happens all the time is not. */
 const SPOKEN = new Set(['taken-over', 'overdue', 'evicted', 'damaged', 'resized', 'store-failed', 'store-ok']);
 
-/** The page: takes in what the stream tells, and draws it, ten times a second at most. */
+/** The page of the node ids: draws what the stream tells. */
 class Console {
   readonly #clock: PageClock = browserClock;
   readonly #model = new ClusterModel(this.#clock);
@@ -34,40 +31,24 @@ class Console {
   readonly #store = new StorePanel(this.#model);
   readonly #instance = new InstancePanel(this.#model, (id) => this.#showNode(id));
   readonly #tree = new TreePanel(this.#model, (id) => this.#showNode(id), this.#clock);
-  readonly #data = new DataPanel();
+  readonly #data = new DataPanel(() => (this.#model.writesData ? (request) => this.#frame.change('api/data', request) : undefined));
   readonly #summary = new Summary(this.#model, (state) => this.#filterByState(state));
-  readonly #announcer = new Announcer(this.#clock);
-  readonly #badge = new ConnectionBadge(this.#model, this.#clock);
-  readonly #token = new TokenDialog((token) => this.#feed.retry(token));
-  readonly #filter = find('filter', HTMLInputElement);
-  readonly #feed = new Feed({
-    open: openStream,
-    clock: this.#clock,
-    random: browserRandom,
-    onState: (state) => this.#connection(state),
-    onEvent: (event) => this.#model.apply(event),
+  readonly #frame = new Frame({
+    stream: 'api/events',
+    what: 'the leases',
+    model: this.#model,
+    draw: () => this.#draw(),
+    onFilter: (text) => this.#filterBy(text),
+    focusFound: () => this.#grid.focusCurrent(),
+    onEscape: () => this.#clear(),
   });
   #selected: number | undefined;
-  #wasLive = false;
   /** The last thing that happened to each node id. */
   readonly #last = new Map<number, WireEvent>();
 
-  /** Goes on for as long as the page is open. */
+  /** Goes on while the page is open. */
   start(): void {
-    find('retry').addEventListener('click', () => this.#feed.retry());
-    this.#filter.addEventListener('input', () => this.#filterBy(this.#filter.value, undefined));
-    offerThemes();
-    listenToKeys({ filter: this.#filter, grid: () => this.#grid.focusCurrent(), clear: () => this.#clear() });
-    void this.#feed.run();
-    void keepDrawing(this.#clock, () => this.#draw());
-  }
-
-  #connection(state: FeedState): void {
-    this.#model.connection(state.kind === 'live');
-    this.#badge.show(state);
-    if (state.kind === 'token') this.#token.ask(state.refused);
-    if (state.kind === 'waiting' && this.#wasLive) this.#announcer.say('The connection to the console is lost');
-    if (state.kind === 'waiting' || state.kind === 'live') this.#wasLive = state.kind === 'live';
+    this.#frame.start();
   }
 
   #draw(): void {
@@ -76,15 +57,13 @@ class Console {
     if (events.length > 0 || reset) this.#drawEvents(events, reset);
     if (parts.has('store') || parts.has('cluster')) this.#store.show();
     if (parts.has('instance')) this.#instance.show();
-    const pages = find('pages');
-    if (this.#model.hasServices && pages.childElementCount === 0) pages.append(make('a', { href: 'services' }, 'Services'));
+    if (this.#model.hasServices) this.#frame.link('services', 'Services');
     if (parts.has('tree') || parts.has('cluster')) this.#tree.show();
     if (parts.has('tree')) this.#data.show(this.#model.tree);
     if (this.#grid.tick()) this.#summary.show();
     this.#details.tick();
     this.#instance.tick();
     this.#tree.tick();
-    this.#badge.tick();
     this.#noteTimes();
   }
 
@@ -112,7 +91,7 @@ class Console {
       if (event.nodeId !== null) this.#last.set(event.nodeId, event);
       if (reset) continue;
       if (event.nodeId !== null) this.#grid.flash(event.nodeId, event.kind);
-      if (SPOKEN.has(event.kind)) this.#announcer.say(event.text);
+      if (SPOKEN.has(event.kind)) this.#frame.announcer.say(event.text);
     }
   }
 
@@ -148,7 +127,7 @@ class Console {
   /** Selects a node id that was named somewhere else than in the grid. */
   #showNode(id: number): void {
     if (this.#model.node(id) === undefined) return;
-    this.#filterBy('', undefined);
+    this.#frame.filter = '';
     this.#select(id);
     this.#grid.focus(id);
   }
@@ -170,29 +149,22 @@ class Console {
   /** What Escape does: closes the details, else takes the filter away. */
   #clear(): void {
     if (this.#selected !== undefined) this.#closeDetails();
-    else if (this.#filter.value !== '') {
-      this.#filterBy('', undefined);
+    else if (this.#frame.filter !== '') {
+      this.#frame.filter = '';
       this.#grid.focusCurrent();
     }
   }
 
   #filterByState(state: NodeState): void {
-    const isOn = this.#filter.value.trim() === state;
-    this.#filterBy(isOn ? '' : state, isOn ? undefined : state);
+    const isOn = this.#frame.filter.trim() === state;
+    this.#frame.filter = isOn ? '' : state;
+    this.#summary.press(isOn ? undefined : state);
   }
 
-  #filterBy(text: string, state: NodeState | undefined): void {
-    if (this.#filter.value !== text) this.#filter.value = text;
-    this.#summary.press(state);
+  #filterBy(text: string): void {
+    this.#summary.press(undefined);
     this.#grid.filter(parseFilter(text));
   }
-}
-
-/** Relative to the page: the app may be mounted below some path. */
-function openStream(token: string | undefined, signal: AbortSignal): Promise<Response> {
-  const authorization = token !== undefined && { authorization: `Bearer ${token}` };
-  const headers = { accept: 'text/event-stream', ...authorization };
-  return fetch('api/events', { signal, cache: 'no-store', credentials: 'same-origin', headers });
 }
 
 function formatAgo(ms: number): string {

@@ -1,122 +1,116 @@
-import { Feed, type FeedState, refusalOf } from '../feed.js';
-import { browserClock, browserRandom, type PageClock } from '../page-clock.js';
-import { ServicesModel } from '../services-model.js';
-import type { WireService } from '../services-wire.js';
-import { ConnectionBadge, TokenDialog } from './connection.js';
-import { listenToKeys, offerThemes } from './controls.js';
-import { find, setText } from './dom.js';
-import { Announcer } from './event-list.js';
-import { keepDrawing } from './keep-drawing.js';
-import { type Act, ServiceList } from './service-list.js';
+import { browserClock } from '../page-clock.js';
+import { addressText, countText, leaseText, type SeenService, ServicesModel, servicesIn, stateOf } from '../services-model.js';
+import type { ServiceEntry } from '../services-wire.js';
+import { button, type Child, find, make, mark, setText } from './dom.js';
+import { type Folder, Folders, type RowCells } from './folders.js';
+import { Frame } from './frame.js';
 
-/** Relative to the page: the app may be mounted below some path. */
+/** What may be done with an instance. */
+type Act = 'Enable' | 'Disable' | 'Remove';
+
+/** With more instances than this altogether the services are closed at first. */
+const MAX_OPEN = 100;
+/** A text that is shown without having to be opened, in characters. */
+const SHORT = 60;
+const MARKS = { enabled: 'held', disabled: 'free', 'out of service': 'overdue', damaged: 'damaged' } as const;
 const API = 'api/services';
-
 const WARNING =
-  'Whoever uses it finds it no more. A task of nodelease that is alive registers it again at once; another program may do so only in its next session.';
+  'Its clients do not find it any more. A live task of nodelease registers it again at once; another program may do so only in its next session.';
 
-/** The page of services: takes in what the stream tells, draws it, and asks for changes. */
+/** The page of services: draws what the stream tells, and asks for changes. */
 class ServicesPage {
-  readonly #clock: PageClock = browserClock;
-  readonly #model = new ServicesModel(this.#clock);
-  readonly #list = new ServiceList(this.#model, (act, entry) => this.#confirm(act, entry));
-  readonly #announcer = new Announcer(this.#clock);
-  readonly #badge = new ConnectionBadge(this.#model, this.#clock, 'the services');
-  readonly #dialog = new TokenDialog((token) => this.#onToken(token));
-  readonly #filter = find('filter', HTMLInputElement);
-  readonly #notice = find('notice');
-  readonly #feed = new Feed({
-    open: (token, signal) => fetch(API, { signal, cache: 'no-store', headers: { accept: 'text/event-stream', ...authorization(token) } }),
-    clock: this.#clock,
-    random: browserRandom,
-    onState: (state) => this.#connection(state),
-    onEvent: (event) => this.#model.apply(event),
+  readonly #model = new ServicesModel(browserClock);
+  readonly #list = find('services');
+  readonly #folders = new Folders(this.#list, ['Instance', 'Address', 'Lease', 'Payload', ''], (entry: ServiceEntry, path) =>
+    this.#row(entry, path),
+  );
+  readonly #frame: Frame = new Frame({
+    stream: API,
+    what: 'the services',
+    model: this.#model,
+    draw: () => this.#draw(),
+    onFilter: (text) => this.#folders.filter(text),
+    focusFound: () => this.#list.querySelector<HTMLElement>('details:not([hidden]) summary')?.focus(),
+    onEscape: () => {
+      this.#frame.filter = '';
+    },
   });
-  #token: string | undefined;
   #wasWhole = false;
-  /** What waits for a token. */
-  #pending: (() => Promise<void>) | undefined;
 
-  /** Goes on for as long as the page is open. */
+  /** Goes on while the page is open. */
   start(): void {
-    find('pages').hidden = !location.pathname.endsWith('/services');
-    find('retry').addEventListener('click', () => this.#feed.retry());
-    this.#filter.addEventListener('input', () => this.#filterBy(this.#filter.value));
-    // What was given up is not to be done when a token is given later.
-    find('token').addEventListener('cancel', () => {
-      this.#pending = undefined;
-    });
-    offerThemes();
-    const first = () => find('services').querySelector<HTMLElement>('details:not([hidden]) summary')?.focus();
-    listenToKeys({ filter: this.#filter, grid: first, clear: () => this.#filterBy('') });
-    void this.#feed.run();
-    void keepDrawing(this.#clock, () => this.#draw());
+    document.title = 'services · nodelease';
+    if (location.pathname.endsWith('/services')) this.#frame.link('./', 'Node ids');
+    this.#frame.start();
   }
 
   #draw(): void {
-    this.#badge.tick();
-    const { services, spoken } = this.#model.takeChanges();
-    for (const text of spoken) this.#announcer.say(text);
-    if (services.size > 0) this.#list.draw(services);
-    const { about, store: status, count } = this.#model;
+    const { about, store } = this.#model;
+    for (const text of this.#model.takeSpoken()) this.#frame.announcer.say(text);
+    this.#wasWhole ||= store.isWhole;
     if (about === undefined) return;
-    // How many there are decides what is open at first.
-    if (status.isWhole && !this.#wasWhole) this.#filterBy(this.#filter.value);
-    this.#wasWhole ||= status.isWhole;
-    const more = status.isPartial ? ' There are more: only 10,000 are followed.' : '';
-    const sum = `${this.#model.services.size.toLocaleString('en')} services, ${count.toLocaleString('en')} instances`;
-    setText(find('settings'), `${about.zookeeper} ${about.path} · ${status.isWhole ? sum : 'reading …'}${more}`);
     setText(find('access'), about.writes ? 'Changes need the token' : 'Read-only: started without --allow-writes');
-    const isEmpty = status.isWhole && this.#model.services.size === 0;
-    find('empty').hidden = !isEmpty;
-    if (isEmpty) setText(find('empty'), `There are no services below ${about.path}.`);
+    const where = `${about.zookeeper} ${about.path}`;
+    // How many there are decides what is open at first.
+    if (!this.#wasWhole) setText(find('settings'), `${where} · reading …`);
+    if (!this.#wasWhole || !this.#model.takeChange()) return;
+    const services = servicesIn(this.#model.entries);
+    const count = this.#model.entries.size - services.length;
+    this.#folders.show(services.map((service) => folderOf(service, count <= MAX_OPEN)));
+    const more = store.isPartial ? ' There are more: only 10,000 are followed.' : '';
+    setText(
+      find('settings'),
+      `${where} · ${services.length.toLocaleString('en')} services, ${count.toLocaleString('en')} instances${more}`,
+    );
+    find('empty').hidden = services.length > 0;
+    setText(find('empty'), `There are no services below ${about.path}.`);
   }
 
-  #connection(state: FeedState): void {
-    this.#model.connection(state.kind === 'live');
-    this.#badge.show(state);
-    if (state.kind === 'token') this.#dialog.ask(state.refused);
+  #row(entry: ServiceEntry, path: string): RowCells {
+    const { id, instance, text, sessionId, problem } = entry;
+    const state = stateOf(entry);
+    const quiet = (told: string) => make('span', { class: 'quiet' }, ` ${told}`);
+    const type = instance && quiet(`${instance.serviceType}${sessionId === null ? '' : `, session ${sessionId}`}`);
+    const cells = [
+      [mark(MARKS[state]), ' ', make('b', {}, id), quiet(state)],
+      [addressText(entry), type],
+      [leaseText(entry)],
+      [problem !== null && make('span', { class: 'bad' }, `It ${problem} `), text !== null && shownText(path, text)],
+      this.#model.about?.writes ? this.#tools(entry, path) : [],
+    ];
+    return { attributes: { 'data-state': state }, cells };
   }
 
-  #filterBy(text: string): void {
-    if (this.#filter.value !== text) this.#filter.value = text;
-    this.#list.filter(text.toLowerCase().split(/\s+/).filter(Boolean));
+  #tools(entry: ServiceEntry, path: string): Child[] {
+    const tool = (act: Act) => {
+      const attributes = { 'aria-label': `${act} ${entry.service} ${entry.id}`, 'data-key': `${act} ${path}` };
+      return button(attributes, () => void this.#change(act, entry), act);
+    };
+    const toggle = entry.instance && tool(entry.instance.state === 'disabled' ? 'Enable' : 'Disable');
+    return [toggle, ' ', tool('Remove')];
   }
 
-  #onToken(token: string): void {
-    this.#token = token;
-    this.#feed.retry(token);
-    void this.#pending?.();
-  }
-
-  #confirm(act: Act, entry: WireService): void {
-    if (act !== 'remove' || confirm(`Remove ${entry.service} ${entry.id}? ${WARNING}`)) void this.#change(act, entry);
-  }
-
-  async #change(act: Act, entry: WireService): Promise<void> {
-    const place = `${API}/${encodeURIComponent(entry.service)}/${encodeURIComponent(entry.id ?? '')}`;
-    this.#pending = undefined;
-    setText(this.#notice, '');
-    if (this.#token === undefined) return this.#askFor(() => this.#change(act, entry), false);
-    const headers = { 'content-type': 'application/json', ...authorization(this.#token) };
-    const request = act === 'remove' ? { method: 'DELETE' } : { method: 'PUT', body: JSON.stringify(act === 'enable') };
-    try {
-      const response = await fetch(act === 'remove' ? place : `${place}/enabled`, { ...request, headers });
-      if (response.status === 401) return this.#askFor(() => this.#change(act, entry), true);
-      if (!response.ok) setText(this.#notice, `Not done: ${await refusalOf(response)}`);
-    } catch {
-      setText(this.#notice, 'Nobody knows whether that was done: the server has not answered.');
-    }
-  }
-
-  #askFor(pending: () => Promise<void>, refused: boolean): void {
-    this.#pending = pending;
-    this.#dialog.ask(refused);
+  async #change(act: Act, { service, id }: ServiceEntry): Promise<void> {
+    if (act === 'Remove' && !confirm(`Remove ${service} ${id}? ${WARNING}`)) return;
+    const path = `${API}/${encodeURIComponent(service)}/${encodeURIComponent(id ?? '')}`;
+    const answer =
+      act === 'Remove'
+        ? this.#frame.change(path, { method: 'DELETE' })
+        : this.#frame.change(`${path}/enabled`, { method: 'PUT', body: JSON.stringify(act === 'Enable') });
+    setText(find('notice'), await answer);
   }
 }
 
-function authorization(token: string | undefined): Readonly<Record<string, string>> {
-  return token === undefined ? {} : { authorization: `Bearer ${token}` };
+function folderOf({ service: { service, problem }, instances }: SeenService, isOpenAtFirst: boolean): Folder<ServiceEntry> {
+  const heading = { title: service, note: '', problem, count: countText([...instances.values()]) };
+  return { key: service, ...heading, rows: instances, more: 0, isOpenAtFirst };
+}
+
+/** Others' text: at once where it is short, else behind its beginning. */
+function shownText(path: string, text: string): HTMLElement {
+  if (text.length <= SHORT) return make('code', {}, text);
+  const summary = make('summary', { 'data-key': `text ${path}` }, make('code', {}, `${text.slice(0, SHORT)}…`));
+  return make('details', {}, summary, make('code', {}, text));
 }
 
 new ServicesPage().start();

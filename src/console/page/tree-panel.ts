@@ -1,7 +1,7 @@
 import type { ClusterModel } from '../cluster-model.js';
 import { formatDuration } from '../format.js';
 import type { PageClock } from '../page-clock.js';
-import type { WireContender, WireEntry, WireLock, WireTree } from '../wire.js';
+import type { WireConfiguration, WireContender, WireEntry, WireLock, WireTree } from '../wire.js';
 import { button, find, make, mark, quiet, setText, title } from './dom.js';
 
 /** Announcements of one folder that are listed. */
@@ -11,7 +11,7 @@ const MAX_BRANCHES = 200;
 /** A folder with more of them is closed at first. */
 const MAX_OPEN = 12;
 
-/** The discovery tree: nodes, services and endpoints as ZooKeeper has them, and the locks that are followed. */
+/** The discovery tree: nodes, services and endpoints as ZooKeeper has them, the locks that are followed, and who runs which configuration. */
 export class TreePanel {
   readonly #root = find('tree');
   /** Whether the folders were open when they were last drawn anew, by their keys. */
@@ -46,10 +46,13 @@ export class TreePanel {
     for (const age of ages) setText(age, formatDuration(this.clock.now() - Number(age.dataset.since)));
   }
 
-  #draw({ zookeeper, exists, nodes, services, endpoints, foreign, locks }: WireTree): HTMLElement[] {
+  #draw({ zookeeper, exists, nodes, services, endpoints, foreign, locks, configurations }: WireTree): HTMLElement[] {
     const where = quiet(make('code', {}, zookeeper));
     const ofLocks = locks?.slice(0, MAX_BRANCHES).map((lock) => this.#lock(lock)) ?? [quiet('They cannot be read.')];
     const below = locks === undefined ? [] : [this.#branch('locks', 'locks', ofLocks, true, locks?.length ?? 0)];
+    const ofConfigurations = configurations?.slice(0, MAX_BRANCHES).map((each) => this.#configuration(each)) ?? [];
+    if (configurations === null) below.push(quiet('The configurations cannot be read.'));
+    if (configurations?.length) below.push(this.#branch('config', 'configuration', ofConfigurations, true, configurations.length));
     if (!exists) return [where, quiet('There is nothing in it yet.'), ...below];
     const ofServices = services
       .slice(0, MAX_BRANCHES)
@@ -86,6 +89,27 @@ export class TreePanel {
     const listed = [...holders, ...waiting].slice(0, MAX_LISTED).map(entry);
     const more = count > listed.length && make('li', { class: 'quiet' }, `and ${count - listed.length} more`);
     return this.#details(`l/${path}`, `${path} (${kind})`, [make('ul', { class: 'entries' }, ...listed, more)], count <= MAX_OPEN, count);
+  }
+
+  /** A configuration: which revision each node runs, those that are behind first. */
+  #configuration({ context, revisions, nodes }: WireConfiguration): HTMLElement {
+    const isBehind = ({ behind }: WireConfiguration['nodes'][number]) => behind.length > 0;
+    const late = nodes.filter(isBehind);
+    const listed = [...late, ...nodes.filter((node) => !isBehind(node))].slice(0, MAX_LISTED).map(({ nodeId, revisions: own, behind }) => {
+      const attributes = { class: 'id-chip', 'aria-label': `Show node id ${nodeId}`, 'data-key': `c/${context}/${nodeId}` };
+      const told = make('span', { class: 'entry-told' }, `revision ${own[context] ?? 0}`);
+      const bad = behind.length > 0 && make('span', { class: 'bad' }, mark('damaged'), ` behind in ${behind.join(' ')}`);
+      return make(
+        'li',
+        {},
+        button(attributes, () => this.onSelect(nodeId), String(nodeId)),
+        told,
+        bad,
+      );
+    });
+    const more = nodes.length > listed.length && make('li', { class: 'quiet' }, `and ${nodes.length - listed.length} more`);
+    const name = `${context}, revision ${revisions[context] ?? 0}: ${late.length} of ${nodes.length} behind`;
+    return this.#details(`c/${context}`, name, [make('ul', { class: 'entries' }, ...listed, more)], late.length > 0, nodes.length);
   }
 
   /** Folders, of which there may be more than are drawn. */

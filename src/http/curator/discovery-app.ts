@@ -133,7 +133,7 @@ export function discoveryApp(options: DiscoveryAppOptions): Hono {
     },
   });
   if (page) {
-    app.route('/', consoleAssets(undefined, { '/': 'services.html' }));
+    app.route('/', consoleAssets({ '/': 'services' }));
     app.route('/', servicesApi({ ...page, clock, streams }));
   }
   // The path of Curator's first version, which its server still answers. No other method is refused there: it may be a path of another app.

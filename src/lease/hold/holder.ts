@@ -1,3 +1,4 @@
+import { LateSignal } from '../../base/abort.js';
 import type { Clock, RandomSource } from '../../base/clock.js';
 import { explain, NodeLeaseError } from '../../base/errors.js';
 import { sleepUntil } from '../../base/sleep-until.js';
@@ -35,8 +36,8 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
   #retrying = false;
   #state: 'held' | 'lost' | 'released' = 'held';
   #releasing: Promise<void> | undefined;
-  readonly #lost = new AbortController();
-  readonly #ending = new AbortController();
+  readonly #lost = new LateSignal();
+  readonly #ending = new LateSignal();
   #loop: Promise<void> | undefined;
   readonly #chores: Promise<void>[] = [];
 
@@ -145,7 +146,7 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
   /** @throws what {@link TenureTime.check} throws */
   protected check(): void {
     if (this.isHeld && this.holding.clock.monotonic() >= this.deadline) this.#giveUp('no renewal came through in time');
-    if (this.#lost.signal.aborted) throw this.#lost.signal.reason;
+    if (this.#lost.aborted) throw this.#lost.aborted.reason;
     if (this.#state === 'released') throw this.releasedError();
   }
 
@@ -168,7 +169,7 @@ export abstract class Holder<E extends TenureLostError> implements AsyncDisposab
         else await tracer.span('nodelease.renew', this.facts, () => this.renew());
       } catch (error) {
         // The end of the tenure interrupts whatever is under way: that is no failure.
-        if (!this.isHeld || this.ending.aborted) return;
+        if (!this.isHeld || this.#ending.aborted) return;
         this.#giveUp(`could not be renewed: ${explain(error)}`, error);
       }
     }

@@ -2,7 +2,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import { configPublisher } from '../../../src/configuration/index.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
+import { EventClient } from '../../support/network/event-client.js';
 import { killAll, type ProcessOptions, runCli, type TestProcess } from '../../support/processes.js';
 import { RecipeScene } from '../recipes/recipe-scene.js';
 
@@ -59,6 +61,8 @@ describe('nodelease config', () => {
     expect(await config('get db.url --app shop --profile prod --json')).toEqual(
       well('{"key":"db.url","value":"pg://a?x=1","context":"shop,prod"}\n'),
     );
+    await config('set --app shop --root /settings a=1');
+    expect((await client.read('/settings/shop/a'))?.data.toString()).toBe('1');
     expect(await config('get db.url --app shop')).toEqual({ code: 1, answer: '', complaints: 'nodelease: db.url is not set in shop\n' });
     expect(await config('unset db.url empty --app shop --profile prod')).toEqual(well('shop,prod: revision 2, 2 keys changed\n'));
     expect(await config('unset db.url --app shop --profile prod')).toEqual(well('shop,prod: nothing to change\n'));
@@ -78,7 +82,7 @@ describe('nodelease config', () => {
     expect(history[3]).toMatch(/^ {7}1 {2}20\S+Z {2}ada@\S+ +begin +a, b$/);
     expect(history.slice(4)).toEqual(['', '3 revisions of shop', '']);
     expect((await config('diff 1 --app shop')).answer).toBe(
-      ['KEY  NODES  OLD  NEW', 'a           1    2', 'b           1    -', '', '2 keys of shop differ', ''].join('\n'),
+      ['KEY  OLD  NEW', 'a    1    2', 'b    1    -', '', '2 keys of shop differ', ''].join('\n'),
     );
     expect(await config('diff 1 2 --app shop --json')).toEqual(well('[{"key":"a","old":"1","new":"2"}]\n'));
     expect(await config('rollback 1 --app shop --json')).toMatchObject({
@@ -103,15 +107,15 @@ describe('nodelease config', () => {
 
   it('has other values for some nodes', async () => {
     await config('set --app shop a=1');
-    expect(await config('set --app shop --nodes 0-3 a=2 b=2')).toEqual(well('shop: revision 2, 2 keys changed\n'));
+    expect(await config('set --app shop --nodes 0-3 a=2 b=2')).toEqual(well('shop@nodes=0-3: revision 1, 2 keys changed\n'));
     expect(await config('get a --app shop --node 3')).toEqual(well('2\n'));
     expect(await config('get a --app shop --node 4')).toEqual(well('1\n'));
     expect((await config('export --app shop --nodes 0-3')).answer).toBe('a=2\nb=2\n');
-    expect(await config('set --app shop --nodes 2-5 a=3')).toMatchObject({
-      code: 64,
-      complaints: expect.stringContaining('without the node ids of 0-3'),
-    });
-    expect(await config('unset --app shop --nodes 0-3')).toEqual(well('shop: revision 3, 2 keys changed\n'));
+    expect(await config('set --app shop --nodes 0-3 a=3')).toEqual(well('shop@nodes=0-3: revision 2, 1 key changed\n'));
+    expect(await config('diff 1 --app shop --nodes 0-3')).toMatchObject({ answer: expect.stringContaining('a    2    3') });
+    expect(await config('rollback 1 --app shop --nodes 0-3')).toEqual(well('shop@nodes=0-3: revision 3, 1 key changed\n'));
+    expect(await config('get a --app shop --node 3')).toEqual(well('2\n'));
+    expect(await config('unset --app shop --nodes 0-3')).toEqual(well('shop@nodes=0-3: revision 4, 2 keys changed\n'));
     expect(await config('get a --app shop --node 3')).toEqual(well('1\n'));
   });
 
@@ -129,18 +133,16 @@ describe('nodelease config', () => {
     expect(await config('import missing.env --app shop')).toMatchObject({ code: 64, complaints: expect.stringContaining('(ENOENT)') });
   });
 
-  it('tells of changes, runs a command after them, and shows which node runs which revision', async () => {
+  it('tells of changes, and shows which node runs which revision', async () => {
     await config('set --app shop a=1');
-    const file = join(folder, 'runs');
-    const watch = start(['watch', '--app', 'shop', '--node', '3', '--exec', `echo $CONFIG_REVISION >> ${file}; echo ran`]);
-    await watch.waitForOutput(/1 key of shop at revision 1, application at revision 0: watching/);
+    const watch = start(['watch', '--app', 'shop', '--node', '3']);
+    await watch.waitForOutput(/shop at revision 1, application at revision 0: watching/);
     await expect
       .poll(async () => (await config('status --app shop')).answer)
       .toMatch(/^ {6}3 {9}1 {2}20\S+Z\n\n1 node, 0 behind, of shop at revision 1/m);
     await config('set --app shop a=2');
     await config('set --app application c=3');
     await watch.waitForOutput(/a: 1 -> 2\n[\s\S]*c: - -> 3/);
-    await watch.waitForOutput(/ran/);
     const status = async () => JSON.parse((await config('status --app shop --json')).answer);
     await expect.poll(status).toEqual({
       revisions: { shop: 2, application: 1 },
@@ -185,6 +187,33 @@ describe('nodelease config', () => {
       ['ls --app shop --root config', 'root: expected an absolute path'],
     ]) {
       expect(await config(command as string)).toEqual({ code: 64, answer: '', complaints: expect.stringContaining(complaint as string) });
+    }
+  });
+});
+
+describe('the console', () => {
+  it('is told which revision each node runs, and who is behind, of overrides too', async () => {
+    const folders = ['--store', `file:${folder}`];
+    const server = runCli(['console', '--http', '127.0.0.1:0', ...folders, '--zookeeper', connect]);
+    const [, url = ''] = await server.waitForOutput(/^(http:\/\/\S+)$/m);
+    const page = await EventClient.open(url);
+    try {
+      const seen = () =>
+        page.tree?.configurations?.map(({ context, nodes }) => [context, ...nodes.map(({ nodeId, behind }) => [nodeId, ...behind])]);
+      await expect.poll(seen).toEqual([]);
+      const publish = (nodes?: string) =>
+        configPublisher(client, { app: 'shop', profile: 'prod', nodes, author: 'ada' }).publish([{ key: 'a', new: `${nodes}` }]);
+      await publish();
+      const one = start(['watch', '--app', 'shop', '--profile', 'prod', '--node', '1']);
+      await one.waitForOutput(/watching/);
+      for (const node of ['0', '2']) {
+        await client.createWithParents(`/config/.nodelease/seen/shop,prod/${node}`, '{"revisions":{"shop,prod":1},"at":""}', 'ephemeral');
+      }
+      await expect.poll(seen).toEqual([['shop,prod', [0], [1], [2]]]);
+      await publish('1-2');
+      await expect.poll(seen).toEqual([['shop,prod', [0], [1], [2, 'shop,prod@nodes=1-2']]]);
+    } finally {
+      page.close();
     }
   });
 });

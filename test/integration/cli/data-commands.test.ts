@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { systemClock as clock, systemRandom as random } from '../../../src/base/system.js';
 import { HASHED_PATHS } from '../../../src/shared-data/layout.js';
@@ -10,6 +12,8 @@ import { killAll, runCli } from '../../support/processes.js';
 import { restrict } from '../discovery/discovery-support.js';
 import { RecipeScene } from '../recipes/recipe-scene.js';
 import { newFolder, removeFolders } from './run-support.js';
+
+const TOKEN = 'a-token-of-many-characters';
 
 let scene: RecipeScene;
 let client: ZooKeeperClient;
@@ -248,6 +252,52 @@ describe('nodelease data watch', () => {
 });
 
 describe('the console with --console-data', () => {
+  it('has entries changed with --allow-writes by holders of the token, where they are as they were seen', async () => {
+    const map = await shared.map<string, number>('limits');
+    await map.set('eu', 1);
+    await (await shared.map('gossip', { lifespan: 'ephemeral' })).set('eu', 1);
+    await expect.poll(() => map.entry('eu')).toBeDefined();
+    const folder = newFolder();
+    writeFileSync(join(folder, 'token'), TOKEN);
+    const open = async (...more: string[]) => {
+      const options = [
+        '--http',
+        '127.0.0.1:0',
+        '--store',
+        `file:${folder}/store`,
+        '--zookeeper',
+        connect,
+        '--console-data',
+        '/monastery/root',
+      ];
+      const server = runCli(['console', ...options, '--bearer-token-file', join(folder, 'token'), ...more]);
+      const [, url = ''] = await server.waitForOutput(/^(http:\/\/\S+)$/m);
+      return async (method: string, edit: object, token = TOKEN) => {
+        const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+        const named = { root: '/monastery/root', name: 'limits', scope: '', kind: 'map', key: { type: 'String', value: 'eu' }, ...edit };
+        const response = await fetch(new URL('/api/data', url), { method, headers, body: JSON.stringify(named) });
+        return [response.status, response.status === 204 ? '' : ((await response.json()) as { message: string }).message];
+      };
+    };
+    const change = await open('--allow-writes');
+    const version = map.entry('eu')?.version;
+    const value = { type: 'Integer', value: '2' };
+    expect(await change('PUT', { value, ifVersion: version })).toEqual([204, '']);
+    await expect.poll(() => map.get('eu')).toBe(2);
+    expect(await change('PUT', { value, ifVersion: version })).toEqual([404, expect.stringContaining('has changed or gone meanwhile')]);
+    expect(await change('DELETE', { entry: { value: 'eu' }, ifVersion: version })).toMatchObject([404, expect.any(String)]);
+    expect(await change('PUT', { value: { type: 'Integer', value: 'x' } })).toEqual([400, expect.stringContaining('of the type Integer')]);
+    expect(await change('PUT', { value, name: 'gossip' })).toEqual([400, expect.stringContaining('ephemeral')]);
+    expect(await change('PUT', { value, root: '/other' })).toEqual([400, expect.stringContaining('expected one of /monastery/root')]);
+    expect(await change('PUT', {})).toEqual([400, expect.stringContaining('a text and its type')]);
+    expect((await change('PUT', { value }, 'another-token-of-16-characters'))[0]).toBe(401);
+    expect(map.get('eu')).toBe(2);
+    expect(await change('DELETE', { entry: { value: 'eu' }, ifVersion: map.entry('eu')?.version })).toEqual([204, '']);
+    await expect.poll(() => map.size).toBe(0);
+    const changeNothing = await open();
+    expect(await changeNothing('PUT', { value })).toEqual([403, 'this server is read-only']);
+  });
+
   it('is told of changes, and that the data cannot be read', async () => {
     const options = [
       '--http',

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, inject, it } from 'vitest';
 import { evict, type FleetStore, newStore, removeStores, statusOf } from '../../support/fleet.js';
 import { stopProxies, throughProxy } from '../../support/network/proxies.js';
+import { ProcessHandle } from '../../support/process-handle.js';
 import { cliFile, killAll, runCli, type TestProcess } from '../../support/processes.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { ecsMetadata, followStates, health, healthUntil, stopMetadata, urlOf } from './ecs-support.js';
@@ -190,7 +191,7 @@ describe('a sidecar on ECS', () => {
     const sidecar = runCli(['serve', ...options], { env: store.env });
     const url = await urlOf(sidecar);
     await healthUntil(url, ({ code }) => code === 0);
-    sidecar.kill('SIGSTOP');
+    await new ProcessHandle(sidecar.pid).pause();
     const answer = fetch(`${url}/readyz`);
     await sleep(3_500);
     expect(existsSync(file)).toBe(true);

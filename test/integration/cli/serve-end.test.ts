@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, inject, it } from 'vitest';
 import { evict, type FleetStore, newStore, removeStores } from '../../support/fleet.js';
 import { stopProxies, throughProxy } from '../../support/network/proxies.js';
+import { ProcessHandle } from '../../support/process-handle.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { healthUntil, urlOf } from './ecs-support.js';
@@ -74,7 +75,7 @@ describe('a sidecar whose lease is lost', () => {
     const store = await newStore('file');
     const sidecar = serve(store);
     await healthUntil(await urlOf(sidecar), ({ code }) => code === 0);
-    sidecar.kill('SIGSTOP');
+    await new ProcessHandle(sidecar.pid).pause();
     await sleep(3_500);
     sidecar.kill('SIGTERM');
     sidecar.kill('SIGCONT');
@@ -93,7 +94,7 @@ describe('a sidecar that is told to end', () => {
     zookeeper.stall('both');
     sidecar.kill('SIGTERM');
     while ((await fetch(`${url}/readyz`)).status === 200) await sleep(10);
-    sidecar.kill('SIGSTOP');
+    await new ProcessHandle(sidecar.pid).pause();
     await sleep(3_500);
     zookeeper.heal({ deliverHeld: true });
     sidecar.kill('SIGCONT');

@@ -5,8 +5,8 @@ export const publisher = (client: ZooKeeper, options: Partial<PublisherOptions> 
   configPublisher(client, { app: 'shop', profile: 'prod', author: 'ada', ...options });
 
 /** Changes of keys, as `{ 'db.url': 'x', old: null }`. */
-export const keys = (values: Readonly<Record<string, string | null>>, nodes?: string) =>
-  Object.entries(values).map(([key, value]) => ({ key, new: value, ...(nodes !== undefined && { nodes }) }));
+export const keys = (values: Readonly<Record<string, string | null>>) =>
+  Object.entries(values).map(([key, value]) => ({ key, new: value }));
 
 /** All znodes below a path with their data, `/config` without what nodelease keeps for itself. */
 export async function treeAt(client: ZooKeeper, path = '/config'): Promise<Record<string, string>> {

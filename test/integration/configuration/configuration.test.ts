@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { systemClock as clock, systemRandom as random } from '../../../src/base/system.js';
+import { readFleet } from '../../../src/configuration/fleet.js';
 import {
   type Configuration,
   type ConfigurationEvent,
   type ConfigurationOptions,
   openConfiguration,
 } from '../../../src/configuration/index.js';
-import { readSeen } from '../../../src/configuration/seen-revisions.js';
 import type { ZooKeeper } from '../../../src/zookeeper/zookeeper.js';
 import { openZooKeeper } from '../../../src/zookeeper/zookeeper-client.js';
 import { stopProxies } from '../../support/network/proxies.js';
@@ -17,6 +17,7 @@ import { expireSession } from '../../support/zookeeper.js';
 import { RecipeScene } from '../recipes/recipe-scene.js';
 import { keys, publisher } from './config-scene.js';
 
+const HISTORY = '/config/.nodelease/history/shop,prod';
 let scene: RecipeScene;
 let folder: string;
 let opened: Configuration[];
@@ -38,6 +39,7 @@ async function open(client: ZooKeeper, options: Partial<ConfigurationOptions> = 
   return config;
 }
 const plain = ({ values }: Configuration) => Object.fromEntries([...values].map(([key, { value }]) => [key, value]));
+const nodesOf = async (client: ZooKeeper) => (await readFleet(client, '/config', {}, 'shop,prod'))[0]?.nodes ?? [];
 const shared = { app: 'application', profile: undefined };
 
 describe('a configuration', () => {
@@ -100,12 +102,18 @@ describe('a configuration', () => {
     const client = await scene.open();
     await publisher(client).publish(keys({ a: 'all' }));
     const [canary, other] = [await open(await scene.open(), { nodeId: 3 }), await open(await scene.open(), { nodeId: 4 })];
-    await publisher(client).publish(keys({ a: 'new' }, '0-3'));
+    await publisher(client, { nodes: '0-3' }).publish(keys({ a: 'new', b: 'new' }));
     await expect.poll(() => canary.values.get('a')).toEqual({ value: 'new', context: 'shop,prod@nodes=0-3' });
+    // Of two ranges the narrower one counts.
+    await publisher(client, { nodes: '3' }).publish(keys({ a: 'newer' }));
+    await expect.poll(() => plain(canary)).toEqual({ a: 'newer', b: 'new' });
+    expect(canary.revisions).toMatchObject({ 'shop,prod@nodes=3': 1, 'shop,prod@nodes=0-3': 1, 'shop,prod': 1 });
+    await publisher(client).publish(keys({ a: 'all of them' }));
     await expect.poll(() => other.revisions['shop,prod']).toBe(2);
-    expect(other.get('a')).toBe('all');
-    await publisher(client).publish(keys({ a: null }, '0-3'));
-    await expect.poll(() => canary.get('a')).toBe('all');
+    expect(plain(other)).toEqual({ a: 'all of them' });
+    for (const nodes of ['3', '0-3'])
+      await publisher(client, { nodes }).publish(({ properties }) => [...properties.keys()].map((key) => ({ key, new: null })));
+    await expect.poll(() => plain(canary)).toEqual({ a: 'all of them' });
   });
 
   it('is what a schema makes of it, or says which keys are wrong', async () => {
@@ -142,7 +150,8 @@ describe('a configuration', () => {
   it('is read by all users, and published by its own; readers of all users tell which revision they run', async () => {
     const owner = await scene.open({ auth: 'digest:ada:secret' });
     const other = await scene.open({ auth: 'digest:bob:secret' });
-    await publisher(owner).publish([...keys({ 'a.b': '1' }), ...keys({ 'a.b': '2' }, '3')]);
+    await publisher(owner).publish(keys({ 'a.b': '1' }));
+    await publisher(owner, { nodes: '3' }).publish(keys({ 'a.b': '2' }));
     const config = await open(other, { nodeId: 3 });
     expect(plain(config)).toEqual({ 'a.b': '2' });
     for (const client of [other, await scene.open()]) {
@@ -151,8 +160,26 @@ describe('a configuration', () => {
       await expect(client.remove('/config/shop,prod/a/b')).rejects.toMatchObject({ fault: 'no-auth' });
     }
     await expect(publisher(other, { app: 'mail' }).publish(keys({ c: '1' }))).resolves.toMatchObject({ revision: 1 });
-    const place = { zookeeper: owner, clock, random, root: '/config' };
-    await expect.poll(() => readSeen(place, 'shop,prod')).toMatchObject([{ nodeId: 3, revisions: { 'shop,prod': 1 } }]);
+    await expect.poll(() => nodesOf(owner)).toMatchObject([{ nodeId: 3, revisions: { 'shop,prod@nodes=3': 1, 'shop,prod': 1 } }]);
+  });
+
+  it('does not go back, as where a server lags behind or the tree is gone, and says so', async () => {
+    const client = await scene.open();
+    const folders = ['/config/shop,prod/a', '/config/shop,prod', ...[1, 2].map((n) => `${HISTORY}/rev-000000000${n}`), HISTORY];
+    for (const a of ['1', '2']) await publisher(client).publish(keys({ a }));
+    const events: ConfigurationEvent[] = [];
+    const snapshot = join(folder, 'shop.json');
+    const config = await open(await scene.open(), { snapshot, onEvent: (event) => events.push(event) });
+    await client.multi(folders.map((path) => ({ type: 'remove', path })));
+    const problem = 'shop,prod is at revision 0, where revision 2 was seen before';
+    await expect.poll(() => events).toContainEqual({ type: 'read-failed', problem });
+    expect(plain(config)).toEqual({ a: '2' });
+    // Who starts now has nothing, and leaves the snapshot alone.
+    await (await open(client, { snapshot })).close();
+    expect(JSON.parse(await readFile(snapshot, 'utf8'))).toMatchObject({ values: { a: { value: '2' } } });
+    for (const a of ['3', '4', '5']) await publisher(client).publish(keys({ a }));
+    await expect.poll(() => config.get('a'), { timeout: 10_000 }).toBe('5');
+    expect(events.at(-1)).toEqual({ type: 'read-again' });
   });
 
   it('can be iterated, change by change, until it is closed', async () => {
@@ -186,12 +213,11 @@ describe('a configuration', () => {
     await expireSession({ connect: inject('zookeeper').connect, sessionId: state.sessionId });
     await publisher(client).publish(keys({ a: '3' }));
     await expect.poll(() => config.get('a')).toBe('3');
-    const place = { zookeeper: client, clock, random, root: '/config' };
     await expect
-      .poll(async () => (await readSeen(place, 'shop,prod')).map(({ nodeId, revisions }) => [nodeId, revisions['shop,prod']]))
+      .poll(async () => (await nodesOf(client)).map(({ nodeId, revisions }) => [nodeId, revisions['shop,prod']]))
       .toEqual([[1, 3]]);
     await config.close();
-    expect(await readSeen(place, 'shop,prod')).toEqual([]);
+    expect(await nodesOf(client)).toEqual([]);
     expect(own.openWatches).toBe(0);
   });
 });
@@ -234,12 +260,12 @@ describe('the snapshot', () => {
     const away = nowhere();
     try {
       const start = (options: Partial<ConfigurationOptions>) => open(away, { snapshot, timeoutMs: 300, ...options });
-      await expect(start({})).rejects.toThrow(/there is no snapshot .*shop\.json/);
+      await expect(start({})).rejects.toThrow(/there is no snapshot: ENOENT.*shop\.json/);
       await (await open(client, { snapshot })).close();
       await expect(start({ app: 'mail' })).rejects.toThrow('is a snapshot of /config/shop,prod, not of /config/mail,prod');
       // Without overrides it is every node's.
       await (await start({ nodeId: 1 })).close();
-      await publisher(client).publish(keys({ a: 'canary' }, '0'));
+      await publisher(client, { nodes: '0' }).publish(keys({ a: 'canary' }));
       await (await open(client, { snapshot, nodeId: 0 })).close();
       await expect(start({ nodeId: 1 })).rejects.toThrow(
         'is a snapshot of /config/shop,prod for node 0, not of /config/shop,prod for node 1',
@@ -257,7 +283,9 @@ describe('the snapshot', () => {
 
   it('that cannot be written is told, and the configuration goes on', async () => {
     const events: ConfigurationEvent[] = [];
-    await open(await scene.open(), { snapshot: join(folder, 'missing', 'shop.json'), onEvent: (event) => events.push(event) });
+    const client = await scene.open();
+    await publisher(client).publish(keys({ a: '1' }));
+    await open(client, { snapshot: join(folder, 'missing', 'shop.json'), onEvent: (event) => events.push(event) });
     await expect.poll(() => events).toEqual([{ type: 'snapshot-failed', problem: expect.stringContaining('ENOENT') }]);
   });
 });

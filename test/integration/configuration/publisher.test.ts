@@ -1,6 +1,8 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { ConfigError } from '../../../src/base/errors.js';
+import { systemClock, systemRandom } from '../../../src/base/system.js';
 import { ConfigConflictError } from '../../../src/configuration/index.js';
+import { openZooKeeper } from '../../../src/zookeeper/zookeeper-client.js';
 import { stopProxies } from '../../support/network/proxies.js';
 import { beforeFirst } from '../recipes/before-calls.js';
 import { RecipeScene } from '../recipes/recipe-scene.js';
@@ -36,6 +38,8 @@ describe('a publish', () => {
     ]);
     expect(await config.history()).toEqual([second, first]);
     expect(await config.publish(keys({ 'db.url': 'pg://b', nothing: null }))).toBeUndefined();
+    // Of two values for one key the last one counts, also where it is the present one.
+    expect(await config.publish([...keys({ 'db.url': 'pg://c' }), ...keys({ 'db.url': 'pg://b' })])).toBeUndefined();
   });
 
   it('leaves what others have written as it is, and takes it for what it is', async () => {
@@ -69,6 +73,10 @@ describe('a publish', () => {
       await expect(config.publish(keys({ c: '1', [key]: '1' }))).rejects.toThrow(ConfigError);
     await expect(config.publish(keys({ c: '\ud800' }))).rejects.toThrow(/whole characters/);
     await expect(config.publish(keys({ c: 'x'.repeat(600_000) }))).rejects.toThrow(/at most 1000000 bytes in one revision/);
+    const many = Array.from({ length: 3_000 }, (_, n) => [`${'k'.repeat(100)}${n}`, '1']);
+    await expect(config.publish(keys(Object.fromEntries(many)))).rejects.toThrow(
+      /^changes: expected at most 1000000 bytes in one revision/,
+    );
     expect((await config.read()).properties).toEqual(
       new Map([
         ['empty', ''],
@@ -225,24 +233,52 @@ describe('a rollback', () => {
   });
 });
 
-describe('overrides for some nodes', () => {
-  it('are published with the context, go with their last key, and do not overlap', async () => {
-    const client = await scene.open();
-    const config = publisher(client);
-    await config.publish([...keys({ a: '1' }), ...keys({ a: 'canary' }, '0-3')]);
-    expect(await treeAt(client)).toMatchObject({ '/config/shop,prod/a': '1', '/config/shop,prod@nodes=0-3/a': 'canary' });
-    await expect(config.publish(keys({ b: '1' }, '3-7'))).rejects.toThrow(
-      'nodes: expected a range without the node ids of 0-3, which has overrides already, got "3-7"',
-    );
-    await expect(config.publish(keys({ b: '1' }, '7-3'))).rejects.toThrow(ConfigError);
-    await config.publish([...keys({ b: '1' }, '3-7'), ...keys({ a: null }, '0-3')]);
-    expect(await treeAt(client)).toEqual({
-      '/config/shop,prod': '',
-      '/config/shop,prod/a': '1',
-      '/config/shop,prod@nodes=3-7': '',
-      '/config/shop,prod@nodes=3-7/b': '1',
+describe('the largest publish', () => {
+  it('goes through, with credentials and in a long chroot, and what is larger is refused before it is sent', async () => {
+    const client = await scene.open({ auth: `digest:${'ada'.repeat(10)}:secret` });
+    const chroot = `/${'c'.repeat(40)}/${'d'.repeat(40)}`;
+    await client.ensurePath(chroot);
+    const deep = openZooKeeper({
+      ...{ connect: `${inject('zookeeper').connect}${scene.chroot}${chroot}`, auth: `digest:${'ada'.repeat(10)}:secret` },
+      ...{ clock: systemClock, random: systemRandom },
     });
-    await config.rollback(1);
-    expect([...(await config.read()).overrides]).toEqual([['0-3', new Map([['a', 'canary']])]]);
+    try {
+      const config = publisher(deep);
+      const changes = (count: number) => keys(Object.fromEntries(Array.from({ length: count }, (_, n) => [`k${n}`, 'x'])));
+      const { multi } = deep;
+      const sent = new Error('sent');
+      deep.multi = () => Promise.reject(sent);
+      let [fits, refused] = [1, 10_000];
+      while (refused - fits > 1) {
+        const count = Math.floor((fits + refused) / 2);
+        const error: unknown = await config.publish(changes(count)).catch((reason: unknown) => reason);
+        if (error === sent) fits = count;
+        else refused = count;
+        if (error !== sent) expect(`${error}`).toMatch(/changes: expected at most 1000000 bytes in one revision/);
+      }
+      deep.multi = multi;
+      await config.publish(changes(fits), { timeoutMs: 20_000 });
+      expect((await config.read()).properties.size).toBe(fits);
+      expect(fits).toBeGreaterThan(2_000);
+    } finally {
+      await deep.close();
+    }
+  });
+});
+
+describe('overrides for some nodes', () => {
+  it('are a context of their own, with a history of its own', async () => {
+    const client = await scene.open();
+    const canary = publisher(client, { nodes: '0-3' });
+    await publisher(client).publish(keys({ a: '1' }));
+    expect(await canary.publish(keys({ a: 'canary', b: 'canary' }), { expect: 0 })).toMatchObject({ revision: 1 });
+    expect(await treeAt(client)).toMatchObject({ '/config/shop,prod/a': '1', '/config/shop,prod@nodes=0-3/a': 'canary' });
+    await canary.publish(keys({ a: 'other' }));
+    await canary.rollback(1);
+    expect(canary.context).toBe('shop,prod@nodes=0-3');
+    expect(await canary.history()).toHaveLength(3);
+    expect((await canary.read()).properties.get('a')).toBe('canary');
+    expect(await publisher(client).history()).toHaveLength(1);
+    expect(() => publisher(client, { nodes: '7-3' })).toThrow(ConfigError);
   });
 });

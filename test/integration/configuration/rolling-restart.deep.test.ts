@@ -1,8 +1,7 @@
 import { appendFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, inject, test } from 'vitest';
-import { systemClock, systemRandom } from '../../../src/base/system.js';
-import { readSeen } from '../../../src/configuration/seen-revisions.js';
+import { readFleet } from '../../../src/configuration/fleet.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
 import { freePorts } from '../../support/servers/free-ports.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
@@ -75,8 +74,8 @@ test(`of ${NODES} nodes that restart one by one, never two are down at once, and
   const holders = (greeting: string) =>
     all.filter((line) => line.startsWith('up') && line.endsWith(` ${greeting}`)).map((line) => line.split(' ').slice(1, 3).join('@'));
   expect(holders('2').sort()).toEqual(holders('1').sort());
-  const place = { zookeeper: client(connect), clock: systemClock, random: systemRandom, root: '/config' };
-  const revisions = async () => (await readSeen(place, 'shop,prod')).map((each) => each.revisions['shop,prod']);
+  const revisions = async () =>
+    (await readFleet(client(connect), '/config', {}, 'shop,prod'))[0]?.nodes.map((each) => each.revisions['shop,prod']);
   await expect.poll(revisions, SEEN).toEqual(Array.from({ length: NODES }, () => 2));
 });
 

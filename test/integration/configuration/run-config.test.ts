@@ -1,9 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import { systemClock, systemRandom } from '../../../src/base/system.js';
+import { readFleet } from '../../../src/configuration/fleet.js';
 import { configPublisher } from '../../../src/configuration/index.js';
-import { readSeen } from '../../../src/configuration/seen-revisions.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { isAlive, newFolder, removeFolders, untilDead } from '../cli/run-support.js';
@@ -37,11 +36,11 @@ function runIn(servers: string, script: string, ...options: string[]): TestProce
 /** Publishes for `shop,prod`, or for all applications. */
 async function publish(properties: Readonly<Record<string, string | null>>, at: { readonly shared?: true; readonly nodes?: string } = {}) {
   const name = at.shared ? { app: 'application' } : { app: 'shop', profile: 'prod' };
-  const publisher = configPublisher(client(connect), { ...name, author: 'test' });
-  return publisher.publish(Object.entries(properties).map(([key, value]) => ({ key, new: value, nodes: at.nodes })));
+  const publisher = configPublisher(client(connect), { ...name, nodes: at.nodes, author: 'test' });
+  return publisher.publish(Object.entries(properties).map(([key, value]) => ({ key, new: value })));
 }
 
-const seen = () => readSeen({ zookeeper: client(connect), clock: systemClock, random: systemRandom, root: '/config' }, 'shop,prod');
+const seen = async () => (await readFleet(client(connect), '/config', {}, 'shop,prod'))[0]?.nodes;
 
 /** Says what it has, and ends at SIGTERM after a moment. */
 const SERVER = 'trap "echo stopped $$; exit 0" TERM; echo "started $$ $NODE_ID_VERSION $GREETING"; while :; do sleep 0.05; done';
@@ -54,6 +53,14 @@ describe('nodelease run --config', () => {
     const run1 = run(script, '--env', 'OWN=mine');
     expect(await run1.exit).toEqual({ code: 0, signal: null });
     expect(run1.stdout()).toBe('8|grüß "dich"\nzwei|yes|mine|0');
+  });
+
+  it('has its properties below another root on request', async () => {
+    const publisher = configPublisher(client(connect), { app: 'shop', profile: 'prod', root: '/settings', author: 'test' });
+    await publisher.publish([{ key: 'greeting', new: 'elsewhere' }]);
+    const run1 = run('echo "$GREETING"; sleep 600', '--config-root', '/settings');
+    await run1.waitForOutput(/elsewhere/);
+    await expect.poll(async () => (await readFleet(client(connect), '/settings', {})).map(({ nodes }) => nodes.length)).toEqual([1]);
   });
 
   it('gives a node the overrides of its id', async () => {
@@ -92,6 +99,7 @@ describe('nodelease run --config', () => {
 
   it.each([
     [['--config', 'a,b,c'], /--config: expected APP or APP,PROFILE/],
+    [['--config-root', 'settings'], /--config-root: expected an absolute path/],
     [['--config-one-by-one'], /--on-config-change restart beside it/],
     [['--on-config-change', 'signal:SIGKILL'], /--on-config-change: expected one of restart/],
   ])('is refused as %s', async (options, expected) => {

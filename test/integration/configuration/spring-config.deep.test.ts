@@ -107,7 +107,7 @@ test('what "nodelease config" sets, unsets, imports and rolls back is what Sprin
 test('overrides for some node ids, history and what nodes tell of themselves are no properties of Spring’s', async () => {
   const config = publisher(zookeeper, NAME);
   await config.publish(keys({ a: '1' }));
-  await config.publish(keys({ a: 'canary', b: 'canary' }, '0-3'));
+  await publisher(zookeeper, { ...NAME, nodes: '0-3' }).publish(keys({ a: 'canary', b: 'canary' }));
   await using configuration = await openConfiguration(zookeeper, { ...NAME, nodeId: 2 });
   expect(plain(configuration)).toEqual({ a: 'canary', b: 'canary' });
   await config.publish(keys({ c: 'all' }));

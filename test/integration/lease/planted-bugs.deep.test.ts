@@ -59,6 +59,7 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'not-discarded': ['liveness', 'orphan'],
   'stale-ready': ['barrier'],
   'timer-validity-of-locks': ['deadline', 'exclusion'],
+  'validity-from-reply': ['deadline', 'exclusion'],
   'relay-forgotten': ['deadline', 'exclusion'],
   'heartbeat-by-read': ['deadline', 'exclusion'],
   'deleted-on-loss': ['exclusion'],
@@ -70,6 +71,10 @@ const FOUND_BY: Readonly<Record<string, readonly string[]>> = {
   'unheard-addition': ['counter'],
   'one-vote-for-all': ['transaction'],
   'item-taken-twice': ['queue'],
+  'broken-chain': ['shared-data'],
+  'entry-of-another': ['liveness'],
+  'condition-unread': ['shared-data'],
+  'version-without-creation': ['shared-data', 'liveness'],
 };
 
 interface Report {

@@ -125,7 +125,7 @@ describe('nodelease discovery ls', () => {
       answer: expect.stringContaining('is empty: no task announces anything there.'),
       complaints: '',
     });
-    expect((await list('/discovery/stamps')).answer).toMatch(/^Nobody announces anything at \/discovery\/stamps: nodelease keeps it/);
+    expect((await list('/discovery/stamps')).answer).toMatch(/^No task announces anything at \/discovery\/stamps: nodelease keeps it/);
     expect((await list('/discovery/stamps/none')).answer).toMatch(/^There is nothing at \/discovery\/stamps\/none of /);
   });
 

@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
+import { leaseText, servicesIn } from '../../../src/console/services-model.js';
+import type { ServiceEntry } from '../../../src/console/services-wire.js';
 import { type DiscoveryServer, type DiscoveryServerOptions, startDiscoveryServer } from '../../../src/http/curator/discovery-server.js';
 import { startNodeServer } from '../../../src/http/node-server.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
@@ -75,7 +77,7 @@ describe('the page of services is told', () => {
     const followed = follow(await start());
     await until(() => followed.model.store.isWhole);
     expect(followed.model.about).toEqual({ zookeeper: tree.description, path: '/services', writes: false });
-    expect([...followed.model.services.keys()].sort()).toEqual(['idle', 'orders']);
+    expect(servicesIn(followed.model.entries).map(({ service }) => service.service)).toEqual(['idle', 'orders']);
     expect(followed.instances('orders')).toEqual([
       'broken: is not JSON',
       'deep: is empty',
@@ -84,30 +86,25 @@ describe('the page of services is told', () => {
       'other: enabled',
       'two: disabled',
     ]);
-    const entries = followed.model.services.get('orders')?.instances;
-    expect(entries?.get('/services/orders/one')).toMatchObject({
+    expect(followed.order('one')).toMatchObject({
       instance: { address: '10.0.0.7', port: 8080, serviceType: 'DYNAMIC' },
       text: '{"zone":"<b>a</b>"}',
       sessionId: sessionIdOf(one.zookeeper),
-      lease: null,
+      node: null,
       problem: null,
     });
-    expect(entries?.get('/services/orders/broken')).toMatchObject({ instance: null, text: '{"name":', sessionId: null });
-    expect(entries?.get('/services/orders/other')).toMatchObject({ problem: 'says that it is billing/x' });
+    expect(followed.order('broken')).toMatchObject({ instance: null, text: '{"name":', sessionId: null });
+    expect(followed.order('other')).toMatchObject({ problem: 'says that it is billing/x' });
 
     await one.discovery.update(orders({ id: 'one', payload: { zone: 'b' } }));
-    await until(() => entries?.get('/services/orders/one')?.text === '{"zone":"b"}');
+    await until(() => followed.order('one')?.text === '{"zone":"b"}');
     await two.discovery.close();
     await tree.remove('/services/orders/broken');
     await tree.createWithParents('/services/billing/new', '{"address":"10.0.0.3"}', 'persistent');
     await until(() => followed.instances('billing').length === 1 && followed.instances('orders').length === 4);
-    expect([...followed.model.takeChanges().spoken].sort()).toEqual([
-      'billing new has come',
-      'orders broken has gone',
-      'orders two has gone',
-    ]);
+    expect([...followed.model.takeSpoken()].sort()).toEqual(['billing new has come', 'orders broken has gone', 'orders two has gone']);
     await tree.remove('/services/idle');
-    await until(() => !followed.model.services.has('idle'));
+    await until(() => !followed.model.entries.has('/services/idle'));
   });
 
   it('whose lease an instance is, by the discovery tree or else by its payload', async () => {
@@ -129,16 +126,15 @@ describe('the page of services is told', () => {
     await node(2, 5);
     await node(3, 2);
     const followed = follow(await start());
-    const lease = (id: string) => followed.model.services.get('orders')?.instances.get(`/services/orders/${id}`)?.lease;
-    await until(() => followed.model.store.isWhole && lease('task-3') !== null);
-    const told = { otherVersion: null, toldBy: 'tree' };
-    expect(lease('mapped')).toEqual({ nodeId: 1, version: 7, taskId: 'task-1', ...told });
-    expect(lease('task-3')).toEqual({ nodeId: 3, version: 2, taskId: 'task-3', ...told });
-    expect(lease('spring')).toEqual({ nodeId: 2, version: 4, taskId: null, toldBy: 'payload', otherVersion: 5 });
-    expect(lease('claims')).toEqual({ nodeId: 9, version: 1, taskId: null, toldBy: 'payload', otherVersion: null });
-    expect(lease('nobody')).toBeNull();
+    const lease = (id: string) => leaseText(followed.order(id) as ServiceEntry);
+    await until(() => followed.model.store.isWhole && lease('task-3') !== '');
+    expect(lease('mapped')).toBe('node id 1, version 7, task task-1');
+    expect(lease('task-3')).toBe('node id 3, version 2, task task-3');
+    expect(lease('spring')).toBe('node id 2, version 4, says its payload: the discovery tree has version 5');
+    expect(lease('claims')).toBe('node id 9, version 1, says its payload: the discovery tree has no such node');
+    expect(lease('nobody')).toBe('');
     await node(9, 1);
-    await until(() => lease('claims')?.taskId === 'task-9');
+    await until(() => lease('claims') === 'node id 9, version 1, task task-9');
   });
 
   it('of an instance that may not be read, and of all others', async () => {
@@ -154,12 +150,12 @@ describe('the page of services is told', () => {
     for (let id = 0; id < 50; id += 1) await tree.createWithParents(`/services/orders/${id}`, '{}', 'persistent');
     const server = await start();
     const pages = [follow(server), follow(server), follow(server)];
-    await until(() => pages.every(({ model }) => model.store.isWhole && model.count === 50));
+    await until(() => pages.every((page) => page.model.store.isWhole && page.instances('orders').length === 50));
     for (const page of pages) page.close();
     await tree.remove('/services/orders/0');
     const next = follow(server);
     await until(() => next.model.store.isWhole);
-    expect(next.model.count).toBe(49);
+    expect(next.instances('orders').length).toBe(49);
     await tree.setData('/services/orders/1', '{"enabled":false}');
     await until(() => next.instances('orders').includes('1: disabled'));
     expect(pages[0]?.instances('orders')).toContain('1: enabled');

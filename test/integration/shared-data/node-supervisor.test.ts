@@ -1,9 +1,13 @@
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import { acquire } from '../../../src/runtime/acquire.js';
+import type { ManagedLease } from '../../../src/runtime/managed-lease.js';
 import type { SupervisorOptions, SupervisorState } from '../../../src/shared-data/node-supervisor.js';
 import { type SharedData, sharedData } from '../../../src/shared-data/shared-data.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { stopProxies } from '../../support/network/proxies.js';
+import { killAll, runCli } from '../../support/processes.js';
 import { expireSession } from '../../support/zookeeper.js';
+import { newFolder, removeFolders } from '../cli/run-support.js';
 import { RecipeScene } from '../recipes/recipe-scene.js';
 
 let scene: RecipeScene;
@@ -16,6 +20,8 @@ afterEach(async () => {
   await Promise.all(opened.splice(0).map((each) => each.close()));
   await scene.close();
   await stopProxies();
+  await killAll();
+  removeFolders();
 });
 
 function supervise(client: ZooKeeperClient, options: SupervisorOptions = {}) {
@@ -67,7 +73,7 @@ describe('a supervised node', () => {
     expect(first.state).toEqual({ status: 'disconnected', reason: 'session-expired' });
     await expect.poll(() => [claims.size, claims.entry('k7')?.owner]).toEqual([20, second.sessionId]);
     await expect.poll(() => steps.values()).toEqual(Array.from({ length: 20 }, (_, n) => n));
-    expect(nodes.nodes.map(({ id }) => id)).toEqual(['node-0000000001']);
+    expect(nodes.entries().map(({ id }) => id)).toEqual(['node-0000000001']);
     expect(told()).toMatch(/^joined( suspended)? disconnected replacing joined$/);
   });
 
@@ -120,10 +126,39 @@ describe('a supervised node', () => {
     await supervisor.whenJoined();
     await (await data.map('claims', { lifespan: 'ephemeral' })).set('k', lease.id);
     await expect
-      .poll(() => [claims.get('k'), ...nodes.nodes.map((node) => String(node.data))])
+      .poll(() => [claims.get('k'), ...nodes.entries().map((node) => String(node.data))])
       .toEqual([7, '{"taskId":"task-a","nodeId":7,"version":3}']);
     loss.abort(new Error('lost'));
-    await expect.poll(() => [claims.size, nodes.nodes.length, states.at(-1)]).toEqual([0, 0, { status: 'stopped', reason: 'lease-lost' }]);
+    await expect.poll(() => [claims.size, nodes.size, states.at(-1)]).toEqual([0, 0, { status: 'stopped', reason: 'lease-lost' }]);
+  });
+
+  it('stands for a lease of a store: replaced once where its session expires, gone where the lease is taken, back with the next lease', async () => {
+    const store = `file:${newFolder()}`;
+    const hold = () => acquire({ store, nodes: 4, durationMs: 6_000, onLost: 'signal' });
+    const client = await scene.open();
+    const { nodes, claims } = await observe();
+    const lease = await hold();
+    const { data, supervisor, states } = supervise(client, { lease });
+    await supervisor.whenJoined();
+    const mine = await data.map<string, number>('claims', { lifespan: 'ephemeral' });
+    await mine.set('k', 1);
+    const told = ({ taskId, id, version }: ManagedLease) => JSON.stringify({ taskId, nodeId: id, version });
+    const seen = () => [claims.get('k'), ...nodes.entries().map((node) => `${node.id} ${node.data}`)];
+    await expire(client);
+    await expect.poll(seen, { timeout: 15_000 }).toEqual([1, `node-0000000001 ${told(lease)}`]);
+    expect([supervisor.replacements, lease.isValid()]).toEqual([1, true]);
+
+    // An operator overwrites the object of the lease.
+    expect((await runCli(['release', String(lease.id), '--force', '--store', store]).exit).code).toBe(0);
+    await expect.poll(seen, { timeout: 15_000 }).toEqual([undefined]);
+    expect([lease.isValid(), supervisor.replacements, states.at(-1)]).toEqual([false, 1, { status: 'stopped', reason: 'lease-lost' }]);
+    await expect(mine.set('k', 2, { timeoutMs: 100 })).rejects.toMatchObject({ fault: 'not-joined' });
+
+    await using next = await hold();
+    const again = data.supervise({ lease: next });
+    await again.whenJoined();
+    await mine.set('k', 2);
+    await expect.poll(seen).toEqual([2, `node-0000000002 ${told(next)}`]);
   });
 
   it('is one for its data, and says what is wrong of an option', async () => {

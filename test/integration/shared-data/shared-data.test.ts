@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type PathStrategy, placeName, sha256 } from '../../../src/shared-data/layout.js';
+import { readSharedData } from '../../../src/shared-data/report.js';
 import { TypedText } from '../../../src/shared-data/scalar-codec.js';
 import { type SharedData, sharedData } from '../../../src/shared-data/shared-data.js';
 import { stopProxies } from '../../support/network/proxies.js';
@@ -141,15 +142,13 @@ describe('shared data', () => {
     await set.add('ann');
     await client.create(`${set.path}/foreign`, 'hello', 'persistent');
     await set.add('bob');
-    await expect
-      .poll(() => [set.size, set.unreadable])
-      .toEqual([2, [{ path: `${set.path}/foreign`, problem: 'holds no element that can be read' }]]);
-    expect(await data.describeAll()).toEqual([
-      { address: { name: 'users', scope: '' }, kind: 'set', lifespan: 'persistent', path: set.path, childCount: 3, problem: undefined },
-    ]);
+    await expect.poll(() => set.size).toBe(2);
+    const report = async () => (await readSharedData(client, { connect: 'zk', root: data.root })).data;
+    expect(await report()).toMatchObject([{ name: 'users', scope: '', kind: 'set', lifespan: 'persistent', path: set.path, size: 3 }]);
+    expect((await report())[0]?.entries.map(({ problem }) => problem)).toEqual([null, null, 'no element of a set: hello']);
     expect(await data.remove('users')).toBe(true);
-    expect(await data.describe('users')).toBeUndefined();
-    await expect.poll(() => set.size).toBe(0);
+    expect(await report()).toEqual([]);
+    expect(await data.remove('users')).toBe(false);
   });
 });
 
@@ -206,10 +205,10 @@ describe('nodes', () => {
     const first = await a.announce({ data: 'hello' });
     const second = await a.announce();
     expect([first.path, second.id]).toEqual(['/monastery/root/nodes/node-0000000000', 'node-0000000001']);
-    await expect.poll(() => list.nodes.map(({ id, data }) => `${id} ${data}`)).toEqual(['node-0000000000 hello', 'node-0000000001 ']);
+    await expect.poll(() => list.entries().map(({ id, data }) => `${id} ${data}`)).toEqual(['node-0000000000 hello', 'node-0000000001 ']);
     await first.leave();
     expect(first.state).toEqual({ status: 'disconnected', reason: 'left' });
-    await expect.poll(() => list.nodes.map(({ id }) => id)).toEqual(['node-0000000001']);
+    await expect.poll(() => list.entries().map(({ id }) => id)).toEqual(['node-0000000001']);
     await client.remove(second.path);
     await expect.poll(() => second.state).toEqual({ status: 'disconnected', reason: 'removed' });
     expect((await a.announce()).id).toBe('node-0000000002');

@@ -120,8 +120,9 @@ export function drawRecipeConditions(seed: number, only?: ReadonlySet<string>, w
   const dice = new Dice(seed).fork(71);
   const wanted = (kind: RecipeFault) => only === undefined || only.has(kind);
   const drawn = dice.pick(SCENARIOS);
-  // Half of the counter's seeds, so that the others stay what they are.
-  const scenario: ScenarioName = wantedScenario ?? (drawn === 'counter' && dice.fork(3).chance(0.5) ? 'barrier' : drawn);
+  // Half of the counter's and of the transaction's seeds, so that the others stay what they are.
+  const other = drawn === 'counter' && dice.fork(3).chance(0.5) ? 'barrier' : drawn;
+  const scenario: ScenarioName = wantedScenario ?? (drawn === 'transaction' && dice.fork(4).chance(0.5) ? 'shared-data' : other);
   const servers = dice.pick([1, 3, 3, 3, 5]);
   const tickMs = dice.pick(TICKS_MS);
   const grantedMs = tickMs * dice.pick(SESSION_TICKS);

@@ -6,6 +6,7 @@ const lockHandle = 'src/recipes/lock-handle.js';
 const sessionDeadline = 'src/zookeeper/session-deadline.js';
 const doubleBarrier = 'src/recipes/double-barrier.js';
 const counter = 'src/recipes/counter.js';
+const contribution = 'src/shared-data/contribution.js';
 const queue = 'src/recipes/queue.js';
 
 function plant(name: string, breaks: string, ...edits: readonly Edit[]): Plant {
@@ -49,6 +50,16 @@ export const RECIPE_PLANTS: readonly Plant[] = [
     from: 'this.heardBy(sentAt - timeoutMs * RELAY_SHARE)',
     to: 'sentAt',
   }),
+  plant(
+    'validity-from-reply',
+    'a lock is taken to be valid for a time-out of its session from the reply to its heartbeat on',
+    { file: lockHandle, from: 'deadline.answered(sentAt);', to: 'deadline.answered(this.recipe.clock.monotonic());' },
+    {
+      file: sessionDeadline,
+      from: 'Math.min(this.sentAt + this.timeoutMs * MAX_SHARE, this.#heardAt + this.timeoutMs * (1 - RESERVE_SHARE))',
+      to: 'this.sentAt + this.timeoutMs',
+    },
+  ),
   plant('heartbeat-by-read', 'a heartbeat is a read, which a server answers that has lost its leader', {
     file: lockHandle,
     from: "await session.multi([{ type: 'check', path }], { ...this.call(), reconnectOnTimeout: true });",
@@ -71,8 +82,8 @@ export const RECIPE_PLANTS: readonly Plant[] = [
   }),
   plant('one-lease-too-many', 'a semaphore gives out one lease more than it has', {
     file: 'src/recipes/semaphore.js',
-    from: 'length <= leases ?',
-    to: 'length <= leases + 1 ?',
+    from: 'length < leases ?',
+    to: 'length < leases + 1 ?',
   }),
   plant('session-blind', 'what was meant for one session is done in the next', {
     file: 'src/zookeeper/bound-session.js',
@@ -99,4 +110,28 @@ export const RECIPE_PLANTS: readonly Plant[] = [
     from: 'if (!value)\n        return [];',
     to: '',
   }),
+  plant('broken-chain', 'a removal leaves a gap in its collision chain, which hides what stands behind it', {
+    file: 'src/shared-data/collision-chain.js',
+    from: 'found === last ? [cut, removal] : [cut, move, removal]',
+    to: "[cut, { type: 'remove', path: found.path }]",
+  }),
+  plant('entry-of-another', 'a node contributes an ephemeral entry that another node contributes already', {
+    file: contribution,
+    from: 'first !== undefined && first.owner !== sessionId;',
+    to: 'false;',
+  }),
+  plant('condition-unread', 'a conditional write of shared data is made whatever version stands there', {
+    file: 'src/shared-data/collision-chain.js',
+    from: 'if (version === condition)',
+    to: "if (version !== 'absent')",
+  }),
+  plant(
+    'version-without-creation',
+    'an entry that was made anew counts as the earlier one, so that a replica keeps that after a lost connection',
+    {
+      file: 'src/shared-data/entry.js',
+      from: '{createdZxid}.',
+      to: "{''}.",
+    },
+  ),
 ];

@@ -48,6 +48,7 @@ export class SharedDataScenario implements Scenario {
   readonly #writes = new Map<string, Write[]>();
   readonly #appended = new Map<string, { certain: boolean; removing: boolean; removed: boolean }>();
   readonly #handles = new Map<Run, Handles>();
+  readonly #replaced = new Set<string>();
   #values = 0;
 
   constructor(private readonly world: RecipeWorld) {
@@ -107,7 +108,7 @@ export class SharedDataScenario implements Scenario {
     const version = map.entry(key)?.version ?? 'absent';
     const acts: (() => Promise<void>)[] = [
       () => this.#write(run, call, `map ${key}`, value, () => map.set(key, value, call)),
-      () => this.#write(run, call, `map ${key}`, value, () => map.set(key, value, { ...call, ifVersion: version })),
+      () => this.#write(run, call, `map ${key}`, value, () => this.#compareAndSet(handles, key, value, version, call)),
       () => this.#write(run, call, `map ${key}`, undefined, () => map.remove(key, call)),
       () => this.#write(run, call, `set ${key}`, key, () => set.add(key, call).then(() => true)),
       () => this.#write(run, call, `set ${key}`, undefined, () => set.remove(key, call)),
@@ -141,6 +142,15 @@ export class SharedDataScenario implements Scenario {
     } catch (error) {
       this.#judge(run, what, error);
     }
+  }
+
+  /** At most one write is made for a version. */
+  async #compareAndSet({ map }: Handles, key: string, value: string, version: string, call: { timeoutMs: number | undefined }) {
+    const isDone = await map.set(key, value, { ...call, ifVersion: version });
+    const place = `${key} at version ${version}`;
+    if (isDone && version !== 'absent' && this.#replaced.has(place)) this.world.fail('shared-data', `two writes were made of ${place}`);
+    if (isDone) this.#replaced.add(place);
+    return isDone;
   }
 
   async #append(run: Run, call: { timeoutMs: number | undefined }, value: string, list: SharedList<string>): Promise<void> {

@@ -1,11 +1,10 @@
 import { concurrently } from '../base/concurrently.js';
-import { type DatumRecord, decodeRecord } from '../shared-data/datum-record.js';
-import { decodeEntry, versionOf } from '../shared-data/entry.js';
-import { dataFolder, HASHED_PATHS, type Kind, nodesFolder } from '../shared-data/layout.js';
-import type { Scalar } from '../shared-data/scalar-codec.js';
-import { scalarProblem } from '../shared-data/scalar-types.js';
 import type { Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault } from '../zookeeper/zookeeper-error.js';
+import { type DatumRecord, decodeEntry, decodeRecord, versionOf } from './entry.js';
+import { dataFolder, HASHED_PATHS, type Kind, nodesFolder } from './layout.js';
+import type { Scalar } from './scalar-codec.js';
+import { scalarProblem } from './scalar-types.js';
 
 /** An element of a collection, or a scalar; also a znode that is none, with its problem. All of it can be told as JSON. */
 export interface DataEntry {

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { encodeRecord } from '../shared-data/datum-record.js';
-import { HASHED_PATHS, type Kind, sha256 } from '../shared-data/layout.js';
-import { encodePair, encodeScalar, toScalar } from '../shared-data/scalar-codec.js';
 import type { Znode } from '../zookeeper/zookeeper.js';
-import { dataEntry, datumHead, readSharedData } from './shared-data-report.js';
+import { encodeRecord } from './entry.js';
+import { HASHED_PATHS, type Kind, sha256 } from './layout.js';
+import { dataEntry, datumHead, readSharedData } from './report.js';
+import { encodePair, encodeScalar, toScalar } from './scalar-codec.js';
 
 const ROOT = '/monastery/root';
 const STAT = {

@@ -1,0 +1,114 @@
+import { concurrently } from '../base/concurrently.js';
+import { type Reconciled, ReconcileLoop } from '../zookeeper/reconcile-loop.js';
+import type { CallOptions, ZooKeeper } from '../zookeeper/zookeeper.js';
+import { contextsOf, contextsOfNode, seenPath } from './layout.js';
+import { type ConfigPlace, readHead, revisionIn } from './read-contexts.js';
+
+/** Which revisions the nodes of a configuration run. All of it can be told as JSON. */
+export interface FleetReport {
+  /** The most specific context. */
+  readonly context: string;
+  /** Those that stand, by context; of overrides only where a node has some. */
+  readonly revisions: Readonly<Record<string, number>>;
+  /** In the order of their ids; those without a connection are missing. */
+  readonly nodes: readonly NodeRevisions[];
+}
+
+/** What a node says of the configuration that it runs. */
+export interface NodeRevisions {
+  readonly nodeId: number;
+  /** By context. */
+  readonly revisions: Readonly<Record<string, number>>;
+  /** When the node had them, ISO 8601, by its clock. */
+  readonly at: string;
+  /** The contexts of which it runs an earlier revision than the one that stands. */
+  readonly behind: readonly string[];
+}
+
+const READ_AT_ONCE = 64;
+
+/** Tells others, in an ephemeral znode, which revisions this node runs; again in each new session. */
+export class SeenReporter {
+  readonly #path: string;
+  readonly #item: Reconciled;
+  readonly #loop: ReconcileLoop<Reconciled>;
+  #data: string | undefined;
+
+  constructor(
+    private readonly place: ConfigPlace,
+    context: string,
+    nodeId: number,
+  ) {
+    const { zookeeper, clock, random, root } = place;
+    this.#path = `${seenPath(root, context)}/${nodeId}`;
+    this.#item = { path: this.#path, dirty: false, blockedBy: undefined };
+    const settle = async (item: Reconciled, call: CallOptions) => {
+      item.dirty = false;
+      if (this.#data === undefined) return;
+      const standing = await zookeeper.read(this.#path, call);
+      if (standing?.stat.owner === call.sessionId) return void (await zookeeper.setData(this.#path, this.#data, undefined, call));
+      // What an earlier session of this node id has left would go with that one.
+      if (standing) await zookeeper.remove(this.#path, standing.stat.version, call);
+      await zookeeper.createWithParents(this.#path, this.#data, 'ephemeral', call);
+    };
+    this.#loop = new ReconcileLoop({ zookeeper, clock, random, name: 'configuration', items: () => [this.#item], settle });
+  }
+
+  tell(revisions: Readonly<Record<string, number>>): void {
+    this.#data = JSON.stringify({ revisions, at: new Date(this.place.clock.now()).toISOString() });
+    this.#loop.touched(this.#item);
+  }
+
+  /** Ends it, and removes the znode where that works at once. */
+  async close(): Promise<void> {
+    const { zookeeper } = this.place;
+    await this.#loop.close();
+    if (zookeeper.state.status === 'connected') await zookeeper.remove(this.#path).catch(() => undefined);
+  }
+}
+
+/** The configurations that nodes run, by their most specific contexts: those below a root, or one. Foreign znodes are left out. */
+export async function readFleet(
+  zookeeper: Pick<ZooKeeper, 'read' | 'children'>,
+  root: string,
+  call: CallOptions,
+  only?: string,
+): Promise<readonly FleetReport[]> {
+  const all = only === undefined ? ((await zookeeper.children(seenPath(root), call)) ?? []) : [only];
+  const followed = all.filter((name) => !/^\.|,.*,|@nodes=/.test(name)).sort();
+  const names = (await zookeeper.children(root, call)) ?? [];
+  return Promise.all(
+    followed.map(async (context) => {
+      const [app = '', profile] = context.split(',');
+      const contexts = contextsOf({ app, profile });
+      const path = seenPath(root, context);
+      const ids = ((await zookeeper.children(path, call)) ?? []).filter((name) => /^\d{1,7}$/.test(name)).map(Number);
+      const seen = await concurrently(ids, READ_AT_ONCE, async (nodeId) => {
+        const told = decodeSeen((await zookeeper.read(`${path}/${nodeId}`, call))?.data);
+        return told ? [{ nodeId, ...told, own: contextsOfNode(contexts, names, nodeId) }] : [];
+      });
+      const nodes = seen.flat().sort((a, b) => a.nodeId - b.nodeId);
+      const read = [...new Set([...nodes.flatMap(({ own }) => own), ...contexts])];
+      const revisions = new Map(
+        await concurrently(read, READ_AT_ONCE, async (each) => [each, revisionIn(await readHead(zookeeper, root, each, call))] as const),
+      );
+      return {
+        context,
+        revisions: Object.fromEntries(revisions),
+        nodes: nodes.map(({ own, ...node }) => ({
+          ...node,
+          behind: own.filter((each) => (node.revisions[each] ?? 0) < (revisions.get(each) ?? 0)),
+        })),
+      };
+    }),
+  );
+}
+
+function decodeSeen(data: Buffer | undefined): Pick<NodeRevisions, 'revisions' | 'at'> | undefined {
+  try {
+    const { revisions, at } = JSON.parse(`${data}`) as Partial<NodeRevisions>;
+    return typeof revisions === 'object' && revisions !== null && typeof at === 'string' ? { revisions, at } : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,154 @@
+import { ConfigError } from '../base/errors.js';
+import { checkBasePath, DEFAULT_BASE_PATH } from '../services/service-path.js';
+import { parseUriSpec } from '../services/uri-spec.js';
+import { type ConnectString, parseAuth, parseConnectString } from '../zookeeper/connect-string.js';
+import { checkZnodeName, parsePaths } from '../zookeeper/znode-path.js';
+import { parseCheckTarget } from './check-target.js';
+import { CONSOLE, HOLDING, SERVICES, type Setting, WITH_ZOOKEEPER } from './setting.js';
+import { checked, checkPath, choice, duration, integer, onOff, parsed, text } from './values.js';
+
+const ANNOUNCED = { commands: HOLDING, needs: 'zookeeper' } as const;
+const OF_TLS = { commands: WITH_ZOOKEEPER, needs: 'zookeeper-tls', kind: checked('path', checkPath) } as const;
+const OF_SERVICE = { commands: HOLDING, needs: 'service' } as const;
+const OF_CHECK = { commands: HOLDING, needs: 'check' } as const;
+
+/** The settings of ZooKeeper, and of what stands there: announcements and services. */
+export const DISCOVERY_SETTINGS = {
+  zookeeper: {
+    kind: parsed('servers', parseServers),
+    commands: WITH_ZOOKEEPER,
+    option: 'zookeeper.connect',
+    sentence: 'ZooKeeper servers and chroot: HOST:PORT[,HOST:PORT]...[/CHROOT]',
+  },
+  'zookeeper-auth': {
+    kind: checked('digest', parseAuth),
+    default: 'none',
+    commands: WITH_ZOOKEEPER,
+    option: 'zookeeper.auth',
+    needs: 'zookeeper',
+    sentence: 'credentials for ZooKeeper: digest:USER:PASSWORD',
+  },
+  'zookeeper-tls': {
+    kind: onOff,
+    commands: WITH_ZOOKEEPER,
+    option: 'zookeeper.tls',
+    needs: 'zookeeper',
+    sentence: 'connect to ZooKeeper with TLS; without it the four settings that follow are errors',
+  },
+  'zookeeper-ca': {
+    ...OF_TLS,
+    option: 'zookeeper.tls.ca',
+    sentence: 'the PEM file of the CAs of the ZooKeeper servers, else the CAs that Node trusts',
+  },
+  'zookeeper-cert': { ...OF_TLS, option: 'zookeeper.tls.cert', sentence: 'the PEM file of the client certificate for ZooKeeper' },
+  'zookeeper-key': { ...OF_TLS, option: 'zookeeper.tls.key', sentence: 'the PEM file of its private key, without a passphrase' },
+  'zookeeper-servername': {
+    ...OF_TLS,
+    kind: text('host', /^[\w.:-]{1,253}$/, 'a host name or an IP address'),
+    option: 'zookeeper.tls.servername',
+    sentence: 'the name in the certificates of all ZooKeeper servers, else the host of each',
+  },
+  'zookeeper-session-timeout': {
+    kind: duration({
+      min: 1_000,
+      minWhy: 'a session must outlive a short break of the connection',
+      max: 600_000,
+      maxWhy: 'that long a dead node stays in the tree',
+    }),
+    default: '10s',
+    commands: WITH_ZOOKEEPER,
+    option: 'zookeeper.sessionTimeoutMs',
+    needs: 'zookeeper',
+    sentence: 'how long a ZooKeeper session outlives its connection',
+  },
+  'console-locks': {
+    kind: parsed('path[,path]...', parsePaths),
+    commands: CONSOLE,
+    needs: 'zookeeper',
+    sentence: 'paths of ZooKeeper whose locks the console shows, with those below them',
+  },
+  'console-data': {
+    kind: parsed('path[,path]...', parsePaths),
+    commands: CONSOLE,
+    needs: 'zookeeper',
+    sentence: "roots of Monastery's shared data that the console shows, such as /monastery/root",
+  },
+  'zookeeper-required': {
+    ...ANNOUNCED,
+    kind: onOff,
+    option: 'zookeeper.required',
+    sentence: 'fail at the start when ZooKeeper cannot be reached, instead of working without it',
+  },
+  service: {
+    ...ANNOUNCED,
+    kind: checked('name', checkZnodeName),
+    option: 'zookeeper.service',
+    sentence: 'the service to announce this node under',
+  },
+  address: {
+    ...ANNOUNCED,
+    kind: text('host', /^[A-Za-z0-9._:%-]{1,255}$/, 'a host name or an IP address, without a port'),
+    default: 'the first of this host that others can reach',
+    option: 'zookeeper.address',
+    sentence: 'the address to announce',
+  },
+  port: {
+    ...ANNOUNCED,
+    kind: integer(1, 65_535),
+    option: 'zookeeper.port',
+    sentence: 'the port to announce',
+  },
+  payload: {
+    ...OF_SERVICE,
+    kind: checked('json', () => undefined),
+    option: 'zookeeper.payload',
+    sentence: 'what the instance says of itself, as a JSON object; nodeId and version are added',
+  },
+  'payload-type': {
+    ...OF_SERVICE,
+    kind: choice('map', 'spring'),
+    default: 'map',
+    option: 'zookeeper.payloadType',
+    sentence: 'how the payload is written; spring is for services of Spring Cloud Zookeeper',
+  },
+  'uri-spec': {
+    ...OF_SERVICE,
+    kind: checked('template', parseUriSpec),
+    default: 'none, for spring its own',
+    option: 'zookeeper.uriSpec',
+    sentence: 'how the URL of the instance is made: {scheme}://{address}:{port}/v1, for example',
+  },
+  'service-base-path': {
+    kind: checked('path', checkBasePath),
+    default: DEFAULT_BASE_PATH,
+    commands: [...CONSOLE, ...SERVICES],
+    option: 'zookeeper.basePath',
+    needs: 'service',
+    sentence: 'the znode of the services that Curator knows of, within the chroot',
+  },
+  check: {
+    ...ANNOUNCED,
+    kind: parsed('target', parseCheckTarget),
+    default: 'from start to end',
+    sentence:
+      'announce the service and the endpoints only while the command answers: http(s)://HOST:PORT/PATH with 2xx, or tcp:PORT or tcp:HOST:PORT with a connection; the first good answer suffices at the start',
+  },
+  'check-interval': {
+    ...OF_CHECK,
+    kind: duration({ min: 100, minWhy: 'the command has work to do', max: 600_000, maxWhy: 'a failure would be noticed too late' }),
+    default: '2s',
+    sentence: 'from one check to the next; none may take longer than that, or 5s',
+  },
+  'check-threshold': {
+    ...OF_CHECK,
+    kind: integer(1, 1_000),
+    default: '3',
+    sentence: 'how many failed checks in a row take the service out, and how many good ones put it back',
+  },
+} satisfies Readonly<Record<string, Setting>>;
+
+function parseServers(given: string, label: string): ConnectString {
+  if (!/^digest:/i.test(given)) return parseConnectString(given, label);
+  // It may be a password.
+  throw new ConfigError(label, 'digest:…', 'servers, HOST:PORT[,HOST:PORT]...[/CHROOT] (credentials go to --zookeeper-auth)');
+}

@@ -1,0 +1,133 @@
+import { DURATION_MS, MAX_NODE_IDS, MOST_GRACE_MS } from '../lease/model/lease-state.js';
+import { parseEtcdAuth } from '../store/etcd/etcd-access.js';
+import { parseStoreUrl, STORES } from '../store/store-url.js';
+import { CREATING, HOLDING, LEASES, NODE_IDS, type Setting, ZK_HOLDING } from './setting.js';
+import { checked, checkPath, choice, duration, integer, parsed, text } from './values.js';
+
+const OF_ETCDS = { commands: LEASES, storeOnly: true, kind: checked('path', checkPath) } as const;
+
+/** The settings of leases and of their store. */
+export const LEASE_SETTINGS = {
+  store: {
+    kind: parsed('url', parseStoreUrl),
+    default: 'file:.nodelease',
+    commands: LEASES,
+    option: 'store',
+    storeOnly: true,
+    sentence: `${STORES}, which is private to one process and for trials`,
+  },
+  nodes: {
+    kind: integer(1, MAX_NODE_IDS),
+    default: '16',
+    commands: [...CREATING, 'doctor'],
+    option: 'nodes',
+    storeOnly: true,
+    sentence: 'how many node ids a new cluster has',
+  },
+  duration: {
+    kind: duration({
+      min: DURATION_MS.least,
+      minWhy: 'a shorter lease leaves no time to renew it over a network',
+      max: DURATION_MS.most,
+      maxWhy: 'that long a dead node keeps its id from the others',
+    }),
+    default: '15s',
+    commands: [...CREATING, 'doctor', 'lock'],
+    option: 'durationMs',
+    storeOnly: true,
+    sentence: 'how long a lease of a new cluster lasts without renewal',
+  },
+  grace: {
+    kind: duration({ max: MOST_GRACE_MS }),
+    default: '1s, and at least a thousandth of the duration',
+    commands: [...CREATING, 'lock'],
+    option: 'graceMs',
+    storeOnly: true,
+    sentence: 'how much longer others wait before they take an expired lease',
+  },
+  'task-id': {
+    kind: text('id', /^[\x21-\x7e]{1,128}$/, '1 to 128 printable ASCII characters without spaces'),
+    default: 'the id of the ECS task, else host name and a random part',
+    commands: [...HOLDING, 'id', 'lock', ...ZK_HOLDING],
+    option: 'taskId',
+    sentence: 'names this run: 1 to 128 printable ASCII characters without spaces',
+  },
+  'acquire-timeout': {
+    kind: duration({ max: 31_536_000_000, open: true }),
+    default: 'without limit',
+    commands: [...HOLDING, 'id'],
+    option: 'acquireTimeoutMs',
+    sentence: 'how long to wait for a free node id, 0s for not at all',
+  },
+  'wait-poll': {
+    kind: duration({ min: 100, minWhy: 'each look is a request', max: 86_400_000 }),
+    default: '1.2s',
+    commands: [...HOLDING, 'id', 'lock'],
+    option: 'waitPollMs',
+    storeOnly: true,
+    sentence:
+      'first pause between two listings of a store that tells of no changes while no node id is free; it grows to a third of the duration',
+  },
+  'settings-interval': {
+    kind: duration({
+      min: 1,
+      minWhy: 'leave it out to look beside each renewal',
+      max: 3_600_000,
+      maxWhy: 'so long a holder would not know that its node id is to go',
+    }),
+    default: 'at each renewal',
+    commands: [...HOLDING, 'id', 'doctor'],
+    option: 'settingsIntervalMs',
+    storeOnly: true,
+    sentence: 'how often a holder looks beside its renewals whether the cluster has grown or shrunk',
+  },
+  'on-retire': {
+    kind: choice('drain', 'stop'),
+    default: 'stop; for serve drain',
+    commands: HOLDING,
+    storeOnly: true,
+    sentence:
+      'what happens when "nodelease scale" takes the node id out of use: stop tells the command to stop, drain lets it end by itself, without new work',
+  },
+  'node-id': {
+    kind: checked('id', () => undefined),
+    commands: HOLDING,
+    storeOnly: true,
+    sentence: 'a fixed node id instead of a leased one: a number, or "hostname" for the ordinal at the end of the host name',
+  },
+  endpoint: {
+    kind: checked('url|name[:key]', () => undefined),
+    repeatable: true,
+    default: 'the cloud of the store',
+    commands: LEASES,
+    option: 'endpoint',
+    sentence:
+      'the server of an S3-compatible store, another cloud of Azure or an emulator, http(s)://HOST:PORT; for run and serve also, without ://, an endpoint to announce, NAME or NAME:KEY, any number of times (comma-separated in NODELEASE_ENDPOINTS)',
+  },
+  region: {
+    kind: text('name', /^[a-z0-9-]{1,64}$/, 'the name of a region such as eu-central-1'),
+    default: 'what the AWS environment says',
+    commands: LEASES,
+    option: 'region',
+    storeOnly: true,
+    sentence: 'the region of the S3 bucket',
+  },
+  'etcd-auth': {
+    kind: checked('user', parseEtcdAuth),
+    default: 'none',
+    commands: LEASES,
+    option: 'etcd.auth',
+    storeOnly: true,
+    sentence: 'a user of the etcd cluster: USER:PASSWORD',
+  },
+  'etcd-ca': { ...OF_ETCDS, option: 'etcd.ca', sentence: 'the PEM file of the CAs of the etcd servers, else those that Node trusts' },
+  'etcd-cert': { ...OF_ETCDS, option: 'etcd.cert', sentence: 'the PEM file of the client certificate for etcd' },
+  'etcd-key': { ...OF_ETCDS, option: 'etcd.key', sentence: 'the PEM file of its private key, without a passphrase' },
+  provider: {
+    kind: choice('store', 'zookeeper'),
+    default: 'store',
+    commands: NODE_IDS,
+    option: 'provider',
+    sentence: 'where node ids come from; those of ZooKeeper last as long as a session with it',
+  },
+} satisfies Readonly<Record<string, Setting>>;
