@@ -46,7 +46,7 @@ export interface LocalServer {
 
 /** How a server is started. */
 export interface LocalServerOptions {
-  /** For the folder, and for errors. */
+  /** For errors, and in lower case for the folder. */
   readonly name: string;
   /** The command and its arguments. */
   readonly command: (folder: string) => readonly [string, ...string[]];
@@ -55,11 +55,11 @@ export interface LocalServerOptions {
 
 /** Makes a server with a folder of its own, and does not start it yet. */
 export async function localServer({ name, command, isReady }: LocalServerOptions): Promise<LocalServer> {
-  const folder = await mkdtemp(join(tmpdir(), `nodelease-${name}-`));
+  const folder = await mkdtemp(join(tmpdir(), `nodelease-${name.toLowerCase()}-`));
   const watcher = spawn('/bin/sh', ['-c', WATCHER, 'watcher', folder], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
   watcher.stdin.on('error', () => {});
   watcher.unref();
-  const logFile = join(folder, `${name}.log`);
+  const logFile = join(folder, `${name.toLowerCase()}.log`);
   let running: { process: ChildProcess; ended: Promise<unknown> } | undefined;
 
   const launch = () => {

@@ -85,7 +85,7 @@ async function prepare(classPath: string, port: number, options: ZooKeeperProces
     return /^Mode: (standalone|leader|follower)$/m.exec(answer)?.[1] as 'standalone' | 'leader' | 'follower' | undefined;
   };
   const server = await localServer({
-    name: 'zookeeper',
+    name: 'ZooKeeper',
     command: (folder) => {
       const main = ['-cp', classPath, 'org.apache.zookeeper.server.quorum.QuorumPeerMain', join(folder, 'zoo.cfg')];
       return ['java', ...JAVA_OPTIONS, ...main];
