@@ -11,6 +11,8 @@ export default defineConfig({
     'keeper-thread': 'src/runtime/worker/keeper-thread.ts',
   },
   platform: 'node',
+  // Who has such a store installs them beside nodelease.
+  external: ['@azure/storage-blob', '@azure/identity', 'google-auth-library'],
   // The packages as ES modules, where they have them: only what is used of those gets into the bundle.
   resolve: { conditionNames: ['module', 'node'], mainFields: ['module', 'main'] },
   transform: { target: 'node20.9' },

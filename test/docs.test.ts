@@ -70,6 +70,12 @@ describe('the documentation', () => {
         .map(([, row = '']) => row.replaceAll('**', '').split(' | '))
         .filter(([name = '']) => first.includes(name));
 
+    it('says of a lease on each cloud what the formula says', () => {
+      const stores = ['s3://BUCKET/prefix', 'azblob://ACCOUNT/CONTAINER/prefix', 'gs://BUCKET/prefix'].map((url) => `\`${url}\``);
+      const price = `$${written(monthlyCost({ nodes: 1, durationMs: 15_000 }).dollars)}`;
+      expect(rows('docs/reference/stores.md', stores).map(([, dollars]) => dollars)).toEqual([price, price, price]);
+    });
+
     it('says of one lease what the formula says', () => {
       const expected = Object.entries(DURATIONS).map(([name, durationMs]) => {
         const { put, get, dollars } = monthlyCost({ nodes: 1, durationMs });

@@ -3,14 +3,16 @@
 import { cpus } from 'node:os';
 import { explain } from '../../src/base/errors.js';
 import { useQuickAbort } from '../../test/simulation/world/quick-abort.js';
-import { createBucket } from '../../test/support/bucket.js';
 import { startMinio } from '../../test/support/servers/minio.js';
+import { s3StoreServer } from '../../test/support/stores/s3-store-server.js';
+import { startStoreServer } from '../../test/support/stores/start-store-server.js';
+import { SERVER_KINDS } from '../../test/support/stores/store-server.js';
 import { type Cell, memoryCell } from './cell.js';
 import { type Part, readOptions, type StormCommand, USAGE, UsageError } from './options.js';
 import { writePage } from './page.js';
-import { largeCells, memoryCells, s3Cells, surplusRows } from './parts.js';
-import { isKept, largePromises, memoryPromises, type Promised, s3Promises, surplusPromises } from './promises.js';
-import { comparisonTable, kindTable, surplusTable } from './tables.js';
+import { largeCells, memoryCells, type ServerCell, s3Cells, serverCells, surplusRows } from './parts.js';
+import { isKept, largePromises, memoryPromises, type Promised, s3Promises, serverPromises, surplusPromises } from './promises.js';
+import { comparisonTable, kindTable, serverTable, surplusTable } from './tables.js';
 
 // The SDK need not tell everybody who measures that it will want a newer Node one day.
 process.env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED = 'true';
@@ -88,13 +90,27 @@ async function measure(part: Part, { seeds }: StormCommand): Promise<Outcome> {
     case 's3': {
       const server = await startMinio();
       try {
-        process.env.AWS_ACCESS_KEY_ID = server.accessKeyId;
-        process.env.AWS_SECRET_ACCESS_KEY = server.secretAccessKey;
-        const { name: bucket } = await createBucket(server);
-        const cells = await s3Cells({ endpoint: server.endpoint, region: server.region, bucket }, progress);
+        const cells = await s3Cells(s3StoreServer(server), progress);
         return { title: `On ${server.description}.`, tables: { s3: comparisonTable(cells) }, promises: s3Promises(cells), cells: [] };
       } finally {
         await server.stop();
+      }
+    }
+    case 'servers': {
+      const s3 = await startMinio();
+      try {
+        const cells: ServerCell[] = [];
+        for (const kind of SERVER_KINDS) {
+          const server = await startStoreServer(kind, s3);
+          try {
+            cells.push(...(await serverCells(server, progress)));
+          } finally {
+            await server.stop();
+          }
+        }
+        return { title: 'On a server of each kind.', tables: { servers: serverTable(cells) }, promises: serverPromises(cells), cells: [] };
+      } finally {
+        await s3.stop();
       }
     }
   }

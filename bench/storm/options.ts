@@ -5,7 +5,7 @@ import { CLUSTERS, type ClusterName } from './clusters.js';
 import { CONTESTANTS, type ContestantName } from './contestants.js';
 
 /** What of the benchmark is wanted. */
-export const PARTS = ['memory', 'large', 'surplus', 's3'] as const;
+export const PARTS = ['memory', 'large', 'surplus', 's3', 'servers'] as const;
 export type Part = (typeof PARTS)[number];
 
 export interface StormCommand {

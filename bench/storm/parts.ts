@@ -1,12 +1,13 @@
+import type { StoreServer } from '../../test/support/stores/store-server.js';
 import { type Cell, cellOf, memoryCell, type Place, type SeedRange } from './cell.js';
 import type { ClusterName } from './clusters.js';
 import { CONTESTANTS, type ContestantName } from './contestants.js';
-import { type S3StormOptions, s3Storms } from './s3-storm.js';
+import { serverStorms } from './server-storm.js';
 import { memorySurplus, type Surplus } from './surplus.js';
 
 /** The clusters that storms come over. */
 const STORMED: readonly ClusterName[] = ['empty', 'initialised', 'just-released', 'half-full'];
-const STARTERS = { memory: [10, 100, 1_000], large: [10, 100, 1_000], s3: [10, 100, 300] } as const;
+const STARTERS = { memory: [10, 100, 1_000], large: [10, 100, 1_000], s3: [10, 100, 300], servers: 100 } as const;
 const BOTH: readonly ContestantName[] = ['shipped', 'plain'];
 const ALL: readonly ContestantName[] = ['shipped', 'proving', 'plain'];
 
@@ -59,19 +60,34 @@ export async function surplusRows({ from }: SeedRange, progress: Progress): Prom
 }
 
 /** Storms on a real S3 server, of both contestants: in an empty bucket, and then where all ids were just released. */
-export async function s3Cells(
-  access: Pick<S3StormOptions, 'endpoint' | 'region' | 'bucket'>,
-  progress: Progress,
-): Promise<readonly Cell[]> {
+export async function s3Cells(server: StoreServer, progress: Progress): Promise<readonly Cell[]> {
   const cells: Cell[] = [];
   for (const starters of STARTERS.s3) {
     for (const contestant of BOTH) {
       progress(`S3, ${starters} tasks, ${CONTESTANTS[contestant].title}`);
-      const { first, released } = await s3Storms({ ...access, contestant: CONTESTANTS[contestant], starters });
+      const { first, released } = await serverStorms({ server, contestant: CONTESTANTS[contestant], starters });
       cells.push(cellOf({ contestant, cluster: 'empty', starters }, [first]));
       cells.push(cellOf({ contestant, cluster: 'just-released', starters }, [released]));
     }
   }
   // By cluster, like those on the memory store.
   return (['empty', 'just-released'] as const).flatMap((cluster) => cells.filter((cell) => cell.cluster === cluster));
+}
+
+/** What a storm on one server came to. */
+export interface ServerCell {
+  readonly server: string;
+  readonly cell: Cell;
+}
+
+/** Storms of nodelease on a real server: in an empty place, and then where all ids were just released. */
+export async function serverCells(server: StoreServer, progress: Progress): Promise<readonly ServerCell[]> {
+  const starters = STARTERS.servers;
+  progress(`${server.description}, ${starters} tasks`);
+  const { first, released } = await serverStorms({ server, contestant: CONTESTANTS.shipped, starters });
+  const cells = [
+    cellOf({ contestant: 'shipped', cluster: 'empty', starters }, [first]),
+    cellOf({ contestant: 'shipped', cluster: 'just-released', starters }, [released]),
+  ];
+  return cells.map((cell) => ({ server: server.kind, cell }));
 }

@@ -1,5 +1,6 @@
 import type { Cell, Place } from './cell.js';
 import { CLUSTERS } from './clusters.js';
+import type { ServerCell } from './parts.js';
 import { total } from './request-count.js';
 import { DURATION_MS } from './storm.js';
 import type { Surplus } from './surplus.js';
@@ -17,6 +18,8 @@ const REQUESTS_A_TASK = { unproven: 5.5, proving: 7.5 } as const;
 const TIMES_AS_LONG = 3;
 /** How many times the requests of nodelease a plain scan needs with 300 starters. */
 const TIMES_AS_MANY = 20;
+/** How many times the requests of a task on S3 one on another server may need. */
+const TIMES_S3 = 1.5;
 /** The grace of the clusters here, and what may pass until an expired id is found and taken. Milliseconds. */
 const GRACE_MS = 1_000;
 const FOUND_MS = 2_000;
@@ -66,6 +69,17 @@ export function s3Promises(cells: readonly Cell[]): readonly Promised[] {
       side: 'least',
       bound: TIMES_AS_MANY,
     };
+  });
+}
+
+/** Storms on servers of several kinds: each takes about as many requests as S3, however long they take. */
+export function serverPromises(cells: readonly ServerCell[]): readonly Promised[] {
+  return cells.flatMap(({ server, cell }) => {
+    const s3 = cells.find((one) => one.server === 's3' && one.cell.cluster === cell.cluster)?.cell;
+    if (server === 's3' || s3 === undefined) return [];
+    const value = total(cell.requests) / total(s3.requests);
+    const what = `${server}, ${CLUSTERS[cell.cluster].title}: requests a task / of one on S3, ${cell.starters} tasks`;
+    return [{ what, value, side: 'most', bound: TIMES_S3 }] as const;
   });
 }
 

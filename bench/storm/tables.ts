@@ -2,6 +2,7 @@ import { grouped, markdownTable } from '../markdown.js';
 import type { Cell } from './cell.js';
 import { CLUSTERS } from './clusters.js';
 import { CONTESTANTS } from './contestants.js';
+import type { ServerCell } from './parts.js';
 import { total } from './request-count.js';
 import { DURATION_MS } from './storm.js';
 import type { Surplus } from './surplus.js';
@@ -49,6 +50,21 @@ export function kindTable(cells: readonly Cell[]): string {
       ...[requests.get, requests.put, requests.list, requests.delete, total(requests)].map((count) => count.toFixed(2)),
       ...[grouped(mostRequests), seconds(firstMs), seconds(lastMs), total(afterwards).toFixed(2)],
     ]),
+  );
+}
+
+/** Storms of nodelease on servers of several kinds, beside those on S3. */
+export function serverTable(cells: readonly ServerCell[]): string {
+  return markdownTable(
+    ['store', 'cluster', 'tasks', 'requests a task', '× S3', 'most of one', 'first id', 'last id', '× S3'],
+    cells.map(({ server, cell }) => {
+      const s3 = cells.find((one) => one.server === 's3' && one.cell.cluster === cell.cluster)?.cell ?? cell;
+      return [
+        ...[server, CLUSTERS[cell.cluster].title, grouped(cell.starters)],
+        ...[quantity(total(cell.requests)), quantity(total(cell.requests) / total(s3.requests)), grouped(cell.mostRequests)],
+        ...[seconds(cell.firstMs), seconds(cell.lastMs), quantity(cell.lastMs / s3.lastMs)],
+      ];
+    }),
   );
 }
 

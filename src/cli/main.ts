@@ -53,7 +53,11 @@ async function main(): Promise<void> {
       stdout: (text) => output.write(text),
       taken: () => output.taken(),
       stderr: (text) => process.stderr.write(text),
-      onWarning: (listener) => process.removeAllListeners('warning').on('warning', listener),
+      onWarning: (listener) =>
+        process.removeAllListeners('warning').on('warning', (warning) => {
+          // Google's library has looked for a metadata server where there is none: what comes of that is told anyway.
+          if (warning.name !== 'MetadataLookupWarning') listener(warning);
+        }),
       logFormat: !process.stderr.isTTY ? 'json' : process.env.NO_COLOR ? 'plain' : 'color',
       screen,
       program: [process.execPath, fileURLToPath(new URL('./nodelease.js', import.meta.url))],

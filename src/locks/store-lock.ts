@@ -12,7 +12,7 @@ import { StoreError } from '../store/lease-store.js';
 import { checkLockName, ensureProbed, type LockStore, lockPlace } from './lock-place.js';
 
 /** The options of `acquire()` that mean the same for a lock. */
-const SHARED = ['endpoint', 'region', 'waitPollMs', 'durationMs', 'graceMs', 'taskId', 'keeper', 'onEvent', 'signal'] as const;
+const SHARED = ['endpoint', 'region', 'etcd', 'waitPollMs', 'durationMs', 'graceMs', 'taskId', 'keeper', 'onEvent', 'signal'] as const;
 const OWN = ['store', 'timeoutMs', 'clock', 'random'] as const;
 
 type SharedOptions = { readonly [Name in (typeof SHARED)[number]]?: AcquireOptions[Name] | undefined };
@@ -20,7 +20,8 @@ type SharedOptions = { readonly [Name in (typeof SHARED)[number]]?: AcquireOptio
 /** How to acquire a lock. */
 export interface LockOptions extends SharedOptions {
   /**
-   * `s3://bucket/prefix`, `file:DIR`, or `memory:`, which excludes no task, for trials. The lock is the cluster of one node id at `locks/NAME`
+   * `s3://bucket/prefix`, `azblob://account/container/prefix`, `gs://bucket/prefix`, `etcd://HOST:2379/prefix`, `file:DIR`, or `memory:`, which
+   * excludes no task, for trials. The lock is the cluster of one node id at `locks/NAME`
    * below it. A function opens stores of your own, each to be closed after use: it gets such a path. @default 'file:.nodelease'
    */
   readonly store?: LockStore | undefined;

@@ -8,6 +8,7 @@ import { checkWanted } from '../lease/model/cluster-config.js';
 import type { LeaseListener } from '../lease/model/lease.js';
 import { NodeMonitor } from '../monitor/node-monitor.js';
 import { checkOptions } from '../settings/settings-table.js';
+import type { EtcdAccess } from '../store/etcd/etcd-access.js';
 import type { LeaseStore } from '../store/lease-store.js';
 import { parseStoreUrl } from '../store/store-url.js';
 import { parseAuth, parseConnectString } from '../zookeeper/connect-string.js';
@@ -18,7 +19,10 @@ import { installedTracer } from './preloaded-sdk.js';
 
 /** How to acquire a node id. */
 export interface AcquireOptions {
-  /** `s3://bucket/prefix`, `file:DIR`, `memory:`, or a store of your own. @default 'file:.nodelease' */
+  /**
+   * `s3://bucket/prefix`, `azblob://account/container/prefix`, `gs://bucket/prefix`, `etcd://HOST:2379/prefix` (`etcds:` with TLS),
+   * `file:DIR`, `memory:`, or a store of your own. @default 'file:.nodelease'
+   */
   readonly store?: string | LeaseStore;
   /** How many node ids a cluster that does not exist yet gets, 1 … 65528; an existing one keeps its own. @default 16 */
   readonly nodes?: number;
@@ -31,7 +35,7 @@ export interface AcquireOptions {
   /** How long to wait for a free id, in milliseconds; 0 for not at all. @default no limit */
   readonly acquireTimeoutMs?: number;
   /**
-   * The first pause between two listings of a store that tells of no changes, which is S3, while no id is free, in milliseconds, 100 … 86400000.
+   * The first pause between two listings of a store that tells of no changes while no id is free, in milliseconds, 100 … 86400000.
    * It grows to a third of the lease's duration: so long a released id may go unnoticed. A listing is a request for each 1,000 objects. A store
    * that is passed as an object has its own. @default 1200
    */
@@ -41,10 +45,12 @@ export interface AcquireOptions {
    * learns that wider unique ids are asked for, or that its node id is to go (`retiring`). Each time is a request. @default beside each renewal
    */
   readonly settingsIntervalMs?: number;
-  /** URL of an S3-compatible server. @default AWS */
+  /** URL of the store's server: S3-compatible, another cloud of Azure, an emulator. @default the cloud's */
   readonly endpoint?: string;
-  /** Region of the bucket. @default what the AWS environment says */
+  /** Region of the S3 bucket. @default what the AWS environment says */
   readonly region?: string;
+  /** How to get into an etcd cluster. @default without user and client certificate */
+  readonly etcd?: EtcdAccess;
   /**
    * Where the lease is renewed: `inline` in this thread, `worker` in a thread of its own, which goes on when this one blocks.
    * `worker` needs a store given by its URL, other than `memory:`. @default 'inline'
@@ -145,19 +151,20 @@ function checkMonitor(monitor: NodeMonitor | undefined): void {
 }
 
 /** What the settings' table does not have. */
-const OTHER_OPTIONS = ['keeper', 'onLost', 'zookeeper', 'onEvent', 'monitor', 'signal'] satisfies (keyof AcquireOptions)[];
+const OTHER_OPTIONS = ['keeper', 'onLost', 'zookeeper', 'etcd', 'onEvent', 'monitor', 'signal'] satisfies (keyof AcquireOptions)[];
 const OTHER_ZOOKEEPER_OPTIONS = ['sslPort', 'endpoints', 'onEvent'] satisfies (keyof ZooKeeperOptions)[];
 
 /** What the compiler sees to in TypeScript: a misspelt `onLost` must not pass for the default, or the default for it. */
 function checkAcquireOptions(options: AcquireOptions): void {
   checkWanted(options);
   checkOptions(options, '', OTHER_OPTIONS);
-  const { keeper = 'inline', onLost = 'exit', provider = 'store', store, zookeeper } = options;
+  const { keeper = 'inline', onLost = 'exit', provider = 'store', store, zookeeper, etcd } = options;
   if (keeper !== 'inline' && keeper !== 'worker') throw new ConfigError('keeper', keeper, "'inline' or 'worker'");
   if (onLost !== 'exit' && onLost !== 'signal' && typeof onLost !== 'function') {
     throw new ConfigError('onLost', onLost, "'exit', 'signal' or a function");
   }
   if (typeof store === 'string') parseStoreUrl(store, 'store');
+  if (etcd !== undefined) checkOptions(etcd, 'etcd.', []);
   if (provider === 'zookeeper') {
     if (zookeeper === undefined) throw new ConfigError('provider', provider, 'the option zookeeper beside it');
     if (store !== undefined) throw new ConfigError('provider', provider, 'no store beside it: the node ids come from ZooKeeper alone');

@@ -165,8 +165,8 @@ async function fromWorker(options: HoldOptions, onEvent: LeaseListener): Promise
   if (!isUrl(store) || storeUrl === 'memory:') {
     throw new ConfigError('store', storeUrl, "the URL of a store outside this process when keeper is 'worker'");
   }
-  const { taskId, endpoint, region, nodes, durationMs, graceMs, probed, acquireTimeoutMs, waitPollMs, settingsIntervalMs } = options;
-  const wanted = { taskId, endpoint, region, nodes, durationMs, graceMs, probed, acquireTimeoutMs, waitPollMs, settingsIntervalMs };
+  const { taskId, endpoint, region, etcd, nodes, durationMs, graceMs, probed, acquireTimeoutMs, waitPollMs, settingsIntervalMs } = options;
+  const wanted = { taskId, endpoint, region, etcd, nodes, durationMs, graceMs, probed, acquireTimeoutMs, waitPollMs, settingsIntervalMs };
   const { acquireInWorker } = await import('./worker/worker-lease.js');
   const lease = await acquireInWorker({ settings: { ...wanted, store: storeUrl, killOnLoss }, clock, emit: onEvent, signal, tracer });
   // A connection of this thread's own, opened when the leases are first read.

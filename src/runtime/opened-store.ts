@@ -1,4 +1,5 @@
 import type { Clock, RandomSource } from '../base/clock.js';
+import type { EtcdAccess } from '../store/etcd/etcd-access.js';
 import type { LeaseStore } from '../store/lease-store.js';
 import type { StoreUrl } from '../store/store-url.js';
 
@@ -10,14 +11,15 @@ export interface StoreOptions {
   readonly store: StoreUrl | string;
   readonly endpoint?: string | undefined;
   readonly region?: string | undefined;
+  readonly etcd?: EtcdAccess | undefined;
   readonly waitPollMs?: number | undefined;
 }
 
 /** Opens the store that the settings name; its code is loaded only then. @throws {ConfigError} when a setting turns out to be unusable */
 export async function openedStore(
-  { store, endpoint, region, waitPollMs: pollMs }: StoreOptions,
+  { store, endpoint, region, etcd, waitPollMs: pollMs }: StoreOptions,
   { clock, random }: { readonly clock: Clock; readonly random: RandomSource },
 ): Promise<LeaseStore> {
   const { openStore } = await import('../store/open-store.js');
-  return openStore(store, { ...{ clock, random, requestTimeoutMs: REQUEST_TIMEOUT_MS, pollMs }, endpoint, region });
+  return openStore(store, { ...{ clock, random, requestTimeoutMs: REQUEST_TIMEOUT_MS, pollMs }, endpoint, region, etcd });
 }

@@ -13,7 +13,7 @@ const NAME_AND_KEY = 'NAME[:KEY] of an endpoint to announce';
 const MAX_ENDPOINTS = 100;
 
 /**
- * Sorts what is given about endpoints: the URL of an S3-compatible store's server, and the `NAME[:KEY]`s to announce. Flags are of both kinds: what
+ * Sorts what is given about endpoints: the URL of a store's server, and the `NAME[:KEY]`s to announce. Flags are of both kinds: what
  * has a `://` is the URL, of several the last one. The variables have one kind each, and count where there is no flag of that kind.
  *
  * @throws {ConfigError} for a URL that is none, for a flag that may be a server without its `http://`, and for flags with names where nothing is
@@ -58,7 +58,7 @@ function checkUrl({ text, label }: Given): void {
   if (!isRight) throw new ConfigError(label, text, URL_SUCH_AS);
 }
 
-/** A server that is given without `http://` must not be announced as an endpoint, with the store looked for at AWS. */
+/** A server that is given without `http://` must not be announced as an endpoint, with the store looked for in the cloud. */
 function checkNoServer({ text, label }: Given): void {
   const [, name = '', key = ''] = /^([^:]*):?(.*)$/s.exec(text) ?? [];
   const isServer =

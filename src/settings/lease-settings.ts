@@ -1,7 +1,10 @@
 import { DURATION_MS, MAX_NODE_IDS, MOST_GRACE_MS } from '../lease/model/lease-state.js';
-import { parseStoreUrl } from '../store/store-url.js';
+import { parseEtcdAuth } from '../store/etcd/etcd-access.js';
+import { parseStoreUrl, STORES } from '../store/store-url.js';
 import { CREATING, HOLDING, LEASES, NODE_IDS, type Setting, ZK_HOLDING } from './setting.js';
-import { checked, choice, duration, integer, parsed, text } from './values.js';
+import { checked, checkPath, choice, duration, integer, parsed, text } from './values.js';
+
+const OF_ETCDS = { commands: LEASES, storeOnly: true, kind: checked('path', checkPath) } as const;
 
 /** The settings of leases and of their store. */
 export const LEASE_SETTINGS = {
@@ -11,7 +14,7 @@ export const LEASE_SETTINGS = {
     commands: LEASES,
     option: 'store',
     storeOnly: true,
-    sentence: 's3://bucket/prefix, file:DIR or memory:, which is private to one process and for trials',
+    sentence: `${STORES}, which is private to one process and for trials`,
   },
   nodes: {
     kind: integer(1, MAX_NODE_IDS),
@@ -62,7 +65,8 @@ export const LEASE_SETTINGS = {
     commands: [...HOLDING, 'id', 'lock'],
     option: 'waitPollMs',
     storeOnly: true,
-    sentence: 'first pause between two listings of S3 while no node id is free; it grows to a third of the duration',
+    sentence:
+      'first pause between two listings of a store that tells of no changes while no node id is free; it grows to a third of the duration',
   },
   'settings-interval': {
     kind: duration({
@@ -94,11 +98,11 @@ export const LEASE_SETTINGS = {
   endpoint: {
     kind: checked('url|name[:key]', () => undefined),
     repeatable: true,
-    default: 'AWS',
+    default: 'the cloud of the store',
     commands: LEASES,
     option: 'endpoint',
     sentence:
-      'the server of an S3-compatible store, http(s)://HOST:PORT; for run and serve also, without ://, an endpoint to announce, NAME or NAME:KEY, any number of times (comma-separated in NODELEASE_ENDPOINTS)',
+      'the server of an S3-compatible store, another cloud of Azure or an emulator, http(s)://HOST:PORT; for run and serve also, without ://, an endpoint to announce, NAME or NAME:KEY, any number of times (comma-separated in NODELEASE_ENDPOINTS)',
   },
   region: {
     kind: text('name', /^[a-z0-9-]{1,64}$/, 'the name of a region such as eu-central-1'),
@@ -108,6 +112,17 @@ export const LEASE_SETTINGS = {
     storeOnly: true,
     sentence: 'the region of the S3 bucket',
   },
+  'etcd-auth': {
+    kind: checked('user', parseEtcdAuth),
+    default: 'none',
+    commands: LEASES,
+    option: 'etcd.auth',
+    storeOnly: true,
+    sentence: 'a user of the etcd cluster: USER:PASSWORD',
+  },
+  'etcd-ca': { ...OF_ETCDS, option: 'etcd.ca', sentence: 'the PEM file of the CAs of the etcd servers, else those that Node trusts' },
+  'etcd-cert': { ...OF_ETCDS, option: 'etcd.cert', sentence: 'the PEM file of the client certificate for etcd' },
+  'etcd-key': { ...OF_ETCDS, option: 'etcd.key', sentence: 'the PEM file of its private key, without a passphrase' },
   provider: {
     kind: choice('store', 'zookeeper'),
     default: 'store',

@@ -84,8 +84,8 @@ export function environmentName(name: SettingName): string {
   return `NODELEASE_${name.toUpperCase().replaceAll('-', '_')}`;
 }
 
-/** Where options stand: those of `acquire()` itself, or those of its option `zookeeper`. */
-type Place = '' | 'zookeeper.';
+/** Where options stand: those of `acquire()` itself, or those of one of its options. */
+type Place = '' | 'zookeeper.' | 'etcd.';
 
 /**
  * Checks that all options are known, and those of the settings' table by their kinds. Types that the compiler sees to are not checked.
@@ -101,7 +101,7 @@ export function checkOptions(options: object, place: Place, others: readonly str
   const names = [...settings.map(({ name }) => name), ...others];
   const unknown = Object.keys(options).find((name) => !names.includes(name));
   if (unknown !== undefined) {
-    throw new ConfigError(place === '' ? 'options' : 'zookeeper', unknown, `one of ${names.join(', ')}`);
+    throw new ConfigError(place === '' ? 'options' : place.slice(0, -1), unknown, `one of ${names.join(', ')}`);
   }
   for (const { name, option, kind } of settings) {
     const value = (options as Readonly<Record<string, unknown>>)[name];

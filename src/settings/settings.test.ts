@@ -42,6 +42,10 @@ describe('settings', () => {
       'node-id': '3',
       endpoint: 'http://127.0.0.1:9000',
       region: 'eu-central-1',
+      'etcd-auth': 'me:secret',
+      'etcd-ca': authority.ca,
+      'etcd-cert': own.cert,
+      'etcd-key': own.key,
       'log-level': 'debug',
       provider: 'store',
       zookeeper: 'zk1:2181,zk2:2182/app',
@@ -77,8 +81,14 @@ describe('settings', () => {
       'bearer-token-file': '/run/token',
       'log-format': 'pretty',
     };
-    for (const left of ['node-id', 'store'] as const) {
-      const given = Object.entries(values).filter(([name]) => name !== left && (left === 'node-id' || name !== 'endpoint'));
+    const ofEtcd = ['etcd-auth', 'etcd-ca', 'etcd-cert', 'etcd-key'];
+    const rounds = [
+      { left: ['node-id', ...ofEtcd], store: 's3://bucket/prefix' },
+      { left: ['node-id', 'endpoint'], store: 'etcds://etcd/prefix' },
+      { left: ['store', 'endpoint', ...ofEtcd], store: '' },
+    ];
+    for (const { left, store } of rounds) {
+      const given = Object.entries({ ...values, store }).filter(([name]) => !left.includes(name));
       const env = Object.fromEntries(given.map(([name, value]) => [environmentName(name as SettingName), value]));
       expect(read({}, env)).toEqual(read(Object.fromEntries(given)));
     }
@@ -121,14 +131,27 @@ describe('settings', () => {
     [{ 'on-retire': 'Stop' }, '--on-retire: expected drain or stop, got "Stop"'],
     [{ 'task-id': 'a b' }, '--task-id: expected 1 to 128 printable ASCII characters without spaces, got "a b"'],
     [{ 'task-id': 'x'.repeat(129) }, `--task-id: expected 1 to 128 printable ASCII characters without spaces, got "${'x'.repeat(129)}"`],
-    [{ store: 'ftp://x' }, '--store: expected s3://bucket/prefix, file:DIR or memory:, got "ftp://x"'],
+    [
+      { store: 'ftp://x' },
+      '--store: expected s3://bucket/prefix, azblob://account/container/prefix, gs://bucket/prefix, etcd://HOST:2379/prefix, file:DIR or memory:, got "ftp://x"',
+    ],
     [{ 'log-level': 'loud' }, '--log-level: expected one of trace, debug, info, warn, error, fatal, silent, got "loud"'],
     [{ region: 'eu central' }, '--region: expected the name of a region such as eu-central-1, got "eu central"'],
+    [{ 'etcd-auth': 'me:secret' }, '--etcd-auth: expected a store of etcd:// or etcds:// beside it, got "…"'],
+    [{ store: 'etcd://h/p', 'etcd-auth': 'secret' }, '--etcd-auth: expected USER:PASSWORD of a user of the etcd cluster, got "…"'],
+    [
+      { store: 'etcd://h/p', 'etcd-key': 'key.pem' },
+      '--etcd-key: expected a store of etcds:// beside it (nothing is encrypted without), got "key.pem"',
+    ],
+    [{ store: 'etcds://h/p', 'etcd-ca': '/nowhere/ca.pem' }, '--etcd-ca: expected a file that can be read (ENOENT), got "/nowhere/ca.pem"'],
     [
       { store: 's3://bucket', endpoint: 'minio:9000' },
       '--endpoint: expected an http or https URL such as http://127.0.0.1:9000 for the server of a store, http:// included, or NAME[:KEY] of an endpoint to announce (NODELEASE_ENDPOINTS takes also the ones that look like a server), got "minio:9000"',
     ],
-    [{ endpoint: 'http://x' }, '--endpoint: expected no endpoint with the store file:.nodelease (only s3: has one), got "http://x"'],
+    [
+      { endpoint: 'http://x' },
+      '--endpoint: expected no endpoint with the store file:.nodelease (only s3:, azblob: and gs: have one), got "http://x"',
+    ],
     [{ 'node-id': '-1' }, '--node-id: expected a whole number from 0 to 65527, or "hostname", got "-1"'],
     [{ 'node-id': '65528' }, '--node-id: expected a whole number from 0 to 65527, got "65528"'],
     [{ 'node-id': '16', nodes: '16' }, '--node-id: expected an id below 16 (--nodes 16 makes the ids 0 to 15), got "16"'],

@@ -2,9 +2,11 @@ import { ConfigError } from '../base/errors.js';
 import { ordinalOf } from '../lease/hold/static-lease.js';
 import { CLUSTER_DEFAULTS } from '../lease/model/cluster-config.js';
 import { leastGraceMs, MAX_NODE_IDS } from '../lease/model/lease-state.js';
-import type { StoreUrl } from '../store/store-url.js';
+import type { EtcdAccess } from '../store/etcd/etcd-access.js';
+import { type StoreUrl, takesEndpoint } from '../store/store-url.js';
 import { type CommandConfigSettings, readCommandConfig } from './command-config-settings.js';
 import { readEndpoints } from './endpoints.js';
+import { readEtcd } from './etcd-settings.js';
 import type { ListenAddress } from './listen-address.js';
 import type { SettingValue } from './settings-table.js';
 import { find, firstFlag, type Given, read, readOrDefault, type SettingSources } from './sources.js';
@@ -43,9 +45,11 @@ export interface Settings {
   /** At each renewal when it is absent. */
   readonly settingsIntervalMs?: number | undefined;
   readonly onRetire?: RetirePolicy | undefined;
-  /** The server of an S3-compatible store. */
+  /** The server of a store that takes one. */
   readonly endpoint?: string | undefined;
   readonly region?: string | undefined;
+  /** How to get into the etcd cluster. */
+  readonly etcd?: EtcdAccess | undefined;
   /** Present when there is discovery. */
   readonly zookeeper?: ZooKeeperSettings | undefined;
   /** Present where the command of `run` has its configuration from ZooKeeper. */
@@ -82,8 +86,9 @@ export function readSettings(sources: SettingSources): Settings {
     waitPollMs: read(sources, 'wait-poll'),
     settingsIntervalMs: read(sources, 'settings-interval'),
     onRetire: read(sources, 'on-retire'),
-    endpoint: store.kind === 's3' ? server?.text : undefined,
+    endpoint: takesEndpoint(store) ? server?.text : undefined,
     region: read(sources, 'region'),
+    etcd: readEtcd(sources, store),
     zookeeper: readZooKeeper(sources, names),
     config: readCommandConfig(sources),
     consoleLocks: read(sources, 'console-locks'),
@@ -96,8 +101,8 @@ export function readSettings(sources: SettingSources): Settings {
   checkGrace(sources, settings);
   checkNodeId(sources, settings);
   const storeGiven = find(sources, 'store');
-  if (server && store.kind !== 's3' && (server.flag || !storeGiven?.flag)) {
-    throw new ConfigError(server.label, server.text, `no endpoint with the store ${store.url} (only s3: has one)`);
+  if (server && !takesEndpoint(store) && (server.flag || !storeGiven?.flag)) {
+    throw new ConfigError(server.label, server.text, `no endpoint with the store ${store.url} (only s3:, azblob: and gs: have one)`);
   }
   checkProvider(sources, settings, server);
   return settings;

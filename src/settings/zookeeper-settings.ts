@@ -1,14 +1,14 @@
-import { readFileSync } from 'node:fs';
 import { ConfigError } from '../base/errors.js';
 import { type AnnouncedEndpoint, type Announcement, checkPayload, type PayloadType } from '../discovery/announcement.js';
 import { newInstance } from '../services/new-instance.js';
 import { shortened } from '../services/shortened.js';
 import type { ConnectString } from '../zookeeper/connect-string.js';
-import { prepareTls, type ZooKeeperTls } from '../zookeeper/tls.js';
+import type { ZooKeeperTls } from '../zookeeper/tls.js';
 import type { CheckTarget } from './check-target.js';
 import { parseEndpointName } from './endpoints.js';
 import type { NamedSetting, SettingName } from './settings-table.js';
 import { find, firstFlag, type Given, read, readOrDefault, type SettingSources } from './sources.js';
+import { readTlsFiles } from './tls-files.js';
 
 /** How to reach ZooKeeper, and what to announce there: no endpoint twice. */
 export interface ZooKeeperSettings extends Announcement {
@@ -75,18 +75,7 @@ function readTls(sources: SettingSources): ZooKeeperTls | undefined {
     if (useless) throw new ConfigError(useless.label, useless.text, '--zookeeper-tls beside it (nothing is encrypted without)');
     return undefined;
   }
-  const contents = (part: 'ca' | 'cert' | 'key') => {
-    const { label = '', text } = given(part) ?? {};
-    try {
-      return text === undefined ? undefined : readFileSync(text);
-    } catch (error) {
-      throw new ConfigError(label, text, `a file that can be read (${(error as NodeJS.ErrnoException).code})`);
-    }
-  };
-  const servername = read(sources, 'zookeeper-servername');
-  const tls = { ca: contents('ca'), cert: contents('cert'), key: contents('key'), servername };
-  prepareTls(tls, '--zookeeper-', given);
-  return tls;
+  return { ...readTlsFiles(given, '--zookeeper-'), servername: read(sources, 'zookeeper-servername') };
 }
 
 function checkNothingToAnnounce(sources: SettingSources, names: readonly Given[]): void {

@@ -18,7 +18,10 @@ export interface Bounds {
  * @throws {StoreError} that of the store; one of unknown outcome for a call that was given up or failed in any other way; one of
  * outcome not-applied for a call that was not begun since `signal` had aborted
  */
-export async function bounded<T>({ clock, timeoutMs, signal, what }: Bounds, run: (options: CallOptions) => Promise<T>): Promise<T> {
+export async function bounded<T>(
+  { clock, timeoutMs, signal, what }: Bounds,
+  run: (options: Required<CallOptions>) => Promise<T>,
+): Promise<T> {
   const failed = (detail: string, outcome: StoreError['outcome'], cause?: unknown) =>
     new StoreError(`${what}: ${detail}`, { fault: 'unreachable', outcome, cause });
   if (signal?.aborted) throw failed('not begun', 'not-applied', signal.reason);

@@ -10,6 +10,7 @@ export type {
   ObjectChange,
   ObjectMetadata,
   StoredObject,
+  StoreFact,
   StoreFault,
   WriteResult,
 } from './lease-store.js';
@@ -17,4 +18,4 @@ export { StoreError } from './lease-store.js';
 export { observedAge } from './observed-age.js';
 export { type OpenStoreOptions, openStore } from './open-store.js';
 export { type ProbeCheck, type ProbeCheckId, type ProbeOptions, type ProbeReport, type ProbeStatus, probeStore } from './probe/probe.js';
-export type { FileStoreUrl, MemoryStoreUrl, S3StoreUrl, StoreUrl } from './store-url.js';
+export type { AzureStoreUrl, EtcdStoreUrl, FileStoreUrl, GcsStoreUrl, MemoryStoreUrl, S3StoreUrl, StoreUrl } from './store-url.js';

@@ -55,6 +55,15 @@ export interface ObjectChange {
   readonly size: number | undefined;
 }
 
+/** One thing that a store says of its servers, for an operator. */
+export interface StoreFact {
+  /** Kebab case, the same in every version. */
+  readonly id: string;
+  readonly title: string;
+  readonly status: 'ok' | 'warning';
+  readonly detail: string;
+}
+
 /** What a conditional write came to, when the store said so. */
 export type WriteResult =
   | { readonly status: 'written'; readonly etag: string; readonly storeTime: Interval }
@@ -86,6 +95,9 @@ export interface LeaseStore {
   /** What its times are cut to, in milliseconds: 1000 for whole seconds, 0 for exact times. An age with an upper bound grows in such steps. */
   readonly timeStepMs: number;
 
+  /** The least time between two writes of one object that the store keeps up with, in milliseconds. @default none */
+  readonly minWriteIntervalMs?: number;
+
   /** The object, or undefined when there is none of that key. */
   read(key: string, options?: CallOptions): Promise<StoredObject | undefined>;
 
@@ -113,6 +125,9 @@ export interface LeaseStore {
    * watch. Where a store does not call `heed`, waiting tasks poll, as on a store without `changed`.
    */
   changed?(signal: AbortSignal, heed?: (change: ObjectChange) => boolean): Promise<void>;
+
+  /** What `nodelease doctor` shows of the servers, beside what the probe finds out. Offered where there is something to say. */
+  describe?(options?: CallOptions): Promise<readonly StoreFact[]>;
 
   /** Removes a scratch object of `probeStore`; refuses every key that does not begin with `probe-`. */
   discardProbe(key: string, options?: CallOptions): Promise<void>;

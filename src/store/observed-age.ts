@@ -62,7 +62,7 @@ export function observedAge(store: LeaseStore, clock: Clock): LeaseStore {
     ages.forgetAbsent(shown.objects, (key) => isCovered(key, shown));
     return { ...shown, objects: shown.objects.map((row) => observed(row, exchange)) };
   };
-  const { listPage, changed } = store;
+  const { listPage, changed, describe } = store;
   return {
     url: store.url,
     remote: store.remote,
@@ -90,6 +90,7 @@ export function observedAge(store: LeaseStore, clock: Clock): LeaseStore {
     create: store.create.bind(store),
     replace: store.replace.bind(store),
     ...(changed && { changed: changed.bind(store) }),
+    ...(describe && { describe: describe.bind(store) }),
     discardProbe: store.discardProbe.bind(store),
     close: store.close.bind(store),
   };

@@ -9,6 +9,8 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
+const ACCOUNT = 'DefaultEndpointsProtocol=https;AccountName=acct1;AccountKey=c2VjcmV0;EndpointSuffix=core.windows.net';
+
 const withoutRegion = () => {
   for (const name of ['AWS_REGION', 'AWS_DEFAULT_REGION', 'AWS_PROFILE', 'AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_S3']) vi.stubEnv(name, '');
   vi.stubEnv('AWS_CONFIG_FILE', '/nonexistent/config');
@@ -18,6 +20,8 @@ const withoutRegion = () => {
 describe('opening a store', () => {
   it.each([
     ['s3://leases/prod', 's3://leases/prod', true],
+    ['azblob://acct1/leases/prod', 'azblob://acct1/leases/prod', true],
+    ['gs://leases/prod', 'gs://leases/prod', true],
     ['file:some/folder', 'file:some/folder', false],
     ['memory:', 'memory:', false],
   ])('%s gives the store of that URL', async (value, url, remote) => {
@@ -53,6 +57,24 @@ describe('opening a store', () => {
     );
     expect(error).toBeInstanceOf(ConfigError);
     expect(JSON.stringify([error, String(error)])).not.toContain('hunter2');
+  });
+
+  it.each([
+    ['azblob://other1/leases', ACCOUNT, '--store: expected the account of AZURE_STORAGE_CONNECTION_STRING, acct1'],
+    ['azblob://acct1/leases', 'AccountName=acct1;AccountKey', 'AZURE_STORAGE_CONNECTION_STRING: expected a connection string'],
+    ['azblob://acct1/leases', 'hunter2', 'AZURE_STORAGE_CONNECTION_STRING: expected a connection string'],
+  ])('%s with the connection string %j is refused with the reason, and without the secret', async (value, connection, reason) => {
+    vi.stubEnv('AZURE_STORAGE_CONNECTION_STRING', connection);
+    const error = await openStore(value, base).catch((failure: unknown) => failure);
+    expect(error).toBeInstanceOf(ConfigError);
+    expect(String(error)).toContain(reason);
+    expect(String(error)).not.toMatch(/hunter2|c2VjcmV0/);
+  });
+
+  it('sends no token of Azure over http', async () => {
+    vi.stubEnv('AZURE_STORAGE_CONNECTION_STRING', '');
+    const opening = openStore('azblob://acct1/leases', { ...base, endpoint: 'http://127.0.0.1:10000' });
+    await expect(opening).rejects.toThrow('--endpoint: expected https, or AZURE_STORAGE_CONNECTION_STRING beside it');
   });
 
   it('asks for the region of an AWS bucket when nothing tells it', async () => {

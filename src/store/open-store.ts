@@ -1,16 +1,19 @@
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
+import type { EtcdAccess } from './etcd/etcd-access.js';
 import type { LeaseStore } from './lease-store.js';
-import { parseStoreUrl, type StoreUrl } from './store-url.js';
+import { parseStoreUrl, type StoreUrl, takesEndpoint } from './store-url.js';
 
 /** What a store needs besides its URL. */
 export interface OpenStoreOptions {
   readonly clock: Clock;
   readonly random: RandomSource;
-  /** The http(s) URL of an S3-compatible server. With `s3://` only. @default AWS */
+  /** The http(s) URL of the service: an S3-compatible server, another cloud of Azure, an emulator. With `s3:`, `azblob:` and `gs:` only. @default the cloud's */
   readonly endpoint?: string | undefined;
   /** The region of the bucket. With `s3://` only. @default what the AWS environment says */
   readonly region?: string | undefined;
+  /** How to get into an etcd cluster. With `etcd://` and `etcds://` only. @default without user and client certificate */
+  readonly etcd?: EtcdAccess | undefined;
   /** How long one request may take in all, in milliseconds. Keep it below the renewal interval. Stores on this machine ignore it. */
   readonly requestTimeoutMs: number;
   /** See {@link LeaseStore.pollMs}, in milliseconds. Stores that tell of changes have no use for it. @default 1200 */
@@ -18,16 +21,16 @@ export interface OpenStoreOptions {
 }
 
 /**
- * Opens the store that a URL names. Only the driver that it needs is loaded: the AWS SDK costs time and memory.
+ * Opens the store that a URL names. Only the driver that it needs is loaded: an SDK costs time and memory.
  * Resolves before the store has been reached; close it with `close()`.
  *
- * @throws {ConfigError} when the URL, the endpoint or the region cannot be used
+ * @throws {ConfigError} when the URL, the endpoint or the region cannot be used, or the package that the store needs is not installed
  */
 export async function openStore(url: string | StoreUrl, options: OpenStoreOptions): Promise<LeaseStore> {
   const store = typeof url === 'string' ? parseStoreUrl(url) : url;
   const { clock, random, endpoint } = options;
   if (endpoint !== undefined) {
-    if (store.kind !== 's3') throw new ConfigError('--endpoint', endpoint, `no endpoint with --store ${store.url}, which is not S3`);
+    if (!takesEndpoint(store)) throw new ConfigError('--endpoint', endpoint, `no endpoint with --store ${store.url}`);
     checkEndpoint(endpoint);
   }
   switch (store.kind) {
@@ -35,6 +38,21 @@ export async function openStore(url: string | StoreUrl, options: OpenStoreOption
       const { openS3Store } = await import('./s3/open-s3-store.js');
       const { bucket, prefix } = store;
       return openS3Store({ ...options, bucket, prefix });
+    }
+    case 'etcd': {
+      const { openEtcdStore } = await import('./etcd/open-etcd-store.js');
+      const { observedAge } = await import('./observed-age.js');
+      return observedAge(openEtcdStore({ ...options, ...store }), clock);
+    }
+    case 'azblob': {
+      const { openAzureStore } = await import('./azure/open-azure-store.js');
+      const { account, container, prefix } = store;
+      return openAzureStore({ ...options, account, container, prefix });
+    }
+    case 'gs': {
+      const { openGcsStore } = await import('./gcs/open-gcs-store.js');
+      const { bucket, prefix } = store;
+      return openGcsStore({ ...options, bucket, prefix });
     }
     case 'file': {
       const { FileLeaseStore } = await import('./file/file-lease-store.js');
@@ -54,7 +72,7 @@ function checkEndpoint(endpoint: string): void {
   }
   // A password in a URL ends up in process lists and logs; and the SDK would not use it.
   if (url.username !== '' || url.password !== '') {
-    const expected = 'no credentials in the URL: they come from the AWS default chain';
+    const expected = 'no credentials in the URL: they come from the default chain of the cloud';
     throw new ConfigError('--endpoint', `${url.protocol}//…@${url.host}`, expected);
   }
 }

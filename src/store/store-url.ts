@@ -1,15 +1,10 @@
 import { fileURLToPath } from 'node:url';
 import { ConfigError } from '../base/errors.js';
+import { type EtcdStoreUrl, parseEtcd } from './etcd/etcd-url.js';
+import { type AzureStoreUrl, type GcsStoreUrl, parseAzure, parseGcs, parseS3, type S3StoreUrl } from './object-store-url.js';
 
-/** A bucket of an S3 service, and the part of it below `prefix`. */
-export interface S3StoreUrl {
-  readonly kind: 's3';
-  /** In its normal form: no slash at the end. */
-  readonly url: string;
-  readonly bucket: string;
-  /** Without a slash at either end; empty for the whole bucket. */
-  readonly prefix: string;
-}
+export type { EtcdStoreUrl } from './etcd/etcd-url.js';
+export type { AzureStoreUrl, GcsStoreUrl, S3StoreUrl } from './object-store-url.js';
 
 /** A folder of this machine. */
 export interface FileStoreUrl {
@@ -25,11 +20,21 @@ export interface MemoryStoreUrl {
   readonly url: string;
 }
 
+/** What the URL of a store may be, for messages. */
+export const STORES =
+  's3://bucket/prefix, azblob://account/container/prefix, gs://bucket/prefix, etcd://HOST:2379/prefix, file:DIR or memory:';
+
 /** Where the lease objects are kept. */
-export type StoreUrl = S3StoreUrl | FileStoreUrl | MemoryStoreUrl;
+export type StoreUrl = S3StoreUrl | AzureStoreUrl | GcsStoreUrl | EtcdStoreUrl | FileStoreUrl | MemoryStoreUrl;
+
+/** Whether the server of a store can be named by an endpoint. */
+export function takesEndpoint({ kind }: StoreUrl): boolean {
+  return kind === 's3' || kind === 'azblob' || kind === 'gs';
+}
 
 /**
- * Takes `s3://bucket[/prefix]`, `file:DIR` (also `file:///DIR`) or `memory:` apart.
+ * Takes `s3://bucket[/prefix]`, `azblob://account/container[/prefix]`, `gs://bucket[/prefix]`,
+ * `etcd://HOST:PORT[,HOST:PORT]…/prefix` (with TLS: `etcds:`), `file:DIR` (also `file:///DIR`) or `memory:` apart.
  *
  * @param setting named in the error, as the user wrote it
  * @throws {@link ConfigError} when it is none of these, with what is wrong with it
@@ -39,35 +44,15 @@ export function parseStoreUrl(value: string, setting = '--store'): StoreUrl {
     throw new ConfigError(setting, value, expected);
   };
   if (value.startsWith('s3://')) return parseS3(value, fail);
+  if (value.startsWith('azblob://')) return parseAzure(value, fail);
+  if (value.startsWith('gs://')) return parseGcs(value, fail);
+  if (/^etcds?:\/\//.test(value)) return parseEtcd(value, fail);
   if (value.startsWith('file:')) return parseFile(value, fail);
   if (value === 'memory:') return { kind: 'memory', url: value };
-  return fail(value.startsWith('memory:') ? 'memory: with nothing behind it' : 's3://bucket/prefix, file:DIR or memory:');
+  return fail(value.startsWith('memory:') ? 'memory: with nothing behind it' : STORES);
 }
 
-type Fail = (expected: string) => never;
-
-function parseS3(value: string, fail: Fail): S3StoreUrl {
-  const [, bucket = '', rest = ''] = /^s3:\/\/([^/]*)\/?(.*)$/s.exec(value) ?? [];
-  if (!isBucketName(bucket)) fail('a bucket name of 3 to 63 lower-case letters, digits, dots and hyphens after s3://');
-  const prefix = rest.replace(/\/$/, '');
-  if (prefix !== '') {
-    // A query or fragment would silently become a part of every key, which is never what its writer meant.
-    if (/[?#\s\p{Cc}]/u.test(prefix)) fail('a prefix without blanks, control characters, ? and # in s3://bucket/prefix');
-    if (prefix.split('/').some((segment) => segment === '' || segment === '.' || segment === '..')) {
-      fail('a prefix without empty, . and .. segments in s3://bucket/prefix');
-    }
-    // S3 allows keys of 1,024 bytes; what is left is for the names of the objects.
-    if (Buffer.byteLength(prefix) > 900) fail('a prefix of at most 900 bytes in s3://bucket/prefix');
-  }
-  return { kind: 's3', url: prefix === '' ? `s3://${bucket}` : `s3://${bucket}/${prefix}`, bucket, prefix };
-}
-
-/** The naming rules of general purpose buckets: https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html */
-function isBucketName(name: string): boolean {
-  return /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(name) && !name.includes('..') && !/^\d+\.\d+\.\d+\.\d+$/.test(name);
-}
-
-function parseFile(value: string, fail: Fail): FileStoreUrl {
+function parseFile(value: string, fail: (expected: string) => never): FileStoreUrl {
   let directory = value.slice('file:'.length);
   if (directory.startsWith('//')) {
     if (!directory.startsWith('///')) fail('file:DIR or file:///DIR, without a host');

@@ -1,11 +1,11 @@
 import type { RandomSource } from '../../src/base/clock.js';
-import type { FaultProxy } from '../support/network/fault-proxy.js';
+import type { ProxyFaults } from '../support/network/proxies.js';
 import type { ActorKind } from './act.js';
 import type { Task } from './slot.js';
 
 /** What a fault hits. */
 export interface Target {
-  readonly proxy: FaultProxy;
+  readonly proxy: ProxyFaults;
   readonly task: Task;
 }
 
@@ -43,7 +43,7 @@ const network = (name: string, weight: number, lasts: FaultKind['lasts'], begin:
 });
 
 /** A break of the network that ends with everything that was held back being dropped. */
-const broken = (name: string, weight: number, act: (proxy: FaultProxy) => void): FaultKind =>
+const broken = (name: string, weight: number, act: (proxy: ProxyFaults) => void): FaultKind =>
   network(name, weight, [0.2, 2.5], ({ proxy }) => {
     act(proxy);
     return { end: () => proxy.heal() };
@@ -107,7 +107,7 @@ export const FAULTS: readonly FaultKind[] = [
     return over;
   }),
   network('lost reply to a write', 6, [1, 1], ({ proxy }) => ({
-    happened: proxy.dropNextReply((head) => head.startsWith('PUT ')),
+    happened: proxy.dropNextReply((head) => /^(PUT |POST \/v3\/kv\/txn )/.test(head)),
     end: () => proxy.heal(),
   })),
   pause('supervisor', 6, 'run'),

@@ -23,7 +23,7 @@ const writer = new ActWriter(pipe);
 
 const lease = await acquire({
   store,
-  endpoint,
+  ...(endpoint !== '' && { endpoint }),
   keeper: keeper === 'worker' ? 'worker' : 'inline',
   ...(acquireTimeoutMs && { acquireTimeoutMs: Number(acquireTimeoutMs) }),
   signal: terminated.signal,

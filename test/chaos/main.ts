@@ -1,9 +1,11 @@
-// `npm run chaos`: a fleet under real faults on a real S3 server. Exits with 0 when nothing was wrong, 1 otherwise, 64 for a wrong call.
+// `npm run chaos`: a fleet under real faults on a real S3 server, or a cluster of etcd. Exits with 0 when nothing was wrong, 1 otherwise, 64 for a wrong call.
 
 import { randomBytes } from 'node:crypto';
-import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { killAll } from '../support/processes.js';
+import { startEtcdCluster } from '../support/servers/etcd-cluster.js';
 import { startMinio } from '../support/servers/minio.js';
+import { type ChaosStore, etcdChaosStore, s3ChaosStore } from './chaos-store.js';
 import { type ChaosOptions, runChaos } from './run-chaos.js';
 import { failuresOf, progressLine, summary } from './summary.js';
 
@@ -13,6 +15,7 @@ const DURATION = { ms: 1, s: 1_000, m: 60_000 };
 interface Flags {
   readonly minutes: number;
   readonly seed: number;
+  readonly store: 's3' | 'etcd';
   readonly tasks: number;
   readonly ids: number;
   readonly duration: number;
@@ -20,7 +23,7 @@ interface Flags {
 
 function readFlags(args: readonly string[]): Flags {
   const program = new Command('npm run chaos --')
-    .description('Runs a fleet on a real S3 server, harms it, and checks that no node id is ever used by two tasks at a time.')
+    .description('Runs a fleet on a real store, harms it, and checks that no node id is ever used by two tasks at a time.')
     .requiredOption('--minutes <m>', 'how long tasks are harmed', number(0.1, 10_000, false))
     .option(
       '--seed <s>',
@@ -28,6 +31,7 @@ function readFlags(args: readonly string[]): Flags {
       number(0, 2 ** 32 - 1, true),
       randomBytes(4).readUInt32LE(),
     )
+    .addOption(new Option('--store <kind>', 'what holds the leases').choices(['s3', 'etcd']).default('s3'))
     .option('--tasks <n>', 'how many tasks there are at a time', number(2, 100, true), 10)
     .option('--ids <n>', 'how many node ids they share', number(1, 100, true), 5)
     .option('--duration <time>', 'how long a lease lasts, such as 3s or 1500ms', duration, 3_000)
@@ -51,18 +55,28 @@ function duration(text: string): number {
   throw new InvalidArgumentError('Expected a time from 1s to 1m.');
 }
 
-async function chaos({ minutes, seed, tasks, ids, duration }: Flags): Promise<number> {
+/** Starts a server, or three of etcd. */
+async function startStore(kind: Flags['store']): Promise<{ store: ChaosStore; description: string; stop: () => Promise<void> }> {
+  if (kind === 'etcd') {
+    const cluster = await startEtcdCluster();
+    return { store: etcdChaosStore(cluster), description: `etcd at ${cluster.address}`, stop: cluster.stop };
+  }
+  const { stop, ...s3 } = await startMinio();
+  return { store: await s3ChaosStore(s3), description: s3.description, stop };
+}
+
+async function chaos({ minutes, seed, store: kind, tasks, ids, duration }: Flags): Promise<number> {
   const interrupted = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
-  const server = await startMinio();
+  const { store, description, stop } = await startStore(kind);
   const terminal = process.stderr.isTTY;
-  console.log(`seed ${seed}, on ${server.description}`);
+  console.log(`seed ${seed}, on ${description}`);
   const onProgress: ChaosOptions['onProgress'] = (progress) => {
     if (terminal) process.stderr.write(`\r\x1b[K${progressLine(progress).slice(0, (process.stderr.columns || 80) - 1)}`);
   };
   try {
     const { signal } = interrupted;
-    const result = await runChaos({ s3: server, lengthMs: minutes * 60_000, seed, tasks, ids, durationMs: duration, onProgress, signal });
+    const result = await runChaos({ store, lengthMs: minutes * 60_000, seed, tasks, ids, durationMs: duration, onProgress, signal });
     if (terminal) process.stderr.write('\r\x1b[K');
     console.log(summary(result));
     const failures = failuresOf(result);
@@ -71,7 +85,7 @@ async function chaos({ minutes, seed, tasks, ids, duration }: Flags): Promise<nu
     return failures.length > 0 || interrupted.signal.aborted ? EXIT.failed : EXIT.passed;
   } finally {
     await killAll();
-    await server.stop();
+    await stop();
   }
 }
 

@@ -3,10 +3,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { awsEnvironment, createBucket } from '../support/bucket.js';
 import { runCli } from '../support/processes.js';
-import type { S3Access } from '../support/servers/minio.js';
 import { seededRandom } from '../support/virtual-clock.js';
+import type { ChaosStore } from './chaos-store.js';
 import type { Findings, Glance } from './judge.js';
 import { type Observer, startObserver } from './observer.js';
 import { Slot, type SlotSpec, type Surroundings, type TaskEnd } from './slot.js';
@@ -15,7 +14,7 @@ import { type FaultRecord, makeTrouble } from './trouble.js';
 
 /** How a chaos run goes. */
 export interface ChaosOptions {
-  readonly s3: S3Access;
+  readonly store: ChaosStore;
   /** How long tasks are harmed, in milliseconds; setting up and ending come on top, some 15 seconds. */
   readonly lengthMs: number;
   /** What faults are drawn from. */
@@ -57,13 +56,12 @@ export interface ChaosResult extends Omit<ChaosProgress, 'glance'> {
 }
 
 const GRACE_MS = 1_000;
-const PREFIX = 'fleet';
 const TELL_EVERY_MS = 500;
 /** How long tasks may take to end in order, and what was killed to be gone, in milliseconds. */
 const ENDING_MS = { inOrder: 5_000, killed: 3_000 };
 
 /**
- * Runs a fleet on a real S3 server, harms its tasks and their connections, and has all their acts observed. The built command and library
+ * Runs a fleet on a real store, harms its tasks and their connections, and has all their acts observed. The built command and library
  * have to be there, and the compiled programs of this folder.
  *
  * @throws Error when it cannot be set up; what goes wrong in the fleet is in the result
@@ -81,19 +79,16 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 }
 
 async function observed(options: ChaosOptions, observer: Observer): Promise<ChaosResult> {
-  const { s3, lengthMs, seed, tasks = 10, ids = 5, durationMs = 3_000 } = options;
-  const server = new URL(s3.endpoint);
-  if (server.protocol !== 'http:') throw new Error(`${s3.endpoint}: the proxies of a chaos run need a server that speaks plain HTTP`);
-  const bucket = await createBucket(s3);
-  const store = `s3://${bucket.name}/${PREFIX}`;
-  const operator = { options: ['--store', store, '--endpoint', s3.endpoint], env: awsEnvironment(s3) };
+  const { store, lengthMs, seed, tasks = 10, ids = 5, durationMs = 3_000 } = options;
+  const { url, endpoint } = store.address();
+  const operator = { options: ['--store', url, ...(endpoint === '' ? [] : ['--endpoint', endpoint])], env: store.env };
   await initialize(operator, ids, durationMs);
 
   const random = seededRandom(seed);
-  const surroundings: Surroundings = { store, server, env: operator.env, pipe: observer.pipe };
+  const surroundings: Surroundings = { store, pipe: observer.pipe };
   const slots = slotSpecs(tasks).map((spec) => new Slot(spec, surroundings, random));
   const faults: FaultRecord[] = [];
-  const watch = new StoreWatch(bucket, PREFIX, ids);
+  const watch = new StoreWatch(store.read, ids);
   // Aborts when the time is up, when the caller wants it, or when something failed. Not made by AbortSignal.any() of a time-out:
   // Node 20 may collect that as garbage, and then it never aborts.
   const ended = new AbortController();
@@ -118,6 +113,7 @@ async function observed(options: ChaosOptions, observer: Observer): Promise<Chao
     await Promise.all([
       makeTrouble({ slots, random, durationMs, ids, operator, signal }, (fault) => faults.push(fault)),
       watch.watch(signal),
+      store.harm?.(seededRandom(seed ^ 1), signal, (fault) => faults.push(fault)),
     ]);
   } finally {
     end();

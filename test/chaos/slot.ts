@@ -1,12 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RandomSource } from '../../src/base/clock.js';
 import { FaultProxy } from '../support/network/fault-proxy.js';
+import { type ProxyFaults, together } from '../support/network/proxies.js';
 import { harnessFile } from '../support/package-root.js';
 import { childHandles, ProcessHandle } from '../support/process-handle.js';
 import { type ProcessEnd, runCli, runProcess, type TestProcess } from '../support/processes.js';
 import { faketimeEnvironment, removeTraces } from '../support/programs/faketime.js';
 import type { ActorKind } from './act.js';
 import { ACTING, type Acting, readActing } from './actor.js';
+import type { ChaosStore, StoreAddress } from './chaos-store.js';
 
 /** What the tasks of a slot are. */
 export interface SlotSpec {
@@ -20,10 +22,7 @@ export interface SlotSpec {
 
 /** Where the tasks find their store and their observer. */
 export interface Surroundings {
-  /** `s3://bucket/prefix`. */
-  readonly store: string;
-  readonly server: URL;
-  readonly env: Readonly<Record<string, string>>;
+  readonly store: ChaosStore;
   readonly pipe: string;
 }
 
@@ -60,11 +59,13 @@ const LOG_KEPT = 4_000;
 
 /** One place of a fleet, with a network path of its own to the store: a task runs in it, and whenever it ends the next one is started. */
 export class Slot {
-  readonly proxy = new FaultProxy();
+  /** Its network: the proxies before all servers. */
+  readonly proxy: ProxyFaults;
   readonly ends: TaskEnd[] = [];
   /** Every process seen in it, dead or alive. */
   readonly processes: ProcessHandle[] = [];
   task: Task | undefined;
+  readonly #proxies: readonly FaultProxy[];
   #running: TestProcess | undefined;
   #closing = false;
   #loop: Promise<void> = Promise.resolve();
@@ -73,15 +74,18 @@ export class Slot {
     readonly spec: SlotSpec,
     private readonly surroundings: Surroundings,
     private readonly random: RandomSource,
-  ) {}
+  ) {
+    this.#proxies = surroundings.store.servers.map(() => new FaultProxy());
+    this.proxy = together(this.#proxies);
+  }
 
-  /** Starts the proxy and the first task. */
+  /** Starts the proxies and the first task. */
   async open(): Promise<void> {
-    const { hostname, port } = this.surroundings.server;
-    const through = await this.proxy.start(hostname, Number(port));
+    const { store } = this.surroundings;
+    const ports = await Promise.all(store.servers.map(({ hostname, port }, index) => this.#proxies[index]?.start(hostname, port) ?? 0));
     const { clockHours } = this.spec;
     const clock = clockHours === 0 ? {} : await faketimeEnvironment(`${clockHours > 0 ? '+' : '-'}${Math.abs(clockHours)}h`);
-    this.#loop = this.#keepRunning(`http://127.0.0.1:${through}`, { ...this.surroundings.env, ...clock });
+    this.#loop = this.#keepRunning(store.address(ports), { ...store.env, ...clock });
   }
 
   /** Lets the task end in order, as far as it does so within `patienceMs` milliseconds, and starts no further one. */
@@ -93,7 +97,7 @@ export class Slot {
     await Promise.race([this.#loop, sleep(patienceMs, undefined, { ref: false })]);
     this.#running?.kill('SIGKILL');
     await this.#loop;
-    await this.proxy.stop();
+    await Promise.all(this.#proxies.map((proxy) => proxy.stop()));
     if (this.spec.clockHours !== 0) for (const { pid } of this.processes) await removeTraces(pid);
   }
 
@@ -102,9 +106,9 @@ export class Slot {
     return this.processes.filter((process) => process.isAlive());
   }
 
-  async #keepRunning(endpoint: string, env: Record<string, string>): Promise<void> {
+  async #keepRunning(store: StoreAddress, env: Record<string, string>): Promise<void> {
     while (!this.#closing) {
-      const running = this.#start(endpoint, env);
+      const running = this.#start(store, env);
       this.#running = running;
       const task: Task = { spec: this.spec, main: this.#seen(running.pid), acting: undefined, child: undefined, guard: undefined };
       this.task = task;
@@ -123,15 +127,21 @@ export class Slot {
     }
   }
 
-  #start(endpoint: string, env: Record<string, string>): TestProcess {
-    const { store, pipe } = this.surroundings;
+  #start({ url, endpoint }: StoreAddress, env: Record<string, string>): TestProcess {
+    const { pipe } = this.surroundings;
     if (this.spec.kind === 'run') {
       const command = [process.execPath, harnessFile('test/chaos/run-actor.ts'), pipe];
-      const settings = ['--store', store, '--endpoint', endpoint, '--acquire-timeout', `${ACQUIRE_TIMEOUT_MS}ms`];
+      const settings = [
+        '--store',
+        url,
+        ...(endpoint === '' ? [] : ['--endpoint', endpoint]),
+        '--acquire-timeout',
+        `${ACQUIRE_TIMEOUT_MS}ms`,
+      ];
       return runCli(['run', ...settings, '--', ...command], { env });
     }
     const program = harnessFile('test/chaos/library-actor.ts');
-    return runProcess(process.execPath, [program, pipe, store, endpoint, this.spec.keeper, String(ACQUIRE_TIMEOUT_MS)], { env });
+    return runProcess(process.execPath, [program, pipe, url, endpoint, this.spec.keeper, String(ACQUIRE_TIMEOUT_MS)], { env });
   }
 
   async #awaitActing(task: Task, running: TestProcess): Promise<void> {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { TestBucket } from '../support/bucket.js';
+import type { ChaosStore } from './chaos-store.js';
 import type { Tenure } from './judge.js';
 
 /** How often every lease object is looked at, in milliseconds. */
@@ -12,7 +12,7 @@ interface Look {
   readonly holder: string | undefined;
 }
 
-/** Looks at the lease objects in the bucket itself, and notes what must never happen to them. */
+/** Looks at the lease objects in the store itself, and notes what must never happen to them. */
 export class StoreWatch {
   readonly problems = new Set<string>();
   /** How many times an object was read. */
@@ -20,10 +20,8 @@ export class StoreWatch {
   readonly #latest = new Map<number, Look>();
   readonly #holders = new Map<string, string>();
 
-  /** @param prefix where the lease objects are, without a slash at its end */
   constructor(
-    private readonly bucket: TestBucket,
-    private readonly prefix: string,
+    private readonly read: ChaosStore['read'],
     private readonly ids: number,
   ) {}
 
@@ -38,7 +36,7 @@ export class StoreWatch {
   /** One look at every object. */
   async lookAtAll(): Promise<void> {
     for (let id = 0; id < this.ids; id += 1) {
-      const object = await this.bucket.getRaw(`${this.prefix}/${id}.json`).catch((error: unknown) => {
+      const object = await this.read(id).catch((error: unknown) => {
         this.problems.add(`node id ${id}: could not be read: ${String(error)}`);
         return undefined;
       });

@@ -1,15 +1,18 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { inject } from 'vitest';
+import { inject, vi } from 'vitest';
+import { systemClock, systemRandom } from '../../src/base/system.js';
 import type { StatusReport } from '../../src/monitor/status-report.js';
+import { openStore } from '../../src/store/open-store.js';
 import { awsEnvironment, createBucket } from './bucket.js';
 import { runCli, type TestProcess } from './processes.js';
 import type { S3Access } from './servers/minio.js';
+import type { ServerKind, StoreServer } from './stores/store-server.js';
 
 /** A store for the tasks of one test, as options and environment of the command line. */
 export interface FleetStore {
-  readonly name: 'file' | 's3';
+  readonly name: 'file' | ServerKind;
   readonly options: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   /** The keys of all objects in it, the driver's own left out. */
@@ -44,6 +47,29 @@ export async function fleetStore(kind: 'file' | 's3', s3: S3Access, endpoint = s
     read: (key) => fs.readFile(join(directory, key), 'utf8').catch(() => undefined),
     spoil: (key, body) => fs.writeFile(join(directory, key), body),
     remove: () => rm(directory, { recursive: true, force: true }),
+  };
+}
+
+/** A store that no other test uses on a server of any kind, looked into through its driver, which finds the server's credentials in this process. */
+export async function storeOn(server: StoreServer, through?: string): Promise<FleetStore> {
+  const access = await server.newPlace();
+  const { url, endpoint, env } = access(through);
+  const direct = access();
+  for (const [name, value] of Object.entries(direct.env)) vi.stubEnv(name, value);
+  const own = { clock: systemClock, random: systemRandom, requestTimeoutMs: 10_000 };
+  const store = await openStore(direct.url, { ...own, endpoint: direct.endpoint });
+  return {
+    name: server.kind,
+    options: ['--store', url, ...(endpoint === undefined ? [] : ['--endpoint', endpoint])],
+    env,
+    keys: async () => (await store.list()).objects.map(({ key }) => key).sort(),
+    read: async (key) => (await store.read(key))?.body,
+    spoil: async (key, body) => {
+      const etag = (await store.read(key))?.etag;
+      const written = etag === undefined ? await store.create(key, body, {}) : await store.replace(key, body, {}, etag);
+      if (written.status !== 'written') throw new Error(`${url}: ${key} was not written`);
+    },
+    remove: () => store.close(),
   };
 }
 

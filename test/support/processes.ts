@@ -143,6 +143,6 @@ async function ended(child: ChildProcess): Promise<ProcessEnd> {
 }
 
 function cleanEnvironment(): NodeJS.ProcessEnv {
-  const foreign = /^(NODELEASE_|AWS_|ECS_|NODE_ID)/;
+  const foreign = /^(NODELEASE_|AWS_|AZURE_|ECS_|GOOGLE_|NODE_ID|STORAGE_EMULATOR_)/;
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !foreign.test(name)));
 }

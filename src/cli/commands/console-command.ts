@@ -20,7 +20,8 @@ interface ConsoleOptions {
  */
 export async function consoleCommand({ allowWrites }: ConsoleOptions, settings: Settings, io: Io): Promise<number> {
   const { http: listen = DEFAULT_LISTEN_ADDRESS, bearerTokenFile, store, provider, zookeeper, consoleData } = settings;
-  if (!isVisible(settings)) throw new ConfigError('--store', store.url, 's3:// or file: (what is in memory is seen by its holder alone)');
+  if (!isVisible(settings))
+    throw new ConfigError('--store', store.url, 'a store that others see, too (what is in memory is seen by its holder alone)');
   if (allowWrites && !zookeeper)
     throw new ConfigError('--allow-writes', true, '--zookeeper beside it (only services and shared data can be changed)');
   if (allowWrites && bearerTokenFile === undefined)

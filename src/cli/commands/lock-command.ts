@@ -26,14 +26,14 @@ export async function lockCommand(
 ): Promise<number> {
   checkLockName(name);
   const timeoutMs = waitTimeout(options);
-  const { store, endpoint, region, waitPollMs, durationMs, graceMs } = settings;
+  const { store, endpoint, region, etcd, waitPollMs, durationMs, graceMs } = settings;
   return runHeldCommand({
     ...{ command, example: 'lock nightly -- ./report.sh', settings, io, restart: options.restart === true },
     acquire: async ({ log, signal, again }) => {
       if (store.kind === 'memory') log.warn('memory: is private to this process: no other task will see this lock. It is for trials only');
       const taskId = settings.taskId ?? (await defaultTaskId({ ...io, signal, warn: (message) => log.warn(message) }));
       return (again ? acquireAgain : acquireLock)(name, {
-        ...{ store: store.url, endpoint, region, waitPollMs, durationMs, graceMs, taskId, timeoutMs, signal },
+        ...{ store: store.url, endpoint, region, etcd, waitPollMs, durationMs, graceMs, taskId, timeoutMs, signal },
         ...{ clock: io.clock, random: io.random, onEvent: lockLog(log.child({ taskId }), name) },
       });
     },

@@ -39,13 +39,23 @@ export function costReport(cluster: Pick<ClusterConfig, 'size' | 'durationMs'> |
   };
 }
 
-/** @param paid whether the store is one that lets itself be paid for requests, as S3 does */
-export function costFinding(report: CostReport, paid: boolean): Finding {
+/** Whose list has the default prices, by the scheme of a store's URL. */
+const PRICE_LISTS: Readonly<Record<string, string>> = {
+  'azblob:': 'Blob Storage, hot and locally redundant, East US',
+  'gs:': 'Cloud Storage Standard in one region',
+};
+
+/**
+ * @param paid whether the store is one that lets itself be paid for requests, as S3 does
+ * @param store its URL
+ */
+export function costFinding(report: CostReport, paid: boolean, store = ''): Finding {
   const { nodes, durationMs, settingsIntervalMs, putsPerMonth, getsPerMonth, dollarsPerMonth, putPrice, getPrice } = report;
   const held = nodes === 1 ? '1 node id, when it is held' : `${nodes.toLocaleString('en-US')} node ids, when all are held`;
   const looks = settingsIntervalMs === null ? '' : `, the settings read every ${formatSetting(settingsIntervalMs)}`;
   const isList = putPrice === S3_STANDARD_PRICES.put && getPrice === S3_STANDARD_PRICES.get;
-  const prices = `$${plain(putPrice)} per 1,000 PUT and $${plain(getPrice)} per 1,000 GET${isList ? ' (S3 Standard, us-east-1)' : ''}`;
+  const list = PRICE_LISTS[store.slice(0, store.indexOf(':') + 1)] ?? 'S3 Standard, us-east-1';
+  const prices = `$${plain(putPrice)} per 1,000 PUT and $${plain(getPrice)} per 1,000 GET${isList ? ` (${list})` : ''}`;
   const each = nodes === 1 ? '' : `, ${dollarsText(dollarsPerMonth / nodes)} for each of them`;
   return finding(
     'cost',

@@ -1,6 +1,7 @@
+import { leaseTiming } from '../../lease/model/lease-timing.js';
 import { type Damage, damageOf } from '../../monitor/listed-cluster.js';
 import { type ClusterReport, clusterReport } from '../../monitor/status-report.js';
-import type { Interval } from '../../store/lease-store.js';
+import type { Interval, LeaseStore } from '../../store/lease-store.js';
 import type { ProbeReport, ProbeStatus } from '../../store/probe/probe-report.js';
 import { formatDuration, formatSetting } from '../terminal/text.js';
 import type { ClusterCheckup } from './cluster-checkup.js';
@@ -94,23 +95,33 @@ export function isSound(findings: readonly Finding[]): boolean {
   return findings.every(({ status }) => status !== 'fault');
 }
 
-/** The findings of a probe that got through: its checks, the latency, the clock. */
-export function probeFindings({ checks, latencyMs, requests, clockOffsetMs }: ProbeReport): Finding[] {
+/** The findings of a probe that got through: its checks, the latency, the clock. @param signs whether requests are signed with the time */
+export function probeFindings({ checks, latencyMs, requests, clockOffsetMs }: ProbeReport, signs: boolean): Finding[] {
   const latency = `${latencyMs.toFixed(1)} ms, the median of ${requests} requests`;
-  return [...checks, finding('latency', 'latency', 'ok', latency), clockFinding(clockOffsetMs)];
+  return [...checks, finding('latency', 'latency', 'ok', latency), clockFinding(clockOffsetMs, signs)];
 }
 
 /** How the store's clock and this host's compare. No lease depends on that; signatures of AWS do. */
-export function clockFinding({ min, max }: Interval): Finding {
+export function clockFinding({ min, max }: Interval, signs = true): Finding {
   const found = (status: ProbeStatus, detail: string) => finding('clock', 'clock', status, detail);
   if (!Number.isFinite(min) || !Number.isFinite(max)) return found('ok', 'tells no time');
   const offset = min > 0 ? min : max < 0 ? -max : 0;
   if (offset <= NOTEWORTHY_OFFSET_MS) return found('ok', 'agrees with that of this host');
   const harm =
-    offset < SIGNATURE_LIMIT_MS
+    !signs || offset < SIGNATURE_LIMIT_MS
       ? 'harmless for leases, which trust no host’s clock'
       : `AWS refuses signatures that are ${formatSetting(SIGNATURE_LIMIT_MS)} off: the first request is made twice, and temporary credentials may be renewed too late`;
   return found('warning', `at least ${formatDuration(offset)} ${min > 0 ? 'ahead of' : 'behind'} that of this host (${harm})`);
+}
+
+/** A finding where leases are renewed more often than the store keeps up with. */
+export function paceFindings({ minWriteIntervalMs = 0 }: Pick<LeaseStore, 'minWriteIntervalMs'>, durationMs: number): Finding[] {
+  const { renewEveryMs } = leaseTiming(durationMs);
+  if (renewEveryMs >= minWriteIntervalMs) return [];
+  const pace = `a lease of ${formatSetting(durationMs)} is renewed every ${formatDuration(renewEveryMs)}`;
+  const limit = `this store keeps up with one write of an object every ${formatSetting(minWriteIntervalMs)}`;
+  const detail = `${pace}, and ${limit}: use a duration of ${formatSetting(3 * minWriteIntervalMs)} or more`;
+  return [finding('pace', 'pace of renewals', 'warning', detail)];
 }
 
 /** The findings on the cluster, or on its absence. */

@@ -8,7 +8,7 @@ import { StoreError } from '../../store/lease-store.js';
 import { MemoryBucket } from '../../store/memory/memory-bucket.js';
 import { type MemoryIntercept, MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
 import type { CostTerms } from './cost-finding.js';
-import { clockFinding, type Diagnosis } from './diagnosis.js';
+import { clockFinding, type Diagnosis, paceFindings } from './diagnosis.js';
 import { examine, showDiagnosis } from './doctor-command.js';
 
 const quick = { random: seededRandom(1), watchAgeMs: 0 };
@@ -236,4 +236,17 @@ describe('the store’s clock', () => {
   ])('off by %d to %d ms is %s', (min, max, status, detail) => {
     expect(clockFinding({ min, max })).toMatchObject({ status, detail: expect.stringMatching(detail) });
   });
+});
+
+it('doctor warns of leases that are renewed more often than the store keeps up with', () => {
+  const store = { minWriteIntervalMs: 1_000 };
+  expect(paceFindings(store, 3_000)).toEqual([]);
+  expect(paceFindings({}, 100)).toEqual([]);
+  expect(paceFindings(store, 2_400)).toMatchObject([
+    {
+      status: 'warning',
+      detail:
+        'a lease of 2.4s is renewed every 0.8s, and this store keeps up with one write of an object every 1s: use a duration of 3s or more',
+    },
+  ]);
 });

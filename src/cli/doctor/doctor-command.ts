@@ -18,6 +18,7 @@ import {
   diagnosis,
   type Finding,
   finding,
+  paceFindings,
   probeFindings,
   refusalFinding,
   type ZooKeeperDiagnosis,
@@ -78,6 +79,7 @@ export async function examine(
 ): Promise<Diagnosis> {
   const { store } = session;
   const { signal, terms = {} } = options;
+  const isEtcd = /^etcds?:/.test(store.url);
   const findings: Finding[] = [];
   const facts: { -readonly [name in keyof DiagnosisFacts]: DiagnosisFacts[name] } = {};
   try {
@@ -85,7 +87,8 @@ export async function examine(
     if (store.remote) await session.listPage(undefined, { timeoutMs: UNHURRIED_LISTING_MS, ...(signal && { signal }) });
     const probe = await probeStore(store, options);
     facts.probe = probe;
-    findings.push(...probeFindings(probe));
+    findings.push(...probeFindings(probe, !isEtcd));
+    if (store.describe !== undefined) findings.push(...(await store.describe(signal && { signal })));
   } catch (error) {
     findings.push(failure('store', error, signal));
   }
@@ -100,9 +103,9 @@ export async function examine(
         const accepted = options.accept === true && facts.probe.ok && (await acceptStore(session));
         findings.push(refusalFinding(reason, facts.probe.ok, accepted));
       }
-      // The default prices are those of S3, and not those of another server.
-      const isPaid = store.remote && (terms.endpoint === undefined || terms.prices !== undefined);
-      findings.push(costFinding(facts.cost, isPaid));
+      // The default prices are those of the clouds, and not those of another server.
+      const isPaid = store.remote && (terms.prices !== undefined || (terms.endpoint === undefined && !isEtcd));
+      findings.push(costFinding(facts.cost, isPaid, store.url), ...paceFindings(store, facts.cost.durationMs));
     } catch (error) {
       findings.push(failure('cluster', error, signal));
     }

@@ -64,7 +64,7 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
   let { log } = options;
   if (processId === 1) log.warn('node as process 1 collects no orphaned processes: start the nodelease script by its own name');
   const { nodeId, provider, store } = settings;
-  const isLean = nodeId === undefined && provider === 'store' && store.kind === 's3';
+  const isLean = nodeId === undefined && provider === 'store' && store.kind !== 'file' && store.kind !== 'memory';
   // A flag of V8 is set while there is one thread.
   if (isLean && options.http) keepMemoryLean();
   // First of all: requests are told why there is no node id yet, and a port that is taken costs none.
@@ -85,7 +85,7 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
       onDiscoveryEvent: settings.zookeeper && (await import('../log/discovery-log.js')).discoveryLog(log),
       limited: (what, limitMs, step) => withTimeout({ limitMs, clock, log, what }, step),
     });
-    // After the AWS SDK has been loaded: V8 refuses Node's own compiled modules once a flag has changed.
+    // After the store's SDK has been loaded: V8 refuses Node's own compiled modules once a flag has changed.
     if (isLean && !options.http) keepMemoryLean();
     return await runWith(node, workload, { ...options, log }, http?.url);
   } catch (error) {

@@ -112,7 +112,8 @@ async function established(session: ProbeSession): Promise<WrittenObject> {
 
 /** Of the same shape as a real one: servers refuse misshapen ones for another reason. */
 function otherEtag(etag: string): string {
-  const other = etag.replace(/[0-9a-f]/g, (digit) => ((Number.parseInt(digit, 16) + 7) % 16).toString(16));
+  const base = /^\d+$/.test(etag) ? 10 : 16;
+  const other = etag.replace(/[0-9a-f]/g, (digit) => ((Number.parseInt(digit, base) + 7) % base).toString(base));
   return other === etag ? `${etag}0` : other;
 }
 

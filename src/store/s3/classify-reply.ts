@@ -1,13 +1,11 @@
-import { StoreError, type StoreFault } from '../lease-store.js';
+import { connectionFailure, fieldOf, isTimeout, messageOf, networkErrors, textOf } from '../connection-failure.js';
+import { isClockWrong } from '../host-clock.js';
+import type { StoreError, StoreFault } from '../lease-store.js';
+import { failure, type StoreRequest } from '../store-request.js';
 import type { ObservedReply } from './reply.js';
 
 /** The request that failed. */
-export interface FailedRequest {
-  readonly operation: keyof typeof OPERATIONS;
-  /** The store, as its user wrote it. */
-  readonly url: string;
-  /** The object below the prefix; undefined for a listing. */
-  readonly key?: string;
+export interface FailedRequest extends StoreRequest {
   readonly reply: ObservedReply;
 }
 
@@ -22,7 +20,7 @@ export function classifyReply(error: unknown, request: FailedRequest): 'conflict
   const { status } = reply;
   if (!reply.sent) return beforeSending(error, request);
   if (status === undefined) return withoutReply(error, request);
-  const code = text(error, 'Code') ?? '';
+  const code = textOf(error, 'Code') ?? '';
   const said = code === '' ? `HTTP ${status}` : `${code}${messageOf(error)}`;
   const failed = failing(error, request);
   const refused = (cause: string) => failed('rejected', 'not-applied', cause);
@@ -46,11 +44,11 @@ export function classifyReply(error: unknown, request: FailedRequest): 'conflict
     return refused(`answered HTTP 304, not modified, ${what}: a cache stands in between, or this is no S3 server`);
   }
   if (status < 400 || code === 'AuthorizationHeaderMalformed' || code === 'IllegalLocationConstraintException') {
-    const region = reply.headers['x-amz-bucket-region'] ?? text(error, 'Region');
+    const region = reply.headers['x-amz-bucket-region'] ?? textOf(error, 'Region');
     return refused(`${region === undefined ? 'wrong region or endpoint' : `the bucket is in region ${region}`} (${said})`);
   }
   if (status === 401 || status === 403 || CREDENTIAL_CODES.includes(code)) {
-    const needs = code === 'AccessDenied' ? `, needs ${OPERATIONS[operation].needs}` : '';
+    const needs = code === 'AccessDenied' ? `, needs ${NEEDS[operation]}` : '';
     return failed('denied', 'not-applied', `access denied (${code || `HTTP ${status}`}${needs})${messageOf(error)}`);
   }
   if (status === 501) return failed('unsupported', 'not-applied', `not supported by this server (${said})`);
@@ -60,46 +58,38 @@ export function classifyReply(error: unknown, request: FailedRequest): 'conflict
   return refused(`refused (${said})`);
 }
 
-/** A difference of clocks that no server minds, in milliseconds; they refuse from 15 minutes on. */
-const HARMLESS_SKEW_MS = 60_000;
-
 /**
  * True when the server refused the request for the time in its signature, and told another time along with the refusal. Such a request is
  * certainly not applied: signatures are looked at first. The SDK signs with the server's time from then on, so that the same call gets through.
  */
 export function teachesTime(error: unknown, { status, headers, signedAt }: ObservedReply): boolean {
-  if (status === undefined || status < 400 || text(error, 'Code') !== 'RequestTimeTooSkewed') return false;
+  if (status === undefined || status < 400 || textOf(error, 'Code') !== 'RequestTimeTooSkewed') return false;
   const signed = signedAt?.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z') ?? '';
-  return Math.abs(Date.parse(headers.date ?? '') - Date.parse(signed)) > HARMLESS_SKEW_MS;
+  return isClockWrong(headers.date, Date.parse(signed));
 }
 
 /** The failure of a request that its caller gave up: a write of unknown outcome, unless it had not been sent. */
 export function givenUp(reason: unknown, request: FailedRequest): StoreError {
   const outcome = request.reply.sent ? 'unknown' : 'not-applied';
-  return new StoreError(`${request.url}: ${attempt(request)}: given up`, { fault: 'unreachable', outcome, cause: reason });
-}
-
-/** A reply that says nothing a store could mean. */
-export function senseless(request: Omit<FailedRequest, 'reply'>, answer: string): StoreError {
-  return new StoreError(`${request.url}: ${attempt(request)}: answered ${answer}`, { fault: 'rejected', outcome: 'unknown' });
+  return failure(request, { fault: 'unreachable', outcome, detail: 'given up', cause: reason });
 }
 
 const CREDENTIAL_CODES = ['ExpiredToken', 'InvalidToken', 'TokenRefreshRequired', 'InvalidAccessKeyId', 'SignatureDoesNotMatch'];
 
-/** What each operation is called in messages, and the permission that it needs. */
-const OPERATIONS = {
-  read: { doing: 'reading', needs: 's3:GetObject' },
-  list: { doing: 'listing', needs: 's3:ListBucket' },
-  create: { doing: 'creating', needs: 's3:PutObject' },
-  replace: { doing: 'replacing', needs: 's3:PutObject' },
-  discard: { doing: 'removing', needs: 's3:DeleteObject' },
+/** The permission that each operation needs. */
+const NEEDS = {
+  read: 's3:GetObject',
+  list: 's3:ListBucket',
+  create: 's3:PutObject',
+  replace: 's3:PutObject',
+  discard: 's3:DeleteObject',
 } as const;
 
 const DIRECTORY_BUCKET = /^s3:\/\/[^/]*--x-s3(\/|$)/;
 
 /** The SDK failed on the way: nearly always over the credentials, which it fetches with the first request. */
 function beforeSending(error: unknown, request: FailedRequest): StoreError {
-  const name = text(error, 'name') ?? '';
+  const name = textOf(error, 'name') ?? '';
   const failed = (fault: StoreFault, cause: string) => failing(error, request)(fault, 'not-applied', cause);
   if (name.endsWith('ProviderError')) return failed('denied', `no AWS credentials found${messageOf(error)}`);
   if (isTimeout(error) || networkErrors(error).length > 0) {
@@ -112,7 +102,7 @@ function beforeSending(error: unknown, request: FailedRequest): StoreError {
     return failed(status >= 500 ? 'unavailable' : 'denied', `${what} (${name}, HTTP ${status})`);
   }
   // A bucket of S3 Express is asked for a session first, by a request of the SDK's own.
-  const code = text(error, 'Code') ?? name;
+  const code = textOf(error, 'Code') ?? name;
   if (code === 'NoSuchBucket') return failed('missing', 'bucket does not exist');
   if (status === 401 || status === 403) {
     return failed('denied', `access denied (${code}, needs s3express:CreateSession)${messageOf(error)}`);
@@ -122,75 +112,24 @@ function beforeSending(error: unknown, request: FailedRequest): StoreError {
 
 /** The connection failed, or the time was up, before the head of a reply had arrived, or in the middle of its body. */
 function withoutReply(error: unknown, request: FailedRequest): StoreError {
-  const causes = networkErrors(error);
-  const [first = error] = causes;
-  const codes = causes.map((cause) => text(cause, 'code') ?? '');
-  const said = causes.map((cause) => messageOf(cause).slice(2)).join(', ');
-  if (causes.length > 0 && causes.every(isBeforeConnection)) {
-    return failing(first, request)('unreachable', 'not-applied', `cannot connect: ${said}`);
-  }
-  if (isTimeout(error)) return failing(error, request)('unreachable', 'unknown', messageOf(error).slice(2));
-  // Node reports a certificate that it refuses before it sends the first byte of a request.
-  if (codes.some((code) => /^(CERT_|ERR_TLS_CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/.test(code))) {
-    return failing(first, request)('rejected', 'not-applied', `the server's certificate is not trusted: ${said}`);
-  }
-  if (codes.some((code) => /^(HPE_|EPROTO$|ERR_SSL_)/.test(code))) {
-    return failing(first, request)('rejected', 'unknown', `the server does not speak the protocol of the endpoint's URL: ${said}`);
-  }
-  return failing(error, request)('unreachable', 'unknown', `connection lost${causes.length > 0 ? `: ${said}` : messageOf(error)}`);
-}
-
-/** The errors of the operating system and of Node in `error`: one for every address that was tried. */
-function networkErrors(error: unknown): readonly unknown[] {
-  const inner = error instanceof AggregateError ? error.errors : [error];
-  return inner.filter((each) => text(each, 'code') !== undefined);
-}
-
-/** True only where no byte of a request can have been sent; when in doubt, false. */
-function isBeforeConnection(error: unknown): boolean {
-  const syscall = text(error, 'syscall');
-  return syscall === 'connect' || syscall === 'getaddrinfo';
-}
-
-function isTimeout(error: unknown): boolean {
-  // The SDK gives this name to lost connections too, but those keep the operating system's code.
-  const code = text(error, 'code');
-  return text(error, 'name') === 'TimeoutError' && (code === undefined || code === 'ETIMEDOUT');
+  const { fault, outcome, detail, cause } = connectionFailure(error);
+  return failing(cause, request)(fault, outcome, detail);
 }
 
 /** Makes the failures of a request. */
 function failing(error: unknown, request: FailedRequest) {
-  return (fault: StoreFault, outcome: StoreError['outcome'], cause: string): StoreError => {
-    // A missing bucket is the same whatever was tried in it.
-    const what = fault === 'missing' ? '' : `${attempt(request)}: `;
-    return new StoreError(`${request.url}: ${what}${cause}`, { fault, outcome, ...(speaks(error) ? { cause: error } : {}) });
-  };
-}
-
-function attempt({ operation, key }: Omit<FailedRequest, 'reply'>): string {
-  return `${OPERATIONS[operation].doing}${key === undefined ? '' : ` ${key}`}`;
+  return (fault: StoreFault, outcome: StoreError['outcome'], detail: string): StoreError =>
+    failure(request, { fault, outcome, detail, ...(speaks(error) && { cause: error }) });
 }
 
 /** False for the errors that tell of the SDK's parser and not of the store: causes are printed. */
 function speaks(error: unknown): boolean {
-  return text(error, 'Code') !== undefined || text(error, 'code') !== undefined || text(error, 'name')?.endsWith('ProviderError') === true;
-}
-
-function messageOf(error: unknown): string {
-  const message = (text(error, 'message') ?? '').replace(/\s+/g, ' ').trim();
-  return message === '' || message === 'UnknownError' ? '' : `: ${message}`;
-}
-
-function text(error: unknown, field: string): string | undefined {
-  const value = fieldOf(error, field);
-  return typeof value === 'string' && value !== '' ? value : undefined;
+  return (
+    textOf(error, 'Code') !== undefined || textOf(error, 'code') !== undefined || textOf(error, 'name')?.endsWith('ProviderError') === true
+  );
 }
 
 function statusOf(error: unknown): number | undefined {
   const value = fieldOf(fieldOf(error, '$metadata'), 'httpStatusCode');
   return typeof value === 'number' ? value : undefined;
-}
-
-function fieldOf(value: unknown, field: string): unknown {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[field] : undefined;
 }

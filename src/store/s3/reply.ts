@@ -1,5 +1,3 @@
-import type { Interval } from '../lease-store.js';
-
 /**
  * Where {@link ReplyObserver.middleware} goes: the lowest place of this step is next to the HTTP client, inside the parsing of the reply.
  * The observer of a command that is sent again takes the place of the first one.
@@ -42,49 +40,4 @@ export class ReplyObserver {
       delete headers['last-modified'];
       return result;
     };
-}
-
-// HTTP dates are cut to whole seconds: the true time is up to this much later. The finest unit is a millisecond.
-const CUT_MS = 999;
-
-const UNKNOWN_AGE: Interval = { min: 0, max: Number.POSITIVE_INFINITY };
-const UNKNOWN_TIME: Interval = { min: Number.NEGATIVE_INFINITY, max: Number.POSITIVE_INFINITY };
-
-/** The server's time when it formed a reply, from its `Date` header, in milliseconds since the Unix epoch. Unbounded when it did not tell. */
-export function storeTime(dateHeader: string | undefined): Interval {
-  const date = parseHttpDate(dateHeader);
-  return date === undefined ? UNKNOWN_TIME : { min: date, max: date + CUT_MS };
-}
-
-/**
- * How old an object was when a reply was formed, from the `Date` and `Last-Modified` headers of that same reply, in milliseconds.
- * Both are cut to whole seconds, so their difference is off by less than one second either way. Unknown is `{ min: 0, max: Infinity }`.
- */
-export function ageFromHeaders(dateHeader: string | undefined, lastModifiedHeader: string | undefined): Interval {
-  const date = parseHttpDate(dateHeader);
-  const modified = parseHttpDate(lastModifiedHeader);
-  return date === undefined || modified === undefined ? UNKNOWN_AGE : ageBetween(date, modified, CUT_MS);
-}
-
-/**
- * How old a listed object was when the page was formed. Some servers list milliseconds, others whole seconds written as
- * `.000`: a time without a fraction is taken as cut.
- */
-export function ageFromListing(dateHeader: string | undefined, lastModified: Date | undefined): Interval {
-  const date = parseHttpDate(dateHeader);
-  const modified = lastModified?.getTime();
-  if (date === undefined || modified === undefined || Number.isNaN(modified)) return UNKNOWN_AGE;
-  return ageBetween(date, modified, modified % 1000 === 0 ? CUT_MS : 0);
-}
-
-function ageBetween(date: number, modified: number, modifiedCut: number): Interval {
-  // A server whose times contradict each other (written after it was read) has told nothing that a take-over could rest on: min is 0.
-  return { min: Math.max(0, date - modified - modifiedCut), max: Math.max(CUT_MS, date - modified + CUT_MS) };
-}
-
-/** The format of HTTP (RFC 9110, 5.6.7). `Date.parse` alone would also take dates without a zone, as local time, and so make up an age. */
-function parseHttpDate(header: string | undefined): number | undefined {
-  if (header === undefined || !/^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(header)) return undefined;
-  const time = Date.parse(header);
-  return Number.isNaN(time) ? undefined : time;
 }

@@ -1,9 +1,13 @@
 import { orAborted, timeoutSignal } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
+import { ageFromHeaders, ageFromListing } from '../http-age.js';
+import { storeTime } from '../http-date.js';
 import type { CallOptions, LeaseStore, Listing, ListingPage, ObjectMetadata, StoredObject, WriteResult } from '../lease-store.js';
 import { StoreError } from '../lease-store.js';
-import { classifyReply, type FailedRequest, givenUp, senseless, teachesTime } from './classify-reply.js';
-import { ageFromHeaders, ageFromListing, OBSERVER_PLACE, type ObservedReply, ReplyObserver, storeTime } from './reply.js';
+import { allPages, type ContinuedPage } from '../listing-pages.js';
+import { checkScratch, type StoreRequest, senseless } from '../store-request.js';
+import { classifyReply, givenUp, teachesTime } from './classify-reply.js';
+import { OBSERVER_PLACE, type ObservedReply, ReplyObserver } from './reply.js';
 import { DeleteObjectCommand, GetObjectCommand, ListObjectsV2Command, PutObjectCommand, type S3Client } from './sdk.js';
 
 /** The requests that the store makes. */
@@ -29,8 +33,6 @@ export interface S3LeaseStoreOptions {
   /** See {@link LeaseStore.pollMs}, in milliseconds. @default 1200 */
   readonly pollMs?: number | undefined;
 }
-
-type Operation = Pick<FailedRequest, 'operation' | 'key' | 'url'>;
 
 /** A command, as far as watching its reply goes. */
 interface Observable {
@@ -79,19 +81,7 @@ export class S3LeaseStore implements LeaseStore {
   }
 
   async list(options?: CallOptions): Promise<Listing> {
-    const pages: ListingPage[] = [];
-    for (let token: string | undefined; ; ) {
-      const page = await this.#page({ ContinuationToken: token }, options);
-      pages.push(page);
-      if (!page.more) break;
-      // A server that sends the same page again and again would keep this loop for ever.
-      if (page.token === undefined || page.token === token) throw senseless(this.#request('list'), 'a listing that cannot be continued');
-      token = page.token;
-    }
-    // Each page was true at its own time.
-    const times = pages.map(({ storeTime }) => storeTime);
-    const min = Math.min(...times.map((time) => time.min));
-    return { objects: pages.flatMap(({ objects }) => objects), storeTime: { min, max: times.at(-1)?.max ?? Number.POSITIVE_INFINITY } };
+    return allPages(this.#request('list'), (token) => this.#page({ ContinuationToken: token }, options));
   }
 
   async listPage(after: string | undefined, options?: CallOptions): Promise<ListingPage> {
@@ -102,7 +92,7 @@ export class S3LeaseStore implements LeaseStore {
   async #page(
     from: { readonly ContinuationToken?: string | undefined; readonly StartAfter?: string | undefined },
     options: CallOptions | undefined,
-  ): Promise<ListingPage & { readonly token: string | undefined }> {
+  ): Promise<ContinuedPage> {
     const request = this.#request('list');
     const command = new ListObjectsV2Command({ Bucket: this.options.bucket, Prefix: this.#keyPrefix, Delimiter: '/', ...from });
     const answer = await this.#call(request, options, command, (abortSignal) => this.options.client.send(command, { abortSignal }));
@@ -129,9 +119,7 @@ export class S3LeaseStore implements LeaseStore {
   }
 
   async discardProbe(key: string, options?: CallOptions): Promise<void> {
-    if (!key.startsWith('probe-')) {
-      throw new StoreError(`${this.url}: ${key} is not a scratch object and is not removed`, { fault: 'rejected', outcome: 'not-applied' });
-    }
+    checkScratch(this.url, key);
     const command = new DeleteObjectCommand(this.#object(key));
     await this.#call(this.#request('discard', key), options, command, (abortSignal) => this.options.client.send(command, { abortSignal }));
   }
@@ -140,7 +128,7 @@ export class S3LeaseStore implements LeaseStore {
     this.options.client.destroy();
   }
 
-  async #put(request: Operation, input: ConstructorParameters<typeof PutObjectCommand>[0], options?: CallOptions): Promise<WriteResult> {
+  async #put(request: StoreRequest, input: ConstructorParameters<typeof PutObjectCommand>[0], options?: CallOptions): Promise<WriteResult> {
     const command = new PutObjectCommand(input);
     const answer = await this.#call(request, options, command, (abortSignal) => this.options.client.send(command, { abortSignal }));
     if (typeof answer === 'string') return { status: 'conflict' };
@@ -149,7 +137,7 @@ export class S3LeaseStore implements LeaseStore {
 
   /** One request, bounded in time, unless it has to be signed anew. */
   async #call<Output>(
-    request: Operation,
+    request: StoreRequest,
     options: CallOptions | undefined,
     command: Observable,
     send: (abortSignal: AbortSignal) => Promise<Output>,
@@ -182,7 +170,7 @@ export class S3LeaseStore implements LeaseStore {
     }
   }
 
-  #request(operation: Operation['operation'], key?: string): Operation {
+  #request(operation: StoreRequest['operation'], key?: string): StoreRequest {
     return { operation, url: this.url, ...(key !== undefined && { key }) };
   }
 
@@ -196,7 +184,7 @@ export class S3LeaseStore implements LeaseStore {
   }
 }
 
-function etagOf(request: Operation, etag: string | undefined): string {
+function etagOf(request: StoreRequest, etag: string | undefined): string {
   if (etag !== undefined && etag !== '') return etag;
   throw senseless(request, 'success without an ETag: is this an S3 server?');
 }

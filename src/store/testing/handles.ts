@@ -38,5 +38,6 @@ export async function isThere(store: LeaseStore, key: string, expected: Partial<
 
 /** An etag of the same shape that no object has: servers refuse misshapen ones for another reason. */
 export function neverWas(etag: string): string {
-  return etag.replace(/[0-9a-f]/g, (digit) => ((Number.parseInt(digit, 16) + 7) % 16).toString(16));
+  const base = /^\d+$/.test(etag) ? 10 : 16;
+  return etag.replace(/[0-9a-f]/g, (digit) => ((Number.parseInt(digit, base) + 7) % base).toString(base));
 }

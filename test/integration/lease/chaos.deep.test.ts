@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { type Act, ActWriter } from '../../chaos/act.js';
 import { ACTING } from '../../chaos/actor.js';
+import { leasesIn, s3ChaosStore } from '../../chaos/chaos-store.js';
 import { Judge } from '../../chaos/judge.js';
 import { startObserver } from '../../chaos/observer.js';
 import { runChaos } from '../../chaos/run-chaos.js';
@@ -135,7 +136,7 @@ describe('the watch on the store', () => {
 
   it('notices a version that goes down, one that two tasks hold, an object that is gone, and one that cannot be read', async () => {
     const bucket = await createBucket(inject('s3'));
-    const watch = new StoreWatch(bucket, 'fleet', 4);
+    const watch = new StoreWatch(leasesIn(bucket), 4);
     for (const id of [0, 1, 2, 3]) await bucket.putRaw(`fleet/${id}.json`, held(5, 'one'), facts(5));
     await watch.lookAtAll();
     expect([...watch.problems]).toEqual([]);
@@ -155,7 +156,7 @@ describe('the watch on the store', () => {
   it('notices a version that was acted under and is not in the store', async () => {
     const bucket = await createBucket(inject('s3'));
     await bucket.putRaw('fleet/0.json', held(2, 'one'), facts(2));
-    const watch = new StoreWatch(bucket, 'fleet', 1);
+    const watch = new StoreWatch(leasesIn(bucket), 1);
     await watch.finish(judged(act(2, 100, { taskId: 'another' }), act(3, 200)).tenures);
     expect([...watch.problems]).toEqual([
       'node id 0: version 2 was held by one in the store, and another acted under it',
@@ -167,7 +168,7 @@ describe('the watch on the store', () => {
 describe('a chaos run', () => {
   it('finds no id used by two tasks at a time, and no version twice, under faults of every sort', async () => {
     const seed = Date.now() % 2 ** 32;
-    const result = await runChaos({ s3: inject('s3'), lengthMs: 45_000, seed });
+    const result = await runChaos({ store: await s3ChaosStore(inject('s3')), lengthMs: 45_000, seed });
     process.stderr.write(`chaos, seed ${seed}\n${summary(result)}\n`);
     expect(failuresOf(result)).toEqual([]);
     expect(new Set(result.faults.map(({ name }) => name)).size).toBeGreaterThanOrEqual(8);

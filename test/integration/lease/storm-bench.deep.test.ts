@@ -1,17 +1,17 @@
-import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
 import { type Cell, cellOf, memoryCell } from '../../../bench/storm/cell.js';
 import { stormChart } from '../../../bench/storm/chart.js';
 import { CONTESTANTS } from '../../../bench/storm/contestants.js';
 import { withTables } from '../../../bench/storm/page.js';
 import { isKept, largePromises, memoryPromises, surplusPromises } from '../../../bench/storm/promises.js';
 import { total } from '../../../bench/storm/request-count.js';
-import { s3Storms } from '../../../bench/storm/s3-storm.js';
+import { serverStorms } from '../../../bench/storm/server-storm.js';
 import { memorySurplus } from '../../../bench/storm/surplus.js';
 import { comparisonTable } from '../../../bench/storm/tables.js';
 import { useQuickAbort } from '../../simulation/world/quick-abort.js';
-import { awsEnvironment, createBucket } from '../../support/bucket.js';
 import { harnessFile } from '../../support/package-root.js';
 import { killAll, runProcess } from '../../support/processes.js';
+import { s3StoreServer } from '../../support/stores/s3-store-server.js';
 
 // A share of `npm run bench:storm`. Virtual time: the numbers depend on the seed alone, however busy the machine is.
 
@@ -78,17 +78,10 @@ describe('on a store in memory that is as far away as S3', () => {
 });
 
 describe('on an S3 server', () => {
-  const access = inject('s3');
-  afterEach(() => {
-    vi.unstubAllEnvs();
-  });
-
   it('300 tasks at once get distinct ids, with a twentieth of the requests of a plain scan at the most', async () => {
-    for (const [name, value] of Object.entries(awsEnvironment(access))) vi.stubEnv(name, value);
-    const { name: bucket } = await createBucket(access);
-    const { endpoint, region } = access;
+    const server = s3StoreServer(inject('s3'));
     // Distinct ids are looked at in there.
-    const storms = await s3Storms({ contestant: CONTESTANTS.shipped, endpoint, region, bucket, starters: 300, initialised: true });
+    const storms = await serverStorms({ contestant: CONTESTANTS.shipped, server, starters: 300, initialised: true });
     for (const storm of [storms.first, storms.released]) {
       const { requests } = cellOf({ contestant: 'shipped', cluster: 'empty', starters: 300 }, [storm]);
       // A plain scan begins with one request for each of the 300 objects, whatever it finds.

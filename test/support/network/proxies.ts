@@ -1,4 +1,27 @@
-import { FaultProxy } from './fault-proxy.js';
+import { type DroppedReply, FaultProxy, type StallDirection } from './fault-proxy.js';
+
+/** What a network does to connections, by one proxy or by several. */
+export type ProxyFaults = Pick<FaultProxy, 'cut' | 'stall' | 'delay' | 'reset' | 'heal' | 'dropNextReply'>;
+
+/** The proxies before several servers, as one: what happens to one of them happens to all. */
+export function together(all: readonly FaultProxy[]): ProxyFaults {
+  const each = (act: (proxy: FaultProxy) => void) => {
+    for (const proxy of all) act(proxy);
+  };
+  return {
+    cut: () => each((proxy) => proxy.cut()),
+    stall: (direction: StallDirection) => each((proxy) => proxy.stall(direction)),
+    delay: (ms: number) => each((proxy) => proxy.delay(ms)),
+    reset: () => each((proxy) => proxy.reset()),
+    heal: (options) => each((proxy) => proxy.heal(options)),
+    /** That of the first one to lose a reply. */
+    dropNextReply: (match): Promise<DroppedReply> => {
+      const dropped = Promise.any(all.map((proxy) => proxy.dropNextReply(match)));
+      dropped.catch(() => undefined);
+      return dropped;
+    },
+  };
+}
 
 /** The first server, and the others, in a URL or a connect string of ZooKeeper. */
 const SERVERS = /(?<=^|\/\/)([^:/]+):(\d+)[^/]*/;

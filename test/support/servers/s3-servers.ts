@@ -1,29 +1,15 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { promisify } from 'node:util';
-import { packageRoot } from '../package-root.js';
-import { freePort } from './free-ports.js';
 import type { S3Server } from './minio.js';
 import { findMinio, startMinioProcess } from './minio-process.js';
+import { installed, type Launch, startServerProcess } from './server-process.js';
 
 /** The S3 servers that can be had from package registries. */
 export const S3_SERVERS = ['minio', 'gofakes3', 'versitygw', 's3mock', 'moto', 's3rver', 's3proxy'] as const;
 /** One of them. */
 export type S3ServerName = (typeof S3_SERVERS)[number];
 
-const READY_WITHIN_MS = 120_000;
-const STOPPED_WITHIN_MS = 5_000;
 const KEY = { accessKeyId: 'S3RVER', secretAccessKey: 'S3RVER' } as const;
-
-interface Launch {
-  readonly command: string;
-  readonly args: readonly string[];
-  readonly env?: Readonly<Record<string, string>>;
-}
 
 /**
  * Installs an S3 server where it is missing, and starts it on 127.0.0.1 with a folder of its own.
@@ -32,27 +18,12 @@ interface Launch {
  */
 export async function startS3Server(name: S3ServerName): Promise<S3Server> {
   if (name === 'minio') return { ...(await startMinioProcess(await findMinio())), bucketPrefix: 'nodelease-test-' };
-  const folder = await mkdtemp(join(tmpdir(), `nodelease-${name}-`));
-  const port = await freePort();
-  const { command, args, env } = await launchOf(name, folder, port);
-  const server = spawn(command, args, { cwd: folder, stdio: 'ignore', env: { ...process.env, ...env } });
-  const stop = async () => {
-    await ended(server);
-    await rm(folder, { recursive: true, force: true });
-  };
-  const endpoint = `http://127.0.0.1:${port}`;
-  try {
-    await ready(endpoint, server);
-  } catch (error) {
-    await stop();
-    throw new Error(`${name} did not get ready: ${String(error)}`);
-  }
+  const { endpoint, stop } = await startServerProcess(name, (folder, port) => launchOf(name, folder, port));
   return { endpoint, region: 'us-east-1', ...KEY, bucketPrefix: 'nodelease-test-', description: `${endpoint}, ${name}`, stop };
 }
 
 async function launchOf(name: Exclude<S3ServerName, 'minio'>, folder: string, port: number): Promise<Launch> {
-  const installed = await promisify(execFile)('sh', [join(packageRoot, 'test/support/install/install-s3-server.sh'), name]);
-  const path = installed.stdout.trim();
+  const path = await installed(name);
   const data = join(folder, 'data');
   await mkdir(data);
   switch (name) {
@@ -95,27 +66,4 @@ async function launchOf(name: Exclude<S3ServerName, 'minio'>, folder: string, po
 function java(jar: string, folder: string, ...args: string[]): Launch {
   const options = ['-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', `-Djava.io.tmpdir=${folder}`];
   return { command: 'java', args: [...options, '-jar', jar, ...args] };
-}
-
-async function ended(server: ChildProcess): Promise<void> {
-  if (server.exitCode !== null || server.signalCode !== null || server.pid === undefined) return;
-  const exit = once(server, 'exit');
-  server.kill('SIGTERM');
-  const timer = setTimeout(() => server.kill('SIGKILL'), STOPPED_WITHIN_MS);
-  await exit;
-  clearTimeout(timer);
-}
-
-async function ready(url: string, server: ChildProcess): Promise<void> {
-  let failure: Error | undefined;
-  server.once('error', (error) => {
-    failure = error;
-  });
-  for (const deadline = performance.now() + READY_WITHIN_MS; performance.now() < deadline; await sleep(100)) {
-    if (failure) throw failure;
-    if (server.exitCode !== null || server.signalCode !== null) throw new Error(`it ended with ${server.exitCode ?? server.signalCode}`);
-    // Any answer will do: who is asked without credentials refuses.
-    if (await fetch(url).catch(() => undefined)) return;
-  }
-  throw new Error(`no answer within ${READY_WITHIN_MS} ms`);
 }

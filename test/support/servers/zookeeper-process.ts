@@ -1,40 +1,21 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { connect as openSocket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { packageRoot } from '../package-root.js';
 import { freePort } from './free-ports.js';
+import { type LocalServer, localServer } from './local-server.js';
 
 const READY_WITHIN_MS = 30_000;
-const STOPPED_WITHIN_MS = 5_000;
 
 /** What a server of the tests is told, whatever it runs in. The shortest session that it grants is one second. */
 export const ZOOKEEPER_TIMES = { tickTimeMs: 500, minSessionTimeoutMs: 1_000, maxSessionTimeoutMs: 40_000 } as const;
 
 /** The questions that a server of the tests may be asked by {@link fourLetter}. */
 export const FOUR_LETTER_WORDS = ['ruok', 'srvr', 'mntr', 'cons', 'dump', 'wchp'] as const;
-
-// Ends the server and removes its folder when the test run dies without doing so: then the pipe on its stdin closes. On the
-// pipe it is told the server's pid at every start, and `-` at every end, since the pid may soon belong to somebody else.
-const WATCHER = `
-pid=-
-while read -r line; do
-  [ "$line" != done ] || exit 0
-  pid=$line
-done
-if [ "$pid" != - ]; then
-  kill -KILL "$pid" 2>/dev/null
-  tries=0
-  while kill -0 "$pid" 2>/dev/null && [ $tries -lt 20 ]; do sleep 0.1; tries=$((tries + 1)); done
-fi
-rm -rf "$1"
-`;
 
 /** How to start a server. */
 export interface ZooKeeperProcessOptions {
@@ -54,28 +35,14 @@ export interface ZooKeeperProcessOptions {
   readonly memberId?: number;
 }
 
-/** A server under a test's control. It ends with this process, whatever ends that, and its folder goes with it. */
-export interface ZooKeeperProcess {
+/** A server under a test's control. Its data is kept from `stop()` or `kill()` to `start()`; a member of an ensemble may not serve at once. */
+export interface ZooKeeperProcess extends Omit<LocalServer, 'folder'> {
   /** `127.0.0.1:PORT`, also while it does not run. */
   readonly connect: string;
   readonly port: number;
   readonly description: string;
-  /** Undefined while it does not run. */
-  readonly pid: number | undefined;
-  /** Starts it again on the same port and data, when it does not run. Resolves when it answers; a member of an ensemble may not serve yet. */
-  start(): Promise<void>;
-  /** Ends it as an operator does (SIGTERM); the data is kept for `start()`. Resolves when it has ended, at once when it does not run. */
-  stop(): Promise<void>;
-  /** Ends it as a crash does (SIGKILL); the data is kept for `start()`. */
-  kill(): Promise<void>;
-  /** Stops it in its tracks (SIGSTOP): connections stay open and nothing is answered, until `resume()`. */
-  pause(): void;
-  /** Lets it go on (SIGCONT). */
-  resume(): void;
   /** What it is now; undefined while it does not serve, for example without a quorum. */
   mode(): Promise<'standalone' | 'leader' | 'follower' | undefined>;
-  /** Ends it for good and removes its folder. Idempotent. */
-  dispose(): Promise<void>;
 }
 
 /**
@@ -113,99 +80,33 @@ export async function startZooKeeperProcess(options: ZooKeeperProcessOptions = {
 }
 
 async function prepare(classPath: string, port: number, options: ZooKeeperProcessOptions): Promise<ZooKeeperProcess> {
-  const folder = await mkdtemp(join(tmpdir(), 'nodelease-zookeeper-'));
-  const watcher = spawn('/bin/sh', ['-c', WATCHER, 'watcher', folder], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
-  watcher.stdin.on('error', () => {});
-  watcher.unref();
-  const logFile = join(folder, 'zookeeper.log');
-  const configFile = join(folder, 'zoo.cfg');
-  const dataDir = options.dataDir ?? join(folder, 'data');
+  const mode: ZooKeeperProcess['mode'] = async () => {
+    const answer = await fourLetter(port, 'srvr').catch(() => '');
+    return /^Mode: (standalone|leader|follower)$/m.exec(answer)?.[1] as 'standalone' | 'leader' | 'follower' | undefined;
+  };
+  const server = await localServer({
+    name: 'ZooKeeper',
+    command: (folder) => {
+      const main = ['-cp', classPath, 'org.apache.zookeeper.server.quorum.QuorumPeerMain', join(folder, 'zoo.cfg')];
+      return ['java', ...JAVA_OPTIONS, ...main];
+    },
+    // It answers before it serves; a member serves only once there is a quorum, which is not for it to wait for.
+    isReady: async () => (await isOk(port)) && (options.memberId !== undefined || (await mode()) !== undefined),
+  });
+  const dataDir = options.dataDir ?? join(server.folder, 'data');
   await mkdir(dataDir, { recursive: true });
-  await writeFile(configFile, configuration(port, dataDir, options));
+  await writeFile(join(server.folder, 'zoo.cfg'), configuration(port, dataDir, options));
   if (options.memberId !== undefined) await writeFile(join(dataDir, 'myid'), `${options.memberId}\n`);
-
-  let running: { process: ChildProcess; ended: Promise<unknown> } | undefined;
-
-  const launch = () => {
-    const log = openSync(logFile, 'a');
-    // In a session of its own, so that Ctrl-C on the test run leaves the ending to the tests or to the watcher.
-    const child = spawn('java', [...JAVA_OPTIONS, '-cp', classPath, 'org.apache.zookeeper.server.quorum.QuorumPeerMain', configFile], {
-      cwd: folder,
-      detached: true,
-      stdio: ['ignore', log, log],
-    });
-    closeSync(log);
-    const ended = new Promise<void>((resolve) => {
-      child.once('exit', resolve);
-      child.once('error', () => resolve());
-    }).then(() => {
-      if (running?.process === child) running = undefined;
-      watcher.stdin.write('-\n');
-    });
-    watcher.stdin.write(`${child.pid ?? '-'}\n`);
-    // May not hold up the end of the test run; the watcher then does the rest.
-    child.unref();
-    running = { process: child, ended };
-  };
-
-  const end = async (signal: 'SIGTERM' | 'SIGKILL') => {
-    if (!running) return;
-    const { process: child, ended } = running;
-    child.ref();
-    child.kill(signal);
-    child.kill('SIGCONT');
-    const timer = setTimeout(() => child.kill('SIGKILL'), STOPPED_WITHIN_MS);
-    await ended;
-    clearTimeout(timer);
-  };
-
-  const server: ZooKeeperProcess = {
-    connect: `127.0.0.1:${port}`,
-    port,
+  const { start, stop, kill, pause, resume, dispose } = server;
+  return {
+    ...{ connect: `127.0.0.1:${port}`, port, start, stop, kill, pause, resume, dispose, mode },
     get pid() {
-      return running?.process.pid;
+      return server.pid;
     },
     get description() {
-      return `127.0.0.1:${port}, process ${running?.process.pid ?? '(ended)'} of the local package`;
-    },
-    async start() {
-      if (running) return;
-      launch();
-      try {
-        await ready();
-      } catch (error) {
-        await end('SIGKILL');
-        const log = await readFile(logFile, 'utf8').catch(() => '');
-        throw new Error(`ZooKeeper did not get ready: ${String(error)}\n${log.slice(-2000)}`);
-      }
-    },
-    stop: () => end('SIGTERM'),
-    kill: () => end('SIGKILL'),
-    pause: () => void running?.process.kill('SIGSTOP'),
-    resume: () => void running?.process.kill('SIGCONT'),
-    async mode() {
-      const answer = await fourLetter(port, 'srvr').catch(() => '');
-      return /^Mode: (standalone|leader|follower)$/m.exec(answer)?.[1] as 'standalone' | 'leader' | 'follower' | undefined;
-    },
-    async dispose() {
-      await end('SIGKILL');
-      watcher.stdin.end('done\n');
-      await rm(folder, { recursive: true, force: true });
+      return `127.0.0.1:${port}, process ${server.pid ?? '(ended)'} of the local package`;
     },
   };
-
-  const ready = async () => {
-    const deadline = performance.now() + READY_WITHIN_MS;
-    while (performance.now() < deadline) {
-      if (!running) throw new Error('it ended');
-      // It answers before it serves; a member serves only once there is a quorum, which is not for it to wait for.
-      if ((await isOk(port)) && (options.memberId !== undefined || (await server.mode()))) return;
-      await sleep(25);
-    }
-    throw new Error(`no answer within ${READY_WITHIN_MS} ms`);
-  };
-
-  return server;
 }
 
 // The system's crash is not what is tested, so nothing is gained by waiting for the disk; a log file is made 1 MB at a time, not 64.

@@ -1,4 +1,5 @@
 import type { TestProject } from 'vitest/node';
+import { type EtcdServers, startEtcd } from '../etcd.js';
 import { type S3Access, startMinio } from '../servers/minio.js';
 import { startZooKeeper, type ZooKeeperAccess } from '../zookeeper.js';
 import { oncePerRun } from './once-per-run.js';
@@ -9,12 +10,14 @@ declare module 'vitest' {
     s3: S3Access;
     /** The ZooKeeper server of this run: `inject('zookeeper')`. */
     zookeeper: ZooKeeperAccess;
+    /** The etcd server of this run: `inject('etcd')`. */
+    etcd: EtcdServers;
   }
 }
 
 /** Starts the servers that the tests of a project need, once for all projects, and stops them after the last one. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const [s3, zookeeper] = await Promise.allSettled([
+  const [s3, zookeeper, etcd] = await Promise.allSettled([
     oncePerRun('minio', async () => {
       const server = await startMinio();
       process.stderr.write(`S3 server for this run: ${server.description}\n`);
@@ -26,15 +29,22 @@ export default async function setup(project: TestProject): Promise<() => Promise
       process.stderr.write(`ZooKeeper server for this run: ${description}\n`);
       return { value: { connect }, tearDown: stop };
     }),
+    oncePerRun('etcd', async () => {
+      const { address, description, stop } = await startEtcd();
+      process.stderr.write(`etcd server for this run: ${description}\n`);
+      return { value: { address }, tearDown: stop };
+    }),
   ]);
+  const shares = [s3, zookeeper, etcd];
   const giveUp = async () => {
-    await Promise.all([s3, zookeeper].map((share) => (share.status === 'fulfilled' ? share.value.giveUp() : undefined)));
+    await Promise.all(shares.map((share) => (share.status === 'fulfilled' ? share.value.giveUp() : undefined)));
   };
-  if (s3.status === 'rejected' || zookeeper.status === 'rejected') {
+  if (s3.status === 'rejected' || zookeeper.status === 'rejected' || etcd.status === 'rejected') {
     await giveUp();
-    throw s3.status === 'rejected' ? s3.reason : (zookeeper as PromiseRejectedResult).reason;
+    throw shares.find((share) => share.status === 'rejected')?.reason;
   }
   project.provide('s3', s3.value.value);
   project.provide('zookeeper', zookeeper.value.value);
+  project.provide('etcd', etcd.value.value);
   return giveUp;
 }

@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { ageFromHeaders, ageFromListing, storeTime } from './reply.js';
+import { ageFromHeaders, ageFromListing } from './http-age.js';
+import { storeTime } from './http-date.js';
 
 const noon = Date.UTC(2026, 10, 21, 12, 0, 0);
 const header = (ms: number) => new Date(noon + ms).toUTCString();
 
-describe('the age of an S3 object', () => {
+describe('the age of an object', () => {
   it('always contains the true age, whatever the fractions of a second that the headers lack, and is never below zero', () => {
     for (let written = 0; written < 2_000; written += 37) {
       for (const trueAge of [0, 1, 500, 999, 1_000, 1_001, 2_345, 15_999, 16_000]) {

@@ -1,22 +1,18 @@
-import { randomBytes } from 'node:crypto';
-import { S3Client } from '@aws-sdk/client-s3';
 import type { Clock } from '../../src/base/clock.js';
 import { systemClock, systemRandom } from '../../src/base/system.js';
 import type { Lease } from '../../src/lease/model/lease.js';
 import { initializeCluster } from '../../src/lease/operate/initialize.js';
 import { StoreSession } from '../../src/lease/session/store-session.js';
-import { createS3Client } from '../../src/store/s3/open-s3-store.js';
-import { S3LeaseStore } from '../../src/store/s3/s3-lease-store.js';
+import { openStore } from '../../src/store/open-store.js';
+import type { StoreAccess, StoreServer } from '../../test/support/stores/store-server.js';
 import type { Contestant } from './contestants.js';
-import { NO_REQUESTS, plus, type RequestCount } from './request-count.js';
-import type { Operation } from './s3-latency.js';
+import { type CountedStore, counted } from './counted-store.js';
+import { NO_REQUESTS } from './request-count.js';
 import { checkDistinct, type Storm } from './storm.js';
 
-export interface S3StormOptions {
+export interface ServerStormOptions {
   readonly contestant: Contestant;
-  readonly endpoint: string;
-  readonly region: string;
-  readonly bucket: string;
+  readonly server: StoreServer;
   readonly starters: number;
   /** Whether the cluster is made before the storm, as by `nodelease init`. @default false */
   readonly initialised?: boolean;
@@ -30,57 +26,34 @@ const REQUEST_TIMEOUT_MS = 120_000;
 const TIME_OUTS_MS: ReadonlySet<number> = new Set([4_000, 5_000]);
 const PATIENCE_MS = 60_000;
 
-const OPERATIONS: Readonly<Record<string, Operation>> = {
-  GetObjectCommand: 'get',
-  PutObjectCommand: 'put',
-  ListObjectsV2Command: 'list',
-  DeleteObjectCommand: 'delete',
-};
-
 /** With hundreds of tasks in one process each answer waits for the others: a minute, until a request is given up. */
 const patientClock: Clock = {
   ...systemClock,
   sleep: (ms, signal) => systemClock.sleep(TIME_OUTS_MS.has(ms) ? PATIENCE_MS : ms, signal),
 };
 
-/** A task's own client of the server, and what it has sent. */
-class CountedStore extends S3LeaseStore {
-  requests: RequestCount = NO_REQUESTS;
-
-  static async open({ endpoint, region, bucket }: S3StormOptions, prefix: string): Promise<CountedStore> {
-    const client = await createS3Client({ endpoint, region, requestTimeoutMs: REQUEST_TIMEOUT_MS });
-    if (!(client instanceof S3Client)) throw new Error('the client has no middleware to count its requests with');
-    const store = new CountedStore({ bucket, prefix, client, clock: systemClock, requestTimeoutMs: REQUEST_TIMEOUT_MS });
-    client.middlewareStack.add(
-      (next, { commandName = '' }) =>
-        (args) => {
-          const operation = OPERATIONS[commandName];
-          if (operation === undefined) throw new Error(`${commandName} has no price here`);
-          store.requests = plus(store.requests, { ...NO_REQUESTS, [operation]: 1 });
-          return next(args);
-        },
-      { step: 'initialize' },
-    );
-    return store;
-  }
-}
-
 /**
- * Two storms of so many tasks, each with a client of its own, all in this process, on a real server: one in an empty folder of the
- * bucket or right after `init`, and, once all have released their ids, another one.
+ * Two storms of so many tasks, each with a client of its own, all in this process, on a real server: one in an empty place or
+ * right after `init`, and, once all have released their ids, another one.
  *
- * Credentials come from the AWS default chain.
+ * Leaves the variables of the environment behind with which the server's credentials are found.
  *
  * @throws Error when two tasks got the same id, or a task lost its id before the last one had one
  */
-export async function s3Storms(options: S3StormOptions): Promise<{ readonly first: Storm; readonly released: Storm }> {
-  const prefix = randomBytes(6).toString('hex');
-  if (options.initialised) await initialise(options, prefix);
-  return { first: await s3Storm(options, prefix), released: await s3Storm(options, prefix) };
+export async function serverStorms(options: ServerStormOptions): Promise<{ readonly first: Storm; readonly released: Storm }> {
+  const access = (await options.server.newPlace())();
+  Object.assign(process.env, access.env);
+  if (options.initialised) await initialise(options, access);
+  return { first: await serverStorm(options, access), released: await serverStorm(options, access) };
 }
 
-async function initialise(options: S3StormOptions, prefix: string): Promise<void> {
-  const store = await CountedStore.open(options, prefix);
+async function opened({ url, endpoint }: StoreAccess): Promise<CountedStore> {
+  const options = { clock: systemClock, random: systemRandom, endpoint, requestTimeoutMs: REQUEST_TIMEOUT_MS };
+  return counted(await openStore(url, options));
+}
+
+async function initialise(options: ServerStormOptions, access: StoreAccess): Promise<void> {
+  const store = await opened(access);
   try {
     const session = new StoreSession(store, systemClock, REQUEST_TIMEOUT_MS);
     const wanted = { nodes: options.starters, durationMs: DURATION_MS };
@@ -90,9 +63,9 @@ async function initialise(options: S3StormOptions, prefix: string): Promise<void
   }
 }
 
-async function s3Storm(options: S3StormOptions, prefix: string): Promise<Storm> {
+async function serverStorm(options: ServerStormOptions, access: StoreAccess): Promise<Storm> {
   const { contestant, starters } = options;
-  const stores = await Promise.all(Array.from({ length: starters }, () => CountedStore.open(options, prefix)));
+  const stores = await Promise.all(Array.from({ length: starters }, () => opened(access)));
   const leases: Lease[] = [];
   const shared = { clock: patientClock, random: systemRandom, nodes: starters, durationMs: DURATION_MS };
   const begun = systemClock.monotonic();

@@ -1,0 +1,4 @@
+// Leases in Azure Blob Storage: `nodelease/store/azure`.
+
+export { AzureLeaseStore, type AzureLeaseStoreOptions } from './azure-lease-store.js';
+export { type AzureStoreOptions, openAzureStore } from './open-azure-store.js';

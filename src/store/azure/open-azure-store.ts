@@ -1,0 +1,74 @@
+import type { StoragePipelineOptions } from '@azure/storage-blob';
+import { ConfigError } from '../../base/errors.js';
+import { optionalPackage } from '../optional-package.js';
+import { AzureLeaseStore, type AzureLeaseStoreOptions } from './azure-lease-store.js';
+
+/** Settings of {@link openAzureStore}: those of the store, and how to reach the service. */
+export interface AzureStoreOptions extends Omit<AzureLeaseStoreOptions, 'client'> {
+  /**
+   * The http(s) URL of the service: of another cloud, or of Azurite. The account follows it as a path, unless its host begins with the account.
+   * @default what `AZURE_STORAGE_CONNECTION_STRING` says, else `https://ACCOUNT.blob.core.windows.net`
+   */
+  readonly endpoint?: string | undefined;
+}
+
+/** Without retries of the SDK: a blind retry of a conditional write turns a lost reply into a false conflict (rule 5). */
+const PIPELINE: StoragePipelineOptions = { retryOptions: { maxTries: 1 } };
+
+/**
+ * Makes a store with a client of its own. Nothing is sent yet. The key or signature of `AZURE_STORAGE_CONNECTION_STRING` is used where it is set,
+ * else the default credential chain of `@azure/identity`.
+ *
+ * @throws {ConfigError} when a package is missing, when the connection string is not one or is of another account, and for credentials of the
+ * chain over http
+ */
+export async function openAzureStore(options: AzureStoreOptions): Promise<AzureLeaseStore> {
+  const { account, container, endpoint } = options;
+  const url = `azblob://${account}/${container}`;
+  const { BlobServiceClient, ContainerClient, newPipeline } = await optionalPackage(
+    '@azure/storage-blob',
+    url,
+    () => import('@azure/storage-blob'),
+  );
+  const given = process.env.AZURE_STORAGE_CONNECTION_STRING;
+  if (given) {
+    const service = parse(given, (text) => BlobServiceClient.fromConnectionString(text, PIPELINE));
+    if (service.accountName !== account) {
+      throw new ConfigError('--store', url, `the account of AZURE_STORAGE_CONNECTION_STRING, ${service.accountName}`);
+    }
+    // A shared access signature is the query of the connection string's own URL.
+    const { search } = new URL(service.url);
+    const client =
+      endpoint === undefined
+        ? service.getContainerClient(container)
+        : new ContainerClient(`${containerUrl(endpoint, account, container)}${search}`, newPipeline(service.credential, PIPELINE));
+    return new AzureLeaseStore({ ...options, client });
+  }
+  if (endpoint?.startsWith('http:')) {
+    throw new ConfigError('--endpoint', endpoint, 'https, or AZURE_STORAGE_CONNECTION_STRING beside it (tokens are not sent over http)');
+  }
+  const { DefaultAzureCredential } = await optionalPackage('@azure/identity', url, () => import('@azure/identity'));
+  const address = containerUrl(endpoint ?? `https://${account}.blob.core.windows.net`, account, container);
+  const client = new ContainerClient(address, newPipeline(new DefaultAzureCredential(), PIPELINE));
+  return new AzureLeaseStore({ ...options, client });
+}
+
+function parse<T>(text: string, make: (text: string) => T): T {
+  try {
+    return make(text);
+  } catch {
+    // The SDK's own words may quote the key.
+    throw new ConfigError(
+      'AZURE_STORAGE_CONNECTION_STRING',
+      '…',
+      'a connection string with AccountName, and AccountKey or SharedAccessSignature',
+    );
+  }
+}
+
+function containerUrl(endpoint: string, account: string, container: string): string {
+  const { host, origin, pathname } = new URL(endpoint);
+  const base = `${origin}${pathname.replace(/\/$/, '')}`;
+  const isOfAccount = host.startsWith(`${account}.`) || base.endsWith(`/${account}`);
+  return `${base}${isOfAccount ? '' : `/${account}`}/${container}`;
+}

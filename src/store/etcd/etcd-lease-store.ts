@@ -1,0 +1,202 @@
+import { anySignal } from '../../base/abort.js';
+import type { Heed } from '../changes.js';
+import type {
+  CallOptions,
+  Interval,
+  LeaseStore,
+  Listing,
+  ListingPage,
+  ObjectMetadata,
+  StoredObject,
+  StoreFact,
+  WriteResult,
+} from '../lease-store.js';
+import { StoreError } from '../lease-store.js';
+import { type EtcdRequest, senseless } from './classify-reply.js';
+import { describeServers } from './describe-servers.js';
+import { EtcdGateway, type EtcdGatewayOptions } from './gateway.js';
+import { decodeValue, type EtcdKeyValue, encodeValue, endOf, fromBase64, toBase64 } from './key-value.js';
+import { watchEvents } from './watch-events.js';
+
+/** Settings of an {@link EtcdLeaseStore}. */
+export interface EtcdLeaseStoreOptions extends EtcdGatewayOptions {
+  /** The store as its user wrote it: `etcd://HOST:2379/prefix`. */
+  readonly url: string;
+  /** Without a slash at either end; not empty. */
+  readonly prefix: string;
+  /** See {@link LeaseStore.pollMs}, in milliseconds. @default 1200 */
+  readonly pollMs?: number | undefined;
+}
+
+/** How many objects a request lists, with their bodies. */
+const PAGE = 500;
+
+/** etcd does not tell when a key was written. */
+const UNKNOWN_AGE: Interval = { min: 0, max: Number.POSITIVE_INFINITY };
+
+/**
+ * Leases in etcd: transactions that compare the creation or the modification revision of one key. Reads are linearizable. The etag is the modification
+ * revision, which no two states of a key share. A write whose outcome is unknown is never repeated here.
+ *
+ * Ages are unknown: without `observedAge` no lease would ever be seen to expire.
+ */
+export class EtcdLeaseStore implements LeaseStore {
+  readonly url: string;
+  readonly remote = true;
+  readonly pollMs: number;
+  readonly timeStepMs = 1_000;
+  readonly #gateway: EtcdGateway;
+  readonly #keyPrefix: string;
+
+  constructor(private readonly options: EtcdLeaseStoreOptions) {
+    const { url, prefix, pollMs = 1_200 } = options;
+    this.url = url;
+    this.pollMs = pollMs;
+    this.#keyPrefix = `${prefix}/`;
+    this.#gateway = new EtcdGateway(options);
+  }
+
+  async read(key: string, options?: CallOptions): Promise<StoredObject | undefined> {
+    const request = this.#request('read', key);
+    const { body, storeTime } = await this.#gateway.call(request, 'kv/range', this.#range(key), { ...options, repeatable: true });
+    const [found] = keyValuesOf(body);
+    return found && { key, ...decodeValue(found.value), etag: etagOf(request, found.mod_revision), age: UNKNOWN_AGE, storeTime };
+  }
+
+  async list(options?: CallOptions): Promise<Listing> {
+    const pages: ListingPage[] = [];
+    for (let from: string | undefined = ''; from !== undefined; ) {
+      const page = await this.#page(from, options);
+      pages.push(page);
+      from = page.next;
+    }
+    // Each page was true at its own time.
+    const min = Math.min(...pages.map(({ storeTime }) => storeTime.min));
+    const max = pages.at(-1)?.storeTime.max ?? Number.POSITIVE_INFINITY;
+    return { objects: pages.flatMap(({ objects }) => objects), storeTime: { min, max } };
+  }
+
+  async listPage(after: string | undefined, options?: CallOptions): Promise<ListingPage> {
+    for (let from = after === undefined ? '' : `${after}\0`; ; ) {
+      const { next, ...page } = await this.#page(from, options);
+      if (page.objects.length > 0 || next === undefined) return page;
+      from = next;
+    }
+  }
+
+  create(key: string, body: string, metadata: ObjectMetadata, options?: CallOptions): Promise<WriteResult> {
+    return this.#write('create', key, { target: 'CREATE', create_revision: '0' }, encodeValue(body, metadata), options);
+  }
+
+  async replace(key: string, body: string, metadata: ObjectMetadata, etag: string, options?: CallOptions): Promise<WriteResult> {
+    options?.signal?.throwIfAborted();
+    // No key has another one. To compare with zero would be to ask whether the key is absent.
+    if (!/^[1-9]\d{0,18}$/.test(etag)) return { status: 'conflict' };
+    return this.#write('replace', key, { target: 'MOD', mod_revision: etag }, encodeValue(body, metadata), options);
+  }
+
+  /** Resolves at the next change that `heed` wants, and some time after the watch was lost; rejects with `signal.reason` when `signal` aborts. */
+  async changed(signal: AbortSignal, heed: Heed = () => true): Promise<void> {
+    signal.throwIfAborted();
+    const ending = anySignal(signal);
+    try {
+      await this.#watch(ending.signal, heed);
+    } catch {
+      signal.throwIfAborted();
+      // A server that refuses watches is not asked all the time.
+      await this.options.clock.sleep(this.pollMs, signal);
+    } finally {
+      ending.release();
+    }
+  }
+
+  describe(options?: CallOptions): Promise<readonly StoreFact[]> {
+    return describeServers(this.#gateway, this.#request('examine'), this.options, options);
+  }
+
+  async discardProbe(key: string, options?: CallOptions): Promise<void> {
+    if (!key.startsWith('probe-')) {
+      throw new StoreError(`${this.url}: ${key} is not a scratch object and is not removed`, { fault: 'rejected', outcome: 'not-applied' });
+    }
+    // No harm is done where it is removed twice.
+    await this.#gateway.call(this.#request('discard', key), 'kv/deleterange', this.#range(key), { ...options, repeatable: true });
+  }
+
+  async close(): Promise<void> {
+    this.#gateway.close();
+  }
+
+  async #page(from: string, options: CallOptions | undefined): Promise<ListingPage & { readonly next: string | undefined }> {
+    const request = this.#request('list');
+    const range = { ...this.#range(from), range_end: toBase64(endOf(this.#keyPrefix)), limit: String(PAGE) };
+    const { body, storeTime } = await this.#gateway.call(request, 'kv/range', range, { ...options, repeatable: true });
+    const rows = keyValuesOf(body).map((row) => ({ key: this.#keyOf(row), row }));
+    const objects = rows
+      // What lies deeper belongs to other stores, such as those of locks.
+      .filter(({ key }) => !key.includes('/'))
+      .map(({ key, row }) => {
+        const size = Buffer.byteLength(decodeValue(row.value).body);
+        return { key, etag: etagOf(request, row.mod_revision), size, age: UNKNOWN_AGE };
+      });
+    const last = rows.at(-1)?.key;
+    if (body.more !== true || last === undefined) return { objects, storeTime, more: false, next: undefined };
+    const [folder, deeper] = last.split('/');
+    return { objects, storeTime, more: true, next: deeper === undefined ? `${last}\0` : endOf(`${folder}/`) };
+  }
+
+  async #write(
+    operation: 'create' | 'replace',
+    name: string,
+    condition: object,
+    value: string,
+    options: CallOptions | undefined,
+  ): Promise<WriteResult> {
+    const request = this.#request(operation, name);
+    const { key } = this.#range(name);
+    const transaction = { compare: [{ key, result: 'EQUAL', ...condition }], success: [{ request_put: { key, value } }] };
+    const { body, revision, storeTime } = await this.#gateway.call(request, 'kv/txn', transaction, options);
+    if (body.succeeded !== true) return { status: 'conflict' };
+    return { status: 'written', etag: etagOf(request, String(revision)), storeTime };
+  }
+
+  async #watch(signal: AbortSignal, heed: Heed): Promise<void> {
+    const { revision } = this.#gateway;
+    // What changed since the last reply was not in it. Without one, the watch begins when it begins.
+    const start = revision === 0n ? {} : { start_revision: String(revision + 1n) };
+    const range = { key: toBase64(this.#keyPrefix), range_end: toBase64(endOf(this.#keyPrefix)), ...start };
+    const response = await this.#gateway.stream(this.#request('watch'), 'watch', { create_request: range }, signal);
+    try {
+      for await (const { type, kv = {} } of watchEvents(response)) {
+        const key = this.#keyOf(kv);
+        const size = type === 'DELETE' ? undefined : Buffer.byteLength(decodeValue(kv.value).body);
+        if (!key.includes('/') && heed({ key, size })) return;
+      }
+    } finally {
+      response.destroy();
+    }
+    // It was cancelled. Another server may know more.
+    this.#gateway.leave();
+    throw new Error('the watch was lost');
+  }
+
+  #request(operation: EtcdRequest['operation'], key?: string): EtcdRequest {
+    return { operation, url: this.url, ...(key !== undefined && { key }) };
+  }
+
+  #range(key: string): { readonly key: string } {
+    return { key: toBase64(this.#keyPrefix + key) };
+  }
+
+  #keyOf({ key }: EtcdKeyValue): string {
+    return fromBase64(key).slice(this.#keyPrefix.length);
+  }
+}
+
+function keyValuesOf({ kvs }: Readonly<Record<string, unknown>>): readonly EtcdKeyValue[] {
+  return Array.isArray(kvs) ? kvs : [];
+}
+
+function etagOf(request: EtcdRequest, revision = ''): string {
+  if (/^[1-9]\d{0,18}$/.test(revision)) return revision;
+  throw senseless(request, 'no revision: is this etcd?');
+}

@@ -1,0 +1,5 @@
+// Leases in etcd: `nodelease/store/etcd`.
+
+export type { EtcdAccess } from './etcd-access.js';
+export { EtcdLeaseStore, type EtcdLeaseStoreOptions } from './etcd-lease-store.js';
+export { type EtcdStoreOptions, openEtcdStore } from './open-etcd-store.js';

@@ -1,0 +1,44 @@
+import type { ObjectMetadata } from '../lease-store.js';
+
+/** A key with its value, as the gateway shows it: bytes in base64, numbers as texts, and what is zero or empty left out. */
+export interface EtcdKeyValue {
+  readonly key?: string;
+  readonly value?: string;
+  readonly mod_revision?: string;
+}
+
+export function toBase64(text: string): string {
+  return Buffer.from(text).toString('base64');
+}
+
+export function fromBase64(base64 = ''): string {
+  return Buffer.from(base64, 'base64').toString();
+}
+
+/** The first key after all that begin with `prefix`, which ends with a slash. */
+export function endOf(prefix: string): string {
+  return `${prefix.slice(0, -1)}0`;
+}
+
+/** An object as a value, for people to read: a line with the metadata in JSON, and the body below it. */
+export function encodeValue(body: string, metadata: ObjectMetadata): string {
+  return toBase64(`${JSON.stringify(metadata)}\n${body}`);
+}
+
+/** The object in a value. What was not written here has no metadata: all of it is the body. */
+export function decodeValue(base64: string | undefined): { readonly body: string; readonly metadata: ObjectMetadata } {
+  const text = fromBase64(base64);
+  const end = text.indexOf('\n');
+  const metadata = end < 0 ? undefined : readMetadata(text.slice(0, end));
+  return metadata === undefined ? { body: text, metadata: {} } : { body: text.slice(end + 1), metadata };
+}
+
+function readMetadata(line: string): ObjectMetadata | undefined {
+  try {
+    const value: unknown = JSON.parse(line);
+    const isMap = typeof value === 'object' && value !== null && !Array.isArray(value);
+    return isMap && Object.values(value).every((each) => typeof each === 'string') ? (value as ObjectMetadata) : undefined;
+  } catch {
+    return undefined;
+  }
+}

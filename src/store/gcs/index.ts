@@ -1,0 +1,4 @@
+// Leases in Google Cloud Storage: `nodelease/store/gcs`.
+
+export { GcsLeaseStore, type GcsLeaseStoreOptions } from './gcs-lease-store.js';
+export { type GcsStoreOptions, openGcsStore } from './open-gcs-store.js';

@@ -1,0 +1,30 @@
+import { afterAll, beforeAll, vi } from 'vitest';
+import { systemClock as clock, systemRandom as random } from '../../src/base/system.js';
+import { openStore } from '../../src/store/open-store.js';
+import { type StoreServer, startStoreServer } from '../support/servers/store-servers.js';
+import { leaseStoreContract } from './lease-store-contract.js';
+
+let server: StoreServer;
+
+beforeAll(async () => {
+  server = await startStoreServer('azurite');
+  for (const [name, value] of Object.entries(server.env)) vi.stubEnv(name, value);
+}, 600_000);
+
+afterAll(async () => {
+  await server?.stop();
+  vi.unstubAllEnvs();
+});
+
+const open = (url: string) => openStore(url, { clock, random, requestTimeoutMs: 10_000 });
+
+leaseStoreContract('AzureLeaseStore', {
+  open: async () => open(`${(await server.createBucket()).url}/some/prefix`),
+  reopen: (store) => open(store.url),
+  ageResolutionMs: 1_000,
+});
+
+leaseStoreContract('AzureLeaseStore on a whole container', {
+  open: async () => open((await server.createBucket()).url),
+  ageResolutionMs: 1_000,
+});

@@ -1,0 +1,99 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type FleetStore, loggedAt, startTask, storeOn, type Task } from '../../support/fleet.js';
+import type { FaultProxy } from '../../support/network/fault-proxy.js';
+import { stopProxies, throughProxy } from '../../support/network/proxies.js';
+import { killAll } from '../../support/processes.js';
+import type { StoreServer } from '../../support/stores/store-server.js';
+
+const DURATION_MS = 6_000;
+const SETTINGS = ['--nodes', '2', '--duration', '6s', '--log-level', 'debug'];
+/** What servers answer to a write that they have applied. */
+const APPLIED = [200, 201];
+/** A command that tells the time for as long as it lives. */
+const HEARTBEAT = 'while :; do date +%s%3N; sleep 0.05; done';
+
+/** The last time that the command told, in milliseconds since the Unix epoch. */
+function lastHeartbeat(task: Task): number {
+  return Number(/(\d{13})\n[^\d]*$/.exec(task.stdout())?.[1]);
+}
+
+/** What a task is promised whose connection to its store fails, with real processes on a real server behind a proxy. */
+export function outageSuite(name: string, server: () => StoreServer): void {
+  describe(`a task whose connection to ${name} fails`, () => {
+    let proxy: FaultProxy;
+    let store: FleetStore;
+    beforeEach(async () => {
+      const between = await throughProxy(server().endpoint);
+      proxy = between.proxy;
+      store = await storeOn(server(), between.through);
+    });
+    afterEach(async () => {
+      await killAll();
+      await stopProxies();
+      await store.remove();
+    });
+
+    async function startAndRenew(): Promise<Task> {
+      const task = startTask(store, SETTINGS, HEARTBEAT);
+      await task.started();
+      await task.waitForOutput(/lease renewed/);
+      return task;
+    }
+
+    it.each(['cut', 'stall'] as const)('does not let its command notice a %s that is shorter than the lease', async (fault) => {
+      const task = await startAndRenew();
+      if (fault === 'cut') proxy.cut();
+      else proxy.stall('both');
+      // From one third of the duration on there is something to notice.
+      await sleep(4_000);
+      proxy.heal();
+      await sleep(DURATION_MS);
+      expect(Date.now() - lastHeartbeat(task)).toBeLessThan(500);
+      expect(task.log().filter(({ msg }) => /renewal failed/.test(msg)).length).toBeGreaterThan(0);
+      expect(task.log().filter(({ msg }) => /is lost/.test(msg))).toEqual([]);
+      task.kill('SIGTERM');
+      expect((await task.exit).code).toBe(143);
+    });
+
+    it.each(['cut', 'stall'] as const)('ends its command before the deadline when a %s lasts longer, and exits with 76', async (fault) => {
+      const task = await startAndRenew();
+      if (fault === 'cut') proxy.cut();
+      else proxy.stall('to-client');
+      expect(await task.exit).toEqual({ code: 76, signal: null });
+      const deadline = loggedAt(task.log(), /lease renewed/, 'last') + DURATION_MS;
+      expect(lastHeartbeat(task)).toBeLessThan(deadline);
+      expect(loggedAt(task.log(), /is lost/)).toBeLessThan(deadline);
+      expect(task.stderr()).not.toMatch(/\n\s+at /);
+    });
+
+    it('ends a command that ignores SIGTERM before the deadline as well', async () => {
+      const task = startTask(store, SETTINGS, `trap '' TERM; ${HEARTBEAT}`);
+      await task.started();
+      await task.waitForOutput(/lease renewed/);
+      proxy.cut();
+      expect((await task.exit).code).toBe(76);
+      expect(lastHeartbeat(task)).toBeLessThan(loggedAt(task.log(), /lease renewed/, 'last') + DURATION_MS);
+    });
+
+    it('does not mistake the lost reply to a renewal that was applied for a lost lease', async () => {
+      const task = await startAndRenew();
+      const dropped = await proxy.dropNextReply((head) => server().isWrite(head, '0.json'));
+      expect(APPLIED).toContain(dropped.status);
+      await sleep(DURATION_MS + 1_000);
+      expect(task.log().filter(({ msg }) => /is lost/.test(msg))).toEqual([]);
+      expect(JSON.parse((await store.read('0.json')) ?? '')).toMatchObject({ version: 1 });
+      task.kill('SIGTERM');
+      expect((await task.exit).code).toBe(143);
+    });
+
+    it('is not confused by the lost reply to its acquiring write', async () => {
+      await startTask(store, SETTINGS, 'true').exit;
+      const dropped = proxy.dropNextReply((head) => server().isWrite(head, '0.json'));
+      const task = startTask(store, SETTINGS, 'true');
+      expect(await task.started()).toEqual({ id: 0, version: 2 });
+      expect(APPLIED).toContain((await dropped).status);
+      expect((await task.exit).code).toBe(0);
+    });
+  });
+}
