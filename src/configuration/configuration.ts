@@ -117,6 +117,7 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
     return 'paths' in this.#now ? { from: 'zookeeper' } : { from: 'snapshot', at: this.#now.at };
   }
 
+  /** The present values, by their keys. */
   get values(): ReadonlyMap<string, ConfigValue> {
     return this.#now.values;
   }
@@ -169,6 +170,7 @@ export class Configuration implements AsyncIterable<ConfigurationChange>, AsyncD
     this.#listeners.clear();
   }
 
+  /** As {@link close}. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
