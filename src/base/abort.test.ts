@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { settled, VirtualClock } from '../../test/support/virtual-clock.js';
-import { aborted, anySignal, onAbort, orAborted, timeoutSignal, withTimeout } from './abort.js';
+import { aborted, anySignal, LateSignal, onAbort, orAborted, timeoutSignal, withTimeout } from './abort.js';
 
 const never = new Promise<never>(() => undefined);
 const listeners = (signal: AbortSignal) => getEventListeners(signal, 'abort').length;
@@ -132,5 +132,20 @@ describe('a signal made from others', () => {
     limit.release();
     expect(listeners(lasting.signal)).toBe(0);
     expect(clock.sleepers).toBe(0);
+  });
+});
+
+describe('a signal that is made when it is asked for', () => {
+  it('is aborted with the first reason, whether it was asked for before the end or after', () => {
+    const [early, late] = [new LateSignal(), new LateSignal()];
+    const { signal } = early;
+    expect([signal.aborted, early.aborted]).toEqual([false, undefined]);
+    for (const each of [early, late]) {
+      each.abort('lost');
+      each.abort('released');
+      expect([each.signal.aborted, each.signal.reason, each.aborted]).toEqual([true, 'lost', { reason: 'lost' }]);
+    }
+    expect(early.signal).toBe(signal);
+    expect(signal.reason).toBe('lost');
   });
 });

@@ -8,7 +8,7 @@ import { type ConfigPlace, readHead, revisionIn } from './read-contexts.js';
 export interface FleetReport {
   /** The most specific context. */
   readonly context: string;
-  /** Those that stand, by context; of overrides only where a node has some. */
+  /** The standing ones, by context; of overrides only where a node has some. */
   readonly revisions: Readonly<Record<string, number>>;
   /** In the order of their ids; those without a connection are missing. */
   readonly nodes: readonly NodeRevisions[];

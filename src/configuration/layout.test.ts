@@ -49,7 +49,7 @@ describe('overrides for node ids', () => {
   });
 });
 
-it('keys and values are those that a path can stand for, and UTF-8', () => {
+it('keys and values are what a path can stand for, and UTF-8', () => {
   for (const key of ['a', 'db.pool-size', 'servers[0]', 'mit Ümlaut', 'a=b']) checkProperty(key, null);
   for (const key of ['', '.', 'a.', '.a', 'a..b', 'a/b', 'a.\u0007', 'a.\u{1f600}'])
     expect(() => checkProperty(key, '1')).toThrow(ConfigError);

@@ -158,7 +158,7 @@ const fingerprint = (names: readonly string[]) => [...names].sort().join('/');
 /**
  * The contenders, the first one first: by the text that follows the last occurrence of their recipe's name.
  *
- * @param before only those that stand before this one
+ * @param before only the contenders ahead of this one
  * @throws {RecipeError} `foreign-znode`
  */
 export function inOrder(path: string, names: readonly string[], kinds: readonly string[], before?: string): string[] {

@@ -52,7 +52,7 @@ describe('a handle', () => {
     expect(held.signal.reason).toMatchObject({ code: 'LOCK_LOST', reason: 'paused' });
   });
 
-  it('can be acquired again by whoever hears of its loss', async () => {
+  it('can be acquired again in the listener of its loss', async () => {
     const contender = lock(zookeeper, PATH, options());
     const acquiring = contender.acquire();
     await clock.advance(0);

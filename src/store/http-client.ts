@@ -48,7 +48,7 @@ export class HttpClient {
     return { status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks).toString() };
   }
 
-  /** Closes the connections, also those that are in use. */
+  /** Closes the connections, also busy ones. */
   close(): void {
     this.#agent.destroy();
   }

@@ -91,7 +91,7 @@ export class TreePanel {
     return this.#details(`l/${path}`, `${path} (${kind})`, [make('ul', { class: 'entries' }, ...listed, more)], count <= MAX_OPEN, count);
   }
 
-  /** A configuration: which revision each node runs, those that are behind first. */
+  /** A configuration: which revision each node runs, the late ones first. */
   #configuration({ context, revisions, nodes }: WireConfiguration): HTMLElement {
     const isBehind = ({ behind }: WireConfiguration['nodes'][number]) => behind.length > 0;
     const late = nodes.filter(isBehind);

@@ -39,7 +39,7 @@ const OPERATIONS = {
 const CODE = { invalid: 3, denied: 7, exhausted: 8, precondition: 9, unimplemented: 12, unauthenticated: 16 } as const;
 
 /**
- * True for a refusal that a new token may lift: etcd forgets tokens after some minutes and at a restart, and holds those that are older than the
+ * True for a refusal that a new token may lift: etcd forgets tokens after some minutes and at a restart, and holds tokens older than the
  * last change of its users for invalid. Nothing was applied.
  */
 export function isTokenRefused(status: number, body: string): boolean {

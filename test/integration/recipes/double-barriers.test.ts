@@ -163,7 +163,7 @@ describe('a double barrier', () => {
     expect(await children(other)).toHaveLength(3);
   });
 
-  it('is left without those that came after it had opened', async () => {
+  it('is left without the members that came after it had opened', async () => {
     const [client, other] = await Promise.all([scene.open(), scene.open()]);
     const members = group(client, 2);
     await Promise.all(members.map((member) => member.enter()));
