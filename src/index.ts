@@ -9,6 +9,9 @@ export {
   StoreUnusableError,
 } from './base/errors.js';
 export { systemClock, systemRandom } from './base/system.js';
+export type { CopyMode } from './data-dir/copy-tree.js';
+export { DataDirError } from './data-dir/data-dir-error.js';
+export type { DataDirEvent, DataDirOptions } from './data-dir/data-dir-options.js';
 export type { AnnouncedEndpoint, Announcement, PayloadType } from './discovery/announcement.js';
 export { IdsExhaustedError } from './id/id-time.js';
 export { type UniqueIdsOptions, uniqueIds } from './id/lease-ids.js';

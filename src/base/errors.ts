@@ -12,6 +12,7 @@ export type NodeLeaseErrorCode =
   | 'LOCK_LOST'
   | 'RECIPE_FAILED'
   | 'SHARED_DATA_FAILED'
+  | 'DATA_DIR_FAILED'
   | 'LEASE_UNREADABLE'
   | 'ZOOKEEPER_FAILED'
   | 'NO_INSTANCE'

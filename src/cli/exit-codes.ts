@@ -8,7 +8,7 @@ export const ExitCode = {
   nothing: 1,
   /** The command was called wrongly. */
   usage: 64,
-  /** The store, or ZooKeeper where it is asked for, cannot be used. */
+  /** The store, or ZooKeeper or a data directory where it is asked for, cannot be used. */
   storeUnusable: 69,
   /** A fault in nodelease itself. */
   internal: 70,
@@ -43,6 +43,7 @@ export function exitCodeOf(error: unknown): number {
     case 'ZOOKEEPER_FAILED':
     case 'RECIPE_FAILED':
     case 'SHARED_DATA_FAILED':
+    case 'DATA_DIR_FAILED':
       return ExitCode.storeUnusable;
     case 'ACQUIRE_TIMEOUT':
     case 'IDS_EXHAUSTED':

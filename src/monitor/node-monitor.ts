@@ -28,6 +28,8 @@ export interface NodeHealth {
   readonly taskId: string | null;
   /** Until when the lease is valid unless it is renewed, in milliseconds on the monotonic clock; null unless it is, and for a fixed node id. */
   readonly deadline: number | null;
+  /** The path of the node id's data directory; absent where there is none. */
+  readonly dataDir?: string;
   /** How many bits a node id takes in unique ids, 8 … 16; null without a lease. */
   readonly idWidth: number | null;
   /** Null without ZooKeeper. It never decides about `live`, and about `ready` only until the other nodes know of a take-over. */
@@ -77,6 +79,7 @@ export class NodeMonitor {
   #reason: string | undefined;
   #lease: Lease | undefined;
   #discovery: Discovery | undefined;
+  #dataDir: string | undefined;
   readonly #listeners = new Listeners<MonitorEvent>();
 
   /** The lease that is, or was, held; undefined as long as there is none. */
@@ -102,10 +105,16 @@ export class NodeMonitor {
   /** Takes note of what happens to the announcement. */
   readonly onDiscoveryEvent = (event: DiscoveryEvent): void => this.#listeners.tell({ type: 'discovery', event });
 
+  /** What has to be done before the node id may be used. */
+  waits(reason: string): void {
+    if (this.#phase === 'acquiring') this.#reason = reason;
+  }
+
   /** A node id is held from now on; it stays `stopping` where that was told before. */
-  hold(lease: Lease, discovery?: Discovery): void {
+  hold(lease: Lease, discovery?: Discovery, dataDir?: string): void {
     this.#lease = lease;
     this.#discovery = discovery;
+    this.#dataDir = dataDir;
     this.#enter('held', undefined);
     onAbort(lease.signal, () => this.#enter('lost', explain(lease.signal.reason)));
   }
@@ -141,6 +150,7 @@ export class NodeMonitor {
       taskId: lease?.taskId ?? null,
       // The lease's own clock reckons, as for `isValid()`: a deadline that cannot be told in milliseconds is that of a fixed id.
       deadline: valid && Number.isFinite(lease.deadline) ? lease.deadline : null,
+      ...(this.#dataDir !== undefined && { dataDir: this.#dataDir }),
       idWidth: lease?.tenureTime?.idWidth ?? null,
       discovery: discovery === undefined ? null : discoveryHealth(discovery),
     };

@@ -2,6 +2,7 @@ import { hostname } from 'node:os';
 import { ConfigError } from '../base/errors.js';
 import { systemClock, systemRandom } from '../base/system.js';
 import { defaultTaskId } from '../base/task-id.js';
+import type { DataDirOptions } from '../data-dir/data-dir-options.js';
 import { type Announcement, checkAnnouncement } from '../discovery/announcement.js';
 import type { DiscoveryEvent } from '../discovery/discovery.js';
 import { checkWanted } from '../lease/model/cluster-config.js';
@@ -69,6 +70,11 @@ export interface AcquireOptions {
    * the option of that name, and uses nothing of the store. @default 'store'
    */
   readonly provider?: 'store' | 'zookeeper';
+  /**
+   * A directory that follows the node id, `ROOT/node-<id>/v<version>`: `lease.dataDir`, complete when `acquire` resolves. A loss of the lease before
+   * that is an error of `acquire`, whatever `onLost` says.
+   */
+  readonly dataDir?: DataDirOptions;
   /** Receives what happens to the lease. */
   readonly onEvent?: LeaseListener;
   /**
@@ -114,6 +120,8 @@ export interface ZooKeeperOptions extends Announcement {
  * @throws {StoreUnusableError} when the store cannot be reached, denies access, or ignores conditions
  * @throws {ZooKeeperError} when ZooKeeper is required, or gives out the node ids, and cannot be reached
  * @throws {AcquireTimeoutError} when no id became free in time
+ * @throws {DataDirError} when the data directory cannot be prepared
+ * @throws {LeaseLostError} when the lease is lost while it is prepared
  * @throws `signal.reason` when `signal` aborts first
  */
 export async function acquire(options: AcquireOptions = {}): Promise<ManagedLease> {
@@ -151,20 +159,31 @@ function checkMonitor(monitor: NodeMonitor | undefined): void {
 }
 
 /** What the settings' table does not have. */
-const OTHER_OPTIONS = ['keeper', 'onLost', 'zookeeper', 'etcd', 'onEvent', 'monitor', 'signal'] satisfies (keyof AcquireOptions)[];
+const OTHER_OPTIONS = [
+  'keeper',
+  'onLost',
+  'zookeeper',
+  'etcd',
+  'dataDir',
+  'onEvent',
+  'monitor',
+  'signal',
+] satisfies (keyof AcquireOptions)[];
+const OTHER_DATA_DIR_OPTIONS = ['onEvent'] satisfies (keyof DataDirOptions)[];
 const OTHER_ZOOKEEPER_OPTIONS = ['sslPort', 'endpoints', 'onEvent'] satisfies (keyof ZooKeeperOptions)[];
 
 /** What the compiler sees to in TypeScript: a misspelt `onLost` must not pass for the default, or the default for it. */
 function checkAcquireOptions(options: AcquireOptions): void {
   checkWanted(options);
   checkOptions(options, '', OTHER_OPTIONS);
-  const { keeper = 'inline', onLost = 'exit', provider = 'store', store, zookeeper, etcd } = options;
+  const { keeper = 'inline', onLost = 'exit', provider = 'store', store, zookeeper, etcd, dataDir } = options;
   if (keeper !== 'inline' && keeper !== 'worker') throw new ConfigError('keeper', keeper, "'inline' or 'worker'");
   if (onLost !== 'exit' && onLost !== 'signal' && typeof onLost !== 'function') {
     throw new ConfigError('onLost', onLost, "'exit', 'signal' or a function");
   }
   if (typeof store === 'string') parseStoreUrl(store, 'store');
   if (etcd !== undefined) checkOptions(etcd, 'etcd.', []);
+  if (dataDir !== undefined) checkDataDirOptions(dataDir);
   if (provider === 'zookeeper') {
     if (zookeeper === undefined) throw new ConfigError('provider', provider, 'the option zookeeper beside it');
     if (store !== undefined) throw new ConfigError('provider', provider, 'no store beside it: the node ids come from ZooKeeper alone');
@@ -172,6 +191,15 @@ function checkAcquireOptions(options: AcquireOptions): void {
   }
   if (typeof zookeeper === 'string') parseConnectString(zookeeper, 'zookeeper');
   else if (zookeeper !== undefined) checkZooKeeperOptions(zookeeper);
+}
+
+function checkDataDirOptions(dataDir: DataDirOptions): void {
+  if (typeof dataDir !== 'object' || dataDir === null || typeof dataDir.root !== 'string' || dataDir.root === '')
+    throw new ConfigError('dataDir', dataDir, 'an object with the path of a directory as root');
+  checkOptions(dataDir, 'dataDir.', OTHER_DATA_DIR_OPTIONS);
+  const { exclude = [], copy = false } = dataDir;
+  if (!Array.isArray(exclude)) throw new ConfigError('dataDir.exclude', exclude, 'a list of patterns');
+  if (typeof copy !== 'boolean') throw new ConfigError('dataDir.copy', copy, 'true or false');
 }
 
 function checkZooKeeperOptions(zookeeper: ZooKeeperOptions): void {

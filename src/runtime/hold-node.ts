@@ -1,4 +1,5 @@
 import { ConfigError } from '../base/errors.js';
+import type { NamedDataDir } from '../data-dir/data-dir-options.js';
 import type { Announcement } from '../discovery/announcement.js';
 import type { Discoverer, DiscovererOptions } from '../discovery/discoverer.js';
 import type { Discovery, DiscoveryEvent, TenureOrigin } from '../discovery/discovery.js';
@@ -26,6 +27,8 @@ export interface HoldOptions extends Omit<AcquireLeaseOptions, 'store' | 'onEven
   /** Whether the keeper's own thread ends a process that does not act on a loss in time. @default false */
   readonly killOnLoss?: boolean;
   readonly zookeeper?: ZooKeeperAccess | undefined;
+  /** Prepared before the node is announced, and before it counts as held. */
+  readonly dataDir?: NamedDataDir | undefined;
   /** False to leave out what sends work here until `announceService` of the discovery is called. @default true */
   readonly announcesService?: boolean;
   /** Is told of everything that happens to the node id until it has been given back. */
@@ -50,6 +53,8 @@ export interface HeldNode {
   readonly lease: Lease;
   /** Where the node id is announced; undefined without ZooKeeper. */
   readonly discovery: Discovery | undefined;
+  /** The absolute path of the data directory; undefined where there is none. */
+  readonly dataDir: string | undefined;
   /**
    * Takes the node out of the discovery tree, so that no work is sent to a node id that another task may have by then; gives the node id back;
    * closes what was opened for it.
@@ -68,7 +73,8 @@ export interface NodeEnd {
  * Acquires a node id, announces it, and keeps it until it is ended or lost: what the commands and `acquire()` have in common. Everything that it
  * loads is loaded when it is needed.
  *
- * @throws {ConfigError}, {StoreUnusableError}, {ZooKeeperError}, {AcquireTimeoutError} as `acquire()` does; the monitor has been told by then
+ * @throws {ConfigError}, {StoreUnusableError}, {ZooKeeperError}, {AcquireTimeoutError}, {DataDirError}, {LeaseLostError} as `acquire()` does; the
+ *   monitor has been told by then
  * @throws `signal.reason` when `signal` aborts first
  */
 export async function holdNode(options: HoldOptions): Promise<HeldNode> {
@@ -93,19 +99,29 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
     }
   };
   try {
+    if (options.dataDir) await (await import('../data-dir/data-dir-options.js')).checkDataDir(options.dataDir);
     if (zookeeper !== undefined) discoverer = await openDiscoverer(zookeeper, options);
     await discoverer?.connected(signal);
     source = await leaseFrom(options, onEvent, discoverer);
     const { lease, leases, announcesNode } = source;
+    const dataDir = options.dataDir && (await prepared(options.dataDir, lease, origin, options));
     const discovery = await discoverer?.start({ lease, origin, leases, announcesNode, announcesService }, signal);
-    monitor?.hold(lease, discovery);
-    return { lease, discovery, end };
+    monitor?.hold(lease, discovery, dataDir);
+    return { lease, discovery, dataDir, end };
   } catch (error) {
     // Before the release is told: what was never handed over has failed.
     monitor?.failed(error);
     await end({ workEnded: true });
     throw error;
   }
+}
+
+/** The path of the data directory of a tenure, once it is complete. The lease is renewed meanwhile. */
+async function prepared(dataDir: NamedDataDir, lease: Lease, origin: TenureOrigin, options: HoldOptions): Promise<string> {
+  const { clock, signal, monitor } = options;
+  monitor?.waits(`node id ${lease.id} has been acquired, and its data directory is being prepared`);
+  const { prepareDataDir } = await import('../data-dir/prepare.js');
+  return prepareDataDir({ ...dataDir, lease, released: origin === 'released', clock, signal });
 }
 
 /** Begins to connect to ZooKeeper, while the node id is being acquired. */

@@ -16,11 +16,13 @@ export type LossPolicy = 'exit' | 'signal' | ((error: LeaseLostError) => void);
 export interface ManagedLease extends Lease {
   /** The node in the discovery tree; undefined without ZooKeeper. */
   readonly discovery: Discovery | undefined;
+  /** The absolute path of the data directory of this tenure; undefined without the option of that name. */
+  readonly dataDir: string | undefined;
 }
 
 /** The lease of a held node, for a program: its loss is acted upon, its release ends the node. `onRelease` is told when that begins. */
 export function manage(node: HeldNode, onLost: LossPolicy, onRelease: () => void): ManagedLease {
-  const { lease, discovery } = node;
+  const { lease, discovery, dataDir } = node;
   let ending: Promise<void> | undefined;
   const release = () => {
     if (ending === undefined) {
@@ -39,6 +41,7 @@ export function manage(node: HeldNode, onLost: LossPolicy, onRelease: () => void
     version: lease.version,
     taskId: lease.taskId,
     discovery,
+    dataDir,
     signal: lease.signal,
     retiring: lease.retiring,
     get deadline() {

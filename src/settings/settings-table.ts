@@ -1,5 +1,6 @@
 import { ConfigError } from '../base/errors.js';
 import { CONFIG_SETTINGS } from './config-settings.js';
+import { DATA_DIR_SETTINGS } from './data-dir-settings.js';
 import { DISCOVERY_SETTINGS } from './discovery-settings.js';
 import { LEASE_SETTINGS } from './lease-settings.js';
 import { parseListenAddress } from './listen-address.js';
@@ -9,6 +10,7 @@ import { checked, checkPath, choice, duration, parsed, type SettingKind } from '
 /** Every setting, in the order of the help. */
 const ROWS = {
   ...LEASE_SETTINGS,
+  ...DATA_DIR_SETTINGS,
   ...DISCOVERY_SETTINGS,
   ...CONFIG_SETTINGS,
   'ready-timeout': {
@@ -85,7 +87,7 @@ export function environmentName(name: SettingName): string {
 }
 
 /** Where options stand: those of `acquire()` itself, or those of one of its options. */
-type Place = '' | 'zookeeper.' | 'etcd.';
+type Place = '' | 'zookeeper.' | 'etcd.' | 'dataDir.';
 
 /**
  * Checks that all options are known, and those of the settings' table by their kinds. Types that the compiler sees to are not checked.

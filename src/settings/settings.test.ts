@@ -38,6 +38,10 @@ describe('settings', () => {
       'acquire-timeout': '2m',
       'wait-poll': '5s',
       'settings-interval': '1m',
+      'data-dir': '/data',
+      'data-retention': '3',
+      'data-exclude': 'runtime,*.tmp',
+      'data-copy': 'true',
       'on-retire': 'drain',
       'node-id': '3',
       endpoint: 'http://127.0.0.1:9000',
@@ -85,7 +89,7 @@ describe('settings', () => {
     const rounds = [
       { left: ['node-id', ...ofEtcd], store: 's3://bucket/prefix' },
       { left: ['node-id', 'endpoint'], store: 'etcds://etcd/prefix' },
-      { left: ['store', 'endpoint', ...ofEtcd], store: '' },
+      { left: ['store', 'endpoint', ...ofEtcd, 'data-dir', 'data-exclude', 'data-copy'], store: '' },
     ];
     for (const { left, store } of rounds) {
       const given = Object.entries({ ...values, store }).filter(([name]) => !left.includes(name));

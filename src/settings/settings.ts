@@ -5,6 +5,7 @@ import { leastGraceMs, MAX_NODE_IDS } from '../lease/model/lease-state.js';
 import type { EtcdAccess } from '../store/etcd/etcd-access.js';
 import { type StoreUrl, takesEndpoint } from '../store/store-url.js';
 import { type CommandConfigSettings, readCommandConfig } from './command-config-settings.js';
+import type { DataDirSettings } from './data-dir-settings.js';
 import { readEndpoints } from './endpoints.js';
 import { readEtcd } from './etcd-settings.js';
 import type { ListenAddress } from './listen-address.js';
@@ -14,6 +15,7 @@ import { parseInteger } from './values.js';
 import { readZooKeeper, type ZooKeeperSettings } from './zookeeper-settings.js';
 
 export type { CommandConfigSettings } from './command-config-settings.js';
+export type { DataDirSettings } from './data-dir-settings.js';
 export { environmentName, SETTINGS, type SettingName } from './settings-table.js';
 export { announcingProblem, type ZooKeeperSettings } from './zookeeper-settings.js';
 
@@ -45,6 +47,9 @@ export interface Settings {
   /** At each renewal when it is absent. */
   readonly settingsIntervalMs?: number | undefined;
   readonly onRetire?: RetirePolicy | undefined;
+  /** Present where there is a data directory. */
+  readonly dataDir?: DataDirSettings | undefined;
+  readonly dataRetention?: number | undefined;
   /** The server of a store that takes one. */
   readonly endpoint?: string | undefined;
   readonly region?: string | undefined;
@@ -86,6 +91,8 @@ export function readSettings(sources: SettingSources): Settings {
     waitPollMs: read(sources, 'wait-poll'),
     settingsIntervalMs: read(sources, 'settings-interval'),
     onRetire: read(sources, 'on-retire'),
+    dataDir: readDataDir(sources),
+    dataRetention: read(sources, 'data-retention'),
     endpoint: takesEndpoint(store) ? server?.text : undefined,
     region: read(sources, 'region'),
     etcd: readEtcd(sources, store),
@@ -142,6 +149,21 @@ function checkProvider(sources: SettingSources, { provider, zookeeper }: Setting
   // One of the two would be taken without a word, and a fixed id may be the one that ZooKeeper gives to another task.
   const fixed = find(sources, 'node-id');
   if (fixed) throw new ConfigError(fixed.label, fixed.text, `no ${label} zookeeper beside it (a fixed id is not given out by anybody)`);
+}
+
+/** The data directory, which a fixed node id has none of: without versions nothing tells the directory of a stale holder from another's. */
+function readDataDir(sources: SettingSources): DataDirSettings | undefined {
+  const given = find(sources, 'data-dir');
+  const root = read(sources, 'data-dir');
+  if (given === undefined || root === undefined) {
+    const useless = firstFlag(sources, ({ needs }) => needs === 'data-dir');
+    if (useless) throw new ConfigError(useless.label, useless.text, '--data-dir ROOT beside it');
+    return undefined;
+  }
+  const fixed = find(sources, 'node-id');
+  if (fixed) throw new ConfigError(given.label, given.text, `no ${fixed.label} beside it (a fixed id has no versions)`);
+  const [retention, exclude] = [readOrDefault(sources, 'data-retention'), read(sources, 'data-exclude') ?? []];
+  return { root, retention, exclude, copy: read(sources, 'data-copy') ?? false };
 }
 
 function staticNodeId({ text, label }: Given, hostname: string): number {

@@ -8,11 +8,14 @@ import type { ZooKeeperCommandSettings } from './zookeeper-command.js';
 /** The options of `discovery ls`, `watch`, `services` and `resolve`. */
 type DiscoveryOptions = { readonly json?: boolean; readonly locks?: string; readonly kind: string; readonly strategy: string };
 
+const ROOT = ['<root>', 'the root, as --data-dir has it'] as const;
+
 const EPOCH: OptionRow = ['--epoch <ms>', 'with --layout snowflake: where its time begins, in ms since 1970 (default: 1288834974657)'];
 
 /** The commands that only hold others, and what their help says. */
 export const GROUPS: Readonly<Record<string, string>> = {
   config: 'publish configuration in ZooKeeper, in the layout of Spring Cloud Zookeeper Config',
+  'data-dir': 'look at the directories that follow the node ids, and clean up',
   discovery: 'look into the discovery tree in ZooKeeper',
   zk: 'coordinate tasks through ZooKeeper, as Apache Curator does: locks, elections, barriers, counters, queues',
   'zk barrier': 'a gate that is open unless a task has set it',
@@ -164,6 +167,22 @@ export const COMMANDS: readonly CommandRow[] = [
     ],
     run: async ({ once = false }: { once?: boolean }, { http }, io) =>
       (await import('../demo/demo-command.js')).demoCommand(once, http, io),
+  },
+  {
+    name: 'data-dir ls',
+    description: "show the versions of each node id's data directory: valid, unfinished or foreign",
+    arguments: [ROOT],
+    options: [JSON_LINE],
+    run: async (options, settings, io, root = '') =>
+      (await import('./data-dir-command.js')).listDataDirsCommand(root, options, settings, io),
+  },
+  {
+    name: 'data-dir gc',
+    description: 'remove old versions of data directories, and what an ended task has left unfinished',
+    arguments: [ROOT],
+    options: [['--dry-run', 'only show what would be removed, and why'], JSON_LINE],
+    run: async (options, settings, io, root = '') =>
+      (await import('./data-dir-command.js')).collectDataDirsCommand(root, options, settings, io),
   },
   {
     name: 'discovery ls',

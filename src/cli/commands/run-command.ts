@@ -113,10 +113,10 @@ class CommandWorkload implements Workload {
 
   /** What the command finds in its environment. Where this run listens is told by its URL: a run within it must not listen there, too. */
   #environment(
-    { lease: { id, version, taskId }, url }: WorkloadNode,
+    { lease: { id, version, taskId }, dataDir, url }: WorkloadNode,
     variables: Variables | undefined,
   ): Record<string, string | undefined> {
-    const own = { NODE_ID: String(id), NODE_ID_VERSION: String(version), NODELEASE_TASK_ID: taskId };
+    const own = { NODE_ID: String(id), NODE_ID_VERSION: String(version), NODELEASE_TASK_ID: taskId, NODE_DATA_DIR: dataDir };
     const templates = this.options.env.map(({ name, value }) => [name, value({ id, version, taskId, url })] as const);
     // An inherited one tells of another node id.
     const http = { NODELEASE_URL: url, ...(url !== undefined && { NODELEASE_HTTP: undefined }) };

@@ -1,5 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { defaultTaskId } from '../../base/task-id.js';
+import type { NamedDataDir } from '../../data-dir/data-dir-options.js';
 import type { NodeMonitor } from '../../monitor/node-monitor.js';
 import { type HeldNode, holdNode } from '../../runtime/hold-node.js';
 import type { OpenTelemetryTracer } from '../../runtime/open-telemetry-tracer.js';
@@ -26,6 +27,8 @@ export interface WorkloadNode {
   readonly routing: RoutingEntries | undefined;
   /** The session with ZooKeeper, which ends with the node id; undefined where there is none. */
   readonly zookeeper: ZooKeeper | undefined;
+  /** The path of the data directory; undefined where there is none. */
+  readonly dataDir: string | undefined;
   /** The URL by which programs on this host reach the HTTP server; undefined where there is none. */
   readonly url: string | undefined;
 }
@@ -80,6 +83,7 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
       ...settings,
       ...{ taskId, clock, random: io.random, signal, tracer, monitor: options.http?.monitor },
       announcesService: settings.zookeeper?.check === undefined,
+      dataDir: await dataDirOf(settings, log),
       onRenewed: (deadline) => workload.renewed?.(deadline),
       onLeaseEvent: leaseLog(log),
       onDiscoveryEvent: settings.zookeeper && (await import('../log/discovery-log.js')).discoveryLog(log),
@@ -97,6 +101,13 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
     // The process exits next, whatever an SDK still keeps for its next batch.
     if (tracer) await withTimeout({ limitMs: FLUSH_TIMEOUT_MS, clock, log, what: 'exporting the spans' }, tracer.flush());
   }
+}
+
+/** The data directory, whose preparation is logged. */
+async function dataDirOf({ dataDir }: Settings, log: Logger): Promise<NamedDataDir | undefined> {
+  if (dataDir === undefined) return undefined;
+  const { dataDirLog } = await import('../log/data-dir-log.js');
+  return { ...dataDir, label: '--data-dir', onEvent: dataDirLog(log) };
 }
 
 /** Has V8 prefer a small heap to a fast one: this process does next to nothing, and sits beside every task. */
@@ -128,7 +139,7 @@ async function runWith(node: HeldNode, workload: Workload, options: WorkloadOpti
     routing = await routingOf(node, options);
     // No new work for a node id that is to go; its znode says who holds it, for as long as it is held.
     forgetRetirement = onRetirement(lease, () => void routing?.withdraw());
-    const held = { lease, log, routing, zookeeper: node.discovery?.zookeeper, url };
+    const held = { lease, log, routing, zookeeper: node.discovery?.zookeeper, dataDir: node.dataDir, url };
     await workload.prepare?.(held);
     workEnded = false;
     const end = await workload.run(held);

@@ -54,7 +54,7 @@ export async function writeDurably(path: string, content: Buffer): Promise<void>
 }
 
 /** What systems answer that cannot sync a folder, or need not (Windows). */
-const CANNOT_SYNC_FOLDERS = ['EISDIR', 'EPERM', 'EINVAL', 'ENOTSUP', 'EBADF'];
+export const CANNOT_SYNC_FOLDERS = ['EISDIR', 'EPERM', 'EINVAL', 'ENOTSUP', 'EBADF'];
 
 /** Resolves once the names in the folder would survive a loss of power, as far as the file system offers that. */
 export async function syncFolder(path: string): Promise<void> {

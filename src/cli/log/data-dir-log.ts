@@ -1,0 +1,32 @@
+import { explain } from '../../base/errors.js';
+import type { CopyMode } from '../../data-dir/copy-tree.js';
+import type { DataDirEvent } from '../../data-dir/data-dir-options.js';
+import { pluralize, someOf } from '../terminal/text.js';
+import type { Logger } from './logger.js';
+
+const HOW: Readonly<Record<CopyMode, string>> = { link: 'by links', clone: 'by copies that share their blocks', copy: 'by copies' };
+
+/** A listener that logs one line per event. */
+export function dataDirLog(log: Pick<Logger, 'info' | 'warn'>): (event: DataDirEvent) => void {
+  return (event) => {
+    switch (event.type) {
+      case 'leftover-removed':
+        return log.info(`removed ${event.path}, which its maker has not finished`);
+      case 'left-out':
+        return log.warn(`of ${event.path} left out, for they hold no data: ${someOf(event.special)}`);
+      case 'progress': {
+        const { path, files, bytes, of } = event;
+        return log.info({ files, bytes, of }, `preparing ${path}: ${files} of ${pluralize(of.files, 'file')}`);
+      }
+      case 'prepared': {
+        const { path, from, mode, files, bytes, tookMs } = event;
+        const how = from === null ? 'empty' : `from version ${from} ${HOW[mode]}`;
+        return log.info({ from, mode, files, bytes, tookMs: Math.round(tookMs) }, `prepared ${path}, ${how}`);
+      }
+      case 'old-version-removed':
+        return log.info(`removed the old ${event.path}`);
+      case 'not-removed':
+        return log.warn(`${event.path} could not be removed: ${explain(event.error)}`);
+    }
+  };
+}

@@ -1,0 +1,71 @@
+import { constants } from 'node:fs';
+import { access, stat } from 'node:fs/promises';
+import { ConfigError } from '../base/errors.js';
+import { unless } from '../store/file/files.js';
+import type { CopyMode } from './copy-tree.js';
+import { exclusionOf } from './exclude.js';
+
+/** A directory that follows the node id: `ROOT/node-<id>/v<version>`, made from the version before. */
+export interface DataDirOptions {
+  /** The parent of all directories, on a file system that all tasks share. It has to be there. */
+  readonly root: string;
+  /** How many valid versions of a node id are kept, the new one included, 1 … 1000. @default 2 */
+  readonly retention?: number;
+  /** What a new version does not get: names at any depth (`runtime`, `*.tmp`), or paths from the top (`logs/old`). @default nothing */
+  readonly exclude?: readonly string[];
+  /** Whether to copy also where the predecessor has released the node id, so that work on a version never changes an older one. @default false */
+  readonly copy?: boolean;
+  /** Receives what happens to the directory. Must not throw. */
+  readonly onEvent?: (event: DataDirEvent) => void;
+}
+
+/** The same, with the name under which a user knows the root. */
+export interface NamedDataDir extends DataDirOptions {
+  readonly label?: string;
+}
+
+/** How much has been copied, or linked. */
+interface Counts {
+  readonly files: number;
+  readonly bytes: number;
+}
+
+/** What happens while the directory at `path` is prepared. */
+export type DataDirEvent = { readonly path: string } & (
+  | { readonly type: 'leftover-removed' }
+  /** Sockets, FIFOs and devices are not copied. */
+  | { readonly type: 'left-out'; readonly special: readonly string[] }
+  /** Told every ten seconds. */
+  | ({ readonly type: 'progress'; readonly of: Counts } & Counts)
+  /** `from` is the version that it was made from; null for an empty directory. */
+  | ({ readonly type: 'prepared'; readonly from: number | null; readonly mode: CopyMode; readonly tookMs: number } & Counts)
+  | { readonly type: 'old-version-removed' }
+  | { readonly type: 'not-removed'; readonly error: unknown }
+);
+
+/** What is kept where nothing else is said. */
+export const DEFAULT_RETENTION = 2;
+
+/**
+ * Makes sure that there can be data directories, before a node id is acquired.
+ *
+ * @throws {ConfigError} naming the root, or an exclude pattern
+ */
+export async function checkDataDir({ root, exclude = [], label = 'dataDir.root' }: NamedDataDir): Promise<void> {
+  exclusionOf(exclude, 'dataDir.exclude');
+  await checkRoot(root, label, 'write');
+}
+
+/** @throws {ConfigError} naming the setting `label` */
+export async function checkRoot(root: string, label: string, use: 'read' | 'write'): Promise<void> {
+  const { R_OK, W_OK, X_OK } = constants;
+  const there = await unless(['ENOENT', 'ENOTDIR'], stat(root));
+  // Not made here: a file system that is not mounted would go unnoticed, and with it the data.
+  if (there === undefined) throw new ConfigError(label, root, 'a directory that is there');
+  if (!there.isDirectory()) throw new ConfigError(label, root, 'a directory, not a file');
+  try {
+    await access(root, use === 'read' ? R_OK | X_OK : R_OK | W_OK | X_OK);
+  } catch {
+    throw new ConfigError(label, root, `a directory that this process may ${use === 'read' ? 'read' : 'write to'}`);
+  }
+}

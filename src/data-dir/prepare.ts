@@ -1,0 +1,210 @@
+import { lstat, mkdir, stat, statfs } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { aborted, orAborted } from '../base/abort.js';
+import type { Clock } from '../base/clock.js';
+import type { Lease } from '../lease/model/lease.js';
+import { makeFolder, syncFolder, unless } from '../store/file/files.js';
+import { removeLeftovers, removeVersion } from './collect.js';
+import { type CopyPlan, planCopy } from './copy-plan.js';
+import { type CopyMode, canClone, copyTree } from './copy-tree.js';
+import { DataDirError, toDataDirError } from './data-dir-error.js';
+import { type DataDirEvent, type DataDirOptions, DEFAULT_RETENTION } from './data-dir-options.js';
+import { exclusionOf } from './exclude.js';
+import { writeMarker } from './marker.js';
+import { nodeDirOf, obsoleteOf, sourceFor, type VersionDir, versionsIn } from './versions.js';
+
+// Fencing for files: each tenure has a directory of its own, so what a stale holder still writes is seen by no other. Why this is safe:
+//
+// - The lease makes the order. A version is one task's (rule 2), and when it has been acquired all tenures before are over (rule 4). So the
+//   directories below the own version have no living maker, and those above it are of no concern to this tenure: they are never touched.
+// - Complete or not there. The marker comes last, when every file and every name of the directory has been synced. Without it, a directory is
+//   never a source. A crash leaves one without marker: the next tenure removes it and begins anew, since its maker may be paused, not gone.
+// - No half source. A stale holder that wakes up within its own preparation may still remove old versions. Removing begins with the marker, so
+//   the copy counts only if the source's marker is there at the end.
+// - Links only to where no one writes. Files are shared with the version before alone, and only where its very tenure has released the node id:
+//   then its work has ended (rule 8). One that was evicted, or has expired, may have processes left: it is copied.
+
+export interface PrepareOptions extends DataDirOptions {
+  readonly lease: Pick<Lease, 'id' | 'version' | 'signal' | 'isValid'>;
+  /** Whether the tenure before has released the node id. */
+  readonly released: boolean;
+  readonly clock: Clock;
+  /** Gives up. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** From one report of progress to the next, in milliseconds. */
+const PROGRESS_INTERVAL_MS = 10_000;
+/** Blocks are no smaller on the file systems in use. */
+const BLOCK_BYTES = 4_096;
+
+/**
+ * Makes the data directory of a tenure. Resolves to its absolute path when it is complete, and older versions have been removed as far as they can be.
+ *
+ * @throws {DataDirError} when what stands there speaks against it, with nothing changed, or when the file system fails
+ * @throws {LeaseLostError} as soon as the lease is lost: nothing is touched any more from then on
+ * @throws `signal.reason`
+ */
+export async function prepareDataDir(options: PrepareOptions): Promise<string> {
+  const { lease } = options;
+  const preparation = new Preparation(options);
+  try {
+    return await orAborted(preparation.run(), lease.signal);
+  } catch (error) {
+    // Found to be over by the clock, it is about to be told by its signal.
+    if (!lease.isValid()) throw await aborted(lease.signal);
+    throw toDataDirError(error, `the data directory ${preparation.path} cannot be prepared`);
+  }
+}
+
+/** Where a new version comes from. */
+interface Source {
+  readonly dir: VersionDir;
+  readonly plan: CopyPlan;
+}
+
+class Preparation {
+  readonly #nodeDir: string;
+  readonly path: string;
+  readonly #begun: number;
+  #reportAt: number;
+  #files = 0;
+  #bytes = 0;
+
+  constructor(private readonly options: PrepareOptions) {
+    const { root, lease, clock } = options;
+    this.#nodeDir = nodeDirOf(resolve(root), lease.id);
+    this.path = join(this.#nodeDir, `v${lease.version}`);
+    this.#begun = clock.monotonic();
+    this.#reportAt = this.#begun + PROGRESS_INTERVAL_MS;
+  }
+
+  async run(): Promise<string> {
+    const { lease, clock } = this.options;
+    const { version } = lease;
+    await this.#checkNodeDir();
+    const versions = await versionsIn(this.#nodeDir);
+    const source = await this.#source(versions);
+    await makeFolder(this.#nodeDir);
+    await removeLeftovers(this.#nodeDir, this.#check);
+    for (const each of versions.filter((each) => each.state === 'unfinished' && each.version <= version)) {
+      await removeVersion(each, this.#check);
+      this.#tell({ type: 'leftover-removed', path: each.path });
+    }
+    let mode: CopyMode = 'copy';
+    await mkdir(this.path);
+    try {
+      await syncFolder(this.#nodeDir);
+      if (source) mode = await this.#fill(source);
+      this.#check();
+      await writeMarker(this.path, { initializedAt: clock.now(), version, initializedFrom: source?.dir.version ?? null });
+    } catch (error) {
+      // What is left of it would take the space that the next attempt needs.
+      if (lease.isValid()) await this.#remove({ path: this.path }, () => lease.signal.throwIfAborted());
+      throw error;
+    }
+    this.#check();
+    const counts = { files: this.#files, bytes: this.#bytes, tookMs: clock.monotonic() - this.#begun };
+    this.#tell({ type: 'prepared', path: this.path, from: source?.dir.version ?? null, mode, ...counts });
+    await this.#collect();
+    this.#check();
+    return this.path;
+  }
+
+  async #checkNodeDir(): Promise<void> {
+    const there = await unless(['ENOENT'], lstat(this.#nodeDir));
+    if (there === undefined) return;
+    if (!there.isDirectory()) throw new DataDirError(`${this.#nodeDir} is not a directory`);
+    const { root } = this.options;
+    if (there.dev !== (await stat(root)).dev) throw new DataDirError(`${this.#nodeDir} is on another file system than ${root}`);
+  }
+
+  /** The version to go on from, and what there is to be copied. Nothing is changed until that is known. */
+  async #source(versions: readonly VersionDir[]): Promise<Source | undefined> {
+    const { lease, exclude = [] } = this.options;
+    const { version } = lease;
+    const dir = sourceFor(version, versions);
+    for (const each of versions) {
+      if (each.version >= version && each.state === 'valid') {
+        const why = each.version === version ? 'has been prepared before' : `is newer than the version ${version} of this tenure`;
+        throw new DataDirError(`${each.path} ${why}: is ${this.options.root} that of another cluster, or of one whose leases were lost?`);
+      }
+      // It may hold the newest data: to go on from older ones would lose that without a word.
+      if (each.state === 'foreign' && each.version <= version && each.version > (dir?.version ?? -1))
+        throw new DataDirError(`${each.path} ${each.problem}: mend it, or move it away to go on from an older version`);
+    }
+    if (dir === undefined) return undefined;
+    if ((await lstat(dir.path)).dev !== (await lstat(this.#nodeDir)).dev)
+      throw new DataDirError(`${dir.path} is on another file system than ${this.#nodeDir}`);
+    const plan = await planCopy(dir.path, exclusionOf(exclude, 'exclude'), this.#check);
+    const refuse = (paths: readonly string[], why: string) => {
+      if (paths[0] !== undefined) throw new DataDirError(`${join(dir.path, paths[0])} ${why}: remove or exclude it`);
+    };
+    refuse(plan.escaping, `is a symbolic link that leads out of ${dir.path}`);
+    refuse(plan.mounts, 'is on another file system');
+    if (plan.special.length > 0) this.#tell({ type: 'left-out', path: dir.path, special: plan.special });
+    return { dir, plan };
+  }
+
+  async #fill({ dir, plan }: Source): Promise<CopyMode> {
+    const { lease, released, copy: alwaysCopies = false } = this.options;
+    const call = { from: dir.path, to: this.path, plan };
+    const links = released && !alwaysCopies && dir.version === lease.version - 1;
+    const mode = links ? 'link' : (await canClone(call)) ? 'clone' : 'copy';
+    if (mode === 'copy') await this.#checkSpace(plan);
+    await copyTree({ ...call, mode, step: (files, bytes) => this.#step(files, bytes, plan) });
+    const [after] = (await versionsIn(this.#nodeDir)).filter(({ version }) => version === dir.version);
+    if (after?.state !== 'valid') throw new DataDirError(`${dir.path} was removed while it was copied`);
+    return mode;
+  }
+
+  async #checkSpace({ files }: CopyPlan): Promise<void> {
+    const { bavail, bsize } = await statfs(this.#nodeDir);
+    const needed = files.reduce((sum, { stats }) => sum + Math.ceil(stats.size / BLOCK_BYTES) * BLOCK_BYTES, 0);
+    const free = bavail * bsize;
+    if (needed > free) throw new DataDirError(`${this.path} needs ${needed} bytes, and ${free} are free`);
+  }
+
+  /** What cannot be removed costs space and nothing else. */
+  async #collect(): Promise<void> {
+    const { lease, retention = DEFAULT_RETENTION } = this.options;
+    const own = (await versionsIn(this.#nodeDir)).filter(({ version }) => version <= lease.version);
+    for (const each of obsoleteOf(own, retention)) {
+      if (await this.#remove(each, this.#check)) this.#tell({ type: 'old-version-removed', path: each.path });
+    }
+  }
+
+  async #remove(dir: Pick<VersionDir, 'path'>, check: () => void): Promise<boolean> {
+    try {
+      await removeVersion(dir, check);
+      return true;
+    } catch (error) {
+      check();
+      this.#tell({ type: 'not-removed', path: dir.path, error });
+      return false;
+    }
+  }
+
+  #step(files: number, bytes: number, plan: CopyPlan): void {
+    this.#check();
+    this.#files += files;
+    this.#bytes += bytes;
+    const now = this.options.clock.monotonic();
+    if (now < this.#reportAt) return;
+    this.#reportAt = now + PROGRESS_INTERVAL_MS;
+    const of = { files: plan.files.length, bytes: plan.bytes };
+    this.#tell({ type: 'progress', path: this.path, files: this.#files, bytes: this.#bytes, of });
+  }
+
+  /** Compares clocks as well: after a pause nothing may be written before the loss is told. */
+  readonly #check = (): void => {
+    const { lease, signal } = this.options;
+    lease.signal.throwIfAborted();
+    signal?.throwIfAborted();
+    if (!lease.isValid()) throw new DataDirError(`the lease of node id ${lease.id} ran out`);
+  };
+
+  #tell(event: DataDirEvent): void {
+    this.options.onEvent?.(event);
+  }
+}

@@ -1,0 +1,74 @@
+import { lstat, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Damage, kindOf, readRegular, unless } from '../store/file/files.js';
+import { decodeMarker, MARKER, type Marker } from './marker.js';
+
+// The layout of Camunda 8.9: ROOT/node-<id>/v<version>/, in it the data and the marker. Other names are left alone.
+
+/** The directory of one version of a node id, or what stands in its place. */
+export type VersionDir = { readonly version: number; readonly path: string } & (
+  | { readonly state: 'valid'; readonly marker: Marker }
+  /** Its maker has not finished it. No command has ever worked in it. */
+  | { readonly state: 'unfinished' }
+  /** Nobody who keeps to the layout has made it so: never used and never removed. `problem` is the rest of the sentence "v5 …". */
+  | { readonly state: 'foreign'; readonly problem: string }
+);
+
+/** The directory of all versions of a node id. */
+export function nodeDirOf(root: string, nodeId: number): string {
+  return join(root, `node-${nodeId}`);
+}
+
+/** The node ids that have directories, ascending. */
+export async function nodeIdsIn(root: string): Promise<number[]> {
+  const directories = (await readdir(root, { withFileTypes: true })).filter((entry) => entry.isDirectory());
+  return numbered(
+    directories.map(({ name }) => name),
+    'node-',
+  ).sort((a, b) => a - b);
+}
+
+/** The versions in the directory of a node id, the newest first; none where there is no such directory. */
+export async function versionsIn(nodeDir: string): Promise<VersionDir[]> {
+  const names = (await unless(['ENOENT'], readdir(nodeDir))) ?? [];
+  const versions = numbered(names, 'v').sort((a, b) => b - a);
+  const seen = await Promise.all(versions.map((version) => unless(['ENOENT'], look(version, join(nodeDir, `v${version}`)))));
+  return seen.filter((each) => each !== undefined);
+}
+
+/** The newest valid version below one. */
+export function sourceFor(version: number, versions: readonly VersionDir[]): VersionDir | undefined {
+  return versions.find((each) => each.version < version && each.state === 'valid');
+}
+
+/**
+ * The versions that may go: all valid ones but the `retention` newest, and the unfinished ones below the newest valid one. Whoever made that
+ * one held the node id, so every tenure before is over (rule 4). The maker of an unfinished one above it may be at work.
+ */
+export function obsoleteOf(versions: readonly VersionDir[], retention: number): VersionDir[] {
+  const valid = versions.filter(({ state }) => state === 'valid');
+  const newest = valid[0]?.version ?? 0;
+  return versions.filter((each) => (each.state === 'unfinished' && each.version < newest) || valid.indexOf(each) >= retention);
+}
+
+async function look(version: number, path: string): Promise<VersionDir> {
+  const there = await lstat(path);
+  const foreign = (problem: string) => ({ version, path, state: 'foreign', problem }) as const;
+  if (!there.isDirectory()) return foreign(`is a ${kindOf(there)} and no directory`);
+  try {
+    const text = (await readRegular(join(path, MARKER)))?.toString();
+    // An empty one is what is left where the power was lost between its creation and its content, which other makers write in two steps.
+    if (!text) return { version, path, state: 'unfinished' };
+    const marker = decodeMarker(text, version);
+    return typeof marker === 'string' ? foreign(`has a marker ${MARKER} that ${marker}`) : { version, path, state: 'valid', marker };
+  } catch (error) {
+    if (error instanceof Damage) return foreign(`has a marker ${MARKER} that is a ${error.what}`);
+    throw error;
+  }
+}
+
+/** The numbers behind a prefix. `v05` is none: it would stand for the same version as `v5`. */
+function numbered(names: readonly string[], prefix: string): number[] {
+  const number = (name: string) => Number(name.slice(prefix.length));
+  return names.filter((name) => Number.isSafeInteger(number(name)) && name === prefix + number(name)).map(number);
+}
