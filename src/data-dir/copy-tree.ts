@@ -37,11 +37,11 @@ export async function copyTree(copy: TreeCopy): Promise<void> {
     await copyOne(join(from, path), join(to, path), stats, copy);
     copy.step(1, 0);
   });
-  // The deepest first: a directory may be one that nothing can be made in.
-  for (const { path, stats } of plan.directories.toReversed()) {
+  // Only now: a directory may be one that nothing can be made in.
+  await each(plan.directories, async ({ path, stats }) => {
     copy.step(0, 0);
     await finish(await open(join(to, path), 'r'), stats);
-  }
+  });
 }
 
 /** Whether the file system clones files: tried with the first one that has content, without a byte written. */
