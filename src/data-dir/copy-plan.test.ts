@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'vitest';
+import { leadsOut } from './copy-plan.js';
+import { exclusionOf } from './exclude.js';
+
+describe('a symbolic link', () => {
+  it.each([
+    ['a', 'b'],
+    ['a', './b//c'],
+    ['d/a', '../b'],
+    ['d/e/a', '../../b/c'],
+    ['d/a', '..'],
+    ['a', 'no-such-file'],
+    ['a', '.'],
+  ])('stays in the tree: %s -> %s', (path, target) => {
+    expect(leadsOut(path, target)).toBe(false);
+  });
+
+  it.each([
+    ['a', '/etc/passwd'],
+    ['a', '/'],
+    ['a', '..'],
+    ['a', '../v4/b'],
+    ['d/a', '../../b'],
+    // Through another link, to a directory further up, this would lead out.
+    ['a', 'd/e/link-to-top/../b'],
+    ['d/a', '../e/../b'],
+  ])('leads out of it, or might: %s -> %s', (path, target) => {
+    expect(leadsOut(path, target)).toBe(true);
+  });
+});
+
+describe('an exclude pattern', () => {
+  it.each([
+    ['runtime', ['runtime', 'a/runtime'], ['runtimes', 'runtime2', 'a/runtime/b']],
+    ['*.tmp', ['a.tmp', 'd/.tmp'], ['atmp', 'a.tmp.old']],
+    ['logs/old*', ['logs/old', 'logs/older'], ['old', 'a/logs/old', 'logs/old/x']],
+    ['a+(b)', ['a+(b)'], ['aab']],
+    ['*', ['a', 'b/c'], []],
+  ])('%s is about %j, and not about %j', (pattern, matching, others) => {
+    const isExcluded = exclusionOf([pattern], '--data-exclude');
+    expect([matching.filter(isExcluded), others.filter(isExcluded)]).toEqual([matching, []]);
+  });
+
+  it.each(['', '/a', 'a/', 'a//b', './a', '../a'])('is refused when it is %j', (pattern) => {
+    expect(() => exclusionOf(['ok', pattern], '--data-exclude')).toThrow(
+      `--data-exclude: expected a name such as runtime or *.tmp, or a path from the top such as logs/old, got "${pattern}"`,
+    );
+  });
+});

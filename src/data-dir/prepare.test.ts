@@ -1,0 +1,307 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { contentOf, makeVersion, manifest, newRoot, removeRoot, type Tree, writeTree } from '../../test/support/data-dirs.js';
+import { VirtualClock } from '../../test/support/virtual-clock.js';
+import { LeaseLostError } from '../lease/model/lease.js';
+import type { DataDirEvent } from './data-dir-options.js';
+import { MARKER } from './marker.js';
+import { type PrepareOptions, prepareDataDir } from './prepare.js';
+
+let root: string;
+let clock: VirtualClock;
+let events: DataDirEvent[];
+
+beforeEach(() => {
+  root = newRoot();
+  clock = new VirtualClock();
+  clock.wallOffset = 1_795_351_126_653;
+  events = [];
+});
+afterEach(() => removeRoot(root));
+
+const TREE: Tree = {
+  a: 'one',
+  'd/b': 'two',
+  'd/e/c': '',
+  'd/e/link': '-> ../b',
+  'empty/': '',
+  'd/directory-initialized.json': 'of the user',
+};
+
+const held = (version: number, id = 3): PrepareOptions['lease'] => ({
+  id,
+  version,
+  signal: new AbortController().signal,
+  isValid: () => true,
+});
+const prepare = (version: number, options: Partial<PrepareOptions> = {}) =>
+  prepareDataDir({ root, lease: held(version), released: false, clock, onEvent: (event) => events.push(event), ...options });
+const at = (version: number) => join(root, 'node-3', `v${version}`);
+const inode = (version: number, path: string) => statSync(join(at(version), path)).ino;
+
+describe('a new version', () => {
+  it('is empty where there is none before it, and marked as Camunda marks it', async () => {
+    expect(await prepare(1)).toBe(at(1));
+    expect(manifest(root)).toHaveLength(3);
+    expect(readFileSync(join(at(1), 'directory-initialized.json'), 'utf8')).toBe(
+      '{"initializedAt":1795351126653,"version":1,"initializedFrom":null}',
+    );
+  });
+
+  it('goes on from the newest valid version that Camunda has left, and leaves that as it is', async () => {
+    makeVersion(root, 3, 1, { old: 'x' });
+    const source = makeVersion(root, 3, 3, TREE);
+    const before = manifest(source);
+    await prepare(5);
+    expect(readFileSync(join(at(5), 'directory-initialized.json'), 'utf8')).toBe(
+      '{"initializedAt":1795351126653,"version":5,"initializedFrom":3}',
+    );
+    expect(contentOf(at(5))).toEqual(contentOf(source));
+    expect(manifest(source)).toEqual(before);
+    expect(events.at(0)).toMatchObject({ type: 'prepared', from: 3, mode: expect.stringMatching(/copy|clone/), files: 4, bytes: 17 });
+  });
+
+  it('keeps modes, times and, for root, owners', async () => {
+    const source = makeVersion(root, 3, 1, TREE);
+    chmodSync(join(source, 'a'), 0o4750);
+    chmodSync(join(source, 'd/e'), 0o555);
+    if (process.geteuid?.() === 0) execFileSync('chown', ['-R', '1234:4321', join(source, 'd')]);
+    utimesSync(join(source, 'd'), 1_000_000_000, 1_000_000_000);
+    utimesSync(join(source, 'a'), 1_000_000_000, 1_000_000_000);
+    await prepare(2);
+    expect(contentOf(at(2))).toEqual(contentOf(source));
+    for (const path of ['a', 'd', 'd/b', 'd/e']) {
+      const [copy, original] = [statSync(join(at(2), path)), statSync(join(source, path))];
+      expect([path, copy.uid, copy.gid, copy.mode, Math.round(copy.mtimeMs)]).toEqual([
+        path,
+        original.uid,
+        original.gid,
+        original.mode,
+        Math.round(original.mtimeMs),
+      ]);
+    }
+    chmodSync(join(at(2), 'd/e'), 0o755);
+    chmodSync(join(source, 'd/e'), 0o755);
+  });
+
+  it('gets nothing that is excluded, and nothing below it', async () => {
+    makeVersion(root, 3, 1, { ...TREE, 'runtime/x': '1', 'd/runtime/y': '2', 'd/z.tmp': '3', 'd/keep': '4' });
+    await prepare(2, { exclude: ['runtime', '*.tmp', 'd/e'] });
+    expect(contentOf(at(2)).map((line) => line.split(' ')[0])).toEqual([
+      'a',
+      'd',
+      'd/b',
+      'd/directory-initialized.json',
+      'd/keep',
+      'empty',
+    ]);
+  });
+
+  it('gets no socket, FIFO or device, and says so', async () => {
+    const source = makeVersion(root, 3, 1, TREE);
+    execFileSync('mkfifo', [join(source, 'd/pipe')]);
+    await prepare(2);
+    expect(existsSync(join(at(2), 'd/pipe'))).toBe(false);
+    expect(events).toContainEqual({ type: 'left-out', path: source, special: ['d/pipe'] });
+  });
+
+  it('tells how far it has got, every ten seconds', async () => {
+    makeVersion(root, 3, 1, Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`f${i}`, 'x'])));
+    let now = 0;
+    const ticking = { now: () => 0, monotonic: () => (now += 250), sleep: () => Promise.resolve() };
+    await prepare(2, { clock: ticking });
+    const told = events.filter((event) => event.type === 'progress');
+    expect(told.length).toBeGreaterThan(1);
+    expect(told[0]).toMatchObject({ path: at(2), of: { files: 40, bytes: 40 } });
+  });
+});
+
+describe('the files of the version before', () => {
+  it.each([
+    ['linked where its tenure has released the node id', 2, { released: true }, true],
+    ['copied where that has expired', 2, { released: false }, false],
+    ['copied where a tenure between them released it, and its own did not', 3, { released: true }, false],
+    ['copied on request', 2, { released: true, copy: true }, false],
+  ])('are %s', async (_, version, options, linked) => {
+    makeVersion(root, 3, 1, TREE);
+    await prepare(version, options);
+    expect(contentOf(at(version))).toEqual(contentOf(at(1)));
+    expect(inode(version, 'd/b') === inode(1, 'd/b')).toBe(linked);
+    expect(events.at(-1)).toMatchObject({ type: 'prepared', mode: linked ? 'link' : expect.stringMatching(/copy|clone/) });
+  });
+
+  it('are not seen to change by another holder: successive versions that were copied share no byte', async () => {
+    makeVersion(root, 3, 1, TREE);
+    await prepare(2);
+    writeFileSync(join(at(1), 'a'), 'by the stale holder');
+    writeFileSync(join(at(2), 'a'), 'by the new one');
+    expect([1, 2].map((version) => readFileSync(join(at(version), 'a'), 'utf8'))).toEqual(['by the stale holder', 'by the new one']);
+  });
+
+  it('are the same files while they are linked: writing in place changes both, replacing one does not', async () => {
+    makeVersion(root, 3, 1, TREE);
+    await prepare(2, { released: true });
+    writeFileSync(join(at(2), 'a'), 'in place', { flag: 'r+' });
+    writeFileSync(join(at(2), 'new'), 'replaced');
+    execFileSync('mv', [join(at(2), 'new'), join(at(2), 'd/b')]);
+    expect([readFileSync(join(at(1), 'a'), 'utf8'), readFileSync(join(at(1), 'd/b'), 'utf8')]).toEqual(['in place', 'two']);
+  });
+});
+
+describe('what speaks against it is told, and nothing is changed:', () => {
+  it.each<[string, RegExp, () => void]>([
+    ['a newer valid version', /node-3\/v9 is newer than the version 5 of this tenure/, () => makeVersion(root, 3, 9, TREE)],
+    ['its own version, complete', /node-3\/v5 has been prepared before/, () => makeVersion(root, 3, 5, TREE)],
+    [
+      'a marker that is not JSON',
+      /v4 has a marker directory-initialized.json that is not JSON/,
+      () => makeVersion(root, 3, 4, TREE, 'oops'),
+    ],
+    ['its own version with such a marker', /v5 has a marker .* that is not JSON/, () => makeVersion(root, 3, 5, TREE, 'oops')],
+    ['the marker of a higher version', /v4 has a marker .* is of version 9/, () => makeVersion(root, 3, 4, TREE, '{"version":9}')],
+    ['a file in place of a version', /v4 is a file and no directory/, () => writeTree(root, { 'node-3/v4': '' })],
+    ['a link in place of a version', /v4 is a symbolic link and no directory/, () => writeTree(root, { 'node-3/v4': '-> v1' })],
+    [
+      'a link out of the tree',
+      /v4\/d\/l is a symbolic link that leads out of .*v4/,
+      () => makeVersion(root, 3, 4, { 'd/l': '-> ../../v1/a' }),
+    ],
+    ['an absolute link', /v4\/l is a symbolic link that leads out/, () => makeVersion(root, 3, 4, { l: `-> ${at(4)}/a` })],
+  ])('%s', async (_, problem, arrange) => {
+    makeVersion(root, 3, 1, TREE);
+    makeVersion(root, 3, 2, TREE, null);
+    arrange();
+    const before = manifest(root);
+    await expect(prepare(5)).rejects.toMatchObject({ code: 'DATA_DIR_FAILED', message: expect.stringMatching(problem) });
+    expect(manifest(root)).toEqual(before);
+  });
+
+  it('a file in place of the directory of the node id', async () => {
+    writeTree(root, { 'node-3': '' });
+    await expect(prepare(5)).rejects.toThrow(/node-3 is not a directory/);
+  });
+
+  it('too little space', async () => {
+    const source = makeVersion(root, 3, 1, { big: '' });
+    truncateSync(join(source, 'big'), 8e12);
+    await expect(prepare(2)).rejects.toThrow(/v2 needs 8000000000000 bytes, and \d+ are free/);
+    expect(existsSync(at(2))).toBe(false);
+  });
+});
+
+describe('of other versions', () => {
+  it('an old one whose marker is broken is neither used nor removed', async () => {
+    makeVersion(root, 3, 1, TREE, 'oops');
+    makeVersion(root, 3, 2, TREE);
+    await prepare(5, { retention: 1 });
+    expect([existsSync(at(1)), existsSync(at(2))]).toEqual([true, false]);
+  });
+
+  it('the newest valid ones are kept, and what ended tenures have left unfinished is removed', async () => {
+    for (const version of [1, 2, 3]) makeVersion(root, 3, version, TREE);
+    makeVersion(root, 3, 4, TREE, null);
+    makeVersion(root, 3, 5, { half: 'of an earlier attempt' }, null);
+    mkdirSync(join(root, 'node-3', 'v0.removed'));
+    await prepare(5);
+    expect(manifest(join(root, 'node-3')).flatMap((line) => /^v[^/ ]*(?= )/.exec(line) ?? [])).toEqual(['v3', 'v5']);
+    expect(contentOf(at(5))).toEqual(contentOf(at(3)));
+    expect(events.map(({ type }) => type)).toEqual([
+      'leftover-removed',
+      'leftover-removed',
+      'prepared',
+      'old-version-removed',
+      'old-version-removed',
+    ]);
+  });
+
+  it('one above its own is never touched, complete or not', async () => {
+    makeVersion(root, 3, 1, TREE);
+    const above = makeVersion(root, 3, 7, TREE, null);
+    const foreign = makeVersion(root, 3, 8, TREE, 'oops');
+    const before = [manifest(above), manifest(foreign)];
+    await prepare(5);
+    expect([manifest(above), manifest(foreign)]).toEqual(before);
+  });
+
+  it('one that cannot be removed is told of, and keeps no one from work', async () => {
+    makeVersion(root, 3, 1, TREE);
+    makeVersion(root, 3, 2, TREE);
+    writeTree(root, { 'node-3/v1.removed': 'in the way' });
+    expect(await prepare(3)).toBe(at(3));
+    expect(events.at(-1)).toMatchObject({ type: 'not-removed', path: at(1) });
+  });
+});
+
+describe('a source that a stale holder removes meanwhile', () => {
+  it('makes no version: its copy may lack what was gone already', async () => {
+    const source = makeVersion(root, 3, 1, TREE);
+    const lease = held(2);
+    let checks = 0;
+    const isValid = () => {
+      checks += 1;
+      if (checks === 15) execFileSync('mv', [source, join(root, 'node-3', 'v1.removed')]);
+      return true;
+    };
+    await expect(prepare(2, { lease: { ...lease, isValid } })).rejects.toMatchObject({ code: 'DATA_DIR_FAILED' });
+    expect(existsSync(at(2))).toBe(false);
+  });
+});
+
+describe('however far it has got', () => {
+  const tree = { ...TREE, big: 'x'.repeat(5 * 2 ** 20) };
+  // Where syncing costs nothing, if there is such a place.
+  const memory = existsSync('/dev/shm') ? '/dev/shm' : undefined;
+  const lost = new LeaseLostError(3, 5, 'taken', 0, 'another task has it');
+
+  function expectCompleteOrNone(source: readonly string[]) {
+    const isComplete = existsSync(join(at(5), MARKER));
+    if (isComplete) expect(contentOf(at(5))).toEqual(source);
+    else expect(contentOf(at(2))).toEqual(source);
+  }
+
+  /** Arranges old versions and a leftover, lets `act` happen at one of the points at which a preparation looks around, and tells how many there are. */
+  async function prepareWith(point: number, act: (lease: AbortController, interrupt: AbortController) => void) {
+    // What is still under way in an earlier one must not be taken for this one's.
+    removeRoot(root);
+    root = newRoot(memory);
+    for (const version of [1, 2]) makeVersion(root, 3, version, tree);
+    makeVersion(root, 3, 4, { half: '' }, null);
+    const [lease, interrupt] = [new AbortController(), new AbortController()];
+    let points = 0;
+    const isValid = () => {
+      points += 1;
+      if (points === point) act(lease, interrupt);
+      return !lease.signal.aborted;
+    };
+    const source = contentOf(at(2));
+    const result = await prepare(5, {
+      lease: { id: 3, version: 5, signal: lease.signal, isValid },
+      signal: interrupt.signal,
+      retention: 1,
+    }).catch((error: unknown) => error);
+    return { points, result, source };
+  }
+
+  it('the loss of the lease ends it, and leaves a complete version or none', async () => {
+    const { points } = await prepareWith(0, () => undefined);
+    expect(points).toBeGreaterThan(30);
+    for (let point = 1; point <= points; point += 3) {
+      const { result, source } = await prepareWith(point, (lease) => lease.abort(lost));
+      expect(result).toBe(lost);
+      expectCompleteOrNone(source);
+    }
+  });
+
+  it('a signal that asks for an end leaves a complete version or nothing at all of it', async () => {
+    const interrupted = new Error('SIGTERM');
+    const { points } = await prepareWith(0, () => undefined);
+    for (let point = 2; point < points; point += 3) {
+      const { result, source } = await prepareWith(point, (_, interrupt) => interrupt.abort(interrupted));
+      expect(result).toBe(interrupted);
+      expectCompleteOrNone(source);
+      expect(existsSync(at(5))).toBe(existsSync(join(at(5), MARKER)));
+    }
+  });
+});
