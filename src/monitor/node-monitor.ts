@@ -107,7 +107,7 @@ export class NodeMonitor {
 
   /** What has to be done before the node id may be used. */
   waits(reason: string): void {
-    if (this.#phase === 'acquiring') this.#reason = reason;
+    if (this.#phase === 'acquiring') this.#enter('acquiring', reason);
   }
 
   /** A node id is held from now on; it stays `stopping` where that was told before. */

@@ -126,6 +126,15 @@ describe('settings', () => {
     [{ grace: '2h' }, '--grace: expected at most 1h, got "2h"'],
     [{ 'wait-poll': '50ms' }, '--wait-poll: expected at least 100ms (each look is a request), got "50ms"'],
     [{ 'wait-poll': '25h' }, '--wait-poll: expected at most 24h, got "25h"'],
+    [{ 'data-dir': '' }, '--data-dir: expected the path of a directory, got ""'],
+    [{ 'data-dir': '/data', 'data-retention': '0' }, '--data-retention: expected a whole number from 1 to 1000, got "0"'],
+    [{ 'data-exclude': 'runtime' }, '--data-exclude: expected --data-dir ROOT beside it, got "runtime"'],
+    [{ 'data-copy': 'true' }, '--data-copy: expected --data-dir ROOT beside it, got "true"'],
+    [{ 'data-dir': '/data', 'node-id': '3' }, '--data-dir: expected no --node-id beside it (a fixed id has no versions), got "/data"'],
+    [
+      { 'data-dir': '/data', 'data-exclude': 'a,,b' },
+      '--data-exclude: expected a name such as runtime or *.tmp, or a path from the top such as logs/old, got ""',
+    ],
     [{ 'settings-interval': '0s' }, '--settings-interval: expected more than 0s (leave it out to look beside each renewal), got "0s"'],
     [
       { 'settings-interval': '61m' },

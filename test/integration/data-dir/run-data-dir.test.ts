@@ -1,0 +1,231 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { DataDirEvent } from '../../../src/index.js';
+import { camundaMarker, contentOf, makeVersion, manifest, newRoot, removeRoot } from '../../support/data-dirs.js';
+import { packageRoot } from '../../support/package-root.js';
+import { cliFile, killAll, runCli, runProcess, type TestProcess } from '../../support/processes.js';
+import { untilDead } from '../cli/run-support.js';
+
+let folder: string;
+let root: string;
+
+beforeEach(() => {
+  folder = newRoot();
+  root = join(folder, 'data');
+  mkdirSync(root);
+});
+afterEach(async () => {
+  await killAll();
+  removeRoot(folder);
+});
+
+/** Some larger than any test waits for: it takes seconds to copy, and no room until then. */
+const LARGE_BYTES = 6e9;
+
+const at = (version: number) => join(root, 'node-0', `v${version}`);
+const optionsOf = (...more: readonly string[]) => [
+  ...['--store', `file:${folder}/store`, '--nodes', '1', '--duration', '1s', '--grace', '100ms', '--data-dir', root],
+  ...more,
+];
+const run = (script: string, ...more: string[]) => runCli(['run', ...optionsOf(...more), '--', 'sh', '-c', script]);
+const lines = (run: TestProcess) => run.stderr().trim().split('\n');
+const operate = (...args: string[]) => runCli([...args, '--store', `file:${folder}/store`]);
+
+/** Has version 1 hold a file that takes long to copy, and then a task that copies it, for whose work a tenure has expired. */
+async function copying(...more: string[]): Promise<TestProcess> {
+  const first = run(`truncate -s ${LARGE_BYTES} $NODE_DATA_DIR/large; echo made; kill -9 $PPID; sleep 60`);
+  await first.exit;
+  const second = runCli(['run', ...optionsOf(...more), '--', 'sh', '-c', 'echo never']);
+  await expect.poll(() => sizeOf(join(at(2), 'large')), { interval: 10 }).toBeGreaterThan(0);
+  return second;
+}
+
+function sizeOf(path: string): number {
+  return existsSync(path) ? statSync(path).size : 0;
+}
+
+describe('nodelease run --data-dir', () => {
+  it('gives the command the data of its predecessor: as links after SIGTERM, as copies after SIGKILL', async () => {
+    const first = run('mkdir $NODE_DATA_DIR/d; echo one >$NODE_DATA_DIR/d/a; echo $NODE_DATA_DIR; exec sleep 60');
+    await first.waitForOutput(/v1\n/);
+    expect(first.stdout()).toBe(`${at(1)}\n`);
+    first.kill('SIGTERM');
+    expect((await first.exit).code).toBe(143);
+    const second = run('cat $NODE_DATA_DIR/d/a; exec sleep 60');
+    await second.waitForOutput(/one/);
+    expect(statSync(join(at(2), 'd/a')).ino).toBe(statSync(join(at(1), 'd/a')).ino);
+    const before = manifest(at(2));
+    second.kill('SIGKILL');
+    const third = run('cat $NODE_DATA_DIR/d/a');
+    expect((await third.exit).code).toBe(0);
+    expect(third.stdout()).toBe('one\n');
+    expect(statSync(join(at(3), 'd/a')).ino).not.toBe(statSync(join(at(2), 'd/a')).ino);
+    expect([manifest(at(2)), contentOf(at(3))]).toEqual([before, contentOf(at(2))]);
+    expect(readdirSync(join(root, 'node-0')).sort()).toEqual(['v2', 'v3']);
+    expect(JSON.parse(readFileSync(join(at(3), 'directory-initialized.json'), 'utf8'))).toMatchObject({ version: 3, initializedFrom: 2 });
+  });
+
+  it('keeps a stale holder and its successor apart: neither sees what the other writes at the same time', async () => {
+    // A daemon, which left the group and outlives its lease.
+    const writer = 'i=0; while :; do i=$((i+1)); echo $0 $i >>$NODE_DATA_DIR/log; done';
+    const first = run(`echo first >$NODE_DATA_DIR/log; setsid sh -c '${writer}' stale & echo $!; sleep 60`);
+    const [, pid] = await first.waitForOutput(/^(\d+)$/m);
+    first.kill('SIGKILL');
+    const second = run(`sh -c '${writer}' new & sleep 1; kill $!`);
+    await second.waitForOutput(/prepared/);
+    const stale = () => readFileSync(join(at(1), 'log'), 'utf8');
+    const atStart = stale().length;
+    expect((await second.exit).code).toBe(0);
+    expect(stale().length).toBeGreaterThan(atStart);
+    process.kill(Number(pid), 'SIGKILL');
+    await untilDead([Number(pid)], 5_000);
+    expect(stale()).not.toMatch(/new/);
+    const ours = readFileSync(join(at(2), 'log'), 'utf8');
+    // Not one line of the stale holder behind the first own one.
+    expect(ours.slice(ours.indexOf('new'))).toMatch(/^(new \d+\n)+$/);
+  });
+
+  it('is not ready, and starts nothing, before the directory is complete; and stops at once when the lease is lost', async () => {
+    const second = await copying('--http', '127.0.0.1:0');
+    const [url] = await second.waitForOutput(/http:\/\/127\.0\.0\.1:\d+/);
+    const readiness = await fetch(`${url}/readyz`);
+    expect([readiness.status, await readiness.json()]).toMatchObject([
+      503,
+      { reason: expect.stringMatching(/data directory is being prepared/) },
+    ]);
+    expect((await operate('release', '0', '--force').exit).code).toBe(0);
+    expect((await second.exit).code).toBe(76);
+    const written = sizeOf(join(at(2), 'large'));
+    expect(written).toBeLessThan(LARGE_BYTES);
+    expect(existsSync(join(at(2), 'directory-initialized.json'))).toBe(false);
+    expect(second.stdout()).toBe('');
+    expect(sizeOf(join(at(1), 'large'))).toBe(LARGE_BYTES);
+  });
+
+  it('ends at SIGTERM while the directory is prepared: nothing is left of it, and the node id is free', async () => {
+    const second = await copying();
+    second.kill('SIGTERM');
+    expect((await second.exit).code).toBe(143);
+    expect(second.stdout()).toBe('');
+    expect(second.stderr()).toMatch(/lease released/);
+    expect(readdirSync(join(root, 'node-0'))).toEqual(['v1']);
+  });
+
+  it('removes what a killed preparation has left, and begins anew', async () => {
+    const second = await copying();
+    second.kill('SIGKILL');
+    await second.exit;
+    truncateSync(join(at(1), 'large'), 10);
+    const third = run('wc -c <$NODE_DATA_DIR/large');
+    expect((await third.exit).code).toBe(0);
+    expect(third.stdout().trim()).toBe('10');
+    expect(third.stderr()).toMatch(/removed .*v2, which its maker has not finished/);
+    expect(readdirSync(join(root, 'node-0')).sort()).toEqual(['v1', 'v3']);
+  });
+});
+
+describe('nodelease serve --data-dir', () => {
+  it('tells the path where it tells of the node id', async () => {
+    const file = join(folder, 'wait');
+    const serve = runCli(['serve', ...optionsOf('--http', '127.0.0.1:0', '--wait-file', file)]);
+    const [url] = await serve.waitForOutput(/http:\/\/127\.0\.0\.1:\d+/);
+    await expect.poll(() => existsSync(file)).toBe(true);
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ nodeId: 0, dataDir: at(1) });
+    expect(await (await fetch(`${url}/lease`)).json()).toMatchObject({ nodeId: 0, dataDir: at(1) });
+  });
+});
+
+describe('a root that cannot be used is told in one line, and nothing is changed:', () => {
+  /** In a mount namespace of its own, where `mounts` are made first. */
+  const mounted = (mounts: string, script = 'echo never') => {
+    const command = [process.execPath, cliFile, 'run', ...optionsOf(), '--', 'sh', '-c', script];
+    return runProcess('unshare', ['--user', '--map-root-user', '--mount', 'sh', '-c', `${mounts} && exec "$@"`, 'sh', ...command]);
+  };
+  const useVersion1 = () => runCli(['run', ...optionsOf().slice(0, -2), '--', 'true']).exit;
+  const problems = (process: TestProcess) => lines(process).filter((line) => !/"level":30/.test(line));
+
+  it.each([
+    ['missing', 'nowhere', /^nodelease: --data-dir: expected a directory that is there, got ".*nowhere"$/],
+    ['a file', 'file', /^nodelease: --data-dir: expected a directory, not a file, got ".*file"$/],
+  ])('one that is %s', async (_, name, message) => {
+    writeFileSync(join(folder, 'file'), '');
+    root = join(folder, name);
+    const run_ = run('echo never');
+    expect((await run_.exit).code).toBe(64);
+    expect([run_.stdout(), lines(run_).length]).toEqual(['', 1]);
+    expect(run_.stderr().trim()).toMatch(message);
+    expect(existsSync(join(folder, 'store'))).toBe(false);
+  });
+
+  it('one that is read-only', async () => {
+    const readOnly = mounted(`mount -t tmpfs -o ro tmpfs ${root}`);
+    expect((await readOnly.exit).code).toBe(64);
+    expect(lines(readOnly)).toEqual([`nodelease: --data-dir: expected a directory that this process may write to, got "${root}"`]);
+  });
+
+  it.each([
+    ['on another file system than its versions', 'node-0', /node-0 is on another file system than /],
+    ['on another file system than a version', 'node-0/v1', /v1 is on another file system than /],
+    ['with another file system in a version', 'node-0/v1/d', /v1\/d is on another file system/],
+  ])('one %s', async (_, mount, message) => {
+    makeVersion(root, 0, 1, { 'd/a': 'x' });
+    const before = manifest(root);
+    await useVersion1();
+    const source = `printf '${camundaMarker(1, null)}' >${root}/${mount}/directory-initialized.json`;
+    const elsewhere = mounted(`mount -t tmpfs tmpfs ${root}/${mount} && ${source}`);
+    expect((await elsewhere.exit).code).toBe(69);
+    expect(problems(elsewhere)).toEqual([expect.stringMatching(message)]);
+    expect(manifest(root)).toEqual(before);
+  });
+
+  it.each([
+    ['with a newer version', 9, camundaMarker(9, null), /v9 is newer than the version 1 of this tenure/],
+    ['with a marker that is not JSON', 1, '{', /v1 has a marker directory-initialized.json that is not JSON/],
+    ['with the marker of a higher version', 1, camundaMarker(9, null), /v1 has a marker directory-initialized.json that is of version 9/],
+  ])('one %s', async (_, version, marker, message) => {
+    makeVersion(root, 0, version, { a: 'x' }, marker);
+    const before = manifest(root);
+    const refused = run('echo never');
+    expect((await refused.exit).code).toBe(69);
+    expect([refused.stdout(), manifest(root)]).toEqual(['', before]);
+    expect(problems(refused)).toEqual([expect.stringMatching(message)]);
+    expect(refused.stderr()).toMatch(/lease released/);
+  });
+
+  it('a disk that is full in the middle: the source stays, the half version goes, the node id is free', async () => {
+    // By inodes: the bytes of the files fit.
+    const script = `mount -t tmpfs -o nr_inodes=60 tmpfs ${root} && mkdir -p ${at(1)} && cd ${at(1)} && printf '${camundaMarker(1, null)}' >directory-initialized.json
+      for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35; do echo $i >f$i; done
+      "$@"; code=$?; ls ${root}/node-0 | tr '\\n' ' '; cat ${at(1)}/f35; exit $code`;
+    await useVersion1();
+    const command = [process.execPath, cliFile, 'run', ...optionsOf(), '--', 'echo', 'never'];
+    const full = runProcess('unshare', ['--user', '--map-root-user', '--mount', 'sh', '-c', script, 'sh', ...command]);
+    expect((await full.exit).code).toBe(69);
+    expect(full.stdout()).toBe('v1 35\n');
+    expect(problems(full)).toEqual([expect.stringMatching(/data directory .*v2 cannot be prepared: ENOSPC: no space left on device/)]);
+    expect(full.stderr()).toMatch(/lease released/);
+  });
+});
+
+describe('the library', () => {
+  it.each(['inline', 'worker'] as const)(
+    'has the path in its lease, and a new version of it after each release: keeper %s',
+    async (keeper) => {
+      // The build, since a worker thread is started from its compiled form.
+      const { acquire } = (await import(join(packageRoot, 'dist/index.js'))) as typeof import('../../../src/index.js');
+      const modes: string[] = [];
+      const onEvent = (event: DataDirEvent) => event.type === 'prepared' && modes.push(event.mode);
+      const dataDir = { root, retention: 1, onEvent };
+      for (const version of [1, 2, 3]) {
+        const lease = await acquire({ store: `file:${folder}/store`, nodes: 1, onLost: 'signal', keeper, dataDir });
+        expect(lease.dataDir).toBe(at(version));
+        expect(readdirSync(at(version)).length).toBe(version);
+        writeFileSync(join(at(version), `by-${version}`), '');
+        await lease.release();
+      }
+      expect(modes.slice(1)).toEqual(['link', 'link']);
+      expect(readdirSync(join(root, 'node-0'))).toEqual(['v3']);
+    },
+  );
+});
