@@ -43,8 +43,13 @@ export async function serveCommand({ waitFile: path }: { waitFile?: string }, se
       say(io, http.url);
       return http;
     };
+    // The node id is released while the other containers may be ending: a file of theirs must not be the successor's, too.
+    const dataDir = settings.dataDir && { ...settings.dataDir, copy: true };
     const sidecar = new Sidecar({ io, signals, monitor, waitFile, onRetire });
-    return await Promise.race([runWorkload({ settings, io, signals, log, http: { monitor, open } }, sidecar), sidecar.overdue()]);
+    return await Promise.race([
+      runWorkload({ settings: { ...settings, dataDir }, io, signals, log, http: { monitor, open } }, sidecar),
+      sidecar.overdue(),
+    ]);
   } catch (error) {
     return error instanceof Interrupted ? logEnd(error, log) : logFailure(error, log);
   } finally {

@@ -134,6 +134,17 @@ describe('nodelease serve --data-dir', () => {
     expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ nodeId: 0, dataDir: at(1) });
     expect(await (await fetch(`${url}/lease`)).json()).toMatchObject({ nodeId: 0, dataDir: at(1) });
   });
+
+  it('copies also from a tenure that was released: its other containers may be at work still', async () => {
+    const serve = () => runCli(['serve', ...optionsOf('--http', '127.0.0.1:0')]);
+    const first = serve();
+    await first.waitForOutput(/prepared .*v1, empty/);
+    first.kill('SIGTERM');
+    await first.exit;
+    expect(first.stderr()).toMatch(/lease released/);
+    writeFileSync(join(at(1), 'a'), '');
+    await serve().waitForOutput(/prepared .*v2, from version 1 by copies/);
+  });
 });
 
 describe('a root that cannot be used is told in one line, and nothing is changed:', () => {
