@@ -2,7 +2,7 @@ import { constants, type Stats } from 'node:fs';
 import { copyFile, type FileHandle, link, mkdir, open, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CANNOT_SYNC_FOLDERS, codeOf, unless } from '../store/file/files.js';
-import { CONCURRENCY, type CopyPlan, type PlannedEntry } from './copy-plan.js';
+import { CONCURRENCY, type CopyPlan } from './copy-plan.js';
 
 /** How files get into a new version: `link`, the same file under two names; `clone`, a copy that shares its blocks until one is written; `copy`. */
 export type CopyMode = 'link' | 'clone' | 'copy';
@@ -31,7 +31,10 @@ export async function copyTree(copy: TreeCopy): Promise<void> {
     copy.step(0, 0);
     if (path !== '') await mkdir(join(to, path), 0o700);
   }
-  for (const { path, target } of plan.links) await symlink(target, join(to, path));
+  await each(plan.links, async ({ path, target }) => {
+    copy.step(0, 0);
+    await symlink(target, join(to, path));
+  });
   await each(plan.files, async ({ path, stats }) => {
     copy.step(0, 0);
     await copyOne(join(from, path), join(to, path), stats, copy);
@@ -122,7 +125,7 @@ async function isDone(operation: Promise<void>): Promise<boolean> {
 }
 
 /** Works on all entries, some at a time. After a failure nothing is begun, and it rejects when nothing is under way. */
-async function each(entries: readonly PlannedEntry[], work: (entry: PlannedEntry) => Promise<void>): Promise<void> {
+async function each<T>(entries: readonly T[], work: (entry: T) => Promise<void>): Promise<void> {
   const queue = entries.values();
   const failures: unknown[] = [];
   const workers = Array.from({ length: CONCURRENCY }, async () => {

@@ -3,7 +3,6 @@ import { access, stat } from 'node:fs/promises';
 import { ConfigError } from '../base/errors.js';
 import { unless } from '../store/file/files.js';
 import type { CopyMode } from './copy-tree.js';
-import { exclusionOf } from './exclude.js';
 
 /** A directory that follows the node id: `ROOT/node-<id>/v<version>`, made from the version before. */
 export interface DataDirOptions {
@@ -19,11 +18,6 @@ export interface DataDirOptions {
   readonly onEvent?: (event: DataDirEvent) => void;
 }
 
-/** The same, with the name under which a user knows the root. */
-export interface NamedDataDir extends DataDirOptions {
-  readonly label?: string;
-}
-
 /** How much has been copied, or linked. */
 interface Counts {
   readonly files: number;
@@ -31,32 +25,22 @@ interface Counts {
 }
 
 /** What happens while the directory at `path` is prepared. */
-export type DataDirEvent = { readonly path: string } & (
-  | { readonly type: 'leftover-removed' }
-  /** Sockets, FIFOs and devices are not copied. */
+export type DataDirEvent = { readonly path: string } & /** Sockets, FIFOs and devices are not copied. */
+(
   | { readonly type: 'left-out'; readonly special: readonly string[] }
   /** Told every ten seconds. */
   | ({ readonly type: 'progress'; readonly of: Counts } & Counts)
   /** `from` is the version that it was made from; null for an empty directory. */
   | ({ readonly type: 'prepared'; readonly from: number | null; readonly mode: CopyMode; readonly tookMs: number } & Counts)
-  | { readonly type: 'old-version-removed' }
+  /** An old version, or an unfinished one. */
+  | { readonly type: 'removed' }
   | { readonly type: 'not-removed'; readonly error: unknown }
 );
 
 /** What is kept where nothing else is said. */
 export const DEFAULT_RETENTION = 2;
 
-/**
- * Makes sure that there can be data directories, before a node id is acquired.
- *
- * @throws {ConfigError} naming the root, or an exclude pattern
- */
-export async function checkDataDir({ root, exclude = [], label = 'dataDir.root' }: NamedDataDir): Promise<void> {
-  exclusionOf(exclude, 'dataDir.exclude');
-  await checkRoot(root, label, 'write');
-}
-
-/** @throws {ConfigError} naming the setting `label` */
+/** Makes sure that there can be data directories. @throws {ConfigError} naming the setting `label` */
 export async function checkRoot(root: string, label: string, use: 'read' | 'write'): Promise<void> {
   const { R_OK, W_OK, X_OK } = constants;
   const there = await unless(['ENOENT', 'ENOTDIR'], stat(root));

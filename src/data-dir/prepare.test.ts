@@ -207,13 +207,7 @@ describe('of other versions', () => {
     await prepare(5);
     expect(manifest(join(root, 'node-3')).flatMap((line) => /^v[^/ ]*(?= )/.exec(line) ?? [])).toEqual(['v3', 'v5']);
     expect(contentOf(at(5))).toEqual(contentOf(at(3)));
-    expect(events.map(({ type }) => type)).toEqual([
-      'leftover-removed',
-      'leftover-removed',
-      'prepared',
-      'old-version-removed',
-      'old-version-removed',
-    ]);
+    expect(events.map(({ type }) => type)).toEqual(['removed', 'removed', 'prepared', 'removed', 'removed']);
   });
 
   it('one above its own is never touched, complete or not', async () => {

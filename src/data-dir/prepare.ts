@@ -87,10 +87,7 @@ class Preparation {
     const source = await this.#source(versions);
     await makeFolder(this.#nodeDir);
     await removeLeftovers(this.#nodeDir, this.#check);
-    for (const each of versions.filter((each) => each.state === 'unfinished' && each.version <= version)) {
-      await removeVersion(each, this.#check);
-      this.#tell({ type: 'leftover-removed', path: each.path });
-    }
+    for (const each of versions.filter((each) => each.state === 'unfinished' && each.version <= version)) await this.#remove(each);
     let mode: CopyMode = 'copy';
     await mkdir(this.path);
     try {
@@ -100,7 +97,7 @@ class Preparation {
       await writeMarker(this.path, { initializedAt: clock.now(), version, initializedFrom: source?.dir.version ?? null });
     } catch (error) {
       // What is left of it would take the space that the next attempt needs.
-      if (lease.isValid()) await this.#remove({ path: this.path }, () => lease.signal.throwIfAborted());
+      if (lease.isValid()) await this.#remove(this, () => lease.signal.throwIfAborted());
       throw error;
     }
     this.#check();
@@ -165,23 +162,20 @@ class Preparation {
     if (needed > free) throw new DataDirError(`${this.path} needs ${needed} bytes, and ${free} are free`);
   }
 
-  /** What cannot be removed costs space and nothing else. */
   async #collect(): Promise<void> {
     const { lease, retention = DEFAULT_RETENTION } = this.options;
     const own = (await versionsIn(this.#nodeDir)).filter(({ version }) => version <= lease.version);
-    for (const each of obsoleteOf(own, retention)) {
-      if (await this.#remove(each, this.#check)) this.#tell({ type: 'old-version-removed', path: each.path });
-    }
+    for (const each of obsoleteOf(own, retention)) await this.#remove(each);
   }
 
-  async #remove(dir: Pick<VersionDir, 'path'>, check: () => void): Promise<boolean> {
+  /** What cannot be removed costs space and nothing else. */
+  async #remove(dir: Pick<VersionDir, 'path'>, check = this.#check): Promise<void> {
     try {
       await removeVersion(dir, check);
-      return true;
+      this.#tell({ type: 'removed', path: dir.path });
     } catch (error) {
       check();
       this.#tell({ type: 'not-removed', path: dir.path, error });
-      return false;
     }
   }
 

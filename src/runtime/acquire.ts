@@ -2,7 +2,8 @@ import { hostname } from 'node:os';
 import { ConfigError } from '../base/errors.js';
 import { systemClock, systemRandom } from '../base/system.js';
 import { defaultTaskId } from '../base/task-id.js';
-import type { DataDirOptions } from '../data-dir/data-dir-options.js';
+import { checkRoot, type DataDirOptions } from '../data-dir/data-dir-options.js';
+import { exclusionOf } from '../data-dir/exclude.js';
 import { type Announcement, checkAnnouncement } from '../discovery/announcement.js';
 import type { DiscoveryEvent } from '../discovery/discovery.js';
 import { checkWanted } from '../lease/model/cluster-config.js';
@@ -136,6 +137,7 @@ export async function acquire(options: AcquireOptions = {}): Promise<ManagedLeas
 
 async function acquireWatched(options: AcquireOptions): Promise<ManagedLease> {
   checkAcquireOptions(options);
+  if (options.dataDir) await checkRoot(options.dataDir.root, 'dataDir.root', 'write');
   const { store = 'file:.nodelease', zookeeper: given, onLost = 'exit', monitor, signal, onEvent, ...rest } = options;
   const zookeeper = typeof given === 'string' ? { connect: given } : given;
   const taskId = options.taskId ?? (await ownTaskId(signal));
@@ -199,6 +201,7 @@ function checkDataDirOptions(dataDir: DataDirOptions): void {
   checkOptions(dataDir, 'dataDir.', OTHER_DATA_DIR_OPTIONS);
   const { exclude = [], copy = false } = dataDir;
   if (!Array.isArray(exclude)) throw new ConfigError('dataDir.exclude', exclude, 'a list of patterns');
+  exclusionOf(exclude, 'dataDir.exclude');
   if (typeof copy !== 'boolean') throw new ConfigError('dataDir.copy', copy, 'true or false');
 }
 

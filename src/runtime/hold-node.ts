@@ -1,5 +1,5 @@
 import { ConfigError } from '../base/errors.js';
-import type { NamedDataDir } from '../data-dir/data-dir-options.js';
+import type { DataDirOptions } from '../data-dir/data-dir-options.js';
 import type { Announcement } from '../discovery/announcement.js';
 import type { Discoverer, DiscovererOptions } from '../discovery/discoverer.js';
 import type { Discovery, DiscoveryEvent, TenureOrigin } from '../discovery/discovery.js';
@@ -28,7 +28,7 @@ export interface HoldOptions extends Omit<AcquireLeaseOptions, 'store' | 'onEven
   readonly killOnLoss?: boolean;
   readonly zookeeper?: ZooKeeperAccess | undefined;
   /** Prepared before the node is announced, and before it counts as held. */
-  readonly dataDir?: NamedDataDir | undefined;
+  readonly dataDir?: DataDirOptions | undefined;
   /** False to leave out what sends work here until `announceService` of the discovery is called. @default true */
   readonly announcesService?: boolean;
   /** Is told of everything that happens to the node id until it has been given back. */
@@ -99,7 +99,6 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
     }
   };
   try {
-    if (options.dataDir) await (await import('../data-dir/data-dir-options.js')).checkDataDir(options.dataDir);
     if (zookeeper !== undefined) discoverer = await openDiscoverer(zookeeper, options);
     await discoverer?.connected(signal);
     source = await leaseFrom(options, onEvent, discoverer);
@@ -117,7 +116,7 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
 }
 
 /** The path of the data directory of a tenure, once it is complete. The lease is renewed meanwhile. */
-async function prepared(dataDir: NamedDataDir, lease: Lease, origin: TenureOrigin, options: HoldOptions): Promise<string> {
+async function prepared(dataDir: DataDirOptions, lease: Lease, origin: TenureOrigin, options: HoldOptions): Promise<string> {
   const { clock, signal, monitor } = options;
   monitor?.waits(`node id ${lease.id} has been acquired, and its data directory is being prepared`);
   const { prepareDataDir } = await import('../data-dir/prepare.js');

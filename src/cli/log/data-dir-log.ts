@@ -10,8 +10,6 @@ const HOW: Readonly<Record<CopyMode, string>> = { link: 'by links', clone: 'by c
 export function dataDirLog(log: Pick<Logger, 'info' | 'warn'>): (event: DataDirEvent) => void {
   return (event) => {
     switch (event.type) {
-      case 'leftover-removed':
-        return log.info(`removed ${event.path}, which its maker has not finished`);
       case 'left-out':
         return log.warn(`of ${event.path} left out, for they hold no data: ${someOf(event.special)}`);
       case 'progress': {
@@ -23,8 +21,8 @@ export function dataDirLog(log: Pick<Logger, 'info' | 'warn'>): (event: DataDirE
         const how = from === null ? 'empty' : `from version ${from} ${HOW[mode]}`;
         return log.info({ from, mode, files, bytes, tookMs: Math.round(tookMs) }, `prepared ${path}, ${how}`);
       }
-      case 'old-version-removed':
-        return log.info(`removed the old ${event.path}`);
+      case 'removed':
+        return log.info(`removed ${event.path}`);
       case 'not-removed':
         return log.warn(`${event.path} could not be removed: ${explain(event.error)}`);
     }

@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { defaultTaskId } from '../../base/task-id.js';
-import type { NamedDataDir } from '../../data-dir/data-dir-options.js';
+import type { DataDirOptions } from '../../data-dir/data-dir-options.js';
 import type { NodeMonitor } from '../../monitor/node-monitor.js';
 import { type HeldNode, holdNode } from '../../runtime/hold-node.js';
 import type { OpenTelemetryTracer } from '../../runtime/open-telemetry-tracer.js';
@@ -103,11 +103,13 @@ export async function runWorkload(options: WorkloadOptions, workload: Workload):
   }
 }
 
-/** The data directory, whose preparation is logged. */
-async function dataDirOf({ dataDir }: Settings, log: Logger): Promise<NamedDataDir | undefined> {
+/** The data directory, whose preparation is logged. @throws {ConfigError} when its root cannot be used */
+async function dataDirOf({ dataDir }: Settings, log: Logger): Promise<DataDirOptions | undefined> {
   if (dataDir === undefined) return undefined;
+  const { checkRoot } = await import('../../data-dir/data-dir-options.js');
+  await checkRoot(dataDir.root, '--data-dir', 'write');
   const { dataDirLog } = await import('../log/data-dir-log.js');
-  return { ...dataDir, label: '--data-dir', onEvent: dataDirLog(log) };
+  return { ...dataDir, onEvent: dataDirLog(log) };
 }
 
 /** Has V8 prefer a small heap to a fast one: this process does next to nothing, and sits beside every task. */
