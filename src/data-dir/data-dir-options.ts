@@ -25,8 +25,7 @@ interface Counts {
 }
 
 /** What happens while the directory at `path` is prepared. */
-export type DataDirEvent = { readonly path: string } & /** Sockets, FIFOs and devices are not copied. */
-(
+export type DataDirEvent = { readonly path: string } /** Sockets, FIFOs and devices are not copied. */ & (
   | { readonly type: 'left-out'; readonly special: readonly string[] }
   /** Told every ten seconds. */
   | ({ readonly type: 'progress'; readonly of: Counts } & Counts)

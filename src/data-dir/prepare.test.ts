@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, statSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { contentOf, makeVersion, manifest, newRoot, removeRoot, type Tree, writeTree } from '../../test/support/data-dirs.js';
@@ -228,17 +228,21 @@ describe('of other versions', () => {
   });
 });
 
-describe('a source that a stale holder removes meanwhile', () => {
-  it('makes no version: its copy may lack what was gone already', async () => {
-    const source = makeVersion(root, 3, 1, TREE);
-    const lease = held(2);
+describe('a source that a stale holder begins to remove meanwhile', () => {
+  it.each([
+    ['its directory', 'v1', 'v1.removed'],
+    // As another host sees it that still knows the directory by its old name.
+    ['its marker', `v1/${MARKER}`, 'gone'],
+  ])('makes no version, for the copy may lack what was gone already: %s', async (_, from, to) => {
+    makeVersion(root, 3, 1, TREE);
     let checks = 0;
     const isValid = () => {
       checks += 1;
-      if (checks === 15) execFileSync('mv', [source, join(root, 'node-3', 'v1.removed')]);
+      if (checks === 30) renameSync(join(root, 'node-3', from), join(root, 'node-3', to));
       return true;
     };
-    await expect(prepare(2, { lease: { ...lease, isValid } })).rejects.toMatchObject({ code: 'DATA_DIR_FAILED' });
+    await expect(prepare(2, { lease: { ...held(2), isValid } })).rejects.toMatchObject({ code: 'DATA_DIR_FAILED' });
+    expect(checks).toBeGreaterThan(30);
     expect(existsSync(at(2))).toBe(false);
   });
 });

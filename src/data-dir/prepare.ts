@@ -163,9 +163,8 @@ class Preparation {
   }
 
   async #collect(): Promise<void> {
-    const { lease, retention = DEFAULT_RETENTION } = this.options;
-    const own = (await versionsIn(this.#nodeDir)).filter(({ version }) => version <= lease.version);
-    for (const each of obsoleteOf(own, retention)) await this.#remove(each);
+    const { retention = DEFAULT_RETENTION } = this.options;
+    for (const each of obsoleteOf(await versionsIn(this.#nodeDir), retention)) await this.#remove(each);
   }
 
   /** What cannot be removed costs space and nothing else. */
