@@ -18,19 +18,25 @@ export interface DataDirOptions {
   readonly onEvent?: (event: DataDirEvent) => void;
 }
 
-/** How much has been copied, or linked. */
-interface Counts {
-  readonly files: number;
-  readonly bytes: number;
-}
-
 /** What happens while the directory at `path` is prepared. */
 export type DataDirEvent = { readonly path: string } /** Sockets, FIFOs and devices are not copied. */ & (
   | { readonly type: 'left-out'; readonly special: readonly string[] }
   /** Told every ten seconds. */
-  | ({ readonly type: 'progress'; readonly of: Counts } & Counts)
+  | {
+      readonly type: 'progress';
+      readonly files: number;
+      readonly bytes: number;
+      readonly of: { readonly files: number; readonly bytes: number };
+    }
   /** `from` is the version that it was made from; null for an empty directory. */
-  | ({ readonly type: 'prepared'; readonly from: number | null; readonly mode: CopyMode; readonly tookMs: number } & Counts)
+  | {
+      readonly type: 'prepared';
+      readonly from: number | null;
+      readonly mode: CopyMode;
+      readonly files: number;
+      readonly bytes: number;
+      readonly tookMs: number;
+    }
   /** An old version, or an unfinished one. */
   | { readonly type: 'removed' }
   | { readonly type: 'not-removed'; readonly error: unknown }

@@ -67,7 +67,6 @@ class Preparation {
   readonly #nodeDir: string;
   readonly path: string;
   readonly #begun: number;
-  #reportAt: number;
   #files = 0;
   #bytes = 0;
 
@@ -76,7 +75,6 @@ class Preparation {
     this.#nodeDir = nodeDirOf(resolve(root), lease.id);
     this.path = join(this.#nodeDir, `v${lease.version}`);
     this.#begun = clock.monotonic();
-    this.#reportAt = this.#begun + PROGRESS_INTERVAL_MS;
   }
 
   async run(): Promise<string> {
@@ -149,7 +147,9 @@ class Preparation {
     const links = released && !alwaysCopies && dir.version === lease.version - 1;
     const mode = links ? 'link' : (await canClone(call)) ? 'clone' : 'copy';
     if (mode === 'copy') await this.#checkSpace(plan);
-    await copyTree({ ...call, mode, step: (files, bytes) => this.#step(files, bytes, plan) });
+    const ended = new AbortController();
+    void this.#report(plan, ended.signal);
+    await copyTree({ ...call, mode, step: this.#step }).finally(() => ended.abort());
     const [after] = (await versionsIn(this.#nodeDir)).filter(({ version }) => version === dir.version);
     if (after?.state !== 'valid') throw new DataDirError(`${dir.path} was removed while it was copied`);
     return mode;
@@ -178,15 +178,23 @@ class Preparation {
     }
   }
 
-  #step(files: number, bytes: number, plan: CopyPlan): void {
+  readonly #step = (files: number, bytes: number): void => {
     this.#check();
     this.#files += files;
     this.#bytes += bytes;
-    const now = this.options.clock.monotonic();
-    if (now < this.#reportAt) return;
-    this.#reportAt = now + PROGRESS_INTERVAL_MS;
-    const of = { files: plan.files.length, bytes: plan.bytes };
-    this.#tell({ type: 'progress', path: this.path, files: this.#files, bytes: this.#bytes, of });
+  };
+
+  /** Also while nothing moves: a file system may hang. */
+  async #report({ files, bytes }: CopyPlan, ended: AbortSignal): Promise<void> {
+    const of = { files: files.length, bytes };
+    try {
+      for (;;) {
+        await this.options.clock.sleep(PROGRESS_INTERVAL_MS, ended);
+        this.#tell({ type: 'progress', path: this.path, files: this.#files, bytes: this.#bytes, of });
+      }
+    } catch (error) {
+      if (!ended.aborted) throw error;
+    }
   }
 
   /** Compares clocks as well: after a pause nothing may be written before the loss is told. */
