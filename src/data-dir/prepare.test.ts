@@ -9,12 +9,15 @@ import type { DataDirEvent } from './data-dir-options.js';
 import { MARKER } from './marker.js';
 import { type PrepareOptions, prepareDataDir } from './prepare.js';
 
+/** Where syncing costs nothing, if there is such a place. */
+const memory = existsSync('/dev/shm') ? '/dev/shm' : undefined;
+
 let root: string;
 let clock: VirtualClock;
 let events: DataDirEvent[];
 
 beforeEach(() => {
-  root = newRoot();
+  root = newRoot(memory);
   clock = new VirtualClock();
   clock.wallOffset = 1_795_351_126_653;
   events = [];
@@ -255,8 +258,6 @@ describe('a source that a stale holder begins to remove meanwhile', () => {
 
 describe('however far it has got', () => {
   const tree = { ...TREE, big: 'x'.repeat(5 * 2 ** 20) };
-  // Where syncing costs nothing, if there is such a place.
-  const memory = existsSync('/dev/shm') ? '/dev/shm' : undefined;
   const lost = new LeaseLostError(3, 5, 'taken', 0, 'another task has it');
 
   function expectCompleteOrNone(source: readonly string[]) {
@@ -270,7 +271,8 @@ describe('however far it has got', () => {
     // What is still under way in an earlier one must not be taken for this one's.
     removeRoot(root);
     root = newRoot(memory);
-    for (const version of [1, 2]) makeVersion(root, 3, version, tree);
+    makeVersion(root, 3, 1, TREE);
+    makeVersion(root, 3, 2, tree);
     makeVersion(root, 3, 4, { half: '' }, null);
     const [lease, interrupt] = [new AbortController(), new AbortController()];
     let points = 0;
@@ -291,7 +293,7 @@ describe('however far it has got', () => {
   it('the loss of the lease ends it, and leaves a complete version or none', async () => {
     const { points } = await prepareWith(0, () => undefined);
     expect(points).toBeGreaterThan(30);
-    for (let point = 1; point <= points; point += 3) {
+    for (let point = 1; point <= points; point += 4) {
       const { result, source } = await prepareWith(point, (lease) => lease.abort(lost));
       expect(result).toBe(lost);
       expectCompleteOrNone(source);
@@ -301,7 +303,7 @@ describe('however far it has got', () => {
   it('a signal that asks for an end leaves a complete version or nothing at all of it', async () => {
     const interrupted = new Error('SIGTERM');
     const { points } = await prepareWith(0, () => undefined);
-    for (let point = 2; point < points; point += 3) {
+    for (let point = 2; point < points; point += 4) {
       const { result, source } = await prepareWith(point, (_, interrupt) => interrupt.abort(interrupted));
       expect(result).toBe(interrupted);
       expectCompleteOrNone(source);

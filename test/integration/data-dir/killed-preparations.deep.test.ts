@@ -4,16 +4,13 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import { makeVersion, newRoot, removeRoot } from '../../support/data-dirs.js';
 import { killAll, runProcess } from '../../support/processes.js';
 
 const program = fileURLToPath(new URL('../../fixtures/programs/prepare-data-dir.mjs', import.meta.url));
 
 let root: string;
-beforeEach(() => {
-  root = newRoot();
-});
 afterEach(async () => {
   await killAll();
   removeRoot(root);
@@ -80,16 +77,19 @@ async function killed(first: number, kills: number, origin: 'released' | 'expire
   return complete;
 }
 
-it('a preparation that is killed at a random point 170 times leaves a complete version or none, and its source as it was', async () => {
+it('a preparation that is killed at a random point 182 times leaves a complete version or none, and its source as it was', async () => {
+  // In memory: a kill loses nothing that was written, so what matters is the point.
+  root = newRoot(existsSync('/dev/shm') ? '/dev/shm' : undefined);
   makeTree(300, 2, 10_000_000);
   const copies = await killed(2, 130, 'expired', true);
   expect(copies).toBeLessThan(110);
-  const links = await killed(200, 40, 'released', true);
-  expect(links).toBeLessThan(35);
+  const links = await killed(200, 52, 'released', true);
+  expect(links).toBeLessThan(45);
 }, 300_000);
 
-it('and 30 times with 10,000 files and 2 GB', async () => {
+it('and 18 times with 10,000 files and 2 GB', async () => {
+  root = newRoot();
   makeTree(10_000, 4, 497_500_000);
-  await killed(2, 24, 'released', false);
-  await killed(100, 6, 'expired', false);
+  await killed(2, 14, 'released', false);
+  await killed(100, 4, 'expired', false);
 }, 600_000);

@@ -66,6 +66,13 @@ describe('nodelease run --data-dir', () => {
     expect(JSON.parse(readFileSync(join(at(3), 'directory-initialized.json'), 'utf8'))).toMatchObject({ version: 3, initializedFrom: 2 });
   });
 
+  it('leaves a NODE_DATA_DIR alone that is none of its business, and hides that of a run around it', async () => {
+    const inner = (env: Record<string, string>) => runCli(['run', '--node-id', '3', '--', 'sh', '-c', 'echo [$NODE_DATA_DIR]'], { env });
+    const [own, nested] = [inner({ NODE_DATA_DIR: 'mine' }), inner({ NODE_DATA_DIR: 'outer', NODE_ID_VERSION: '4' })];
+    await Promise.all([own.exit, nested.exit]);
+    expect([own.stdout(), nested.stdout()]).toEqual(['[mine]\n', '[]\n']);
+  });
+
   it('keeps a stale holder and its successor apart: neither sees what the other writes at the same time', async () => {
     // A daemon, which left the group and outlives its lease.
     const writer = 'i=0; while :; do i=$((i+1)); echo $0 $i >>$NODE_DATA_DIR/log; done';
