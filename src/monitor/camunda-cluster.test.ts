@@ -149,7 +149,7 @@ describe('a cluster of Camunda 8', () => {
 });
 
 describe('the console of a cluster of Camunda 8', () => {
-  const after = async (...steps: (() => void)[]) => {
+  const eventsOf = async (...steps: (() => void)[]) => {
     const follower = new ClusterFollower({ clock, random: seededRandom(2), session });
     put(CAMUNDA_MARKER);
     const end = follower.follow(() => undefined);
@@ -163,7 +163,7 @@ describe('the console of a cluster of Camunda 8', () => {
   };
 
   it('tells of releases and take-overs as of any other, and of no repeated version', async () => {
-    const events = await after(
+    const events = await eventsOf(
       () => hold(0, 'task-A'),
       () => put(camundaReleased(0, 1)),
       () => hold(0, 'task-B', 2),
@@ -175,14 +175,14 @@ describe('the console of a cluster of Camunda 8', () => {
   it('tells of a version that is used again after its release, by another task at once, and of one that went back', async () => {
     const harm = 'what was written under it can no longer be told apart';
     expect(
-      await after(
+      await eventsOf(
         () => hold(0, 'task-A'),
         () => put(camundaReleased(0, 1)),
         () => hold(0, 'task-B'),
       ),
     ).toContainEqual(['version-repeated', `version 1 of node id 0 is used again by task-B, after its use by task-A: ${harm}`]);
     expect(
-      await after(
+      await eventsOf(
         () => hold(1, 'task-A', 3),
         () => hold(1, 'task-B', 3),
         () => bucket.remove('1.json'),
