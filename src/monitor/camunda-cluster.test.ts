@@ -133,6 +133,37 @@ describe('a cluster of Camunda 8', () => {
     ]);
   });
 
+  it('notices that an empty object was written again, although all of them have one etag', async () => {
+    put(camundaFree(0));
+    put(camundaReleased(1, 1));
+    put(CAMUNDA_MARKER);
+    const reader = new ClusterReader(session, clock);
+    const states = async () => (await scan(reader)).nodes.map(({ state, version }) => [state, version]);
+    expect(await states()).toEqual([
+      ['vacant', 0],
+      ['released', 1],
+    ]);
+    // A tenure between two scans, and scaling down at once.
+    put(camundaReleased(1, 2));
+    put(camundaReleased(0, 0, false));
+    expect(await states()).toEqual([
+      ['retired', 0],
+      ['released', 2],
+    ]);
+    for (let seconds = 0; seconds < 8; seconds += 1) {
+      await clock.advance(1_000);
+      await scan(reader);
+    }
+    calls = [];
+    put(camundaReleased(1, 3));
+    expect(await states()).toEqual([
+      ['retired', 0],
+      ['released', 3],
+    ]);
+    // What has not been written for long costs nothing.
+    expect(calls.filter(({ operation }) => operation === 'read')).toEqual([{ operation: 'read', key: '1.json' }]);
+  });
+
   it('gives way to a cluster of nodelease in the same place, and comes after one', async () => {
     const reader = new ClusterReader(session, clock);
     await initializeCluster({ session, clock, random: seededRandom(1), wanted: { nodes: 2 } });

@@ -52,6 +52,9 @@ interface FoundCamunda extends CamundaReport {
   readonly at: number;
 }
 
+/** An object that is this old when it is read can be told by its age from one that is written later, in milliseconds: S3 tells whole seconds. */
+const SETTLED_MS = 5_000;
+
 /** What is known of one lease object. */
 interface Known {
   readonly reading: LeaseReading | CamundaReading;
@@ -175,7 +178,8 @@ export class ClusterReader {
       // What is not there yet needs no request.
       if (known === undefined && row === undefined && !bootstrapped) this.#known.set(id, ABSENT);
       else if (known === undefined) unread.push(id);
-      else if (known.etag !== row?.etag) (this.#mayHaveChangedHands(id, known, listing) ? urgent : changed).push(id);
+      else if (known.etag !== row?.etag || (this.#camunda && mayBeAnotherEmpty(known, row, listing.at)))
+        (this.#mayHaveChangedHands(id, known, listing) ? urgent : changed).push(id);
     }
     const byReading = (a: number, b: number) => (this.#known.get(a)?.readAt ?? 0) - (this.#known.get(b)?.readAt ?? 0);
     return [...unread, ...[...urgent.sort(byReading), ...changed.sort(byReading)].slice(0, MAX_READS)];
@@ -213,6 +217,12 @@ export class ClusterReader {
     const judged = reading.kind === 'lease' ? { ...reading, lease: revived(reading.lease, generation) } : reading;
     return nodeStatus(id, judged, grown, graceMs);
   }
+}
+
+/** Whether an empty object of Camunda may have been written again: all of them have one etag, whatever their metadata say. */
+function mayBeAnotherEmpty({ age, readAt }: Known, row: ListedObject | undefined, at: number): boolean {
+  if (row === undefined || row.size > 0 || age === undefined) return false;
+  return age.min < SETTLED_MS || age.min + at - readAt > row.age.max;
 }
 
 function allIds({ leases }: ListedCluster): readonly number[] {
