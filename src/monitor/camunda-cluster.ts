@@ -31,6 +31,8 @@ export interface CamundaReading {
 
 /** Holders' clocks that differ by more than this disagree, in milliseconds: requests take time, and S3 tells whole seconds. */
 const CLOCK_TOLERANCE_MS = 3_000;
+/** From a holder's look at its clock to the store's time of the write, in milliseconds. */
+const WRITE_MS = 100;
 const RESTORES = 'restore/';
 /** Maximum number of restores that are read. */
 const MAX_RESTORES = 20;
@@ -59,13 +61,19 @@ export function camundaReadingOf(
   }
 }
 
-/** The duration that most holders renew by, in whole seconds, since none writes it: the median of what they claim. Undefined without holders. */
+/**
+ * The duration that most holders renew by, in whole seconds, since none writes it: the median of what they claim. Undefined before there were any.
+ *
+ * @param before what it was before; it stays so while that is true within a second
+ */
 export function camundaDurationMs(
   readings: readonly { readonly kind: string; readonly claimMs?: number | undefined }[],
+  before = 0,
 ): number | undefined {
   const claims = readings.flatMap(({ claimMs = 0 }) => (claimMs > 0 ? [claimMs] : [])).sort((a, b) => a - b);
   const median = claims[(claims.length - 1) >> 1];
-  return median && Math.max(1_000, Math.round(median / 1_000) * 1_000);
+  if (median === undefined || Math.abs(median - before) < 1_000) return before || undefined;
+  return Math.max(1_000, Math.round((median + WRITE_MS) / 1_000) * 1_000);
 }
 
 /** How a node id of Camunda 8 is doing, by the store's time: a holder's own clock decides nothing that is shown, and is compared with the others'. */

@@ -50,6 +50,8 @@ export interface ClusterScan {
 /** What was found of a cluster of Camunda, and when its restores were read, on the monotonic clock. */
 interface FoundCamunda extends CamundaReport {
   readonly at: number;
+  /** 0 while it is not known. */
+  durationMs: number;
 }
 
 /** An object that is this old when it is read can be told by its age from one that is written later, in milliseconds: S3 tells whole seconds. */
@@ -132,7 +134,8 @@ export class ClusterReader {
     const justRead = new Set(toRead);
     const now = clock.monotonic();
     const readings = [...this.#known.values()].map(({ reading }) => reading);
-    const cluster = camunda ? { ...listed, durationMs: camundaDurationMs(readings) ?? 0 } : listed;
+    if (camunda) camunda.durationMs = camundaDurationMs(readings, camunda.durationMs) ?? 0;
+    const cluster = camunda ? { ...listed, durationMs: camunda.durationMs } : listed;
     const statusOf = (id: number) => this.#status(id, justRead.has(id), cluster, now);
     const draining = beyond.map(statusOf).filter(({ state }) => state === 'held');
     const found = { hints: { ...hints, cluster }, draining, camunda: camunda && { restores: camunda.restores } };
@@ -159,7 +162,8 @@ export class ClusterReader {
     const known = objects.length > 0 ? this.#camunda : undefined;
     if (known === undefined && (await findCamunda(this.session, objects, { signal })) === undefined) return undefined;
     const at = this.clock.monotonic();
-    return known && at - known.at < RESTORES_EVERY_MS ? known : { restores: await readRestores(this.session, signal), at };
+    if (known && at - known.at < RESTORES_EVERY_MS) return known;
+    return { restores: await readRestores(this.session, signal), at, durationMs: known?.durationMs ?? 0 };
   }
 
   #isKnownHeld(id: number): boolean {
