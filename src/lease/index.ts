@@ -15,7 +15,7 @@ export {
   type RepairOptions,
   repairCluster,
 } from './operate/initialize.js';
-export { type ClusterStatus, inspectCluster, type NodeStatus } from './operate/inspect.js';
+export { type CamundaNode, type ClusterStatus, inspectCluster, type NodeStatus } from './operate/inspect.js';
 export { scaleCluster } from './operate/scale.js';
 export type { DamagedLease, NarrowHolder, RetiringHolder, ScaleEvent, ScaleOptions, ScaleOutcome } from './operate/scaling.js';
 export type { StoredCluster } from './session/cluster-store.js';

@@ -9,6 +9,7 @@ export type {
   ListingPage,
   ObjectChange,
   ObjectMetadata,
+  PageOptions,
   StoredObject,
   StoreFact,
   StoreFault,

@@ -76,6 +76,12 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
+/** What a page of a listing may be given. */
+export interface PageOptions extends CallOptions {
+  /** Whether it shows what lies in folders, too, which only S3 tells; no lease does. @default false */
+  readonly folders?: boolean | undefined;
+}
+
 /**
  * A place that offers atomic create-if-absent and replace-if-unchanged. This is all that the engine knows of a store.
  *
@@ -108,7 +114,7 @@ export interface LeaseStore {
    * The objects whose keys are greater than `after`, in the order of the keys, as many as one request shows; without `after`, from the
    * first. Offered where a listing of everything may take several requests.
    */
-  listPage?(after: string | undefined, options?: CallOptions): Promise<ListingPage>;
+  listPage?(after: string | undefined, options?: PageOptions): Promise<ListingPage>;
 
   /** Writes the object only if there is none of that key. */
   create(key: string, body: string, metadata: ObjectMetadata, options?: CallOptions): Promise<WriteResult>;

@@ -1,6 +1,15 @@
 import type { Clock } from '../../base/clock.js';
 import { bounded } from '../../store/bounded.js';
-import type { CallOptions, Interval, LeaseStore, Listing, ListingPage, StoredObject, WriteResult } from '../../store/lease-store.js';
+import type {
+  CallOptions,
+  Interval,
+  LeaseStore,
+  Listing,
+  ListingPage,
+  PageOptions,
+  StoredObject,
+  WriteResult,
+} from '../../store/lease-store.js';
 import { StoreTime } from './store-time.js';
 
 /** How one call of a session is made. */
@@ -85,12 +94,12 @@ export class StoreSession {
    *
    * @throws {StoreError} when the store gave no definite answer in time
    */
-  async listPage(after: string | undefined, call: SessionCall = {}): Promise<ListingPage> {
+  async listPage(after: string | undefined, call: SessionCall & Pick<PageOptions, 'folders'> = {}): Promise<ListingPage> {
     const { store } = this;
     const { listPage } = store;
     if (listPage === undefined) return { ...(await this.list(call)), more: false };
     const sentAt = this.clock.monotonic();
-    const page = await this.#bounded('listing', call, (options) => listPage.call(store, after, options));
+    const page = await this.#bounded('listing', call, (options) => listPage.call(store, after, { ...options, folders: call.folders }));
     this.#answered(sentAt);
     this.#time.learn(page.storeTime, sentAt);
     return page;
