@@ -6,7 +6,7 @@ import { StoreError } from '../../../src/store/lease-store.js';
 import { openStore } from '../../../src/store/open-store.js';
 import { newEtcdStore } from '../../support/etcd.js';
 import { type EtcdCluster, startEtcdCluster } from '../../support/servers/etcd-cluster.js';
-import { ETCD_VERSIONS, type EtcdProcess } from '../../support/servers/etcd-process.js';
+import type { EtcdProcess } from '../../support/servers/etcd-process.js';
 
 // Three members, of which the leader is killed, paused, or cut off from the others.
 
@@ -133,14 +133,14 @@ it('of 50 racing writers at three servers exactly one wins each race, and no wri
   }
 });
 
-describe.each(ETCD_VERSIONS)('etcd of version %s', (version) => {
-  // Etcd's leases do not keep this where they are renewed: such a leader revokes them all, in about one of three trials on 3.6.13.
+describe.each(['debian', '3.6'] as const)('etcd of version %s', (version) => {
+  // Where leases of etcd are renewed such a leader may revoke them all: nearly always on 3.4, and in one of three trials on 3.6 with its own timing.
   it('tells of no write that it is older than it is, also when a leader goes on that was paused for longer than marks stay', {
-    timeout: 180_000,
+    timeout: 120_000,
   }, async () => {
     const three = await startEtcdCluster(version);
     try {
-      for (let round = 0; round < 3; round += 1) {
+      for (let round = 0; round < 2; round += 1) {
         const leader = await three.leader();
         const endpoints = three.servers.filter((server) => server !== leader).map(({ endpoint }) => endpoint);
         const options = { url: 'etcd:', endpoints, prefix: `p${round}`, clock: systemClock, requestTimeoutMs: 1_000 };
