@@ -13,6 +13,7 @@ export type {
   StoredObject,
   StoreFact,
   StoreFault,
+  WriteOptions,
   WriteResult,
 } from './lease-store.js';
 export { StoreError } from './lease-store.js';

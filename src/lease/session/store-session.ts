@@ -19,6 +19,12 @@ export interface SessionCall {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** How a write of a session is made. */
+export interface SessionWrite extends SessionCall {
+  /** The age from which on other tasks may take what is written, in milliseconds: see `WriteOptions`. */
+  readonly expiresAfterMs?: number | undefined;
+}
+
 /** The timeout of a complete listing, for each object and at most, in milliseconds: several times what S3 or a file store takes. */
 const LISTING_MS = { perObject: 3, max: 60_000 } as const;
 
@@ -110,13 +116,14 @@ export class StoreSession {
     key: string,
     object: { body: string; metadata: Readonly<Record<string, string>> },
     etag: string | undefined,
-    call: SessionCall = {},
+    call: SessionWrite = {},
   ): Promise<WriteResult> {
     const sentAt = this.clock.monotonic();
+    const { expiresAfterMs } = call;
     const result = await this.#bounded(`writing ${key}`, call, (options) =>
       etag === undefined
-        ? this.store.create(key, object.body, object.metadata, options)
-        : this.store.replace(key, object.body, object.metadata, etag, options),
+        ? this.store.create(key, object.body, object.metadata, { ...options, expiresAfterMs })
+        : this.store.replace(key, object.body, object.metadata, etag, { ...options, expiresAfterMs }),
     );
     this.#answered(sentAt);
     if (result.status === 'written') this.#time.learn(result.storeTime, sentAt);
