@@ -11,6 +11,12 @@ export const STATE_MEANINGS = {
   retired: 'Taken out of use by scaling down.',
 } as const;
 
+/** Where these mean something else in a cluster of Camunda 8, which has no grace period, and which nodelease does not repair. */
+export const CAMUNDA_MEANINGS: Partial<Record<NodeState, string>> = {
+  overdue: 'It was not renewed for longer than leases last here. By its holder’s clock it has not expired.',
+  damaged: 'Its lease object is absent, or Camunda cannot read it.',
+};
+
 /** How a node id is shown. */
 export type NodeState = keyof typeof STATE_MEANINGS;
 
@@ -35,11 +41,12 @@ export function stateOf({ state, problem }: WireNode, left: number | undefined):
 }
 
 /** The whole of a node id in one line, for screen readers. */
-export function describeNode({ id, version, taskId, problem }: WireNode, state: NodeState): string {
+export function describeNode({ id, version, taskId, problem, camunda }: WireNode, state: NodeState): string {
   const parts = [`Node id ${id}`, state];
   if (taskId !== null) parts.push(`${state === 'held' || state === 'overdue' ? 'by' : 'last by'} ${taskId}`);
   parts.push(version > 0 ? `version ${version}` : 'never held');
-  if (problem !== null) parts.push(problem);
+  const trouble = problem ?? camunda?.warning;
+  if (trouble) parts.push(trouble);
   return parts.join(', ');
 }
 

@@ -13,6 +13,8 @@ export interface WireNode {
   readonly knownNodes: Readonly<Record<number, number>>;
   readonly idWidth: number | null;
   readonly problem: string | null;
+  /** Only in Camunda's cluster. */
+  readonly camunda?: { readonly acquirable: boolean; readonly clockOffsetMs: number | null; readonly warning: string | null };
 }
 
 /** Everything of a report but the nodes. See `StatusReport`. */
@@ -20,9 +22,9 @@ export interface WireCluster {
   readonly store: string | null;
   readonly cluster: {
     readonly size: number;
-    readonly durationMs: number;
+    readonly durationMs: number | null;
     readonly graceMs: number;
-    readonly idWidth: number;
+    readonly idWidth: number | null;
     readonly bootstrapped: boolean;
   } | null;
   readonly discovery: {
@@ -32,6 +34,8 @@ export interface WireCluster {
   } | null;
   readonly allocation: { readonly zookeeper: string; readonly groups: readonly number[]; readonly idWidth: number } | null;
   readonly draining: readonly { readonly id: number; readonly taskId: string | null }[];
+  readonly format?: 'camunda';
+  readonly restores?: readonly { readonly restoreId: string; readonly restoredNodes: readonly number[]; readonly problem: string | null }[];
 }
 
 /** See `StoreHealth`. */

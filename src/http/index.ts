@@ -1,4 +1,5 @@
 export type { FleetReport, NodeRevisions } from '../configuration/fleet.js';
+export type { RestoreReport } from '../monitor/camunda-cluster.js';
 export { ClusterFollower, type ClusterFollowerOptions } from '../monitor/cluster-follower.js';
 export type { ClusterEvent, ClusterSnapshot, ClusterView, CurrentCluster, StoreHealth } from '../monitor/cluster-view.js';
 export type { TreeReport } from '../monitor/discovery-comparison.js';

@@ -15,8 +15,8 @@ export {
   type RepairOptions,
   repairCluster,
 } from './operate/initialize.js';
-export { type ClusterStatus, inspectCluster, type NodeStatus } from './operate/inspect.js';
+export { type CamundaNode, type ClusterStatus, inspectCluster, type NodeStatus } from './operate/inspect.js';
 export { scaleCluster } from './operate/scale.js';
 export type { DamagedLease, NarrowHolder, RetiringHolder, ScaleEvent, ScaleOptions, ScaleOutcome } from './operate/scaling.js';
 export type { StoredCluster } from './session/cluster-store.js';
-export { type SessionCall, StoreSession } from './session/store-session.js';
+export { type SessionCall, type SessionWrite, StoreSession } from './session/store-session.js';

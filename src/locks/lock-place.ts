@@ -1,11 +1,14 @@
 import type { Clock, RandomSource } from '../base/clock.js';
 import { ConfigError } from '../base/errors.js';
 import { ensureCluster } from '../lease/acquire/ensure-cluster.js';
+import { CAMUNDA_MARKER } from '../lease/model/camunda-codec.js';
+import { foreignError } from '../lease/model/foreign-cluster.js';
 import { detached, type LeaseListener } from '../lease/model/lease.js';
+import { readCluster } from '../lease/session/cluster-store.js';
 import { retry, whileStoreIsAway } from '../lease/session/retry.js';
 import { StoreSession } from '../lease/session/store-session.js';
 import { openedStore, REQUEST_TIMEOUT_MS, type StoreOptions } from '../runtime/opened-store.js';
-import type { LeaseStore } from '../store/lease-store.js';
+import { type LeaseStore, StoreError } from '../store/lease-store.js';
 import { parseStoreUrl } from '../store/store-url.js';
 
 /** Each lock has a folder of its own here, beside the record of the probe that serves all of them. */
@@ -54,7 +57,27 @@ export async function ensureProbed(options: ProbedStoreOptions): Promise<void> {
     if (!store.remote) return;
     const session = new StoreSession(store, clock, REQUEST_TIMEOUT_MS);
     const call = { session, clock, random, signal, wanted: { nodes: 1 }, emit: detached(options.onEvent) };
+    const known = await retry(() => readCluster(session, { signal }), whileStoreIsAway(call));
+    if (known?.config.proven) return;
+    if (known === undefined && typeof options.store === 'string' && parseStoreUrl(options.store, 'store').kind === 's3')
+      await refuseCamundaAbove(options.store, options);
     await retry(() => ensureCluster(call), whileStoreIsAway(call));
+  } finally {
+    await store.close();
+  }
+}
+
+/** Nothing is written into a bucket of Camunda, which counts its node ids by a LIST of everything there. @throws {StoreUnusableError} */
+async function refuseCamundaAbove(url: string, options: ProbedStoreOptions): Promise<void> {
+  const store = await openedStore({ ...options, store: url }, options);
+  try {
+    const session = new StoreSession(store, options.clock, REQUEST_TIMEOUT_MS);
+    const marker = await session.read(CAMUNDA_MARKER, { signal: options.signal }).catch((error: unknown) => {
+      // It takes no more rights to hold a lock than those on its folder.
+      if (error instanceof StoreError && error.fault === 'denied') return undefined;
+      throw error;
+    });
+    if (marker !== undefined) throw foreignError(store.url, `this is a Camunda cluster (it has the object ${CAMUNDA_MARKER})`);
   } finally {
     await store.close();
   }

@@ -13,6 +13,7 @@ import { leaseChanges } from './lease-changes.js';
 import { problemOf, totalsOf } from './listed-cluster.js';
 import { PAUSE_FACTOR, ScanLoop } from './scan-loop.js';
 import { type DiscoveryStatusReport, nodeReport, reportOf, type StatusReport, withWrongVersions } from './status-report.js';
+import { VersionMemory } from './version-memory.js';
 
 /** What a {@link ClusterFollower} follows: a store, the discovery tree, or both. */
 export interface ClusterFollowerOptions {
@@ -78,6 +79,7 @@ export class ClusterFollower implements ClusterView {
   /** What the last scan that succeeded has found. */
   #scanned: Scanned | undefined;
   #facts: Omit<CurrentCluster, 'report'> = { store: UNKNOWN, tree: null, events: [], revision: 0 };
+  readonly #versions = new VersionMemory();
   /** How far the tree agrees with the leases; null where there is nothing to agree with. */
   #discovery: DiscoveryStatusReport | null = null;
   /** Whether what was found is too old to be shown, until the next scan has ended. */
@@ -169,6 +171,7 @@ export class ClusterFollower implements ClusterView {
     this.#scanned = { scan, at: this.#clock.monotonic() };
     if (this.#facts.store.state === 'failing') this.#addEvents([{ kind: 'store-ok', text: 'the node ids can be looked at again' }]);
     if (before) this.#addEvents(eventsBetween(before, this.#scanned));
+    if (scan.camunda) this.#addEvents(this.#versions.repeats(scan.nodes));
     this.#change({ store: { state: 'ok', problem: null, latencyMs, clockOffsetMs, lookedAt: this.#clock.now() } });
   }
 

@@ -35,6 +35,7 @@ export async function scanPage(reader: ClusterReader, request: PageRequest, sign
     nodes,
     hints,
     draining = [],
+    camunda,
   } = await reader.scan(signal, (found) => {
     const chosen = choose(found, request);
     page = chosen.page;
@@ -44,7 +45,7 @@ export async function scanPage(reader: ClusterReader, request: PageRequest, sign
   const { cluster } = hints;
   // The LIST may have told of another state.
   const asked = nodes.filter(({ state }) => isAskedFor(state, request.only, cluster));
-  return { cluster, nodes: asked, totals: totalsOf(nodes, hints), draining, page };
+  return { cluster, nodes: asked, totals: totalsOf(nodes, hints), draining, page, camunda };
 }
 
 function choose({ cluster, leases }: ListedCluster, { everything, paged, from = 0, limit, only, telling }: PageRequest) {

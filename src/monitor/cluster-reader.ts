@@ -1,13 +1,22 @@
 import type { Clock } from '../base/clock.js';
 import { concurrently } from '../base/concurrently.js';
 import { CLUSTER_KEY, type ClusterConfig } from '../lease/model/cluster-config.js';
-import { refuseForeign } from '../lease/model/foreign-cluster.js';
+import { camundaCluster, findCamunda } from '../lease/model/foreign-cluster.js';
 import { nativeCodec } from '../lease/model/lease-codec.js';
 import { leaseKey, mayExceed, revived } from '../lease/model/lease-state.js';
 import { type LeaseReading, type NodeStatus, nodeStatus, readingOf, SharedKnowledge } from '../lease/operate/inspect.js';
 import { readCluster } from '../lease/session/cluster-store.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../lease/session/store-session.js';
 import type { Interval, ListedObject } from '../store/lease-store.js';
+import {
+  type CamundaReading,
+  type CamundaReport,
+  camundaConfig,
+  camundaDurationMs,
+  camundaReadingOf,
+  camundaStatus,
+  readRestores,
+} from './camunda-cluster.js';
 import { type ListedCluster, listedCluster } from './listed-cluster.js';
 import { type ReportHead, reportHead } from './status-report.js';
 
@@ -17,6 +26,8 @@ const MAX_READS = 100;
 const READS = 16;
 /** Maximum number of ids beyond the cluster's size that are read. */
 const MAX_DRAINING = 100;
+/** How often the restores of a cluster of Camunda are read, in milliseconds. */
+const RESTORES_EVERY_MS = 10_000;
 
 /** The result of one scan of a cluster, in a store or in ZooKeeper alone. */
 export interface ClusterScan {
@@ -26,6 +37,8 @@ export interface ClusterScan {
   readonly hints?: ListedCluster;
   /** Ids beyond the size that are held still, in ascending order. @default none */
   readonly draining?: readonly NodeStatus[];
+  /** What else is known of a cluster of Camunda 8; undefined for one of nodelease. */
+  readonly camunda?: CamundaReport | undefined;
   /** What `nodelease status --json` shows besides the nodes and discovery. */
   readonly head: Partial<ReportHead>;
   /** How long the request took that says how fast the answers come, in milliseconds. */
@@ -34,9 +47,19 @@ export interface ClusterScan {
   readonly clockOffsetMs: readonly [min: number, max: number] | null;
 }
 
+/** What was found of a cluster of Camunda, and when its restores were read, on the monotonic clock. */
+interface FoundCamunda extends CamundaReport {
+  readonly at: number;
+  /** 0 while it is not known. */
+  durationMs: number;
+}
+
+/** An object that is this old when it is read can be told by its age from one that is written later, in milliseconds: S3 tells whole seconds. */
+const SETTLED_MS = 5_000;
+
 /** What is known of one lease object. */
 interface Known {
-  readonly reading: LeaseReading;
+  readonly reading: LeaseReading | CamundaReading;
   /** Of the state that was read; undefined for an absent one. */
   readonly etag: string | undefined;
   /** How old that state was when it was read, and when that was, on the monotonic clock; the age is undefined for an absent one. */
@@ -44,6 +67,7 @@ interface Known {
   readonly readAt: number;
 }
 
+const UNKNOWN_AGE: Interval = { min: 0, max: Number.POSITIVE_INFINITY };
 const ABSENT: Known = { reading: { kind: 'absent' }, etag: undefined, age: undefined, readAt: 0 };
 
 /** The rows of a LIST that are about leases, by their ids, and when it was made, on the monotonic clock. */
@@ -63,6 +87,8 @@ export class ClusterReader {
   #listing: Listing = { rows: new Map(), at: 0 };
   #cluster: { readonly config: ClusterConfig; readonly etag: string } | undefined;
   readonly #knowledge = new SharedKnowledge();
+  /** Where the last scan has found a cluster of Camunda. */
+  #camunda: FoundCamunda | undefined;
 
   /** @param onProgress called for each lease object that was read, with how many are read in this scan; must not throw */
   constructor(
@@ -85,27 +111,36 @@ export class ClusterReader {
     const begun = clock.monotonic();
     const { objects } = await session.list({ signal, timeoutMs: Math.max(UNHURRIED_LISTING_MS, session.listTimeoutMs) });
     const at = clock.monotonic();
-    const cluster = await this.#readCluster(objects, signal);
-    if (cluster === undefined) {
-      await refuseForeign(session, objects, { signal });
+    const own = await this.#readCluster(objects, signal);
+    const camunda = own === undefined ? await this.#readCamunda(objects, signal) : undefined;
+    // Nothing holds any more that was read in another format.
+    if ((camunda === undefined) !== (this.#camunda === undefined)) this.#known.clear();
+    this.#camunda = camunda;
+    // Which leases of Camunda have expired is known once they are read.
+    const listed = own ?? (camunda && camundaConfig(objects, Number.POSITIVE_INFINITY));
+    if (listed === undefined) {
       this.#known.clear();
       return { nodes: [], head: { store: url }, latencyMs: at - begun, clockOffsetMs: this.#clockOffsetMs() };
     }
-    const hints = listedCluster(objects, cluster);
+    const hints = listedCluster(objects, listed, camunda && 0);
     const ids = choose(hints);
     const beyond = hints.draining.slice(0, MAX_DRAINING);
     const wanted = new Set([...ids, ...beyond]);
     for (const id of this.#known.keys()) if (!wanted.has(id)) this.#known.delete(id);
-    const toRead = [...this.#toRead(ids, { rows: hints.rows, at }, cluster), ...beyond.filter((id) => !this.#isKnownHeld(id))];
+    const toRead = [...this.#toRead(ids, { rows: hints.rows, at }, listed), ...beyond.filter((id) => !this.#isKnownHeld(id))];
     await this.#readAll(toRead, signal);
     this.#listing = { rows: hints.rows, at };
 
     const justRead = new Set(toRead);
     const now = clock.monotonic();
+    const readings = [...this.#known.values()].map(({ reading }) => reading);
+    if (camunda) camunda.durationMs = camundaDurationMs(readings, camunda.durationMs) ?? 0;
+    const cluster = camunda ? { ...listed, durationMs: camunda.durationMs } : listed;
     const statusOf = (id: number) => this.#status(id, justRead.has(id), cluster, now);
     const draining = beyond.map(statusOf).filter(({ state }) => state === 'held');
-    const head = reportHead(url, { cluster, draining });
-    return { nodes: ids.map(statusOf), hints, draining, head, latencyMs: at - begun, clockOffsetMs: this.#clockOffsetMs() };
+    const found = { hints: { ...hints, cluster }, draining, camunda: camunda && { restores: camunda.restores } };
+    const head = reportHead(url, { ...found, cluster });
+    return { nodes: ids.map(statusOf), ...found, head, latencyMs: at - begun, clockOffsetMs: this.#clockOffsetMs() };
   }
 
   #clockOffsetMs(): ClusterScan['clockOffsetMs'] {
@@ -117,8 +152,18 @@ export class ClusterReader {
   /** The settings: read again only when they were written. */
   async #readCluster(objects: readonly ListedObject[], signal: AbortSignal): Promise<ClusterConfig | undefined> {
     const row = objects.find(({ key }) => key === CLUSTER_KEY);
+    if (row === undefined && camundaCluster(objects) !== undefined) return undefined;
     if (row === undefined || row.etag !== this.#cluster?.etag) this.#cluster = await readCluster(this.session, { signal });
     return this.#cluster?.config;
+  }
+
+  /** What there is of Camunda's cluster; undefined where there is none. */
+  async #readCamunda(objects: readonly ListedObject[], signal: AbortSignal): Promise<FoundCamunda | undefined> {
+    const known = objects.length > 0 ? this.#camunda : undefined;
+    if (known === undefined && (await findCamunda(this.session, objects, { signal })) === undefined) return undefined;
+    const at = this.clock.monotonic();
+    if (known && at - known.at < RESTORES_EVERY_MS) return known;
+    return { restores: await readRestores(this.session, signal), at, durationMs: known?.durationMs ?? 0 };
   }
 
   #isKnownHeld(id: number): boolean {
@@ -137,7 +182,8 @@ export class ClusterReader {
       // What is not there yet needs no request.
       if (known === undefined && row === undefined && !bootstrapped) this.#known.set(id, ABSENT);
       else if (known === undefined) unread.push(id);
-      else if (known.etag !== row?.etag) (this.#mayHaveChangedHands(id, known, listing) ? urgent : changed).push(id);
+      else if (known.etag !== row?.etag || (this.#camunda && mayBeAnotherEmpty(known, row, listing.at)))
+        (this.#mayHaveChangedHands(id, known, listing) ? urgent : changed).push(id);
     }
     const byReading = (a: number, b: number) => (this.#known.get(a)?.readAt ?? 0) - (this.#known.get(b)?.readAt ?? 0);
     return [...unread, ...[...urgent.sort(byReading), ...changed.sort(byReading)].slice(0, MAX_READS)];
@@ -156,7 +202,7 @@ export class ClusterReader {
     let done = 0;
     const read = async (id: number, own: AbortSignal) => {
       const object = await this.session.read(leaseKey(id), { signal: own });
-      const reading = readingOf(object, this.#knowledge);
+      const reading = this.#camunda ? camundaReadingOf(object) : readingOf(object, this.#knowledge);
       this.#known.set(id, { reading, etag: object?.etag, age: object?.age, readAt: this.clock.monotonic() });
       done += 1;
       this.onProgress?.({ done, of: ids.length });
@@ -164,14 +210,23 @@ export class ClusterReader {
     await concurrently(ids, READS, read, signal);
   }
 
-  #status(id: number, isJustRead: boolean, { graceMs, generation }: ClusterConfig, now: number): NodeStatus {
+  #status(id: number, isJustRead: boolean, { graceMs, generation, durationMs }: ClusterConfig, now: number): NodeStatus {
     const { reading, age, readAt } = this.#known.get(id) ?? ABSENT;
     const row = this.#listing.rows.get(id);
     // What was read is newer than the LIST.
     const grown = isJustRead || row === undefined ? older(age, now - readAt) : older(row.age, now - this.#listing.at);
+    if (reading.kind === 'camunda') {
+      return camundaStatus(id, reading, grown ?? UNKNOWN_AGE, { durationMs: durationMs || undefined, storeNow: this.session.storeNow() });
+    }
     const judged = reading.kind === 'lease' ? { ...reading, lease: revived(reading.lease, generation) } : reading;
     return nodeStatus(id, judged, grown, graceMs);
   }
+}
+
+/** Whether an empty object of Camunda may have been written again: all of them have one etag, whatever their metadata say. */
+function mayBeAnotherEmpty({ age, readAt }: Known, row: ListedObject | undefined, at: number): boolean {
+  if (row === undefined || row.size > 0 || age === undefined) return false;
+  return age.min < SETTLED_MS || age.min + at - readAt > row.age.max;
 }
 
 function allIds({ leases }: ListedCluster): readonly number[] {

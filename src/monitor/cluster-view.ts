@@ -24,10 +24,11 @@ export interface ClusterEvent {
   /**
    * `acquired`: a free id. `taken-over`: one whose holder had not released it. `released`: by its holder. `evicted`: by force. `overdue`: its
    * holder did not renew it in time; no task may take it before the grace period is over. `retired`, `restored`: by scaling. `resized`: the
-   * cluster has another number of ids. `damaged`: the lease object is absent or unreadable. `store-failed`, `store-ok`: the scans themselves.
+   * cluster has another number of ids. `damaged`: the lease object is absent or unreadable. `version-repeated`: a version of Camunda's was used
+   * again, or went back. `store-failed`, `store-ok`: the scans themselves.
    */
   readonly kind:
-    | ('acquired' | 'taken-over' | 'released' | 'evicted' | 'overdue' | 'retired' | 'restored' | 'damaged')
+    | ('acquired' | 'taken-over' | 'released' | 'evicted' | 'overdue' | 'retired' | 'restored' | 'damaged' | 'version-repeated')
     | ('resized' | 'store-failed' | 'store-ok');
   /** Null where it is not about one node id. */
   readonly nodeId: number | null;

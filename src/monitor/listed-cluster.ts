@@ -4,6 +4,7 @@ import { nativeCodec } from '../lease/model/lease-codec.js';
 import { nodeIdOf } from '../lease/model/lease-state.js';
 import type { ClusterStatus, NodeStatus } from '../lease/operate/inspect.js';
 import type { ListedObject } from '../store/lease-store.js';
+import type { CamundaReport } from './camunda-cluster.js';
 
 /**
  * The state of a lease object as a LIST shows it, by size and age alone. `expired`: older than duration and grace of the cluster. `released`: of a
@@ -62,6 +63,8 @@ export interface PagedCluster extends ClusterStatus {
   readonly draining: readonly NodeStatus[];
   /** Null where every lease object was read. */
   readonly page: PageReport | null;
+  /** What else is known of a cluster of Camunda 8; undefined for one of nodelease. */
+  readonly camunda?: CamundaReport | undefined;
 }
 
 /** Clusters of up to this many node ids are read as a whole unless a page is asked for. */
@@ -72,26 +75,30 @@ export function wholeCluster({ cluster, nodes }: ClusterStatus): PagedCluster {
   return { cluster, nodes, totals: readTotals(nodes, cluster, 0), draining: [], page: null };
 }
 
-/** Classifies the rows of a LIST. */
-export function listedCluster(objects: readonly ListedObject[], cluster: ClusterConfig): ListedCluster {
+/** Classifies the rows of a LIST. @param tombstoneMaxBytes no held lease is that small */
+export function listedCluster(
+  objects: readonly ListedObject[],
+  cluster: ClusterConfig,
+  tombstoneMaxBytes = nativeCodec.tombstoneMaxBytes,
+): ListedCluster {
   const rows = new Map<number, ListedObject>();
   for (const row of objects) {
     const id = nodeIdOf(row.key);
     if (id !== undefined) rows.set(id, row);
   }
-  const leases = Array.from({ length: cluster.size }, (_, id) => listedState(rows.get(id), cluster));
+  const leases = Array.from({ length: cluster.size }, (_, id) => listedState(rows.get(id), cluster, tombstoneMaxBytes));
   const beyond = [...rows].filter(([id]) => id >= cluster.size);
-  const draining = beyond.filter(([, row]) => listedState(row, cluster) === 'held').map(([id]) => id);
+  const draining = beyond.filter(([, row]) => listedState(row, cluster, tombstoneMaxBytes) === 'held').map(([id]) => id);
   return {
     ...{ cluster, rows, leases, draining: draining.sort((a, b) => a - b), retired: beyond.length - draining.length },
     foreign: camundaCluster(objects),
   };
 }
 
-function listedState(row: ListedObject | undefined, { durationMs, graceMs }: ClusterConfig): ListedState {
+function listedState(row: ListedObject | undefined, { durationMs, graceMs }: ClusterConfig, tombstoneMaxBytes: number): ListedState {
   if (row === undefined) return 'absent';
   if (row.size === 0) return 'vacant';
-  if (row.size <= nativeCodec.tombstoneMaxBytes) return 'released';
+  if (row.size <= tombstoneMaxBytes) return 'released';
   return row.age.min > durationMs + graceMs ? 'expired' : 'held';
 }
 

@@ -1,5 +1,6 @@
 import type { ClusterConfig } from '../lease/model/cluster-config.js';
-import type { NodeStatus } from '../lease/operate/inspect.js';
+import type { CamundaNode, NodeStatus } from '../lease/operate/inspect.js';
+import type { RestoreReport } from './camunda-cluster.js';
 import { type LeaseTotals, type PagedCluster, type PageReport, problemOf, READ_AS_A_WHOLE } from './listed-cluster.js';
 
 /** What `status --json` prints: every field is always there, null where there is nothing to say. */
@@ -20,6 +21,10 @@ export interface StatusReport {
   readonly totals: LeaseTotals | null;
   /** Which part of a large cluster `nodes` is; null where it is everything. */
   readonly page: PageReport | null;
+  /** Left out for a cluster of nodelease. */
+  readonly format?: 'camunda';
+  /** Restores from backups; left out for a cluster of nodelease. */
+  readonly restores?: readonly RestoreReport[];
 }
 
 /** Everything of a {@link StatusReport} but the node ids, and what is counted from them. */
@@ -60,7 +65,12 @@ export interface DiscoveryStatusReport {
 export type NodeDiscovery = DiscoveryStatusReport['nodes'][number];
 
 /** The settings of a cluster in a report. */
-export type ClusterReport = Pick<ClusterConfig, 'size' | 'durationMs' | 'graceMs' | 'idWidth' | 'bootstrapped'>;
+export interface ClusterReport extends Pick<ClusterConfig, 'size' | 'graceMs' | 'bootstrapped'> {
+  /** Of Camunda's cluster, what most holders seem to renew by; null where that is not known. */
+  readonly durationMs: number | null;
+  /** Null for Camunda's cluster, which makes no unique ids. */
+  readonly idWidth: number | null;
+}
 
 /** One node id in a {@link StatusReport}. */
 export interface NodeReport {
@@ -80,6 +90,8 @@ export interface NodeReport {
   /** How many bits a node id takes in the unique ids that its holder makes; null without a holder, or where the holder does not say. */
   readonly idWidth: number | null;
   readonly problem: string | null;
+  /** What else is known of it in Camunda's cluster; left out in a cluster of nodelease, and where the object cannot be read. */
+  readonly camunda?: CamundaNode;
 }
 
 /**
@@ -124,14 +136,17 @@ export function withWrongVersions(nodes: readonly NodeStatus[], isPage = false):
 }
 
 /** What a report says of a cluster in a store besides its node ids. */
-export function reportHead(store: string, { cluster, draining }: Pick<PagedCluster, 'cluster' | 'draining'>): Partial<ReportHead> {
+export function reportHead(
+  store: string,
+  { cluster, draining, camunda }: Pick<PagedCluster, 'cluster' | 'draining' | 'camunda'>,
+): Partial<ReportHead> {
   const told = draining.map(({ id, version, taskId = null }) => ({ id, version, taskId }));
-  return { store, cluster: clusterReport(cluster), draining: told };
+  return { store, cluster: clusterReport(cluster), draining: told, ...(camunda && { format: 'camunda' as const, ...camunda }) };
 }
 
 /** What a report says of a cluster's settings. */
 export function clusterReport({ size, durationMs, graceMs, idWidth, bootstrapped }: ClusterConfig): ClusterReport {
-  return { size, durationMs, graceMs, idWidth, bootstrapped };
+  return { size, durationMs: durationMs || null, graceMs, idWidth: idWidth || null, bootstrapped };
 }
 
 /** What a report says of one node id. `problem` is what is wrong with it, where something is. */
@@ -144,6 +159,7 @@ export function nodeReport(node: NodeStatus, problem: string | undefined): NodeR
     expiresInMs: expiresIn === undefined ? null : Math.ceil(expiresIn),
     ...{ timestamp, knownNodes, idWidth },
     problem: problem ?? null,
+    ...(node.camunda && { camunda: node.camunda }),
   };
 }
 

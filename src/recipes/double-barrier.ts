@@ -1,7 +1,7 @@
 import { orAborted } from '../base/abort.js';
 import { ConfigError } from '../base/errors.js';
 import { BoundSession } from '../zookeeper/bound-session.js';
-import type { CallOptions, ZooKeeper } from '../zookeeper/zookeeper.js';
+import type { CallOptions, Znode, ZooKeeper } from '../zookeeper/zookeeper.js';
 import { isFault, type ZooKeeperFault } from '../zookeeper/zookeeper-error.js';
 import { erase, uuid } from './own-znode.js';
 import { type Recipe, type RecipeOptions, recipeOn, repeated, type WaitOptions } from './recipe.js';
@@ -104,7 +104,8 @@ class Member implements DoubleBarrier {
             : session.createWithParents(this.#ready, data, 'shared', call),
         ).catch(unless('node-exists', 'bad-version'));
       } else if (!isOpen()) {
-        if (ready) return await this.#untilLeft(session, own, wait);
+        const lastRound = ready ? await this.#madeBefore(ready, names, session, wait) : [];
+        if (lastRound.length > 0) return await this.#untilLeft(lastRound, session, own, wait);
         await untilData(recipe, wait, this.#ready, (now) => isOpen(now?.stat), session);
       }
       this.#place = { session, own };
@@ -116,18 +117,23 @@ class Member implements DoubleBarrier {
     }
   }
 
+  /** The members that stood when the round of this `ready` was opened, and still do. */
+  async #madeBefore({ stat }: Znode, names: readonly string[], session: BoundSession, { signal }: Wait): Promise<string[]> {
+    const { recipe } = this;
+    const members = membersOf(names);
+    const znodes = await Promise.all(
+      members.map((name) => repeated(recipe, signal, (call) => session.read(`${recipe.path}/${name}`, call), session)),
+    );
+    return members.filter((_name, at) => (znodes[at]?.stat.createdZxid ?? stat.modifiedZxid) < stat.modifiedZxid);
+  }
+
   /** Steps back until the last round is over: none of its members waits for one that waits for them. */
-  async #untilLeft(session: BoundSession, own: string, wait: Wait): Promise<void> {
+  async #untilLeft(lastRound: readonly string[], session: BoundSession, own: string, wait: Wait): Promise<void> {
     const { recipe } = this;
     await repeated(recipe, wait.signal, (call) => session.remove(own, undefined, call), session);
-    let isLeft = false;
-    const isOver = (names: readonly string[]) => {
-      const { length } = membersOf(names);
-      isLeft = length === 0;
-      return isLeft || length + 1 >= this.members || !names.includes(READY);
-    };
+    const isOver = (names: readonly string[]) =>
+      !lastRound.some((name) => names.includes(name)) || membersOf(names).length + 1 >= this.members || !names.includes(READY);
     await untilChildren(recipe, wait, recipe.path, isOver, session);
-    if (isLeft) await this.#removeReady(wait);
   }
 
   async leave(options: WaitOptions = {}): Promise<void> {
@@ -149,15 +155,14 @@ class Member implements DoubleBarrier {
         const others = new Set(round.filter((name) => `${path}/${name}` !== own));
         // Curator's members wait for the one with the lowest name, and are out once one is left: that one has to be the last.
         const isLast = `${path}/${round[0]}` === own;
-        const removeOwn = () => repeated(recipe, signal, (call) => session.remove(own, undefined, call), session);
-        if (!isLast) await removeOwn();
+        if (!isLast) await repeated(recipe, signal, (call) => session.remove(own, undefined, call), session);
         for (;;) {
           const now = (await repeated(recipe, signal, (call) => zookeeper.children(path, call))) ?? [];
           // Later processes are of the next round.
           const last = membersOf(now).findLast((name) => others.has(name));
           if (last === undefined) {
-            if (isLast) await removeOwn();
-            return membersOf(now).some((name) => `${path}/${name}` !== own) ? undefined : await this.#removeReady(wait);
+            if (isLast) await this.#endRound(session, own, membersOf(now).length === 1 ? ready : undefined, wait);
+            return;
           }
           const znode = await repeated(recipe, signal, (call) => zookeeper.read(`${path}/${last}`, call));
           // One that was made after the last opening is not in: it waits for the next.
@@ -174,8 +179,16 @@ class Member implements DoubleBarrier {
     }
   }
 
-  async #removeReady({ signal }: Wait): Promise<void> {
-    await repeated(this.recipe, signal, (call) => this.recipe.zookeeper.remove(this.#ready, undefined, call));
+  /**
+   * Removes the own znode, and with it the `ready` of its round, where none has come for the next. While the own one stands, no other member takes this
+   * `ready` away: so a removal that reaches the servers late cannot meet the `ready` of a later round.
+   */
+  async #endRound(session: BoundSession, own: string, ready: Znode | undefined, { signal }: Wait): Promise<void> {
+    const { recipe } = this;
+    const removeOwn = { type: 'remove', path: own } as const;
+    const removeReady = ready && ({ type: 'remove', path: this.#ready, version: ready.stat.version } as const);
+    const both = removeReady ? [removeOwn, removeReady] : [removeOwn];
+    await repeated(recipe, signal, (call) => session.multi(both, call), session).catch(unless('no-node', 'bad-version'));
   }
 }
 

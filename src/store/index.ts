@@ -9,9 +9,11 @@ export type {
   ListingPage,
   ObjectChange,
   ObjectMetadata,
+  PageOptions,
   StoredObject,
   StoreFact,
   StoreFault,
+  WriteOptions,
   WriteResult,
 } from './lease-store.js';
 export { StoreError } from './lease-store.js';

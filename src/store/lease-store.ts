@@ -76,6 +76,21 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
+/** What a page of a listing may be given. */
+export interface PageOptions extends CallOptions {
+  /** Whether it shows what lies in folders, too, which only S3 tells; no lease does. @default false */
+  readonly folders?: boolean | undefined;
+}
+
+/** What a write may be given. */
+export interface WriteOptions extends CallOptions {
+  /**
+   * The age, in milliseconds, that other tasks have to see before they act on this state. A store that tells no time of writing may do what it takes to
+   * tell this age to a task that has not observed the state; every other store has no use for it.
+   */
+  readonly expiresAfterMs?: number | undefined;
+}
+
 /**
  * A place that offers atomic create-if-absent and replace-if-unchanged. This is all that the engine knows of a store.
  *
@@ -108,13 +123,13 @@ export interface LeaseStore {
    * The objects whose keys are greater than `after`, in the order of the keys, as many as one request shows; without `after`, from the
    * first. Offered where a listing of everything may take several requests.
    */
-  listPage?(after: string | undefined, options?: CallOptions): Promise<ListingPage>;
+  listPage?(after: string | undefined, options?: PageOptions): Promise<ListingPage>;
 
   /** Writes the object only if there is none of that key. */
-  create(key: string, body: string, metadata: ObjectMetadata, options?: CallOptions): Promise<WriteResult>;
+  create(key: string, body: string, metadata: ObjectMetadata, options?: WriteOptions): Promise<WriteResult>;
 
   /** Writes the object only if its etag is still `etag`. An object that is gone is a conflict. */
-  replace(key: string, body: string, metadata: ObjectMetadata, etag: string, options?: CallOptions): Promise<WriteResult>;
+  replace(key: string, body: string, metadata: ObjectMetadata, etag: string, options?: WriteOptions): Promise<WriteResult>;
 
   /**
    * Resolves when some object may have changed since the call; a hint that may come late, for nothing, or not at all. Rejects with

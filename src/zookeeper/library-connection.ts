@@ -1,15 +1,16 @@
-import { connect, type Socket } from 'node:net';
+import { connect } from 'node:net';
 import { aborted } from '../base/abort.js';
 import type { Clock, RandomSource } from '../base/clock.js';
 import { formatServer, type ServerAddress } from './connect-string.js';
 import { CONNECTING, type ConnectionManager, type LibraryClient, MessageGuard } from './library-internals.js';
-import { Answer, Request } from './messages.js';
+import { type Answer, Request } from './messages.js';
 import { type NameResolver, sharedResolver } from './name-resolver.js';
+import { RequestPipeline } from './request-pipeline.js';
 import { ServerSearch } from './server-search.js';
 import { SessionActivity } from './session-activity.js';
 import { fallsSilent } from './silence.js';
 import { connectSecurely, noSession, type PreparedTls, tlsProblem } from './tls.js';
-import { failureOf, RequestFailure, SESSION_MOVED } from './zookeeper-error.js';
+import { RequestFailure } from './zookeeper-error.js';
 
 /** What a session tells of itself. Must not throw. */
 export interface SessionListener {
@@ -42,9 +43,6 @@ const LONGEST_SILENCE_MS = 5_000;
 /** A connection that lasted this long was a good one: the search for the next begins without a pause, in milliseconds. */
 const GOOD_AFTER_MS = 1_000;
 
-/** What servers take in one request unless told otherwise, in bytes (`jute.maxbuffer`). */
-const LARGEST_REQUEST = 1_048_575;
-
 /** With TLS, how much longer an attempt may take once there is a connection: a server's first handshake may take seconds. In milliseconds. */
 const HANDSHAKE_MS = { min: 2_000, max: 5_000 };
 
@@ -60,13 +58,6 @@ interface Attempt {
   confirmedAt?: number;
 }
 
-/** The requests of one turn of the event loop. None of them is sent before `sentAt`, and the `last` after the others. */
-interface Turn {
-  readonly socket: Socket | undefined;
-  readonly sentAt: number;
-  readonly last: (() => void)[];
-}
-
 /**
  * The connection of one session, over as many sockets as it takes, and what the library does wrong about it put right on the instance.
  *
@@ -76,18 +67,16 @@ interface Turn {
 export class LibraryConnection {
   readonly activity = new SessionActivity();
   readonly #manager: ConnectionManager;
-  protected readonly guard: MessageGuard;
+  readonly #guard: MessageGuard;
   readonly #search: ServerSearch;
   readonly #over = new AbortController();
-  readonly #underWay = new Set<(failure: RequestFailure) => void>();
+  readonly #requests: RequestPipeline;
   readonly #problems = new Map<string, string>();
   #attempt: Attempt | undefined;
-  #connected = false;
   #suspendedAt: number | undefined;
   #onConnected: (() => void) | undefined;
   /** What the clock said when it was read last. */
   readonly #reading = { at: Number.NEGATIVE_INFINITY };
-  #turn: Turn | undefined;
 
   /** @param client not connected yet */
   constructor(
@@ -99,10 +88,12 @@ export class LibraryConnection {
     this.#manager = manager;
     this.#search = new ServerSearch({ ...options, names });
     // The library knows of no watches: a watch reads again after each reconnect, so there is nothing to hand to the next server.
-    this.guard = new MessageGuard(manager, this.#reading, {
+    this.#guard = new MessageGuard(manager, this.#reading, {
       changed: (path, isGone) => listener.changed(path, isGone),
       nonsense: (problem) => this.#drop(problem),
     });
+    const moved = () => this.#drop('the session has moved to another server');
+    this.#requests = new RequestPipeline({ manager, guard: this.#guard, activity: this.activity, clock, reading: this.#reading, moved });
     // This file asks a silent server itself, by a request whose answer tells when it was sent.
     manager.onSocketTimeout = () => undefined;
     manager.connect = () => {
@@ -132,62 +123,14 @@ export class LibraryConnection {
     return problems.length === 0 ? undefined : problems.join('; ');
   }
 
-  /**
-   * Sends a request, with `isLast` after the others of this turn of the event loop: a caller waits for an answer, and a watch for changes.
-   *
-   * @param read reads the answer. May throw a {@link RequestFailure}
-   * @throws {RequestFailure} a server's refusal; `connection-loss` without a connection, or when it breaks
-   */
+  /** As {@link RequestPipeline.send}. */
   protected request<T>(request: Request, read: (answer: Answer) => T, isLast = false): Promise<T> {
-    return new Promise<T>((resolve, reject) => {
-      if (!this.#connected) return reject(new RequestFailure('connection-loss', false, 'there is no connection'));
-      // A server closes the connection on it, every time that it is sent.
-      if (request.size > LARGEST_REQUEST)
-        return reject(new RequestFailure('refused', false, `${request.size} bytes, where a request takes ${LARGEST_REQUEST}`));
-      this.#underWay.add(reject);
-      const { sentAt, last } = this.turn();
-      const post = () => {
-        // The connection may have been lost since.
-        if (!this.#underWay.has(reject)) return;
-        // Sent as 32 bits, and counted up without end by the library.
-        if (this.#manager.xid >= 0x7fff_ff00) this.#manager.xid = 1;
-        this.#manager.queue(request, (error) => {
-          if (!this.#underWay.has(reject)) return;
-          const { message, code } = this.guard;
-          // A refusal is an answer as well. There is a message only while it is handed over.
-          if (message && this.activity.isNews(sentAt)) this.activity.answered(sentAt, this.options.clock.monotonic());
-          try {
-            if (error) throw failureOf(code || ('code' in error && typeof error.code === 'number' ? error.code : 0));
-            resolve(read(new Answer(message as Buffer)));
-          } catch (failure) {
-            // Other than a refusal: what cannot be read ends the connection.
-            if (!(failure instanceof RequestFailure)) throw failure;
-            reject(failure);
-            if (code === SESSION_MOVED) this.#drop('the session has moved to another server');
-          }
-          this.#underWay.delete(reject);
-        });
-      };
-      if (isLast) last.push(post);
-      else post();
-    });
+    return this.#requests.send(request, read, isLast);
   }
 
-  /** The present turn of the event loop, whose requests go out in one write at its end. @param now what the clock says, if it was just read */
-  turn(now?: number): Turn {
-    if (this.#turn) return this.#turn;
-    const { socket } = this.#manager;
-    this.#reading.at = now ?? this.options.clock.monotonic();
-    this.#turn = { socket, sentAt: this.#reading.at, last: [] };
-    socket?.cork();
-    process.nextTick(() => this.#endTurn());
-    return this.#turn;
-  }
-
-  #endTurn(): void {
-    for (const post of this.#turn?.last ?? []) post();
-    this.#turn?.socket?.uncork();
-    this.#turn = undefined;
+  /** Begins the present turn of the event loop, whose requests go out in one write at its end. @param now what the clock says, if it was just read */
+  turn(now?: number): void {
+    this.#requests.turn(now);
   }
 
   /**
@@ -196,19 +139,19 @@ export class LibraryConnection {
    */
   async end(signal: AbortSignal): Promise<void> {
     // Not where the servers have ended it already: then none comes.
-    if (!this.#connected && this.#suspendedAt !== undefined && !this.#over.signal.aborted) {
+    if (!this.#requests.isOpen && this.#suspendedAt !== undefined && !this.#over.signal.aborted) {
       const connected = new Promise<void>((resolve) => {
         this.#onConnected = resolve;
       });
       await Promise.race([connected, aborted(signal)]);
     }
     const socket = this.#manager.socket;
-    if (this.#connected && socket && !signal.aborted) {
+    if (this.#requests.isOpen && socket && !signal.aborted) {
       const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
       this.#manager.packetQueue.queue.length = 0;
       this.client.close();
       // In this turn: the process may be about to exit.
-      this.#endTurn();
+      this.#requests.flush();
       await Promise.race([closed, aborted(signal)]);
     }
     this.dispose();
@@ -216,7 +159,7 @@ export class LibraryConnection {
 
   /** Gives up the connection, where there is one, since its server does not answer. Keeps the session, and tries the next server at once. */
   giveUp(problem: string): void {
-    if (this.#connected) this.#drop(problem);
+    if (this.#requests.isOpen) this.#drop(problem);
   }
 
   /** Lets go of everything, and of the session, which ends at the servers when its time-out has passed. Idempotent. */
@@ -224,9 +167,9 @@ export class LibraryConnection {
     if (this.#over.signal.aborted) return;
     this.#over.abort();
     this.#attempt?.over.abort();
-    this.#connected = false;
+    this.#requests.isOpen = false;
     this.#onConnected?.();
-    this.#failAll(new RequestFailure('connection-loss', true, 'the session is over'));
+    this.#requests.fail(new RequestFailure('connection-loss', true, 'the session is over'));
     this.#manager.socket?.destroy();
   }
 
@@ -248,7 +191,7 @@ export class LibraryConnection {
     if (this.#suspendedAt !== undefined && clock.monotonic() - this.#suspendedAt > sessionTimeoutMs) manager.zxid = Buffer.alloc(8);
     const attempt: Attempt = { server: formatServer(server), over: new AbortController() };
     this.#attempt = attempt;
-    this.guard.reset();
+    this.#guard.reset();
     const socket = tls ? connectSecurely(tls, server, address) : connect(server.port, address);
     manager.socket = socket.setNoDelay();
     socket.on(tls ? 'secureConnect' : 'connect', () => manager.onSocketConnected());
@@ -270,7 +213,7 @@ export class LibraryConnection {
     } catch {
       return;
     }
-    if (this.#connected || this.#attempt !== attempt) return;
+    if (this.#requests.isOpen || this.#attempt !== attempt) return;
     this.#search.unanswered();
     this.#drop(`no session within ${Math.round(waitedMs)} ms`);
   }
@@ -279,7 +222,7 @@ export class LibraryConnection {
     const attempt = this.#attempt;
     if (this.#over.signal.aborted || !attempt) return;
     const { clock, listener } = this.options;
-    this.#connected = true;
+    this.#requests.isOpen = true;
     this.#search.connected();
     this.#suspendedAt = undefined;
     this.#problems.clear();
@@ -288,7 +231,7 @@ export class LibraryConnection {
     this.activity.begin(attempt.askedAt ?? Number.NEGATIVE_INFINITY, timeoutMs);
     const intervalMs = Math.min(LONGEST_SILENCE_MS, timeoutMs / 3);
     const { remoteAddress = '', remotePort = 0 } = this.#manager.socket ?? {};
-    const lastHeard = () => this.guard.lastHeard;
+    const lastHeard = () => this.#guard.lastHeard;
     const ask = () => {
       // What is heard from now on is heard after the question.
       this.#reading.at = clock.monotonic();
@@ -307,8 +250,8 @@ export class LibraryConnection {
     const attempt = this.#attempt;
     if (!attempt || attempt.over.signal.aborted) return;
     const { clock, listener } = this.options;
-    const wasConnected = this.#connected;
-    this.#connected = false;
+    const wasConnected = this.#requests.isOpen;
+    this.#requests.isOpen = false;
     if (attempt.confirmedAt !== undefined && clock.monotonic() - attempt.confirmedAt >= GOOD_AFTER_MS) this.#search.succeeded();
     attempt.over.abort();
     const problem =
@@ -316,7 +259,7 @@ export class LibraryConnection {
     const text = this.#note(attempt.server, problem);
     // What was not written yet belongs to calls that fail now: it must not be carried out behind their backs later.
     this.#manager.packetQueue.queue.length = 0;
-    this.#failAll(new RequestFailure('connection-loss', true, text));
+    this.#requests.fail(new RequestFailure('connection-loss', true, text));
     if (wasConnected) {
       this.#suspendedAt = clock.monotonic();
       listener.suspended();
@@ -327,7 +270,7 @@ export class LibraryConnection {
     if (this.#over.signal.aborted) return;
     if (why === 'auth-failed') {
       if (this.#attempt) this.#note(this.#attempt.server, 'the credentials are refused');
-      this.#failAll(new RequestFailure('auth-failed', true, 'the servers refuse the credentials'));
+      this.#requests.fail(new RequestFailure('auth-failed', true, 'the servers refuse the credentials'));
     }
     this.dispose();
     this.options.listener.ended(why);
@@ -346,12 +289,6 @@ export class LibraryConnection {
     const text = problem.includes(server) ? problem : `${server}: ${problem}`;
     this.#problems.set(server, text);
     return text;
-  }
-
-  #failAll(failure: RequestFailure): void {
-    const failing = [...this.#underWay];
-    this.#underWay.clear();
-    for (const fail of failing) fail(failure);
   }
 }
 

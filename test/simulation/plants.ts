@@ -44,8 +44,8 @@ export const PLANTS: readonly Plant[] = [
     edits: [
       {
         file: claim,
-        from: 'return { id, held, etag: applied, sentAt, stampedUntil };',
-        to: 'return { id, held, etag: applied, sentAt: clock.monotonic(), stampedUntil };',
+        from: 'return { id, held, etag: applied, sentAt, expiresAfterMs, stampedUntil };',
+        to: 'return { id, held, etag: applied, sentAt: clock.monotonic(), expiresAfterMs, stampedUntil };',
       },
       {
         file: keeper,

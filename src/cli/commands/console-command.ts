@@ -34,9 +34,13 @@ export async function consoleCommand({ allowWrites }: ConsoleOptions, settings: 
     try {
       // Connects to nothing yet, but finds settings that cannot be right.
       await cluster.open();
-      const { startNodeServer } = await import('../../http/node-server.js');
+      const [{ startNodeServer }, { ClusterMetrics }] = await Promise.all([
+        import('../../http/node-server.js'),
+        import('../../http/cluster-metrics.js'),
+      ]);
       server = await startNodeServer({
         ...{ listen, bearerTokenFile, clock: io.clock, cluster: () => cluster.open() },
+        metrics: new ClusterMetrics(() => cluster.open()),
         services: connected && { zookeeper: connected, basePath: zookeeper?.basePath, allowWrites },
         data: connected && consoleData && { zookeeper: connected, roots: consoleData, random: io.random, allowWrites },
         // The page shows that the store is away: no line for every request.

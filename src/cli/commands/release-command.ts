@@ -1,4 +1,5 @@
 import { evictAllocated } from '../../discovery/allocation/evict-allocated.js';
+import { refuseForeign } from '../../lease/model/foreign-cluster.js';
 import { LeaseUnreadableError } from '../../lease/model/lease-codec.js';
 import { MAX_NODE_IDS } from '../../lease/model/lease-state.js';
 import { evictHolder } from '../../lease/operate/evict.js';
@@ -28,10 +29,11 @@ export function releaseCommand(text: string, { force }: { force?: boolean }, set
   return onZooKeeper(allocated, io, (zookeeper, signal) => releaseAllocated(zookeeper, id, io, signal));
 }
 
-/** Takes the node id away, and says what comes of it (rule 9). @throws {ConfigError} when the cluster has no such node id, {StoreError} */
+/** Takes the node id away, and says what comes of it (rule 9). @throws {ConfigError} when the cluster has no such node id, {StoreUnusableError}, {StoreError} */
 export async function releaseId(session: StoreSession, id: number, io: Io): Promise<number> {
   const cluster = await readCluster(session);
   if (cluster === undefined) {
+    await refuseForeign(session, (await session.list()).objects);
     say(io, `there is no cluster at ${session.store.url}: node id ${id} is not held`);
     return ExitCode.ok;
   }

@@ -61,22 +61,14 @@ describe('nodelease doctor', () => {
     expect(await costOf({ endpoint, prices })).toContain('to renew them, $165.89,');
   });
 
-  it.each([
-    [
-      'nothing of ours',
-      false,
-      'this is a Camunda cluster of 2 node ids (it has the object node-ids-initialized): nodelease leaves it as it is',
-    ],
-    ['a cluster of ours', true, 'beside the cluster of nodelease: one of the two has to move'],
-  ])('finds a cluster of Camunda 8 beside %s', async (_, ours, finding) => {
+  it('finds a cluster of Camunda 8 beside a cluster of ours', async () => {
     const { session, bucket, clock, examined } = scene();
-    if (ours) await initializeCluster({ session, clock, random: seededRandom(1), wanted: { nodes: 2 } });
-    else for (const id of [0, 1]) bucket.create(`${id}.json`, '', {});
+    await initializeCluster({ session, clock, random: seededRandom(1), wanted: { nodes: 2 } });
     bucket.create('node-ids-initialized', '', {});
     const { code, answer } = shown(await examined());
     expect(code).toBe(69);
     expect(answer).toContain('  FAULT  cluster: ');
-    expect(answer).toContain(finding);
+    expect(answer).toContain('beside the cluster of nodelease: one of the two has to move');
   });
 
   it.each([{ graceMs: 0 }, { durationMs: 1 }, { durationMs: 1e15 }])('finds settings that no cluster can have: %j', async (wrong) => {

@@ -9,6 +9,7 @@ import { ExitCode } from '../exit-codes.js';
 import { type Color, paintFor } from '../terminal/color.js';
 import type { Io } from '../terminal/io.js';
 import { pluralize, printable } from '../terminal/text.js';
+import { examineCamunda, isCamundas } from './camunda-checkup.js';
 import { checkUp } from './cluster-checkup.js';
 import { type CostTerms, costFinding, costReport, parsePrices } from './cost-finding.js';
 import {
@@ -84,7 +85,12 @@ export async function examine(
   const facts: { -readonly [name in keyof DiagnosisFacts]: DiagnosisFacts[name] } = {};
   try {
     // As `run` begins: a wrong address, region or right is reported in the same words, before anything is written.
-    if (store.remote) await session.listPage(undefined, { timeoutMs: UNHURRIED_LISTING_MS, ...(signal && { signal }) });
+    const unhurried = { timeoutMs: UNHURRIED_LISTING_MS, ...(signal && { signal }) };
+    const page = store.remote ? await session.listPage(undefined, unhurried) : undefined;
+    if (await isCamundas(session, page, signal)) {
+      const camunda = await examineCamunda(session, options);
+      return diagnosis(store.url, camunda.findings, { ...camunda, format: 'camunda', zookeeper: await lookAtZooKeeper?.() });
+    }
     const probe = await probeStore(store, options);
     facts.probe = probe;
     findings.push(...probeFindings(probe, !isEtcd));

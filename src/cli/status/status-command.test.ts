@@ -159,16 +159,6 @@ describe('nodelease status', () => {
     });
   });
 
-  it('says what it is where another program keeps a cluster there', async () => {
-    const { session, io, bucket } = await scene({ nodes: 0 });
-    bucket.create('0.json', '', {});
-    bucket.create('node-ids-initialized', '', {});
-    await expect(showStatus(session, once, io)).rejects.toMatchObject({
-      code: 'STORE_UNUSABLE',
-      message: expect.stringContaining('this is a Camunda cluster of 1 node id '),
-    });
-  });
-
   it('uses colours on a terminal that has them, and nowhere else', async () => {
     const colored = await mixed(terminal);
     await showStatus(colored.session, once, colored.io);

@@ -1,7 +1,9 @@
 import { hexPair } from '../../discovery/tree-paths.js';
+import { CAMUNDA_MARKER } from '../../lease/model/camunda-codec.js';
 import type { NodeStatus } from '../../lease/operate/inspect.js';
 import type { NarrowHolder } from '../../lease/operate/scaling.js';
 import { type AllocatedStatus, widthNeededBy } from '../../monitor/allocated-status.js';
+import type { RestoreReport } from '../../monitor/camunda-cluster.js';
 import { type PagedCluster, problemOf } from '../../monitor/listed-cluster.js';
 import { type DiscoveryStatusReport, expiresInMs, type NodeDiscovery } from '../../monitor/status-report.js';
 import type { Interval } from '../../store/lease-store.js';
@@ -18,6 +20,8 @@ const COLUMNS: readonly Column[] = [
   { title: 'AGE', align: 'right' },
   { title: 'EXPIRES IN', align: 'right' },
 ];
+/** In how long a lease of Camunda expires by the clock of its holder, which is what its tasks go by. */
+const CLAIM_COLUMN: Column = { title: 'BY ITS CLOCK', align: 'right' };
 const DISCOVERY_COLUMN: Column = { title: 'DISCOVERY' };
 const PROBLEM_COLUMN: Column = { title: 'PROBLEM', minWidth: 16 };
 
@@ -53,6 +57,8 @@ interface NodeTable {
   readonly problemOf: (node: NodeStatus) => string | undefined;
   /** The bits that a node id is to take in unique ids. */
   readonly idWidth: number;
+  /** Whether the holders' own clocks are shown, too: those of Camunda. @default false */
+  readonly hasClaims?: boolean;
   /** The line on the part of a large cluster that is shown; undefined where all was read. */
   readonly pageLine?: ((shown: number) => string) | undefined;
   /** The lines below. */
@@ -64,7 +70,7 @@ interface NodeTable {
  * line above the table names the holders with narrower unique ids. While it shrinks, a line below names the holders of node ids beyond its size.
  */
 export function statusTable(status: PagedCluster, options: StatusTableOptions): string[] {
-  const { nodes, cluster, page, draining } = status;
+  const { nodes, cluster, page, draining, camunda } = status;
   const { screen, discovery } = options;
   const holders = someOf(draining.map(({ id, taskId }) => `${id} (${taskId ?? 'unknown task'})`));
   const beyond = `draining: ${pluralize(draining.length, 'node id')} beyond the cluster's size held still: ${holders}`;
@@ -72,12 +78,14 @@ export function statusTable(status: PagedCluster, options: StatusTableOptions): 
   return nodeTable(
     {
       nodes,
-      problemOf: (node) => problemOf(node, cluster),
+      problemOf: (node) => problemOf(node, cluster) ?? node.camunda?.warning ?? undefined,
+      hasClaims: camunda !== undefined,
       idWidth: cluster.idWidth,
       pageLine: page === null ? undefined : (shown) => `… ${shown} of ${cluster.size} node ids (${more}, --all all of them)`,
       foot: [
         ...(draining.length === 0 ? [] : [fitLine(beyond, screen, 'yellow')]),
         summaryLine(status, screen),
+        ...(camunda?.restores ?? []).map((restore) => fitLine(restoreLine(restore), screen, restore.problem === null ? 'dim' : 'red')),
         ...(discovery === undefined ? [] : [discoverySummary(discovery, screen)]),
       ],
     },
@@ -104,7 +112,10 @@ export function allocatedTable({ nodes, groups, idWidth }: AllocatedStatus, wher
   return nodeTable({ nodes, problemOf: ({ problem }) => problem, idWidth: widthNeededBy(groups), foot }, options);
 }
 
-function nodeTable({ nodes, problemOf: problem, idWidth, pageLine, foot }: NodeTable, options: StatusTableOptions): string[] {
+function nodeTable(
+  { nodes, problemOf: problem, idWidth, hasClaims = false, pageLine, foot }: NodeTable,
+  options: StatusTableOptions,
+): string[] {
   const { screen, maxLines = Number.POSITIVE_INFINITY, discovery } = options;
   const head = headLine(nodes, idWidth, screen);
   // The titles are a line, too.
@@ -114,10 +125,11 @@ function nodeTable({ nodes, problemOf: problem, idWidth, pageLine, foot }: NodeT
   const left = nodes.length - shown.length;
   const note = pageLine?.(shown.length) ?? (left > 0 ? `… and ${left} more (nodelease status --all shows them)` : undefined);
   const announced = discovery && new Map(discovery.nodes.map((node) => [node.id, node]));
-  const rows = shown.map((node) => row(node, problem(node), announced));
+  const rows = shown.map((node) => row(node, problem(node), announced, hasClaims));
   // A terminal has no room for an empty column; programs that read a pipe want the same columns every time.
   const spared = screen !== undefined && shown.every((node) => problem(node) === undefined);
-  const columns = [...COLUMNS, ...(discovery === undefined ? [] : [DISCOVERY_COLUMN]), ...(spared ? [] : [PROBLEM_COLUMN])];
+  const times = hasClaims ? [...COLUMNS, CLAIM_COLUMN] : COLUMNS;
+  const columns = [...times, ...(discovery === undefined ? [] : [DISCOVERY_COLUMN]), ...(spared ? [] : [PROBLEM_COLUMN])];
   return [...head, ...renderTable(columns, rows, screen), ...(note === undefined ? [] : [fitLine(note, screen, 'dim')]), ...foot];
 }
 
@@ -145,13 +157,18 @@ export function holdersText(holders: readonly NarrowHolder[]): string {
 }
 
 /** The line that counts the node ids. A narrow terminal gets less of the settings, but is told that the counts come from a LIST. */
-function summaryLine({ cluster, totals }: PagedCluster, screen: Screen | undefined): string {
+function summaryLine({ cluster, totals, camunda }: PagedCluster, screen: Screen | undefined): string {
   const { held, free, neverHeld, expired, hints } = totals;
   const rare = (['evicted', 'retired'] as const).map((state) => (totals[state] ? `, ${state} ${totals[state]}` : '')).join('');
   const counts = (paint: Paint) => {
     const unheld = `free ${free}${hints ? ` (${neverHeld} never held)` : ''}, expired ${expired}`;
     return `${hints ? 'by a LIST: ' : ''}held ${held}, ${unheld}, ${damagedText(totals.damaged, paint)}${rare}`;
   };
+  if (camunda !== undefined) {
+    const lasting = cluster.durationMs > 0 ? `; leases of about ${formatSetting(cluster.durationMs)}` : '';
+    const marker = cluster.bootstrapped ? '' : `; ${CAMUNDA_MARKER} is missing`;
+    return fittedLine((paint) => `Camunda 8: ${counts(paint)}`, [lasting + marker, marker], screen);
+  }
   const bits = pluralize(cluster.idWidth, 'bit');
   const settings = `; duration ${formatSetting(cluster.durationMs)}, grace ${formatSetting(cluster.graceMs)}`;
   return fittedLine(
@@ -159,6 +176,10 @@ function summaryLine({ cluster, totals }: PagedCluster, screen: Screen | undefin
     [`${settings}, node ids ${bits} wide`, `${settings}, node ids ${bits}`, settings, ...(hints ? [''] : [])],
     screen,
   );
+}
+
+function restoreLine({ restoreId, restoredNodes, problem }: RestoreReport): string {
+  return `restore ${restoreId}: ${problem ?? `node ids restored: ${restoredNodes.length > 0 ? restoredNodes.join(', ') : 'none'}`}`;
 }
 
 function damagedText(damaged: number, paint: Paint): string {
@@ -186,7 +207,12 @@ function groupsText(groups: readonly number[]): string {
   return `${pluralize(groups.length, 'group')} (${first}${others.length > 0 ? ` to ${others.at(-1)}` : ''})`;
 }
 
-function row(node: NodeStatus, problem: string | undefined, announced: ReadonlyMap<number, NodeDiscovery> | undefined): Cell[] {
+function row(
+  node: NodeStatus,
+  problem: string | undefined,
+  announced: ReadonlyMap<number, NodeDiscovery> | undefined,
+  hasClaims: boolean,
+): Cell[] {
   return [
     { text: String(node.id) },
     { text: node.state, color: problem === undefined ? STATES[node.state][0] : 'red' },
@@ -194,6 +220,7 @@ function row(node: NodeStatus, problem: string | undefined, announced: ReadonlyM
     { text: node.taskId ?? '' },
     { text: ageText(node.age) },
     expiryCell(node),
+    ...(hasClaims ? [claimCell(node)] : []),
     ...(announced === undefined ? [] : [discoveryCell(announced.get(node.id))]),
     { text: problem ?? '', color: 'red' },
   ];
@@ -212,6 +239,12 @@ function expiryCell(node: NodeStatus): Cell {
   const bound = node.age?.max === Number.POSITIVE_INFINITY ? '<' : '';
   if (expiresIn > 0) return { text: `${bound}${formatDuration(expiresIn)}` };
   return { text: node.state === 'expired' ? 'expired' : 'in grace', color: 'yellow' };
+}
+
+function claimCell(node: NodeStatus): Cell {
+  const [left, offset] = [expiresInMs(node), node.camunda?.clockOffsetMs ?? undefined];
+  if (left === undefined || offset === undefined) return { text: '' };
+  return left + offset > 0 ? { text: formatDuration(left + offset) } : { text: 'expired', color: 'yellow' };
 }
 
 function discoveryCell(node: NodeDiscovery | undefined): Cell {

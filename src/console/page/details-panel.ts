@@ -1,7 +1,7 @@
 import type { ClusterModel, SeenNode } from '../cluster-model.js';
 import { clockTime, formatDuration } from '../format.js';
 import { type Knowledge, type KnownVersions, tally } from '../knowledge.js';
-import { type NodeState, STATE_MEANINGS } from '../node-state.js';
+import { CAMUNDA_MEANINGS, type NodeState, STATE_MEANINGS } from '../node-state.js';
 import type { WireNode } from '../wire.js';
 import { leftText } from './cell.js';
 import { button, chip, fact, find, make, mark, quiet, setText } from './dom.js';
@@ -43,7 +43,9 @@ export class DetailsPanel {
   }
 
   #draw(node: WireNode, state: NodeState, knowledge: Knowledge | undefined): void {
-    const { id, version, taskId, problem, idWidth } = node;
+    const { id, version, taskId, idWidth, camunda } = node;
+    const problem = node.problem ?? camunda?.warning ?? null;
+    const isCamundas = this.model.cluster?.format === 'camunda';
     const close = button({ class: 'icon', 'aria-label': 'Close the details' }, this.onClose, '×');
     const heading = make('h2', { id: 'details-title' }, `Node id ${id}`);
     const holder = taskId === null ? 'nobody' : make('code', {}, taskId);
@@ -56,12 +58,14 @@ export class DetailsPanel {
       node.ageMs !== null && fact('Last write', this.#age),
       node.timestamp !== null && fact('Expiry', this.#expiry),
       idWidth !== null && fact('Unique ids', `${idWidth} bits for the node id`),
-      fact('In discovery', make('code', {}, hexPath(id)), ` ${this.#inDiscovery(id)}`),
+      camunda && camunda.clockOffsetMs !== null && fact('Its clock', offsetText(camunda.clockOffsetMs)),
+      camunda && fact('Acquirable', camunda.acquirable ? 'yes' : 'no'),
+      !isCamundas && fact('In discovery', make('code', {}, hexPath(id)), ` ${this.#inDiscovery(id)}`),
       problem !== null && fact('Problem', make('span', { class: 'bad' }, problem)),
     );
     this.#root.replaceChildren(
       make('div', { class: 'panel-title' }, heading, chip(state, state), close),
-      quiet(STATE_MEANINGS[state]),
+      quiet((isCamundas && CAMUNDA_MEANINGS[state]) || STATE_MEANINGS[state]),
       facts,
       ...this.#known('Who knows its version', ' do', knowledge?.others),
       ...this.#known('Whose version its holder knows', '', knowledge?.own),
@@ -74,7 +78,8 @@ export class DetailsPanel {
     const { node, receivedAt } = this.#seen;
     const { left, state } = this.model.look(this.#seen);
     setText(this.#left, leftText(state, left, this.model.graceMs));
-    if (node.timestamp !== null) setText(this.#expiry, `${clockTime(node.timestamp)} store time, as written`);
+    const whose = node.camunda ? 'by its holder’s clock' : 'store time';
+    if (node.timestamp !== null) setText(this.#expiry, `${clockTime(node.timestamp)} ${whose}, as written`);
     if (node.ageMs === null) return;
     const [min, max] = node.ageMs;
     setText(this.#age, `${max === null ? 'at least ' : ''}${formatDuration(min + this.model.since(receivedAt))} ago`);
@@ -106,6 +111,12 @@ export class DetailsPanel {
     const rest = more > 0 && make('span', { class: 'quiet' }, `and ${more} more`);
     return [make('h3', {}, heading), quiet(sum.join(' · ')), make('div', { class: 'chips' }, ...chips, rest)];
   }
+}
+
+/** How a holder's clock compares with the others'; by some hundred milliseconds it always differs. */
+function offsetText(ms: number): string {
+  if (Math.abs(ms) < 1_000) return 'as the other holders’';
+  return `${formatDuration(Math.abs(ms))} ${ms > 0 ? 'ahead of' : 'behind'} the other holders’`;
 }
 
 /** Where a node id stands in the discovery tree (group and index in hex). */

@@ -8,7 +8,7 @@ const EVENTS = 200;
 /** What the events can be filtered by. */
 const KINDS: Readonly<Record<string, readonly string[]>> = {
   'take-overs': ['taken-over'],
-  losses: ['overdue', 'evicted', 'damaged'],
+  losses: ['overdue', 'evicted', 'damaged', 'version-repeated'],
   leases: ['acquired', 'taken-over', 'released'],
   cluster: ['retired', 'restored', 'resized', 'store-failed', 'store-ok'],
 };

@@ -15,7 +15,7 @@ import { Summary } from './summary.js';
 import { TreePanel } from './tree-panel.js';
 
 /** What is told aloud: who comes and who goes is, what happens all the time is not. */
-const SPOKEN = new Set(['taken-over', 'overdue', 'evicted', 'damaged', 'resized', 'store-failed', 'store-ok']);
+const SPOKEN = new Set(['taken-over', 'overdue', 'evicted', 'damaged', 'version-repeated', 'resized', 'store-failed', 'store-ok']);
 
 /** The page of the node ids: draws what the stream tells. */
 class Console {
@@ -100,7 +100,9 @@ class Console {
     if (this.#grid.density !== 'cards') return;
     for (const { node } of this.#model.nodes) {
       const event = this.#last.get(node.id);
-      if (event === undefined) continue;
+      const warning = node.camunda?.warning;
+      if (warning) this.#grid.note(node.id, warning);
+      if (event === undefined || warning) continue;
       const ago = formatAgo(this.#clock.now() - event.at);
       const from = event.previousTaskId === null ? '' : ` from ${event.previousTaskId}`;
       const told = event.kind === 'taken-over' && event.version === node.version ? `taken over${from}` : event.kind.replace('-', ' ');

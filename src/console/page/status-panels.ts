@@ -31,6 +31,11 @@ export class StorePanel {
       latency && fact('Last request', make('span', { class: 'latency' }, latency, latencies.length > 1 && sparkline(latencies))),
       clockOffsetMs !== null && fact('Its clock', formatOffset(clockOffsetMs)),
       state === 'failing' && lookedAt !== null && fact('Last read at', clockTime(lookedAt)),
+      cluster?.format && fact('Format', 'Camunda 8'),
+      cluster?.format && fact('Marker', cluster.cluster?.bootstrapped ? 'there' : make('span', { class: 'bad' }, 'missing')),
+      ...(cluster?.restores ?? []).map(({ restoreId, restoredNodes, problem }) =>
+        fact(`Restore ${restoreId}`, problem === null ? `node ids ${restoredNodes.join(', ')}` : make('span', { class: 'bad' }, problem)),
+      ),
       discovery && isWell && fact('Discovery', 'agrees with the leases'),
       discovery && !isWell && fact('Discovery', make('span', { class: 'bad' }, discovery.problem ?? 'degraded')),
     );

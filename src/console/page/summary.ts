@@ -47,8 +47,11 @@ export class Summary {
 function settingsText({ cluster, nodes }: ClusterModel): string {
   if (cluster?.cluster) {
     const { size, durationMs, graceMs, idWidth, bootstrapped } = cluster.cluster;
-    const lease = `lease ${formatSetting(durationMs)} and ${formatSetting(graceMs)} of grace`;
+    const lease = `lease ${formatSetting(durationMs ?? 0)} and ${formatSetting(graceMs)} of grace`;
     const parts = [`${size.toLocaleString('en')} node ids`, lease, `${idWidth} bits of a unique id`];
+    if (cluster.format === 'camunda') {
+      parts.splice(1, 2, durationMs === null ? 'no holder' : `leases of about ${formatSetting(durationMs)}`, 'Camunda 8, read only');
+    }
     if (!bootstrapped) parts.push('being bootstrapped');
     return [...parts, ...drainingText(cluster)].join(' · ');
   }

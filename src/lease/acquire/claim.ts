@@ -31,6 +31,13 @@ export interface Claim {
   readonly etag: string | undefined;
 }
 
+interface AcquiringWrite {
+  readonly key: string;
+  readonly object: EncodedLease;
+  readonly etag: string | undefined;
+  readonly expiresAfterMs: number;
+}
+
 /** Takes ids: the acquiring write, its outcome, and the check that the store keeps its conditions. */
 export class Claimant {
   /** Conditions for which this store has refused a write that did not meet them. */
@@ -50,17 +57,18 @@ export class Claimant {
    */
   async take({ id, previous, etag }: Claim, cluster: StoredCluster): Promise<Tenure | undefined> {
     const { session, clock, random, taskId } = this.options;
-    const { durationMs, idWidth, idFloor } = cluster.config;
+    const { durationMs, graceMs, idWidth, idFloor } = cluster.config;
+    const expiresAfterMs = durationMs + graceMs;
     // Other node ids may have made narrower ids up to the floor.
     const stampedUntil = Math.max(this.#lastIdTimestamp(previous, durationMs), idFloor);
     const held = acquired(previous, { taskId, nonce: random.hex(12), durationMs, storeNow: session.storeNow().min, stampedUntil, idWidth });
     const object = nativeCodec.encode(held);
     const sentAt = clock.monotonic();
     const stopAt = sentAt + durationMs - leaseTiming(durationMs).stopMarginMs;
-    const applied = await this.#write(leaseKey(id), object, etag, held, stopAt);
+    const applied = await this.#write({ key: leaseKey(id), object, etag, expiresAfterMs }, held, stopAt);
     if (applied === undefined || clock.monotonic() >= stopAt) return undefined;
     if (session.store.remote && !(await this.#provesConditions(leaseKey(id), object, etag, cluster, stopAt))) return undefined;
-    return { id, held, etag: applied, sentAt, stampedUntil };
+    return { id, held, etag: applied, sentAt, expiresAfterMs, stampedUntil };
   }
 
   /** Takes note that the store has refused a write whose condition did not hold: it is not tested again. */
@@ -76,9 +84,9 @@ export class Claimant {
   }
 
   /** Writes, and where the outcome stays unknown reads it back (rule 5). The etag, or undefined when the write was not applied. */
-  async #write(key: string, object: EncodedLease, etag: string | undefined, held: HeldLease, stopAt: number): Promise<string | undefined> {
+  async #write({ key, object, etag, expiresAfterMs }: AcquiringWrite, held: HeldLease, stopAt: number): Promise<string | undefined> {
     try {
-      const result = await this.options.session.write(key, object, etag);
+      const result = await this.options.session.write(key, object, etag, { expiresAfterMs });
       this.#note(result, etag);
       return result.status === 'written' ? result.etag : undefined;
     } catch (error) {

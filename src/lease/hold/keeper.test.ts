@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { seededRandom, settled, VirtualClock } from '../../../test/support/virtual-clock.js';
-import { StoreError } from '../../store/lease-store.js';
+import { type LeaseStore, StoreError } from '../../store/lease-store.js';
 import { MemoryBucket } from '../../store/memory/memory-bucket.js';
 import { type MemoryCall, MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
 import { acquireLease } from '../acquire/acquire-lease.js';
@@ -68,6 +68,25 @@ describe('a held lease', () => {
     lease.setKnownNodes({ 7: 3 });
     await clock.advance(5_000);
     expect(JSON.parse((await direct.read('0.json'))?.body ?? '').knownNodesMapping).toEqual({ 7: 3 });
+  });
+
+  it('tells the store with each write from which age on other tasks may take it, and not with the tombstone', async () => {
+    const clock = new VirtualClock();
+    const told: (number | undefined)[] = [];
+    class RecordingStore extends MemoryLeaseStore {
+      override replace(...[key, body, metadata, etag, options]: Parameters<LeaseStore['replace']>) {
+        if (key === '0.json') told.push(options?.expiresAfterMs);
+        return super.replace(key, body, metadata, etag, options);
+      }
+    }
+    const bucket = new MemoryBucket(clock, 1);
+    const settings = { clock, random: seededRandom(1), taskId: 'task', nodes: 1, durationMs: DURATION, graceMs: 1_000 };
+    const first = await acquireLease({ ...settings, store: new MemoryLeaseStore({ clock }, bucket) });
+    await first.release();
+    const lease = await acquireLease({ ...settings, store: new RecordingStore({ clock }, bucket) });
+    await clock.advance(6_000);
+    await lease.release();
+    expect(told).toEqual([16_000, 16_000, undefined]);
   });
 
   it('survives an outage that ends before the stop point', async () => {

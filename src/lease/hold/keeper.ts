@@ -17,6 +17,8 @@ export interface Tenure {
   readonly etag: string;
   /** The monotonic clock just before the acquiring write was sent (rule 3). */
   readonly sentAt: number;
+  /** The age from which on other tasks may take the lease, in milliseconds (rule 4). */
+  readonly expiresAfterMs: number;
   /** The last timestamp, in store time, of unique ids that other tasks may have made and that could equal this tenure's. */
   readonly stampedUntil: number;
 }
@@ -42,6 +44,7 @@ export class Keeper extends NodeHolder {
   #known: KnownNodes = {};
   readonly #retiring = new AbortController();
   readonly #time: StoreTenureTime;
+  readonly #expiresAfterMs: number;
 
   constructor(
     tenure: Tenure,
@@ -52,6 +55,7 @@ export class Keeper extends NodeHolder {
     this.#held = tenure.held;
     this.#etag = tenure.etag;
     this.#sentAt = tenure.sentAt;
+    this.#expiresAfterMs = tenure.expiresAfterMs;
     this.#sent.set(0, tenure.sentAt);
     const { session, clock, random } = options;
     this.#time = new StoreTenureTime({
@@ -135,7 +139,8 @@ export class Keeper extends NodeHolder {
     const sentAt = clock.monotonic();
     this.#sent.set(next.renewal, sentAt);
     try {
-      const result = await session.write(leaseKey(this.id), nativeCodec.encode(next), this.#etag, this.call());
+      const call = { ...this.call(), expiresAfterMs: this.#expiresAfterMs };
+      const result = await session.write(leaseKey(this.id), nativeCodec.encode(next), this.#etag, call);
       if (result.status === 'written') this.#adopt(next, result.etag);
       return result.status;
     } catch (error) {

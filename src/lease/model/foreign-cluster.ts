@@ -1,11 +1,9 @@
 import { StoreUnusableError } from '../../base/errors.js';
 import type { ListedObject } from '../../store/lease-store.js';
 import type { SessionCall, StoreSession } from '../session/store-session.js';
+import { CAMUNDA_MARKER } from './camunda-codec.js';
 import { ForeignLeaseError, LeaseUnreadableError, nativeCodec } from './lease-codec.js';
 import { leaseKey, nodeIdOf } from './lease-state.js';
-
-/** Camunda 8 puts it beside its lease objects once all of them are there. */
-const CAMUNDA_MARKER = 'node-ids-initialized';
 
 /** Maximum number of lease objects that are read where there is no marker: a cluster has one format. */
 const SAMPLE = 8;
@@ -24,6 +22,32 @@ export function refuseCamunda({ store }: StoreSession, objects: readonly ListedO
 }
 
 /**
+ * What shows that a store without `cluster.json` holds a cluster of Camunda 8; undefined where nothing does. Reads a few lease objects where the
+ * marker is missing: those with a body first, of which more can be told.
+ *
+ * @param objects all that the store lists
+ * @throws {StoreError}
+ */
+export async function findCamunda(
+  session: StoreSession,
+  objects: readonly ListedObject[],
+  call: SessionCall = {},
+): Promise<string | undefined> {
+  const marked = camundaCluster(objects);
+  if (marked !== undefined) return marked;
+  for (const id of nodeIdsIn([...objects].sort((a, b) => Number(b.size > 0) - Number(a.size > 0))).slice(0, SAMPLE)) {
+    const object = await session.read(leaseKey(id), call);
+    try {
+      if (object !== undefined) nativeCodec.decode(object.body, object.metadata);
+    } catch (error) {
+      if (error instanceof ForeignLeaseError) return `${leaseKey(id)} ${error.problem}`;
+      if (!(error instanceof LeaseUnreadableError)) throw error;
+    }
+  }
+  return undefined;
+}
+
+/**
  * Makes sure that what a store without `cluster.json` holds is not another program's cluster. Own lease objects may be there: lost settings are
  * made anew.
  *
@@ -32,19 +56,12 @@ export function refuseCamunda({ store }: StoreSession, objects: readonly ListedO
  * @throws {StoreError}
  */
 export async function refuseForeign(session: StoreSession, objects: readonly ListedObject[], call: SessionCall = {}): Promise<void> {
-  refuseCamunda(session, objects);
-  for (const id of nodeIdsIn(objects.filter(({ size }) => size > 0)).slice(0, SAMPLE)) {
-    const object = await session.read(leaseKey(id), call);
-    try {
-      if (object !== undefined) nativeCodec.decode(object.body, object.metadata);
-    } catch (error) {
-      if (error instanceof ForeignLeaseError) throw foreignError(session.store.url, `${leaseKey(id)} ${error.problem}`);
-      if (!(error instanceof LeaseUnreadableError)) throw error;
-    }
-  }
+  const found = await findCamunda(session, objects, call);
+  if (found !== undefined) throw foreignError(session.store.url, found);
 }
 
-function foreignError(url: string, found: string): StoreUnusableError {
+/** @param found what was found, as a sentence without its full stop */
+export function foreignError(url: string, found: string): StoreUnusableError {
   return new StoreUnusableError(`${url}: ${found}: nodelease leaves it as it is; choose another prefix or bucket`);
 }
 

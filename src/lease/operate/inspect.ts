@@ -28,6 +28,18 @@ export interface NodeStatus {
   /** How many bits a node id takes in the unique ids that its holder makes, 8 … 16; undefined where no task holds it, or the holder does not say. */
   readonly idWidth: number | undefined;
   readonly problem: string | undefined;
+  /** Only of a lease object of Camunda 8 that can be read. */
+  readonly camunda?: CamundaNode | undefined;
+}
+
+/** What is known of a lease object of Camunda 8 beside what other ones tell. */
+export interface CamundaNode {
+  /** False for an id that scaling down has given up. */
+  readonly acquirable: boolean;
+  /** How far the holder's clock seems to be ahead of the other holders', in milliseconds; null without a holder. */
+  readonly clockOffsetMs: number | null;
+  /** What an operator should look into, as a sentence without its full stop. */
+  readonly warning: string | null;
 }
 
 /** A cluster and all of its node ids, in ascending order. */

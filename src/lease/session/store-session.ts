@@ -1,6 +1,15 @@
 import type { Clock } from '../../base/clock.js';
 import { bounded } from '../../store/bounded.js';
-import type { CallOptions, Interval, LeaseStore, Listing, ListingPage, StoredObject, WriteResult } from '../../store/lease-store.js';
+import type {
+  CallOptions,
+  Interval,
+  LeaseStore,
+  Listing,
+  ListingPage,
+  PageOptions,
+  StoredObject,
+  WriteResult,
+} from '../../store/lease-store.js';
 import { StoreTime } from './store-time.js';
 
 /** How one call of a session is made. */
@@ -8,6 +17,12 @@ export interface SessionCall {
   /** How long to wait for the answer, in milliseconds; the session's default unless given. */
   readonly timeoutMs?: number | undefined;
   readonly signal?: AbortSignal | undefined;
+}
+
+/** How a write of a session is made. */
+export interface SessionWrite extends SessionCall {
+  /** The age from which on other tasks may take what is written, in milliseconds: see `WriteOptions`. */
+  readonly expiresAfterMs?: number | undefined;
 }
 
 /** The timeout of a complete listing, for each object and at most, in milliseconds: several times what S3 or a file store takes. */
@@ -85,12 +100,12 @@ export class StoreSession {
    *
    * @throws {StoreError} when the store gave no definite answer in time
    */
-  async listPage(after: string | undefined, call: SessionCall = {}): Promise<ListingPage> {
+  async listPage(after: string | undefined, call: SessionCall & Pick<PageOptions, 'folders'> = {}): Promise<ListingPage> {
     const { store } = this;
     const { listPage } = store;
     if (listPage === undefined) return { ...(await this.list(call)), more: false };
     const sentAt = this.clock.monotonic();
-    const page = await this.#bounded('listing', call, (options) => listPage.call(store, after, options));
+    const page = await this.#bounded('listing', call, (options) => listPage.call(store, after, { ...options, folders: call.folders }));
     this.#answered(sentAt);
     this.#time.learn(page.storeTime, sentAt);
     return page;
@@ -101,13 +116,14 @@ export class StoreSession {
     key: string,
     object: { body: string; metadata: Readonly<Record<string, string>> },
     etag: string | undefined,
-    call: SessionCall = {},
+    call: SessionWrite = {},
   ): Promise<WriteResult> {
     const sentAt = this.clock.monotonic();
+    const { expiresAfterMs } = call;
     const result = await this.#bounded(`writing ${key}`, call, (options) =>
       etag === undefined
-        ? this.store.create(key, object.body, object.metadata, options)
-        : this.store.replace(key, object.body, object.metadata, etag, options),
+        ? this.store.create(key, object.body, object.metadata, { ...options, expiresAfterMs })
+        : this.store.replace(key, object.body, object.metadata, etag, { ...options, expiresAfterMs }),
     );
     this.#answered(sentAt);
     if (result.status === 'written') this.#time.learn(result.storeTime, sentAt);

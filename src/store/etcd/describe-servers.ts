@@ -29,7 +29,8 @@ export async function describeServers(
       id: 'take-over',
       title: 'take-over',
       status: 'ok',
-      detail: 'by observed age: a task that starts when all others have died waits for the duration and the grace before it takes a lease',
+      detail:
+        'by observed age; a task that starts when all others have died takes a lease once etcd has removed its mark, 2 to 4 s after duration and grace',
     },
   ];
 }

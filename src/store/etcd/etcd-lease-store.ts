@@ -2,16 +2,17 @@ import { anySignal } from '../../base/abort.js';
 import type { Heed } from '../changes.js';
 import type {
   CallOptions,
-  Interval,
   LeaseStore,
   Listing,
   ListingPage,
   ObjectMetadata,
   StoredObject,
   StoreFact,
+  WriteOptions,
   WriteResult,
 } from '../lease-store.js';
 import { StoreError } from '../lease-store.js';
+import { ageOf, grantMark, isMark, markOf } from './age-marks.js';
 import { type EtcdRequest, senseless } from './classify-reply.js';
 import { describeServers } from './describe-servers.js';
 import { EtcdGateway, type EtcdGatewayOptions } from './gateway.js';
@@ -28,17 +29,14 @@ export interface EtcdLeaseStoreOptions extends EtcdGatewayOptions {
   readonly pollMs?: number | undefined;
 }
 
-/** How many objects a request lists, with their bodies. */
-const PAGE = 500;
-
-/** etcd does not tell when a key was written. */
-const UNKNOWN_AGE: Interval = { min: 0, max: Number.POSITIVE_INFINITY };
+/** How many keys a request lists, with their values: those of objects and of their marks. */
+const PAGE = 1_000;
 
 /**
  * Leases in etcd: transactions that compare the creation or the modification revision of one key. Reads are linearizable. The etag is the modification
  * revision, which no two states of a key share. A write whose outcome is unknown is never repeated here.
  *
- * Ages are unknown: without `observedAge` no lease would ever be seen to expire.
+ * Ages are unknown until etcd has removed the mark of a write (`age-marks.ts`): `observedAge` tells them earlier.
  */
 export class EtcdLeaseStore implements LeaseStore {
   readonly url: string;
@@ -58,9 +56,14 @@ export class EtcdLeaseStore implements LeaseStore {
 
   async read(key: string, options?: CallOptions): Promise<StoredObject | undefined> {
     const request = this.#request('read', key);
-    const { body, storeTime } = await this.#gateway.call(request, 'kv/range', this.#range(key), { ...options, repeatable: true });
-    const [found] = keyValuesOf(body);
-    return found && { key, ...decodeValue(found.value), etag: etagOf(request, found.mod_revision), age: UNKNOWN_AGE, storeTime };
+    const range = { ...this.#range(key), range_end: this.#range(`${markOf(key)}\0`).key };
+    const { body: reply, storeTime } = await this.#gateway.call(request, 'kv/range', range, { ...options, repeatable: true });
+    const rows = new Map(keyValuesOf(reply).map((row) => [this.#keyOf(row), row]));
+    const row = rows.get(key);
+    if (row === undefined) return undefined;
+    const value = decodeValue(row.value);
+    const { body, metadata } = value;
+    return { key, body, metadata, etag: etagOf(request, row.mod_revision), age: ageOf(value, rows.has(markOf(key))), storeTime };
   }
 
   async list(options?: CallOptions): Promise<Listing> {
@@ -84,15 +87,15 @@ export class EtcdLeaseStore implements LeaseStore {
     }
   }
 
-  create(key: string, body: string, metadata: ObjectMetadata, options?: CallOptions): Promise<WriteResult> {
-    return this.#write('create', key, { target: 'CREATE', create_revision: '0' }, encodeValue(body, metadata), options);
+  create(key: string, body: string, metadata: ObjectMetadata, options?: WriteOptions): Promise<WriteResult> {
+    return this.#write('create', key, { target: 'CREATE', create_revision: '0' }, { body, metadata }, options);
   }
 
-  async replace(key: string, body: string, metadata: ObjectMetadata, etag: string, options?: CallOptions): Promise<WriteResult> {
+  async replace(key: string, body: string, metadata: ObjectMetadata, etag: string, options?: WriteOptions): Promise<WriteResult> {
     options?.signal?.throwIfAborted();
     // No key has another one. To compare with zero would be to ask whether the key is absent.
     if (!/^[1-9]\d{0,18}$/.test(etag)) return { status: 'conflict' };
-    return this.#write('replace', key, { target: 'MOD', mod_revision: etag }, encodeValue(body, metadata), options);
+    return this.#write('replace', key, { target: 'MOD', mod_revision: etag }, { body, metadata }, options);
   }
 
   /** Resolves at the next change that `heed` wants, and some time after the watch was lost; rejects with `signal.reason` when `signal` aborts. */
@@ -130,16 +133,18 @@ export class EtcdLeaseStore implements LeaseStore {
     const request = this.#request('list');
     const range = { ...this.#range(from), range_end: toBase64(endOf(this.#keyPrefix)), limit: String(PAGE) };
     const { body, storeTime } = await this.#gateway.call(request, 'kv/range', range, { ...options, repeatable: true });
-    const rows = keyValuesOf(body).map((row) => ({ key: this.#keyOf(row), row }));
-    const objects = rows
+    const rows = new Map(keyValuesOf(body).map((row) => [this.#keyOf(row), row]));
+    const last = body.more === true ? [...rows.keys()].at(-1) : undefined;
+    const objects = [...rows]
       // What lies deeper belongs to other stores, such as those of locks.
-      .filter(({ key }) => !key.includes('/'))
-      .map(({ key, row }) => {
-        const size = Buffer.byteLength(decodeValue(row.value).body);
-        return { key, etag: etagOf(request, row.mod_revision), size, age: UNKNOWN_AGE };
+      .filter(([key]) => !key.includes('/') && !isMark(key))
+      .map(([key, row]) => {
+        const value = decodeValue(row.value);
+        // The mark of the last object of a page would be on the next one.
+        const age = ageOf(value, rows.has(markOf(key)) || key === last);
+        return { key, etag: etagOf(request, row.mod_revision), size: Buffer.byteLength(value.body), age };
       });
-    const last = rows.at(-1)?.key;
-    if (body.more !== true || last === undefined) return { objects, storeTime, more: false, next: undefined };
+    if (last === undefined) return { objects, storeTime, more: false, next: undefined };
     const [folder, deeper] = last.split('/');
     return { objects, storeTime, more: true, next: deeper === undefined ? `${last}\0` : endOf(`${folder}/`) };
   }
@@ -148,14 +153,20 @@ export class EtcdLeaseStore implements LeaseStore {
     operation: 'create' | 'replace',
     name: string,
     condition: object,
-    value: string,
-    options: CallOptions | undefined,
+    { body, metadata }: Pick<StoredObject, 'body' | 'metadata'>,
+    options: WriteOptions = {},
   ): Promise<WriteResult> {
     const request = this.#request(operation, name);
     const { key } = this.#range(name);
-    const transaction = { compare: [{ key, result: 'EQUAL', ...condition }], success: [{ request_put: { key, value } }] };
-    const { body, revision, storeTime } = await this.#gateway.call(request, 'kv/txn', transaction, options);
-    if (body.succeeded !== true) return { status: 'conflict' };
+    const { expiresAfterMs } = options;
+    const puts: object[] = [{ request_put: { key, value: encodeValue(body, metadata, expiresAfterMs) } }];
+    if (expiresAfterMs !== undefined) {
+      const lease = await grantMark(this.#gateway, request, expiresAfterMs, options);
+      puts.push({ request_put: { ...this.#range(markOf(name)), lease } });
+    }
+    const transaction = { compare: [{ key, result: 'EQUAL', ...condition }], success: puts };
+    const { body: reply, revision, storeTime } = await this.#gateway.call(request, 'kv/txn', transaction, options);
+    if (reply.succeeded !== true) return { status: 'conflict' };
     return { status: 'written', etag: etagOf(request, String(revision)), storeTime };
   }
 
@@ -169,7 +180,7 @@ export class EtcdLeaseStore implements LeaseStore {
       for await (const { type, kv = {} } of watchEvents(response)) {
         const key = this.#keyOf(kv);
         const size = type === 'DELETE' ? undefined : Buffer.byteLength(decodeValue(kv.value).body);
-        if (!key.includes('/') && heed({ key, size })) return;
+        if (!key.includes('/') && !isMark(key) && heed({ key, size })) return;
       }
     } finally {
       response.destroy();

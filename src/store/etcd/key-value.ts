@@ -7,6 +7,9 @@ export interface EtcdKeyValue {
   readonly mod_revision?: string;
 }
 
+/** The field of the metadata's line that is {@link DecodedValue.markedForMs}, and no metadata. */
+const MARKED = 'marked-for-ms';
+
 export function toBase64(text: string): string {
   return Buffer.from(text).toString('base64');
 }
@@ -20,17 +23,29 @@ export function endOf(prefix: string): string {
   return `${prefix.slice(0, -1)}0`;
 }
 
+/** What a value says. */
+export interface DecodedValue {
+  readonly body: string;
+  readonly metadata: ObjectMetadata;
+  /** Set where this very write put a mark as well: for how long, at least, the mark stays after the write began, in milliseconds. */
+  readonly markedForMs: number | undefined;
+}
+
 /** An object as a value, for people to read: a line with the metadata in JSON, and the body below it. */
-export function encodeValue(body: string, metadata: ObjectMetadata): string {
-  return toBase64(`${JSON.stringify(metadata)}\n${body}`);
+export function encodeValue(body: string, metadata: ObjectMetadata, markedForMs?: number): string {
+  const facts = markedForMs === undefined ? metadata : { ...metadata, [MARKED]: String(markedForMs) };
+  return toBase64(`${JSON.stringify(facts)}\n${body}`);
 }
 
 /** The object in a value. What was not written here has no metadata: all of it is the body. */
-export function decodeValue(base64: string | undefined): { readonly body: string; readonly metadata: ObjectMetadata } {
+export function decodeValue(base64: string | undefined): DecodedValue {
   const text = fromBase64(base64);
   const end = text.indexOf('\n');
-  const metadata = end < 0 ? undefined : readMetadata(text.slice(0, end));
-  return metadata === undefined ? { body: text, metadata: {} } : { body: text.slice(end + 1), metadata };
+  const facts = end < 0 ? undefined : readMetadata(text.slice(0, end));
+  if (facts === undefined) return { body: text, metadata: {}, markedForMs: undefined };
+  const { [MARKED]: marked, ...metadata } = facts;
+  const markedForMs = marked !== undefined && /^[1-9]\d{0,14}$/.test(marked) ? Number(marked) : undefined;
+  return { body: text.slice(end + 1), metadata, markedForMs };
 }
 
 function readMetadata(line: string): ObjectMetadata | undefined {

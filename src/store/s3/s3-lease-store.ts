@@ -2,7 +2,16 @@ import { orAborted, timeoutSignal } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
 import { ageFromHeaders, ageFromListing } from '../http-age.js';
 import { storeTime } from '../http-date.js';
-import type { CallOptions, LeaseStore, Listing, ListingPage, ObjectMetadata, StoredObject, WriteResult } from '../lease-store.js';
+import type {
+  CallOptions,
+  LeaseStore,
+  Listing,
+  ListingPage,
+  ObjectMetadata,
+  PageOptions,
+  StoredObject,
+  WriteResult,
+} from '../lease-store.js';
 import { StoreError } from '../lease-store.js';
 import { allPages, type ContinuedPage } from '../listing-pages.js';
 import { checkScratch, type StoreRequest, senseless } from '../store-request.js';
@@ -84,13 +93,14 @@ export class S3LeaseStore implements LeaseStore {
     return allPages(this.#request('list'), (token) => this.#page({ ContinuationToken: token }, options));
   }
 
-  async listPage(after: string | undefined, options?: CallOptions): Promise<ListingPage> {
-    const { token: _, ...page } = await this.#page({ StartAfter: after === undefined ? undefined : this.#keyPrefix + after }, options);
+  async listPage(after: string | undefined, options?: PageOptions): Promise<ListingPage> {
+    const from = { StartAfter: after === undefined ? undefined : this.#keyPrefix + after };
+    const { token: _, ...page } = await this.#page({ ...from, ...(options?.folders && { Delimiter: undefined }) }, options);
     return page;
   }
 
   async #page(
-    from: { readonly ContinuationToken?: string | undefined; readonly StartAfter?: string | undefined },
+    from: Partial<Record<'ContinuationToken' | 'StartAfter' | 'Delimiter', string | undefined>>,
     options: CallOptions | undefined,
   ): Promise<ContinuedPage> {
     const request = this.#request('list');

@@ -222,7 +222,7 @@ describe('nodelease console', () => {
         `nodelease: --http: expected a port that no other program listens on (this one is taken), got "127.0.0.1:${port}"\n`,
       ],
       [['--bearer-token-file', empty], /^nodelease: --bearer-token-file: expected .*\n$/],
-      [['--store', 'memory:'], /^nodelease: --store: expected s3:\/\/ or file: .*, got "memory:"\n$/],
+      [['--store', 'memory:'], /^nodelease: --store: expected a store that others see, too .*, got "memory:"\n$/],
       [['--provider', 'zookeeper'], /^nodelease: --provider: .*--zookeeper.*\n$/],
       [['--endpoint', 'http://127.0.0.1:9'], /^nodelease: --endpoint: .*\n$/],
       [['--allow-writes'], /^nodelease: --allow-writes: expected --zookeeper beside it .*\n$/],

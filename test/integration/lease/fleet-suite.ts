@@ -112,19 +112,20 @@ export function takeOverSuite(name: string, newStore: () => Promise<FleetStore>,
       expect(takenAfter).toBeLessThan(DURATION_MS + GRACE_MS + 2_000);
     });
 
-    it('leaves its id to one that starts when the lease has expired, at the latest a duration and grace later', async () => {
+    it('leaves its id to one that starts when the lease has expired, at once', async () => {
       const holder = startTask(store, ['--nodes', '1', ...SETTINGS]);
       expect(await holder.started()).toEqual({ id: 0, version: 1 });
       holder.kill('SIGKILL');
       await holder.exit;
-      // Nothing is watching it meanwhile. Ages may be told in whole seconds.
-      await sleep(DURATION_MS + GRACE_MS + 1_500);
+      // Nothing is watching it meanwhile. Ages may be told in whole seconds, and etcd removes a mark some seconds later.
+      await sleep(DURATION_MS + GRACE_MS + 4_000);
       const heir = startTask(store, SETTINGS);
       expect(await heir.started()).toEqual({ id: 0, version: 2 });
       const begun = heir.log()[0]?.at ?? Number.NaN;
       const takenAfter = loggedAt(heir.log(), /acquired node id 0/) - begun;
       report?.('starting', takenAfter);
-      expect(takenAfter).toBeLessThan(DURATION_MS + GRACE_MS + 2_000);
+      // Less than it takes to observe that it has expired.
+      expect(takenAfter).toBeLessThan(DURATION_MS);
     });
   });
 }

@@ -74,7 +74,7 @@ describe('a double barrier', () => {
     await client.createWithParents(`${PATH}/ready`, '', 'persistent');
     const [first, second] = group(client, 2) as [DoubleBarrier, DoubleBarrier];
     const entering = first.enter();
-    await expect.poll(() => children(client)).not.toContain('ready');
+    await expect.poll(() => children(client)).toHaveLength(2);
     expect(await pending(entering)).toBe(true);
     await Promise.all([entering, second.enter()]);
     await Promise.all([first.leave(), second.leave()]);
@@ -171,6 +171,20 @@ describe('a double barrier', () => {
     await other.create(later, '', 'ephemeral');
     await Promise.all(members.map((member) => member.leave({ timeoutMs: 10_000 })));
     expect(await children(client)).toEqual([later.slice(PATH.length + 1), 'ready'].sort());
+  });
+
+  it('takes away the `ready` of its own round only', async () => {
+    const client = await scene.open();
+    const ready = `${PATH}/ready`;
+    const openAgain = async () => {
+      // After leave() has read it.
+      await client.read(ready);
+      await client.setData(ready, '', 0);
+    };
+    const alone = doubleBarrier(beforeFirst(client, 'multi', openAgain), PATH, { members: 1 });
+    await alone.enter();
+    await alone.leave();
+    await expect.poll(() => children(client)).toEqual(['ready']);
   });
 
   it('knows when its own znode was deleted that the others have not waited for it', async () => {

@@ -5,8 +5,8 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
 import { explain } from '../../../src/base/errors.js';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
-import type { EtcdAccess } from '../../../src/store/etcd/index.js';
-import type { LeaseStore } from '../../../src/store/lease-store.js';
+import { type EtcdAccess, openEtcdStore } from '../../../src/store/etcd/index.js';
+import type { LeaseStore, WriteResult } from '../../../src/store/lease-store.js';
 import { openStore } from '../../../src/store/open-store.js';
 import { probeStore } from '../../../src/store/probe/probe.js';
 import { TestAuthority } from '../../support/certificates.js';
@@ -60,15 +60,21 @@ describe('a store on a real etcd', () => {
     const prefix = url.slice(`etcd://${address}/`.length);
     const store = await open(url);
     const keys = Array.from({ length: 1_210 }, (_, id) => `${id}.json`);
-    for (const folder of [prefix, `${prefix}/locks/nightly`, `${prefix}2`])
-      await etcdPut(
-        endpoint,
-        keys.map((key) => `${folder}/${key}`),
-        'x',
-      );
+    const isMarked = (key: string) => Number.parseInt(key, 10) % 3 > 0;
+    for (const folder of [prefix, `${prefix}/locks/nightly`, `${prefix}2`]) {
+      const names = keys.map((key) => `${folder}/${key}`);
+      await etcdPut(endpoint, names, '{"marked-for-ms":"70000"}\nx');
+      const marks = names.filter((_, id) => isMarked(String(id))).map((name) => `${name}~`);
+      await etcdPut(endpoint, marks, '');
+    }
     await store.create('z.json', 'x', {});
     const sorted = [...keys, 'z.json'].sort();
-    expect((await store.list()).objects.map(({ key }) => key)).toEqual(sorted);
+    const { objects } = await store.list();
+    expect(objects.map(({ key }) => key)).toEqual(sorted);
+    const old = objects.filter(({ age }) => age.min > 70_000).map(({ key }) => key);
+    expect(old.filter(isMarked)).toEqual([]);
+    // The mark of the last one on a page would be on the next one.
+    expect(old.length).toBeGreaterThan(400);
     for (const from of [0, 5, 10, 900, 1_210, 1_211]) {
       const page = await store.listPage?.(from === 0 ? undefined : sorted[from - 1]);
       const shown = page?.objects.map(({ key }) => key) ?? [];
@@ -99,7 +105,7 @@ describe('a store on a real etcd', () => {
     const [servers, takeOver] = (await store.describe?.()) ?? [];
     expect(servers).toMatchObject({ id: 'etcd-servers', status: 'warning' });
     expect(servers?.detail).toMatch(/^examining the servers: cannot connect to \S+: [^\n]+, \S+ 3\.\d+\.\d+, \d+ in the cluster$/);
-    expect(takeOver).toMatchObject({ id: 'take-over', status: 'ok', detail: expect.stringContaining('observed age') });
+    expect(takeOver).toMatchObject({ id: 'take-over', status: 'ok', detail: expect.stringContaining('etcd has removed its mark') });
   });
 
   it('ends a wait for changes that is given up after it has told some', async () => {
@@ -125,6 +131,54 @@ describe('a store on a real etcd', () => {
     const begun = performance.now();
     await store.changed?.(new AbortController().signal, () => false);
     expect(performance.now() - begun).toBeGreaterThan(store.pollMs - 50);
+  });
+});
+
+describe('the age of a write', () => {
+  const forMs = { expiresAfterMs: 1_000 };
+  const etagOf = (result: WriteResult) => (result.status === 'written' ? result.etag : expect.fail('a conflict'));
+
+  it('is told to a task that starts later, once the mark of that very write is gone', async () => {
+    // Not wrapped: nothing is observed.
+    const store = openEtcdStore({
+      ...base,
+      url: 'etcd:',
+      endpoints: [endpoint],
+      prefix: newEtcdStore({ address }).split('/').slice(3).join('/'),
+    });
+    opened.push(store);
+    const begun = performance.now();
+    await store.create('marked.json', 'x', { taskid: 'a' }, forMs);
+    await store.create('unmarked.json', 'x', {});
+    const overwritten = etagOf(await store.create('overwritten.json', 'x', {}, forMs));
+    await store.replace('overwritten.json', 'y', {}, overwritten);
+    let renewed = etagOf(await store.create('renewed.json', '0', {}, forMs));
+    const young = ['overwritten.json', 'renewed.json', 'unmarked.json'];
+    let toldAfterMs: number | undefined;
+    for (let i = 1; toldAfterMs === undefined || performance.now() < begun + 5_000; i += 1) {
+      const shown = await Promise.all(['marked.json', ...young].map((key) => store.read(key)));
+      const { objects } = await store.list();
+      expect(objects.map(({ key }) => key)).toEqual(['marked.json', ...young]);
+      for (const row of [...shown, ...objects]) if (row?.key !== 'marked.json') expect(row?.age).toEqual({ min: 0, max: Infinity });
+      if (toldAfterMs === undefined && shown[0]?.age.min === 1_001) toldAfterMs = performance.now() - begun;
+      if (toldAfterMs !== undefined) expect(objects[0]?.age.min).toBe(1_001);
+      if (i % 2 === 0) renewed = etagOf(await store.replace('renewed.json', String(i), {}, renewed, forMs));
+      await systemClock.sleep(100);
+    }
+    expect(toldAfterMs).toBeGreaterThan(3_000);
+    expect(await store.read('marked.json')).toMatchObject({ body: 'x', metadata: { taskid: 'a' } });
+  });
+
+  it('is no change that a waiting task is told of', async () => {
+    const store = await open(newEtcdStore({ address }));
+    await store.list();
+    const told: string[] = [];
+    const given = new AbortController();
+    const waiting = store.changed?.(given.signal, ({ key }) => told.push(key) === 2);
+    await store.create('0.json', 'x', {}, forMs);
+    await store.create('1.json', 'x', {}, forMs);
+    await waiting;
+    expect(told).toEqual(['0.json', '1.json']);
   });
 });
 
@@ -224,7 +278,7 @@ describe('a cluster with users', () => {
     expect(await known.create('0.json', 'x', {})).toMatchObject({ status: 'written' });
     await server.kill();
     await server.start();
-    expect(await known.create('1.json', 'x', {})).toMatchObject({ status: 'written' });
+    expect(await known.create('1.json', 'x', {}, { expiresAfterMs: 1_000 })).toMatchObject({ status: 'written' });
     expect((await known.list()).objects).toHaveLength(2);
   });
 

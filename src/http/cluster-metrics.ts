@@ -1,0 +1,62 @@
+import { Counter, Gauge, Registry } from 'prom-client';
+import type { ClusterView } from '../monitor/cluster-view.js';
+import type { NodeReport } from '../monitor/status-report.js';
+import type { MetricsText } from './node-app.js';
+
+/** More node ids than this have no time series of their own: only how many are in which state is told. */
+const MAX_SERIES = 1_000;
+const STATES: readonly NodeReport['state'][] = ['held', 'expired', 'vacant', 'released', 'evicted', 'retired', 'absent', 'unreadable'];
+
+/** The metrics of a cluster that is looked at, in the text format of Prometheus. A scrape scans the cluster unless that has just been done. */
+export class ClusterMetrics implements MetricsText {
+  readonly #registry = new Registry();
+  readonly #nodeIds = this.#gauge('nodelease_cluster_node_ids', 'How many node ids are in that state.', ['state']);
+  readonly #version = this.#gauge('nodelease_cluster_version', 'The highest version of a node id so far.', ['node_id']);
+  readonly #remaining = this.#gauge(
+    'nodelease_cluster_lease_remaining_seconds',
+    'How much longer a lease is valid by the store’s time unless it is renewed; below 0 once it is overdue. Absent without a holder.',
+    ['node_id'],
+  );
+  readonly #offset = this.#gauge(
+    'nodelease_cluster_holder_clock_offset_seconds',
+    'How far the clock of a holder seems to be ahead of the other holders’. Of Camunda’s clusters only.',
+    ['node_id'],
+  );
+  readonly #up = this.#gauge('nodelease_cluster_up', 'Whether the last scan of the cluster has succeeded: 1 or 0.', []);
+  readonly #events = new Counter({
+    name: 'nodelease_cluster_events_total',
+    help: 'What has happened in the cluster, as far as the scans show it.',
+    labelNames: ['kind'],
+    registers: [this.#registry],
+  });
+  #lastEvent = 0;
+
+  /** @param cluster what is looked at; the caller closes it */
+  constructor(private readonly cluster: () => Promise<ClusterView>) {}
+
+  get contentType(): string {
+    return this.#registry.contentType;
+  }
+
+  /** @throws {StoreError} or {ZooKeeperError} while the cluster has never been read */
+  async text(): Promise<string> {
+    const { report, store, events } = await (await this.cluster()).snapshot();
+    const { nodes } = report;
+    this.#up.set(store.state === 'ok' ? 1 : 0);
+    for (const state of STATES) this.#nodeIds.set({ state }, nodes.filter((node) => node.state === state).length);
+    for (const gauge of [this.#version, this.#remaining, this.#offset]) gauge.reset();
+    for (const { id, version, expiresInMs, camunda } of nodes.length > MAX_SERIES ? [] : nodes) {
+      const labels = { node_id: String(id) };
+      this.#version.set(labels, version);
+      if (expiresInMs !== null) this.#remaining.set(labels, expiresInMs / 1_000);
+      if (camunda && camunda.clockOffsetMs !== null) this.#offset.set(labels, camunda.clockOffsetMs / 1_000);
+    }
+    for (const { id, kind } of events) if (id > this.#lastEvent) this.#events.inc({ kind });
+    this.#lastEvent = Math.max(this.#lastEvent, events.at(-1)?.id ?? 0);
+    return this.#registry.metrics();
+  }
+
+  #gauge(name: string, help: string, labelNames: readonly string[]): Gauge {
+    return new Gauge({ name, help, labelNames: [...labelNames], registers: [this.#registry] });
+  }
+}

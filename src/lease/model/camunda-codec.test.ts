@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest';
+import { type CamundaLease, decodeCamundaLease, decodeCamundaRestore } from './camunda-codec.js';
+import { nativeCodec } from './lease-codec.js';
+
+// Bytes as Camunda writes them, seen through a proxy.
+const HELD =
+  '{"taskId":"task-A","timestamp":1795350753690,"nodeInstance":{"id":0,"version":1},"knownVersionMappings":{"mappingsByNodeId":{"0":1}}}';
+const RENEWED =
+  '{"taskId":"task-A","timestamp":1795350756794,"nodeInstance":{"id":0,"version":1},"knownVersionMappings":{"mappingsByNodeId":{"0":1,"1":7}}}';
+const METADATA = { taskid: 'task-A', version: '1', acquirable: 'true' };
+const HELD_LEASE: CamundaLease = {
+  ...{ kind: 'held', version: 1, taskId: 'task-A', timestamp: 1_795_350_753_690, nodeId: 0, knownNodes: { 0: 1 }, acquirable: true },
+};
+const RELEASED = { taskid: '', version: '9', acquirable: 'true' };
+
+/** The body of a held lease with fields of another kind. */
+const held = (change: object) => JSON.stringify({ ...JSON.parse(HELD), ...change });
+const { timestamp: _, ...timeless } = JSON.parse(HELD);
+
+describe('what Camunda writes is read:', () => {
+  it.each<[string, string, Record<string, string>, Partial<CamundaLease>]>([
+    ['an id that was never held', '', {}, { kind: 'free', version: 0, taskId: undefined, acquirable: true }],
+    ['a held one', HELD, METADATA, HELD_LEASE],
+    ['a renewed one', RENEWED, METADATA, { ...HELD_LEASE, timestamp: 1_795_350_756_794, knownNodes: { 0: 1, 1: 7 } }],
+    ['one of the alphas', HELD, { taskid: 'task-A', version: '1' }, HELD_LEASE],
+    [
+      'one whose holder knows nobody',
+      held({ knownVersionMappings: { mappingsByNodeId: {} } }),
+      METADATA,
+      { ...HELD_LEASE, knownNodes: {} },
+    ],
+    ['a released one', '', RELEASED, { kind: 'released', version: 9, taskId: undefined }],
+    ['one that scaling down has given up', '', { ...RELEASED, acquirable: 'false' }, { kind: 'given-up', version: 9, acquirable: false }],
+  ])('%s', (_name, body, metadata, lease) => {
+    expect(decodeCamundaLease(body, metadata)).toMatchObject(lease);
+  });
+
+  it('a restore', () => {
+    expect(decodeCamundaRestore('{"restoreId":"r1","restoredNodes":[0]}')).toEqual({ restoreId: 'r1', restoredNodes: [0] });
+    expect(() => decodeCamundaRestore('{"restoreId":"r1"}')).toThrow(/has no usable "restoredNodes": expected a list/);
+  });
+});
+
+describe('what else Camunda accepts is read:', () => {
+  it.each<[string, string, Record<string, string>, Partial<CamundaLease>]>([
+    ['an empty body with a version', '', { version: '9' }, { kind: 'released', version: 9 }],
+    ['an empty body with a version and an empty task', '', { version: '9', taskid: '' }, { kind: 'released', version: 9 }],
+    ['further metadata', HELD, { ...METADATA, foo: 'bar' }, HELD_LEASE],
+    ['another order of the fields', JSON.stringify(Object.fromEntries(Object.entries(JSON.parse(HELD)).reverse())), METADATA, HELD_LEASE],
+    ['blanks', JSON.stringify(JSON.parse(HELD), undefined, 2), METADATA, HELD_LEASE],
+    ['numbers as texts', held({ timestamp: '4', nodeInstance: { id: '0', version: '1' } }), METADATA, { ...HELD_LEASE, timestamp: 4 }],
+    ['a time with a fraction, which is cut off', held({ timestamp: 1_795_350_753_690.9 }), METADATA, HELD_LEASE],
+    ['no time', JSON.stringify(timeless), METADATA, { ...HELD_LEASE, timestamp: 0 }],
+    ['the id of another object', held({ nodeInstance: { id: 3, version: 1 } }), METADATA, { ...HELD_LEASE, nodeId: 3 }],
+  ])('%s', (_name, body, metadata, lease) => {
+    expect(decodeCamundaLease(body, metadata)).toMatchObject(lease);
+  });
+
+  it('a version that only Java counts to, compared with the metadata to its last digit', () => {
+    const body = HELD.replace('"version":1', '"version":9223372036854775807');
+    expect(decodeCamundaLease(body, { ...METADATA, version: '9223372036854775807' }).version).toBe(2 ** 63);
+    expect(() => decodeCamundaLease(body, { ...METADATA, version: '9223372036854775806' })).toThrow(
+      /5807 in its body and 9223372036854775806/,
+    );
+  });
+});
+
+describe('what Camunda throws at is damaged, with the reason:', () => {
+  const native = nativeCodec.encode({
+    ...{ kind: 'held', taskId: 'task-A', version: 1, timestamp: 5, durationMs: 15_000, knownNodes: {}, nonce: 'n', renewal: 0 },
+    ...{ acquiredAt: 0, idWidth: 8, narrowIdsUntil: undefined },
+  });
+  const tombstone = nativeCodec.encode({ kind: 'released', version: 3, timestamp: 5, durationMs: 0, stampedUntil: undefined });
+
+  it.each<[string, string, Record<string, string>, RegExp]>([
+    ['metadata without a version', '', { taskid: '' }, /has no usable version in its metadata: expected a whole number, got none/],
+    ['foreign metadata alone', '', { foo: 'bar' }, /has no usable version in its metadata/],
+    ['a version that is no number', '', { version: 'x' }, /expected a whole number, got "x"/],
+    ['a body without metadata', HELD, {}, /has a body and no metadata/],
+    ['a body with foreign metadata alone', HELD, { foo: 'bar' }, /has no usable version in its metadata/],
+    ['another task in the metadata', HELD, { ...METADATA, taskid: 'B' }, /has the task "task-A" in its body and "B" in its metadata/],
+    ['no task in the metadata', HELD, { version: '1' }, /has the task "task-A" in its body and none in its metadata/],
+    ['another version in the metadata', HELD, { ...METADATA, version: '2' }, /has the version 1 in its body and 2 in its metadata/],
+    ['an unknown field', held({ nonce: 'n' }), METADATA, /has the field "nonce", which Camunda refuses/],
+    [
+      'one further in',
+      held({ nodeInstance: { id: 0, version: 1, x: 1 } }),
+      METADATA,
+      /has the field "nodeInstance.x", which Camunda refuses/,
+    ],
+    ['no taskId', held({ taskId: undefined }), METADATA, /has no usable "taskId": expected a non-empty string, got nothing/],
+    ['an empty taskId', held({ taskId: '' }), METADATA, /has no usable "taskId"/],
+    ['no nodeInstance', held({ nodeInstance: null }), METADATA, /has no usable "nodeInstance": expected an object, got null/],
+    ['no known versions', held({ knownVersionMappings: undefined }), METADATA, /has no usable "knownVersionMappings"/],
+    [
+      'a known version of no node id',
+      held({ knownVersionMappings: { mappingsByNodeId: { a: 1 } } }),
+      METADATA,
+      /has no usable "mappingsByNodeId"/,
+    ],
+    ['a negative version', held({ nodeInstance: { id: 0, version: -1 } }), { ...METADATA, version: '-1' }, /"nodeInstance.version"/],
+    ['no JSON', 'free', METADATA, /is not JSON: "free"/],
+    ['a blank body', ' ', METADATA, /is not JSON: " "/],
+    ['an empty object', '{}', METADATA, /has no usable "taskId"/],
+    ['a list', '[]', METADATA, /is not a JSON object/],
+    ['a lease of nodelease', native.body, native.metadata, /has the field "version", which Camunda refuses/],
+    ['a tombstone of nodelease', tombstone.body, tombstone.metadata, /has the field "released", which Camunda refuses/],
+  ])('%s', (_name, body, metadata, problem) => {
+    expect(() => decodeCamundaLease(body, metadata)).toThrow(problem);
+  });
+});

@@ -1,0 +1,105 @@
+import type { Socket } from 'node:net';
+import type { Clock } from '../base/clock.js';
+import type { ConnectionManager, MessageGuard } from './library-internals.js';
+import { Answer, type Request } from './messages.js';
+import type { SessionActivity } from './session-activity.js';
+import { failureOf, RequestFailure, SESSION_MOVED } from './zookeeper-error.js';
+
+/** What servers take in one request unless told otherwise, in bytes (`jute.maxbuffer`). */
+const LARGEST_REQUEST = 1_048_575;
+
+/** The requests of one turn of the event loop. None of them is sent before `sentAt`, and the `last` after the others. */
+interface Turn {
+  readonly socket: Socket | undefined;
+  readonly sentAt: number;
+  readonly last: (() => void)[];
+}
+
+export interface RequestPipelineOptions {
+  readonly manager: ConnectionManager;
+  readonly guard: MessageGuard;
+  readonly activity: SessionActivity;
+  readonly clock: Clock;
+  /** What the clock said when it was read last. */
+  readonly reading: { at: number };
+  /** The session goes on over another connection: this one is of no more use. */
+  readonly moved: () => void;
+}
+
+/** The requests of one session that have no answer yet. Those of one turn of the event loop go out in one write, at its end. */
+export class RequestPipeline {
+  /** Whether the session is confirmed over a connection that still stands. */
+  isOpen = false;
+  readonly #underWay = new Set<(failure: RequestFailure) => void>();
+  #turn: Turn | undefined;
+
+  constructor(private readonly options: RequestPipelineOptions) {}
+
+  /**
+   * Sends a request, with `isLast` after the others of this turn of the event loop: a caller waits for an answer, and a watch for changes.
+   *
+   * @param read reads the answer. May throw a {@link RequestFailure}
+   * @throws {RequestFailure} a server's refusal; `connection-loss` without a connection, or when it breaks
+   */
+  send<T>(request: Request, read: (answer: Answer) => T, isLast = false): Promise<T> {
+    const { manager, guard, activity, clock, moved } = this.options;
+    return new Promise<T>((resolve, reject) => {
+      if (!this.isOpen) return reject(new RequestFailure('connection-loss', false, 'there is no connection'));
+      // A server closes the connection on it, every time that it is sent.
+      if (request.size > LARGEST_REQUEST)
+        return reject(new RequestFailure('refused', false, `${request.size} bytes, where a request takes ${LARGEST_REQUEST}`));
+      this.#underWay.add(reject);
+      const { sentAt, last } = this.turn();
+      const post = () => {
+        // The connection may have been lost since.
+        if (!this.#underWay.has(reject)) return;
+        // Sent as 32 bits, and counted up without end by the library.
+        if (manager.xid >= 0x7fff_ff00) manager.xid = 1;
+        manager.queue(request, (error) => {
+          if (!this.#underWay.has(reject)) return;
+          const { message, code } = guard;
+          // A refusal is an answer as well. There is a message only while it is handed over.
+          if (message && activity.isNews(sentAt)) activity.answered(sentAt, clock.monotonic());
+          try {
+            if (error) throw failureOf(code || ('code' in error && typeof error.code === 'number' ? error.code : 0));
+            resolve(read(new Answer(message as Buffer)));
+          } catch (failure) {
+            // Other than a refusal: what cannot be read ends the connection.
+            if (!(failure instanceof RequestFailure)) throw failure;
+            reject(failure);
+            if (code === SESSION_MOVED) moved();
+          }
+          this.#underWay.delete(reject);
+        });
+      };
+      if (isLast) last.push(post);
+      else post();
+    });
+  }
+
+  /** The present turn of the event loop. @param now what the clock says, if it was just read */
+  turn(now?: number): Turn {
+    if (this.#turn) return this.#turn;
+    const { manager, reading, clock } = this.options;
+    const { socket } = manager;
+    reading.at = now ?? clock.monotonic();
+    this.#turn = { socket, sentAt: reading.at, last: [] };
+    socket?.cork();
+    process.nextTick(() => this.flush());
+    return this.#turn;
+  }
+
+  /** Ends the present turn: what it has is sent now. */
+  flush(): void {
+    for (const post of this.#turn?.last ?? []) post();
+    this.#turn?.socket?.uncork();
+    this.#turn = undefined;
+  }
+
+  /** Fails all that is under way. */
+  fail(failure: RequestFailure): void {
+    const failing = [...this.#underWay];
+    this.#underWay.clear();
+    for (const fail of failing) fail(failure);
+  }
+}

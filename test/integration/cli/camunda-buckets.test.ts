@@ -1,0 +1,160 @@
+import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
+import { systemClock as clock, systemRandom as random } from '../../../src/base/system.js';
+import type { Diagnosis } from '../../../src/cli/doctor/diagnosis.js';
+import { evictHolder } from '../../../src/lease/operate/evict.js';
+import { repairCluster } from '../../../src/lease/operate/initialize.js';
+import { scaleCluster } from '../../../src/lease/operate/scale.js';
+import { StoreSession } from '../../../src/lease/session/store-session.js';
+import { acquireLock } from '../../../src/locks/store-lock.js';
+import type { StatusReport } from '../../../src/monitor/status-report.js';
+import { acquire } from '../../../src/runtime/acquire.js';
+import { openStore } from '../../../src/store/open-store.js';
+import { type CamundaBucket, camundaBucket } from '../../support/camunda-bucket.js';
+import { CAMUNDA_MARKER, camundaFree, camundaHeld, camundaReleased, camundaRestore } from '../../support/camunda-objects.js';
+import { killAll, runCli } from '../../support/processes.js';
+import { restrictedEnvironment } from '../../support/restricted-access.js';
+
+let bucket: CamundaBucket;
+
+beforeEach(async () => {
+  bucket = await camundaBucket(inject('s3'));
+});
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await killAll();
+});
+
+/** Two holders, one of whose clocks is 40 s ahead, an id that was released, one given up, and the marker. */
+async function fleet(): Promise<void> {
+  const now = Date.now();
+  await bucket.put(camundaHeld({ id: 0, taskId: 'task-A', version: 4, timestamp: now + 15_000, known: { 0: 4, 1: 7 } }));
+  await bucket.put(camundaHeld({ id: 1, taskId: 'task-B', version: 7, timestamp: now + 55_000, known: {} }));
+  await bucket.put(camundaHeld({ id: 2, taskId: 'task-C', version: 1, timestamp: now + 15_000 }));
+  await bucket.put(camundaReleased(3, 9));
+  await bucket.put(camundaReleased(4, 2, false));
+  await bucket.put(CAMUNDA_MARKER);
+  await bucket.put(camundaRestore('r1', [0, 2]));
+}
+
+async function answer(args: readonly string[], env: Readonly<Record<string, string>> = bucket.env) {
+  const command = runCli([...args, ...bucket.options], { env });
+  const { code } = await command.exit;
+  return { code, stdout: command.stdout(), stderr: command.stderr() };
+}
+
+describe('a bucket of Camunda 8', () => {
+  it('is shown by status, as text and as JSON, by what may only be read, and stays as it is', async () => {
+    await fleet();
+    const before = await bucket.state();
+    const env = await restrictedEnvironment(inject('s3'), { 's3:ListBucket': bucket.name, 's3:GetObject': `${bucket.name}/*` });
+    const { code, stdout, stderr } = await answer(['status'], env);
+    expect([code, stderr]).toEqual([0, '']);
+    const lines = stdout.trimEnd().split('\n');
+    expect(lines[0]).toMatch(/^ID {2}STATE +VERSION +TASK +AGE +EXPIRES IN +BY ITS CLOCK +PROBLEM$/);
+    expect(lines[1]).toMatch(/^ 0 {2}held +4 +task-A +~?\d\.\ds +1\d\.\ds +1\d\.\ds/);
+    expect(lines[2]).toMatch(
+      /^ 1 {2}held +7 +task-B +~?\d\.\ds +1\d\.\ds +[45]\d\.\ds +its holder’s clock is (39|40|41|42) s ahead of the other/,
+    );
+    expect(lines[4]).toMatch(/^ 3 {2}released +9 /);
+    expect(lines[5]).toMatch(/^ 4 {2}retired +2 /);
+    expect(lines[6]).toMatch(/^Camunda 8: held 3, free 1, expired 0, damaged 0, retired 1; leases of about 1[456]s$/);
+    expect(lines[7]).toBe('restore r1: node ids restored: 0, 2');
+
+    const json = JSON.parse((await answer(['status', '--json'], env)).stdout) as StatusReport;
+    expect(json).toMatchObject({
+      ...{ format: 'camunda', store: `s3://${bucket.name}`, totals: { hints: false, held: 3, retired: 1 } },
+      cluster: { size: 5, graceMs: 0, idWidth: null, bootstrapped: true },
+      restores: [{ restoreId: 'r1', restoredNodes: [0, 2], problem: null }],
+    });
+    expect([14_000, 15_000, 16_000]).toContain(json.cluster?.durationMs);
+    expect(json.nodes[0]).toMatchObject({
+      state: 'held',
+      version: 4,
+      knownNodes: { 0: 4, 1: 7 },
+      camunda: { acquirable: true, warning: null },
+    });
+    expect(json.nodes[1]?.timestamp).toBeGreaterThan(Date.now() + 30_000);
+    expect(json.nodes[1]?.expiresInMs).toBeLessThan(16_001);
+    expect(json.nodes[4]).toMatchObject({ state: 'retired', camunda: { acquirable: false } });
+    expect(await bucket.state()).toEqual(before);
+  });
+
+  it('is examined by doctor without a write, and each fault in it is named', async () => {
+    await fleet();
+    const env = await restrictedEnvironment(inject('s3'), { 's3:ListBucket': bucket.name, 's3:GetObject': `${bucket.name}/*` });
+    const sound = await answer(['doctor'], env);
+    expect([sound.code, sound.stderr]).toEqual([0, '']);
+    expect(sound.stdout).toContain('  warn   holders: node id 1 (task-B): its holder’s clock is ');
+    expect(sound.stdout).toMatch(/No faults, 1 warning\.\n$/);
+
+    await bucket.put({ ...camundaFree(5), body: '{"taskId":"old","version":1,"timestamp":5,"durationMs":15000}' });
+    await bucket.put(camundaFree(7));
+    const before = await bucket.state();
+    const { code, stdout } = await answer(['doctor', '--json'], env);
+    expect(code).toBe(69);
+    const { findings, damaged, format } = JSON.parse(stdout) as Diagnosis;
+    expect(format).toBe('camunda');
+    expect(findings.filter(({ status }) => status === 'fault').map(({ id }) => id)).toEqual(['gaps', 'lease-objects']);
+    expect(damaged).toEqual(expect.arrayContaining([{ id: 5, problem: 'lease object has the field "version", which Camunda refuses' }]));
+    expect(await bucket.state()).toEqual(before);
+  });
+
+  it('has more keys than Camunda looks at: doctor warns, and status finds every lease and the restores all the same', async () => {
+    await fleet();
+    const fill = Array.from({ length: 1_000 }, (_, index) => `backup/${index}`);
+    for (let first = 0; first < fill.length; first += 50) {
+      await Promise.all(fill.slice(first, first + 50).map((key) => bucket.putRaw(key, 'x')));
+    }
+    const { stdout } = await answer(['doctor']);
+    expect(stdout).toContain('  warn   keys: there are more than 1,000 keys in the bucket');
+    expect((await answer(['status'])).stdout).toContain('restore r1: node ids restored: 0, 2');
+  });
+
+  it.each([
+    ['run', 'run', '--', 'true'],
+    ['serve', 'serve', '--http', '127.0.0.1:0'],
+    ['id', 'id'],
+    ['init', 'init', '--nodes', '5'],
+    ['init --repair', 'init', '--repair', '--above-version', '9'],
+    ['scale up', 'scale', '9'],
+    ['scale down', 'scale', '2'],
+    ['release of a held id', 'release', '0', '--force'],
+    ['release of a free id', 'release', '3', '--force'],
+    ['lock', 'lock', 'nightly', '--', 'true'],
+  ])('is not written by %s, which ends with 69 and says why', async (_name, ...args) => {
+    await fleet();
+    const before = await bucket.state();
+    const dashes = args.indexOf('--');
+    const [own, command] = dashes < 0 ? [args, []] : [args.slice(0, dashes), args.slice(dashes)];
+    const refused = runCli([...own, ...bucket.options, ...command], { env: bucket.env });
+    expect((await refused.exit).code).toBe(69);
+    expect(refused.stderr()).toMatch(/this is a Camunda cluster/);
+    expect(await bucket.state()).toEqual(before);
+  });
+
+  it('is not written through the library', async () => {
+    await fleet();
+    const before = await bucket.state();
+    for (const [name, value] of Object.entries(bucket.env)) vi.stubEnv(name, value);
+    const { endpoint } = inject('s3');
+    const store = `s3://${bucket.name}`;
+    const opened = await openStore(store, { endpoint, clock, random, requestTimeoutMs: 5_000 });
+    const session = new StoreSession(opened, clock, 5_000);
+    const refused = expect.objectContaining({ message: expect.stringContaining('this is a Camunda cluster') });
+    await expect(acquire({ store, endpoint, nodes: 3, acquireTimeoutMs: 0 })).rejects.toThrow(/this is a Camunda cluster of 5 node ids/);
+    await expect(acquireLock('nightly', { store, endpoint, timeoutMs: 0 })).rejects.toMatchObject({ cause: refused });
+    await expect(repairCluster({ session, clock, aboveVersion: 9 })).rejects.toEqual(refused);
+    await expect(scaleCluster({ session, clock, random, size: 3 })).rejects.toEqual(refused);
+    await expect(evictHolder(session, 0)).rejects.toThrow(/is a lease of Camunda 8/);
+    await opened.close();
+    expect(await bucket.state()).toEqual(before);
+  });
+});
+
+it('a lock needs no more rights than those on its folder, where it looks for Camunda’s marker above', async () => {
+  const own = `${bucket.name}/locks/*`;
+  const rights = { 's3:ListBucket': bucket.name, 's3:GetObject': own, 's3:PutObject': own, 's3:DeleteObject': own };
+  const env = await restrictedEnvironment(inject('s3'), rights);
+  const lock = runCli(['lock', 'nightly', ...bucket.options, '--', 'sh', '-c', 'echo "token $LOCK_TOKEN"'], { env });
+  expect([await lock.exit, lock.stdout()]).toEqual([{ code: 0, signal: null }, 'token 1\n']);
+});
