@@ -79,7 +79,7 @@ describe('nodelease doctor of a cluster of Camunda 8', () => {
     const { code, answer } = await examined();
     expect(code).toBe(69);
     expect(answer).toContain(
-      '  FAULT  gaps: node id 2 has no object: Camunda counts 3 and tries 0 to 2, so that node id 3 is never taken\n',
+      '  FAULT  gaps: node id 2 has no object: Camunda tries as many node ids from 0 on as there are objects, so that the highest ones are never taken\n',
     );
     expect(answer).toMatch(/ {2}FAULT {2}lease objects: node id 1: lease object has no usable "taskId": .*: Camunda cannot read it\n/);
     expect(answer).not.toContain('--repair');
