@@ -59,7 +59,8 @@ export async function ensureProbed(options: ProbedStoreOptions): Promise<void> {
     const call = { session, clock, random, signal, wanted: { nodes: 1 }, emit: detached(options.onEvent) };
     const known = await retry(() => readCluster(session, { signal }), whileStoreIsAway(call));
     if (known?.config.proven) return;
-    if (known === undefined && typeof options.store === 'string') await refuseCamundaAbove(options.store, options);
+    const { store: url } = options;
+    if (known === undefined && typeof url === 'string') await retry(() => refuseCamundaAbove(url, options), whileStoreIsAway(call));
     await retry(() => ensureCluster(call), whileStoreIsAway(call));
   } finally {
     await store.close();

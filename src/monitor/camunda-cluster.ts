@@ -54,7 +54,11 @@ export function camundaReadingOf(object: StoredObject | undefined): LeaseReading
     const [writtenAt, cutMs] = [storeTime.max - age.max, storeTime.max - storeTime.min];
     const claimMs = lease.timestamp - writtenAt - cutMs / 2;
     const durationMs = lease.timestamp - writtenAt - cutMs;
-    return { kind: 'lease', lease: { ...lease, durationMs }, camunda: { ...facts, claimMs } };
+    return {
+      kind: 'lease',
+      lease: { ...lease, durationMs },
+      camunda: { ...facts, claimMs: Number.isFinite(claimMs) ? claimMs : undefined },
+    };
   } catch (error) {
     return { kind: 'unreadable', problem: explain(error) };
   }

@@ -74,8 +74,7 @@ export class ClusterReader {
   #listing: Listing = { rows: new Map(), at: 0 };
   #cluster: { readonly config: ClusterConfig; readonly etag: string } | undefined;
   readonly #knowledge = new SharedKnowledge();
-  /** What the last scan has found besides the leases in a cluster of Camunda. */
-  #camunda: CamundaReport | undefined;
+  #isCamundas = false;
   /** What the holders of Camunda's leases renew by; 0 while it is not known. */
   #camundaMs = 0;
 
@@ -102,9 +101,7 @@ export class ClusterReader {
     const at = clock.monotonic();
     const own = await this.#readCluster(objects, signal);
     const camunda = own === undefined ? await this.#readCamunda(objects, signal) : undefined;
-    // Nothing holds any more that was read in another format.
-    if ((camunda === undefined) !== (this.#camunda === undefined)) this.#known.clear();
-    this.#camunda = camunda;
+    this.#isCamundas = camunda !== undefined;
     const listed = own ?? (camunda && camundaConfig(objects));
     if (listed === undefined) {
       this.#known.clear();
@@ -168,7 +165,7 @@ export class ClusterReader {
       if (known === undefined && row === undefined && !bootstrapped) this.#known.set(id, ABSENT);
       else if (known === undefined) unread.push(id);
       // All empty objects of Camunda have one etag, whatever their metadata say.
-      else if (known.etag !== row?.etag || (this.#camunda && row?.size === 0))
+      else if (known.etag !== row?.etag || (this.#isCamundas && row?.size === 0))
         (this.#mayHaveChangedHands(id, known, listing) ? urgent : changed).push(id);
     }
     const byReading = (a: number, b: number) => (this.#known.get(a)?.readAt ?? 0) - (this.#known.get(b)?.readAt ?? 0);
@@ -188,7 +185,7 @@ export class ClusterReader {
     let done = 0;
     const read = async (id: number, own: AbortSignal) => {
       const object = await this.session.read(leaseKey(id), { signal: own });
-      const reading = this.#camunda ? camundaReadingOf(object) : readingOf(object, this.#knowledge);
+      const reading = this.#isCamundas ? camundaReadingOf(object) : readingOf(object, this.#knowledge);
       this.#known.set(id, { reading, etag: object?.etag, age: object?.age, readAt: this.clock.monotonic() });
       done += 1;
       this.onProgress?.({ done, of: ids.length });

@@ -88,7 +88,7 @@ export async function examine(
     if (store.remote) await session.listPage(undefined, { timeoutMs: UNHURRIED_LISTING_MS, ...(signal && { signal }) });
     if (await isCamundas(session, signal)) {
       const camunda = await examineCamunda(session, options);
-      return diagnosis(store.url, camunda.findings, { ...camunda, format: 'camunda', zookeeper: await lookAtZooKeeper?.() });
+      return diagnosis(store.url, camunda.findings, { ...camunda, zookeeper: await lookAtZooKeeper?.() });
     }
     const probe = await probeStore(store, options);
     facts.probe = probe;

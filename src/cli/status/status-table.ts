@@ -20,8 +20,8 @@ const COLUMNS: readonly Column[] = [
   { title: 'AGE', align: 'right' },
   { title: 'EXPIRES IN', align: 'right' },
 ];
-/** When a lease of Camunda expires as its holder has written it, by its own clock. */
-const CLAIM_COLUMN: Column = { title: 'EXPIRY AS WRITTEN' };
+/** When a lease of Camunda expires as its holder has written it, by its own clock; UTC. */
+const CLAIM_COLUMN: Column = { title: 'AS WRITTEN', align: 'right' };
 const DISCOVERY_COLUMN: Column = { title: 'DISCOVERY' };
 const PROBLEM_COLUMN: Column = { title: 'PROBLEM', minWidth: 16 };
 
@@ -218,7 +218,7 @@ function row(
     { text: node.taskId ?? '' },
     { text: ageText(node.age) },
     expiryCell(node),
-    ...(hasClaims ? [{ text: node.timestamp === undefined ? '' : new Date(node.timestamp).toISOString() }] : []),
+    ...(hasClaims ? [{ text: node.timestamp === undefined ? '' : `${new Date(node.timestamp).toISOString().slice(-13, -5)}Z` }] : []),
     ...(announced === undefined ? [] : [discoveryCell(announced.get(node.id))]),
     { text: problem ?? '', color: 'red' },
   ];

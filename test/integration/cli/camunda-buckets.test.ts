@@ -50,10 +50,10 @@ describe('a bucket of Camunda 8', () => {
     const { code, stdout, stderr } = await answer(['status'], env);
     expect([code, stderr]).toEqual([0, '']);
     const lines = stdout.trimEnd().split('\n');
-    expect(lines[0]).toMatch(/^ID {2}STATE +VERSION +TASK +AGE +EXPIRES IN +EXPIRY AS WRITTEN +PROBLEM$/);
-    expect(lines[1]).toMatch(/^ 0 {2}held +4 +task-A +~?\d\.\ds +1\d\.\ds {2}\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/);
+    expect(lines[0]).toMatch(/^ID {2}STATE +VERSION +TASK +AGE +EXPIRES IN +AS WRITTEN +PROBLEM$/);
+    expect(lines[1]).toMatch(/^ 0 {2}held +4 +task-A +~?\d\.\ds +1\d\.\ds {3}\d\d:\d\d:\d\dZ/);
     expect(lines[2]).toMatch(
-      /^ 1 {2}held +7 +task-B +~?\d\.\ds +[45]\d\.\ds {2}20\S+Z +its holder’s clock is (39|40|41|42) s ahead of the other/,
+      /^ 1 {2}held +7 +task-B +~?\d\.\ds +[45]\d\.\ds {3}\d\d:\d\d:\d\dZ +its holder’s clock is (39|40|41|42) s ahead of the other/,
     );
     expect(lines[4]).toMatch(/^ 3 {2}released +9 /);
     expect(lines[5]).toMatch(/^ 4 {2}retired +2 /);
@@ -92,8 +92,7 @@ describe('a bucket of Camunda 8', () => {
     const before = await bucket.state();
     const { code, stdout } = await answer(['doctor', '--json'], env);
     expect(code).toBe(69);
-    const { findings, damaged, format } = JSON.parse(stdout) as Diagnosis;
-    expect(format).toBe('camunda');
+    const { findings, damaged } = JSON.parse(stdout) as Diagnosis;
     expect(findings.filter(({ status }) => status === 'fault').map(({ id }) => id)).toEqual(['gaps', 'lease-objects']);
     expect(damaged).toEqual(
       expect.arrayContaining([{ id: 5, problem: 'lease object has the field "version" in its body, which Camunda refuses' }]),
