@@ -14,6 +14,7 @@ import { StoreSession } from '../lease/session/store-session.js';
 import { MemoryBucket } from '../store/memory/memory-bucket.js';
 import { type MemoryCall, MemoryLeaseStore } from '../store/memory/memory-lease-store.js';
 import { ClusterFollower } from './cluster-follower.js';
+import { scanPage } from './cluster-page.js';
 import { ClusterReader } from './cluster-reader.js';
 import { expiresInMs } from './status-report.js';
 
@@ -137,6 +138,22 @@ describe('a cluster of Camunda 8', () => {
       ['list', ''],
       ['read', '1.json'],
     ]);
+  });
+
+  it('has no node ids where the marker is all that is left', async () => {
+    put(CAMUNDA_MARKER);
+    const request = { everything: false, paged: false, limit: 100, telling: false };
+    const found = await scanPage(new ClusterReader(session, clock), request, new AbortController().signal);
+    expect(found).toMatchObject({ nodes: [], totals: { held: 0, free: 0 }, camunda: { restores: [] } });
+  });
+
+  it('asks for no object that a LIST does not show, however far the node ids are apart and however many other objects there are', async () => {
+    put(camundaFree(0));
+    put(camundaFree(3_000));
+    put(CAMUNDA_MARKER);
+    for (let index = 0; index < 130_000; index += 1) bucket.create(`x${index}`, '', {});
+    expect((await scan()).nodes.map(({ state }) => state).filter((state) => state !== 'absent')).toEqual(['vacant', 'vacant']);
+    expect(calls.filter(({ operation }) => operation === 'read')).toHaveLength(2);
   });
 
   it('notices that an empty object was written again, although all of them have one etag', async () => {

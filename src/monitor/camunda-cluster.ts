@@ -37,7 +37,7 @@ const MAX_RESTORES = 20;
  * no LIST tells.
  */
 export function camundaConfig(objects: readonly ListedObject[]): ClusterConfig {
-  const size = 1 + Math.max(-1, ...objects.map(({ key }) => nodeIdOf(key) ?? -1));
+  const size = 1 + objects.reduce((highest, { key }) => Math.max(highest, nodeIdOf(key) ?? -1), -1);
   const bootstrapped = objects.some(({ key }) => key === CAMUNDA_MARKER);
   const durationMs = Number.POSITIVE_INFINITY;
   return { size, durationMs, graceMs: 0, idWidth: 0, idFloor: 0, bootstrapped, generation: 0, peak: size, proven: true };

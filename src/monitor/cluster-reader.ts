@@ -162,7 +162,7 @@ export class ClusterReader {
       const row = listing.rows.get(id);
       const known = this.#known.get(id);
       // What is not there yet needs no request.
-      if (known === undefined && row === undefined && !bootstrapped) this.#known.set(id, ABSENT);
+      if (known === undefined && row === undefined && (!bootstrapped || this.#isCamundas)) this.#known.set(id, ABSENT);
       else if (known === undefined) unread.push(id);
       // All empty objects of Camunda have one etag, whatever their metadata say.
       else if (known.etag !== row?.etag || (this.#isCamundas && row?.size === 0))
