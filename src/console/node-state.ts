@@ -11,12 +11,6 @@ export const STATE_MEANINGS = {
   retired: 'Taken out of use by scaling down.',
 } as const;
 
-/** Where these mean something else in a cluster of Camunda 8, which has no grace period, and which nodelease does not repair. */
-export const CAMUNDA_MEANINGS: Partial<Record<NodeState, string>> = {
-  overdue: 'It was not renewed for longer than leases last here. By its holder’s clock it has not expired.',
-  damaged: 'Its lease object is absent, or Camunda cannot read it.',
-};
-
 /** How a node id is shown. */
 export type NodeState = keyof typeof STATE_MEANINGS;
 

@@ -14,7 +14,7 @@ export interface WireNode {
   readonly idWidth: number | null;
   readonly problem: string | null;
   /** Only in Camunda's cluster. */
-  readonly camunda?: { readonly acquirable: boolean; readonly clockOffsetMs: number | null; readonly warning: string | null };
+  readonly camunda?: { readonly acquirable: boolean; readonly warning: string | null };
 }
 
 /** Everything of a report but the nodes. See `StatusReport`. */

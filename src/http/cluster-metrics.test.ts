@@ -25,7 +25,7 @@ function scene() {
   return { clock, bucket, store, session, follower, scrape };
 }
 
-it('tells of every node id of a cluster, and counts what happens between two scrapes', async () => {
+it('tells of every node id of a cluster', async () => {
   const { clock, store, session, follower, scrape } = scene();
   const random = seededRandom(1);
   await initializeCluster({ session, clock, random, wanted: { nodes: 3, durationMs: 15_000 } });
@@ -37,12 +37,11 @@ it('tells of every node id of a cluster, and counts what happens between two scr
   expect(text).toContain('nodelease_cluster_node_ids{state="held"} 1\n');
   expect(text).toContain(`nodelease_cluster_version{node_id="${lease.id}"} 1\n`);
   expect(text).toMatch(new RegExp(`nodelease_cluster_lease_remaining_seconds\\{node_id="${lease.id}"\\} 1[0-5]`));
-  expect(text).toContain('nodelease_cluster_events_total{kind="acquired"} 1\n');
   expect(text).not.toContain('clock_offset_seconds{');
   await lease.release();
   await clock.advance(3_000);
   const later = await scrape();
-  expect(later).toContain('nodelease_cluster_events_total{kind="released"} 1\n');
+  expect(later).toContain('nodelease_cluster_node_ids{state="released"} 1\n');
   expect(later).not.toContain('remaining_seconds{');
   await follower.close();
 });
@@ -55,7 +54,7 @@ it('tells of a cluster of Camunda how far the holders’ clocks are apart', asyn
     bucket.create(key, body, metadata);
   const text = await scrape();
   expect(text).toContain('nodelease_cluster_node_ids{state="held"} 3\n');
-  expect(text).toMatch(/nodelease_cluster_holder_clock_offset_seconds\{node_id="1"\} (8\.99\d|9)/);
+  expect(text).toMatch(/nodelease_cluster_holder_clock_offset_seconds\{node_id="1"\} 9\n/);
   await follower.close();
 });
 

@@ -1,4 +1,4 @@
-import { Counter, Gauge, Registry } from 'prom-client';
+import { Gauge, Registry } from 'prom-client';
 import type { ClusterView } from '../monitor/cluster-view.js';
 import type { NodeReport } from '../monitor/status-report.js';
 import type { MetricsText } from './node-app.js';
@@ -23,13 +23,6 @@ export class ClusterMetrics implements MetricsText {
     ['node_id'],
   );
   readonly #up = this.#gauge('nodelease_cluster_up', 'Whether the last scan of the cluster has succeeded: 1 or 0.', []);
-  readonly #events = new Counter({
-    name: 'nodelease_cluster_events_total',
-    help: 'What has happened in the cluster, as far as the scans show it.',
-    labelNames: ['kind'],
-    registers: [this.#registry],
-  });
-  #lastEvent = 0;
 
   /** @param cluster what is looked at; the caller closes it */
   constructor(private readonly cluster: () => Promise<ClusterView>) {}
@@ -40,7 +33,7 @@ export class ClusterMetrics implements MetricsText {
 
   /** @throws {StoreError} or {ZooKeeperError} while the cluster has never been read */
   async text(): Promise<string> {
-    const { report, store, events } = await (await this.cluster()).snapshot();
+    const { report, store } = await (await this.cluster()).snapshot();
     const { nodes } = report;
     this.#up.set(store.state === 'ok' ? 1 : 0);
     for (const state of STATES) this.#nodeIds.set({ state }, nodes.filter((node) => node.state === state).length);
@@ -51,8 +44,6 @@ export class ClusterMetrics implements MetricsText {
       if (expiresInMs !== null) this.#remaining.set(labels, expiresInMs / 1_000);
       if (camunda && camunda.clockOffsetMs !== null) this.#offset.set(labels, camunda.clockOffsetMs / 1_000);
     }
-    for (const { id, kind } of events) if (id > this.#lastEvent) this.#events.inc({ kind });
-    this.#lastEvent = Math.max(this.#lastEvent, events.at(-1)?.id ?? 0);
     return this.#registry.metrics();
   }
 

@@ -59,25 +59,24 @@ export async function ensureProbed(options: ProbedStoreOptions): Promise<void> {
     const call = { session, clock, random, signal, wanted: { nodes: 1 }, emit: detached(options.onEvent) };
     const known = await retry(() => readCluster(session, { signal }), whileStoreIsAway(call));
     if (known?.config.proven) return;
-    if (known === undefined && typeof options.store === 'string' && parseStoreUrl(options.store, 'store').kind === 's3')
-      await refuseCamundaAbove(options.store, options);
+    const { store: url } = options;
+    if (known === undefined && typeof url === 'string') await retry(() => refuseCamundaAbove(url, options), whileStoreIsAway(call));
     await retry(() => ensureCluster(call), whileStoreIsAway(call));
   } finally {
     await store.close();
   }
 }
 
-/** Nothing is written into a bucket of Camunda, which counts its node ids by a LIST of everything there. @throws {StoreUnusableError} */
+/** Nothing is written into a bucket of Camunda, not into a folder either. @throws {StoreUnusableError} */
 async function refuseCamundaAbove(url: string, options: ProbedStoreOptions): Promise<void> {
   const store = await openedStore({ ...options, store: url }, options);
   try {
     const session = new StoreSession(store, options.clock, REQUEST_TIMEOUT_MS);
-    const marker = await session.read(CAMUNDA_MARKER, { signal: options.signal }).catch((error: unknown) => {
-      // It takes no more rights to hold a lock than those on its folder.
-      if (error instanceof StoreError && error.fault === 'denied') return undefined;
-      throw error;
-    });
-    if (marker !== undefined) throw foreignError(store.url, `this is a Camunda cluster (it has the object ${CAMUNDA_MARKER})`);
+    const marker = await session.read(CAMUNDA_MARKER, { signal: options.signal });
+    if (marker !== undefined) throw foreignError(url, `this is a Camunda cluster (it has the object ${CAMUNDA_MARKER})`);
+  } catch (error) {
+    // A lock takes rights on its folder only.
+    if (!(error instanceof StoreError && error.fault === 'denied')) throw error;
   } finally {
     await store.close();
   }

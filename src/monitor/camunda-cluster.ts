@@ -2,11 +2,10 @@ import { concurrently } from '../base/concurrently.js';
 import { explain } from '../base/errors.js';
 import { CAMUNDA_MARKER, type CamundaLease, decodeCamundaLease, decodeCamundaRestore } from '../lease/model/camunda-codec.js';
 import type { ClusterConfig } from '../lease/model/cluster-config.js';
-import { LeaseUnreadableError } from '../lease/model/lease-codec.js';
 import { nodeIdOf } from '../lease/model/lease-state.js';
-import { type NodeStatus, nodeStatus } from '../lease/operate/inspect.js';
+import type { CamundaNode, LeaseReading } from '../lease/operate/inspect.js';
 import type { StoreSession } from '../lease/session/store-session.js';
-import type { Interval, ListedObject, StoredObject } from '../store/lease-store.js';
+import type { ListedObject, StoredObject } from '../store/lease-store.js';
 
 /** A restore from a backup, as its object tells. */
 export interface RestoreReport {
@@ -21,110 +20,93 @@ export interface CamundaReport {
   readonly restores: readonly RestoreReport[];
 }
 
-/** What a lease object of Camunda 8 says, and when its holder wrote it. */
-export interface CamundaReading {
-  readonly kind: 'camunda';
-  readonly lease: CamundaLease;
-  /** How long after its writing, by the store's time, it is to expire by the holder's clock, in milliseconds: duration plus clock offset. */
+/** What a lease object of Camunda 8 says besides its lease. */
+export interface CamundaFacts extends Omit<CamundaLease, 'lease'> {
+  /** From its writing, by the store's time, to the expiry that stands in it, in milliseconds: duration plus clock offset. Undefined without a holder. */
   readonly claimMs: number | undefined;
 }
 
-/** Holders' clocks that differ by more than this disagree, in milliseconds: requests take time, and S3 tells whole seconds. */
-const CLOCK_TOLERANCE_MS = 3_000;
-/** From a holder's look at its clock to the store's time of the write, in milliseconds. */
-const WRITE_MS = 100;
+/** Holders' clocks that differ by more than this disagree, in seconds: requests take time, and S3 tells whole seconds. */
+const CLOCK_TOLERANCE_S = 3;
 const RESTORES = 'restore/';
 /** Maximum number of restores that are read. */
 const MAX_RESTORES = 20;
 
-/** Settings under which the leases of Camunda 8 are shown as those of nodelease. They have no grace, and tell no unique ids. */
-export function camundaConfig(objects: readonly ListedObject[], durationMs: number): ClusterConfig {
-  const size = 1 + Math.max(-1, ...objects.map(({ key }) => nodeIdOf(key) ?? -1));
+/**
+ * Settings under which the leases of Camunda 8 are shown as those of nodelease. They have no grace, and tell no unique ids. Which of them have expired
+ * no LIST tells.
+ */
+export function camundaConfig(objects: readonly ListedObject[]): ClusterConfig {
+  const size = 1 + objects.reduce((highest, { key }) => Math.max(highest, nodeIdOf(key) ?? -1), -1);
   const bootstrapped = objects.some(({ key }) => key === CAMUNDA_MARKER);
+  const durationMs = Number.POSITIVE_INFINITY;
   return { size, durationMs, graceMs: 0, idWidth: 0, idFloor: 0, bootstrapped, generation: 0, peak: size, proven: true };
 }
 
-/** Understands a lease object. Never throws. */
-export function camundaReadingOf(
-  object: StoredObject | undefined,
-): CamundaReading | { readonly kind: 'absent' } | { readonly kind: 'unreadable'; readonly problem: string } {
+/** Understands a lease object. The duration of a held one is such that it expires when the store's time passes the expiry that stands in it. Never throws. */
+export function camundaReadingOf(object: StoredObject | undefined): LeaseReading & { readonly camunda?: CamundaFacts } {
   if (object === undefined) return { kind: 'absent' };
   const { body, metadata, age, storeTime } = object;
   try {
-    const lease = decodeCamundaLease(body, metadata);
-    // Half of what the store's times are cut by: that late it was written on average.
-    const writtenAt = storeTime.max - age.max + (storeTime.max - storeTime.min) / 2;
-    const claimMs = (lease.timestamp ?? Number.NaN) - writtenAt;
-    return { kind: 'camunda', lease, claimMs: Number.isFinite(claimMs) ? claimMs : undefined };
+    const { lease, ...facts } = decodeCamundaLease(body, metadata);
+    if (lease.kind !== 'held') return { kind: 'lease', lease, camunda: { ...facts, claimMs: undefined } };
+    // S3 tells the time of writing cut to whole seconds: half of one later on average, a whole one later at most.
+    const [writtenAt, cutMs] = [storeTime.max - age.max, storeTime.max - storeTime.min];
+    const claimMs = lease.timestamp - writtenAt - cutMs / 2;
+    const durationMs = lease.timestamp - writtenAt - cutMs;
+    return {
+      kind: 'lease',
+      lease: { ...lease, durationMs },
+      camunda: { ...facts, claimMs: Number.isFinite(claimMs) ? claimMs : undefined },
+    };
   } catch (error) {
     return { kind: 'unreadable', problem: explain(error) };
   }
 }
 
 /**
- * The duration that most holders renew by, in whole seconds, since none writes it: the median of what they claim. Undefined before there were any.
+ * The duration that most holders renew by, in whole seconds, since none writes it: the median of what they claim.
  *
- * @param before what it was before; it stays so while that is true within a second
+ * @param before what it was before, 0 for none; it stays so while that is true within a second
  */
-export function camundaDurationMs(
-  readings: readonly { readonly kind: string; readonly claimMs?: number | undefined }[],
-  before = 0,
-): number | undefined {
-  const claims = readings.flatMap(({ claimMs = 0 }) => (claimMs > 0 ? [claimMs] : [])).sort((a, b) => a - b);
-  const median = claims[(claims.length - 1) >> 1];
-  if (median === undefined || Math.abs(median - before) < 1_000) return before || undefined;
-  return Math.max(1_000, Math.round((median + WRITE_MS) / 1_000) * 1_000);
+export function camundaDurationMs(claimsMs: readonly number[], before: number): number {
+  const sorted = claimsMs.filter((ms) => ms > 0).sort((a, b) => a - b);
+  const median = sorted[(sorted.length - 1) >> 1];
+  if (median === undefined || Math.abs(median - before) < 1_000) return before;
+  return Math.max(1_000, Math.round(median / 1_000) * 1_000);
 }
 
-/** How a node id of Camunda 8 is doing, by the store's time: a holder's own clock decides nothing that is shown, and is compared with the others'. */
-export function camundaStatus(
-  id: number,
-  { lease, claimMs }: CamundaReading,
-  age: Interval,
-  { durationMs, storeNow }: { readonly durationMs: number | undefined; readonly storeNow: Interval },
-): NodeStatus {
-  const { kind, version, taskId, timestamp, knownNodes, acquirable } = lease;
-  const unheld = { free: 'vacant', released: 'released', 'given-up': 'retired' } as const;
-  const isExpired = timestamp !== undefined && storeNow.min > timestamp;
-  const offsetMs = claimMs !== undefined && durationMs !== undefined ? Math.round(claimMs - durationMs) : undefined;
-  const camunda = { acquirable, clockOffsetMs: offsetMs ?? null, warning: warningOf(id, lease, claimMs, durationMs) ?? null };
+/** What else is known of a node id. @param durationMs what most holders renew by; 0 where that is not known */
+export function camundaNode(id: number, { nodeId = id, acquirable, claimMs }: CamundaFacts, durationMs: number): CamundaNode {
+  const seconds = Math.round(((claimMs ?? durationMs) - durationMs) / 1_000);
+  const offsetMs = durationMs > 0 && Math.abs(seconds) > CLOCK_TOLERANCE_S ? seconds * 1_000 : 0;
+  const lost = `its body says node id ${nodeId}: the holder works as that one, and renews ${nodeId}.json`;
   return {
-    ...nodeStatus(id, { kind: 'lease', lease: { kind: 'vacant' } }, age, 0),
-    ...{ state: kind === 'held' ? (isExpired ? 'expired' : 'held') : unheld[kind], version, taskId, timestamp, knownNodes, camunda },
-    ...(kind === 'held' && { durationMs }),
+    ...{ acquirable, clockOffsetMs: claimMs === undefined ? null : offsetMs },
+    warning: nodeId === id ? clockWarning(offsetMs, durationMs) : lost,
   };
 }
 
-function warningOf(id: number, { kind, nodeId, acquirable }: CamundaLease, claimMs = 0, durationMs = claimMs): string | undefined {
-  if (kind !== 'held') return undefined;
-  if (nodeId !== id) return `its body says node id ${nodeId}: the holder works as that one, and renews ${nodeId}.json`;
-  if (!acquirable) return 'it is held, although scaling down has given it up';
-  const seconds = (ms: number) => `${Math.abs(Math.round(ms / 1_000))} s`;
-  if (claimMs <= durationMs / 3)
-    return `its holder’s clock is ${seconds(claimMs - durationMs)} behind: it expires before it is renewed, and another task may take it`;
-  const offsetMs = claimMs - durationMs;
-  if (Math.abs(offsetMs) <= CLOCK_TOLERANCE_MS) return undefined;
-  return `its holder’s clock is ${seconds(offsetMs)} ${offsetMs > 0 ? 'ahead of' : 'behind'} the other holders’, or its lease duration is another one`;
+function clockWarning(offsetMs: number, durationMs: number): string | null {
+  if (offsetMs === 0) return null;
+  const offset = `${Math.abs(offsetMs) / 1_000} s ${offsetMs > 0 ? 'ahead of' : 'behind'}`;
+  // A holder renews after a third.
+  const harm = offsetMs < (durationMs * -2) / 3 ? ': it expires before it is renewed, and another task may take it' : '';
+  return `its holder’s clock is ${offset} the other holders’, or its lease duration is another one${harm}`;
 }
 
 /** Reads what there is of restores. @throws {StoreError} */
 export async function readRestores(session: StoreSession, signal: AbortSignal): Promise<readonly RestoreReport[]> {
   const { objects } = await session.listPage(RESTORES, { signal, folders: true });
-  const keys = objects.map(({ key }) => key).filter((key) => key.startsWith(RESTORES) && key !== RESTORES);
-  const read = async (key: string, own: AbortSignal): Promise<readonly RestoreReport[]> => {
+  const keys = objects.map(({ key }) => key).filter((key) => key.startsWith(RESTORES));
+  const read = async (key: string, own: AbortSignal): Promise<RestoreReport> => {
+    const restoreId = key.slice(RESTORES.length);
     const object = await session.read(key, { signal: own });
-    if (object === undefined) return [];
     try {
-      return [{ ...decodeCamundaRestore(object.body), problem: null }];
+      return { restoreId, restoredNodes: decodeCamundaRestore(object?.body ?? ''), problem: null };
     } catch (error) {
-      return [
-        {
-          restoreId: key.slice(RESTORES.length),
-          restoredNodes: [],
-          problem: error instanceof LeaseUnreadableError ? `it ${error.problem}` : explain(error),
-        },
-      ];
+      return { restoreId, restoredNodes: [], problem: explain(error) };
     }
   };
-  return (await concurrently(keys.slice(0, MAX_RESTORES), MAX_RESTORES, read, signal)).flat();
+  return concurrently(keys.slice(0, MAX_RESTORES), MAX_RESTORES, read, signal);
 }

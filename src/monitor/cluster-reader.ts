@@ -9,12 +9,12 @@ import { readCluster } from '../lease/session/cluster-store.js';
 import { type StoreSession, UNHURRIED_LISTING_MS } from '../lease/session/store-session.js';
 import type { Interval, ListedObject } from '../store/lease-store.js';
 import {
-  type CamundaReading,
+  type CamundaFacts,
   type CamundaReport,
   camundaConfig,
   camundaDurationMs,
+  camundaNode,
   camundaReadingOf,
-  camundaStatus,
   readRestores,
 } from './camunda-cluster.js';
 import { type ListedCluster, listedCluster } from './listed-cluster.js';
@@ -26,8 +26,6 @@ const MAX_READS = 100;
 const READS = 16;
 /** Maximum number of ids beyond the cluster's size that are read. */
 const MAX_DRAINING = 100;
-/** How often the restores of a cluster of Camunda are read, in milliseconds. */
-const RESTORES_EVERY_MS = 10_000;
 
 /** The result of one scan of a cluster, in a store or in ZooKeeper alone. */
 export interface ClusterScan {
@@ -47,19 +45,9 @@ export interface ClusterScan {
   readonly clockOffsetMs: readonly [min: number, max: number] | null;
 }
 
-/** What was found of a cluster of Camunda, and when its restores were read, on the monotonic clock. */
-interface FoundCamunda extends CamundaReport {
-  readonly at: number;
-  /** 0 while it is not known. */
-  durationMs: number;
-}
-
-/** An object that is this old when it is read can be told by its age from one that is written later, in milliseconds: S3 tells whole seconds. */
-const SETTLED_MS = 5_000;
-
 /** What is known of one lease object. */
 interface Known {
-  readonly reading: LeaseReading | CamundaReading;
+  readonly reading: LeaseReading & { readonly camunda?: CamundaFacts };
   /** Of the state that was read; undefined for an absent one. */
   readonly etag: string | undefined;
   /** How old that state was when it was read, and when that was, on the monotonic clock; the age is undefined for an absent one. */
@@ -67,7 +55,6 @@ interface Known {
   readonly readAt: number;
 }
 
-const UNKNOWN_AGE: Interval = { min: 0, max: Number.POSITIVE_INFINITY };
 const ABSENT: Known = { reading: { kind: 'absent' }, etag: undefined, age: undefined, readAt: 0 };
 
 /** The rows of a LIST that are about leases, by their ids, and when it was made, on the monotonic clock. */
@@ -87,8 +74,9 @@ export class ClusterReader {
   #listing: Listing = { rows: new Map(), at: 0 };
   #cluster: { readonly config: ClusterConfig; readonly etag: string } | undefined;
   readonly #knowledge = new SharedKnowledge();
-  /** Where the last scan has found a cluster of Camunda. */
-  #camunda: FoundCamunda | undefined;
+  #isCamundas = false;
+  /** What the holders of Camunda's leases renew by; 0 while it is not known. */
+  #camundaMs = 0;
 
   /** @param onProgress called for each lease object that was read, with how many are read in this scan; must not throw */
   constructor(
@@ -113,11 +101,8 @@ export class ClusterReader {
     const at = clock.monotonic();
     const own = await this.#readCluster(objects, signal);
     const camunda = own === undefined ? await this.#readCamunda(objects, signal) : undefined;
-    // Nothing holds any more that was read in another format.
-    if ((camunda === undefined) !== (this.#camunda === undefined)) this.#known.clear();
-    this.#camunda = camunda;
-    // Which leases of Camunda have expired is known once they are read.
-    const listed = own ?? (camunda && camundaConfig(objects, Number.POSITIVE_INFINITY));
+    this.#isCamundas = camunda !== undefined;
+    const listed = own ?? (camunda && camundaConfig(objects));
     if (listed === undefined) {
       this.#known.clear();
       return { nodes: [], head: { store: url }, latencyMs: at - begun, clockOffsetMs: this.#clockOffsetMs() };
@@ -133,12 +118,12 @@ export class ClusterReader {
 
     const justRead = new Set(toRead);
     const now = clock.monotonic();
-    const readings = [...this.#known.values()].map(({ reading }) => reading);
-    if (camunda) camunda.durationMs = camundaDurationMs(readings, camunda.durationMs) ?? 0;
-    const cluster = camunda ? { ...listed, durationMs: camunda.durationMs } : listed;
+    const claims = [...this.#known.values()].map(({ reading }) => reading.camunda?.claimMs ?? 0);
+    if (camunda) this.#camundaMs = camundaDurationMs(claims, this.#camundaMs);
+    const cluster = camunda ? { ...listed, durationMs: this.#camundaMs } : listed;
     const statusOf = (id: number) => this.#status(id, justRead.has(id), cluster, now);
     const draining = beyond.map(statusOf).filter(({ state }) => state === 'held');
-    const found = { hints: { ...hints, cluster }, draining, camunda: camunda && { restores: camunda.restores } };
+    const found = { hints: { ...hints, cluster }, draining, camunda };
     const head = reportHead(url, { ...found, cluster });
     return { nodes: ids.map(statusOf), ...found, head, latencyMs: at - begun, clockOffsetMs: this.#clockOffsetMs() };
   }
@@ -158,12 +143,9 @@ export class ClusterReader {
   }
 
   /** What there is of Camunda's cluster; undefined where there is none. */
-  async #readCamunda(objects: readonly ListedObject[], signal: AbortSignal): Promise<FoundCamunda | undefined> {
-    const known = objects.length > 0 ? this.#camunda : undefined;
-    if (known === undefined && (await findCamunda(this.session, objects, { signal })) === undefined) return undefined;
-    const at = this.clock.monotonic();
-    if (known && at - known.at < RESTORES_EVERY_MS) return known;
-    return { restores: await readRestores(this.session, signal), at, durationMs: known?.durationMs ?? 0 };
+  async #readCamunda(objects: readonly ListedObject[], signal: AbortSignal): Promise<CamundaReport | undefined> {
+    if ((await findCamunda(this.session, objects, { signal })) === undefined) return undefined;
+    return { restores: await readRestores(this.session, signal) };
   }
 
   #isKnownHeld(id: number): boolean {
@@ -180,9 +162,10 @@ export class ClusterReader {
       const row = listing.rows.get(id);
       const known = this.#known.get(id);
       // What is not there yet needs no request.
-      if (known === undefined && row === undefined && !bootstrapped) this.#known.set(id, ABSENT);
+      if (known === undefined && row === undefined && (!bootstrapped || this.#isCamundas)) this.#known.set(id, ABSENT);
       else if (known === undefined) unread.push(id);
-      else if (known.etag !== row?.etag || (this.#camunda && mayBeAnotherEmpty(known, row, listing.at)))
+      // All empty objects of Camunda have one etag, whatever their metadata say.
+      else if (known.etag !== row?.etag || (this.#isCamundas && row?.size === 0))
         (this.#mayHaveChangedHands(id, known, listing) ? urgent : changed).push(id);
     }
     const byReading = (a: number, b: number) => (this.#known.get(a)?.readAt ?? 0) - (this.#known.get(b)?.readAt ?? 0);
@@ -202,7 +185,7 @@ export class ClusterReader {
     let done = 0;
     const read = async (id: number, own: AbortSignal) => {
       const object = await this.session.read(leaseKey(id), { signal: own });
-      const reading = this.#camunda ? camundaReadingOf(object) : readingOf(object, this.#knowledge);
+      const reading = this.#isCamundas ? camundaReadingOf(object) : readingOf(object, this.#knowledge);
       this.#known.set(id, { reading, etag: object?.etag, age: object?.age, readAt: this.clock.monotonic() });
       done += 1;
       this.onProgress?.({ done, of: ids.length });
@@ -215,18 +198,10 @@ export class ClusterReader {
     const row = this.#listing.rows.get(id);
     // What was read is newer than the LIST.
     const grown = isJustRead || row === undefined ? older(age, now - readAt) : older(row.age, now - this.#listing.at);
-    if (reading.kind === 'camunda') {
-      return camundaStatus(id, reading, grown ?? UNKNOWN_AGE, { durationMs: durationMs || undefined, storeNow: this.session.storeNow() });
-    }
     const judged = reading.kind === 'lease' ? { ...reading, lease: revived(reading.lease, generation) } : reading;
-    return nodeStatus(id, judged, grown, graceMs);
+    const status = nodeStatus(id, judged, grown, graceMs);
+    return reading.camunda ? { ...status, camunda: camundaNode(id, reading.camunda, durationMs) } : status;
   }
-}
-
-/** Whether an empty object of Camunda may have been written again: all of them have one etag, whatever their metadata say. */
-function mayBeAnotherEmpty({ age, readAt }: Known, row: ListedObject | undefined, at: number): boolean {
-  if (row === undefined || row.size > 0 || age === undefined) return false;
-  return age.min < SETTLED_MS || age.min + at - readAt > row.age.max;
 }
 
 function allIds({ leases }: ListedCluster): readonly number[] {

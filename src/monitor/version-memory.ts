@@ -3,28 +3,24 @@ import type { LeaseChange } from './lease-changes.js';
 
 /** Remembers the last version of each node id of Camunda, whose versions can repeat: then two tasks have written under one fencing token. */
 export class VersionMemory {
-  readonly #last = new Map<number, Pick<NodeStatus, 'version' | 'taskId'> & { readonly released: boolean }>();
+  readonly #last = new Map<number, { readonly version: number; readonly holder: string | null; readonly isHeld: boolean }>();
 
   /** What came back since the last call, or was used by two tasks. */
   repeats(nodes: readonly NodeStatus[]): LeaseChange[] {
-    return nodes.flatMap((node) => {
-      const { id, state, version, taskId } = node;
+    return nodes.flatMap(({ id, state, version, taskId = null }): LeaseChange[] => {
       if (state === 'absent' || state === 'unreadable') return [];
       const last = this.#last.get(id);
-      const isReleased = taskId === undefined;
-      this.#last.set(id, { version, taskId: taskId ?? last?.taskId, released: isReleased });
+      const previousTaskId = last?.holder ?? null;
+      this.#last.set(id, { version, holder: taskId ?? previousTaskId, isHeld: taskId !== null });
       if (last === undefined || version > last.version) return [];
       const isSame = version === last.version;
-      if (isSame && (isReleased || (!last.released && taskId === last.taskId))) return [];
-      const who = taskId === undefined ? '' : ` by ${taskId}`;
-      const before = last.taskId === undefined ? '' : ` by ${last.taskId}`;
-      const text = isSame
-        ? `version ${version} of node id ${id} is used again${who}, after its use${before}`
-        : `the version of node id ${id} has gone back from ${last.version}${before} to ${version}${who}`;
-      const tasks = { taskId: taskId ?? null, previousTaskId: last.taskId ?? null };
-      return [
-        { kind: 'version-repeated', nodeId: id, version, ...tasks, text: `${text}: what was written under it can no longer be told apart` },
-      ];
+      // A renewal keeps the version, and so does a release.
+      if (isSame && (taskId === null || (last.isHeld && taskId === previousTaskId))) return [];
+      const what = isSame
+        ? `version ${version} of node id ${id} is used again by ${taskId}, after its use by ${previousTaskId ?? 'another task'}`
+        : `the version of node id ${id} has gone back from ${last.version} to ${version}`;
+      const text = `${what}: what was written under it can no longer be told apart`;
+      return [{ kind: 'version-repeated', nodeId: id, version, taskId, previousTaskId, text }];
     });
   }
 }

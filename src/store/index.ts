@@ -9,7 +9,6 @@ export type {
   ListingPage,
   ObjectChange,
   ObjectMetadata,
-  PageOptions,
   StoredObject,
   StoreFact,
   StoreFault,

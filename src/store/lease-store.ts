@@ -76,12 +76,6 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What a page of a listing may be given. */
-export interface PageOptions extends CallOptions {
-  /** Whether it shows what lies in folders, too, which only S3 tells; no lease does. @default false */
-  readonly folders?: boolean | undefined;
-}
-
 /** What a write may be given. */
 export interface WriteOptions extends CallOptions {
   /**
@@ -121,9 +115,9 @@ export interface LeaseStore {
 
   /**
    * The objects whose keys are greater than `after`, in the order of the keys, as many as one request shows; without `after`, from the
-   * first. Offered where a listing of everything may take several requests.
+   * first. Offered where a listing of everything may take several requests. With `folders` S3 shows what lies in them, too; no lease does.
    */
-  listPage?(after: string | undefined, options?: PageOptions): Promise<ListingPage>;
+  listPage?(after: string | undefined, options?: CallOptions & { readonly folders?: boolean | undefined }): Promise<ListingPage>;
 
   /** Writes the object only if there is none of that key. */
   create(key: string, body: string, metadata: ObjectMetadata, options?: WriteOptions): Promise<WriteResult>;

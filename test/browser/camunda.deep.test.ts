@@ -63,9 +63,11 @@ it('nodelease console of a moving fleet of Camunda 8: renewals, clocks that disa
   expect(await page.locator('.event').count()).toBe(0);
   await cell(0).click();
   await expect.poll(() => page.locator('#details').innerText()).toContain('1 of 2 do · 1 not yet');
-  expect(await page.locator('#details').innerText()).toMatch(
-    /by its holder’s clock, as written[\s\S]*Its clock\s+as the other holders’\s+Acquirable\s+yes/,
-  );
+  expect(await page.locator('#details').innerText()).toMatch(/by its holder’s clock, as written[\s\S]*Acquirable\s+yes/);
+  // Renewals leave the panel alone, although no two of them are as long after the holder's time.
+  const panel = await page.locator('#details-title').elementHandle();
+  await page.waitForTimeout(DURATION_MS);
+  expect(await panel?.evaluate((node) => node.isConnected)).toBe(true);
 
   // A holder that has gone is overdue, and then another task takes its node id over.
   alive.delete(first);
@@ -88,8 +90,7 @@ it('nodelease console of a moving fleet of Camunda 8: renewals, clocks that disa
   const metrics = await (await fetch(`${url}/metrics`)).text();
   expect(metrics).toContain('nodelease_cluster_node_ids{state="held"} 3\n');
   expect(metrics).toContain('nodelease_cluster_version{node_id="0"} 2\n');
-  expect(metrics).toMatch(/nodelease_cluster_holder_clock_offset_seconds\{node_id="1"\} (29|3[01])(\.\d+)?\n/);
-  expect(metrics).toContain('nodelease_cluster_events_total{kind="version-repeated"} 1\n');
+  expect(metrics).toMatch(/nodelease_cluster_holder_clock_offset_seconds\{node_id="1"\} (29|3[01])\n/);
 
   const audit = [await nameless(page), await pale(page), await overflow(page)];
   expect(audit).toEqual([[], [], 0]);

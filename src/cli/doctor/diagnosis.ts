@@ -36,8 +36,6 @@ export interface Diagnosis {
   readonly damaged: readonly Damage[];
   /** Null when there is no discovery. */
   readonly zookeeper: ZooKeeperDiagnosis | null;
-  /** Left out for a cluster of nodelease. One of Camunda is looked at only: nothing is known of latency and cost. */
-  readonly format?: 'camunda';
 }
 
 /** What it costs to hold all node ids of a cluster, in `doctor --json`. */
@@ -172,12 +170,11 @@ export interface DiagnosisFacts {
   readonly status?: ClusterCheckup | undefined;
   readonly cost?: CostReport | undefined;
   readonly zookeeper?: ZooKeeperDiagnosis | undefined;
-  readonly format?: 'camunda' | undefined;
 }
 
 /** Puts the findings together. */
 export function diagnosis(store: string | null, findings: readonly Finding[], facts: DiagnosisFacts): Diagnosis {
-  const { probe, status, cost, zookeeper, format } = facts;
+  const { probe, status, cost, zookeeper } = facts;
   const offset = probe?.clockOffsetMs;
   const tellsTime = offset !== undefined && Number.isFinite(offset.min) && Number.isFinite(offset.max);
   return {
@@ -190,6 +187,5 @@ export function diagnosis(store: string | null, findings: readonly Finding[], fa
     cost: cost ?? null,
     damaged: status ? damageOf(status) : [],
     zookeeper: zookeeper ?? null,
-    ...(format && { format }),
   };
 }

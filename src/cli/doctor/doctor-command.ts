@@ -85,11 +85,10 @@ export async function examine(
   const facts: { -readonly [name in keyof DiagnosisFacts]: DiagnosisFacts[name] } = {};
   try {
     // As `run` begins: a wrong address, region or right is reported in the same words, before anything is written.
-    const unhurried = { timeoutMs: UNHURRIED_LISTING_MS, ...(signal && { signal }) };
-    const page = store.remote ? await session.listPage(undefined, unhurried) : undefined;
-    if (await isCamundas(session, page, signal)) {
+    if (store.remote) await session.listPage(undefined, { timeoutMs: UNHURRIED_LISTING_MS, ...(signal && { signal }) });
+    if (await isCamundas(session, signal)) {
       const camunda = await examineCamunda(session, options);
-      return diagnosis(store.url, camunda.findings, { ...camunda, format: 'camunda', zookeeper: await lookAtZooKeeper?.() });
+      return diagnosis(store.url, camunda.findings, { ...camunda, zookeeper: await lookAtZooKeeper?.() });
     }
     const probe = await probeStore(store, options);
     facts.probe = probe;

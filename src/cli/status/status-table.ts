@@ -20,8 +20,8 @@ const COLUMNS: readonly Column[] = [
   { title: 'AGE', align: 'right' },
   { title: 'EXPIRES IN', align: 'right' },
 ];
-/** In how long a lease of Camunda expires by the clock of its holder, which is what its tasks go by. */
-const CLAIM_COLUMN: Column = { title: 'BY ITS CLOCK', align: 'right' };
+/** When a lease of Camunda expires as its holder has written it, by its own clock; UTC. */
+const CLAIM_COLUMN: Column = { title: 'AS WRITTEN', align: 'right' };
 const DISCOVERY_COLUMN: Column = { title: 'DISCOVERY' };
 const PROBLEM_COLUMN: Column = { title: 'PROBLEM', minWidth: 16 };
 
@@ -57,8 +57,6 @@ interface NodeTable {
   readonly problemOf: (node: NodeStatus) => string | undefined;
   /** The bits that a node id is to take in unique ids. */
   readonly idWidth: number;
-  /** Whether the holders' own clocks are shown, too: those of Camunda. @default false */
-  readonly hasClaims?: boolean;
   /** The line on the part of a large cluster that is shown; undefined where all was read. */
   readonly pageLine?: ((shown: number) => string) | undefined;
   /** The lines below. */
@@ -79,13 +77,14 @@ export function statusTable(status: PagedCluster, options: StatusTableOptions): 
     {
       nodes,
       problemOf: (node) => problemOf(node, cluster) ?? node.camunda?.warning ?? undefined,
-      hasClaims: camunda !== undefined,
       idWidth: cluster.idWidth,
       pageLine: page === null ? undefined : (shown) => `… ${shown} of ${cluster.size} node ids (${more}, --all all of them)`,
       foot: [
         ...(draining.length === 0 ? [] : [fitLine(beyond, screen, 'yellow')]),
         summaryLine(status, screen),
-        ...(camunda?.restores ?? []).map((restore) => fitLine(restoreLine(restore), screen, restore.problem === null ? 'dim' : 'red')),
+        ...(camunda?.restores ?? []).map((restore) =>
+          fitLine(`restore ${restore.restoreId}: ${restoredText(restore)}`, screen, restore.problem === null ? 'dim' : 'red'),
+        ),
         ...(discovery === undefined ? [] : [discoverySummary(discovery, screen)]),
       ],
     },
@@ -112,10 +111,7 @@ export function allocatedTable({ nodes, groups, idWidth }: AllocatedStatus, wher
   return nodeTable({ nodes, problemOf: ({ problem }) => problem, idWidth: widthNeededBy(groups), foot }, options);
 }
 
-function nodeTable(
-  { nodes, problemOf: problem, idWidth, hasClaims = false, pageLine, foot }: NodeTable,
-  options: StatusTableOptions,
-): string[] {
+function nodeTable({ nodes, problemOf: problem, idWidth, pageLine, foot }: NodeTable, options: StatusTableOptions): string[] {
   const { screen, maxLines = Number.POSITIVE_INFINITY, discovery } = options;
   const head = headLine(nodes, idWidth, screen);
   // The titles are a line, too.
@@ -125,11 +121,12 @@ function nodeTable(
   const left = nodes.length - shown.length;
   const note = pageLine?.(shown.length) ?? (left > 0 ? `… and ${left} more (nodelease status --all shows them)` : undefined);
   const announced = discovery && new Map(discovery.nodes.map((node) => [node.id, node]));
+  const hasClaims = nodes.some(({ camunda }) => camunda !== undefined);
   const rows = shown.map((node) => row(node, problem(node), announced, hasClaims));
   // A terminal has no room for an empty column; programs that read a pipe want the same columns every time.
   const spared = screen !== undefined && shown.every((node) => problem(node) === undefined);
-  const times = hasClaims ? [...COLUMNS, CLAIM_COLUMN] : COLUMNS;
-  const columns = [...times, ...(discovery === undefined ? [] : [DISCOVERY_COLUMN]), ...(spared ? [] : [PROBLEM_COLUMN])];
+  const further = [...(hasClaims ? [CLAIM_COLUMN] : []), ...(discovery === undefined ? [] : [DISCOVERY_COLUMN])];
+  const columns = [...COLUMNS, ...further, ...(spared ? [] : [PROBLEM_COLUMN])];
   return [...head, ...renderTable(columns, rows, screen), ...(note === undefined ? [] : [fitLine(note, screen, 'dim')]), ...foot];
 }
 
@@ -178,8 +175,9 @@ function summaryLine({ cluster, totals, camunda }: PagedCluster, screen: Screen 
   );
 }
 
-function restoreLine({ restoreId, restoredNodes, problem }: RestoreReport): string {
-  return `restore ${restoreId}: ${problem ?? `node ids restored: ${restoredNodes.length > 0 ? restoredNodes.join(', ') : 'none'}`}`;
+/** What became of a restore of Camunda's. */
+export function restoredText({ restoredNodes, problem }: RestoreReport): string {
+  return problem ?? `node ids restored: ${restoredNodes.join(', ') || 'none'}`;
 }
 
 function damagedText(damaged: number, paint: Paint): string {
@@ -220,7 +218,7 @@ function row(
     { text: node.taskId ?? '' },
     { text: ageText(node.age) },
     expiryCell(node),
-    ...(hasClaims ? [claimCell(node)] : []),
+    ...(hasClaims ? [{ text: node.timestamp === undefined ? '' : `${new Date(node.timestamp).toISOString().slice(-13, -5)}Z` }] : []),
     ...(announced === undefined ? [] : [discoveryCell(announced.get(node.id))]),
     { text: problem ?? '', color: 'red' },
   ];
@@ -239,12 +237,6 @@ function expiryCell(node: NodeStatus): Cell {
   const bound = node.age?.max === Number.POSITIVE_INFINITY ? '<' : '';
   if (expiresIn > 0) return { text: `${bound}${formatDuration(expiresIn)}` };
   return { text: node.state === 'expired' ? 'expired' : 'in grace', color: 'yellow' };
-}
-
-function claimCell(node: NodeStatus): Cell {
-  const [left, offset] = [expiresInMs(node), node.camunda?.clockOffsetMs ?? undefined];
-  if (left === undefined || offset === undefined) return { text: '' };
-  return left + offset > 0 ? { text: formatDuration(left + offset) } : { text: 'expired', color: 'yellow' };
 }
 
 function discoveryCell(node: NodeDiscovery | undefined): Cell {

@@ -1,7 +1,7 @@
 import type { ClusterModel, SeenNode } from '../cluster-model.js';
 import { clockTime, formatDuration } from '../format.js';
 import { type Knowledge, type KnownVersions, tally } from '../knowledge.js';
-import { CAMUNDA_MEANINGS, type NodeState, STATE_MEANINGS } from '../node-state.js';
+import { type NodeState, STATE_MEANINGS } from '../node-state.js';
 import type { WireNode } from '../wire.js';
 import { leftText } from './cell.js';
 import { button, chip, fact, find, make, mark, quiet, setText } from './dom.js';
@@ -58,14 +58,13 @@ export class DetailsPanel {
       node.ageMs !== null && fact('Last write', this.#age),
       node.timestamp !== null && fact('Expiry', this.#expiry),
       idWidth !== null && fact('Unique ids', `${idWidth} bits for the node id`),
-      camunda && camunda.clockOffsetMs !== null && fact('Its clock', offsetText(camunda.clockOffsetMs)),
       camunda && fact('Acquirable', camunda.acquirable ? 'yes' : 'no'),
       !isCamundas && fact('In discovery', make('code', {}, hexPath(id)), ` ${this.#inDiscovery(id)}`),
       problem !== null && fact('Problem', make('span', { class: 'bad' }, problem)),
     );
     this.#root.replaceChildren(
       make('div', { class: 'panel-title' }, heading, chip(state, state), close),
-      quiet((isCamundas && CAMUNDA_MEANINGS[state]) || STATE_MEANINGS[state]),
+      quiet(isCamundas && state === 'damaged' ? 'Its lease object is absent, or Camunda cannot read it.' : STATE_MEANINGS[state]),
       facts,
       ...this.#known('Who knows its version', ' do', knowledge?.others),
       ...this.#known('Whose version its holder knows', '', knowledge?.own),
@@ -111,12 +110,6 @@ export class DetailsPanel {
     const rest = more > 0 && make('span', { class: 'quiet' }, `and ${more} more`);
     return [make('h3', {}, heading), quiet(sum.join(' · ')), make('div', { class: 'chips' }, ...chips, rest)];
   }
-}
-
-/** How a holder's clock compares with the others'; by some hundred milliseconds it always differs. */
-function offsetText(ms: number): string {
-  if (Math.abs(ms) < 1_000) return 'as the other holders’';
-  return `${formatDuration(Math.abs(ms))} ${ms > 0 ? 'ahead of' : 'behind'} the other holders’`;
 }
 
 /** Where a node id stands in the discovery tree (group and index in hex). */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type CamundaLease, decodeCamundaLease, decodeCamundaRestore } from './camunda-codec.js';
+import { decodeCamundaLease, decodeCamundaRestore } from './camunda-codec.js';
 import { nativeCodec } from './lease-codec.js';
 
 // Bytes as Camunda writes them, seen through a proxy.
@@ -8,18 +8,24 @@ const HELD =
 const RENEWED =
   '{"taskId":"task-A","timestamp":1795350756794,"nodeInstance":{"id":0,"version":1},"knownVersionMappings":{"mappingsByNodeId":{"0":1,"1":7}}}';
 const METADATA = { taskid: 'task-A', version: '1', acquirable: 'true' };
-const HELD_LEASE: CamundaLease = {
+const HELD_LEASE = {
   ...{ kind: 'held', version: 1, taskId: 'task-A', timestamp: 1_795_350_753_690, nodeId: 0, knownNodes: { 0: 1 }, acquirable: true },
 };
 const RELEASED = { taskid: '', version: '9', acquirable: 'true' };
+
+/** What is read, the lease and all else in one object. */
+function decoded(body: string, metadata: Record<string, string>) {
+  const { lease, ...facts } = decodeCamundaLease(body, metadata);
+  return { ...lease, ...facts };
+}
 
 /** The body of a held lease with fields of another kind. */
 const held = (change: object) => JSON.stringify({ ...JSON.parse(HELD), ...change });
 const { timestamp: _, ...timeless } = JSON.parse(HELD);
 
 describe('what Camunda writes is read:', () => {
-  it.each<[string, string, Record<string, string>, Partial<CamundaLease>]>([
-    ['an id that was never held', '', {}, { kind: 'free', version: 0, taskId: undefined, acquirable: true }],
+  it.each<[string, string, Record<string, string>, Record<string, unknown>]>([
+    ['an id that was never held', '', {}, { kind: 'vacant', nodeId: undefined, acquirable: true }],
     ['a held one', HELD, METADATA, HELD_LEASE],
     ['a renewed one', RENEWED, METADATA, { ...HELD_LEASE, timestamp: 1_795_350_756_794, knownNodes: { 0: 1, 1: 7 } }],
     ['one of the alphas', HELD, { taskid: 'task-A', version: '1' }, HELD_LEASE],
@@ -29,20 +35,20 @@ describe('what Camunda writes is read:', () => {
       METADATA,
       { ...HELD_LEASE, knownNodes: {} },
     ],
-    ['a released one', '', RELEASED, { kind: 'released', version: 9, taskId: undefined }],
-    ['one that scaling down has given up', '', { ...RELEASED, acquirable: 'false' }, { kind: 'given-up', version: 9, acquirable: false }],
+    ['a released one', '', RELEASED, { kind: 'released', version: 9, durationMs: 0 }],
+    ['one that scaling down has given up', '', { ...RELEASED, acquirable: 'false' }, { kind: 'retired', version: 9, acquirable: false }],
   ])('%s', (_name, body, metadata, lease) => {
-    expect(decodeCamundaLease(body, metadata)).toMatchObject(lease);
+    expect(decoded(body, metadata)).toMatchObject(lease);
   });
 
   it('a restore', () => {
-    expect(decodeCamundaRestore('{"restoreId":"r1","restoredNodes":[0]}')).toEqual({ restoreId: 'r1', restoredNodes: [0] });
+    expect(decodeCamundaRestore('{"restoreId":"r1","restoredNodes":[0]}')).toEqual([0]);
     expect(() => decodeCamundaRestore('{"restoreId":"r1"}')).toThrow(/has no usable "restoredNodes": expected a list/);
   });
 });
 
 describe('what else Camunda accepts is read:', () => {
-  it.each<[string, string, Record<string, string>, Partial<CamundaLease>]>([
+  it.each<[string, string, Record<string, string>, Record<string, unknown>]>([
     ['an empty body with a version', '', { version: '9' }, { kind: 'released', version: 9 }],
     ['an empty body with a version and an empty task', '', { version: '9', taskid: '' }, { kind: 'released', version: 9 }],
     ['further metadata', HELD, { ...METADATA, foo: 'bar' }, HELD_LEASE],
@@ -53,15 +59,16 @@ describe('what else Camunda accepts is read:', () => {
     ['no time', JSON.stringify(timeless), METADATA, { ...HELD_LEASE, timestamp: 0 }],
     ['the id of another object', held({ nodeInstance: { id: 3, version: 1 } }), METADATA, { ...HELD_LEASE, nodeId: 3 }],
   ])('%s', (_name, body, metadata, lease) => {
-    expect(decodeCamundaLease(body, metadata)).toMatchObject(lease);
+    expect(decoded(body, metadata)).toMatchObject(lease);
   });
 
-  it('a version that only Java counts to, compared with the metadata to its last digit', () => {
-    const body = HELD.replace('"version":1', '"version":9223372036854775807');
-    expect(decodeCamundaLease(body, { ...METADATA, version: '9223372036854775807' }).version).toBe(2 ** 63);
-    expect(() => decodeCamundaLease(body, { ...METADATA, version: '9223372036854775806' })).toThrow(
-      /5807 in its body and 9223372036854775806/,
-    );
+  it('numbers that only Java counts to, rounded; a time without end as the last of dates', () => {
+    const body = HELD.replace('"version":1', '"version":9223372036854775807').replace('1795350753690', '9223372036854775807');
+    const lease = decoded(body, { ...METADATA, version: '9223372036854775807' });
+    expect(lease).toMatchObject({ version: 2 ** 63, timestamp: 8.64e15 });
+    expect(decoded(body.replace('9223372036854775807', '-5'), { ...METADATA, version: '9223372036854775807' })).toMatchObject({
+      timestamp: 0,
+    });
   });
 });
 
@@ -81,12 +88,12 @@ describe('what Camunda throws at is damaged, with the reason:', () => {
     ['another task in the metadata', HELD, { ...METADATA, taskid: 'B' }, /has the task "task-A" in its body and "B" in its metadata/],
     ['no task in the metadata', HELD, { version: '1' }, /has the task "task-A" in its body and none in its metadata/],
     ['another version in the metadata', HELD, { ...METADATA, version: '2' }, /has the version 1 in its body and 2 in its metadata/],
-    ['an unknown field', held({ nonce: 'n' }), METADATA, /has the field "nonce", which Camunda refuses/],
+    ['an unknown field', held({ nonce: 'n' }), METADATA, /has the field "nonce" in its body, which Camunda refuses/],
     [
       'one further in',
       held({ nodeInstance: { id: 0, version: 1, x: 1 } }),
       METADATA,
-      /has the field "nodeInstance.x", which Camunda refuses/,
+      /has the field "x" in its nodeInstance, which Camunda refuses/,
     ],
     ['no taskId', held({ taskId: undefined }), METADATA, /has no usable "taskId": expected a non-empty string, got nothing/],
     ['an empty taskId', held({ taskId: '' }), METADATA, /has no usable "taskId"/],
@@ -99,12 +106,13 @@ describe('what Camunda throws at is damaged, with the reason:', () => {
       /has no usable "mappingsByNodeId"/,
     ],
     ['a negative version', held({ nodeInstance: { id: 0, version: -1 } }), { ...METADATA, version: '-1' }, /"nodeInstance.version"/],
+    ['a number without end', HELD.replace('1795350753690', '1e400'), METADATA, /has no usable "timestamp": expected a whole number/],
     ['no JSON', 'free', METADATA, /is not JSON: "free"/],
     ['a blank body', ' ', METADATA, /is not JSON: " "/],
     ['an empty object', '{}', METADATA, /has no usable "taskId"/],
     ['a list', '[]', METADATA, /is not a JSON object/],
-    ['a lease of nodelease', native.body, native.metadata, /has the field "version", which Camunda refuses/],
-    ['a tombstone of nodelease', tombstone.body, tombstone.metadata, /has the field "released", which Camunda refuses/],
+    ['a lease of nodelease', native.body, native.metadata, /has the field "version" in its body, which Camunda refuses/],
+    ['a tombstone of nodelease', tombstone.body, tombstone.metadata, /has the field "released" in its body, which Camunda refuses/],
   ])('%s', (_name, body, metadata, problem) => {
     expect(() => decodeCamundaLease(body, metadata)).toThrow(problem);
   });

@@ -36,7 +36,7 @@ export interface NodeStatus {
 export interface CamundaNode {
   /** False for an id that scaling down has given up. */
   readonly acquirable: boolean;
-  /** How far the holder's clock seems to be ahead of the other holders', in milliseconds; null without a holder. */
+  /** How far the holder's clock seems to be ahead of the other holders', in milliseconds; 0 up to 3 s, null without a holder. */
   readonly clockOffsetMs: number | null;
   /** What an operator should look into, as a sentence without its full stop. */
   readonly warning: string | null;

@@ -1,15 +1,6 @@
 import type { Clock } from '../../base/clock.js';
 import { bounded } from '../../store/bounded.js';
-import type {
-  CallOptions,
-  Interval,
-  LeaseStore,
-  Listing,
-  ListingPage,
-  PageOptions,
-  StoredObject,
-  WriteResult,
-} from '../../store/lease-store.js';
+import type { CallOptions, Interval, LeaseStore, Listing, ListingPage, StoredObject, WriteResult } from '../../store/lease-store.js';
 import { StoreTime } from './store-time.js';
 
 /** How one call of a session is made. */
@@ -100,7 +91,7 @@ export class StoreSession {
    *
    * @throws {StoreError} when the store gave no definite answer in time
    */
-  async listPage(after: string | undefined, call: SessionCall & Pick<PageOptions, 'folders'> = {}): Promise<ListingPage> {
+  async listPage(after: string | undefined, call: SessionCall & { readonly folders?: boolean } = {}): Promise<ListingPage> {
     const { store } = this;
     const { listPage } = store;
     if (listPage === undefined) return { ...(await this.list(call)), more: false };

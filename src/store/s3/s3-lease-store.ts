@@ -2,16 +2,7 @@ import { orAborted, timeoutSignal } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
 import { ageFromHeaders, ageFromListing } from '../http-age.js';
 import { storeTime } from '../http-date.js';
-import type {
-  CallOptions,
-  LeaseStore,
-  Listing,
-  ListingPage,
-  ObjectMetadata,
-  PageOptions,
-  StoredObject,
-  WriteResult,
-} from '../lease-store.js';
+import type { CallOptions, LeaseStore, Listing, ListingPage, ObjectMetadata, StoredObject, WriteResult } from '../lease-store.js';
 import { StoreError } from '../lease-store.js';
 import { allPages, type ContinuedPage } from '../listing-pages.js';
 import { checkScratch, type StoreRequest, senseless } from '../store-request.js';
@@ -93,7 +84,7 @@ export class S3LeaseStore implements LeaseStore {
     return allPages(this.#request('list'), (token) => this.#page({ ContinuationToken: token }, options));
   }
 
-  async listPage(after: string | undefined, options?: PageOptions): Promise<ListingPage> {
+  async listPage(after: string | undefined, options?: CallOptions & { readonly folders?: boolean | undefined }): Promise<ListingPage> {
     const from = { StartAfter: after === undefined ? undefined : this.#keyPrefix + after };
     const { token: _, ...page } = await this.#page({ ...from, ...(options?.folders && { Delimiter: undefined }) }, options);
     return page;

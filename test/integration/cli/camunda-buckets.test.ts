@@ -50,10 +50,10 @@ describe('a bucket of Camunda 8', () => {
     const { code, stdout, stderr } = await answer(['status'], env);
     expect([code, stderr]).toEqual([0, '']);
     const lines = stdout.trimEnd().split('\n');
-    expect(lines[0]).toMatch(/^ID {2}STATE +VERSION +TASK +AGE +EXPIRES IN +BY ITS CLOCK +PROBLEM$/);
-    expect(lines[1]).toMatch(/^ 0 {2}held +4 +task-A +~?\d\.\ds +1\d\.\ds +1\d\.\ds/);
+    expect(lines[0]).toMatch(/^ID {2}STATE +VERSION +TASK +AGE +EXPIRES IN +AS WRITTEN +PROBLEM$/);
+    expect(lines[1]).toMatch(/^ 0 {2}held +4 +task-A +~?\d\.\ds +1\d\.\ds {3}\d\d:\d\d:\d\dZ/);
     expect(lines[2]).toMatch(
-      /^ 1 {2}held +7 +task-B +~?\d\.\ds +1\d\.\ds +[45]\d\.\ds +its holder’s clock is (39|40|41|42) s ahead of the other/,
+      /^ 1 {2}held +7 +task-B +~?\d\.\ds +[45]\d\.\ds {3}\d\d:\d\d:\d\dZ +its holder’s clock is (39|40|41|42) s ahead of the other/,
     );
     expect(lines[4]).toMatch(/^ 3 {2}released +9 /);
     expect(lines[5]).toMatch(/^ 4 {2}retired +2 /);
@@ -74,7 +74,7 @@ describe('a bucket of Camunda 8', () => {
       camunda: { acquirable: true, warning: null },
     });
     expect(json.nodes[1]?.timestamp).toBeGreaterThan(Date.now() + 30_000);
-    expect(json.nodes[1]?.expiresInMs).toBeLessThan(16_001);
+    expect(Math.abs((json.nodes[1]?.timestamp ?? 0) - Date.now() - (json.nodes[1]?.expiresInMs ?? 0))).toBeLessThan(5_000);
     expect(json.nodes[4]).toMatchObject({ state: 'retired', camunda: { acquirable: false } });
     expect(await bucket.state()).toEqual(before);
   });
@@ -92,22 +92,12 @@ describe('a bucket of Camunda 8', () => {
     const before = await bucket.state();
     const { code, stdout } = await answer(['doctor', '--json'], env);
     expect(code).toBe(69);
-    const { findings, damaged, format } = JSON.parse(stdout) as Diagnosis;
-    expect(format).toBe('camunda');
+    const { findings, damaged } = JSON.parse(stdout) as Diagnosis;
     expect(findings.filter(({ status }) => status === 'fault').map(({ id }) => id)).toEqual(['gaps', 'lease-objects']);
-    expect(damaged).toEqual(expect.arrayContaining([{ id: 5, problem: 'lease object has the field "version", which Camunda refuses' }]));
+    expect(damaged).toEqual(
+      expect.arrayContaining([{ id: 5, problem: 'lease object has the field "version" in its body, which Camunda refuses' }]),
+    );
     expect(await bucket.state()).toEqual(before);
-  });
-
-  it('has more keys than Camunda looks at: doctor warns, and status finds every lease and the restores all the same', async () => {
-    await fleet();
-    const fill = Array.from({ length: 1_000 }, (_, index) => `backup/${index}`);
-    for (let first = 0; first < fill.length; first += 50) {
-      await Promise.all(fill.slice(first, first + 50).map((key) => bucket.putRaw(key, 'x')));
-    }
-    const { stdout } = await answer(['doctor']);
-    expect(stdout).toContain('  warn   keys: there are more than 1,000 keys in the bucket');
-    expect((await answer(['status'])).stdout).toContain('restore r1: node ids restored: 0, 2');
   });
 
   it.each([
