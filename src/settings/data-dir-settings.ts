@@ -17,7 +17,7 @@ export const DATA_DIR_SETTINGS = {
   'data-retention': {
     kind: integer(1, 1_000),
     default: '2',
-    commands: [...HOLDING, 'data-dir gc'],
+    commands: [...HOLDING, 'data-dir ls', 'data-dir gc'],
     option: 'dataDir.retention',
     sentence: 'how many versions of the directory of a node id are kept, the new one included',
   },
