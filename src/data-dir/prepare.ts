@@ -21,6 +21,8 @@ import { nodeDirOf, obsoleteOf, sourceFor, type VersionDir, versionsIn } from '.
 //   never a source. A crash leaves one without marker: the next tenure removes it and begins anew, since its maker may be paused, not gone.
 // - No half source. A stale holder that wakes up within its own preparation may still remove old versions. Removing begins with the marker, so
 //   the copy counts only if the source's marker is there at the end.
+// - One that is given up is a stale one. The node id may be released while its last operations are under way: they end in a version that is
+//   unfinished, or complete and never used.
 // - Links only to where no one writes. Files are shared with the version before alone, and only where its very tenure has released the node id:
 //   then its work has ended (rule 8). One that was evicted, or has expired, may have processes left: it is copied.
 

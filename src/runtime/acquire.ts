@@ -3,7 +3,6 @@ import { ConfigError } from '../base/errors.js';
 import { systemClock, systemRandom } from '../base/system.js';
 import { defaultTaskId } from '../base/task-id.js';
 import { checkRoot, type DataDirOptions } from '../data-dir/data-dir-options.js';
-import { exclusionOf } from '../data-dir/exclude.js';
 import { type Announcement, checkAnnouncement } from '../discovery/announcement.js';
 import type { DiscoveryEvent } from '../discovery/discovery.js';
 import { checkWanted } from '../lease/model/cluster-config.js';
@@ -198,9 +197,6 @@ function checkDataDirOptions(dataDir: DataDirOptions): void {
   if (typeof dataDir !== 'object' || dataDir === null || typeof dataDir.root !== 'string' || dataDir.root === '')
     throw new ConfigError('dataDir', dataDir, 'an object with the path of a directory as root');
   checkOptions(dataDir, 'dataDir.', ['onEvent']);
-  const { exclude = [] } = dataDir;
-  if (!Array.isArray(exclude)) throw new ConfigError('dataDir.exclude', exclude, 'a list of patterns');
-  exclusionOf(exclude, 'dataDir.exclude');
 }
 
 function checkZooKeeperOptions(zookeeper: ZooKeeperOptions): void {
