@@ -1,6 +1,7 @@
 import { constants, type Stats } from 'node:fs';
 import { copyFile, type FileHandle, link, mkdir, open, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { concurrently } from '../base/concurrently.js';
 import { CANNOT_SYNC_FOLDERS, codeOf, unless } from '../store/file/files.js';
 import { CONCURRENCY, type CopyPlan } from './copy-plan.js';
 
@@ -23,7 +24,7 @@ const REFUSED = ['ENOTSUP', 'EOPNOTSUPP', 'EXDEV', 'EINVAL', 'ENOSYS', 'ENOTTY',
 
 /**
  * Copies a tree into a new directory. When it resolves, all of it would survive a loss of power: files are synced before the directories that
- * name them. When it rejects, nothing is at work any more.
+ * name them. After a failure no file is begun, and those under way end with their next step.
  */
 export async function copyTree(copy: TreeCopy): Promise<void> {
   const { from, to, plan } = copy;
@@ -31,17 +32,21 @@ export async function copyTree(copy: TreeCopy): Promise<void> {
     copy.step(0, 0);
     if (path !== '') await mkdir(join(to, path), 0o700);
   }
-  await each(plan.links, async ({ path, target }) => {
+  for (const { path, target } of plan.links) {
     copy.step(0, 0);
     await symlink(target, join(to, path));
-  });
-  await each(plan.files, async ({ path, stats }) => {
-    copy.step(0, 0);
-    await copyOne(join(from, path), join(to, path), stats, copy);
-    copy.step(1, 0);
+  }
+  await concurrently(plan.files, CONCURRENCY, async ({ path, stats }, ended) => {
+    const step = (files: number, bytes: number) => {
+      ended.throwIfAborted();
+      copy.step(files, bytes);
+    };
+    step(0, 0);
+    await copyOne(join(from, path), join(to, path), stats, { ...copy, step });
+    step(1, 0);
   });
   // Only now: a directory may be one that nothing can be made in.
-  await each(plan.directories, async ({ path, stats }) => {
+  await concurrently(plan.directories, CONCURRENCY, async ({ path, stats }) => {
     copy.step(0, 0);
     await finish(await open(join(to, path), 'r'), stats);
   });
@@ -122,18 +127,4 @@ async function isDone(operation: Promise<void>): Promise<boolean> {
     if (REFUSED.includes(codeOf(error) ?? '')) return false;
     throw error;
   }
-}
-
-/** Works on all entries, some at a time. After a failure nothing is begun, and it rejects when nothing is under way. */
-async function each<T>(entries: readonly T[], work: (entry: T) => Promise<void>): Promise<void> {
-  const queue = entries.values();
-  const failures: unknown[] = [];
-  const workers = Array.from({ length: CONCURRENCY }, async () => {
-    for (const entry of queue) {
-      if (failures.length > 0) return;
-      await work(entry).catch((error: unknown) => failures.push(error));
-    }
-  });
-  await Promise.all(workers);
-  if (failures.length > 0) throw failures[0];
 }

@@ -19,9 +19,7 @@ export interface DataDirOptions {
 }
 
 /** What happens while the directory at `path` is prepared. */
-export type DataDirEvent = { readonly path: string } /** Sockets, FIFOs and devices are not copied. */ & (
-  | { readonly type: 'left-out'; readonly special: readonly string[] }
-  /** Told every ten seconds. */
+export type DataDirEvent = { readonly path: string } /** Told every ten seconds. */ & (
   | {
       readonly type: 'progress';
       readonly files: number;
@@ -37,7 +35,7 @@ export type DataDirEvent = { readonly path: string } /** Sockets, FIFOs and devi
       readonly bytes: number;
       readonly tookMs: number;
     }
-  /** An old version, or an unfinished one. */
+  /** An old version, an unfinished one, or what was left of one. */
   | { readonly type: 'removed' }
   | { readonly type: 'not-removed'; readonly error: unknown }
 );

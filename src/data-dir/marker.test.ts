@@ -38,6 +38,7 @@ it.each([
   ['{"initializedAt":1,"version":9,"initializedFrom":3}', 'is of version 9'],
   ['{"initializedAt":1,"version":"5","initializedFrom":3}', 'is of version "5"'],
   ['{"version":5}', 'has no usable "initializedAt"'],
+  ['{"initializedAt":1e300,"version":5}', 'has no usable "initializedAt"'],
   ['{"initializedAt":-1,"version":5}', 'has no usable "initializedAt"'],
 ])('counts for nothing when it is %s', (text, problem) => {
   expect(decodeMarker(text, 5)).toBe(problem);

@@ -9,6 +9,9 @@ const DRAFT = `${MARKER}.tmp`;
 /** The names at the top of a version's directory that belong to the directory, and not to what it keeps. */
 export const OWN_NAMES: readonly string[] = [MARKER, DRAFT];
 
+/** The last time that dates can tell, in milliseconds since the Unix epoch. */
+const MAX_TIME = 8.64e15;
+
 export interface Marker {
   /** When the directory was complete, in milliseconds since the Unix epoch, by its maker's clock: for people. */
   readonly initializedAt: number;
@@ -27,7 +30,7 @@ export function decodeMarker(text: string, version: number): Marker | string {
   }
   const { initializedAt, initializedFrom = null, version: named } = fields ?? {};
   if (named !== version) return `is of version ${JSON.stringify(named)}`;
-  if (typeof initializedAt !== 'number' || initializedAt < 0) return 'has no usable "initializedAt"';
+  if (typeof initializedAt !== 'number' || !(initializedAt >= 0 && initializedAt <= MAX_TIME)) return 'has no usable "initializedAt"';
   return { initializedAt, version, initializedFrom: typeof initializedFrom === 'number' ? initializedFrom : null };
 }
 

@@ -4,9 +4,9 @@ import { aborted, orAborted } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
 import type { Lease } from '../lease/model/lease.js';
 import { makeFolder, syncFolder, unless } from '../store/file/files.js';
-import { removeLeftovers, removeVersion } from './collect.js';
+import { leftoversIn, removeVersion } from './collect.js';
 import { type CopyPlan, planCopy } from './copy-plan.js';
-import { type CopyMode, canClone, copyTree } from './copy-tree.js';
+import { type CopyMode, canClone, copyTree, type TreeCopy } from './copy-tree.js';
 import { DataDirError, toDataDirError } from './data-dir-error.js';
 import { type DataDirEvent, type DataDirOptions, DEFAULT_RETENTION } from './data-dir-options.js';
 import { exclusionOf } from './exclude.js';
@@ -21,6 +21,8 @@ import { nodeDirOf, obsoleteOf, sourceFor, type VersionDir, versionsIn } from '.
 //   never a source. A crash leaves one without marker: the next tenure removes it and begins anew, since its maker may be paused, not gone.
 // - No half source. A stale holder that wakes up within its own preparation may still remove old versions. Removing begins with the marker, so
 //   the copy counts only if the source's marker is there at the end.
+// - One that is given up is a stale one. The node id may be released while its last operations are under way: they end in a version that is
+//   unfinished, or complete and never used.
 // - Links only to where no one writes. Files are shared with the version before alone, and only where its very tenure has released the node id:
 //   then its work has ended (rule 8). One that was evicted, or has expired, may have processes left: it is copied.
 
@@ -35,21 +37,22 @@ export interface PrepareOptions extends DataDirOptions {
 
 /** From one report of progress to the next, in milliseconds. */
 const PROGRESS_INTERVAL_MS = 10_000;
-/** Blocks are no smaller on the file systems in use. */
-const BLOCK_BYTES = 4_096;
 
 /**
  * Makes the data directory of a tenure. Resolves to its absolute path when it is complete, and older versions have been removed as far as they can be.
  *
+ * It rejects at once when the lease is lost or `signal` aborts, also where the file system hangs. The one operation under way then may still come
+ * to its end, as that of a stale holder does.
+ *
  * @throws {DataDirError} when what stands there speaks against it, with nothing changed, or when the file system fails
- * @throws {LeaseLostError} as soon as the lease is lost: nothing is touched any more from then on
+ * @throws {LeaseLostError} as soon as the lease is lost
  * @throws `signal.reason`
  */
 export async function prepareDataDir(options: PrepareOptions): Promise<string> {
-  const { lease } = options;
+  const { lease, signal } = options;
   const preparation = new Preparation(options);
   try {
-    return await orAborted(preparation.run(), lease.signal);
+    return await orAborted(orAborted(preparation.run(), lease.signal), signal);
   } catch (error) {
     // Found to be over by the clock, it is about to be told by its signal.
     if (!lease.isValid()) throw await aborted(lease.signal);
@@ -67,6 +70,7 @@ class Preparation {
   readonly #nodeDir: string;
   readonly path: string;
   readonly #begun: number;
+  #nextReport: number;
   #files = 0;
   #bytes = 0;
 
@@ -75,18 +79,21 @@ class Preparation {
     this.#nodeDir = nodeDirOf(resolve(root), lease.id);
     this.path = join(this.#nodeDir, `v${lease.version}`);
     this.#begun = clock.monotonic();
+    this.#nextReport = this.#begun + PROGRESS_INTERVAL_MS;
   }
 
   async run(): Promise<string> {
-    const { lease, clock } = this.options;
+    const { lease, clock, retention = DEFAULT_RETENTION } = this.options;
     const { version } = lease;
-    await this.#checkNodeDir();
+    await this.#checkPlace(this.#nodeDir);
     const versions = await versionsIn(this.#nodeDir);
     const source = await this.#source(versions);
+    this.#check();
     await makeFolder(this.#nodeDir);
-    await removeLeftovers(this.#nodeDir, this.#check);
-    for (const each of versions.filter((each) => each.state === 'unfinished' && each.version <= version)) await this.#remove(each);
+    const unfinished = versions.filter((each) => each.state === 'unfinished' && each.version <= version);
+    await this.#remove([...(await leftoversIn(this.#nodeDir)), ...unfinished.map(({ path }) => path)]);
     let mode: CopyMode = 'copy';
+    this.#check();
     await mkdir(this.path);
     try {
       await syncFolder(this.#nodeDir);
@@ -95,23 +102,15 @@ class Preparation {
       await writeMarker(this.path, { initializedAt: clock.now(), version, initializedFrom: source?.dir.version ?? null });
     } catch (error) {
       // What is left of it would take the space that the next attempt needs.
-      if (lease.isValid()) await this.#remove(this, () => lease.signal.throwIfAborted());
+      await this.#remove([this.path]);
       throw error;
     }
     this.#check();
     const counts = { files: this.#files, bytes: this.#bytes, tookMs: clock.monotonic() - this.#begun };
     this.#tell({ type: 'prepared', path: this.path, from: source?.dir.version ?? null, mode, ...counts });
-    await this.#collect();
+    await this.#remove(obsoleteOf(await versionsIn(this.#nodeDir), retention).map(({ path }) => path));
     this.#check();
     return this.path;
-  }
-
-  async #checkNodeDir(): Promise<void> {
-    const there = await unless(['ENOENT'], lstat(this.#nodeDir));
-    if (there === undefined) return;
-    if (!there.isDirectory()) throw new DataDirError(`${this.#nodeDir} is not a directory`);
-    const { root } = this.options;
-    if (there.dev !== (await stat(root)).dev) throw new DataDirError(`${this.#nodeDir} is on another file system than ${root}`);
   }
 
   /** The version to go on from, and what there is to be copied. Nothing is changed until that is known. */
@@ -129,16 +128,15 @@ class Preparation {
         throw new DataDirError(`${each.path} ${each.problem}: mend it, or move it away to go on from an older version`);
     }
     if (dir === undefined) return undefined;
-    if ((await lstat(dir.path)).dev !== (await lstat(this.#nodeDir)).dev)
-      throw new DataDirError(`${dir.path} is on another file system than ${this.#nodeDir}`);
-    const plan = await planCopy(dir.path, exclusionOf(exclude, 'exclude'), this.#check);
-    const refuse = (paths: readonly string[], why: string) => {
-      if (paths[0] !== undefined) throw new DataDirError(`${join(dir.path, paths[0])} ${why}: remove or exclude it`);
-    };
-    refuse(plan.escaping, `is a symbolic link that leads out of ${dir.path}`);
-    refuse(plan.mounts, 'is on another file system');
-    if (plan.special.length > 0) this.#tell({ type: 'left-out', path: dir.path, special: plan.special });
-    return { dir, plan };
+    await this.#checkPlace(dir.path);
+    return { dir, plan: await planCopy(dir.path, exclusionOf(exclude, 'exclude'), this.#check) };
+  }
+
+  async #checkPlace(path: string): Promise<void> {
+    const { root } = this.options;
+    const there = await unless(['ENOENT'], lstat(path));
+    if (there?.isDirectory() === false) throw new DataDirError(`${path} is not a directory`);
+    if (there && there.dev !== (await stat(root)).dev) throw new DataDirError(`${path} is on another file system than ${root}`);
   }
 
   async #fill({ dir, plan }: Source): Promise<CopyMode> {
@@ -147,54 +145,42 @@ class Preparation {
     const links = released && !alwaysCopies && dir.version === lease.version - 1;
     const mode = links ? 'link' : (await canClone(call)) ? 'clone' : 'copy';
     if (mode === 'copy') await this.#checkSpace(plan);
-    const ended = new AbortController();
-    void this.#report(plan, ended.signal);
-    await copyTree({ ...call, mode, step: this.#step }).finally(() => ended.abort());
+    await copyTree({ ...call, mode, step: this.#stepOf(plan) });
     const [after] = (await versionsIn(this.#nodeDir)).filter(({ version }) => version === dir.version);
     if (after?.state !== 'valid') throw new DataDirError(`${dir.path} was removed while it was copied`);
     return mode;
   }
 
-  async #checkSpace({ files }: CopyPlan): Promise<void> {
+  async #checkSpace({ bytes }: CopyPlan): Promise<void> {
     const { bavail, bsize } = await statfs(this.#nodeDir);
-    const needed = files.reduce((sum, { stats }) => sum + Math.ceil(stats.size / BLOCK_BYTES) * BLOCK_BYTES, 0);
     const free = bavail * bsize;
-    if (needed > free) throw new DataDirError(`${this.path} needs ${needed} bytes, and ${free} are free`);
-  }
-
-  async #collect(): Promise<void> {
-    const { retention = DEFAULT_RETENTION } = this.options;
-    for (const each of obsoleteOf(await versionsIn(this.#nodeDir), retention)) await this.#remove(each);
+    if (bytes > free) throw new DataDirError(`${this.path} needs ${bytes} bytes, and ${free} are free`);
   }
 
   /** What cannot be removed costs space and nothing else. */
-  async #remove(dir: Pick<VersionDir, 'path'>, check = this.#check): Promise<void> {
-    try {
-      await removeVersion(dir, check);
-      this.#tell({ type: 'removed', path: dir.path });
-    } catch (error) {
-      check();
-      this.#tell({ type: 'not-removed', path: dir.path, error });
+  async #remove(paths: readonly string[]): Promise<void> {
+    for (const path of paths) {
+      this.#check();
+      try {
+        await removeVersion(path);
+        this.#tell({ type: 'removed', path });
+      } catch (error) {
+        this.#tell({ type: 'not-removed', path, error });
+      }
     }
   }
 
-  readonly #step = (files: number, bytes: number): void => {
-    this.#check();
-    this.#files += files;
-    this.#bytes += bytes;
-  };
-
-  /** Also while nothing moves: a file system may hang. */
-  async #report({ files, bytes }: CopyPlan, ended: AbortSignal): Promise<void> {
-    const of = { files: files.length, bytes };
-    try {
-      for (;;) {
-        await this.options.clock.sleep(PROGRESS_INTERVAL_MS, ended);
-        this.#tell({ type: 'progress', path: this.path, files: this.#files, bytes: this.#bytes, of });
-      }
-    } catch (error) {
-      if (!ended.aborted) throw error;
-    }
+  #stepOf(plan: CopyPlan): TreeCopy['step'] {
+    const of = { files: plan.files.length, bytes: plan.bytes };
+    return (files, bytes) => {
+      this.#check();
+      this.#files += files;
+      this.#bytes += bytes;
+      const now = this.options.clock.monotonic();
+      if (now < this.#nextReport) return;
+      this.#nextReport = now + PROGRESS_INTERVAL_MS;
+      this.#tell({ type: 'progress', path: this.path, files: this.#files, bytes: this.#bytes, of });
+    };
   }
 
   /** Compares clocks as well: after a pause nothing may be written before the loss is told. */

@@ -1,4 +1,4 @@
-import { lstat, readdir } from 'node:fs/promises';
+import { lstat, opendir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Damage, kindOf, readRegular, unless } from '../store/file/files.js';
 import { decodeMarker, MARKER, type Marker } from './marker.js';
@@ -56,6 +56,8 @@ async function look(version: number, path: string): Promise<VersionDir> {
   const foreign = (problem: string) => ({ version, path, state: 'foreign', problem }) as const;
   if (!there.isDirectory()) return foreign(`is a ${kindOf(there)} and no directory`);
   try {
+    // A network file system asks its server only where a directory is opened: it may have kept that there was no marker.
+    await (await opendir(path)).close();
     const text = (await readRegular(join(path, MARKER)))?.toString();
     // An empty one is what is left where the power was lost between its creation and its content, which other makers write in two steps.
     if (!text) return { version, path, state: 'unfinished' };

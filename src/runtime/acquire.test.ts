@@ -26,7 +26,6 @@ describe('acquire', () => {
     ['dataDir.retention', { dataDir: { root: '/data', retention: 0 } }],
     ['dataDir.exclude', { dataDir: { root: '/', exclude: ['a//b'] } }],
     ['dataDir.exclude', { dataDir: { root: '/', exclude: 'runtime' } }],
-    ['dataDir.copy', { dataDir: { root: '/', copy: 'yes' } }],
     ['dataDir.root', { dataDir: { root: '/no/such/directory' } }],
   ])('names the option that is wrong: %s in %j', async (setting, options) => {
     await expect(acquire({ store: 'memory:', ...options } as AcquireOptions)).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting });

@@ -3,7 +3,6 @@ import { ConfigError } from '../base/errors.js';
 import { systemClock, systemRandom } from '../base/system.js';
 import { defaultTaskId } from '../base/task-id.js';
 import { checkRoot, type DataDirOptions } from '../data-dir/data-dir-options.js';
-import { exclusionOf } from '../data-dir/exclude.js';
 import { type Announcement, checkAnnouncement } from '../discovery/announcement.js';
 import type { DiscoveryEvent } from '../discovery/discovery.js';
 import { checkWanted } from '../lease/model/cluster-config.js';
@@ -171,7 +170,6 @@ const OTHER_OPTIONS = [
   'monitor',
   'signal',
 ] satisfies (keyof AcquireOptions)[];
-const OTHER_DATA_DIR_OPTIONS = ['onEvent'] satisfies (keyof DataDirOptions)[];
 const OTHER_ZOOKEEPER_OPTIONS = ['sslPort', 'endpoints', 'onEvent'] satisfies (keyof ZooKeeperOptions)[];
 
 /** What the compiler sees to in TypeScript: a misspelt `onLost` must not pass for the default, or the default for it. */
@@ -198,11 +196,7 @@ function checkAcquireOptions(options: AcquireOptions): void {
 function checkDataDirOptions(dataDir: DataDirOptions): void {
   if (typeof dataDir !== 'object' || dataDir === null || typeof dataDir.root !== 'string' || dataDir.root === '')
     throw new ConfigError('dataDir', dataDir, 'an object with the path of a directory as root');
-  checkOptions(dataDir, 'dataDir.', OTHER_DATA_DIR_OPTIONS);
-  const { exclude = [], copy = false } = dataDir;
-  if (!Array.isArray(exclude)) throw new ConfigError('dataDir.exclude', exclude, 'a list of patterns');
-  exclusionOf(exclude, 'dataDir.exclude');
-  if (typeof copy !== 'boolean') throw new ConfigError('dataDir.copy', copy, 'true or false');
+  checkOptions(dataDir, 'dataDir.', ['onEvent']);
 }
 
 function checkZooKeeperOptions(zookeeper: ZooKeeperOptions): void {

@@ -17,13 +17,13 @@ export const DATA_DIR_SETTINGS = {
   'data-retention': {
     kind: integer(1, 1_000),
     default: '2',
-    commands: [...HOLDING, 'data-dir gc'],
+    commands: [...HOLDING, 'data-dir ls', 'data-dir gc'],
     option: 'dataDir.retention',
     sentence: 'how many versions of the directory of a node id are kept, the new one included',
   },
   'data-exclude': {
     ...OF_DATA_DIR,
-    kind: parsed('pattern[,pattern]...', parsePatterns),
+    kind: { ...parsed('pattern[,pattern]...', parsePatterns), check: checkPatterns },
     default: 'nothing',
     option: 'dataDir.exclude',
     sentence: 'what a new version does not get: names at any depth (runtime, *.tmp), or paths from the top (logs/old)',
@@ -46,6 +46,11 @@ function checkRootText(given: string, label: string): void {
 
 function parsePatterns(given: string, label: string): NonNullable<DataDirOptions['exclude']> {
   const patterns = given.split(',');
-  exclusionOf(patterns, label);
+  checkPatterns(patterns, label);
   return patterns;
+}
+
+function checkPatterns(given: unknown, label: string): void {
+  if (!Array.isArray(given)) throw new ConfigError(label, given, 'a list of patterns');
+  exclusionOf(given, label);
 }

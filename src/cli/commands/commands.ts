@@ -170,19 +170,19 @@ export const COMMANDS: readonly CommandRow[] = [
   },
   {
     name: 'data-dir ls',
-    description: "show the versions of each node id's data directory: valid, unfinished or foreign",
+    description: "show the versions of each node id's data directory, and which of them `gc` would remove, and why",
     arguments: [ROOT],
     options: [JSON_LINE],
     run: async (options, settings, io, root = '') =>
-      (await import('./data-dir-command.js')).listDataDirsCommand(root, options, settings, io),
+      (await import('./data-dir-command.js')).dataDirCommand('ls', root, options, settings, io),
   },
   {
     name: 'data-dir gc',
     description: 'remove old versions of data directories, and what an ended task has left unfinished',
     arguments: [ROOT],
-    options: [['--dry-run', 'only show what would be removed, and why'], JSON_LINE],
+    options: [JSON_LINE],
     run: async (options, settings, io, root = '') =>
-      (await import('./data-dir-command.js')).collectDataDirsCommand(root, options, settings, io),
+      (await import('./data-dir-command.js')).dataDirCommand('gc', root, options, settings, io),
   },
   {
     name: 'discovery ls',

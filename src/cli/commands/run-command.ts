@@ -119,10 +119,8 @@ class CommandWorkload implements Workload {
     const own = { NODE_ID: String(id), NODE_ID_VERSION: String(version), NODELEASE_TASK_ID: taskId };
     const templates = this.options.env.map(({ name, value }) => [name, value({ id, version, taskId, url })] as const);
     // An inherited one tells of another node id.
-    const { env } = this.options.io;
-    // Without a data directory, one in the environment is the user's own, unless it is that of a run around this one.
-    const data = dataDir === undefined && env.NODE_ID_VERSION === undefined ? {} : { NODE_DATA_DIR: dataDir };
+    const data = dataDir !== undefined && { NODE_DATA_DIR: dataDir };
     const http = { NODELEASE_URL: url, ...(url !== undefined && { NODELEASE_HTTP: undefined }) };
-    return { ...env, ...Object.fromEntries([...(variables ?? []), ...templates]), ...own, ...data, ...http };
+    return { ...this.options.io.env, ...Object.fromEntries([...(variables ?? []), ...templates]), ...own, ...data, ...http };
   }
 }

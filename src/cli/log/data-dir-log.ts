@@ -1,7 +1,7 @@
 import { explain } from '../../base/errors.js';
 import type { CopyMode } from '../../data-dir/copy-tree.js';
 import type { DataDirEvent } from '../../data-dir/data-dir-options.js';
-import { pluralize, someOf } from '../terminal/text.js';
+import { pluralize } from '../terminal/text.js';
 import type { Logger } from './logger.js';
 
 const HOW: Readonly<Record<CopyMode, string>> = { link: 'by links', clone: 'by copies that share their blocks', copy: 'by copies' };
@@ -10,8 +10,6 @@ const HOW: Readonly<Record<CopyMode, string>> = { link: 'by links', clone: 'by c
 export function dataDirLog(log: Pick<Logger, 'info' | 'warn'>): (event: DataDirEvent) => void {
   return (event) => {
     switch (event.type) {
-      case 'left-out':
-        return log.warn(`of ${event.path} left out, for they hold no data: ${someOf(event.special)}`);
       case 'progress': {
         const { path, files, bytes, of } = event;
         return log.info({ files, bytes, of }, `preparing ${path}: ${files} of ${pluralize(of.files, 'file')}`);

@@ -66,11 +66,10 @@ describe('nodelease run --data-dir', () => {
     expect(JSON.parse(readFileSync(join(at(3), 'directory-initialized.json'), 'utf8'))).toMatchObject({ version: 3, initializedFrom: 2 });
   });
 
-  it('leaves a NODE_DATA_DIR alone that is none of its business, and hides that of a run around it', async () => {
-    const inner = (env: Record<string, string>) => runCli(['run', '--node-id', '3', '--', 'sh', '-c', 'echo [$NODE_DATA_DIR]'], { env });
-    const [own, nested] = [inner({ NODE_DATA_DIR: 'mine' }), inner({ NODE_DATA_DIR: 'outer', NODE_ID_VERSION: '4' })];
-    await Promise.all([own.exit, nested.exit]);
-    expect([own.stdout(), nested.stdout()]).toEqual(['[mine]\n', '[]\n']);
+  it('leaves a NODE_DATA_DIR alone that is none of its business', async () => {
+    const own = runCli(['run', '--node-id', '3', '--', 'sh', '-c', 'echo [$NODE_DATA_DIR]'], { env: { NODE_DATA_DIR: 'mine' } });
+    await own.exit;
+    expect(own.stdout()).toBe('[mine]\n');
   });
 
   it('keeps a stale holder and its successor apart: neither sees what the other writes at the same time', async () => {
@@ -110,13 +109,14 @@ describe('nodelease run --data-dir', () => {
     expect(sizeOf(join(at(1), 'large'))).toBe(LARGE_BYTES);
   });
 
-  it('ends at SIGTERM while the directory is prepared: nothing is left of it, and the node id is free', async () => {
+  it('ends at SIGTERM while the directory is prepared: nothing of it counts, and the node id is free', async () => {
     const second = await copying();
     second.kill('SIGTERM');
     expect((await second.exit).code).toBe(143);
     expect(second.stdout()).toBe('');
     expect(second.stderr()).toMatch(/lease released/);
-    expect(readdirSync(join(root, 'node-0'))).toEqual(['v1']);
+    expect(sizeOf(join(at(2), 'large'))).toBeLessThan(LARGE_BYTES);
+    expect(existsSync(join(at(2), 'directory-initialized.json'))).toBe(false);
   });
 
   it('removes what a killed preparation has left, and begins anew', async () => {
@@ -185,7 +185,6 @@ describe('a root that cannot be used is told in one line, and nothing is changed
   it.each([
     ['on another file system than its versions', 'node-0', /node-0 is on another file system than /],
     ['on another file system than a version', 'node-0/v1', /v1 is on another file system than /],
-    ['with another file system in a version', 'node-0/v1/d', /v1\/d is on another file system/],
   ])('one %s', async (_, mount, message) => {
     makeVersion(root, 0, 1, { 'd/a': 'x' });
     const before = manifest(root);
@@ -195,6 +194,13 @@ describe('a root that cannot be used is told in one line, and nothing is changed
     expect((await elsewhere.exit).code).toBe(69);
     expect(problems(elsewhere)).toEqual([expect.stringMatching(message)]);
     expect(manifest(root)).toEqual(before);
+  });
+
+  it('but what is left of an old version, and cannot be removed, is told and keeps no one from work', async () => {
+    const leftover = mounted(`mkdir -p ${root}/node-0/v1.removed/d && mount -t tmpfs tmpfs ${root}/node-0/v1.removed/d`, 'echo works');
+    expect((await leftover.exit).code).toBe(0);
+    expect(leftover.stdout()).toBe('works\n');
+    expect(problems(leftover)).toEqual([expect.stringMatching(/v1\.removed could not be removed: EBUSY/)]);
   });
 
   it.each([
