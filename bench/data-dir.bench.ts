@@ -80,7 +80,7 @@ it('the time to prepare 2 GB in 10,000 files, beside cp -a', async () => {
       };
       const prepare = (version: number, released: boolean) => {
         const lease = { id: 0, version, signal: new AbortController().signal, isValid: () => true };
-        return prepareDataDir({ root, lease, released, clock: systemClock, retention: 9 });
+        return prepareDataDir({ root, lease, store: 's3://b/p', released, clock: systemClock, retention: 9 });
       };
       for (let round = 0; round < ROUNDS; round += 1) {
         const copy = join(root, 'copy');

@@ -1,5 +1,16 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, statSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { contentOf, makeVersion, manifest, newRoot, removeRoot, type Tree, writeTree } from '../../test/support/data-dirs.js';
@@ -40,14 +51,23 @@ const held = (version: number, id = 3): PrepareOptions['lease'] => ({
   isValid: () => true,
 });
 const prepare = (version: number, options: Partial<PrepareOptions> = {}) =>
-  prepareDataDir({ root, lease: held(version), released: false, clock, onEvent: (event) => events.push(event), ...options });
+  prepareDataDir({
+    root,
+    lease: held(version),
+    store: 's3://b/p',
+    released: false,
+    clock,
+    onEvent: (event) => events.push(event),
+    ...options,
+  });
 const at = (version: number) => join(root, 'node-3', `v${version}`);
 const inode = (version: number, path: string) => statSync(join(at(version), path)).ino;
 
 describe('a new version', () => {
   it('is empty where there is none before it, and marked as Camunda marks it', async () => {
     expect(await prepare(1)).toBe(at(1));
-    expect(manifest(root)).toHaveLength(3);
+    expect(manifest(root)).toHaveLength(4);
+    expect(readFileSync(join(root, 'nodelease.json'), 'utf8')).toBe('{"store":"s3://b/p"}\n');
     expect(readFileSync(join(at(1), 'directory-initialized.json'), 'utf8')).toBe(
       '{"initializedAt":1795351126653,"version":1,"initializedFrom":null}',
     );
@@ -169,6 +189,13 @@ describe('what speaks against it is told, and nothing is changed:', () => {
     ],
     ['its own version with such a marker', /v5 has a marker .* that is not JSON/, () => makeVersion(root, 3, 5, TREE, 'oops')],
     ['the marker of a higher version', /v4 has a marker .* is of version 9/, () => makeVersion(root, 3, 4, TREE, '{"version":9}')],
+    ['an empty marker', /v4 has a marker .* that is not JSON/, () => makeVersion(root, 3, 4, TREE, '')],
+    ['a damaged one above its own', /v8 has a marker .* that is not JSON/, () => makeVersion(root, 3, 8, TREE, 'oops')],
+    [
+      'the tree of another store',
+      /nodelease.json says .*"s3:\/\/c".*: choose another/,
+      () => writeTree(root, { 'nodelease.json': '{"store":"s3://c"}\n' }),
+    ],
     ['a file in place of a version', /v4 is a file and no directory/, () => writeTree(root, { 'node-3/v4': '' })],
     ['a link in place of a version', /v4 is a symbolic link and no directory/, () => writeTree(root, { 'node-3/v4': '-> v1' })],
     [
@@ -218,13 +245,20 @@ describe('of other versions', () => {
     expect(events.map(({ type }) => type)).toEqual(['removed', 'removed', 'removed', 'prepared', 'removed', 'removed']);
   });
 
-  it('one above its own is never touched, complete or not', async () => {
+  it('an unfinished one above its own is never touched: its maker may be at work', async () => {
     makeVersion(root, 3, 1, TREE);
     const above = makeVersion(root, 3, 7, TREE, null);
-    const foreign = makeVersion(root, 3, 8, TREE, 'oops');
-    const before = [manifest(above), manifest(foreign)];
+    const before = manifest(above);
     await prepare(5);
-    expect([manifest(above), manifest(foreign)]).toEqual(before);
+    expect(manifest(above)).toEqual(before);
+  });
+
+  it('all of one root are those of one store, whoever comes first', async () => {
+    const stores = Array.from({ length: 10 }, (_, id) => `s3://b/${id % 2}`);
+    const ends = await Promise.allSettled(stores.map((store, id) => prepare(1, { store, lease: held(1, id) })));
+    const owner = (JSON.parse(readFileSync(join(root, 'nodelease.json'), 'utf8')) as { store: string }).store;
+    expect(ends.map(({ status }) => status === 'fulfilled')).toEqual(stores.map((store) => store === owner));
+    expect(readdirSync(root).filter((name) => name.startsWith('nodelease.json'))).toHaveLength(1);
   });
 
   it('one that cannot be removed is told of, and keeps no one from work', async () => {

@@ -4,6 +4,7 @@ import { aborted, orAborted } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
 import type { Lease } from '../lease/model/lease.js';
 import { makeFolder, syncFolder, unless } from '../store/file/files.js';
+import { checkOwner, claimRoot } from './claim-root.js';
 import { leftoversIn, removeVersion } from './collect.js';
 import { type CopyPlan, planCopy } from './copy-plan.js';
 import { type CopyMode, canClone, copyTree, type TreeCopy } from './copy-tree.js';
@@ -17,6 +18,7 @@ import { nodeDirOf, obsoleteOf, sourceFor, type VersionDir, versionsIn } from '.
 //
 // - The lease makes the order. A version is one task's (rule 2), and when it has been acquired all tenures before are over (rule 4). So the
 //   directories below the own version have no living maker, and those above it are of no concern to this tenure: they are never touched.
+// - One store to a root. Its URL stands at the root: the versions of another one are no earlier tenures.
 // - Complete or not there. The marker comes last, when every file and every name of the directory has been synced. Without it, a directory is
 //   never a source. A crash leaves one without marker: the next tenure removes it and begins anew, since its maker may be paused, not gone.
 // - No half source. A stale holder that wakes up within its own preparation may still remove old versions. Removing begins with the marker, so
@@ -28,6 +30,8 @@ import { nodeDirOf, obsoleteOf, sourceFor, type VersionDir, versionsIn } from '.
 
 export interface PrepareOptions extends DataDirOptions {
   readonly lease: Pick<Lease, 'id' | 'version' | 'signal' | 'isValid'>;
+  /** The URL of the lease's store. */
+  readonly store: string;
   /** Whether the tenure before has released the node id. */
   readonly released: boolean;
   readonly clock: Clock;
@@ -85,10 +89,12 @@ class Preparation {
   async run(): Promise<string> {
     const { lease, clock, retention = DEFAULT_RETENTION } = this.options;
     const { version } = lease;
+    await checkOwner(this.options);
     await this.#checkPlace(this.#nodeDir);
     const versions = await versionsIn(this.#nodeDir);
     const source = await this.#source(versions);
     this.#check();
+    await claimRoot(this.options);
     await makeFolder(this.#nodeDir);
     const unfinished = versions.filter((each) => each.state === 'unfinished' && each.version <= version);
     await this.#remove([...(await leftoversIn(this.#nodeDir)), ...unfinished.map(({ path }) => path)]);
@@ -121,10 +127,10 @@ class Preparation {
     for (const each of versions) {
       if (each.version >= version && each.state === 'valid') {
         const why = each.version === version ? 'has been prepared before' : `is newer than the version ${version} of this tenure`;
-        throw new DataDirError(`${each.path} ${why}: is ${this.options.root} that of another cluster, or of one whose leases were lost?`);
+        throw new DataDirError(`${each.path} ${why}: is ${resolve(this.options.root)} that of a cluster whose leases were lost?`);
       }
       // It may hold the newest data: to go on from older ones would lose that without a word.
-      if (each.state === 'foreign' && each.version <= version && each.version > (dir?.version ?? -1))
+      if (each.state === 'foreign' && each.version > (dir?.version ?? -1))
         throw new DataDirError(`${each.path} ${each.problem}: mend it, or move it away to go on from an older version`);
     }
     if (dir === undefined) return undefined;

@@ -30,7 +30,7 @@ describe('the versions of a node id', () => {
       [7, 'foreign', 'is a file and no directory'],
       [6, 'foreign', 'has a marker directory-initialized.json that is not JSON'],
       [5, 'foreign', 'has a marker directory-initialized.json that is of version 9'],
-      [4, 'unfinished', ''],
+      [4, 'foreign', 'has a marker directory-initialized.json that is not JSON'],
       [2, 'valid', ''],
     ]);
     expect(await versionsIn(join(root, 'node-4'))).toEqual([]);

@@ -59,8 +59,7 @@ async function look(version: number, path: string): Promise<VersionDir> {
     // A network file system asks its server only where a directory is opened: it may have kept that there was no marker.
     await (await opendir(path)).close();
     const text = (await readRegular(join(path, MARKER)))?.toString();
-    // An empty one is what is left where the power was lost between its creation and its content, which other makers write in two steps.
-    if (!text) return { version, path, state: 'unfinished' };
+    if (text === undefined) return { version, path, state: 'unfinished' };
     const marker = decodeMarker(text, version);
     return typeof marker === 'string' ? foreign(`has a marker ${MARKER} that ${marker}`) : { version, path, state: 'valid', marker };
   } catch (error) {

@@ -10,6 +10,7 @@ import type { NodeMonitor } from '../monitor/node-monitor.js';
 import type { Settings } from '../settings/settings.js';
 import type { LeaseStore } from '../store/lease-store.js';
 import type { StoreUrl } from '../store/store-url.js';
+import { parseConnectString } from '../zookeeper/connect-string.js';
 import { openedStore, REQUEST_TIMEOUT_MS, type StoreOptions } from './opened-store.js';
 
 /** How to reach ZooKeeper, and what to announce there. */
@@ -118,9 +119,18 @@ export async function holdNode(options: HoldOptions): Promise<HeldNode> {
 /** The path of the data directory of a tenure, once it is complete. The lease is renewed meanwhile. */
 async function prepared(dataDir: DataDirOptions, lease: Lease, origin: TenureOrigin, options: HoldOptions): Promise<string> {
   const { clock, signal, monitor } = options;
+  const store = givesOutIds(options);
   monitor?.waits(`node id ${lease.id} has been acquired, and its data directory is being prepared`);
   const { prepareDataDir } = await import('../data-dir/prepare.js');
-  return prepareDataDir({ ...dataDir, lease, released: origin === 'released', clock, signal });
+  return prepareDataDir({ ...dataDir, lease, store, released: origin === 'released', clock, signal });
+}
+
+/** The URL of what gives out the node ids. The servers of ZooKeeper may change, their chroot may not. */
+function givesOutIds({ provider, store, zookeeper }: HoldOptions): string {
+  if (provider !== 'zookeeper' || zookeeper === undefined) return typeof store === 'string' ? store : store.url;
+  const { connect } = zookeeper;
+  const { chroot } = typeof connect === 'string' ? parseConnectString(connect, 'zookeeper') : connect;
+  return `zookeeper:${chroot || '/'}`;
 }
 
 /** Begins to connect to ZooKeeper, while the node id is being acquired. */

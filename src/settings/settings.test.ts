@@ -28,6 +28,16 @@ describe('settings', () => {
     expect(read({ nodes, duration })).toMatchObject({ nodes: CLUSTER_DEFAULTS.nodes, durationMs: CLUSTER_DEFAULTS.durationMs });
   });
 
+  it('of data directories are of use without discovery', () => {
+    const of = { 'data-retention': '3', 'data-exclude': 'runtime,*.tmp', 'data-copy': 'true' };
+    expect(read({ 'data-dir': '/data', ...of }).dataDir).toEqual({
+      root: '/data',
+      retention: 3,
+      exclude: ['runtime', '*.tmp'],
+      copy: true,
+    });
+  });
+
   it('can all be given as a flag and as an environment variable alike', () => {
     const values: Record<SettingName, string> = {
       store: 's3://bucket/prefix',

@@ -79,7 +79,7 @@ function readTls(sources: SettingSources): ZooKeeperTls | undefined {
 }
 
 function checkNothingToAnnounce(sources: SettingSources, names: readonly Given[]): void {
-  const useless = firstFlag(sources, ({ needs }) => needs !== undefined);
+  const useless = firstFlag(sources, ({ needs }) => needs !== undefined && needs !== 'data-dir');
   if (useless) {
     // A password does not belong into a log.
     const shown = useless.label === '--zookeeper-auth' ? 'digest:…' : useless.text;

@@ -65,6 +65,10 @@ function clusterFindings(status: ClusterCheckup): Finding[] {
     const missing = `${CAMUNDA_MARKER} is missing: the next broker that starts creates the node ids anew that are absent`;
     findings.push(finding('marker', 'marker', 'warning', missing));
   }
+  if (present.length === 0 && cluster.bootstrapped) {
+    const harm = `${CAMUNDA_MARKER} says that all node ids have been created, so that no broker creates one, and none can start`;
+    findings.push(finding('gaps', 'gaps', 'fault', `no node id has an object: ${harm}`));
+  }
   if (present.length < nodes.length) {
     const gaps = someOf(nodes.filter(({ state }) => state === 'absent').map(({ id }) => String(id)));
     const harm = 'Camunda tries as many node ids from 0 on as there are objects, so that the highest ones are never taken';

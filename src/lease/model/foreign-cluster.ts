@@ -62,7 +62,7 @@ export async function refuseForeign(session: StoreSession, objects: readonly Lis
 
 /** @param found what was found, as a sentence without its full stop */
 export function foreignError(url: string, found: string): StoreUnusableError {
-  return new StoreUnusableError(`${url}: ${found}: nodelease leaves it as it is; choose another prefix or bucket`);
+  return new StoreUnusableError(`${url}: ${found}: nodelease leaves it as it is; choose another bucket`);
 }
 
 function nodeIdsIn(objects: readonly ListedObject[]): number[] {

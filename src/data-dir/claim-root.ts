@@ -1,0 +1,37 @@
+import { link, rm } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { readRegular, unless, writeDurably } from '../store/file/files.js';
+import { DataDirError } from './data-dir-error.js';
+
+interface Claim {
+  readonly root: string;
+  readonly store: string;
+  readonly lease: { readonly id: number; readonly version: number };
+}
+
+/** At the root: which store gives out the versions below it. Camunda has no such file, and takes no notice of it. */
+export const OWNER = 'nodelease.json';
+
+/** Makes sure that a root is not that of another store: the versions of two would take each other for earlier tenures. @throws {DataDirError} */
+export async function checkOwner({ root, store }: Claim): Promise<void> {
+  const path = join(resolve(root), OWNER);
+  const found = (await readRegular(path))?.toString();
+  if (found === undefined || found === ownerOf(store)) return;
+  const choice = 'choose another root, or correct the file where the store has moved';
+  throw new DataDirError(`${path} says ${found.trim()}, and the store of this lease is ${store}: ${choice}`);
+}
+
+/** Makes a root that of the store, where it is that of none. @throws {DataDirError} when it is another one's by now */
+export async function claimRoot(claim: Claim): Promise<void> {
+  const path = join(resolve(claim.root), OWNER);
+  if ((await readRegular(path)) === undefined) {
+    // Whole or not there, and the first one stays.
+    const draft = `${path}.${claim.lease.id}.${claim.lease.version}`;
+    await writeDurably(draft, Buffer.from(ownerOf(claim.store)));
+    await unless(['EEXIST'], link(draft, path));
+    await rm(draft);
+  }
+  await checkOwner(claim);
+}
+
+const ownerOf = (store: string) => `${JSON.stringify({ store })}\n`;
