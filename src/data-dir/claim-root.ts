@@ -1,6 +1,7 @@
-import { link, rm } from 'node:fs/promises';
+import { link, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { readRegular, unless, writeDurably } from '../store/file/files.js';
+import { isDone } from './copy-tree.js';
 import { DataDirError } from './data-dir-error.js';
 
 interface Claim {
@@ -28,8 +29,10 @@ export async function claimRoot(claim: Claim): Promise<void> {
     // Whole or not there, and the first one stays.
     const draft = `${path}.${claim.lease.id}.${claim.lease.version}`;
     await writeDurably(draft, Buffer.from(ownerOf(claim.store)));
-    await unless(['EEXIST'], link(draft, path));
-    await rm(draft);
+    const isLinked = await isDone(unless(['EEXIST'], link(draft, path)));
+    // On a file system without links the last one stays, and the others are refused from their next start on.
+    if (!isLinked) await rename(draft, path);
+    await rm(draft, { force: true });
   }
   await checkOwner(claim);
 }

@@ -7,9 +7,8 @@ import { MARKER } from './marker.js';
 const REMOVED = '.removed';
 
 /**
- * Removes the directory of a version, or what is left of one. Whoever still works in it by its name fails from the first moment on, and makes no
- * marker there: it is renamed first. Whoever reads it through a name that a network file system has kept finds no marker any more: that goes
- * before all else.
+ * Removes the directory of a version, or what is left of one. It is renamed first: a stale holder that works in it by its name fails from that
+ * moment on, and makes no marker there. The marker goes before all else: a reader whose network file system has kept the name finds none.
  */
 export async function removeVersion(path: string): Promise<void> {
   const removed = path.endsWith(REMOVED) ? path : path + REMOVED;

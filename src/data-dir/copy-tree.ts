@@ -119,7 +119,7 @@ function clone(from: string, to: string): Promise<boolean> {
 }
 
 /** False where the file system refuses such a thing. */
-async function isDone(operation: Promise<void>): Promise<boolean> {
+export async function isDone(operation: Promise<void>): Promise<boolean> {
   try {
     await operation;
     return true;

@@ -253,7 +253,7 @@ describe('of other versions', () => {
     expect(manifest(above)).toEqual(before);
   });
 
-  it('all of one root are those of one store, whoever comes first', async () => {
+  it('all of one root are those of one store, the first one', async () => {
     const stores = Array.from({ length: 10 }, (_, id) => `s3://b/${id % 2}`);
     const ends = await Promise.allSettled(stores.map((store, id) => prepare(1, { store, lease: held(1, id) })));
     const owner = (JSON.parse(readFileSync(join(root, 'nodelease.json'), 'utf8')) as { store: string }).store;

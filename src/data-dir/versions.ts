@@ -42,8 +42,8 @@ export function sourceFor(version: number, versions: readonly VersionDir[]): Ver
 }
 
 /**
- * The versions that may go: all valid ones but the `retention` newest, and the unfinished ones below the newest valid one. Whoever made that
- * one held the node id, so every tenure before is over (rule 4). The maker of an unfinished one above it may be at work.
+ * The versions that may go: all valid ones but the `retention` newest, and the unfinished ones below the newest valid one. The maker
+ * of that one held the node id, so every tenure before is over (rule 4). The maker of an unfinished one above it may be at work.
  */
 export function obsoleteOf(versions: readonly VersionDir[], retention: number): VersionDir[] {
   const valid = versions.filter(({ state }) => state === 'valid');
