@@ -1,24 +1,17 @@
 // What the test runner's own reports say. Each run of a tier leaves one in .vitest-report/.
 //   node test/support/setup/reports.js slowest [COUNT]    the slowest files of the last run, in seconds
 //   node test/support/setup/reports.js summary FILE…      what failed, then "N passed, N failed" over these reports; exit code 1 unless all is well
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { rowsOf } from './report-rows.js';
 
 const FOLDER = '.vitest-report';
-
-/** @returns {{ numPassedTests: number, numFailedTests: number, testResults: any[] }} */
-const read = (file) => JSON.parse(readFileSync(file, 'utf8'));
 
 function slowest(count) {
   const files = existsSync(FOLDER) ? readdirSync(FOLDER).filter((name) => name.endsWith('.json')) : [];
   const [last] = files.map((name) => join(FOLDER, name)).sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs);
   if (last === undefined) throw new Error(`no report in ${FOLDER}: run some tests first`);
-  const rows = read(last).testResults.map(({ name, startTime, endTime, assertionResults }) => ({
-    file: relative(process.cwd(), name),
-    seconds: (endTime - startTime) / 1_000,
-    tests: assertionResults.length,
-  }));
-  rows.sort((a, b) => b.seconds - a.seconds);
+  const rows = rowsOf(last).sort((a, b) => b.seconds - a.seconds);
   const total = rows.reduce((sum, { seconds }) => sum + seconds, 0);
   console.log(`${last}: ${rows.length} files, ${total.toFixed(0)} s of tests\n`);
   for (const { file, seconds, tests } of rows.slice(0, count)) {
@@ -36,15 +29,11 @@ function summary(files) {
       failed += 1;
       continue;
     }
-    const { numPassedTests, numFailedTests, testResults } = read(file);
-    const broken = testResults.filter(
-      ({ status, assertionResults }) => status === 'failed' && !assertionResults.some((test) => test.status === 'failed'),
-    );
-    const tests = testResults.flatMap(({ assertionResults }) => assertionResults).filter(({ status }) => status === 'failed');
-    for (const { name, message } of broken) console.log(`FAILED ${relative(process.cwd(), name)}\n${message}`);
-    for (const { fullName, failureMessages } of tests) console.log(`FAILED ${fullName}\n${failureMessages.join('\n')}`);
-    passed += numPassedTests;
-    failed += numFailedTests + broken.length;
+    const rows = rowsOf(file);
+    const failures = rows.flatMap((row) => row.failed);
+    for (const { name, message } of failures) console.log(`FAILED ${name}\n${message}`);
+    passed += rows.reduce((sum, row) => sum + row.passed, 0);
+    failed += failures.length;
   }
   console.log(`${passed} passed, ${failed} failed`);
   if (failed > 0 || passed === 0) process.exitCode = 1;
