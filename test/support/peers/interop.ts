@@ -1,12 +1,11 @@
-import { execFile, spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
+import { installed } from '../installed.js';
 import { packageRoot } from '../package-root.js';
 
 const SOURCES = join(packageRoot, 'test/interop');
@@ -24,7 +23,7 @@ interface Library {
   readonly variable: string;
   /** What prints its class path, having installed it at need. */
   readonly installer: string;
-  /** What is missing, for people. */
+  /** What to do where that fails, for people. */
   readonly wanted: string;
 }
 
@@ -32,25 +31,21 @@ const CURATOR: Library = {
   folder: '.',
   variable: 'NODELEASE_TEST_CURATOR_CLASSPATH',
   installer: 'install-curator.sh',
-  wanted: `Apache Curator could not be installed. Debian or Ubuntu: apt-get install libcurator-discovery-java libcurator-framework-java
-  libcurator-client-java libcurator-recipes-java default-jdk-headless`,
+  wanted:
+    'Debian or Ubuntu: apt-get install libcurator-discovery-java libcurator-framework-java libcurator-client-java libcurator-recipes-java default-jdk-headless',
 };
 const SPRING: Library = {
   folder: 'spring',
   variable: 'NODELEASE_TEST_SPRING_CLASSPATH',
   installer: 'install-spring.sh',
-  wanted: 'Spring Cloud Zookeeper could not be fetched. Debian or Ubuntu: apt-get install maven default-jdk-headless',
+  wanted: 'Debian or Ubuntu: apt-get install maven default-jdk-headless',
 };
 
 /** @throws Error when there is none and it cannot be installed; tests are never skipped for that */
 async function findClassPath({ variable, installer, wanted }: Library): Promise<string> {
   const given = process.env[variable];
   if (given) return given;
-  const install = spawn('sh', [join(packageRoot, 'test/support/install', installer)], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const [path, [code]] = await Promise.all([text(install.stdout), once(install, 'close') as Promise<[number | null]>]);
-  if (code === 0) return path.trim();
-  throw new Error(`${wanted},
-  or set ${variable} to its jars, with those that they need, beside a JDK. The reason stands above (exit code ${code}).`);
+  return installed(installer, [], `${wanted}, or set ${variable} to the jars, with those that they need, beside a JDK`);
 }
 
 /**

@@ -1,12 +1,13 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { installed } from '../installed.js';
 import { packageRoot } from '../package-root.js';
 import { compileCuratorPrograms } from './interop.js';
 import { startJavaPeer } from './java-peer.js';
 import { type LinePeer, startLinePeer } from './line-peer.js';
 
-const run = promisify(execFile);
+const _run = promisify(execFile);
 
 /** What can be had and given back. `latch` and `selector` are two kinds of election; `lock-extra` is kazoo's own, with `extra_lock_patterns`. */
 export type RecipeKind = 'lock' | 'lock-extra' | 'read' | 'write' | 'semaphore' | 'latch' | 'selector' | 'double-barrier';
@@ -118,9 +119,9 @@ export async function startCuratorRecipes(options: RecipePeerOptions, javaOption
 
 /** Starts a Python service with kazoo: `test/interop/kazoo_peer.py`. */
 export async function startKazooRecipes(options: RecipePeerOptions): Promise<RecipePeer> {
-  const { stdout } = await run('sh', [join(packageRoot, 'test/support/install/install-kazoo.sh')]);
+  const folder = await installed('install-kazoo.sh', [], 'install Python 3 with pip');
   const program = join(packageRoot, 'test/interop/kazoo_peer.py');
-  const env = { PYTHONPATH: stdout.trim(), PYTHONDONTWRITEBYTECODE: '1' };
+  const env = { PYTHONPATH: folder, PYTHONDONTWRITEBYTECODE: '1' };
   return recipePeer(await startLinePeer({ name: 'kazoo_peer', command: 'python3', args: [program, ...args(options)], env }));
 }
 

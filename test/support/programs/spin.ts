@@ -1,11 +1,9 @@
-import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
-import { packageRoot } from '../package-root.js';
+import { installed } from '../installed.js';
 
 const run = promisify(execFile);
 
@@ -59,11 +57,6 @@ function parse(output: string): Verification {
 }
 
 async function findSpin(): Promise<{ spin: string; gcc: string }> {
-  const install = spawn('sh', [join(packageRoot, 'test/support/install/install-spin.sh')], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const [paths, [code]] = await Promise.all([text(install.stdout), once(install, 'close') as Promise<[number | null]>]);
-  const [spin, gcc] = paths.split('\n');
-  if (code === 0 && spin && gcc) return { spin, gcc };
-  throw new Error(
-    `SPIN could not be installed (exit code ${code}); the reason stands above. The model is checked with SPIN 6 and gcc on the PATH.`,
-  );
+  const [spin = '', gcc = ''] = (await installed('install-spin.sh', [], 'put SPIN 6 and gcc on the PATH')).split('\n');
+  return { spin, gcc };
 }

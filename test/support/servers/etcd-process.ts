@@ -1,8 +1,5 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
-import { packageRoot } from '../package-root.js';
+import { installed } from '../installed.js';
 import { freePorts } from './free-ports.js';
 import { type LocalServer, localServer } from './local-server.js';
 
@@ -43,28 +40,16 @@ export interface EtcdProcess extends Omit<LocalServer, 'folder'> {
 }
 
 /** The path of the server of that version, installed at need. @throws Error when it cannot be installed */
-export async function findEtcd(version: EtcdVersion): Promise<string> {
-  const script = join(packageRoot, 'test/support/install/install-etcd.sh');
-  const install = spawn('sh', [script, version], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const [path, [code]] = await Promise.all([text(install.stdout), once(install, 'close') as Promise<[number | null]>]);
-  if (code !== 0) throw new Error(`etcd ${version} could not be installed (exit code ${code}); the reason stands above`);
-  return path.trim();
+export function findEtcd(version: EtcdVersion): Promise<string> {
+  const otherwise = 'install Python 3 with pip (for 3.6 Go 1.24 or later), or set NODELEASE_TEST_ETCD to HOST:PORT of an etcd of your own';
+  return installed('install-etcd.sh', [version], otherwise);
 }
 
 /** Starts a server on 127.0.0.1. A member of several is ready once it answers, which it does before there is a leader. */
 export async function startEtcdProcess(options: EtcdProcessOptions = {}): Promise<EtcdProcess> {
-  const attempts = options.member === undefined ? 3 : 1;
-  for (let attempt = 1; ; attempt += 1) {
-    const server = await prepareEtcd(options);
-    try {
-      await server.start();
-      return server;
-    } catch (error) {
-      await server.dispose();
-      // Between finding a free port and the server's binding it somebody else may have taken it.
-      if (attempt === attempts) throw error;
-    }
-  }
+  const server = await prepareEtcd(options);
+  await server.start();
+  return server;
 }
 
 /** The same, not started yet. */
@@ -74,15 +59,17 @@ export async function prepareEtcd({ version = '3.5', flags = [], tls = false, me
   const endpoint = `${tls ? 'https' : 'http'}://127.0.0.1:${clientPort}`;
   const server = await localServer({
     name: 'etcd',
-    command: (folder) => [
-      path,
-      ...['--name', name, '--data-dir', join(folder, 'data')],
-      ...['--listen-client-urls', endpoint, '--advertise-client-urls', endpoint],
-      ...['--listen-peer-urls', `http://127.0.0.1:${peerPort}`, '--initial-advertise-peer-urls', `http://127.0.0.1:${advertisedPort}`],
-      ...['--initial-cluster', cluster, '--initial-cluster-token', cluster],
-      // The system's crash is not what is tested, so nothing is gained by waiting for the disk.
-      ...['--unsafe-no-fsync', '--heartbeat-interval', '50', '--election-timeout', '500', ...flags],
-    ],
+    launch: (folder) => ({
+      command: path,
+      args: [
+        ...['--name', name, '--data-dir', join(folder, 'data')],
+        ...['--listen-client-urls', endpoint, '--advertise-client-urls', endpoint],
+        ...['--listen-peer-urls', `http://127.0.0.1:${peerPort}`, '--initial-advertise-peer-urls', `http://127.0.0.1:${advertisedPort}`],
+        ...['--initial-cluster', cluster, '--initial-cluster-token', cluster],
+        // The system's crash is not what is tested, so nothing is gained by waiting for the disk.
+        ...['--unsafe-no-fsync', '--heartbeat-interval', '50', '--election-timeout', '500', ...flags],
+      ],
+    }),
     isReady: () => answers(endpoint),
   });
   const { start, stop, kill, pause, resume, dispose } = server;

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const READY_WITHIN_MS = 30_000;
+/** Some are written in Java or Python, and the machine may be loaded. One that has ended is not waited for. */
+const READY_WITHIN_MS = 120_000;
 const STOPPED_WITHIN_MS = 5_000;
 
 // Ends the server and removes its folder when the test run dies without doing so: then the pipe on its stdin closes. On the
@@ -44,34 +45,44 @@ export interface LocalServer {
   dispose(): Promise<void>;
 }
 
+/** A program, and what it is given. */
+export interface Launch {
+  readonly command: string;
+  readonly args: readonly string[];
+  /** Added to the environment of this process. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
+}
+
 /** How a server is started. */
 export interface LocalServerOptions {
   /** For errors, and in lower case for the folder. */
   readonly name: string;
-  /** The command and its arguments. */
-  readonly command: (folder: string) => readonly [string, ...string[]];
+  /** Asked at every start. */
+  readonly launch: (folder: string) => Launch | Promise<Launch>;
   readonly isReady: () => Promise<boolean>;
 }
 
 /** Makes a server with a folder of its own, and does not start it yet. */
-export async function localServer({ name, command, isReady }: LocalServerOptions): Promise<LocalServer> {
+export async function localServer({ name, launch, isReady }: LocalServerOptions): Promise<LocalServer> {
   const folder = await mkdtemp(join(tmpdir(), `nodelease-${name.toLowerCase()}-`));
   const watcher = spawn('/bin/sh', ['-c', WATCHER, 'watcher', folder], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
   watcher.stdin.on('error', () => {});
   watcher.unref();
   const logFile = join(folder, `${name.toLowerCase()}.log`);
   let running: { process: ChildProcess; ended: Promise<unknown> } | undefined;
+  let end: unknown;
 
-  const launch = () => {
+  const run = async () => {
+    const { command, args, env } = await launch(folder);
     const log = openSync(logFile, 'a');
-    const [program, ...args] = command(folder);
     // In a session of its own, so that Ctrl-C on the test run leaves the ending to the tests or to the watcher.
-    const child = spawn(program, args, { cwd: folder, detached: true, stdio: ['ignore', log, log] });
+    const child = spawn(command, args, { cwd: folder, detached: true, stdio: ['ignore', log, log], env: { ...process.env, ...env } });
     closeSync(log);
-    const ended = new Promise<void>((resolve) => {
-      child.once('exit', resolve);
-      child.once('error', () => resolve());
-    }).then(() => {
+    const ended = new Promise<unknown>((resolve) => {
+      child.once('exit', (code, signal) => resolve(code ?? signal));
+      child.once('error', resolve);
+    }).then((how) => {
+      end = how;
       if (running?.process === child) running = undefined;
       watcher.stdin.write('-\n');
     });
@@ -81,7 +92,7 @@ export async function localServer({ name, command, isReady }: LocalServerOptions
     running = { process: child, ended };
   };
 
-  const end = async (signal: 'SIGTERM' | 'SIGKILL') => {
+  const stop = async (signal: 'SIGTERM' | 'SIGKILL') => {
     if (!running) return;
     const { process: child, ended } = running;
     child.ref();
@@ -95,7 +106,7 @@ export async function localServer({ name, command, isReady }: LocalServerOptions
   const ready = async () => {
     const deadline = performance.now() + READY_WITHIN_MS;
     while (performance.now() < deadline) {
-      if (!running) throw new Error('it ended');
+      if (!running) throw new Error(`it ended with ${end}`);
       if (await isReady()) return;
       await sleep(25);
     }
@@ -109,21 +120,21 @@ export async function localServer({ name, command, isReady }: LocalServerOptions
     },
     async start() {
       if (running) return;
-      launch();
+      await run();
       try {
         await ready();
       } catch (error) {
-        await end('SIGKILL');
+        await stop('SIGKILL');
         const log = await readFile(logFile, 'utf8').catch(() => '');
         throw new Error(`${name} did not get ready: ${String(error)}\n${log.slice(-2000)}`);
       }
     },
-    stop: () => end('SIGTERM'),
-    kill: () => end('SIGKILL'),
+    stop: () => stop('SIGTERM'),
+    kill: () => stop('SIGKILL'),
     pause: () => void running?.process.kill('SIGSTOP'),
     resume: () => void running?.process.kill('SIGCONT'),
     async dispose() {
-      await end('SIGKILL');
+      await stop('SIGKILL');
       watcher.stdin.end('done\n');
       await rm(folder, { recursive: true, force: true });
     },

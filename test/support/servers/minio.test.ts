@@ -34,5 +34,5 @@ describe('the S3 server of this run', () => {
 });
 
 test('a binary that is no server fails loudly and at once', async () => {
-  await expect(startMinioProcess('/bin/false')).rejects.toThrow('/bin/false did not get ready: Error: it ended with 1');
+  await expect(startMinioProcess('/bin/false')).rejects.toThrow('MinIO did not get ready: Error: it ended with 1');
 });

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync } from 'node:fs';
 import { conditionalWriteFault, removeBuckets } from '../bucket.js';
+import { containerOrProcess } from './container-or-process.js';
 import { startMinioContainer } from './minio-container.js';
 import { findMinio, startMinioProcess } from './minio-process.js';
 
@@ -26,11 +26,6 @@ export interface S3Server extends S3Access {
 /** A server without the facts that are the same for all of them. */
 export type RunningServer = Omit<S3Server, 'bucketPrefix'>;
 
-const HELP = `Tests need a real S3 server and none could be started. One of these will do:
-  - Docker: start its daemon (or set DOCKER_HOST),
-  - Go 1.24 or later on the PATH: MinIO is then built once and cached,
-  - an S3 server of your own: set NODELEASE_TEST_S3_ENDPOINT, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY (and AWS_REGION).`;
-
 /**
  * Starts, or finds, a real S3 server: the one that NODELEASE_TEST_S3_ENDPOINT names, else MinIO in a container where a
  * Docker API is reachable, else MinIO as a local process.
@@ -51,26 +46,10 @@ export async function startMinio(): Promise<S3Server> {
 async function startAny(bucketPrefix: string): Promise<RunningServer> {
   const endpoint = process.env.NODELEASE_TEST_S3_ENDPOINT;
   if (endpoint) return external(endpoint, bucketPrefix);
-  // `container` or `process` insists on one kind; without it a container is preferred.
-  const kind = process.env.NODELEASE_TEST_S3_SERVER;
-  if (kind && kind !== 'container' && kind !== 'process')
-    throw new Error(`NODELEASE_TEST_S3_SERVER: expected container or process, got ${kind}`);
-  if (kind === 'container' || (!kind && process.env.DOCKER_HOST)) return startMinioContainer();
-  const failures: string[] = [];
-  if (!kind && existsSync('/var/run/docker.sock')) {
-    try {
-      return await startMinioContainer();
-    } catch (error) {
-      failures.push(`container: ${String(error)}`);
-      process.stderr.write(`MinIO could not be started in a container, trying a local process: ${String(error)}\n`);
-    }
-  }
-  try {
-    return await startMinioProcess(await findMinio());
-  } catch (error) {
-    failures.push(`local process: ${String(error)}`);
-  }
-  throw new Error(`${HELP}\n${failures.join('\n')}`);
+  return containerOrProcess('MinIO', 'NODELEASE_TEST_S3_SERVER', {
+    container: startMinioContainer,
+    process: async () => startMinioProcess(await findMinio()),
+  });
 }
 
 function external(endpoint: string, bucketPrefix: string): RunningServer {

@@ -1,8 +1,9 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Launch } from './local-server.js';
 import type { S3Server } from './minio.js';
 import { findMinio, startMinioProcess } from './minio-process.js';
-import { installed, type Launch, startServerProcess } from './server-process.js';
+import { installed, startServerProcess } from './server-process.js';
 
 /** The S3 servers that can be had from package registries. */
 export const S3_SERVERS = ['minio', 'gofakes3', 'versitygw', 's3mock', 'moto', 's3rver', 's3proxy'] as const;

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync } from 'node:fs';
 import type { TestBucket } from '../bucket.js';
 import { azuriteBucket, DEVELOPMENT_KEY } from './azurite-bucket.js';
+import { containerOrProcess } from './container-or-process.js';
 import { gcsBucket } from './gcs-bucket.js';
-import { installed, type Launch, type ServerProcess, startServerProcess } from './server-process.js';
+import type { Launch } from './local-server.js';
+import { installed, type ServerProcess, startServerProcess } from './server-process.js';
 
 /** The servers of Azure's and Google's kind that can be had from package registries. */
 export type StoreServerName = keyof typeof KINDS;
@@ -94,15 +95,12 @@ async function started(name: StoreServerName): Promise<ServerProcess> {
   const kind = KINDS[name];
   const given = kind.variable && process.env[kind.variable];
   if (given) return { endpoint: given, stop: async () => undefined };
-  if (kind.image !== undefined && (process.env.DOCKER_HOST || existsSync('/var/run/docker.sock'))) {
-    try {
-      return await startContainer(kind);
-    } catch (error) {
-      process.stderr.write(`${name} could not be started in a container, trying a local process: ${String(error)}\n`);
-    }
-  }
-  const path = await installed(name);
-  return startServerProcess(name, (_, port) => kind.launch(path, port));
+  const startProcess = async () => {
+    const path = await installed(name);
+    return startServerProcess(name, (_, port) => kind.launch(path, port));
+  };
+  if (kind.image === undefined) return startProcess();
+  return containerOrProcess(name, undefined, { container: () => startContainer(kind), process: startProcess });
 }
 
 async function startContainer(kind: { image: string; port: number; args: readonly string[] }): Promise<ServerProcess> {

@@ -1,11 +1,10 @@
-import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { connect as openSocket } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
-import { packageRoot } from '../package-root.js';
+import { installed } from '../installed.js';
 import { freePort } from './free-ports.js';
 import { type LocalServer, localServer } from './local-server.js';
 
@@ -50,11 +49,12 @@ export interface ZooKeeperProcess extends Omit<LocalServer, 'folder'> {
  *
  * @throws Error when there is none and it cannot be installed
  */
-export async function findZooKeeper(): Promise<string> {
-  const install = spawn('sh', [join(packageRoot, 'test/support/install/install-zookeeper.sh')], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const [path, [code]] = await Promise.all([text(install.stdout), once(install, 'close') as Promise<[number | null]>]);
-  if (code !== 0) throw new Error(`ZooKeeper could not be installed (exit code ${code}); the reason stands above`);
-  return path.trim();
+export function findZooKeeper(): Promise<string> {
+  return installed(
+    'install-zookeeper.sh',
+    [],
+    'start Docker, install zookeeper (Debian or Ubuntu: apt-get), or set NODELEASE_TEST_ZOOKEEPER to HOST:PORT of a server of your own',
+  );
 }
 
 /**
@@ -64,19 +64,9 @@ export async function findZooKeeper(): Promise<string> {
  */
 export async function startZooKeeperProcess(options: ZooKeeperProcessOptions = {}): Promise<ZooKeeperProcess> {
   const classPath = await findZooKeeper();
-  const attempts = options.port === undefined ? 3 : 1;
-  for (let attempt = 1; ; attempt += 1) {
-    const port = options.port ?? (await freePort());
-    const server = await prepare(classPath, port as number, options);
-    try {
-      await server.start();
-      return server;
-    } catch (error) {
-      await server.dispose();
-      // Between finding a free port and the server's binding it somebody else may have taken it.
-      if (attempt === attempts) throw error;
-    }
-  }
+  const server = await prepare(classPath, options.port ?? (await freePort()), options);
+  await server.start();
+  return server;
 }
 
 async function prepare(classPath: string, port: number, options: ZooKeeperProcessOptions): Promise<ZooKeeperProcess> {
@@ -86,9 +76,9 @@ async function prepare(classPath: string, port: number, options: ZooKeeperProces
   };
   const server = await localServer({
     name: 'ZooKeeper',
-    command: (folder) => {
+    launch: (folder) => {
       const main = ['-cp', classPath, 'org.apache.zookeeper.server.quorum.QuorumPeerMain', join(folder, 'zoo.cfg')];
-      return ['java', ...JAVA_OPTIONS, ...main];
+      return { command: 'java', args: [...JAVA_OPTIONS, ...main] };
     },
     // It answers before it serves; a member serves only once there is a quorum, which is not for it to wait for.
     isReady: async () => (await isOk(port)) && (options.memberId !== undefined || (await mode()) !== undefined),
