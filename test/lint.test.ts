@@ -162,6 +162,25 @@ const ambient: readonly (readonly [expression: string, rule: string])[] = [
 
 const converted = ['new Date(0).toISOString()', 'Math.max(1, 2)', 'process.pid', 'Date.parse("2026-01-01")'];
 
+/** Ways of a test to depend on luck. */
+const lucky = [
+  'expect.poll(state, { interval: 10 })',
+  'expect.poll(state, { timeout: 30_000, interval: 5 })',
+  'expect.poll(state, { timeout: 500 })',
+  'vi.waitFor(state)',
+  'vi.waitUntil(state, { timeout: 30_000 })',
+  'run.waitForOutput(/ready/, 500)',
+  "shell('sleep 60 & echo $!; wait')",
+  'shell(`sleep 60 & echo $! ready`)',
+];
+const patient = [
+  'expect.poll(state)',
+  'expect.poll(state, { timeout: 5_000, interval: 300 })',
+  'run.waitForOutput(/ready/, 60_000)',
+  "shell('test -e file && echo $!')",
+  'lock.acquire({ timeoutMs: 200 })',
+];
+
 const files = new Map<string, string>();
 
 /** Registers a source to be linted; its name has to be unique in its folder. */
@@ -256,5 +275,22 @@ describe('ambient time and chance', () => {
   describe.each(converted)('%s asks no clock', (expression) => {
     const file = source('src/lease', `export const use = () => ${expression};\n`);
     test('it is allowed', () => expect(broken.get(file)).toEqual(new Set()));
+  });
+});
+
+describe('a test that depends on luck', () => {
+  const text = (expression: string) => `export const use = () => ${expression};\n`;
+
+  describe.each(lucky)('%s', (expression) => {
+    const sources = ['src/lease', 'test/integration/cli'].map((folder) => source(folder, text(expression), '.test.ts'));
+    const support = source('test/support', text(expression));
+    test('is refused', () => {
+      for (const file of [...sources, support]) expect(broken.get(file), file).toContain(PLUGIN);
+    });
+  });
+
+  describe.each(patient)('%s', (expression) => {
+    const file = source('test/integration/cli', text(expression), '.test.ts');
+    test('is allowed', () => expect(broken.get(file)).not.toContain(PLUGIN));
   });
 });
