@@ -25,6 +25,7 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.e
 
 const table = new Map();
 const failures = new Map();
+let stops = 0;
 for (let round = 1; round <= rounds; round += 1) {
   console.log(`\n== Round ${round} of ${rounds}`);
   await run();
@@ -43,7 +44,7 @@ async function run() {
   function stop() {
     const servers = serversOf(vitest.pid);
     const server = servers[Math.floor(Math.random() * servers.length)];
-    signal(server, 'SIGSTOP');
+    if (signal(server, 'SIGSTOP')) stops += 1;
     timer = setTimeout(() => {
       signal(server, 'SIGCONT');
       timer = setTimeout(stop, pauseMs());
@@ -80,11 +81,12 @@ function serversOf(pid) {
   });
 }
 
+/** False where there is no such process, or none any more. */
 function signal(pid, name) {
   try {
-    if (pid !== undefined) process.kill(Number(pid), name);
+    return pid !== undefined && process.kill(Number(pid), name);
   } catch {
-    // It has ended.
+    return false;
   }
 }
 
@@ -103,6 +105,6 @@ function print() {
   }
   for (const [what, { times, message }] of failures) console.log(`\nFAILED ${times} of ${rounds} times: ${what}\n${message}`);
   const failed = rows.filter(([, row]) => row.failures > 0).length;
-  console.log(`\n${rows.length} files, ${rounds} rounds: ${failed} of them failed at least once`);
+  console.log(`\n${rows.length} files, ${rounds} rounds, ${stops} stops of servers: ${failed} of the files failed at least once`);
   process.exitCode = failures.size > 0 || rows.length === 0 ? 1 : 0;
 }
