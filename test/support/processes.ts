@@ -143,7 +143,7 @@ async function ended(child: ChildProcess): Promise<ProcessEnd> {
   // Where this process was too busy to read meanwhile, what the child has written itself is still in its pipes.
   const pipes = [child.stdout, child.stderr] as (Socket | null)[];
   const bytes = () => pipes.reduce((sum, pipe) => sum + (pipe?.bytesRead ?? 0), 0);
-  for (let before = -1; before < bytes(); ) {
+  for (let turn = 0, before = -1; turn < 100 && before < bytes(); turn += 1) {
     before = bytes();
     await nextTurn();
   }
