@@ -326,6 +326,11 @@ describe('the settings of discovery', () => {
     },
   );
 
+  it('are needed for the configuration of a command, also where that is a variable', () => {
+    expect(() => read({ config: 'shop' })).toThrow('--config: expected --zookeeper beside it');
+    expect(() => read({}, { NODELEASE_CONFIG: 'shop' })).toThrow('NODELEASE_CONFIG: expected --zookeeper beside it');
+  });
+
   it('ignore a variable without --zookeeper also where its value is none', () => {
     expect(read({}, { NODELEASE_SERVICE: 'a/b', NODELEASE_PORT: 'http' }).zookeeper).toBeUndefined();
   });
@@ -475,6 +480,8 @@ describe('the settings of what is announced', () => {
     [{ 'check-interval': '2s' }, '--check-interval: expected --check beside it, got "2s"'],
     [{ config: 'a,b,c' }, '--config: expected APP or APP,PROFILE, got "a,b,c"'],
     [{ config: 'shop,' }, '--config: expected APP or APP,PROFILE, got "shop,"'],
+    [{ config: 'shop', 'config-root': 'settings' }, /^--config-root: expected an absolute path .*, got "settings"$/],
+    [{ config: 'shop', 'on-config-change': 'signal:SIGKILL' }, /^--on-config-change: expected one of restart.*, got "signal:SIGKILL"$/],
     [
       { 'on-config-change': 'restart' },
       '--on-config-change: expected --config APP beside it (it is about the configuration of the command), got "restart"',

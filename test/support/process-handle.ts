@@ -21,7 +21,8 @@ export class ProcessHandle {
   /** True while SIGSTOP holds it, with all of its threads. */
   isStopped(): boolean {
     if (!this.isAlive()) return false;
-    return readdirSync(`/proc/${this.pid}/task`).every((thread) => read(`${this.pid}/task/${thread}`)?.state === 'T');
+    const threads = threadsOf(this.pid);
+    return threads.length > 0 && threads.every((thread) => read(`${this.pid}/task/${thread}`)?.state === 'T');
   }
 
   /** Stops it (SIGSTOP), and resolves when it stands still: a busy machine lets a thread go on for a while, and answer a request. */
@@ -49,6 +50,15 @@ export function childHandles(pid: number): ProcessHandle[] {
       .split(' ')
       .filter(Boolean)
       .map((child) => new ProcessHandle(Number(child)));
+  } catch {
+    return [];
+  }
+}
+
+/** None where it has ended. */
+function threadsOf(pid: number): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`);
   } catch {
     return [];
   }

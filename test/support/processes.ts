@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import type { Socket } from 'node:net';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { packageRoot } from './package-root.js';
 
 /** How a process ended: one of the two is null. */
@@ -139,6 +140,13 @@ async function ended(child: ChildProcess): Promise<ProcessEnd> {
   running.delete(child);
   // Descendants may hold its output open for as long as they like.
   await Promise.race([closed, sleep(OUTPUT_GRACE_MS, undefined, { ref: false })]);
+  // Where this process was too busy to read meanwhile, what the child has written itself is still in its pipes.
+  const pipes = [child.stdout, child.stderr] as (Socket | null)[];
+  const bytes = () => pipes.reduce((sum, pipe) => sum + (pipe?.bytesRead ?? 0), 0);
+  for (let turn = 0, before = -1; turn < 100 && before < bytes(); turn += 1) {
+    before = bytes();
+    await nextTurn();
+  }
   return { code, signal };
 }
 

