@@ -51,18 +51,18 @@ describe('a supervised node', () => {
     const { data, supervisor, told } = supervise(client);
     const first = await supervisor.whenJoined();
     const mine = await data.map<string, number>('claims', { lifespan: 'ephemeral' });
-    for (let n = 0; n < 20; n += 1) await mine.set(`k${n}`, n);
+    for (let n = 0; n < 10; n += 1) await mine.set(`k${n}`, n);
     const steps = await data.list<number>('steps', { lifespan: 'ephemeral' });
-    for (let n = 0; n < 20; n += 1) await steps.append(n);
-    await expect.poll(() => [claims.size, steps.length]).toEqual([20, 20]);
+    for (let n = 0; n < 10; n += 1) await steps.append(n);
+    await expect.poll(() => [claims.size, steps.length]).toEqual([10, 10]);
     await expire(client);
     await expect.poll(() => supervisor.state.status === 'joined' && supervisor.replacements).toBe(1);
     expect(await data.synced()).toBe(true);
     const second = await supervisor.whenJoined();
     expect([first.id, second.id]).toEqual(['node-0000000000', 'node-0000000001']);
     expect(first.state).toEqual({ status: 'disconnected', reason: 'session-expired' });
-    await expect.poll(() => [claims.size, claims.entry('k7')?.owner]).toEqual([20, second.sessionId]);
-    await expect.poll(() => steps.values()).toEqual(Array.from({ length: 20 }, (_, n) => n));
+    await expect.poll(() => [claims.size, claims.entry('k7')?.owner]).toEqual([10, second.sessionId]);
+    await expect.poll(() => steps.values()).toEqual(Array.from({ length: 10 }, (_, n) => n));
     expect(nodes.entries().map(({ id }) => id)).toEqual(['node-0000000001']);
     expect(told()).toMatch(/^joined( suspended)? disconnected replacing joined$/);
   });
@@ -122,36 +122,51 @@ describe('a supervised node', () => {
     await expect.poll(() => [claims.size, nodes.size, states.at(-1)]).toEqual([0, 0, { status: 'stopped', reason: 'lease-lost' }]);
   });
 
-  it('stands for a lease of a store: replaced once where its session expires, gone where the lease is taken, back with the next lease', async () => {
-    const directory = newFolder();
-    const store = `file:${directory}`;
-    const hold = () => acquire({ store, nodes: 4, durationMs: 3_000, onLost: 'signal' });
-    const client = await scene.open();
-    const { nodes, claims } = await observe();
-    const lease = await hold();
-    const { data, supervisor, states } = supervise(client, { lease });
-    await supervisor.whenJoined();
-    const mine = await data.map<string, number>('claims', { lifespan: 'ephemeral' });
-    await mine.set('k', 1);
+  describe('that stands for a lease of a store', () => {
+    let directory: string;
+    let lease: ManagedLease;
+    const hold = (durationMs: number) => acquire({ store: `file:${directory}`, nodes: 4, durationMs, onLost: 'signal' });
     const told = ({ taskId, id, version }: ManagedLease) => JSON.stringify({ taskId, nodeId: id, version });
-    const seen = () => [claims.get('k'), ...nodes.entries().map((node) => `${node.id} ${node.data}`)];
-    await expire(client);
-    await expect.poll(seen).toEqual([1, `node-0000000001 ${told(lease)}`]);
-    expect([supervisor.replacements, lease.isValid()]).toEqual([1, true]);
 
-    // An operator overwrites the object of the lease.
-    const fileStore = new FileLeaseStore({ directory, clock: systemClock, random: systemRandom });
-    await evictHolder(new StoreSession(fileStore, systemClock, 5_000), lease.id);
-    await expect.poll(seen).toEqual([undefined]);
-    await expect.poll(() => states.at(-1)).toEqual({ status: 'stopped', reason: 'lease-lost' });
-    expect([lease.isValid(), supervisor.replacements]).toEqual([false, 1]);
-    await expect(mine.set('k', 2, { timeoutMs: 100 })).rejects.toMatchObject({ fault: 'not-joined' });
+    /** Its node and an entry of its, as another client sees them. */
+    async function standing(durationMs: number) {
+      directory = newFolder();
+      lease = await hold(durationMs);
+      const client = await scene.open();
+      const { nodes, claims } = await observe();
+      const supervised = supervise(client, { lease });
+      await supervised.supervisor.whenJoined();
+      const mine = await supervised.data.map<string, number>('claims', { lifespan: 'ephemeral' });
+      await mine.set('k', 1);
+      const seen = () => [claims.get('k'), ...nodes.entries().map((node) => `${node.id} ${node.data}`)];
+      return { client, mine, seen, ...supervised };
+    }
+    afterEach(() => lease.release());
 
-    await using next = await hold();
-    const again = data.supervise({ lease: next });
-    await again.whenJoined();
-    await mine.set('k', 2);
-    await expect.poll(seen).toEqual([2, `node-0000000002 ${told(next)}`]);
+    it('is replaced once where its session expires, and the lease goes on', async () => {
+      // This process is held up while the session ends.
+      const { client, supervisor, seen } = await standing(30_000);
+      await expire(client);
+      await expect.poll(seen).toEqual([1, `node-0000000001 ${told(lease)}`]);
+      expect([supervisor.replacements, lease.isValid()]).toEqual([1, true]);
+    });
+
+    it('is gone where the lease is taken, and back with the next lease', async () => {
+      const { data, mine, states, supervisor, seen } = await standing(3_000);
+      // An operator overwrites the object of the lease.
+      const ofCluster = new FileLeaseStore({ directory, clock: systemClock, random: systemRandom });
+      await evictHolder(new StoreSession(ofCluster, systemClock, 5_000), lease.id);
+      await expect.poll(seen).toEqual([undefined]);
+      await expect.poll(() => states.at(-1)).toEqual({ status: 'stopped', reason: 'lease-lost' });
+      expect([lease.isValid(), supervisor.replacements]).toEqual([false, 0]);
+      await expect(mine.set('k', 2, { timeoutMs: 100 })).rejects.toMatchObject({ fault: 'not-joined' });
+
+      lease = await hold(3_000);
+      const again = data.supervise({ lease });
+      await again.whenJoined();
+      await mine.set('k', 2);
+      await expect.poll(seen).toEqual([2, `node-0000000001 ${told(lease)}`]);
+    });
   });
 
   it('is one for its data, and says what is wrong of an option', async () => {
