@@ -39,13 +39,13 @@ describe.each([
     const taking = clients.map(async (client, taker) => {
       for await (const item of queue(client, PATH, { ...format, signal: over.signal })) had[taker]?.push(Number(item.toString()));
     });
-    for (let n = 0; n < 60; n += 5) await producer.putMany([n, n + 1, n + 2, n + 3, n + 4].map(String));
-    await expect.poll(() => had.flat()).toHaveLength(60);
+    for (let n = 0; n < 30; n += 5) await producer.putMany([n, n + 1, n + 2, n + 3, n + 4].map(String));
+    await expect.poll(() => had.flat()).toHaveLength(30);
     expect(await children(clients[0] as ZooKeeper)).toEqual([]);
     over.abort();
     await Promise.all(taking);
     for (const own of had) expect(own).toEqual([...own].sort((a, b) => a - b));
-    expect(had.flat().sort((a, b) => a - b)).toEqual(numbers(60).map(Number));
+    expect(had.flat().sort((a, b) => a - b)).toEqual(numbers(30).map(Number));
     expect(clients.map(({ openWatches }) => openWatches)).toEqual([0, 0, 0, 0, 0]);
   });
 
@@ -212,7 +212,7 @@ describe('a queue with a lock path', () => {
 
   it('loses no item of five takers of which some die, and hands none to two at a time', async () => {
     const producer = await scene.open();
-    await queue(producer, PATH, LOCKED).putMany(numbers(60));
+    await queue(producer, PATH, LOCKED).putMany(numbers(40));
     const over = new AbortController();
     const inWork = new Set<string>();
     const done: string[] = [];
@@ -235,7 +235,7 @@ describe('a queue with a lock path', () => {
     await expect.poll(() => children(producer)).toEqual([]);
     over.abort();
     await Promise.all(running);
-    expect(done.sort()).toEqual(numbers(60).sort());
+    expect(done.sort()).toEqual(numbers(40).sort());
     // One that had just locked what another has acknowledged unlocks it in the background.
     await expect.poll(() => children(producer, LOCKS)).toEqual([]);
   });
