@@ -118,7 +118,8 @@ describe('a command that runs for a lock', () => {
   });
 
   it('is killed by the deadline while nodelease is paused, which knows of the loss once it goes on: with --restart it waits for its turn', async () => {
-    const holder = locked(STUBBORN, ...SHORT, '--restart');
+    // The other one's lease lasts as long, and is to outlive a loaded machine.
+    const holder = locked(STUBBORN, '--duration', '4s', '--restart');
     const pid = await working(holder, 1);
     holder.kill('SIGSTOP');
     const next = locked(nextAfter(pid, WORK));

@@ -152,7 +152,7 @@ describe('a supervised node', () => {
     });
 
     it('is gone where the lease is taken, and back with the next lease', async () => {
-      const { data, mine, states, supervisor, seen } = await standing(3_000);
+      const { data, mine, states, supervisor, seen } = await standing(6_000);
       // An operator overwrites the object of the lease.
       const ofCluster = new FileLeaseStore({ directory, clock: systemClock, random: systemRandom });
       await evictHolder(new StoreSession(ofCluster, systemClock, 5_000), lease.id);
@@ -161,7 +161,7 @@ describe('a supervised node', () => {
       expect([lease.isValid(), supervisor.replacements]).toEqual([false, 0]);
       await expect(mine.set('k', 2, { timeoutMs: 100 })).rejects.toMatchObject({ fault: 'not-joined' });
 
-      lease = await hold(3_000);
+      lease = await hold(6_000);
       const again = data.supervise({ lease });
       await again.whenJoined();
       await mine.set('k', 2);
