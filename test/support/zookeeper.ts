@@ -1,6 +1,5 @@
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Client, createClient } from 'node-zookeeper-client';
 import { containerOrProcess } from './servers/container-or-process.js';
 import { startZooKeeperContainer } from './servers/zookeeper-container.js';
@@ -117,28 +116,25 @@ export interface SessionToExpire {
 export async function expireSession({ connect, sessionId }: SessionToExpire): Promise<void> {
   const id = Buffer.isBuffer(sessionId) ? sessionId.toString('hex') : sessionId;
   const password = sessionPassword(BigInt(`0x${id}`)).toString('hex');
-  for (let known = false, attempt = 0; attempt < 100; attempt += 1) {
-    // This process is held up meanwhile on purpose, so that a client within it cannot come back too early.
-    const answer = execFileSync(process.execPath, ['-e', END_SESSION, id, password, ...connect.split(',')], { encoding: 'utf8' });
-    if (answer === 'unreachable') throw new Error(`no server of ${connect} can be reached`);
-    if (answer === 'unknown' && known) return;
-    if (answer === 'unknown') throw new Error(`there is no session ${id} on ${connect}`);
-    known ||= answer === 'known';
-    await sleep(20);
-  }
-  throw new Error(`session ${id} could not be ended on ${connect}`);
+  // This process is held up meanwhile on purpose, so that a client within it cannot come back too early.
+  const answer = execFileSync(process.execPath, ['-e', END_SESSION, id, password, ...connect.split(',')], { encoding: 'utf8' });
+  if (answer === 'unreachable') throw new Error(`no server of ${connect} can be reached`);
+  if (answer === 'unknown') throw new Error(`there is no session ${id} on ${connect}`);
+  if (answer !== 'ended') throw new Error(`session ${id} could not be ended on ${connect}`);
 }
 
-/** Takes a session over from its client and ends it as soon as it has it, at the first server that can be reached. */
+/** Takes a session over from its client and ends it, at the first server that can be reached, until there is no such session any more. */
 const END_SESSION = `
 const [id, password, ...servers] = process.argv.slice(1);
 const int = (value) => { const bytes = Buffer.alloc(4); bytes.writeInt32BE(value); return bytes; };
 const packet = (...parts) => Buffer.concat([int(parts.reduce((sum, part) => sum + part.length, 0)), ...parts]);
 const connectRequest = packet(int(0), Buffer.alloc(8), int(10000), Buffer.from(id, 'hex'), int(16), Buffer.from(password, 'hex'));
 const closeRequest = packet(int(1), int(-11));
-let reached = false;
-const attempt = (server) => {
-  if (!server) return process.stdout.write(reached ? 'interrupted' : 'unreachable');
+const say = (answer) => process.stdout.write(answer);
+let [reached, known, attempts] = [false, false, 0];
+const again = () => (++attempts < 100 ? setTimeout(attempt, 20, [...servers]) : say('interrupted'));
+const attempt = ([server, ...others]) => {
+  if (!server) return reached ? again() : say('unreachable');
   const [, host, port] = /^(.*):(.*)$/.exec(server);
   const socket = require('node:net').connect(Number(port), host);
   let end;
@@ -154,9 +150,13 @@ const attempt = (server) => {
     if (end === 'known') socket.write(closeRequest);
   });
   // The server closes the connection when the session is over, and when there is none.
-  socket.on('close', () => (end ? process.stdout.write(end) : attempt(servers.shift())));
+  socket.on('close', () => {
+    if (end === 'unknown') return say(known ? 'ended' : 'unknown');
+    known ||= end === 'known';
+    return known && end ? again() : attempt(others);
+  });
 };
-attempt(servers.shift());
+attempt(servers);
 `;
 
 async function openSession(connect: string, timeoutMs: number): Promise<Client> {

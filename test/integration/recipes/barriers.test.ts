@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { AcquireTimeoutError } from '../../../src/base/errors.js';
 import { barrier } from '../../../src/recipes/barrier.js';
@@ -23,7 +22,7 @@ describe('a barrier', () => {
           through += 1;
         }),
     );
-    await sleep(100);
+    await expect.poll(() => clients.map((client) => client.openWatches)).toEqual([1, 1, 1]);
     expect(through).toBe(0);
     await barrier(setter, PATH).remove();
     await Promise.all(waiting);
@@ -57,7 +56,7 @@ describe('a barrier', () => {
     const other = await scene.open();
     await barrier(other, PATH).set();
     const waiting = barrier(client, PATH).wait();
-    await sleep(50);
+    await expect.poll(() => client.openWatches).toBe(1);
     proxy.cut();
     await barrier(other, PATH).remove();
     proxy.heal();
@@ -66,13 +65,14 @@ describe('a barrier', () => {
     await expect.poll(() => client.state.status).not.toBe('connected');
     await expect(barrier(client, PATH).wait({ timeoutMs: 200 })).rejects.toMatchObject({ fault: 'timeout' });
     await expect(barrier(client, PATH).set({ timeoutMs: 200 })).rejects.toMatchObject({ fault: 'timeout' });
+    proxy.heal();
   });
 
   it('says so where the client is closed, before and during the wait, and where access is denied', async () => {
     const [owner, other] = [await scene.open({ auth: 'digest:me:secret' }), await scene.open()];
     await barrier(owner, PATH).set();
     const waiting = barrier(other, PATH).wait();
-    await sleep(50);
+    await expect.poll(() => other.openWatches).toBe(1);
     await Promise.all([expect(waiting).rejects.toMatchObject({ fault: 'closed' }), other.close()]);
     await expect(barrier(other, PATH).wait()).rejects.toMatchObject({ fault: 'closed' });
     await owner.create('/mine', '', 'persistent');

@@ -1,9 +1,12 @@
-import { afterEach, inject } from 'vitest';
+import { afterEach, expect, inject } from 'vitest';
 import { systemClock as clock, systemRandom as random } from '../../../src/base/system.js';
 import { openZooKeeper, type ZooKeeperClient, type ZooKeeperOptions } from '../../../src/zookeeper/zookeeper-client.js';
 import type { FaultProxy } from '../../support/network/fault-proxy.js';
 import { stopProxies, throughProxy } from '../../support/network/proxies.js';
 import { expireSession, uniqueChroot } from '../../support/zookeeper.js';
+
+/** The time-out of the sessions, which no test waits for: long enough to outlive whatever holds a loaded machine up. In milliseconds. */
+const SESSION_MS = 20_000;
 
 /** Clients of one chroot on the real server. */
 export class RecipeScene {
@@ -16,7 +19,7 @@ export class RecipeScene {
       connect: `${inject('zookeeper').connect}${this.chroot}`,
       clock,
       random,
-      sessionTimeoutMs: 4_000,
+      sessionTimeoutMs: SESSION_MS,
       ...options,
     });
     this.#clients.push(client);
@@ -48,4 +51,17 @@ export function recipeScene(): RecipeScene {
 export async function expire({ state }: ZooKeeperClient): Promise<void> {
   if (state.status !== 'connected') throw new Error('not connected');
   await expireSession({ connect: state.server, sessionId: state.sessionId });
+}
+
+/** Breaks a stalled connection off, and with it whatever is on its way back: the reply has come as far as the proxy, or has not. */
+export function loseReply(proxy: FaultProxy): void {
+  proxy.reset();
+  proxy.heal();
+}
+
+/** Stalls one direction, and breaks the connection off once something has been held back there. Resolves when it has. */
+export async function loseNext(proxy: FaultProxy, direction: 'to-server' | 'to-client'): Promise<void> {
+  proxy.stall(direction);
+  await expect.poll(() => proxy.holds).toBe(true);
+  proxy.heal();
 }

@@ -36,7 +36,7 @@ const general = (name: string) => name.replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-
 export async function record(scene: Scene, peer: RecipePeer, zookeeper: ZooKeeperClient, path: string): Promise<Moments> {
   const moments: Record<string, TreeNode[]> = {};
   await scene.play(peer, path, async (moment, znodes) => {
-    await expect.poll(async () => (await treeAt(zookeeper, path)).length, { timeout: 20_000, interval: 20 }).toBe(znodes);
+    await expect.poll(async () => (await treeAt(zookeeper, path)).length, { timeout: 20_000 }).toBe(znodes);
     moments[moment] = await treeAt(zookeeper, path);
   });
   return moments;

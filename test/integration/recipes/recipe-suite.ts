@@ -43,7 +43,7 @@ export async function contenders(path: string): Promise<number> {
 
 /** Resolves when there are so many. */
 export async function untilContenders(path: string, count: number): Promise<void> {
-  await expect.poll(() => contenders(path), { timeout: SOON_MS, interval: 25 }).toBe(count);
+  await expect.poll(() => contenders(path), { timeout: SOON_MS }).toBe(count);
 }
 
 /** Exclusion, order, release and expiry of whatever one holder has at a time. */

@@ -59,6 +59,11 @@ export class FaultProxy {
     return this.#links.size;
   }
 
+  /** True while a stall holds something back. */
+  get holds(): boolean {
+    return [...this.#links].some(({ toServer, toClient }) => toServer.holds || toClient.holds);
+  }
+
   /** Breaks every connection, and each new one as soon as it is made, until {@link heal}. */
   cut(): void {
     this.#cut = true;
