@@ -99,7 +99,8 @@ export class S3StandIn {
 
   /** Listens on a free port of 127.0.0.1. */
   static async start(): Promise<S3StandIn> {
-    const server = createServer();
+    // A connection that is idle stays: one that is closed just when a request is sent would be a fault that no test has asked for.
+    const server = createServer({ keepAliveTimeout: 0 });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     return new S3StandIn(server);
   }
