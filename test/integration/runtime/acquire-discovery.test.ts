@@ -140,7 +140,7 @@ describe('a lease with discovery', () => {
 
   it('knows the others, and is known by them before it is ready, also when a thread of its own keeps it', async () => {
     const store = `file:${join(folder, 'store')}`;
-    const others = [await hold({ store, zookeeper: connect, durationMs: 2_000 }), await hold({ store, zookeeper: connect })];
+    const others = [await hold({ store, zookeeper: connect, durationMs: 4_000 }), await hold({ store, zookeeper: connect })];
     // Dies without a word, and leaves an expired lease.
     const dead = announced();
     await dead.waitForOutput(/id 2 version 1/);
@@ -187,7 +187,8 @@ describe('a node id from ZooKeeper alone', () => {
   }, 30_000);
 
   it('is lost with the session', async () => {
-    const lease = await acquire({ provider, zookeeper: connect, onLost: 'signal' });
+    // This process stands still while another one ends its session, which must not seem too long to it.
+    const lease = await acquire({ provider, zookeeper: { connect, sessionTimeoutMs: 30_000 }, onLost: 'signal' });
     const lost = new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
     const { sessionId = '' } = (await lease.discovery?.zookeeper.whenConnected()) ?? {};
     await expireSession({ connect: inject('zookeeper').connect, sessionId });

@@ -26,8 +26,7 @@ const { NodeMetrics } = (await import(
   join(packageRoot, 'dist/http/node-metrics.js')
 )) as typeof import('../../../src/http/node-metrics.js');
 
-/** A renewal a second. */
-const DURATION_MS = 3_000;
+const DURATION_MS = 5_000;
 const SDK = pathToFileURL(join(packageRoot, 'test/fixtures/programs/spans-to-file.mjs')).href;
 const exporter = new InMemorySpanExporter();
 
@@ -70,7 +69,7 @@ type Kind = 'inline' | 'worker' | 'zookeeper';
 async function hold(kind: Kind) {
   const monitor = new NodeMonitor();
   const metrics = new NodeMetrics({ monitor, clock });
-  const zookeeper = { connect: `${inject('zookeeper').connect}${uniqueChroot()}`, sessionTimeoutMs: 2 * DURATION_MS };
+  const zookeeper = { connect: `${inject('zookeeper').connect}${uniqueChroot()}`, sessionTimeoutMs: 7_500 };
   const lease = await acquire({
     ...{ taskId: 'me', onLost: 'signal', monitor },
     ...(kind === 'zookeeper'
