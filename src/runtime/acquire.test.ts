@@ -34,6 +34,12 @@ describe('acquire', () => {
   const zookeeper = { connect: '127.0.0.1:1', service: 'orders', address: 'host', port: 80, required: true };
   it.each<[string, object]>([
     ['zookeeper', { zookeeper: null }],
+    ['zookeeper', { zookeeper: 'zk1:no' }],
+    ['zookeeper', { zookeeper: { connect: 'zk1', conect: 'zk2' } }],
+    ['zookeeper.connect', { zookeeper: { connect: 7 } }],
+    ['zookeeper.connect', { zookeeper: { connect: '' } }],
+    ['zookeeper.auth', { zookeeper: { connect: 'zk1', auth: 'digest:me' } }],
+    ['zookeeper.sessionTimeoutMs', { zookeeper: { connect: 'zk1', sessionTimeoutMs: 10 } }],
     ['zookeeper', { zookeeper: { ...zookeeper, adress: 'host' } }],
     ['zookeeper.service', { zookeeper: { ...zookeeper, service: 'a/b' } }],
     ['zookeeper.address', { zookeeper: { ...zookeeper, address: 'http://host' } }],
@@ -49,12 +55,21 @@ describe('acquire', () => {
     ['zookeeper.endpoints[0]', { zookeeper: { ...zookeeper, endpoints: [{ name: 'pay' }] } }],
     ['zookeeper.endpoints[0].key', { zookeeper: { ...zookeeper, endpoints: [{ endpoint: 'pay', key: '' }] } }],
     ['taskId', { zookeeper, taskId: 'a/b' }],
+    ['provider', { provider: 'etcd' }],
+    ['provider', { provider: 'zookeeper', zookeeper: 'zk1' }],
   ])('names what cannot be announced as it was given, and asks neither store nor ZooKeeper: %s', async (setting, options) => {
     const asked: string[] = [];
     const store = new Proxy({}, { get: (_, name) => void asked.push(String(name)) });
     const acquired = acquire({ store, ...options } as AcquireOptions);
     await expect(acquired).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting });
     expect(asked).toEqual([]);
+  });
+
+  it.each<[string, object]>([
+    ['provider', { provider: 'zookeeper' }],
+    ['keeper', { provider: 'zookeeper', zookeeper: 'zk1', keeper: 'worker' }],
+  ])('names the option that is wrong where ZooKeeper gives the node id: %s in %j', async (setting, options) => {
+    await expect(acquire(options as AcquireOptions)).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting });
   });
 
   it('gives a lease on a store that lives in this process, and gives it back', async () => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, vi } from 'vitest';
 import { systemClock as clock, systemRandom as random } from '../../src/base/system.js';
 import { openStore } from '../../src/store/open-store.js';
 import { type StoreServer, startStoreServer } from '../support/servers/store-servers.js';
-import { leaseStoreContract } from './lease-store-contract.js';
+import { leaseStoreContract, ofKeys } from './lease-store-contract.js';
 
 let server: StoreServer;
 
@@ -24,7 +24,11 @@ leaseStoreContract('GcsLeaseStore', {
   ageResolutionMs: 1_000,
 });
 
-leaseStoreContract('GcsLeaseStore on a whole bucket', {
-  open: async () => open((await server.createBucket()).url),
-  ageResolutionMs: 1_000,
-});
+leaseStoreContract(
+  'GcsLeaseStore on a whole bucket',
+  {
+    open: async () => open((await server.createBucket()).url),
+    ageResolutionMs: 1_000,
+  },
+  ofKeys,
+);

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, inject, vi } from 'vitest';
 import { systemClock } from '../../src/base/system.js';
 import { openS3Store } from '../../src/store/s3/open-s3-store.js';
 import { awsEnvironment, createBucket } from '../support/bucket.js';
-import { leaseStoreContract } from './lease-store-contract.js';
+import { leaseStoreContract, ofKeys } from './lease-store-contract.js';
 
 const s3 = inject('s3');
 
@@ -23,7 +23,11 @@ leaseStoreContract('S3LeaseStore', {
   ageResolutionMs: 1_000,
 });
 
-leaseStoreContract('S3LeaseStore on a whole bucket', {
-  open: async () => connect((await createBucket(s3)).name, ''),
-  ageResolutionMs: 1_000,
-});
+leaseStoreContract(
+  'S3LeaseStore on a whole bucket',
+  {
+    open: async () => connect((await createBucket(s3)).name, ''),
+    ageResolutionMs: 1_000,
+  },
+  ofKeys,
+);

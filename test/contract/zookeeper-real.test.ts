@@ -16,7 +16,6 @@ describe('a real ZooKeeper server', () => {
     async expire(client) {
       const { sessionId } = await client.whenConnected();
       await expireSession({ connect, sessionId });
-      await sleep(200);
     },
   });
 });

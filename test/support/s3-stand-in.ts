@@ -16,6 +16,8 @@ export interface StandInFaults {
   delayMs: number;
   /** Leaves the `Last-Modified` header of objects out, or sends this instead. */
   lastModified: string | false | undefined;
+  /** How far its clock is ahead of this machine's, in milliseconds: with it a test lets its time pass. */
+  aheadMs: number;
   /** Sends a `Date` header that is this many milliseconds old, as servers do that make one every second or two. */
   lateDateMs: number;
   /** Gives every object the time of the reply as its `Last-Modified`. */
@@ -73,6 +75,7 @@ export class S3StandIn {
     losersGet500: false,
     delayMs: 0,
     lastModified: undefined,
+    aheadMs: 0,
     lateDateMs: 0,
     neverAges: false,
     staleReads: false,
@@ -96,7 +99,8 @@ export class S3StandIn {
 
   /** Listens on a free port of 127.0.0.1. */
   static async start(): Promise<S3StandIn> {
-    const server = createServer();
+    // A connection that is idle stays: one that is closed just when a request is sent would be a fault that no test has asked for.
+    const server = createServer({ keepAliveTimeout: 0 });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     return new S3StandIn(server);
   }
@@ -123,6 +127,10 @@ export class S3StandIn {
     await closed;
   }
 
+  #now(): number {
+    return Date.now() + this.faults.aheadMs;
+  }
+
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await readAll(request);
     const url = new URL(request.url ?? '/', this.endpoint);
@@ -130,7 +138,7 @@ export class S3StandIn {
     const { method = '', headers, socket } = request;
     this.requests.push({ method, key, query: url.searchParams, headers, clientPort: socket.remotePort });
     if (this.faults.delayMs > 0) await pause(this.faults.delayMs);
-    if (this.faults.lateDateMs > 0) response.setHeader('date', new Date(Date.now() - this.faults.lateDateMs).toUTCString());
+    response.setHeader('date', new Date(this.#now() - this.faults.lateDateMs).toUTCString());
     const next = this.#next.shift();
     if (next === 'drop-request') return void response.destroy();
     if (typeof next === 'object') {
@@ -176,14 +184,14 @@ export class S3StandIn {
     >;
     const etag = `"${createHash('md5').update(body).digest('hex')}"`;
     this.#before.set(key, present);
-    this.#objects.set(key, { body, etag, metadata, modified: new Date() });
+    this.#objects.set(key, { body, etag, metadata, modified: new Date(this.#now()) });
     return { status: 200, headers: { etag }, body: Buffer.alloc(0) };
   }
 
   #get(key: string): Answer {
     const object = this.faults.staleReads ? this.#before.get(key) : this.#objects.get(key);
     if (object === undefined) return failure(404, 'NoSuchKey');
-    const modified = this.faults.lastModified ?? (this.faults.neverAges ? new Date() : object.modified).toUTCString();
+    const modified = this.faults.lastModified ?? (this.faults.neverAges ? new Date(this.#now()) : object.modified).toUTCString();
     const headers = { etag: object.etag, ...object.metadata, ...(modified === false ? {} : { 'last-modified': modified }) };
     return { status: 200, headers, body: object.body };
   }

@@ -7,6 +7,9 @@ const DURATION_MS = 3_000;
 const GRACE_MS = 1_000;
 const SETTINGS = ['--duration', '3s', '--log-level', 'debug'];
 
+/** A task's log says so before its command runs, by another stream than that of the command: either may be read first. */
+const ACQUIRED = /acquired node id 0/;
+
 /** The process has said that it renewed: from here on the last such line is known. */
 async function renewedAtLeastOnce(task: Task): Promise<void> {
   await task.waitForOutput(/lease renewed/);
@@ -58,7 +61,8 @@ export function fleetSuite(name: string, newStore: () => Promise<FleetStore>, { 
       expect(await holder.exit).toEqual({ code: 5, signal: null });
       expect(holder.stdout()).toContain('ended');
       expect(await waiting.started()).toEqual({ id: 0, version: 2 });
-      const waitedMs = loggedAt(waiting.log(), /acquired node id 0/) - loggedAt(holder.log(), /lease released/);
+      await waiting.waitForOutput(ACQUIRED);
+      const waitedMs = loggedAt(waiting.log(), ACQUIRED) - loggedAt(holder.log(), /lease released/);
       expect(waitedMs).toBeLessThan(releasedWithinMs);
     });
 
@@ -104,8 +108,9 @@ export function takeOverSuite(name: string, newStore: () => Promise<FleetStore>,
       holder.kill('SIGKILL');
       await holder.exit;
       expect(await waiting.started()).toEqual({ id: 0, version: 2 });
+      await waiting.waitForOutput(ACQUIRED);
       const renewal = loggedAt(holder.log(), /lease renewed/, 'last');
-      const takenAfter = loggedAt(waiting.log(), /acquired node id 0/) - renewal;
+      const takenAfter = loggedAt(waiting.log(), ACQUIRED) - renewal;
       report?.('waiting', takenAfter);
       // The log line is written just after the renewal was applied.
       expect(takenAfter).toBeGreaterThan(DURATION_MS - 50);
@@ -121,8 +126,9 @@ export function takeOverSuite(name: string, newStore: () => Promise<FleetStore>,
       await sleep(DURATION_MS + GRACE_MS + 4_000);
       const heir = startTask(store, SETTINGS);
       expect(await heir.started()).toEqual({ id: 0, version: 2 });
+      await heir.waitForOutput(ACQUIRED);
       const begun = heir.log()[0]?.at ?? Number.NaN;
-      const takenAfter = loggedAt(heir.log(), /acquired node id 0/) - begun;
+      const takenAfter = loggedAt(heir.log(), ACQUIRED) - begun;
       report?.('starting', takenAfter);
       // Less than it takes to observe that it has expired.
       expect(takenAfter).toBeLessThan(DURATION_MS);

@@ -15,6 +15,10 @@ import { TreeReader } from '../../support/tree-reader.js';
 import { expireSession, uniqueChroot } from '../../support/zookeeper.js';
 
 const NODE = '/discovery/nodes/00/08';
+/** How long an announcement may take on a loaded machine, in milliseconds. */
+const SYNCED_WITHIN_MS = 30_000;
+/** How long the session of a program lasts whose host is gone, in milliseconds. */
+const SESSION_MS = 30_000;
 
 let connect: string;
 let reader: TreeReader;
@@ -56,7 +60,7 @@ describe('a lease with discovery', () => {
     };
     const lease = await hold({ store: 'memory:', taskId: 'me', zookeeper });
     expect(await lease.discovery?.ready).toMatchObject({ ready: true, why: 'vacant' });
-    await lease.discovery?.synced(5_000);
+    await lease.discovery?.synced(SYNCED_WITHIN_MS);
     const fields = { taskId: 'me', nodeId: 0, version: 1, service: 'orders', address: '::1', port: 80 };
     expect([...(await reader.all())]).toEqual([
       ['/discovery/endpoints/pay/visa/orders:0', { ...fields, tier: 1 }],
@@ -74,7 +78,7 @@ describe('a lease with discovery', () => {
     };
     const store = new MemoryLeaseStore({ clock: systemClock, intercept });
     const lease = await hold({ store, zookeeper: { connect, service: 'orders' } });
-    await lease.discovery?.synced(5_000);
+    await lease.discovery?.synced(SYNCED_WITHIN_MS);
     expect((await reader.all()).size).toBe(2);
     await lease.release();
     expect(seen).toEqual([0]);
@@ -88,7 +92,7 @@ describe('a lease with discovery', () => {
     const release = runCli(['release', '0', '--force', '--store', `file:${join(folder, 'store')}`]);
     expect((await release.exit).code).toBe(0);
     expect((await program.exit).code).toBe(76);
-    expect(await reader.until(NODE, (at) => at === undefined, 2_000)).toBeLessThan(1_000);
+    expect(await reader.until(NODE, (at) => at === undefined, SESSION_MS)).toBeLessThan(SESSION_MS / 3);
   });
 
   it('is not harmed by a listener that throws: that one surfaces as an uncaught error, once for each event', async () => {
@@ -102,7 +106,7 @@ describe('a lease with discovery', () => {
         throw mistake;
       };
       const lease = await hold({ store: 'memory:', zookeeper: { connect, onEvent } });
-      await lease.discovery?.synced(5_000);
+      await lease.discovery?.synced(SYNCED_WITHIN_MS);
       await reader.zookeeper.remove(NODE);
       await reader.until(NODE, (at) => at?.version === 1);
       expect(await lease.discovery?.ready).toMatchObject({ ready: true });
@@ -122,7 +126,7 @@ describe('a lease with discovery', () => {
       acquire({ store, nodes: 4, durationMs: 1_500, onLost: 'signal', zookeeper: { connect, required: true } }),
     ).rejects;
     const session = new StoreSession(store.connect(), systemClock, 1_000);
-    await expect.poll(async () => (await evictHolder(session, 0).catch(() => undefined))?.kind, { timeout: 5_000 }).toBe('evicted');
+    await expect.poll(async () => (await evictHolder(session, 0).catch(() => undefined))?.kind).toBe('evicted');
     await rejected.toMatchObject({ code: 'LEASE_LOST', reason: 'taken' });
   });
 
@@ -131,12 +135,12 @@ describe('a lease with discovery', () => {
     const begun = performance.now();
     const options = { store: 'memory:', zookeeper: { connect: '127.0.0.1:1', required: true }, signal: giveUp } as const;
     await expect(acquire(options)).rejects.toSatisfy((error) => giveUp.aborted && error === giveUp.reason);
-    expect(performance.now() - begun).toBeLessThan(2_000);
+    expect(performance.now() - begun).toBeLessThan(10_000);
   });
 
   it('knows the others, and is known by them before it is ready, also when a thread of its own keeps it', async () => {
     const store = `file:${join(folder, 'store')}`;
-    const others = [await hold({ store, zookeeper: connect, durationMs: 2_000 }), await hold({ store, zookeeper: connect })];
+    const others = [await hold({ store, zookeeper: connect, durationMs: 4_000 }), await hold({ store, zookeeper: connect })];
     // Dies without a word, and leaves an expired lease.
     const dead = announced();
     await dead.waitForOutput(/id 2 version 1/);
@@ -167,7 +171,7 @@ describe('a node id from ZooKeeper alone', () => {
         zookeeper: { connect: through, sessionTimeoutMs: 10_000, service: 'orders' },
         onLost: 'signal',
       });
-      await lease.discovery?.synced(5_000);
+      await lease.discovery?.synced(SYNCED_WITHIN_MS);
       const lost = new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
       proxy.cut();
       await lost;
@@ -183,35 +187,14 @@ describe('a node id from ZooKeeper alone', () => {
   }, 30_000);
 
   it('is lost with the session', async () => {
-    const lease = await acquire({ provider, zookeeper: connect, onLost: 'signal' });
+    // This process stands still while another one ends its session, which must not seem too long to it.
+    const lease = await acquire({ provider, zookeeper: { connect, sessionTimeoutMs: 30_000 }, onLost: 'signal' });
     const lost = new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
-    const state = lease.discovery?.zookeeper.state;
-    if (state?.status !== 'connected') throw new Error('not connected');
-    await expireSession({ connect: inject('zookeeper').connect, sessionId: state.sessionId });
+    const { sessionId = '' } = (await lease.discovery?.zookeeper.whenConnected()) ?? {};
+    await expireSession({ connect: inject('zookeeper').connect, sessionId });
     await lost;
     expect(lease.isValid()).toBe(false);
     expect(lease.signal.reason).toMatchObject({ code: 'LEASE_LOST', reason: 'taken' });
     await lease.release();
-  });
-});
-
-describe('options that cannot be', () => {
-  it.each([
-    ['zookeeper', { zookeeper: 'zk1:no' }],
-    ['zookeeper', { zookeeper: { connect: 'zk1', conect: 'zk2' } }],
-    ['zookeeper.connect', { zookeeper: { connect: 7 } }],
-    ['zookeeper.connect', { zookeeper: { connect: '' } }],
-    ['zookeeper.auth', { zookeeper: { connect: 'zk1', auth: 'digest:me' } }],
-    ['zookeeper.sessionTimeoutMs', { zookeeper: { connect: 'zk1', sessionTimeoutMs: 10 } }],
-    ['zookeeper.port', { zookeeper: { connect: 'zk1', port: 0 } }],
-    ['zookeeper.service', { zookeeper: { connect: 'zk1', service: 'a/b' } }],
-    ['zookeeper.endpoints[0].key', { zookeeper: { connect: 'zk1', endpoints: [{ endpoint: 'pay', key: '' }] } }],
-    ['provider', { provider: 'etcd' }],
-    ['provider', { provider: 'zookeeper' }],
-    ['provider', { provider: 'zookeeper', zookeeper: 'zk1', store: 'memory:' }],
-    ['keeper', { provider: 'zookeeper', zookeeper: 'zk1', keeper: 'worker' }],
-  ])('are named before anything else happens: %s in %j', async (setting, options) => {
-    const store = 'provider' in options ? {} : { store: `file:${join(folder, 'store')}` };
-    await expect(acquire({ ...store, ...options } as AcquireOptions)).rejects.toMatchObject({ code: 'CONFIG_INVALID', setting });
   });
 });

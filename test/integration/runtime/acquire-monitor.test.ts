@@ -26,7 +26,7 @@ const { NodeMetrics } = (await import(
   join(packageRoot, 'dist/http/node-metrics.js')
 )) as typeof import('../../../src/http/node-metrics.js');
 
-const DURATION_MS = 9_000;
+const DURATION_MS = 5_000;
 const SDK = pathToFileURL(join(packageRoot, 'test/fixtures/programs/spans-to-file.mjs')).href;
 const exporter = new InMemorySpanExporter();
 
@@ -69,7 +69,7 @@ type Kind = 'inline' | 'worker' | 'zookeeper';
 async function hold(kind: Kind) {
   const monitor = new NodeMonitor();
   const metrics = new NodeMetrics({ monitor, clock });
-  const zookeeper = { connect: `${inject('zookeeper').connect}${uniqueChroot()}`, sessionTimeoutMs: 15_000 };
+  const zookeeper = { connect: `${inject('zookeeper').connect}${uniqueChroot()}`, sessionTimeoutMs: 7_500 };
   const lease = await acquire({
     ...{ taskId: 'me', onLost: 'signal', monitor },
     ...(kind === 'zookeeper'
@@ -134,7 +134,8 @@ describe.each<'inline' | 'worker'>(['inline', 'worker'])('a node id that is take
 });
 
 describe('the command', () => {
-  const command = ['run', '--nodes', '1', '--duration', '6s', '--', 'sh', '-c', 'sleep 5'];
+  const untilRenewed = 'until grep -q nodelease.renew "$SPANS_FILE"; do sleep 0.05; done';
+  const command = ['run', '--nodes', '1', '--duration', '3s', '--', 'sh', '-c', untilRenewed];
   const environment = (own: Record<string, string>) => ({ cwd: folder, env: { SPANS_FILE: join(folder, 'spans'), ...own } });
 
   it('traces where an SDK was loaded before it', async () => {

@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { explain } from '../../../src/base/errors.js';
 import { systemClock as clock, systemRandom as random } from '../../../src/base/system.js';
-import { type LeaseStore, StoreError, type WriteResult } from '../../../src/store/lease-store.js';
+import type { LeaseStore, WriteResult } from '../../../src/store/lease-store.js';
 import { openStore } from '../../../src/store/open-store.js';
 import { probeStore } from '../../../src/store/probe/probe.js';
-import { type StoreBucket, type StoreServer, type StoreServerName, startStoreServer } from '../../support/servers/store-servers.js';
+import { type StoreBucket, type StoreServer, startStoreServer } from '../../support/servers/store-servers.js';
 
 // Real servers, reached as a user would: by URL, with what the environment says.
 
@@ -20,20 +20,28 @@ async function open(url: string, endpoint?: string): Promise<LeaseStore> {
 
 const causeOf = (call: Promise<unknown>) => call.then(() => 'no failure', explain);
 
-function start(name: StoreServerName): () => StoreServer {
-  let server: StoreServer;
-  beforeAll(async () => {
-    server = await startStoreServer(name);
-  }, 600_000);
+const servers = {} as Record<'azurite' | 'fake-gcs-server', StoreServer>;
+
+beforeAll(async () => {
+  const started = (['azurite', 'fake-gcs-server'] as const).map(async (name) => {
+    servers[name] = await startStoreServer(name);
+  });
+  await Promise.all(started);
+}, 600_000);
+
+afterEach(async () => {
+  for (const store of opened.splice(0)) await store.close();
+  vi.unstubAllEnvs();
+});
+
+afterAll(() => Promise.all(Object.values(servers).map((server) => server.stop())));
+
+/** Lets the stores of a group of tests find that server. */
+function on(name: keyof typeof servers): () => StoreServer {
   beforeEach(() => {
-    for (const [variable, value] of Object.entries(server.env)) vi.stubEnv(variable, value);
+    for (const [variable, value] of Object.entries(servers[name].env)) vi.stubEnv(variable, value);
   });
-  afterEach(async () => {
-    for (const store of opened.splice(0)) await store.close();
-    vi.unstubAllEnvs();
-  });
-  afterAll(() => server?.stop());
-  return () => server;
+  return () => servers[name];
 }
 
 function winnersOf(results: readonly WriteResult[]): string[] {
@@ -44,7 +52,7 @@ describe.each([
   { name: 'azurite', missing: 'azblob://devstoreaccount1/no-such-container/p', what: 'container' },
   { name: 'fake-gcs-server', missing: 'gs://no-such-bucket/p', what: 'bucket' },
 ] as const)('a store on $name', ({ name, missing, what }) => {
-  const server = start(name);
+  const server = on(name);
   let bucket: StoreBucket;
 
   beforeEach(async () => {
@@ -92,7 +100,7 @@ describe.each([
 });
 
 describe('Azurite', () => {
-  const server = start('azurite');
+  const server = on('azurite');
   const connection = () => server().env.AZURE_STORAGE_CONNECTION_STRING ?? '';
 
   it('is found by an endpoint as well as by the connection string, with and without the account in its path', async () => {
@@ -113,24 +121,11 @@ describe('Azurite', () => {
 });
 
 describe('fake-gcs-server', () => {
-  const server = start('fake-gcs-server');
+  const server = on('fake-gcs-server');
 
   it('is found by an endpoint', async () => {
     const { url } = await server().createBucket();
     vi.stubEnv('STORAGE_EMULATOR_HOST', '127.0.0.1:1');
     expect((await (await open(url, `${server().endpoint}/`)).list()).objects).toEqual([]);
-  });
-});
-
-describe('gcp-storage-emulator, which ignores conditions', () => {
-  const server = start('gcp-storage-emulator');
-
-  it('is refused by the probe', async () => {
-    const store = await open((await server().createBucket()).url);
-    expect((await store.create('0.json', 'first', {})).status).toBe('written');
-    expect((await store.create('0.json', 'second', {})).status).toBe('written');
-    const refusal = await probeStore(store, { ...base, watchAgeMs: 0 }).catch((error: unknown) => error);
-    expect(refusal).toBeInstanceOf(StoreError);
-    expect(refusal).toMatchObject({ fault: 'rejected', message: expect.stringContaining('is this Cloud Storage?') });
   });
 });

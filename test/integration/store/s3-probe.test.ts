@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
+import type { Clock } from '../../../src/base/clock.js';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
 import { MemoryLeaseStore } from '../../../src/store/memory/memory-lease-store.js';
 import { type ProbeCheckId, type ProbeReport, probeStore } from '../../../src/store/probe/probe.js';
@@ -8,11 +9,25 @@ import { createBucket } from '../../support/bucket.js';
 import type { S3StandIn } from '../../support/s3-stand-in.js';
 import { standInStore } from '../../support/stand-in-store.js';
 
-const quickly = { clock: systemClock, random: systemRandom, watchAgeMs: 0 };
-
 let server: S3StandIn;
 let store: S3LeaseStore;
 let close: () => Promise<void>;
+
+/** What a request may take at the least before it is given up, in milliseconds: more than any pause of a probe. */
+const REQUEST_TIMEOUT_MS = 5_000;
+
+/** A clock by which a pause is over at once, and later by its length, for the stand-in as well. What limits a request takes its time. */
+const clock: Clock = {
+  now: () => systemClock.now() + server.faults.aheadMs,
+  monotonic: () => systemClock.monotonic() + server.faults.aheadMs,
+  async sleep(ms, signal) {
+    if (ms >= REQUEST_TIMEOUT_MS) return systemClock.sleep(ms, signal);
+    signal?.throwIfAborted();
+    server.faults.aheadMs += ms;
+  },
+};
+const skipping = { clock, random: systemRandom };
+const quickly = { ...skipping, watchAgeMs: 0 };
 
 beforeEach(async () => {
   ({ server, store, close } = await standInStore());
@@ -128,7 +143,7 @@ describe('the probe of a store that is not to be trusted', () => {
 
   it('names the fault of one whose objects never grow old', async () => {
     server.faults.neverAges = true;
-    const report = await probeStore(store, { clock: systemClock, random: systemRandom });
+    const report = await probeStore(store, skipping);
     expect(report.checks.find(({ id }) => id === 'age')).toMatchObject({
       status: 'fault',
       detail: expect.stringContaining('no older with time: leases would never expire'),
@@ -174,7 +189,7 @@ describe('the probe of a store that has its weaknesses', () => {
     'warns of ages that are too low since the Date header is %d ms late, which is the safe side',
     async (lateDateMs) => {
       server.faults.lateDateMs = lateDateMs;
-      const report = await probeStore(store, { clock: systemClock, random: systemRandom });
+      const report = await probeStore(store, skipping);
       expect(report.ok).toBe(true);
       expect(report.checks.find(({ id }) => id === 'age')).toMatchObject({
         status: 'warning',
@@ -225,14 +240,14 @@ describe('a store that cannot be probed', () => {
     ['is too busy', { status: 503, code: 'SlowDown' }, 'unavailable'],
   ] as const)('that %s is reported as that, not as faulty', async (_, reply, fault) => {
     server.next(reply);
-    const until = systemClock.monotonic();
+    const until = clock.monotonic();
     await expect(probeStore(store, { ...quickly, until })).rejects.toMatchObject({ code: 'STORE_FAILED', fault });
   });
 
   it('is given up when its caller gives up', async () => {
     server.faults.delayMs = 50;
     const controller = new AbortController();
-    const probing = probeStore(store, { ...quickly, signal: controller.signal });
+    const probing = probeStore(store, { ...quickly, clock: systemClock, signal: controller.signal });
     controller.abort(new Error('no longer wanted'));
     await expect(probing).rejects.toMatchObject({ cause: new Error('no longer wanted') });
   });

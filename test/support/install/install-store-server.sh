@@ -59,5 +59,5 @@ case $server in
   moto | gcp-storage-emulator) echo "$folder" ;;
   gofakes3 | versitygw | fake-gcs-server) echo "$folder/$server" ;;
   s3rver) echo "$folder/node_modules/s3rver/bin/s3rver.js" ;;
-  azurite) echo "$folder/node_modules/azurite/dist/src/blob/main.js" ;;
+  azurite) echo "$folder/node_modules/azurite/dist/src/azurite.js" ;;
 esac
