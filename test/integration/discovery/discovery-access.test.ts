@@ -64,6 +64,7 @@ describe.each(['store', 'zookeeper'] as const)('nodes with ids from the %s', (pr
 
     for (const path of ['/discovery/nodes/00/08', '/services/orders/again', '/services/orders/two'])
       await expect(guest.setData(path, 'theirs')).rejects.toMatchObject({ fault: 'no-auth', path });
+    if (provider === 'zookeeper') return;
     // Java's own client, without any digest.
     await zkCli(connect, ['create', '/services/orders/java', '{}']);
     expect(await zkCli(connect, ['ls', '/services/orders'])).toBe('[again, four, java, two]');

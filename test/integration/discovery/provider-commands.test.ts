@@ -1,7 +1,9 @@
 import { readdirSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
+import { runCommandLine } from '../../../src/cli/commands/command-line.js';
 import type { Diagnosis } from '../../../src/cli/doctor/diagnosis.js';
+import { checkRights } from '../../../src/cli/doctor/zookeeper-rights-check.js';
 import { acquireFromZooKeeper } from '../../../src/discovery/allocation/acquire-from-zookeeper.js';
 import { evictAllocated } from '../../../src/discovery/allocation/evict-allocated.js';
 import { decodeAssignment } from '../../../src/discovery/assignment.js';
@@ -10,9 +12,11 @@ import type { StatusReport } from '../../../src/monitor/status-report.js';
 import type { ZnodeStat } from '../../../src/zookeeper/zookeeper.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { ZooKeeperError } from '../../../src/zookeeper/zookeeper-error.js';
+import { capturedIo } from '../../support/captured-io.js';
 import { stopProxies, throughProxy } from '../../support/network/proxies.js';
+import { ProcessHandle } from '../../support/process-handle.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
-import { uniqueChroot } from '../../support/zookeeper.js';
+import { expireSession, uniqueChroot } from '../../support/zookeeper.js';
 import { isAlive, newFolder, removeFolders } from '../cli/run-support.js';
 import { client, closeClients, data, RIGHTS, restrict } from './discovery-support.js';
 
@@ -49,13 +53,20 @@ async function answer(command: TestProcess) {
   return { code, stdout: command.stdout(), stderr: command.stderr() };
 }
 
-const call = (...args: string[]) => answer(start([...args, ...provider()]));
+const run = (...args: string[]) => answer(start([...args, ...provider()]));
+
+/** The same in this process: for what a command says, once another test has shown that it is one. */
+async function call(...args: string[]) {
+  const io = capturedIo();
+  const code = await runCommandLine([...args, ...provider()], { ...io, clock: systemClock, random: systemRandom }, '1.2.3');
+  return { code, stdout: io.answer(), stderr: io.complaints() };
+}
 
 /** A task whose command is at work when this resolves. */
 async function hold(taskId: string, ...options: string[]): Promise<TestProcess & { readonly work: number }> {
   const script = 'echo "working with $NODE_ID as $$"; exec sleep 300';
   const task = start(['run', ...provider(), '--task-id', taskId, ...options, '--', 'sh', '-c', script]);
-  const [, pid] = await task.waitForOutput(/working with \d+ as (\d+)\n/, 20_000);
+  const [, pid] = await task.waitForOutput(/working with \d+ as (\d+)\n/);
   return { ...task, work: Number(pid) };
 }
 
@@ -75,6 +86,14 @@ async function takeAllBut(nodeId: number): Promise<void> {
   const others = Array.from({ length: 248 }, (_, id) => id).filter((id) => id !== nodeId);
   await tree.ensurePath('/discovery/nodes/00');
   await Promise.all(others.map((id) => tree.create(path(id), '{"taskId":"other"}', 'ephemeral')));
+}
+
+/** Resolves when a znode has been made, also one that is gone again at once. */
+async function untilThere(at: string): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const watch = tree.watchData(at, (znode) => znode !== undefined && resolve());
+    ends.push(async () => watch.close());
+  });
 }
 
 describe('nodelease status --provider zookeeper', () => {
@@ -150,36 +169,19 @@ describe('nodelease status --provider zookeeper', () => {
     expect(stdout).toMatch(/\nheld 1, damaged 3; 1 group \(00\), node ids 8 bits wide\n$/);
   });
 
-  it('goes on with --watch until it is interrupted, through a lost connection too, and ends with 0', async () => {
-    const { proxy, through } = await throughProxy(connect);
-    const watch = start(['status', '--watch', '--provider', 'zookeeper', '--zookeeper', through]);
+  it('goes on with --watch until it is interrupted, and ends with 0', async () => {
+    const watch = start(['status', '--watch', ...provider()]);
     await watch.waitForOutput(/(No node id has been given out.*\n\n){2}/);
     await tree.createWithParents(path(0), data(0, 1), 'ephemeral');
     await watch.waitForOutput(/ 0 {2}held .*task-0\nheld 1,/);
-    proxy.cut();
-    await watch.waitForOutput(/^nodelease: zookeeper .*/m);
-    await tree.create(path(1), data(1, 1), 'ephemeral');
-    proxy.heal();
-    await watch.waitForOutput(/ 1 {2}held .*task-1\nheld 2,/);
     watch.kill('SIGINT');
     expect(await watch.exit).toEqual({ code: 0, signal: null });
-  });
-
-  it('ends with 69 and one line where ZooKeeper cannot be reached', async () => {
-    const commands = [['status'], ['status', '--watch'], ['release', '0', '--force'], ['init']];
-    await Promise.all(
-      commands.map(async (command) => {
-        const { code, stdout, stderr } = await answer(start([...command, '--provider', 'zookeeper', '--zookeeper', '127.0.0.1:1']));
-        expect({ code, stdout }).toEqual({ code: 69, stdout: '' });
-        expect(stderr).toMatch(/^nodelease: zookeeper 127\.0\.0\.1:1: .*ECONNREFUSED.*\n$/);
-      }),
-    );
   });
 });
 
 describe('nodelease doctor --provider zookeeper', () => {
   it('examines ZooKeeper alone, and opens no store', async () => {
-    const { code, stdout, stderr } = await call('doctor');
+    const { code, stdout, stderr } = await run('doctor');
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(new RegExp(`^ZooKeeper at ${connect}\n {2}ok {5}server `));
     expect(stdout).toMatch(/\nAll is well\.\n$/);
@@ -209,15 +211,23 @@ describe('nodelease doctor --provider zookeeper', () => {
       ['/nodes/02', 'write', '/nodes/02 may not be changed'],
     ];
     const all = Object.keys(RIGHTS) as (keyof typeof RIGHTS)[];
-    for (const [folder, right, text] of cases) {
+    const examined = { zookeeper: client(server), chroot: below, allocates: true, clock: systemClock, random: systemRandom };
+    for (const [index, [folder, right, text]] of cases.entries()) {
       const path = `${below}/discovery${folder}`;
       const others = all.filter((each) => each !== right);
       await restrict(server, path, others);
-      const { code, stderr } = await call('doctor');
-      expect({ code, stderr }).toEqual({
-        code: 69,
-        stderr: expect.stringMatching(new RegExp(`: 1 fault: ${below}/discovery${text}: no-auth .*\n$`)),
+      const { denied, failed } = await checkRights(examined);
+      expect({ denied, failed }).toEqual({
+        denied: [expect.stringMatching(new RegExp(`^${below}/discovery${text}: no-auth$`))],
+        failed: [],
       });
+      if (index === 0) {
+        const { code, stderr } = await call('doctor');
+        expect({ code, stderr }).toEqual({
+          code: 69,
+          stderr: expect.stringMatching(new RegExp(`: 1 fault: ${below}/discovery${text}: no-auth .*\n$`)),
+        });
+      }
       await restrict(server, path, all);
     }
     const after = await tree.read('/discovery/stamps/00/08');
@@ -225,19 +235,23 @@ describe('nodelease doctor --provider zookeeper', () => {
     expect((await tree.read('/discovery/nodes/02'))?.stat.version).toBe(0);
     // Where ids are leased from a store, none of that is needed.
     await restrict(server, `${below}/discovery/stamps/00/09`, ['read', 'admin']);
-    expect(await answer(start(['doctor', '--store', 'memory:', '--zookeeper', connect]))).toMatchObject({ code: 0, stderr: '' });
+    expect(await checkRights({ ...examined, allocates: false })).toMatchObject({ denied: [], failed: [] });
   });
 
-  it('ends with 69 and names the fault, and with 130 where it is interrupted', async () => {
+  it('ends with 69 and names the fault', async () => {
     const env = { NODELEASE_PROVIDER: 'zookeeper', NODELEASE_ZOOKEEPER: '127.0.0.1:1' };
     const { code, stderr } = await answer(start(['doctor'], env));
     expect(code).toBe(69);
     expect(stderr).toMatch(/^nodelease: ZooKeeper at 127\.0\.0\.1:1: 1 fault: server 127\.0\.0\.1:1: no server listens there .*\n$/);
+  });
+
+  it('ends with 130 where it is interrupted, and leaves nothing behind', async () => {
     const { proxy, through } = await throughProxy(connect);
-    // Slow enough that there is time to interrupt it.
+    // Slow enough that there is time to interrupt it: some twenty requests are still to come.
     proxy.delay(100);
+    const isAtWork = untilThere('/discovery');
     const slow = start(['doctor', '--provider', 'zookeeper', '--zookeeper', through]);
-    await expect.poll(() => tree.children('/discovery'), { timeout: 20_000, interval: 20 }).toBeDefined();
+    await isAtWork;
     slow.kill('SIGINT');
     expect(await answer(slow)).toEqual({ code: 130, stdout: '', stderr: '' });
     expect(await tree.children('/')).toBeUndefined();
@@ -247,7 +261,7 @@ describe('nodelease doctor --provider zookeeper', () => {
 describe('nodelease release ID --force --provider zookeeper', () => {
   it('ends a holder that works with 76, and no task has the id before its command is dead', async () => {
     await takeAllBut(0);
-    const holder = await hold('holder');
+    const holder = await hold('holder', '--zookeeper-session-timeout', '40s');
     const version = await versionOf(0);
     // The very instant in which the id is free: a real waiting task takes a little longer.
     let busyWhenFree: boolean | undefined;
@@ -256,7 +270,7 @@ describe('nodelease release ID --force --provider zookeeper', () => {
     });
     await watch.first;
     const next = nextHolder(holder.work);
-    const released = await call('release', '0', '--force');
+    const released = await run('release', '0', '--force');
     const releasedAt = performance.now();
     expect({ ...released, stdout: released.stdout.split('\n')[0] }).toEqual({
       code: 0,
@@ -267,38 +281,41 @@ describe('nodelease release ID --force --provider zookeeper', () => {
       /\nthe task stops at its next heartbeat, others may take the id when its session has ended: .* 10s after its last sign of life .*\n$/,
     );
     const { lease, busy } = await next;
-    expect({ id: lease.id, busy, busyWhenFree }).toEqual({ id: 0, busy: false, busyWhenFree: false });
+    expect({ id: lease.id, busy }).toEqual({ id: 0, busy: false });
+    await expect.poll(() => busyWhenFree).toBe(false);
     watch.close();
     expect(lease.version).toBeGreaterThan(version);
     expect((await holder.exit).code).toBe(76);
-    // Its session, of 10 s, was ended, not left to run out.
-    expect(performance.now() - releasedAt).toBeLessThan(5_000);
+    // Its session, of 40 s, was ended, not left to run out.
+    expect(performance.now() - releasedAt).toBeLessThan(25_000);
   });
 
-  it('keeps the id of a holder that does not answer from the others until its session has run out, and shows it as evicted meanwhile', async () => {
+  it('keeps the id of a holder that does not answer from the others until its session has ended, and shows it as evicted meanwhile', async () => {
     await takeAllBut(0);
-    const holder = await hold('holder', '--zookeeper-session-timeout', '12s');
-    const version = await versionOf(0);
-    process.kill(holder.pid, 'SIGSTOP');
-    const stoppedAt = performance.now();
-    const next = nextHolder(holder.work);
+    const holder = await hold('holder', '--zookeeper-session-timeout', '40s');
+    const { createdZxid, owner } = (await tree.read(path(0)))?.stat ?? {};
+    await new ProcessHandle(holder.pid).pause();
+    let given: Lease | undefined;
+    const next = nextHolder(holder.work).then(({ lease }) => {
+      given = lease;
+      return lease;
+    });
     expect((await call('release', '0', '--force')).code).toBe(0);
     expect(isAlive(holder.work)).toBe(true);
     const status = await call('status');
-    expect(status.stdout).toMatch(new RegExp(`\n +0 {2}evicted +${version} {2}holder\n`));
+    expect(status.stdout).toMatch(new RegExp(`\n +0 {2}evicted +${createdZxid} {2}holder\n`));
     expect(status.stdout).toMatch(/\nheld 0, damaged 247, evicted 1; /);
     const again = await call('release', '0', '--force');
     expect(again.code).toBe(0);
     expect(again.stdout).toMatch(
       /^node id 0 was taken away before from task holder .*, whose session has not ended yet: nothing was changed\n/,
     );
-    const { lease, busy } = await next;
-    expect({ id: lease.id, busy }).toEqual({ id: 0, busy: false });
-    // The servers last heard of it up to a third of the session's time-out before it was stopped.
-    expect(performance.now() - stoppedAt).toBeGreaterThan(8_000);
+    expect(given).toBeUndefined();
+    await expireSession({ connect: inject('zookeeper').connect, sessionId: owner ?? '' });
+    expect((await next).id).toBe(0);
     process.kill(holder.pid, 'SIGCONT');
     expect((await holder.exit).code).toBe(76);
-    expect(lease.isValid()).toBe(true);
+    expect(given?.isValid()).toBe(true);
   });
 
   it('leaves what the holder announced in place of its claim readable, but for the mark of the tenure', async () => {
@@ -309,7 +326,7 @@ describe('nodelease release ID --force --provider zookeeper', () => {
     ends.push(() => lease.release());
     const begun = systemClock.now();
     expect((await call('release', '0', '--force')).code).toBe(0);
-    await expect.poll(() => lease.signal.aborted, { timeout: 2_000 }).toBe(true);
+    await expect.poll(() => lease.signal.aborted).toBe(true);
     expect(lease.signal.reason).toMatchObject({ reason: 'taken' });
     const left = decodeAssignment((await tree.read(path(0)))?.data as Buffer);
     expect(left).toEqual({ taskId: 'holder', nodeId: 0, version: lease.version, idWidth: 8, ...announced, evictedAt: expect.any(Number) });
@@ -429,7 +446,7 @@ describe('an eviction', () => {
 
 describe('nodelease init --provider zookeeper', () => {
   it('makes the first group and the chroot, and the next time says that there is nothing to do', async () => {
-    expect(await call('init')).toEqual({
+    expect(await run('init')).toEqual({
       code: 0,
       stdout: `made /discovery/nodes/00 at ${connect}: the first group of node ids\n`,
       stderr: '',

@@ -1,5 +1,3 @@
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
@@ -9,6 +7,7 @@ import type { MultiOperation } from '../../../src/zookeeper/zookeeper.js';
 import { openZooKeeper, type ZooKeeperClient, type ZooKeeperOptions } from '../../../src/zookeeper/zookeeper-client.js';
 import { packageRoot } from '../../support/package-root.js';
 import { killAll, runProcess } from '../../support/processes.js';
+import { freePort } from '../../support/servers/free-ports.js';
 import { zkCli } from '../../support/servers/zookeeper-process.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 
@@ -33,16 +32,6 @@ async function openWithChroot(options: Partial<ZooKeeperOptions> = {}): Promise<
   const client = open(options);
   await client.ensurePath('/');
   return client;
-}
-
-/** A port of this machine on which no program listens. */
-async function deadPort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 describe('a client', () => {
@@ -268,32 +257,35 @@ describe('a client', () => {
 
   describe('bounds every call', () => {
     it('that finds no connection: nothing was sent, and what is wrong stands in the error', async () => {
-      const port = await deadPort();
-      const client = open({ connect: `127.0.0.1:${port}`, operationTimeoutMs: 400 });
-      const since = performance.now();
+      const port = await freePort();
+      const client = open({ connect: `127.0.0.1:${port}`, operationTimeoutMs: 200 });
+      await expect.poll(() => client.state).toMatchObject({ problem: `connect ECONNREFUSED 127.0.0.1:${port}` });
       await expect(client.create('/a', '', 'ephemeral')).rejects.toMatchObject({
         fault: 'timeout',
         outcome: 'not-applied',
         transient: true,
-        message: `zookeeper 127.0.0.1:${port}: create /a: no connection within 400 ms (timeout)`,
+        message: `zookeeper 127.0.0.1:${port}: create /a: no connection within 200 ms (timeout)`,
         cause: expect.objectContaining({ message: `connect ECONNREFUSED 127.0.0.1:${port}` }),
       });
-      expect(performance.now() - since).toBeLessThan(1_000);
       await expect(client.whenConnected({ timeoutMs: 50 })).rejects.toMatchObject({ fault: 'timeout' });
       expect(client.state).toEqual({ status: 'connecting', problem: `connect ECONNREFUSED 127.0.0.1:${port}` });
     });
 
     it('to hosts that do not exist, each with its own problem', async () => {
-      const port = await deadPort();
+      const port = await freePort();
       const client = open({ connect: `zk1.invalid:2181,127.0.0.1:${port}` });
-      await expect.poll(() => (client.state.status === 'connecting' ? client.state.problem : ''), { timeout: 10_000 }).toContain(';');
-      const problem = client.state.status === 'connecting' ? client.state.problem : '';
+      const problems: string[] = [];
+      client.onState((state) => {
+        if (state.status === 'connecting' && state.problem?.includes(';')) problems.push(state.problem);
+      });
+      await expect.poll(() => problems[0]).toBeDefined();
+      const [problem] = problems;
       expect(problem).toMatch(/zk1\.invalid:2181: getaddrinfo E[A-Z_]+ zk1\.invalid/);
       expect(problem).toContain(`connect ECONNREFUSED 127.0.0.1:${port}`);
     });
 
     it('by its signal, before and after it was sent, leaving no listener behind', async () => {
-      const away = open({ connect: `127.0.0.1:${await deadPort()}` });
+      const away = open({ connect: `127.0.0.1:${await freePort()}` });
       const controller = new AbortController();
       const waiting = away.create('/a', '', 'ephemeral', { signal: controller.signal });
       controller.abort(new Error('enough'));
@@ -352,12 +344,13 @@ describe('a client', () => {
     const onWarning = (warning: Error) => warnings.push(warning);
     process.on('warning', onWarning);
     await openWithChroot();
-    const all = Array.from({ length: 299 }, () => open());
+    // So many at once take a busy server a while.
+    const all = Array.from({ length: 299 }, () => open({ operationTimeoutMs: 60_000 }));
     await Promise.all(all.map((client, i) => client.create(`/n${i}`, '', 'ephemeral')));
     expect(new Set(all.map(({ state }) => (state.status === 'connected' ? state.sessionId : ''))).size).toBe(299);
     expect(await clients[0]?.children('/')).toHaveLength(299);
     await Promise.all(all.map((client) => client.close()));
-    expect(await clients[0]?.children('/')).toEqual([]);
+    await expect.poll(() => clients[0]?.children('/')).toEqual([]);
     process.off('warning', onWarning);
     expect(warnings).toEqual([]);
   });
@@ -382,7 +375,7 @@ describe('close()', () => {
   });
 
   it('ends calls that wait for a connection', async () => {
-    const client = open({ connect: `127.0.0.1:${await deadPort()}` });
+    const client = open({ connect: `127.0.0.1:${await freePort()}` });
     const waiting = client.create('/a', '', 'ephemeral');
     await client.close();
     await expect(waiting).rejects.toMatchObject({ fault: 'closed', outcome: 'not-applied' });
@@ -399,19 +392,19 @@ describe('close()', () => {
       used.watchChildren('/', () => {});
       await used.create('/a', '', 'ephemeral');
       const connecting = open('${connect}');
-      const away = open('127.0.0.1:${await deadPort()}');
+      const away = open('127.0.0.1:${await freePort()}');
       away.watchData('/', () => {});
       const pending = away.read('/').catch(({ fault }) => fault);
       await clock.sleep(300);
       const begun = clock.monotonic();
+      // A call may take 5 s: none is waited for.
       await Promise.all([used.close(), connecting.close(), away.close()]);
-      console.log('closed', await pending, clock.monotonic() - begun < 1_500, JSON.stringify(process.getActiveResourcesInfo().filter((kind) => !/^(Pipe|TTY)/.test(kind))));
+      console.log('closed', await pending, clock.monotonic() - begun < 4_500, JSON.stringify(process.getActiveResourcesInfo().filter((kind) => !/^(Pipe|TTY)/.test(kind))));
     `;
     const child = runProcess(process.execPath, ['--input-type=module', '-e', program]);
     const [, rest] = await child.waitForOutput(/closed (.*)\n/);
-    const since = performance.now();
+    // By itself: no timer, no socket is left that would hold it.
     expect(await child.exit).toEqual({ code: 0, signal: null });
-    expect(performance.now() - since).toBeLessThan(500);
     expect(rest).toBe('closed true []');
     expect(child.stderr()).toBe('');
   });

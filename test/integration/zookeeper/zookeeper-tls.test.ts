@@ -45,20 +45,25 @@ function open(options: Partial<ZooKeeperOptions> = {}): ZooKeeperClient {
   return client;
 }
 
-/** What an attempt to connect is told that goes wrong. */
-async function problemOf(options: Partial<ZooKeeperOptions>): Promise<string> {
+/**
+ * Waits until an attempt to connect is told that this goes wrong: not the first one on a busy machine, where a server may take longer to answer
+ * than an attempt has. A caller gets the problem as a cause.
+ */
+async function fails(options: Partial<ZooKeeperOptions>, problem: RegExp): Promise<void> {
   const client = open(options);
-  const problem = () => (client.state.status === 'connecting' ? client.state.problem : undefined);
-  await expect.poll(problem).toBeDefined();
+  const problems: string[] = [];
+  client.onState((state) => {
+    if (state.status === 'connecting' && state.problem !== undefined) problems.push(state.problem);
+  });
+  await expect.poll(() => problems).toContainEqual(expect.stringMatching(problem));
   const error = await client.whenConnected({ timeoutMs: 100 }).catch((reason: unknown) => reason);
-  expect(error).toMatchObject({ fault: 'timeout', cause: { message: problem() } });
-  return problem() ?? '';
+  expect(error).toMatchObject({ fault: 'timeout', cause: { message: expect.toBeOneOf(problems) } });
 }
 
 describe.each(VERSIONS)('a client with %s', (version) => {
-  const limited = (options: Partial<ZooKeeperOptions>) => {
+  const limited = (options: Partial<ZooKeeperOptions>, problem: RegExp) => {
     tls.DEFAULT_MAX_VERSION = version;
-    return problemOf(options);
+    return fails(options, problem);
   };
 
   it('works as without: sessions, writes, watches, reconnects', async () => {
@@ -82,45 +87,49 @@ describe.each(VERSIONS)('a client with %s', (version) => {
   });
 
   it('says that no CA it trusts has signed the server certificate', async () => {
-    expect(await limited({ tls: { ...trusted, ca: pem(stranger.ca) } })).toContain(
-      `${secure}: the server's certificate is signed by no CA that is trusted here (unable to verify the first certificate`,
+    await limited(
+      { tls: { ...trusted, ca: pem(stranger.ca) } },
+      /^127\.0\.0\.1:\d+: the server's certificate is signed by no CA that is trusted here \(unable to verify the first certificate/,
     );
   });
 
   it('says that the server certificate is for another host', async () => {
-    expect(await limited({ tls: { ...trusted, servername: 'zk.example' } })).toMatch(
+    await limited(
+      { tls: { ...trusted, servername: 'zk.example' } },
       /: the server's certificate is for another host \(Host: zk\.example\. is not in the cert's altnames: DNS:localhost, IP Address:127\.0\.0\.1\)$/,
     );
   });
 
   it('says that the server wants a client certificate', async () => {
-    expect(await limited({ tls: { ca: trusted.ca } })).toMatch(/: the server wants a client certificate \(.* alert bad certificate\)$/);
+    await limited({ tls: { ca: trusted.ca } }, /: the server wants a client certificate \(.* alert bad certificate\)$/);
   });
 
   it('says that the server refuses the client certificate, of another CA or expired', async () => {
     const refused = /: the server refuses the client certificate \(.* alert certificate unknown\)$/;
-    expect(await limited({ tls: { ...trusted, ...pair(stranger.issue({ name: 'orders' })) } })).toMatch(refused);
-    expect(await limited({ tls: { ...trusted, ...pair(authority.issue({ name: 'old', days: -1 })) } })).toMatch(refused);
+    await limited({ tls: { ...trusted, ...pair(stranger.issue({ name: 'orders' })) } }, refused);
+    await limited({ tls: { ...trusted, ...pair(authority.issue({ name: 'old', days: -1 })) } }, refused);
   });
 
   it('says that a port may not be one for TLS', async () => {
-    expect(await limited({ connect: server.connect })).toBe(
-      `${server.connect}: the server closed the connection in the TLS handshake: it may not speak TLS`,
+    await limited(
+      { connect: server.connect },
+      /^127\.0\.0\.1:\d+: the server closed the connection in the TLS handshake: it may not speak TLS$/,
     );
   });
 });
 
 describe('a client', () => {
   it('without TLS says that a port may be one for TLS', async () => {
-    expect(await problemOf({ tls: undefined })).toBe(
-      `${secure}: the server closed the connection without a session: it may have no quorum, or want TLS`,
+    await fails(
+      { tls: undefined },
+      /^127\.0\.0\.1:\d+: the server closed the connection without a session: it may have no quorum, or want TLS$/,
     );
   });
 
   it('trusts the CAs of Node where none is given, whatever NODE_TLS_REJECT_UNAUTHORIZED says', async () => {
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
     try {
-      expect(await problemOf({ tls: true })).toContain(": the server's certificate is signed by no CA that is trusted here (");
+      await fails({ tls: true }, /: the server's certificate is signed by no CA that is trusted here \(/);
     } finally {
       delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
     }
@@ -147,9 +156,9 @@ describe('a client', () => {
     await expect(open({ connect: server.connect, tls: undefined }).read('/mine')).rejects.toMatchObject({ fault: 'no-auth' });
   });
 
-  it('waits for a handshake that takes seconds, as the first one of a server may', async () => {
+  it('waits for a handshake that takes its time, as the first one of a server may', async () => {
     const { proxy, through } = await throughProxy(secure);
-    proxy.delay(400);
+    proxy.delay(250);
     const attempts = new Set<string>();
     const client = open({ connect: through });
     client.onState((state) => attempts.add(`${state.status} ${'problem' in state ? state.problem : ''}`));
@@ -193,7 +202,7 @@ describe('nodelease', () => {
   it('run announces a node, and discovery ls shows it, by flags as by variables', async () => {
     const connect = `${secure}/run`;
     const work = runCli(['run', '--store', 'memory:', '--zookeeper', connect, ...FLAGS, '--zookeeper-required', '--', 'sleep', '60']);
-    await work.waitForOutput(/"discovery: ready"|"ready"/);
+    await work.waitForOutput(/discovery: ok, this node is in the tree/);
     const env = {
       NODELEASE_ZOOKEEPER: connect,
       NODELEASE_ZOOKEEPER_TLS: 'true',
@@ -213,13 +222,13 @@ describe('nodelease', () => {
   });
 
   it('doctor finds a server sound', async () => {
-    const { code, out } = await run(['doctor', '--store', 'memory:', '--zookeeper', secure, ...FLAGS]);
+    const { code, out } = await run(['doctor', '--provider', 'zookeeper', '--zookeeper', secure, ...FLAGS]);
     expect(out).toMatch(/ok {5}server [\d.:]+: a session within/);
     expect(code).toBe(0);
   });
 
   it('doctor names what a client without TLS lacks', async () => {
-    const { code, out } = await run(['doctor', '--store', 'memory:', '--zookeeper', secure]);
+    const { code, out } = await run(['doctor', '--provider', 'zookeeper', '--zookeeper', secure]);
     expect(out).toMatch(/takes connections, but gives no session: no quorum, .*it may have no quorum, or want TLS/);
     expect(code).not.toBe(0);
   });
