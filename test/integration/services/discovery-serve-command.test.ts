@@ -4,10 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import { stopProxies, throughProxy } from '../../support/network/proxies.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
-import { startZooKeeperProcess } from '../../support/servers/zookeeper-process.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { client, closeClients } from '../discovery/discovery-support.js';
+import { answerOf } from './services-support.js';
 
 const ONE = { name: 'orders', id: 'one', address: '10.0.0.1', port: 8080, registrationTimeUTC: 1_795_000_000_000, serviceType: 'STATIC' };
 const LISTENS_WITHIN_MS = 20_000;
@@ -25,6 +26,7 @@ beforeEach(async () => {
 
 afterEach(async () => {
   await killAll();
+  await stopProxies();
   await closeClients();
   await rm(folder, { recursive: true });
 });
@@ -63,11 +65,13 @@ describe('nodelease discovery serve', () => {
     const server = serve('--service-base-path', '/curator', '--bearer-token-file', token, '--strategy', 'sticky', '--static-timeout', '1s');
     const url = await urlOf(server);
     expect((await fetch(`${url}/v1/service/orders/one`, put(ONE))).status).toBe(401);
-    const { headers, ...rest } = put(ONE);
-    const authorized = { ...rest, headers: { ...headers, authorization: 'Bearer a-token-for-the-tests' } };
-    expect((await fetch(`${url}/v1/service/orders/one`, authorized)).status).toBe(201);
-    expect(await client(connect).children('/curator/orders')).toEqual(['one']);
-    await server.waitForOutput(/orders\/one was not written again in time: unregistered/, 20_000);
+    for (const instance of [ONE, { ...ONE, id: 'lasting', serviceType: 'PERMANENT' }]) {
+      const { headers, ...rest } = put(instance);
+      const authorized = { ...rest, headers: { ...headers, authorization: 'Bearer a-token-for-the-tests' } };
+      expect((await fetch(`${url}/v1/service/orders/${instance.id}`, authorized)).status).toBe(201);
+    }
+    await server.waitForOutput(/orders\/one was not written again in time: unregistered/);
+    expect(await client(connect).children('/curator/orders')).toEqual(['lasting']);
     expect(server.stderr()).not.toContain('a-token-for-the-tests');
   });
 
@@ -102,22 +106,17 @@ describe('nodelease discovery serve', () => {
   });
 
   it('starts without ZooKeeper, says so once, and answers as soon as it is there', async () => {
-    const zookeeper = await startZooKeeperProcess();
-    try {
-      await zookeeper.stop();
-      const server = runCli(['discovery', 'serve', '--http', '[::1]:0', '--zookeeper', zookeeper.connect]);
-      const url = await urlOf(server);
-      expect(url).toMatch(/^http:\/\/\[::1\]:\d+$/);
-      for (let i = 0; i < 3; i += 1) {
-        const response = await fetch(`${url}/v1/service`);
-        expect({ status: response.status, body: await response.json() }).toMatchObject({ status: 503, body: { error: 'unavailable' } });
-      }
-      await zookeeper.start();
-      await expect.poll(async () => (await fetch(`${url}/v1/service`)).status, { timeout: 30_000 }).toBe(200);
-      expect(server.stderr().match(/no connection to/g)?.length ?? 0).toBeLessThanOrEqual(1);
-    } finally {
-      await zookeeper.dispose();
-    }
+    const { proxy, through } = await throughProxy(connect);
+    proxy.cut();
+    const server = runCli(['discovery', 'serve', '--http', '[::1]:0', '--zookeeper', through]);
+    const url = await urlOf(server);
+    expect(url).toMatch(/^http:\/\/\[::1\]:\d+$/);
+    const answers = await Promise.all([1, 2, 3].map(() => fetch(`${url}/v1/service`)));
+    for (const answer of answers) expect([answer.status, await answer.json()]).toMatchObject([503, { error: 'unavailable' }]);
+    proxy.heal();
+    await expect.poll(async () => (await fetch(`${url}/v1/service`)).status).toBe(200);
+    await server.waitForOutput(/"connected to /);
+    expect(server.stderr().match(/no connection to/g)).toHaveLength(1);
   });
 
   it('takes no larger heads than ever where Node itself would', async () => {
@@ -157,9 +156,8 @@ describe('nodelease discovery serve', () => {
 
 describe('mistakes', () => {
   async function fail(...args: string[]) {
-    const command = runCli(['discovery', 'serve', ...args]);
-    const { code } = await command.exit;
-    return { code, answer: command.stdout(), complaint: command.stderr() };
+    const { code, answer, complaints } = await answerOf('discovery', 'serve', ...args);
+    return { code, answer, complaint: complaints };
   }
 
   it.each([
