@@ -15,16 +15,8 @@ describe('a command with a health check', () => {
 
   it('is never announced when it does not answer, and works all the same', async () => {
     const port = await freePort();
-    const task = scene.start('task', [
-      '--service',
-      'orders',
-      '--port',
-      '80',
-      '--check',
-      `tcp:127.0.0.1:${port}`,
-      '--check-interval',
-      '100ms',
-    ]);
+    const check = ['--check', `tcp:127.0.0.1:${port}`, '--check-interval', '100ms'];
+    const task = scene.start('task', ['--service', 'orders', '--port', '80', ...check, '--duration', '9s']);
     await task.started();
     await task.waitForOutput(/lease renewed/);
     expect(await scene.ids()).toEqual([]);

@@ -1,5 +1,6 @@
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { connect as openSocket } from 'node:net';
+import { type AddressInfo, createServer, connect as openSocket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -44,6 +45,15 @@ const put = (json: unknown): RequestInit => ({
   body: JSON.stringify(json),
 });
 
+/** What the page sends to disable an instance. */
+const disable = { ...put(false), headers: { 'content-type': 'application/json', authorization: 'Bearer a-token-for-the-tests' } };
+
+/** A command line that ends at once. */
+async function fail(...args: string[]) {
+  const { code, answer, complaints } = await answerOf('discovery', 'serve', ...args);
+  return { code, answer, complaint: complaints };
+}
+
 describe('nodelease discovery serve', () => {
   it('says where it listens, answers there, and ends with 0 when it is told to', async () => {
     const server = serve();
@@ -70,6 +80,8 @@ describe('nodelease discovery serve', () => {
       const authorized = { ...rest, headers: { ...headers, authorization: 'Bearer a-token-for-the-tests' } };
       expect((await fetch(`${url}/v1/service/orders/${instance.id}`, authorized)).status).toBe(201);
     }
+    // The page changes nothing without --allow-writes.
+    expect((await fetch(`${url}/api/services/orders/lasting/enabled`, disable)).status).toBe(403);
     await server.waitForOutput(/orders\/one was not written again in time: unregistered/);
     expect(await client(connect).children('/curator/orders')).toEqual(['lasting']);
     expect(server.stderr()).not.toContain('a-token-for-the-tests');
@@ -84,12 +96,10 @@ describe('nodelease discovery serve', () => {
     const loaded = [...(await page.text()).matchAll(/(?:href|src)="(console\/[^"]+)"/g)].map(([, path]) => path);
     expect(loaded).toEqual(['console/console.css', 'console/page/services.js']);
     for (const path of loaded) expect((await fetch(`${url}/${path}`)).status).toBe(200);
-    const disable = { ...put(false), headers: { 'content-type': 'application/json', authorization: 'Bearer a-token-for-the-tests' } };
     expect((await fetch(`${url}/api/services/orders/one/enabled`, disable)).status).toBe(204);
-    expect((await fetch(`${await urlOf(serve())}/api/services/orders/one/enabled`, disable)).status).toBe(403);
-    for (const wrong of [serve('--allow-writes'), serve('--allow-writes', '--read-only', '--bearer-token-file', token)]) {
-      expect(await wrong.exit).toEqual({ code: 64, signal: null });
-      expect(wrong.stderr()).toMatch(/--allow-writes: expected /);
+    for (const wrong of [['--allow-writes'], ['--allow-writes', '--read-only', '--bearer-token-file', token]]) {
+      const { code, complaint } = await fail('--http', '127.0.0.1:0', '--zookeeper', connect, ...wrong);
+      expect([code, complaint]).toEqual([64, expect.stringMatching(/--allow-writes: expected /)]);
     }
   });
 
@@ -155,11 +165,6 @@ describe('nodelease discovery serve', () => {
 });
 
 describe('mistakes', () => {
-  async function fail(...args: string[]) {
-    const { code, answer, complaints } = await answerOf('discovery', 'serve', ...args);
-    return { code, answer, complaint: complaints };
-  }
-
   it.each([
     [['--http', '8080'], '--http: expected HOST:PORT'],
     [['--http', '127.0.0.1:99999'], '--http: expected HOST:PORT'],
@@ -184,11 +189,14 @@ describe('mistakes', () => {
   });
 
   it('a port that is taken is one', async () => {
-    const url = new URL(await urlOf(serve()));
-    const { code, complaint } = await fail('--zookeeper', connect, '--http', url.host);
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const address = `127.0.0.1:${(other.address() as AddressInfo).port}`;
+    const { code, complaint } = await fail('--zookeeper', connect, '--http', address);
+    other.close();
     expect({ code, complaint }).toEqual({
       code: 64,
-      complaint: `nodelease: --http: expected a port that no other program listens on (this one is taken), got "${url.host}"\n`,
+      complaint: `nodelease: --http: expected a port that no other program listens on (this one is taken), got "${address}"\n`,
     });
   });
 });
