@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import { killAll, runCli, type TestProcess } from '../../support/processes.js';
+import { killAll, runCli } from '../../support/processes.js';
 import { TreeReader } from '../../support/tree-reader.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { restrict } from '../discovery/discovery-support.js';
+import { answerOf } from './services-support.js';
 
 let connect: string;
 let reader: TreeReader;
@@ -16,9 +17,7 @@ afterEach(async () => {
   await reader.close();
 });
 
-function resolve(...args: string[]): TestProcess {
-  return runCli(['discovery', 'resolve', ...args, '--zookeeper', connect]);
-}
+const resolve = (...args: string[]) => answerOf('discovery', 'resolve', ...args, '--zookeeper', connect);
 
 describe('discovery resolve', () => {
   it('says what is known where no instance can be picked, and ends with 1', async () => {
@@ -27,10 +26,9 @@ describe('discovery resolve', () => {
     const write = (id: string, more: object) =>
       zookeeper.createWithParents(`/services/orders/${id}`, JSON.stringify({ name: 'orders', id, ...instance, ...more }), 'persistent');
     const answer = async () => {
-      const asked = resolve('orders');
-      expect((await asked.exit).code).toBe(1);
-      expect(asked.stdout()).toBe('');
-      return asked.stderr();
+      const { code, answer, complaints } = await resolve('orders');
+      expect([code, answer]).toEqual([1, '']);
+      return complaints;
     };
     expect(await answer()).toBe('nodelease: no instance of orders can be picked (none is known)\n');
     await write('a', { address: '10.0.0.1', enabled: false });
@@ -44,10 +42,11 @@ describe('discovery resolve', () => {
     );
     await zookeeper.createWithParents('/services/orders/garbage', 'garbage', 'persistent');
     await write('c', { address: '10.0.0.3', sslPort: 8443, uriSpec: null });
-    const found = resolve('orders', '--strategy', 'round-robin');
-    expect((await found.exit).code).toBe(0);
-    expect(found.stdout()).toBe('https://10.0.0.3:8443\n');
-    expect(found.stderr()).toMatch(/^nodelease: warning: \/services\/orders\/garbage .*: ignored\n$/);
+    expect(await resolve('orders', '--strategy', 'round-robin')).toEqual({
+      code: 0,
+      answer: 'https://10.0.0.3:8443\n',
+      complaints: expect.stringMatching(/^nodelease: warning: \/services\/orders\/garbage .*: ignored\n$/),
+    });
   });
 
   it('prints nothing that a program would take for anything but a place to send a request to', async () => {
@@ -85,34 +84,28 @@ describe('discovery resolve', () => {
       hostile.map((text, id) => write('orders', String(id), { uriSpec: { parts: [{ value: JSON.parse(`"${text}"`), variable: false }] } })),
     );
     await write('orders', 'address', { address: 'good@evil' });
-    const asked = resolve('orders');
-    expect([(await asked.exit).code, asked.stdout()]).toEqual([1, '']);
-    expect(asked.stderr()).toMatch(
+    const asked = await resolve('orders');
+    expect([asked.code, asked.answer]).toEqual([1, '']);
+    expect(asked.complaints).toMatch(
       /^nodelease: no instance of orders .*: only http and https URLs without user information are printed\n$/,
     );
 
     const payload = { text: '\u009b2J \u202e \u001b[2J' };
     await write('users', 'a', { payload, uriSpec: { parts: [{ value: 'HTTPS://[::1]:8443/a@b?c=@#d', variable: false }] } });
-    const found = resolve('users', '--json');
-    expect((await found.exit).code).toBe(0);
-    expect(found.stdout()).toMatch(/^[\x20-\x7e]+\n$/);
-    expect(JSON.parse(found.stdout())).toMatchObject({ payload, url: 'HTTPS://[::1]:8443/a@b?c=@#d' });
+    const found = await resolve('users', '--json');
+    expect(found.code).toBe(0);
+    expect(found.answer).toMatch(/^[\x20-\x7e]+\n$/);
+    expect(JSON.parse(found.answer)).toMatchObject({ payload, url: 'HTTPS://[::1]:8443/a@b?c=@#d' });
   });
 
-  it('goes on without instances that may not be read, and says why where that is so of all of them', async () => {
-    const { zookeeper } = reader;
-    const instance = { name: 'orders', address: 'host', port: 80, payload: null, registrationTimeUTC: 1, serviceType: 'DYNAMIC' };
-    for (const id of ['a', 'b']) {
-      await zookeeper.createWithParents(`/services/orders/${id}`, JSON.stringify({ ...instance, id }), 'persistent');
-    }
-    await restrict(connect, '/services/orders/b', ['write']);
-    const found = resolve('orders');
-    expect([(await found.exit).code, found.stdout()]).toEqual([0, 'http://host:80\n']);
-    expect(found.stderr()).toMatch(/^nodelease: warning: \/services\/orders\/b has not let itself be read .*: ignored\n$/);
+  it('says why where the instances may not be listed', async () => {
+    await reader.zookeeper.createWithParents('/services/orders', '', 'persistent');
     await restrict(connect, '/services/orders', ['write']);
-    const denied = resolve('orders');
-    expect([(await denied.exit).code, denied.stdout()]).toEqual([69, '']);
-    expect(denied.stderr()).toMatch(/^nodelease: .*\/services\/orders.*no-auth.*\n$/);
+    expect(await resolve('orders')).toEqual({
+      code: 69,
+      answer: '',
+      complaints: expect.stringMatching(/^nodelease: .*\/services\/orders.*no-auth.*\n$/),
+    });
   });
 
   it.each([
@@ -124,25 +117,18 @@ describe('discovery resolve', () => {
     [['orders', '--payload', '{}'], /unknown option '--payload'/],
     [[], /missing required argument 'name'/],
   ])('refuses %j with 64 and one line', async (args, message) => {
-    const task = runCli(['discovery', 'resolve', ...args, '--zookeeper', '127.0.0.1:1']);
-    expect((await task.exit).code).toBe(64);
-    expect(task.stderr()).toMatch(message);
-    expect(task.stderr().trim().split('\n')).toHaveLength(1);
-  });
-
-  it('ends with 69 where no server answers', async () => {
-    const task = runCli(['discovery', 'resolve', 'orders', '--zookeeper', '127.0.0.1:1']);
-    expect((await task.exit).code).toBe(69);
-    expect(task.stderr()).toMatch(/ECONNREFUSED/);
+    const { code, complaints } = await answerOf('discovery', 'resolve', ...args, '--zookeeper', '127.0.0.1:1');
+    expect(code).toBe(64);
+    expect(complaints).toMatch(message);
+    expect(complaints.trim().split('\n')).toHaveLength(1);
   });
 });
 
 describe('discovery services', () => {
-  const services = (...args: string[]) => runCli(['discovery', 'services', ...args, '--zookeeper', connect]);
+  const services = (...args: string[]) => answerOf('discovery', 'services', ...args, '--zookeeper', connect);
 
   it('shows who is registered as what, leaves out what cannot be understood, and says so', async () => {
-    const empty = services();
-    expect([(await empty.exit).code, empty.stdout()]).toEqual([0, `Nobody is registered at /services of ${connect}.\n`]);
+    expect(await services()).toMatchObject({ code: 0, answer: `Nobody is registered at /services of ${connect}.\n` });
     const { zookeeper } = reader;
     const instance = { name: 'orders', address: '10.0.0.1', port: 80, sslPort: 443, payload: { weight: 5 }, registrationTimeUTC: 1 };
     const write = (path: string, value: object) =>
@@ -152,7 +138,7 @@ describe('discovery services', () => {
     await write('/services/orders/c', { id: 'c', payload: { metadata: { instance_status: 'DOWN' } } });
     await zookeeper.createWithParents('/services/orders/garbage', '{"port":', 'persistent');
     await zookeeper.createWithParents('/services/users', '', 'persistent');
-    const all = services();
+    const all = runCli(['discovery', 'services', '--zookeeper', connect]);
     expect((await all.exit).code).toBe(0);
     expect(all.stdout().replaceAll(/ +/g, ' ')).toBe(
       [
@@ -167,9 +153,9 @@ describe('discovery services', () => {
       ].join('\n'),
     );
     expect(all.stderr()).toMatch(/^nodelease: warning: \/services\/orders\/garbage .*: left out\n$/);
-    const json = services('orders', '--json');
-    expect((await json.exit).code).toBe(0);
-    expect(JSON.parse(json.stdout())).toMatchObject({
+    const json = await services('orders', '--json');
+    expect(json.code).toBe(0);
+    expect(JSON.parse(json.answer)).toMatchObject({
       ...{ zookeeper: connect, path: '/services' },
       services: [
         {
@@ -191,21 +177,20 @@ describe('discovery services', () => {
       await zookeeper.createWithParents(`/services/${name}/a`, JSON.stringify({ name, id: 'a', ...instance }), 'persistent');
     }
     await restrict(connect, '/services/secret', ['write']);
-    const all = services();
-    expect((await all.exit).code).toBe(69);
-    expect(all.stdout()).toMatch(/^orders .*\nusers .*\n\n2 services, 2 instances at /m);
-    expect(all.stderr()).toBe('nodelease: /services/secret: no-auth: these credentials may not list the instances\n');
-    const json = services('--json');
-    expect((await json.exit).code).toBe(69);
-    expect(json.stdout()).toMatch(/^[\x20-\x7e]+\n$/);
-    expect(JSON.parse(json.stdout())).toMatchObject({ services: [{ name: 'orders' }, { name: 'users' }] });
-    const one = services('secret');
-    expect([(await one.exit).code, one.stdout()]).toEqual([69, '']);
+    const all = await services();
+    expect(all.code).toBe(69);
+    expect(all.answer).toMatch(/^orders .*\nusers .*\n\n2 services, 2 instances at /m);
+    expect(all.complaints).toBe('nodelease: /services/secret: no-auth: these credentials may not list the instances\n');
+    const json = await services('--json');
+    expect(json.code).toBe(69);
+    expect(json.answer).toMatch(/^[\x20-\x7e]+\n$/);
+    expect(JSON.parse(json.answer)).toMatchObject({ services: [{ name: 'orders' }, { name: 'users' }] });
+    expect(await services('secret')).toMatchObject({ code: 69, answer: '' });
   });
 
   it('refuses a name that no service can have', async () => {
-    const task = services('a/b');
-    expect((await task.exit).code).toBe(64);
-    expect(task.stderr()).toMatch(/^nodelease: name: expected a name without "\/" .*, got "a\/b"\n$/);
+    const { code, complaints } = await services('a/b');
+    expect(code).toBe(64);
+    expect(complaints).toMatch(/^nodelease: name: expected a name without "\/" .*, got "a\/b"\n$/);
   });
 });

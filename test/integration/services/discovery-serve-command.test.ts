@@ -1,13 +1,15 @@
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { connect as openSocket } from 'node:net';
+import { type AddressInfo, createServer, connect as openSocket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import { stopProxies, throughProxy } from '../../support/network/proxies.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
-import { startZooKeeperProcess } from '../../support/servers/zookeeper-process.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { client, closeClients } from '../discovery/discovery-support.js';
+import { answerOf } from './services-support.js';
 
 const ONE = { name: 'orders', id: 'one', address: '10.0.0.1', port: 8080, registrationTimeUTC: 1_795_000_000_000, serviceType: 'STATIC' };
 const LISTENS_WITHIN_MS = 20_000;
@@ -25,6 +27,7 @@ beforeEach(async () => {
 
 afterEach(async () => {
   await killAll();
+  await stopProxies();
   await closeClients();
   await rm(folder, { recursive: true });
 });
@@ -41,6 +44,15 @@ const put = (json: unknown): RequestInit => ({
   headers: { 'content-type': 'application/json' },
   body: JSON.stringify(json),
 });
+
+/** What the page sends to disable an instance. */
+const disable = { ...put(false), headers: { 'content-type': 'application/json', authorization: 'Bearer a-token-for-the-tests' } };
+
+/** A command line that ends at once. */
+async function fail(...args: string[]) {
+  const { code, answer, complaints } = await answerOf('discovery', 'serve', ...args);
+  return { code, answer, complaint: complaints };
+}
 
 describe('nodelease discovery serve', () => {
   it('says where it listens, answers there, and ends with 0 when it is told to', async () => {
@@ -63,11 +75,15 @@ describe('nodelease discovery serve', () => {
     const server = serve('--service-base-path', '/curator', '--bearer-token-file', token, '--strategy', 'sticky', '--static-timeout', '1s');
     const url = await urlOf(server);
     expect((await fetch(`${url}/v1/service/orders/one`, put(ONE))).status).toBe(401);
-    const { headers, ...rest } = put(ONE);
-    const authorized = { ...rest, headers: { ...headers, authorization: 'Bearer a-token-for-the-tests' } };
-    expect((await fetch(`${url}/v1/service/orders/one`, authorized)).status).toBe(201);
-    expect(await client(connect).children('/curator/orders')).toEqual(['one']);
-    await server.waitForOutput(/orders\/one was not written again in time: unregistered/, 20_000);
+    for (const instance of [ONE, { ...ONE, id: 'lasting', serviceType: 'PERMANENT' }]) {
+      const { headers, ...rest } = put(instance);
+      const authorized = { ...rest, headers: { ...headers, authorization: 'Bearer a-token-for-the-tests' } };
+      expect((await fetch(`${url}/v1/service/orders/${instance.id}`, authorized)).status).toBe(201);
+    }
+    // The page changes nothing without --allow-writes.
+    expect((await fetch(`${url}/api/services/orders/lasting/enabled`, disable)).status).toBe(403);
+    await server.waitForOutput(/orders\/one was not written again in time: unregistered/);
+    expect(await client(connect).children('/curator/orders')).toEqual(['lasting']);
     expect(server.stderr()).not.toContain('a-token-for-the-tests');
   });
 
@@ -80,12 +96,10 @@ describe('nodelease discovery serve', () => {
     const loaded = [...(await page.text()).matchAll(/(?:href|src)="(console\/[^"]+)"/g)].map(([, path]) => path);
     expect(loaded).toEqual(['console/console.css', 'console/page/services.js']);
     for (const path of loaded) expect((await fetch(`${url}/${path}`)).status).toBe(200);
-    const disable = { ...put(false), headers: { 'content-type': 'application/json', authorization: 'Bearer a-token-for-the-tests' } };
     expect((await fetch(`${url}/api/services/orders/one/enabled`, disable)).status).toBe(204);
-    expect((await fetch(`${await urlOf(serve())}/api/services/orders/one/enabled`, disable)).status).toBe(403);
-    for (const wrong of [serve('--allow-writes'), serve('--allow-writes', '--read-only', '--bearer-token-file', token)]) {
-      expect(await wrong.exit).toEqual({ code: 64, signal: null });
-      expect(wrong.stderr()).toMatch(/--allow-writes: expected /);
+    for (const wrong of [['--allow-writes'], ['--allow-writes', '--read-only', '--bearer-token-file', token]]) {
+      const { code, complaint } = await fail('--http', '127.0.0.1:0', '--zookeeper', connect, ...wrong);
+      expect([code, complaint]).toEqual([64, expect.stringMatching(/--allow-writes: expected /)]);
     }
   });
 
@@ -102,22 +116,17 @@ describe('nodelease discovery serve', () => {
   });
 
   it('starts without ZooKeeper, says so once, and answers as soon as it is there', async () => {
-    const zookeeper = await startZooKeeperProcess();
-    try {
-      await zookeeper.stop();
-      const server = runCli(['discovery', 'serve', '--http', '[::1]:0', '--zookeeper', zookeeper.connect]);
-      const url = await urlOf(server);
-      expect(url).toMatch(/^http:\/\/\[::1\]:\d+$/);
-      for (let i = 0; i < 3; i += 1) {
-        const response = await fetch(`${url}/v1/service`);
-        expect({ status: response.status, body: await response.json() }).toMatchObject({ status: 503, body: { error: 'unavailable' } });
-      }
-      await zookeeper.start();
-      await expect.poll(async () => (await fetch(`${url}/v1/service`)).status, { timeout: 30_000 }).toBe(200);
-      expect(server.stderr().match(/no connection to/g)?.length ?? 0).toBeLessThanOrEqual(1);
-    } finally {
-      await zookeeper.dispose();
-    }
+    const { proxy, through } = await throughProxy(connect);
+    proxy.cut();
+    const server = runCli(['discovery', 'serve', '--http', '[::1]:0', '--zookeeper', through]);
+    const url = await urlOf(server);
+    expect(url).toMatch(/^http:\/\/\[::1\]:\d+$/);
+    const answers = await Promise.all([1, 2, 3].map(() => fetch(`${url}/v1/service`)));
+    for (const answer of answers) expect([answer.status, await answer.json()]).toMatchObject([503, { error: 'unavailable' }]);
+    proxy.heal();
+    await expect.poll(async () => (await fetch(`${url}/v1/service`)).status).toBe(200);
+    await server.waitForOutput(/"connected to /);
+    expect(server.stderr().match(/no connection to/g)).toHaveLength(1);
   });
 
   it('takes no larger heads than ever where Node itself would', async () => {
@@ -156,12 +165,6 @@ describe('nodelease discovery serve', () => {
 });
 
 describe('mistakes', () => {
-  async function fail(...args: string[]) {
-    const command = runCli(['discovery', 'serve', ...args]);
-    const { code } = await command.exit;
-    return { code, answer: command.stdout(), complaint: command.stderr() };
-  }
-
   it.each([
     [['--http', '8080'], '--http: expected HOST:PORT'],
     [['--http', '127.0.0.1:99999'], '--http: expected HOST:PORT'],
@@ -186,11 +189,14 @@ describe('mistakes', () => {
   });
 
   it('a port that is taken is one', async () => {
-    const url = new URL(await urlOf(serve()));
-    const { code, complaint } = await fail('--zookeeper', connect, '--http', url.host);
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const address = `127.0.0.1:${(other.address() as AddressInfo).port}`;
+    const { code, complaint } = await fail('--zookeeper', connect, '--http', address);
+    other.close();
     expect({ code, complaint }).toEqual({
       code: 64,
-      complaint: `nodelease: --http: expected a port that no other program listens on (this one is taken), got "${url.host}"\n`,
+      complaint: `nodelease: --http: expected a port that no other program listens on (this one is taken), got "${address}"\n`,
     });
   });
 });

@@ -6,8 +6,6 @@ import { expireSession, uniqueChroot } from '../../support/zookeeper.js';
 import { client, closeClients } from '../discovery/discovery-support.js';
 import { Backends } from './routing-support.js';
 
-const POLL = { timeout: 30_000, interval: 20 };
-
 let connect: string;
 let backends: Backends;
 
@@ -51,10 +49,10 @@ it('sends requests to the registered instances, goes on when one dies, and finds
   expect(provider.instances).toHaveLength(2);
 
   await dying.discovery.close();
-  await expect.poll(() => provider.instances.map(({ id }) => id), POLL).toEqual(['steady']);
+  await expect.poll(() => provider.instances.map(({ id }) => id)).toEqual(['steady']);
   const fresh = await backends.http('fresh');
   await lasting.discovery.register(fresh.instance);
-  await expect.poll(async () => new Set(await answers(4)), POLL).toEqual(new Set(['fresh', 'steady']));
+  await expect.poll(async () => new Set(await answers(4))).toEqual(new Set(['fresh', 'steady']));
 
   // The reader's own session may end: what it knows is good until it knows better.
   const { state } = reader.zookeeper;
@@ -63,7 +61,7 @@ it('sends requests to the registered instances, goes on when one dies, and finds
   expect(new Set(await answers(20))).toEqual(new Set(['fresh', 'steady']));
 
   await lasting.discovery.close();
-  await expect.poll(() => provider.instances, POLL).toEqual([]);
+  await expect.poll(() => provider.instances).toEqual([]);
   await expect(ask()).rejects.toMatchObject({ cause: { code: 'NO_INSTANCE' } });
   await reader.discovery.close();
 });

@@ -1,8 +1,9 @@
+import { it } from 'vitest';
 import { serviceDispatcher } from '../../../src/services/routing/index.js';
-import { describeRouting } from './routing-suite.js';
+import { asksAnotherInTime, describeRouting, type RoutingClient } from './routing-suite.js';
 
 // No undici is imported here, so that the one inside Node is what fetch uses.
-describeRouting('the global fetch', {
+const globalFetch: RoutingClient = {
   replaysText: false,
   // Node's own dispatcher outlives the tests: its connections end with those of the servers.
   closes: false,
@@ -13,4 +14,8 @@ describeRouting('the global fetch', {
       close: async () => {},
     };
   },
-});
+};
+
+describeRouting('the global fetch', globalFetch);
+
+it('the global fetch asks another instance when one does not answer in time', () => asksAnotherInTime(globalFetch));

@@ -170,12 +170,6 @@ export function describeRouting(name: string, client: RoutingClient): void {
       expect(provider.noted).toEqual(['x', 'y']);
     });
 
-    it('asks another instance when one does not answer in time', async () => {
-      const [hanging, good] = [await backends.http('hanging', () => {}), await backends.http('good')];
-      expect(await (await over([hanging, good], { headersTimeoutMs: 1_500 }).send('/')).text()).toBe('good');
-      expect(provider.noted).toEqual(['hanging']);
-    });
-
     it('says that there is no instance', async () => {
       await expect(over([]).send('/')).rejects.toSatisfy((error) => codeOf(error) === 'NO_INSTANCE');
       await expect(over([]).send('/', { method: 'POST', body: 'text' })).rejects.toSatisfy((error) => codeOf(error) === 'NO_INSTANCE');
@@ -219,13 +213,14 @@ export function describeRouting(name: string, client: RoutingClient): void {
       expect(replies).toHaveLength(200);
     });
 
-    it.runIf(client.closes)('leaves no connection behind when it is closed', async () => {
-      const two = [await backends.http('a'), await backends.http('b')];
-      const open = over(two);
-      await Promise.all(Array.from({ length: 20 }, async () => (await open.send('/')).text()));
-      await open.close();
-      await expect.poll(() => two.map(({ sockets }) => sockets.size), POLL).toEqual([0, 0]);
-    });
+    if (client.closes)
+      it('leaves no connection behind when it is closed', async () => {
+        const two = [await backends.http('a'), await backends.http('b')];
+        const open = over(two);
+        await Promise.all(Array.from({ length: 20 }, async () => (await open.send('/')).text()));
+        await open.close();
+        await expect.poll(() => two.map(({ sockets }) => sockets.size), POLL).toEqual([0, 0]);
+      });
 
     it('follows a redirect to somewhere else there, and one within the service to any instance', async () => {
       const elsewhere = await backends.http('elsewhere');
@@ -239,6 +234,24 @@ export function describeRouting(name: string, client: RoutingClient): void {
       expect(a.served).toBe(1);
     });
   });
+}
+
+/** That each of some ways of sending asks another instance when one does not answer in time; all of them at once, since they wait. */
+export async function asksAnotherInTime(...ways: readonly RoutingClient[]): Promise<void> {
+  const backends = new Backends();
+  const [hanging, good] = [await backends.http('hanging', () => {}), await backends.http('good')];
+  const opened = ways.map((way) => {
+    const provider = new RecordingProvider([hanging, good]);
+    return { provider, client: way.open(provider, { headersTimeoutMs: 1_500 }) };
+  });
+  try {
+    const answers = await Promise.all(opened.map(async ({ client }) => (await client.send('/')).text()));
+    expect(answers).toEqual(ways.map(() => 'good'));
+    expect(opened.map(({ provider }) => provider.noted)).toEqual(ways.map(() => ['hanging']));
+  } finally {
+    for (const { client } of opened) await client.close();
+    await backends.close();
+  }
 }
 
 /** The code of an error, or of its cause: fetch wraps what it rejects with. */

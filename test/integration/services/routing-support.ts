@@ -7,6 +7,7 @@ import { fixedInstances } from '../../../src/services/instance-source.js';
 import { newInstance } from '../../../src/services/new-instance.js';
 import type { ServiceInstance } from '../../../src/services/service-instance.js';
 import { ServiceProvider } from '../../../src/services/service-provider.js';
+import { freePort } from '../../support/servers/free-ports.js';
 
 /** One instance of the service `orders`: a real server. */
 export interface Backend {
@@ -37,6 +38,8 @@ export class Backends {
       request.on('end', () => response.end(id));
     };
     const server = cert === undefined ? createServer(answer) : createTlsServer({ key, cert }, answer);
+    // A connection that a slow test leaves idle is not closed in the moment of its next request.
+    server.keepAliveTimeout = 0;
     return this.#listen(id, server, () => served, cert !== undefined);
   }
 
@@ -58,13 +61,7 @@ export class Backends {
 
   /** One whose port refuses connections. */
   async refusing(id: string): Promise<Backend> {
-    const server = createTcpServer();
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as AddressInfo;
-    server.close();
-    await once(server, 'close');
-    return { instance: instanceAt(id, port), served: 0, sockets: new Set() };
+    return { instance: instanceAt(id, await freePort()), served: 0, sockets: new Set() };
   }
 
   async close(): Promise<void> {

@@ -74,13 +74,10 @@ describe.each(versions)('a dispatcher of $name', ({ name, undici }) => {
   });
 
   it('does not blame an instance for an error of the body that the caller gave', async () => {
-    const good = await backends.http('good', (request) => request.resume());
-    const broken = new Readable({
-      read() {
-        this.push('some');
-        setImmediate(() => this.destroy(Object.assign(new Error('no more'), { code: 'ECONNRESET' })));
-      },
-    });
+    const broken = new Readable({ read: () => undefined });
+    broken.push('some');
+    const problem = Object.assign(new Error('no more'), { code: 'ECONNRESET' });
+    const good = await backends.http('good', (request) => request.once('data', () => broken.destroy(problem)));
     const sent = undici.request('http://orders/', { method: 'PUT', body: broken, dispatcher: over([good]) });
     await expect(sent).rejects.toThrow('no more');
     expect(provider.noted).toEqual([]);
@@ -252,30 +249,31 @@ describe.each(versions)('a dispatcher of $name', ({ name, undici }) => {
     expect(provider.noted).toEqual(['bad']);
   });
 
-  it.runIf(name === 'undici 7')('tells a handler of undici 7 of one request, however many attempts it took', async () => {
-    const [bad, good] = [await backends.resetting('bad'), await backends.http('good')];
-    const dispatcher = over([bad, good]) as unknown as undici7.Dispatcher;
-    const calls: string[] = [];
-    const controllers = new Set<unknown>();
-    await new Promise<void>((resolve, reject) => {
-      const note = (call: string) => (controller: unknown) => {
-        calls.push(call);
-        controllers.add(controller);
-      };
-      dispatcher.dispatch(
-        { origin: 'http://orders', path: '/', method: 'GET' },
-        {
-          onRequestStart: note('start'),
-          onResponseStart: note('response'),
-          onResponseData: note('data'),
-          onResponseEnd: (controller) => {
-            note('end')(controller);
-            resolve();
+  if (name === 'undici 7')
+    it('tells a handler of undici 7 of one request, however many attempts it took', async () => {
+      const [bad, good] = [await backends.resetting('bad'), await backends.http('good')];
+      const dispatcher = over([bad, good]) as unknown as undici7.Dispatcher;
+      const calls: string[] = [];
+      const controllers = new Set<unknown>();
+      await new Promise<void>((resolve, reject) => {
+        const note = (call: string) => (controller: unknown) => {
+          calls.push(call);
+          controllers.add(controller);
+        };
+        dispatcher.dispatch(
+          { origin: 'http://orders', path: '/', method: 'GET' },
+          {
+            onRequestStart: note('start'),
+            onResponseStart: note('response'),
+            onResponseData: note('data'),
+            onResponseEnd: (controller) => {
+              note('end')(controller);
+              resolve();
+            },
+            onResponseError: (_controller, error) => reject(error),
           },
-          onResponseError: (_controller, error) => reject(error),
-        },
-      );
+        );
+      });
+      expect([calls, controllers.size]).toEqual([['start', 'response', 'data', 'end'], 1]);
     });
-    expect([calls, controllers.size]).toEqual([['start', 'response', 'data', 'end'], 1]);
-  });
 });

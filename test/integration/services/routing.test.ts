@@ -1,9 +1,10 @@
 import * as undici6 from 'undici';
 import * as undici7 from 'undici-7';
+import { it } from 'vitest';
 import { type FetchDispatcher, serviceDispatcher } from '../../../src/services/routing/index.js';
-import { describeRouting, type OpenClient, type SendInit } from './routing-suite.js';
+import { asksAnotherInTime, describeRouting, type OpenClient, type RoutingClient, type SendInit } from './routing-suite.js';
 
-describeRouting('request of undici 6', {
+const undici6Request: RoutingClient = {
   replaysText: true,
   closes: true,
   open: (provider, options = {}): OpenClient => {
@@ -16,9 +17,9 @@ describeRouting('request of undici 6', {
       close: () => closed(dispatcher),
     };
   },
-});
+};
 
-describeRouting('request of undici 7', {
+const undici7Request: RoutingClient = {
   replaysText: true,
   closes: true,
   open: (provider, options = {}): OpenClient => {
@@ -31,9 +32,9 @@ describeRouting('request of undici 7', {
       close: () => closed(dispatcher),
     };
   },
-});
+};
 
-describeRouting('the global fetch with an Agent of undici 6', {
+const fetchOver6: RoutingClient = {
   replaysText: false,
   closes: true,
   open: (provider, options = {}): OpenClient => {
@@ -44,9 +45,9 @@ describeRouting('the global fetch with an Agent of undici 6', {
       close: () => closed(dispatcher),
     };
   },
-});
+};
 
-describeRouting('the global fetch with an Agent of undici 7', {
+const fetchOver7: RoutingClient = {
   replaysText: false,
   closes: true,
   open: (provider, options = {}): OpenClient => {
@@ -56,7 +57,15 @@ describeRouting('the global fetch with an Agent of undici 7', {
       close: () => closed(dispatcher),
     };
   },
-});
+};
+
+describeRouting('request of undici 6', undici6Request);
+describeRouting('request of undici 7', undici7Request);
+describeRouting('the global fetch with an Agent of undici 6', fetchOver6);
+describeRouting('the global fetch with an Agent of undici 7', fetchOver7);
+
+it('each of them asks another instance when one does not answer in time', () =>
+  asksAnotherInTime(undici6Request, undici7Request, fetchOver6, fetchOver7));
 
 function request({ method = 'GET', ...rest }: SendInit = {}) {
   return { method: method as 'GET', ...rest };

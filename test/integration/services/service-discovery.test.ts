@@ -1,10 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import type { ServiceInstance } from '../../../src/services/service-instance.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { ZooKeeperError } from '../../../src/zookeeper/zookeeper-error.js';
 import { throughProxy } from '../../support/network/proxies.js';
 import { startZooKeeperProcess } from '../../support/servers/zookeeper-process.js';
+import { VirtualClock } from '../../support/virtual-clock.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { client, closeClients } from '../discovery/discovery-support.js';
 import { closeRegistrants, expire, orders, type Registrant, registrant, sessionIdOf, snapshot, until } from './services-support.js';
@@ -29,18 +29,21 @@ function types({ events }: Registrant): string[] {
   return events.map(({ type }) => type);
 }
 
-/** Until nothing has changed below the services for that long, in milliseconds; how often it did. */
-async function changesWithin(ms: number): Promise<number> {
-  let changes = -1;
-  let last = '';
-  const end = performance.now() + ms;
-  while (performance.now() < end) {
-    const now = (await snapshot(reader, '/services')).join('\n');
-    if (now !== last) changes += 1;
-    last = now;
-    await sleep(10);
+/**
+ * Has the registrants, whose clock stands still otherwise, wait for more than whatever they may be waiting for, and answer reads behind their
+ * watches: what they do about what they have seen has been done then.
+ */
+async function letAct(clock: VirtualClock, ...all: readonly Registrant[]): Promise<void> {
+  for (let round = 0; round < 10; round += 1) {
+    await clock.advance(500);
+    for (const { zookeeper } of all) await zookeeper.read(PATH);
   }
-  return changes;
+}
+
+/** What tells a znode from another one in its place, and whether it was changed. */
+async function identity(): Promise<unknown> {
+  const { createdZxid, version } = (await reader.read(PATH))?.stat ?? {};
+  return { createdZxid, version };
 }
 
 describe('registering an instance', () => {
@@ -161,16 +164,22 @@ describe('an instance that is registered', () => {
   it.each(['DYNAMIC', 'STATIC', 'DYNAMIC_SEQUENTIAL'] as const)(
     'is restored within a moment when somebody removes or overwrites it (%s)',
     async (serviceType) => {
-      const one = registrant(connect);
+      const clock = new VirtualClock();
+      const one = registrant(connect, { clock });
       const instance = orders({ serviceType });
       await one.discovery.register(instance);
       const [name] = (await reader.children('/services/orders')) ?? [];
-      const begun = performance.now();
+      const stands = () => until(async () => (await one.discovery.queryForInstances('orders')).length === 1);
       await reader.setData(`/services/orders/${name}`, 'scribble');
-      await until(async () => (await one.discovery.queryForInstances('orders')).length === 1, 2_000);
+      // At once: the clock stands still.
+      await stands();
+      await until(() => one.discovery.state.status === 'synced');
       await reader.remove(`/services/orders/${name}`);
-      await until(async () => (await one.discovery.queryForInstances('orders')).length === 1, 2_000);
-      expect(performance.now() - begun).toBeLessThan(2_000);
+      if (serviceType !== 'DYNAMIC_SEQUENTIAL') {
+        await until(() => clock.sleepers > 0);
+        await clock.advance(300);
+      }
+      await stands();
       await until(() => one.discovery.state.status === 'synced');
       expect(await one.discovery.queryForInstances('orders')).toEqual([instance]);
       expect(one.events.filter(({ type }) => type === 'restored')).toMatchObject(
@@ -190,20 +199,25 @@ describe('an instance that is registered', () => {
     await until(async () => (await at()) !== undefined);
   });
 
-  it.each(['DYNAMIC', 'DYNAMIC_SEQUENTIAL', 'STATIC'] as const)('stands in every new session, once (%s)', async (serviceType) => {
+  it('stands in every new session, once, whatever its type', async () => {
     const one = registrant(connect);
-    const instance = orders({ serviceType });
-    await one.discovery.register(instance);
-    for (let round = 0; round < 3; round += 1) {
+    const instances = (['DYNAMIC', 'DYNAMIC_SEQUENTIAL', 'STATIC'] as const).map((serviceType) => orders({ serviceType, id: serviceType }));
+    for (const instance of instances) await one.discovery.register(instance);
+    for (let round = 0; round < 2; round += 1) {
       await expire(one);
+      const sessionId = sessionIdOf(one.zookeeper);
+      await until(async () => {
+        const names = (await reader.children('/services/orders')) ?? [];
+        const owners = await Promise.all(names.map(async (name) => (await at(`/services/orders/${name}`))?.owner));
+        return owners.filter((owner) => owner === sessionId).length === 2;
+      });
       await until(() => one.discovery.state.status === 'synced');
-      expect(await one.discovery.queryForInstances('orders')).toEqual([instance]);
-      const [name] = (await reader.children('/services/orders')) ?? [];
-      expect((await at(`/services/orders/${name}`))?.owner).toBe(serviceType === 'STATIC' ? undefined : sessionIdOf(one.zookeeper));
+      expect(await one.discovery.queryForInstances('orders')).toEqual(instances);
+      expect((await at('/services/orders/STATIC'))?.owner).toBeUndefined();
     }
     expect(types(one)).not.toContain('superseded');
     expect(types(one)).not.toContain('restored');
-    await one.discovery.unregister(instance);
+    for (const instance of instances) await one.discovery.unregister(instance);
     expect(await reader.children('/services/orders')).toEqual([]);
   });
 
@@ -237,63 +251,83 @@ describe('two that register the same id', () => {
     ['DYNAMIC', 'STATIC'],
     ['STATIC', 'DYNAMIC'],
   ] as const)('do not fight over it: the last one has it until it goes (%s, then %s)', async (earlier, later) => {
-    const first = registrant(connect);
-    const second = registrant(connect);
+    const clock = new VirtualClock();
+    const first = registrant(connect, { clock });
+    const second = registrant(connect, { clock });
     await first.discovery.register(orders({ port: 1, serviceType: earlier }));
     await second.discovery.register(orders({ port: 2, serviceType: later }));
+    const before = await identity();
     await until(() => types(first).includes('superseded'));
-    expect(await changesWithin(700)).toBe(0);
+    await letAct(clock, first, second);
+    expect(await identity()).toEqual(before);
     expect(await at()).toMatchObject({ port: 2 });
     expect(first.discovery.state).toMatchObject({ status: 'degraded', problem: expect.stringContaining('registered by somebody else') });
     expect(second.discovery.state.status).toBe('synced');
     // What the last one does to its own is no news for the first, and what the first wants is not written.
     await second.discovery.update(orders({ port: 3, serviceType: later }));
-    await expect(first.discovery.update(orders({ port: 4, serviceType: earlier }), { timeoutMs: 300 })).rejects.toMatchObject({
-      fault: 'timeout',
-    });
+    const updating = expect(first.discovery.update(orders({ port: 4, serviceType: earlier }))).rejects.toMatchObject({ fault: 'timeout' });
+    await letAct(clock, first, second);
+    await updating;
     expect(await at()).toMatchObject({ port: 3 });
     expect(first.events.filter(({ type }) => type === 'superseded')).toEqual([
       { type: 'superseded', path: PATH, by: later === 'DYNAMIC' ? sessionIdOf(second.zookeeper) : undefined },
     ]);
     await second.discovery.unregister(orders());
+    await until(() => clock.sleepers > 0);
+    await clock.advance(300);
     await until(async () => (await at())?.port === 4);
     await until(() => first.discovery.state.status === 'synced');
     expect(types(second)).not.toContain('superseded');
   });
 
   it('do not fight over it when they share a session, not even over the sessions that follow', async () => {
-    const first = registrant(connect);
-    const second = registrant(connect, { zookeeper: first.zookeeper });
+    const clock = new VirtualClock();
+    const first = registrant(connect, { clock });
+    const second = registrant(connect, { clock, zookeeper: first.zookeeper });
     await first.discovery.register(orders({ port: 1 }));
     await second.discovery.register(orders({ port: 2 }));
+    const before = await identity();
     await until(() => types(first).includes('superseded'));
-    expect(await changesWithin(500)).toBe(0);
+    await letAct(clock, first, second);
+    expect(await identity()).toEqual(before);
     await expire(first);
     await until(async () => (await at())?.owner === sessionIdOf(first.zookeeper));
-    expect(await changesWithin(500)).toBeLessThanOrEqual(1);
+    await letAct(clock, first, second);
+    const after = await identity();
+    await letAct(clock, first, second);
+    expect(await identity()).toEqual(after);
     expect([first, second].map(({ discovery }) => discovery.state.status).sort()).toEqual(['degraded', 'synced']);
   });
 
   it('do not fight over it when both lose their sessions, and one of them has it afterwards', async () => {
-    const both = [registrant(connect), registrant(connect)];
+    const clock = new VirtualClock();
+    const both = [registrant(connect, { clock }), registrant(connect, { clock })];
     for (const [index, { discovery }] of both.entries()) await discovery.register(orders({ port: index + 1 }));
     await Promise.all(both.map((each) => expire(each)));
-    const states = () => both.map(({ discovery }) => discovery.state.status).sort();
-    await until(() => states().join() === 'degraded,synced');
-    expect(await changesWithin(700)).toBe(0);
-    expect(states()).toEqual(['degraded', 'synced']);
+    await until(async () => {
+      const owner = (await at())?.owner;
+      return owner !== undefined && both.some(({ zookeeper }) => sessionIdOf(zookeeper) === owner);
+    });
+    await letAct(clock, ...both);
+    const before = await identity();
+    await letAct(clock, ...both);
+    expect(await identity()).toEqual(before);
+    expect(both.map(({ discovery }) => discovery.state.status).sort()).toEqual(['degraded', 'synced']);
   });
 
   it('take it back only when they are asked to again', async () => {
-    const first = registrant(connect);
-    const second = registrant(connect);
+    const clock = new VirtualClock();
+    const first = registrant(connect, { clock });
+    const second = registrant(connect, { clock });
     await first.discovery.register(orders({ port: 1 }));
     await second.discovery.register(orders({ port: 2 }));
     await until(() => types(first).includes('superseded'));
     await first.discovery.register(orders({ port: 1 }));
     expect(await at()).toMatchObject({ port: 1 });
+    const before = await identity();
     await until(() => types(second).includes('superseded'));
-    expect(await changesWithin(500)).toBe(0);
+    await letAct(clock, first, second);
+    expect(await identity()).toEqual(before);
     expect(first.discovery.state.status).toBe('synced');
   });
 
@@ -310,7 +344,8 @@ describe('two that register the same id', () => {
   });
 
   it('bound what they write against a third one that overwrites it all the time', async () => {
-    const one = registrant(connect);
+    const clock = new VirtualClock();
+    const one = registrant(connect, { clock });
     await one.discovery.register(orders());
     let scribbles = 0;
     const watch = reader.watchData(PATH, (znode) => {
@@ -318,13 +353,17 @@ describe('two that register the same id', () => {
       scribbles += 1;
       reader.setData(PATH, 'scribble').catch(() => undefined);
     });
-    await sleep(3_000);
-    watch.close();
-    expect(scribbles).toBeGreaterThan(10);
-    expect(scribbles).toBeLessThan(30);
+    // Twenty writes in five seconds, its first one among them.
+    await until(() => scribbles >= 20);
+    for (let read = 0; read < 10; read += 1) await one.zookeeper.read(PATH);
+    expect(scribbles).toBe(20);
     expect(one.discovery.state.status).toBe('degraded');
-    await until(async () => (await at().catch(() => undefined))?.port === 8080, 15_000);
-  }, 30_000);
+    watch.close();
+    await until(async () => {
+      await clock.advance(500);
+      return (await at().catch(() => undefined))?.port === 8080;
+    });
+  });
 });
 
 describe('while ZooKeeper is away', () => {
@@ -361,7 +400,7 @@ describe('while ZooKeeper is away', () => {
       await closeRegistrants();
       await server.dispose();
     }
-  }, 60_000);
+  });
 
   it('a wait ends at once with the reason of its signal, and what was asked for is done all the same', async () => {
     const { proxy, through } = await throughProxy(connect);
@@ -373,7 +412,7 @@ describe('while ZooKeeper is away', () => {
     abort.abort(reason);
     await expect(waiting).rejects.toBe(reason);
     proxy.heal();
-    await until(async () => (await at()) !== undefined, 15_000);
+    await until(async () => (await at()) !== undefined);
   });
 });
 
@@ -405,7 +444,6 @@ describe('an answer that is lost', () => {
         expect(await reader.children('/services/orders')).toEqual(['parents']);
       }
     },
-    60_000,
   );
 
   it.each(['createWithParents', 'multi', 'setData', 'remove'] as const)('of %s is read back', async (method) => {
@@ -508,23 +546,23 @@ describe('the end', () => {
 
   it('comes within a bounded time where no server answers', async () => {
     const { proxy, through } = await throughProxy(connect);
-    const one = registrant(through);
+    const clock = new VirtualClock();
+    const one = registrant(through, { clock });
     await one.discovery.register(orders());
     proxy.stall('both');
-    const begun = performance.now();
     const waiting = expect(one.discovery.register(orders({ id: 'two' }))).rejects.toMatchObject({ fault: 'aborted' });
-    await one.discovery.close();
+    const closing = one.discovery.close();
+    await clock.advance(2_000);
+    await closing;
     await waiting;
-    expect(performance.now() - begun).toBeLessThan(5_000);
   });
 
   it('comes at once where the client was closed before', async () => {
-    const one = registrant(connect);
+    // It waits for nothing: its clock stands still.
+    const one = registrant(connect, { clock: new VirtualClock() });
     await one.discovery.register(orders());
     await one.zookeeper.close();
-    const begun = performance.now();
     await one.discovery.close();
-    expect(performance.now() - begun).toBeLessThan(1_000);
     await until(async () => (await at()) === undefined);
   });
 });

@@ -1,14 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import { systemClock } from '../../../src/base/system.js';
-import { jsonPayload } from '../../../src/services/payload-codec.js';
-import { ServiceDirectory } from '../../../src/services/service-directory.js';
 import type { ServiceInstance } from '../../../src/services/service-instance.js';
 import type { SessionState } from '../../../src/zookeeper/session-state.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { ZooKeeperError } from '../../../src/zookeeper/zookeeper-error.js';
-import { throughProxy } from '../../support/network/proxies.js';
-import { seededRandom, VirtualClock } from '../../support/virtual-clock.js';
+import { VirtualClock } from '../../support/virtual-clock.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { client } from '../discovery/discovery-support.js';
 import { closeRegistrants, expire, orders, type Registrant, registrant, sessionIdOf, until } from './services-support.js';
@@ -518,106 +513,4 @@ describe('a removal', () => {
     await one.discovery.unregister(orders());
     expect(await names()).toEqual([name]);
   });
-});
-
-describe('whatever several registrants, their networks and strangers do', () => {
-  it.each([1, 9, 13, 31])(
-    'in the end there stands what is wanted, each once, and nothing else (seed %s)',
-    async (seed) => {
-      const random = seededRandom(seed);
-      const choose = <T>(of: readonly T[]): T => of[Math.floor(random.next() * of.length)] as T;
-      const lines = await Promise.all([0, 1, 2].map(() => throughProxy(connect)));
-      const all = lines.map(({ through }) => registrant(through, { sessionTimeoutMs: 4_000 }));
-      const ids = ['a', 'b'];
-      const directory = new ServiceDirectory<unknown>({ zookeeper: reader, clock: systemClock, payload: jsonPayload });
-      const troubles: Promise<unknown>[] = [];
-      const acts: (() => Promise<unknown> | undefined)[] = [
-        ...[1, 2, 3, 4].map(
-          () => () =>
-            choose(all).discovery.register(
-              orders({ id: choose(ids), port: 1 + Math.floor(random.next() * 1_000), serviceType: choose(TYPES) }),
-            ),
-        ),
-        () => {
-          const { discovery } = choose(all);
-          const [known] = discovery.registered;
-          return known && discovery.update({ ...known, port: 1 + Math.floor(random.next() * 1_000) });
-        },
-        () => choose(all).discovery.unregister({ name: 'orders', id: choose(ids) }),
-        () => {
-          const expired = expire(choose(all));
-          troubles.push(expired);
-          return expired;
-        },
-        async () => choose(lines).proxy.reset(),
-        () => {
-          const { proxy } = choose(lines);
-          proxy.stall(choose(['to-client', 'to-server', 'both'] as const));
-          const healed = sleep(100).then(() => proxy.heal({ deliverHeld: random.next() < 0.5 }));
-          troubles.push(healed);
-          return healed;
-        },
-        async () => reader.remove(`${SERVICE}/${choose(await names())}`),
-        async () => {
-          const path = `${SERVICE}/${choose(await names())}`;
-          // A persistent one may be overwritten before its registrant has had a look at it, and be left then.
-          if ((await reader.read(path))?.stat.owner !== undefined) await reader.setData(path, 'scribble');
-        },
-      ];
-      for (let act = 0; act < 60; act += 1) {
-        const done = choose(acts)()?.catch(() => undefined);
-        if (random.next() < 0.3) await done;
-        else await sleep(random.next() * 20);
-      }
-      await Promise.allSettled(troubles);
-      // A session may have ended unheard: it takes an answer to know of the present one.
-      await Promise.all(
-        all.map(({ zookeeper }) =>
-          until(
-            () =>
-              zookeeper.children('/').then(
-                () => true,
-                () => false,
-              ),
-            30_000,
-          ),
-        ),
-      );
-      const show = ({ id, port, serviceType }: ServiceInstance) => `${id} ${port} ${serviceType}`;
-      const wrong = async (): Promise<string | undefined> => {
-        const found = await directory.instances('orders');
-        const wanted = all.flatMap(({ discovery }) => discovery.registered);
-        const isNumbered = ({ serviceType }: ServiceInstance) => serviceType === 'DYNAMIC_SEQUENTIAL';
-        const right = ids.every((id) => {
-          const named = (of: readonly ServiceInstance[]) => of.filter((each) => each.id === id && !isNumbered(each)).map(show);
-          const [theirs, ours] = [named(found), named(wanted)];
-          return theirs.length === Math.min(1, ours.length) && theirs.every((each) => ours.includes(each));
-        });
-        const numbers = [found, wanted].map((of) => of.filter(isNumbered).map(show).sort().join());
-        const standing = await names();
-        if (right && numbers[0] === numbers[1] && found.length === standing.length) return undefined;
-        return JSON.stringify({
-          standing,
-          found: found.map(show),
-          wanted: wanted.map(show),
-          states: all.map(({ discovery }) => discovery.state),
-        });
-      };
-      let last: string | undefined;
-      await until(async () => {
-        last = await wrong();
-        return last === undefined;
-      }, 30_000).catch((error: unknown) => {
-        throw new Error(last, { cause: error });
-      });
-      // And it stays so.
-      for (let i = 0; i < 10; i += 1) {
-        await sleep(50);
-        expect(await wrong()).toBeUndefined();
-      }
-      await Promise.all(all.map(({ discovery }) => discovery.close()));
-      expect(await names()).toEqual([]);
-    },
-    90_000,
-  );
 });

@@ -9,7 +9,8 @@ import { type DiscoveryServer, type DiscoveryServerOptions, startDiscoveryServer
 import { startNodeServer } from '../../../src/http/node-server.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
 import { type FollowedServices, followServices } from '../../support/followed-services.js';
-import { startZooKeeperProcess } from '../../support/servers/zookeeper-process.js';
+import { throughProxy } from '../../support/network/proxies.js';
+import { VirtualClock } from '../../support/virtual-clock.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { client, data, restrict } from '../discovery/discovery-support.js';
 import { closeRegistrants, orders, registrant, sessionIdOf, until } from './services-support.js';
@@ -127,12 +128,17 @@ describe('the page of services is told', () => {
     await node(3, 2);
     const followed = follow(await start());
     const lease = (id: string) => leaseText(followed.order(id) as ServiceEntry);
-    await until(() => followed.model.store.isWhole && lease('task-3') !== '');
-    expect(lease('mapped')).toBe('node id 1, version 7, task task-1');
-    expect(lease('task-3')).toBe('node id 3, version 2, task task-3');
-    expect(lease('spring')).toBe('node id 2, version 4, says its payload: the discovery tree has version 5');
-    expect(lease('claims')).toBe('node id 9, version 1, says its payload: the discovery tree has no such node');
-    expect(lease('nobody')).toBe('');
+    await until(() => followed.model.store.isWhole);
+    // The two trees are read beside each other.
+    await expect
+      .poll(() => ['mapped', 'task-3', 'spring', 'claims', 'nobody'].map(lease))
+      .toEqual([
+        'node id 1, version 7, task task-1',
+        'node id 3, version 2, task task-3',
+        'node id 2, version 4, says its payload: the discovery tree has version 5',
+        'node id 9, version 1, says its payload: the discovery tree has no such node',
+        '',
+      ]);
     await node(9, 1);
     await until(() => lease('claims') === 'node id 9, version 1, task task-9');
   });
@@ -141,8 +147,13 @@ describe('the page of services is told', () => {
     await tree.createWithParents('/services/orders/secret', '{}', 'persistent');
     await tree.createWithParents('/services/orders/open', '{}', 'persistent');
     await restrict(address, '/services/orders/secret', ['write', 'delete', 'admin']);
-    const followed = follow(await start());
-    await until(() => followed.model.store.isWhole, 20_000);
+    const clock = new VirtualClock();
+    const followed = follow(await start({ clock }));
+    await until(() => followed.model.about !== undefined);
+    await until(async () => {
+      await clock.advance(200);
+      return followed.model.store.isWhole;
+    });
     expect(followed.instances('orders')).toEqual(['open: enabled', 'secret: has not let itself be read for 5 s']);
   });
 
@@ -162,19 +173,17 @@ describe('the page of services is told', () => {
   });
 
   it('that ZooKeeper is away, and of what has changed meanwhile', async () => {
-    const zookeeper = await startZooKeeperProcess();
-    closed.push(() => zookeeper.dispose());
-    const own = client(zookeeper.connect);
-    await own.createWithParents('/services/orders/one', '{}', 'persistent');
-    const followed = follow(await start({ zookeeper: own }));
+    const { proxy, through } = await throughProxy(address);
+    await tree.createWithParents('/services/orders/one', '{}', 'persistent');
+    const followed = follow(await start({ zookeeper: client(through) }));
     await until(() => followed.model.store.isWhole);
-    await zookeeper.stop();
-    await until(() => followed.model.store.state === 'failing', 30_000);
+    proxy.cut();
+    await until(() => followed.model.store.state === 'failing');
     expect(followed.instances('orders')).toEqual(['one: enabled']);
     expect(followed.model.staleSince).toBeDefined();
-    await zookeeper.start();
-    await client(zookeeper.connect).setData('/services/orders/one', '{"enabled":false}');
-    await until(() => followed.model.store.state === 'ok' && followed.instances('orders')[0] === 'one: disabled', 30_000);
+    await tree.setData('/services/orders/one', '{"enabled":false}');
+    proxy.heal();
+    await until(() => followed.model.store.state === 'ok' && followed.instances('orders')[0] === 'one: disabled');
     expect(followed.model.staleSince).toBeUndefined();
   });
 
@@ -182,10 +191,12 @@ describe('the page of services is told', () => {
     const server = await start();
     const followed = follow(server);
     await until(() => followed.model.store.isWhole);
+    const before = followed.states.length;
     const begun = performance.now();
     await server.close();
-    expect(performance.now() - begun).toBeLessThan(5_000);
-    await until(() => followed.states.at(-1)?.kind === 'waiting');
+    // A second or so, on a machine that has much else to do.
+    expect(performance.now() - begun).toBeLessThan(20_000);
+    await until(() => followed.states.slice(before).some(({ kind }) => kind === 'waiting'));
   });
 });
 

@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inject } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
+import { runCommandLine } from '../../../src/cli/commands/command-line.js';
 import { newInstance, type ServiceInstanceInit } from '../../../src/services/new-instance.js';
 import { ServiceDiscovery, type ServiceDiscoveryOptions, type ServiceEvent } from '../../../src/services/service-discovery.js';
 import type { ServiceInstance } from '../../../src/services/service-instance.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
+import { capturedIo } from '../../support/captured-io.js';
 import { stopProxies } from '../../support/network/proxies.js';
 import { expireSession } from '../../support/zookeeper.js';
 import { client, closeClients } from '../discovery/discovery-support.js';
@@ -44,6 +46,13 @@ export function orders(init: Partial<ServiceInstanceInit> = {}): ServiceInstance
   return newInstance({ name: 'orders', id: 'one', address: '10.0.0.7', port: 8080, ...init }, { clock: systemClock, random: systemRandom });
 }
 
+/** What a command answers on real servers, without a process of its own. */
+export async function answerOf(...args: string[]): Promise<{ code: number; answer: string; complaints: string }> {
+  const io = { ...capturedIo(), clock: systemClock, random: systemRandom };
+  const code = await runCommandLine(args, io, '0.0.0');
+  return { code, answer: io.answer(), complaints: io.complaints() };
+}
+
 /** The session that a client knows of. */
 export function sessionIdOf({ state }: Pick<ZooKeeperClient, 'state'>): string | undefined {
   return 'sessionId' in state ? state.sessionId : undefined;
@@ -53,11 +62,11 @@ export function sessionIdOf({ state }: Pick<ZooKeeperClient, 'state'>): string |
 export async function expire({ zookeeper }: Pick<Registrant, 'zookeeper'>): Promise<void> {
   const { sessionId } = await zookeeper.whenConnected();
   await expireSession({ connect: inject('zookeeper').connect, sessionId });
-  await until(() => zookeeper.state.status === 'connected' && zookeeper.state.sessionId !== sessionId, 15_000);
+  await until(() => zookeeper.state.status === 'connected' && zookeeper.state.sessionId !== sessionId);
 }
 
 /** Resolves when `check` holds. */
-export async function until(check: () => boolean | Promise<boolean>, ms = 10_000): Promise<void> {
+export async function until(check: () => boolean | Promise<boolean>, ms = 30_000): Promise<void> {
   const begun = performance.now();
   while (!(await check())) {
     if (performance.now() - begun > ms) throw new Error(`not within ${ms} ms: ${check}`);
