@@ -12,7 +12,7 @@ export interface CommandEnd {
 
 /**
  * Runs a command line in this process, in real time: all that the command itself decides, without the start of a process, which takes far longer
- * than most commands. The clients of stores see the variables, too, until `vi.unstubAllEnvs()`: for `afterEach`.
+ * than most commands. A log goes to the standard error of this process. The clients of stores see the variables, too, until `vi.unstubAllEnvs()`: for `afterEach`.
  */
 export async function commandHere(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<CommandEnd> {
   for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
