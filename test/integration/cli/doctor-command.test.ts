@@ -25,7 +25,8 @@ describe('nodelease doctor', () => {
       (['s3', 'file'] as const).map(async (kind) => {
         const store = await newStore(kind);
         const task = startTask(store, ['--nodes', '2']);
-        await task.started();
+        // On S3, the first start probes the store, too.
+        await task.started(60_000);
         await task.waitForOutput(/all lease objects of the cluster exist/);
         const before = await store.keys();
         const doctor = runCli(['doctor', ...store.options], { env: store.env });

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { acquire } from '../../../src/runtime/acquire.js';
 import { commandHere } from '../../support/command-here.js';
 import { type FleetStore, newStore, removeStores, startTask } from '../../support/fleet.js';
 import { killAll, runCli } from '../../support/processes.js';
@@ -52,15 +53,13 @@ describe('nodelease on a folder in which something else stands in place of lease
     const store = await newStore('file');
     const folder = store.options[1]?.replace('file:', '') ?? '';
     await init(store, '--nodes', '5', '--duration', '3s');
-    const tasks = [];
+    const leases = [];
     for (const id of [0, 1, 2, 3]) {
-      const task = startTask(store, []);
-      expect(await task.started()).toEqual({ id, version: 1 });
-      tasks.push(task);
+      const lease = await acquire({ store: `file:${folder}`, taskId: `task-${id}`, onLost: 'signal' });
+      expect(lease).toMatchObject({ id, version: 1 });
+      leases.push(lease);
     }
-    // A write that is cut off in its middle would be finished by the next writer.
-    for (const task of tasks) task.kill('SIGTERM');
-    await Promise.all(tasks.map((task) => task.exit));
+    await Promise.all(leases.map((lease) => lease.release()));
     for (const id of [0, 1, 2]) await rm(join(folder, `${id}.json`));
     await mkdir(join(folder, '0.json'));
     execFileSync('mkfifo', [join(folder, '1.json')]);

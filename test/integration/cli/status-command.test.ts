@@ -22,7 +22,8 @@ describe('nodelease status', () => {
     const store = await newStore('s3');
     expect(await answer(store)).toMatch(/^There is no cluster at .* yet: .*\n$/);
     const task = startTask(store, ['--nodes', '3', '--task-id', 'somebody']);
-    await task.started();
+    // The first start probes the store, too.
+    await task.started(60_000);
     expect(await answer(store)).toMatch(/^ID {2}STATE .*PROBLEM\n 0 {2}held +1 {2}somebody +~?\d+\.\ds +\d+\.\ds\n/);
     const held = JSON.parse(await answer(store, '--json')) as StatusReport;
     expect(held.nodes).toHaveLength(3);

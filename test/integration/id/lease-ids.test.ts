@@ -20,6 +20,8 @@ import { expectIncreasing } from './id-support.js';
 const DURATION_MS = 4_000;
 /** Of one that is to run out. */
 const SHORT_MS = 2_000;
+/** How long the first id may take: on S3, the store is probed before. */
+const FIRST_ID_MS = 60_000;
 
 afterEach(async () => {
   await killAll();
@@ -56,7 +58,7 @@ function startMaker(store: FleetStore, mode: Mode, { keeper = 'inline', duration
 /** The first and the last id of as many as there are at once: the last one is ahead of the time, at the end of the lease. */
 async function burst(store: FleetStore, options: MakerOptions = {}): Promise<Maker> {
   const maker = startMaker(store, 'burst', options);
-  const [, count] = await maker.waitForOutput(/^made (\d+)$/m);
+  const [, count] = await maker.waitForOutput(/^made (\d+)$/m, FIRST_ID_MS);
   expect(Number(count)).toBeGreaterThan(0);
   expectIncreasing(maker.made());
   return maker;
@@ -75,7 +77,7 @@ describe('the ids of the next tenure of a node id', () => {
       ids.push(...maker.made());
     }
     const last = startMaker(store, 'steadily');
-    await last.waitForOutput(/^\d+ \d+$/m);
+    await last.waitForOutput(/^\d+ \d+$/m, FIRST_ID_MS);
     expectIncreasing([...ids, ...last.made()]);
   });
 });
@@ -94,7 +96,7 @@ describe('a process that is stopped while it makes ids', () => {
   async function stopAndGoOn(mode: Mode, keeper: 'inline' | 'worker'): Promise<void> {
     const store = await newStore('file');
     const first = startMaker(store, mode, { keeper });
-    await first.waitForOutput(/^(\d+ \d+\n){20}/m);
+    await first.waitForOutput(/^(\d+ \d+\n){20}/m, FIRST_ID_MS);
     const handle = new ProcessHandle(first.pid);
     await handle.pause();
     const second = await burst(store);
@@ -112,7 +114,7 @@ describe('a process whose main thread is blocked while it makes ids', () => {
   it('goes on making them when a worker thread keeps the lease: they follow the time for two durations', async () => {
     const store = await newStore('file');
     const maker = startMaker(store, 'blocked', { keeper: 'worker' });
-    await maker.waitForOutput(/^\d+ \d+$/m);
+    await maker.waitForOutput(/^\d+ \d+$/m, FIRST_ID_MS);
     const first = timeOf(maker.made()[0]);
     await expect.poll(() => timeOf(maker.made().at(-1)) - first).toBeGreaterThan(2 * SHORT_MS);
     expect(maker.stdout()).not.toContain('LEASE');
@@ -140,7 +142,7 @@ describe('a wider width, where a worker thread keeps the lease', () => {
     const store = await newStore('s3');
     const file = join(newFolder(), 'go-on');
     const maker = startMaker(store, 'blocked', { keeper: 'worker', file, durationMs: DURATION_MS });
-    await maker.waitForOutput(/^\d+ 8$/m);
+    await maker.waitForOutput(/^\d+ 8$/m, FIRST_ID_MS);
     await widen(store);
     // The next renewal may have read the settings before that; the one after it has not.
     const { renewal } = await lease(store);
@@ -161,7 +163,7 @@ describe('a wider width, where a worker thread keeps the lease', () => {
     const store = await newStore('file');
     const file = join(newFolder(), 'go-on');
     const idle = startMaker(store, 'idle', { keeper: 'worker', file, durationMs: DURATION_MS });
-    await idle.waitForOutput(/version 1/);
+    await idle.waitForOutput(/version 1/, FIRST_ID_MS);
     await widen(store);
     await expect.poll(async () => (await lease(store)).idWidth).toBe(9);
   });
