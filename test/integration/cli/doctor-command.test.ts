@@ -20,7 +20,10 @@ afterEach(async () => {
 });
 
 describe('nodelease doctor', () => {
-  it('finds a sound store sound beside a running task, does not disturb it, and leaves nothing behind, on S3 and in a folder', async () => {
+  // 200 races of eight writers: a loaded machine takes its time.
+  it('finds a sound store sound beside a running task, does not disturb it, and leaves nothing behind, on S3 and in a folder', {
+    timeout: 300_000,
+  }, async () => {
     await Promise.all(
       (['s3', 'file'] as const).map(async (kind) => {
         const store = await newStore(kind);

@@ -57,8 +57,9 @@ describe('nodelease scale', () => {
 
       const { cluster, nodes } = await statusOf(store);
       expect(cluster).toMatchObject({ size: 300, idWidth: 9 });
-      const held = nodes.filter(({ state }) => state === 'held');
-      expect(held.map(({ idWidth }) => idWidth)).toEqual([9, 9, 9, 9, 9]);
+      // By who holds them: a lease that is read slowly may look overdue.
+      const holders = nodes.filter(({ taskId }) => taskId !== null);
+      expect(holders.map(({ idWidth }) => idWidth)).toEqual([9, 9, 9, 9, 9]);
       expect(nodes.filter(({ taskId }) => taskId?.startsWith('old-')).map(({ id, version }) => [id, version])).toEqual([
         [0, 1],
         [1, 1],
