@@ -21,6 +21,33 @@ describe('the command line', () => {
     ['--nodes 0', ['run', '--nodes', '0', '--', 'true'], /--nodes: expected a whole number from 1 to 65528, got "0"/],
     ['--duration 10ms', ['run', '--duration', '10ms', '--', 'true'], /--duration: expected at least 1s .*, got "10ms"/],
     ['a malformed store URL', ['run', '--store', 's3:/bucket', '--', 'true'], /--store: expected .*, got "s3:\/bucket"/],
+    ['init with --nodes 0', ['init', '--nodes', '0'], /--nodes: expected a whole number from 1 to 65528, got "0"/],
+    ['init with --duration 10ms', ['init', '--duration', '10ms'], /--duration: expected at least 1s/],
+    ['init with --above-version alone', ['init', '--above-version', '3'], /--above-version is of use with --repair only/],
+    ['status with an unknown option', ['status', '--verbose'], /unknown option '--verbose'/],
+    ['status with an option of another command', ['status', '--nodes', '3'], /unknown option '--nodes'/],
+    ['status with a malformed store', ['status', '--store', 's3:/bucket'], /--store: expected .*got "s3:\/bucket"/],
+    ['status with an argument', ['status', '3'], /too many arguments/],
+    ['status --limit 0', ['status', '--limit', '0'], /--limit: expected a whole number from 1 to 10000, got "0"/],
+    ['release without --force', ['release', '3'], /node id 3 .*next renewal.*not a way to stop a task.*--force/],
+    ['release without an id', ['release', '--force'], /missing required argument 'id'/],
+    ['release of something else than an id', ['release', 'x', '--force'], /node id: expected a whole number from 0 to 65527, got "x"/],
+    [
+      'doctor with an endpoint for a folder',
+      ['doctor', '--store', 'file:x', '--endpoint', 'http://127.0.0.1:1'],
+      /--endpoint: expected no endpoint/,
+    ],
+    [
+      'doctor with a server without http://',
+      ['doctor', '--store', 's3://bucket', '--endpoint', 'minio:9000'],
+      /--endpoint: expected an http/,
+    ],
+    [
+      'run with a server without http://',
+      ['run', '--zookeeper', 'zk', '--endpoint', 'minio.test', '--', 'true'],
+      /--endpoint: expected an http/,
+    ],
+    ['demo with an unknown option', ['demo', '--twice'], /unknown option '--twice'/],
     ['id -n 0', ['id', '-n', '0'], /-n: expected a whole number from 1 to 1000000000, got "0"/],
     ['id --node-id 3', ['id', '--node-id', '3'], /unknown option '--node-id'/],
     ['discovery alone', ['discovery'], /no command given: see nodelease discovery --help/],
@@ -161,6 +188,24 @@ describe('the command line', () => {
     expect(code).not.toBe(64);
   });
 
+  it('takes nothing amiss in variables that are another command’s business', async () => {
+    const env = { NODELEASE_NODES: 'many', NODELEASE_TASK_ID: ' ', NODELEASE_NODE_ID: '3', NODELEASE_STORE: 'memory:' };
+    expect(await run(['status'], env)).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it.each(['init', 'status', 'status --watch', 'release 0 --force', 'doctor'])(
+    'answers %s with 69 and one line where the store cannot be used, and with a stack trace only for who asks',
+    async (line) => {
+      const args = [...line.split(' '), '--store', 'file:package.json'];
+      const { code, stderr } = await run(args);
+      expect(code).toBe(69);
+      expect(stderr).toMatch(/^nodelease: .*package\.json.*\n$/);
+      const detailed = await run([...args, '--log-level', 'debug']);
+      // The failures of the store are what a doctor looks for: they are findings, not its own.
+      if (line !== 'doctor') expect(detailed.stderr).toMatch(/\n {4}at /);
+    },
+  );
+
   it('reads them for the command that announces', async () => {
     const env = { NODELEASE_ENDPOINTS: 'pay:', NODELEASE_ZOOKEEPER: '127.0.0.1:1' };
     const { code, stderr } = await run(['run', '--store', 'memory:', '--', 'true'], env);
@@ -222,9 +267,20 @@ describe('credentials in the wrong place', () => {
     ['--endpoint', 'user:HIDDEN@host.test'],
     ['--endpoint', 's3://user:HIDDEN@host'],
     ['--stor', 's3://KEY:HIDDEN@bucket'],
+    ['--endpont', 'https://user:HIDDEN@127.0.0.1:1'],
     ['--check', 'ftp://user:HIDDEN@host'],
     ['--env', 'DB=postgres://user:HIDDEN@host/{}'],
   ];
+
+  // The two others look at it when they have begun to work: test/integration/cli/command-usage.test.ts.
+  it.each(commands.filter(([name]) => !['run', 'serve'].includes(name)))('are not shown by %s in the URL of a server', async (_, args) => {
+    const url = 'https://user:HIDDEN@127.0.0.1:1';
+    const store = { NODELEASE_STORE: 's3://bucket', AWS_REGION: 'us-east-1' };
+    for (const answer of [await run([...args, `--endpoint=${url}`], store), await run([...args], { ...store, NODELEASE_ENDPOINT: url })]) {
+      expect(answer).toMatchObject({ code: 64, stdout: '' });
+      expect(answer.stderr).not.toContain('HIDDEN');
+    }
+  });
 
   const variables = ['--store', '--zookeeper', '--zookeeper-auth', '--endpoint'];
 

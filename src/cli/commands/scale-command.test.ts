@@ -1,7 +1,11 @@
+import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { capturedIo } from '../../../test/support/captured-io.js';
 import { seededRandom, settled, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { ConfigError } from '../../base/errors.js';
+import { systemClock } from '../../base/system.js';
 import { acquireLease } from '../../lease/acquire/acquire-lease.js';
 import { nativeCodec } from '../../lease/model/lease-codec.js';
 import { acquired } from '../../lease/model/lease-state.js';
@@ -10,6 +14,7 @@ import { StoreSession } from '../../lease/session/store-session.js';
 import { StoreError } from '../../store/lease-store.js';
 import { MemoryBucket } from '../../store/memory/memory-bucket.js';
 import { MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
+import { runCommandLine } from './command-line.js';
 import { checkOwnId, scale, scaleProgress, scaleTarget } from './scale-command.js';
 
 async function scene(nodes = 3) {
@@ -242,6 +247,39 @@ describe('nodelease scale', () => {
     expect(await scale(session, { ...options, size: 6 }, io, refuse)).toBe(0);
     expect(await scale(session, { ...options, size: 8 }, io, refuse)).toBe(0);
     expect(asked).toHaveLength(1);
+  });
+
+  it('changes nothing, with 69, where ZooKeeper cannot tell whether a fixed node id is in use; growing does not ask it', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'nodelease-scale-'));
+    /** Time goes on while the command waits for it. */
+    const run = async (...args: string[]) => {
+      const io = capturedIo();
+      const command = runCommandLine([...args, '--store', `file:${folder}`], io, '1.2.3');
+      let ended = false;
+      const watched = command.finally(() => {
+        ended = true;
+      });
+      while (!ended) await Promise.all([io.clock.sleepers > 0 && io.clock.advance(50), systemClock.sleep(5)]);
+      return { code: await watched, answer: io.answer(), complaints: io.complaints() };
+    };
+    try {
+      await run('init', '--nodes', '4');
+      const contents = async () => Promise.all((await readdir(folder)).map((name) => stat(join(folder, name), { bigint: true })));
+      const before = await contents();
+      // No program listens there.
+      const zookeeper = ['--zookeeper', '127.0.0.1:1'];
+      expect(await run('scale', '2', ...zookeeper)).toEqual({
+        code: 69,
+        answer: '',
+        complaints: expect.stringMatching(
+          /^nodelease: whether a node id from 2 on is in use as a fixed one cannot be told, and nothing was changed: .*\n$/,
+        ),
+      });
+      expect((await contents()).map(({ mtimeNs, size }) => [mtimeNs, size])).toEqual(before.map(({ mtimeNs, size }) => [mtimeNs, size]));
+      expect(await run('scale', '6', ...zookeeper)).toMatchObject({ code: 0, complaints: '' });
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
   });
 
   it('refuses to leave out the node id that is fixed in its own surroundings', () => {

@@ -1,18 +1,23 @@
+import { once as onceOf } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { capturedIo } from '../../../test/support/captured-io.js';
 import { timeless } from '../../../test/support/timeless-store.js';
 import { seededRandom, settled, VirtualClock } from '../../../test/support/virtual-clock.js';
+import { systemClock } from '../../base/system.js';
 import { nativeCodec } from '../../lease/model/lease-codec.js';
 import type { HeldLease } from '../../lease/model/lease-state.js';
 import { initializeCluster } from '../../lease/operate/initialize.js';
 import { inspectCluster } from '../../lease/operate/inspect.js';
 import { StoreSession } from '../../lease/session/store-session.js';
+import { DiscoveryComparison } from '../../monitor/discovery-comparison.js';
 import { wholeCluster } from '../../monitor/listed-cluster.js';
 import { type DiscoveryStatusReport, type StatusReport, statusReport } from '../../monitor/status-report.js';
 import { StoreError } from '../../store/lease-store.js';
 import { MemoryBucket } from '../../store/memory/memory-bucket.js';
 import { type MemoryIntercept, MemoryLeaseStore } from '../../store/memory/memory-lease-store.js';
 import { observedAge } from '../../store/observed-age.js';
+import { openZooKeeper } from '../../zookeeper/zookeeper-client.js';
 import type { Screen } from '../terminal/io.js';
 import { showStatus } from './status-command.js';
 import { statusTable } from './status-table.js';
@@ -287,6 +292,37 @@ describe('nodelease status beside discovery', () => {
     const lines =
       (status && statusTable(wholeCluster(status), { screen: terminal, discovery: { ...discovery, problem: 'a\x1b[2Jb' } })) ?? [];
     expect(lines.at(-1)).toContain('a\ufffd[2Jb');
+  });
+
+  it('does not fail, and takes two seconds, when ZooKeeper gives no answer', async () => {
+    const silent = createServer(() => undefined).listen(0, '127.0.0.1');
+    await onceOf(silent, 'listening');
+    const { port } = silent.address() as AddressInfo;
+    for (const [server, why] of [
+      ['127.0.0.1:1', 'ECONNREFUSED'],
+      [`127.0.0.1:${port}`, 'timeout'],
+    ] as const) {
+      const { session, clock, io } = await mixed();
+      const zookeeper = openZooKeeper({ connect: server, clock, random: seededRandom(1) });
+      const begun = clock.monotonic();
+      let ended = false;
+      const shown = showStatus(session, { ...once, json: true }, io, new DiscoveryComparison(zookeeper, clock)).finally(() => {
+        ended = true;
+      });
+      while (!ended) await Promise.all([clock.advance(100), systemClock.sleep(5)]);
+      expect(await shown).toBe(0);
+      expect(clock.monotonic() - begun).toBeLessThan(2_500);
+      const { discovery } = JSON.parse(io.answer()) as StatusReport;
+      expect(discovery).toMatchObject({
+        state: 'degraded',
+        problem: expect.stringContaining(why),
+        nodes: [1, 2].map((id) => ({ id, state: 'unknown', version: null })),
+      });
+      const closed = zookeeper.close();
+      await clock.advance(10_000);
+      await closed;
+    }
+    silent.close();
   });
 
   it('gives JSON in which no field is ever left out', () => {

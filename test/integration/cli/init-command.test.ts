@@ -1,30 +1,27 @@
 import { execFileSync } from 'node:child_process';
 import { mkdir, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import { type FleetStore, fleetStore, startTask } from '../../support/fleet.js';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { acquire } from '../../../src/runtime/acquire.js';
+import { commandHere } from '../../support/command-here.js';
+import { type FleetStore, newStore, removeStores, startTask } from '../../support/fleet.js';
 import { killAll, runCli } from '../../support/processes.js';
-import { S3StandIn } from '../../support/s3-stand-in.js';
+import { S3StandIn, type StandInFaults } from '../../support/s3-stand-in.js';
 
-afterEach(killAll);
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await killAll();
+  await removeStores();
+});
 
-async function init(store: FleetStore, ...args: string[]) {
-  const command = runCli(['init', ...store.options, ...args], { env: store.env });
-  const { code } = await command.exit;
-  return { code, answer: command.stdout(), complaints: command.stderr() };
-}
+const init = (store: FleetStore, ...args: string[]) => commandHere(['init', ...store.options, ...args], store.env);
 
-describe.each(['file', 's3'] as const)('nodelease init on %s', (kind) => {
-  let store: FleetStore;
-  beforeEach(async () => {
-    store = await fleetStore(kind, inject('s3'));
-  });
-  afterEach(() => store.remove());
-
+describe('nodelease init on S3', () => {
   it('creates everything that tasks then use, with nothing left over', async () => {
-    const { code, answer, complaints } = await init(store, '--nodes', '20', '--duration', '20s');
-    expect({ code, complaints }).toEqual({ code: 0, complaints: '' });
-    expect(answer).toMatch(/^created a cluster of 20 node ids at .* \(duration 20s, grace 1s\)\n20 lease objects written\n$/);
+    const store = await newStore('s3');
+    const command = runCli(['init', ...store.options, '--nodes', '20', '--duration', '20s'], { env: store.env });
+    expect({ ...(await command.exit), complaints: command.stderr() }).toEqual({ code: 0, signal: null, complaints: '' });
+    expect(command.stdout()).toMatch(/^created a cluster of 20 node ids at .* \(duration 20s, grace 1s\)\n20 lease objects written\n$/);
     const ids = Array.from({ length: 20 }, (_, id) => `${id}.json`);
     expect(await store.keys()).toEqual([...ids, 'cluster.json'].sort());
     expect((await init(store)).answer).toMatch(/nothing to do\n$/);
@@ -34,6 +31,7 @@ describe.each(['file', 's3'] as const)('nodelease init on %s', (kind) => {
   });
 
   it('names a lease object that is not JSON, and restores it only when it is told a version, and no task writes it', async () => {
+    const store = await newStore('s3');
     await init(store, '--nodes', '2', '--duration', '1s', '--grace', '500ms');
     await store.spoil('1.json', 'no lease');
     const damaged = await init(store);
@@ -51,24 +49,17 @@ describe.each(['file', 's3'] as const)('nodelease init on %s', (kind) => {
 });
 
 describe('nodelease on a folder in which something else stands in place of leases', () => {
-  let store: FleetStore;
-  beforeEach(async () => {
-    store = await fleetStore('file', inject('s3'));
-  });
-  afterEach(() => store.remove());
-
   it('names them, uses the other ids, does not hang, and restores them above their versions', async () => {
+    const store = await newStore('file');
     const folder = store.options[1]?.replace('file:', '') ?? '';
     await init(store, '--nodes', '5', '--duration', '3s');
-    const tasks = [];
+    const leases = [];
     for (const id of [0, 1, 2, 3]) {
-      const task = startTask(store, []);
-      expect(await task.started()).toEqual({ id, version: 1 });
-      tasks.push(task);
+      const lease = await acquire({ store: `file:${folder}`, taskId: `task-${id}`, onLost: 'signal' });
+      expect(lease).toMatchObject({ id, version: 1 });
+      leases.push(lease);
     }
-    // A write that is cut off in its middle would be finished by the next writer.
-    for (const task of tasks) task.kill('SIGTERM');
-    await Promise.all(tasks.map((task) => task.exit));
+    await Promise.all(leases.map((lease) => lease.release()));
     for (const id of [0, 1, 2]) await rm(join(folder, `${id}.json`));
     await mkdir(join(folder, '0.json'));
     execFileSync('mkfifo', [join(folder, '1.json')]);
@@ -76,9 +67,8 @@ describe('nodelease on a folder in which something else stands in place of lease
     await rm(join(folder, '.cas/3.json/0'), { recursive: true });
     execFileSync('mkfifo', [join(folder, '.cas/3.json/0')]);
 
-    const status = runCli(['status', '--json', ...store.options], { env: store.env });
-    await status.exit;
-    const states = JSON.parse(status.stdout()).nodes.map(({ state, problem }: Record<string, unknown>) => `${state} ${problem ?? ''}`);
+    const status = await commandHere(['status', '--json', ...store.options]);
+    const states = JSON.parse(status.answer).nodes.map(({ state, problem }: Record<string, unknown>) => `${state} ${problem ?? ''}`);
     const task = startTask(store, [], 'true');
     expect(await task.started()).toEqual({ id: 4, version: 1 });
     expect((await task.exit).code).toBe(0);
@@ -100,32 +90,33 @@ describe('nodelease on a folder in which something else stands in place of lease
 });
 
 describe('nodelease init on an S3 server', () => {
-  let server: S3StandIn;
-  beforeEach(async () => {
-    server = await S3StandIn.start();
-  });
-  afterEach(() => server.stop());
-
-  const initThere = async (...args: string[]) => {
+  const initThere = async (store: string, faults: Partial<StandInFaults> = {}) => {
+    const server = await S3StandIn.start();
+    Object.assign(server.faults, faults);
     const env = { AWS_ACCESS_KEY_ID: 'key', AWS_SECRET_ACCESS_KEY: 'secret', AWS_REGION: 'us-east-1' };
-    const command = runCli(['init', '--endpoint', server.endpoint, ...args], { env });
-    const { code } = await command.exit;
-    return { code, answer: command.stdout(), complaints: command.stderr() };
+    try {
+      return { ...(await commandHere(['init', '--endpoint', server.endpoint, '--store', store], env)), keys: server.keys };
+    } finally {
+      await server.stop();
+    }
   };
 
-  it.each([
-    ['If-None-Match', { ignoreIfNoneMatch: true }],
-    ['If-Match', { ignoreIfMatch: true }],
-  ])('that ignores %s is refused with 69, in one line that says so, and keeps nothing but that', async (header, faults) => {
-    Object.assign(server.faults, faults);
-    const { code, answer, complaints } = await initThere('--store', 's3://bucket/fleet');
-    expect({ code, answer }).toEqual({ code: 69, answer: '' });
-    expect(complaints).toMatch(new RegExp(`^nodelease: .*cannot be trusted with leases: .*ignores ${header}.*\n$`));
-    expect(server.keys).toEqual(['fleet/cluster.json']);
+  it('that ignores If-None-Match or If-Match is refused with 69, in one line that says so, and keeps nothing but that', async () => {
+    const faulty: [string, Partial<StandInFaults>][] = [
+      ['If-None-Match', { ignoreIfNoneMatch: true }],
+      ['If-Match', { ignoreIfMatch: true }],
+    ];
+    const refused = await Promise.all(faulty.map(([, faults]) => initThere('s3://bucket/fleet', faults)));
+    expect(refused).toEqual(
+      faulty.map(([header]) => ({
+        ...{ code: 69, answer: '', keys: ['fleet/cluster.json'] },
+        complaints: expect.stringMatching(new RegExp(`^nodelease: .*cannot be trusted with leases: .*ignores ${header}.*\n$`)),
+      })),
+    );
   });
 
   it('whose bucket does not exist is refused with 69, in one line', async () => {
-    const { code, complaints } = await initThere('--store', 's3://no-such-bucket/fleet');
+    const { code, complaints } = await initThere('s3://no-such-bucket/fleet');
     expect(code).toBe(69);
     expect(complaints).toMatch(/^nodelease: .*no-such-bucket.*bucket does not exist.*\n$/);
   });

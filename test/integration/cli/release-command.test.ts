@@ -1,27 +1,32 @@
-import { afterEach, describe, expect, inject, it } from 'vitest';
-import { fleetStore, startTask } from '../../support/fleet.js';
+import { afterEach, describe, expect, it } from 'vitest';
+import { newStore, removeStores, startTask } from '../../support/fleet.js';
 import { killAll, runCli } from '../../support/processes.js';
 
-afterEach(killAll);
+/** How long a start may take on a loaded machine: the first one probes the store. In milliseconds. */
+const PATIENCE_MS = 60_000;
+
+afterEach(async () => {
+  await killAll();
+  await removeStores();
+});
 
 describe('nodelease release ID --force', () => {
   it('ends the holder with 76 and gives the id away no sooner than its lease would have ended, at a version above', async () => {
-    const store = await fleetStore('s3', inject('s3'));
+    const store = await newStore('s3');
     const options = ['--nodes', '1', '--duration', '3s'];
     const holder = startTask(store, [...options, '--task-id', 'holder']);
-    await holder.started();
+    await holder.started(PATIENCE_MS);
     const waiting = startTask(store, options);
-    await waiting.waitForOutput(/no node id is free/);
+    await waiting.waitForOutput(/no node id is free/, PATIENCE_MS);
+    const asked = performance.now();
     const release = runCli(['release', '0', '--force', ...store.options], { env: store.env });
     expect((await release.exit).code).toBe(0);
-    const releasedAt = performance.now();
     expect(release.stdout()).toMatch(/^node id 0 is taken away from task holder: its version is 2 now\n.* in 4s at the latest\n$/);
-    expect((await holder.exit).code).toBe(76);
-    expect(performance.now() - releasedAt).toBeLessThan(3_000);
+    const first = await Promise.race([holder.exit.then(({ code }) => code), waiting.started()]);
+    expect(first).toBe(76);
     expect(await waiting.started()).toEqual({ id: 0, version: 3 });
-    expect(performance.now() - releasedAt).toBeGreaterThan(3_000);
+    expect(performance.now() - asked).toBeGreaterThan(3_000);
     waiting.kill('SIGTERM');
     await waiting.exit;
-    await store.remove();
   });
 });

@@ -1,45 +1,63 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { encodeCluster, newCluster } from '../../../src/lease/model/cluster-config.js';
 import type { StatusReport } from '../../../src/monitor/status-report.js';
+import { commandHere } from '../../support/command-here.js';
 import { type FleetStore, newStore, removeStores, startTask } from '../../support/fleet.js';
 import { cliFile, killAll, runCli, runProcess } from '../../support/processes.js';
 
 afterEach(async () => {
+  vi.unstubAllEnvs();
   await killAll();
   await removeStores();
 });
 
 async function answer(store: FleetStore, ...args: string[]): Promise<string> {
-  const status = runCli(['status', ...store.options, ...args], { env: store.env });
-  expect(await status.exit).toEqual({ code: 0, signal: null });
-  expect(status.stderr()).toBe('');
-  return status.stdout();
+  const { answer, ...end } = await commandHere(['status', ...store.options, ...args], store.env);
+  expect(end).toEqual({ code: 0, complaints: '' });
+  return answer;
 }
 
-describe.each(['file', 's3'] as const)('nodelease status on %s', (kind) => {
-  it('shows who holds what, from before there is a cluster until after the release', async () => {
-    const store = await newStore(kind);
+describe('nodelease status', () => {
+  it('shows who holds what on S3, from before there is a cluster until after the release', async () => {
+    const store = await newStore('s3');
     expect(await answer(store)).toMatch(/^There is no cluster at .* yet: .*\n$/);
     const task = startTask(store, ['--nodes', '3', '--task-id', 'somebody']);
-    await task.started();
+    // The first start probes the store, too.
+    await task.started(60_000);
     expect(await answer(store)).toMatch(/^ID {2}STATE .*PROBLEM\n 0 {2}held +1 {2}somebody +~?\d+\.\ds +\d+\.\ds\n/);
     const held = JSON.parse(await answer(store, '--json')) as StatusReport;
     expect(held.nodes).toHaveLength(3);
     expect(held.nodes[0]).toMatchObject({ id: 0, state: 'held', version: 1, taskId: 'somebody', problem: null });
-    expect(held.nodes[0]?.expiresInMs).toBeGreaterThan(8_000);
+    // It is renewed when 10 s of it are left, or later by what the machine takes for that.
+    expect(held.nodes[0]?.expiresInMs).toBeGreaterThan(5_000);
     expect(held.nodes[0]?.expiresInMs).toBeLessThanOrEqual(15_000);
     task.kill('SIGTERM');
     await task.exit;
     const released = JSON.parse(await answer(store, '--json')) as StatusReport;
     expect(released.nodes[0]).toMatchObject({ state: 'released', version: 1, taskId: null, expiresInMs: null });
   });
+
+  it('of many node ids loses nothing in a pipe whose reader is slow', async () => {
+    const store = await newStore('file');
+    // All of them are absent: of each there is a line to tell.
+    await store.spoil('cluster.json', encodeCluster({ ...newCluster({ nodes: 2_000 }), bootstrapped: true }));
+    const pipeline = '"$0" "$1" status --json --all --store "$2" | (sleep 1; cat)';
+    const shell = runProcess('sh', ['-c', pipeline, process.execPath, cliFile, store.options[1] ?? '']);
+    await shell.exit;
+    const [line = '', ...more] = shell.stdout().split('\n');
+    expect(more).toEqual(['']);
+    // Several times what a pipe takes at once.
+    expect(line.length).toBeGreaterThan(4 * 65_536);
+    expect((JSON.parse(line) as StatusReport).nodes).toHaveLength(2_000);
+  });
 });
 
 describe('nodelease status --watch', () => {
-  it.each(['SIGINT', 'SIGTERM'] as const)('goes on until %s, and ends with 0', async (signal) => {
+  it('goes on until SIGTERM, and ends with 0', async () => {
     const store = await newStore('file');
     const watch = runCli(['status', '--watch', ...store.options]);
     await watch.waitForOutput(/(There is no cluster.*\n\n){2}/);
-    watch.kill(signal);
+    watch.kill('SIGTERM');
     expect(await watch.exit).toEqual({ code: 0, signal: null });
     expect(watch.stderr()).toBe('');
   });
@@ -52,40 +70,5 @@ describe('nodelease status --watch', () => {
     const [, ...more] = shell.stdout().split('\n');
     expect([JSON.parse(shell.stdout()), more]).toMatchObject([{ store: store.options[1], cluster: null, nodes: [] }, ['']]);
     expect(shell.stderr()).toBe('');
-  });
-});
-
-describe('nodelease status of many node ids', () => {
-  it('loses nothing in a pipe whose reader is slow', async () => {
-    const store = await newStore('file');
-    const init = runCli(['init', '--nodes', '2000', ...store.options]);
-    expect((await init.exit).code).toBe(0);
-    const shell = runProcess('sh', [
-      '-c',
-      '"$0" "$1" status --json --all --store "$2" | (sleep 1; wc -l; )',
-      process.execPath,
-      cliFile,
-      store.options[1] ?? '',
-    ]);
-    await shell.exit;
-    expect(shell.stdout().trim()).toBe('1');
-    const report = JSON.parse(await answer(store, '--json', '--all')) as StatusReport;
-    expect(report.nodes).toHaveLength(2_000);
-  });
-
-  it('is refused with a reason where it is to begin beyond them', async () => {
-    const store = await newStore('file');
-    expect((await runCli(['init', '--nodes', '4', ...store.options]).exit).code).toBe(0);
-    for (const args of [
-      ['--from', '4'],
-      ['--limit', '0'],
-      ['--held', '--free'],
-      ['--all', '--from', '1'],
-    ]) {
-      const status = runCli(['status', ...store.options, ...args]);
-      expect((await status.exit).code).toBe(64);
-      expect(status.stderr()).toMatch(/^nodelease: [^\n]*--[^\n]+\n$/);
-      expect(status.stdout()).toBe('');
-    }
   });
 });
