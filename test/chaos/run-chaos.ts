@@ -58,7 +58,7 @@ export interface ChaosResult extends Omit<ChaosProgress, 'glance'> {
 const GRACE_MS = 1_000;
 const TELL_EVERY_MS = 500;
 /** How long tasks may take to end in order, and what was killed to be gone, in milliseconds. */
-const ENDING_MS = { inOrder: 5_000, killed: 3_000 };
+const ENDING_MS = { inOrder: 5_000, killed: 20_000 };
 
 /**
  * Runs a fleet on a real store, harms its tasks and their connections, and has all their acts observed. The built command and library

@@ -11,8 +11,9 @@ import { seededRandom } from '../../support/virtual-clock.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 
 const NODES = 2_000;
-/** What a fresh watcher may take to see them all, in milliseconds. */
+/** What a fresh watcher may take to see them all, in milliseconds; on a busy machine, as many times what reading them takes there. */
 const SIGHT_MS = 3_000;
+const SIGHT_READS = 3;
 /** The load: changes a second, and for how long in seconds. */
 const RATE = 50;
 const SECONDS = 20;
@@ -64,12 +65,15 @@ const seenBy = (watcher: NodeWatcher) =>
 describe(`a tree of ${NODES} nodes`, () => {
   it(`is seen whole by a fresh watcher within ${SIGHT_MS} ms, its connection included`, async () => {
     await register(client(), NODES);
+    const asked = performance.now();
+    expect(Object.keys(await tree())).toHaveLength(NODES);
     const begun = performance.now();
+    const readMs = begun - asked;
     const watcher = watch();
     await watcher.ready;
     const tookMs = performance.now() - begun;
     expect(Object.keys(watcher.knownVersions())).toHaveLength(NODES);
-    expect(tookMs).toBeLessThan(SIGHT_MS);
+    expect(tookMs).toBeLessThan(Math.max(SIGHT_MS, SIGHT_READS * readMs));
     process.stdout.write(`${NODES} nodes were seen after ${Math.round(tookMs)} ms\n`);
   });
 
@@ -132,7 +136,7 @@ describe(`a tree of ${NODES} nodes`, () => {
 
     const truth = await tree();
     expect(Object.keys(truth)).toHaveLength(present.size);
-    for (const watcher of watchers) await expect.poll(() => seenBy(watcher), { timeout: 2_000 }).toEqual(truth);
+    for (const watcher of watchers) await expect.poll(() => seenBy(watcher)).toEqual(truth);
     for (const heard of told) expect(heard).toBeGreaterThan(changes / 2);
   });
 });
