@@ -2,7 +2,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { HttpProblem } from '../../src/http/problem.js';
 import { launchBrowser } from '../support/programs/browser.js';
-import { nameless, overflow, pale } from './page-audit.js';
+import { nameless, overflow, pale, workOf } from './page-audit.js';
 import { type Hello, ScriptedConsole } from './scripted-console.js';
 import { ScriptedFleet } from './scripted-fleet.js';
 import { scriptedTree } from './scripted-tree.js';
@@ -396,12 +396,7 @@ describe('of many node ids', () => {
     const fleet = new ScriptedFleet({ size: 1_000, durationMs: 15_000, graceMs: 5_000 });
     const page = await openConsole(fleet);
     await cell(page, 999).waitFor({ state: 'attached' });
-    const metrics = await page.context().newCDPSession(page);
-    await metrics.send('Performance.enable', { timeDomain: 'threadTicks' });
-    const busy = async () => {
-      const { metrics: values } = await metrics.send('Performance.getMetrics');
-      return values.find(({ name }) => name === 'TaskDuration')?.value ?? Number.NaN;
-    };
+    const busy = await workOf(page);
     const before = { busy: await busy(), at: performance.now() };
     // A snapshot a second; every lease is renewed once in five seconds.
     for (let turn = 0; turn < 5; turn += 1) {

@@ -27,7 +27,7 @@ export function zooKeeperContract(servers: ContractServers): void {
   const fails = (work: Promise<unknown>) => expect(servers.settled(work)).rejects;
   /** A server may be behind the one that did it. */
   const becomes = async (read: () => unknown, expected: unknown) => {
-    for (let tries = 0; tries < 30 && !isDeepStrictEqual(await read(), expected); tries += 1) await servers.settled(servers.sleep(50));
+    for (let tries = 0; tries < 600 && !isDeepStrictEqual(await read(), expected); tries += 1) await servers.settled(servers.sleep(50));
     expect(await read()).toEqual(expected);
   };
   const run = (name: string, test: (client: ZooKeeper) => Promise<void>) =>

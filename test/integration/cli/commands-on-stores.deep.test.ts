@@ -202,7 +202,7 @@ describe.each(SERVER_KINDS)('on %s', { timeout: 300_000 }, (kind) => {
   it('the worker keeper holds the lease for three durations of a blocked main thread', async () => {
     const file = join(packageRoot, 'test/fixtures/programs/blocked-main-thread.mjs');
     const [, url = '', , endpoint] = store.options;
-    const args = [file, url, 'worker', '2000', '6000', ...(endpoint === undefined ? [] : [endpoint])];
+    const args = [file, url, 'worker', '3000', '9000', ...(endpoint === undefined ? [] : [endpoint])];
     const program = runProcess(process.execPath, args, { env: store.env });
     expect(await program.exit, program.stderr()).toEqual({ code: 0, signal: null });
     expect(program.stdout()).toBe('id 0 version 1\nvalid true\nreleased\n');

@@ -11,8 +11,8 @@ import { startZooKeeperProcess, type ZooKeeperProcess } from '../../support/serv
 import { instanceOf } from '../../support/service-instances.js';
 
 const OUTAGE_MS = 30_000;
-/** After the servers answer again, until the cache equals the tree. */
-const CAUGHT_UP_WITHIN_MS = 2_000;
+/** After the servers answer again, until the cache equals the tree; on a busy machine, as many times what a client takes there to connect and read it. */
+const CAUGHT_UP = { withinMs: 2_000, reads: 5 };
 const BASE = '/services';
 
 interface Scene {
@@ -91,6 +91,7 @@ describe.concurrent('a provider while ZooKeeper is away for 30 seconds', () => {
       await register(staying, 'c', { serviceType: 'STATIC' });
       await cache.ready;
       await expect.poll(() => ids(cache)).toBe('a,b,c');
+      const readMs = await untilEqual(cache, open());
       const before = cache.instances;
       const told = changes();
 
@@ -106,10 +107,10 @@ describe.concurrent('a provider while ZooKeeper is away for 30 seconds', () => {
       expect(cache.ageMs).toBeGreaterThan(OUTAGE_MS - 1_000);
 
       await server.start();
-      expect(await untilEqual(cache, open())).toBeLessThan(CAUGHT_UP_WITHIN_MS);
+      expect(await untilEqual(cache, open())).toBeLessThan(Math.max(CAUGHT_UP.withinMs, CAUGHT_UP.reads * readMs));
       await joining;
       // The one that ended without the servers’ knowing is gone with its session.
-      await expect.poll(() => ids(cache), { timeout: 30_000 }).toBe('a,c,d');
+      await expect.poll(() => ids(cache)).toBe('a,c,d');
       expect(new Set(Array.from({ length: 9 }, () => provider.need().id))).toEqual(new Set(['a', 'c', 'd']));
     });
   }, 120_000);
@@ -121,6 +122,7 @@ describe.concurrent('a provider while ZooKeeper is away for 30 seconds', () => {
       await register(registrar, 'b');
       await cache.ready;
       await expect.poll(() => ids(cache)).toBe('a,b');
+      const readMs = await untilEqual(cache, open());
 
       server.pause();
       const paused = systemClock.monotonic();
@@ -130,9 +132,9 @@ describe.concurrent('a provider while ZooKeeper is away for 30 seconds', () => {
       expect(cache.ageMs).toBeGreaterThan(OUTAGE_MS - 10_000);
 
       server.resume();
-      expect(await untilEqual(cache, open())).toBeLessThan(CAUGHT_UP_WITHIN_MS);
+      expect(await untilEqual(cache, open())).toBeLessThan(Math.max(CAUGHT_UP.withinMs, CAUGHT_UP.reads * readMs));
       await registrar.remove(`${BASE}/orders/a`);
-      await expect.poll(() => ids(cache), { timeout: 10_000 }).toBe('b');
+      await expect.poll(() => ids(cache)).toBe('b');
     });
   }, 120_000);
 });
@@ -140,7 +142,7 @@ describe.concurrent('a provider while ZooKeeper is away for 30 seconds', () => {
 describe('a provider', () => {
   it('sends nothing any more to an instance that is disabled in the tree, or whose process has ended', async () => {
     await onOwnServer(async ({ open, register, cache, provider }) => {
-      const [one, two] = [open(1_000), open()];
+      const [one, two] = [open(), open()];
       await register(one, 'a');
       await register(two, 'b');
       await register(two, 'c');

@@ -41,9 +41,13 @@ function open(connect: string, options: Partial<ZooKeeperOptions> = {}): ZooKeep
 }
 
 async function problemOf(client: ZooKeeperClient): Promise<string> {
-  const problem = () => (client.state.status === 'connecting' ? client.state.problem : undefined);
-  await expect.poll(problem).toBeDefined();
-  return problem() ?? '';
+  let problem: string | undefined;
+  const look = () => {
+    problem = client.state.status === 'connecting' ? client.state.problem : undefined;
+    return problem;
+  };
+  await expect.poll(look).toBeDefined();
+  return problem ?? '';
 }
 
 describe('a server that wants client certificates', () => {
