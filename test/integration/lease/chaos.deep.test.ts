@@ -165,9 +165,9 @@ describe('the watch on the store', () => {
 });
 
 describe('a chaos run', () => {
-  it('finds no id used by two tasks at a time, and no version twice, under faults of every sort', async () => {
+  it('finds no id used by two tasks at a time, and no version twice, under faults of every sort', { timeout: 300_000 }, async () => {
     const seed = Date.now() % 2 ** 32;
-    const result = await runChaos({ store: await s3ChaosStore(inject('s3')), lengthMs: 45_000, seed });
+    const result = await runChaos({ store: await s3ChaosStore(inject('s3')), lengthMs: 45_000, patienceMs: 180_000, seed });
     process.stderr.write(`chaos, seed ${seed}\n${summary(result)}\n`);
     expect(failuresOf(result)).toEqual([]);
     expect(new Set(result.faults.map(({ name }) => name)).size).toBeGreaterThanOrEqual(8);
