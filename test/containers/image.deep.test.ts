@@ -75,7 +75,9 @@ describe('the image', () => {
     expect(stdout).toBe(`${version}\n`);
   });
 
-  it('adds less than a second to the start of a container, the program being given its id from a file store', async () => {
+  it('adds less than a second to the start of a container, the program being given its id from a file store', {
+    timeout: 300_000,
+  }, async () => {
     const took = async (options: readonly string[], args: readonly string[]) => {
       const begun = performance.now();
       const { exitCode, stderr } = await engine.run(TEST_IMAGE, options, args);

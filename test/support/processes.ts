@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { packageRoot } from './package-root.js';
 
 /** How a process ended: one of the two is null. */
@@ -139,6 +139,8 @@ async function ended(child: ChildProcess): Promise<ProcessEnd> {
   running.delete(child);
   // Descendants may hold its output open for as long as they like.
   await Promise.race([closed, sleep(OUTPUT_GRACE_MS, undefined, { ref: false })]);
+  // What is in the pipes by now is read, also where this process was held up for all of that time.
+  for (let turn = 0; turn < 2; turn += 1) await nextTurn();
   return { code, signal };
 }
 
