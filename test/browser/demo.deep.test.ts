@@ -34,7 +34,7 @@ it('nodelease demo in a browser: a task is killed from the shell, and the page s
   await page.evaluate('document.documentElement.dataset.since = "the first load"');
   const held = page.locator('.cell[data-state="held"]');
   await expect.poll(() => held.count(), { timeout: 30_000 }).toBe(3);
-  expect(await page.locator('#connection').innerText()).toBe('live');
+  await expect.poll(() => page.locator('#connection').innerText()).toBe('live');
 
   const cell = page.locator('.cell[data-id="2"]');
   const label = (await cell.getAttribute('aria-label')) ?? '';

@@ -60,6 +60,16 @@ export function pale(page: Page): Promise<string[]> {
   return page.evaluate<string[]>(PALE);
 }
 
+/** Resolves to a count of the seconds for which the page's own thread has worked: what else the machine does is not in it. */
+export async function workOf(page: Page): Promise<() => Promise<number>> {
+  const session = await page.context().newCDPSession(page);
+  await session.send('Performance.enable', { timeDomain: 'threadTicks' });
+  return async () => {
+    const { metrics } = await session.send('Performance.getMetrics');
+    return metrics.find(({ name }) => name === 'TaskDuration')?.value ?? Number.NaN;
+  };
+}
+
 /** How far the content goes beyond the right edge of the window, in pixels. */
 export function overflow(page: Page): Promise<number> {
   return page.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth');

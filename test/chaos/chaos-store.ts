@@ -82,6 +82,7 @@ export function etcdChaosStore(cluster: EtcdCluster): ChaosStore {
     },
     async harm(random, signal, record) {
       const pause = (ms: number) => sleep(ms, undefined, { signal }).catch(() => undefined);
+      let kinds: ('kill' | 'pause' | 'isolate')[] = [];
       while (!signal.aborted) {
         await pause(between(random, WELL_MS));
         const leader = await cluster.leader();
@@ -89,7 +90,9 @@ export function etcdChaosStore(cluster: EtcdCluster): ChaosStore {
         const server = random.next() < 0.6 ? leader : others[Math.floor(random.next() * others.length)];
         if (signal.aborted || server === undefined) return;
         const lengthMs = Math.round(between(random, AWAY_MS));
-        const kind = (['kill', 'pause', 'isolate'] as const)[Math.floor(random.next() * 3)] ?? 'kill';
+        // Each of them once in three times, so that no run is without one.
+        if (kinds.length === 0) kinds = ['kill', 'pause', 'isolate'];
+        const [kind = 'kill'] = kinds.splice(Math.floor(random.next() * kinds.length), 1);
         const name = `${kind} of a member${server === leader ? ', the leader' : ''}`;
         record({ name, at: monotonicMicros(), lengthMs, slot: undefined, taskId: undefined });
         if (kind === 'kill') await server.kill();

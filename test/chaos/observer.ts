@@ -12,7 +12,7 @@ import type { Findings, Glance } from './judge.js';
 export const END_OF_ACTS = 'end';
 
 /** How long the observer may take to start, and to answer, in milliseconds. */
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 30_000;
 /** How long to leave a full pipe to its reader before the next try, in milliseconds. */
 const FULL_PAUSE_MS = 20;
 

@@ -10,6 +10,7 @@ import type { Findings, Glance } from './judge.js';
 import { type Observer, startObserver } from './observer.js';
 import { Slot, type SlotSpec, type Surroundings, type TaskEnd } from './slot.js';
 import { StoreWatch } from './store-watch.js';
+import { absentees, leastTenures } from './summary.js';
 import { type FaultRecord, makeTrouble } from './trouble.js';
 
 /** How a chaos run goes. */
@@ -17,6 +18,8 @@ export interface ChaosOptions {
   readonly store: ChaosStore;
   /** How long tasks are harmed, in milliseconds; setting up and ending come on top, some 15 seconds. */
   readonly lengthMs: number;
+  /** How much longer they are, in milliseconds, where a busy machine has not come to what a run of this length has to show. @default 0 */
+  readonly patienceMs?: number;
   /** What faults are drawn from. */
   readonly seed: number;
   /** How many tasks there are at a time. @default 10 */
@@ -57,8 +60,10 @@ export interface ChaosResult extends Omit<ChaosProgress, 'glance'> {
 
 const GRACE_MS = 1_000;
 const TELL_EVERY_MS = 500;
+/** How often the time is looked at, in milliseconds. */
+const LOOK_EVERY_MS = 50;
 /** How long tasks may take to end in order, and what was killed to be gone, in milliseconds. */
-const ENDING_MS = { inOrder: 5_000, killed: 3_000 };
+const ENDING_MS = { inOrder: 5_000, killed: 20_000 };
 
 /**
  * Runs a fleet on a real store, harms its tasks and their connections, and has all their acts observed. The built command and library
@@ -79,7 +84,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
 }
 
 async function observed(options: ChaosOptions, observer: Observer): Promise<ChaosResult> {
-  const { store, lengthMs, seed, tasks = 10, ids = 5, durationMs = 3_000 } = options;
+  const { store, lengthMs, patienceMs = 0, seed, tasks = 10, ids = 5, durationMs = 3_000 } = options;
   const { url, endpoint } = store.address();
   const operator = { options: ['--store', url, ...(endpoint === '' ? [] : ['--endpoint', endpoint])], env: store.env };
   await initialize(operator, ids, durationMs);
@@ -106,7 +111,19 @@ async function observed(options: ChaosOptions, observer: Observer): Promise<Chao
     faults,
     ends: slots.flatMap(({ ends }) => ends),
   });
-  const timer = setTimeout(end, lengthMs);
+  const least = leastTenures({ elapsedMs: lengthMs, lengthMs, ids, durationMs, graceMs: GRACE_MS });
+  const isTelling = () => {
+    const acted = slots.filter(({ task, ends }) => task?.acting !== undefined || ends.some(({ taskId }) => taskId !== undefined));
+    const missing = absentees(
+      slots.map(({ spec }) => spec),
+      acted.map(({ spec }) => spec),
+    );
+    return observer.latest().tenures >= least && missing.length === 0;
+  };
+  const timer = setInterval(() => {
+    const overdueMs = performance.now() - begun - lengthMs;
+    if (overdueMs >= patienceMs || (overdueMs >= 0 && isTelling())) end();
+  }, LOOK_EVERY_MS);
   const telling = setInterval(() => options.onProgress?.(progress()), TELL_EVERY_MS);
   try {
     for (const slot of slots) await slot.open();
@@ -118,7 +135,7 @@ async function observed(options: ChaosOptions, observer: Observer): Promise<Chao
   } finally {
     end();
     options.signal?.removeEventListener('abort', end);
-    clearTimeout(timer);
+    clearInterval(timer);
     clearInterval(telling);
     await Promise.all(slots.map((slot) => slot.close(ENDING_MS.inOrder)));
   }

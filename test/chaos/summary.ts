@@ -16,7 +16,13 @@ const TELLING_TENURES = 10;
  * The least number of tenures that a run of this length has to show: for every node id, one in 2.25 expiries (100 in 3 minutes as the
  * command runs it), in a short run one in five.
  */
-export function leastTenures({ elapsedMs, lengthMs, ids, durationMs, graceMs }: ChaosResult): number {
+export function leastTenures({
+  elapsedMs,
+  lengthMs,
+  ids,
+  durationMs,
+  graceMs,
+}: Pick<ChaosResult, 'elapsedMs' | 'lengthMs' | 'ids' | 'durationMs' | 'graceMs'>): number {
   const share = lengthMs < 120_000 ? 5 : 2.25;
   return Math.ceil((Math.min(elapsedMs, lengthMs) * ids) / (share * (durationMs + graceMs)));
 }
@@ -28,7 +34,8 @@ export function failuresOf(result: ChaosResult): string[] {
   const least = leastTenures(result);
   if (findings.tenures.length < least)
     failures.push(`only ${findings.tenures.length} tenures were seen; a run of this length has to show ${least}`);
-  if (least >= TELLING_TENURES) failures.push(...absentees(specs, ends));
+  const acted = ends.filter(({ taskId }) => taskId !== undefined).map(({ spec }) => spec);
+  if (least >= TELLING_TENURES) failures.push(...absentees(specs, acted));
   if (faults.length === 0) failures.push('no fault happened');
   if (findings.disordered > 0) failures.push(`${findings.disordered} acts came out of order: the observer cannot be trusted`);
   if (findings.lost > findings.acts * LOST_SHARE) failures.push(`${findings.lost} acts were lost: the observer was blind for too long`);
@@ -81,8 +88,7 @@ export function summary(result: ChaosResult): string {
 }
 
 /** Which sort of task, or of host, never had a node id: what is said of it would rest on nothing. */
-function absentees(specs: readonly SlotSpec[], ends: ChaosProgress['ends']): string[] {
-  const acted = ends.filter(({ taskId }) => taskId !== undefined).map(({ spec }) => spec);
+export function absentees(specs: readonly SlotSpec[], acted: readonly SlotSpec[]): string[] {
   const kinds = [...new Set(specs.map(({ kind }) => kind))].filter((kind) => !acted.some((spec) => spec.kind === kind));
   const clocks = [...new Set(specs.map(({ clockHours }) => clockHours))].filter(
     (hours) => !acted.some((spec) => spec.clockHours === hours),

@@ -122,7 +122,8 @@ describe('nodelease doctor with --zookeeper', () => {
         expect(answer).toMatch(new RegExp(`\n  FAULT  ${text.source}`));
         expect(complaints).toMatch(new RegExp(`^nodelease: ZooKeeper at .*: 1 fault: ${text.source}.*\n$`));
         expect(code).toBe(69);
-        expect(tookMs).toBeLessThan(10_000);
+        // Also where a server never answers.
+        expect(tookMs).toBeLessThan(30_000);
       }),
     );
     silent.close();
@@ -200,7 +201,7 @@ describe('nodelease doctor on an ensemble', () => {
       expect(answer.match(/ {2}ok {5}server /g)).toHaveLength(2);
       expect(answer).toMatch(/\nNo faults, 1 warning\.\n$/);
       await second?.kill();
-      await expect.poll(() => ensemble.servers[2]?.mode(), { timeout: 20_000 }).toBeUndefined();
+      await expect.poll(() => ensemble.servers[2]?.mode()).toBeUndefined();
       const { code, complaints } = await doctor(zookeeper);
       expect(code).toBe(69);
       expect(complaints).toMatch(
@@ -217,12 +218,13 @@ describe('nodelease doctor that is interrupted', () => {
     const { hostname, port } = new URL(`tcp://${server}`);
     const proxy = new FaultProxy();
     const proxied = `127.0.0.1:${await proxy.start(hostname, Number(port))}${chroot}`;
-    // Slow enough that there is time to interrupt it.
-    proxy.delay(100);
+    // Slow enough that there is time to interrupt it: each of its many calls takes half a second.
+    proxy.delay(250);
+    const begun = new Promise<void>((resolve) => {
+      root.watchChildren(`${chroot}/discovery`, (names) => names?.length && resolve());
+    });
     const command = runCli(['doctor', '--store', 'memory:', '--zookeeper', proxied]);
-    await expect
-      .poll(async () => (await root.children(`${chroot}/discovery`))?.length, { timeout: 20_000, interval: 20 })
-      .toBeGreaterThan(0);
+    await begun;
     command.kill('SIGINT');
     expect(await command.exit).toEqual({ code: 130, signal: null });
     expect(command.stdout()).toBe('');

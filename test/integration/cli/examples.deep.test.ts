@@ -70,7 +70,7 @@ describe('the Express service', () => {
   const start = () =>
     runProcess(process.execPath, ['server.js'], {
       cwd: exampleFolder('express-service', ['nodelease', 'express']),
-      env: { ...store.env, DATABASE: database, PORT: '0', DRAIN_MS: '300', DURATION_MS: '3000' },
+      env: { ...store.env, DATABASE: database, PORT: '0', DRAIN_MS: '3000', DURATION_MS: '3000' },
     });
   const order = async (port: string) => {
     const response = await fetch(`http://127.0.0.1:${port}/orders`, {
@@ -134,7 +134,8 @@ describe('the Express service', () => {
     expect((await runCli(['init'], { env: store.env }).exit).code).toBe(0);
     try {
       const slow = `http://127.0.0.1:${await proxy.start(hostname, Number(port))}`;
-      proxy.delay(200);
+      // Until the first order is refused.
+      proxy.stall('both');
       const example = runProcess(process.execPath, ['server.js'], {
         cwd: exampleFolder('express-service', ['nodelease', 'express']),
         env: { ...store.env, AWS_ENDPOINT_URL_S3: slow, DATABASE: database, PORT: '0', DURATION_MS: '15000' },
@@ -144,6 +145,8 @@ describe('the Express service', () => {
       await until(
         async () => (await order(at)).status,
         (status) => {
+          if (!seen.has(status)) proxy.heal();
+          proxy.delay(200);
           seen.add(status);
           return status === 201;
         },
@@ -252,8 +255,11 @@ describe.each([
   // The JVM says 143 itself.
   ['Java', 'java-service', ['java', 'Main.java'], 143],
 ] as const)('the %s service', (_language, name, command, endsWith) => {
-  const start = () =>
-    runCli(['run', '--http', '127.0.0.1:0', ...LEASE, '--', ...command], { cwd: exampleFolder(name), env: { ...store.env, PORT: '0' } });
+  const start = (...more: string[]) =>
+    runCli(['run', '--http', '127.0.0.1:0', ...LEASE, ...more, '--', ...command], {
+      cwd: exampleFolder(name),
+      env: { ...store.env, PORT: '0' },
+    });
   const ask = async (example: TestProcess) => getJson(`http://127.0.0.1:${await portOf(example)}/`);
 
   it('answers under an id of its own, and leaves a released lease at SIGTERM', async () => {
@@ -269,7 +275,8 @@ describe.each([
   });
 
   it('says 503 once nodelease does not say any more that the id is its own, which a successor has later', async () => {
-    const example = start();
+    // It asks nodelease once a second, for a second, and is ended with the lease.
+    const example = start('--duration', '9s');
     const { id } = await nodeOf(example);
     expect((await ask(example)).status).toBe(200);
     // Neither nodelease nor its guard: the service is asked before they stop it.
@@ -360,10 +367,10 @@ describe('the application beside the sidecar', () => {
     const apps = [start(await urlOf(one)), start(await urlOf(two))] as const;
     const nodes = [await nodeOf(apps[0]), await nodeOf(apps[1])] as const;
     expect(new Set(nodes.map(({ id }) => id)).size).toBe(2);
-    await apps[0].waitForOutput(new RegExp(`works as node ${nodes[0].id}, version 1`), 10_000);
+    await apps[0].waitForOutput(new RegExp(`works as node ${nodes[0].id}, version 1`));
     one.kill('SIGTERM');
     expect(await one.exit).toEqual({ code: 0, signal: null });
-    await apps[0].waitForOutput(/^no node id$/m, 10_000);
+    await apps[0].waitForOutput(/^no node id$/m);
     expect(await store.status(nodes[0].id)).toMatchObject({ state: 'released', version: 1 });
     apps[0].kill('SIGTERM');
     expect(await apps[0].exit).toEqual({ code: 0, signal: null });

@@ -47,7 +47,7 @@ describe('the example of a store of one’s own', () => {
     const server = runProcess(process.execPath, ['local-server.js', '0'], { cwd, env });
     const [endpoint] = await server.waitForOutput(/http:\S+/, 30_000);
     const start = () =>
-      runProcess(process.execPath, ['service.js'], { cwd, env: { ...env, DYNAMODB: endpoint, NODES: '2', DURATION_MS: '2000' } });
+      runProcess(process.execPath, ['service.js'], { cwd, env: { ...env, DYNAMODB: endpoint, NODES: '2', DURATION_MS: '4000' } });
     const first = start();
     expect(await nodeOf(first)).toEqual({ id: 0, version: 1 });
     const second = start();

@@ -28,10 +28,13 @@ afterEach(async () => {
   removeFolders();
 });
 
-/** A command that says when it begins, and when it has ended, which takes it a while. */
+/**
+ * A command that says when it begins, and when it ends, which takes it a while. Told to end, it serves on for a moment: the turn is given on when
+ * the one before has been started, which may say so a little later.
+ */
 const SERVER = (file: string) => {
   const say = (word: string) => `echo "${word} $NODE_ID $NODE_ID_VERSION $GREETING" >> ${file}`;
-  return `trap '${say('down')}; sleep 0.1; exit 0' TERM; ${say('up')}; while :; do sleep 0.1; done`;
+  return `trap 'sleep 0.5; ${say('down')}; sleep 0.1; exit 0' TERM; ${say('up')}; while :; do sleep 0.1; done`;
 };
 
 function start(...options: string[]): TestProcess[] {

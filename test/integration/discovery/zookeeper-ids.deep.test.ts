@@ -91,7 +91,7 @@ describe('tenures of one node id', () => {
         'evicted',
         async (lease, client) => {
           await evictAllocated({ zookeeper: operator, clock: systemClock }, lease.id);
-          await expect.poll(() => lease.signal.aborted, { timeout: 10_000 }).toBe(true);
+          await expect.poll(() => lease.signal.aborted).toBe(true);
           await client.close();
         },
       ],
@@ -109,7 +109,7 @@ describe('tenures of one node id', () => {
       expect(Math.abs(msOf(first) - systemClock.now())).toBeLessThan(60_000);
       await end(lease, client);
       const code = how.startsWith('released') ? 'LEASE_RELEASED' : 'LEASE_LOST';
-      await expect.poll(() => codeOf(ids), { timeout: 10_000 }).toBe(code);
+      await expect.poll(() => codeOf(ids)).toBe(code);
       last = newest;
     }
     expect(await operator.children('/discovery/stamps/00')).toEqual(['08']);
@@ -143,7 +143,8 @@ describe('tenures of one node id', () => {
       const lines = () => maker.stdout().split('\n').length;
       await expect.poll(lines, { timeout: 30_000 }).toBeGreaterThan(20);
       const handle = new ProcessHandle(maker.pid);
-      handle.signal(signal);
+      if (signal === 'SIGSTOP') await handle.pause();
+      else handle.signal(signal);
       const watcher = open(chroot);
       await expect.poll(() => watcher.children('/discovery/nodes/00'), { timeout: 30_000 }).toEqual([]);
       const next = await acquire(open(chroot), { clock: off(-24 * HOUR) });
@@ -151,7 +152,7 @@ describe('tenures of one node id', () => {
       const [first] = await useUp(await uniqueIds(next, GREEDY));
       if (signal === 'SIGSTOP') {
         handle.signal('SIGCONT');
-        await maker.waitForOutput(/end LEASE_LOST\n/, 20_000);
+        await maker.waitForOutput(/end LEASE_LOST\n/);
       }
       const made = [...maker.stdout().matchAll(/^made (\d+) (\d+)$/gm)].flatMap(([, a, b]) => [BigInt(a as string), BigInt(b as string)]);
       expect(made.length).toBeGreaterThan(20);
@@ -166,14 +167,12 @@ describe('while the server stands still', () => {
   it('ids are made within the bounds, then none, and again as soon as it goes on', async () => {
     const server = await startZooKeeperProcess();
     atEnd(() => server.dispose());
-    const sessionMs = 20_000;
+    // The deadline is a third of it away at the least.
+    const sessionMs = 36_000;
     const lease = await acquire(open('/paused', server.connect, sessionMs));
     const { tenureTime } = lease;
     const ids = await uniqueIds(lease, GREEDY);
-    await expect
-      .poll(() => lease.deadline - systemClock.monotonic(), { timeout: 20_000, interval: 20 })
-      .toBeGreaterThan(sessionMs / 2 - 500);
-    server.pause();
+    await new ProcessHandle(server.pid ?? 0).pause();
     const bound = tenureTime.before();
     const [, last] = await useUp(ids);
     // A heartbeat may have been under way.
@@ -206,7 +205,7 @@ describe('ids of a wider group', () => {
     const claimer = open(chroot);
     const pending = acquire(claimer, { onEvent: (event) => events.push(event) });
     const whys = () => events.flatMap((event) => (event.type === 'waiting' ? [event.why] : []));
-    await expect.poll(() => whys().at(-1), { timeout: 10_000 }).toBe('others do not use 9 bits for a node id yet: node id 2');
+    await expect.poll(() => whys().at(-1)).toBe('others do not use 9 bits for a node id yet: node id 2');
     // The holders that are there adopt it at once, and say so.
     expect(await Promise.all([8, 9].map((id) => widthAt(others, id)))).toEqual([9, 9]);
     expect([narrow.layout.nodeBits, idle.layout.nodeBits]).toEqual([9, 9]);

@@ -1,3 +1,4 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { afterEach, describe, expect, inject, it } from 'vitest';
 import { systemClock } from '../../../src/base/system.js';
 import { tendGroups } from '../../../src/discovery/allocation/id-groups.js';
@@ -17,7 +18,10 @@ import { acquire, atEnd, clients, endAll, openSession } from './allocation-suppo
 
 // Node ids from ZooKeeper alone, on real servers.
 
-const SESSION_MS = 3_000;
+/** Of a session that is to last, however busy the machine is. */
+const SESSION_MS = 12_000;
+/** Of one whose end is waited for. */
+const SHORT_SESSION_MS = 3_000;
 
 afterEach(endAll);
 
@@ -113,7 +117,7 @@ describe('the ids', () => {
     expect([early.id, lease.id]).toEqual([0, 248]);
     const width = async (id: number) => decodeAssignment((await other.read(pathOf(id)))?.data as Buffer)?.idWidth;
     expect(await width(256)).toBe(9);
-    await expect.poll(() => width(8), { timeout: 2_000 }).toBe(9);
+    await expect.poll(() => width(8)).toBe(9);
   });
 
   it('have their next group made ahead of need when 200 ids are taken, and removed again when fewer than 152 are', async () => {
@@ -126,7 +130,7 @@ describe('the ids', () => {
     expect([before.id + 8, await groupsOf(other)]).toEqual([0xce, ['00']]);
     const reaches = await acquire(open(chroot));
     expect(reaches.id + 8).toBe(0xcf);
-    await expect.poll(() => groupsOf(other), { timeout: 2_000 }).toEqual(['00', '01']);
+    await expect.poll(() => groupsOf(other)).toEqual(['00', '01']);
     // Neither while 152 are taken, nor while the last group has a member. Holders look about once a minute.
     const { sessionId } = await other.whenConnected();
     const tend = () => tendGroups(new BoundSession(other, sessionId), 256);
@@ -167,7 +171,8 @@ describe('when no id is free', () => {
     await held.release();
     const releasedAt = systemClock.monotonic();
     const next = await pending;
-    expect(systemClock.monotonic() - releasedAt).toBeLessThan(1_000);
+    // Told of it, and not by looking again.
+    expect(systemClock.monotonic() - releasedAt).toBeLessThan(SESSION_MS / 6);
     expect([next.id, next.version > held.version]).toEqual([0, true]);
   });
 
@@ -190,10 +195,10 @@ describe('when no id is free', () => {
     const events: LeaseEvent[] = [];
     const pending = acquire(starter, { maxGroups: 1, onEvent: (event) => events.push(event) });
     const happened = () => events.map(({ type }) => type);
-    await expect.poll(happened, { timeout: 5_000 }).toContain('waiting');
+    await expect.poll(happened).toContain('waiting');
     const { sessionId } = await starter.whenConnected();
     await expireSession({ connect: inject('zookeeper').connect, sessionId });
-    await expect.poll(() => happened().join(), { timeout: 10_000 }).toMatch(/store-failed,.*waiting/);
+    await expect.poll(() => happened().join()).toMatch(/store-failed,.*waiting/);
     await held.release();
     expect((await pending).id).toBe(0);
   });
@@ -204,7 +209,7 @@ describe('when no id is free', () => {
     const events: LeaseEvent[] = [];
     const [others] = clients as [ZooKeeperClient];
     const pending = Array.from({ length: 10 }, () => acquire(open(chroot), { maxGroups: 1, onEvent: (event) => events.push(event) }));
-    await expect.poll(() => events.filter(({ type }) => type === 'waiting').length, { timeout: 5_000 }).toBe(10);
+    await expect.poll(() => events.filter(({ type }) => type === 'waiting').length).toBe(10);
     await Promise.all(Array.from({ length: 10 }, (_, i) => others.remove(pathOf(20 + i))));
     const ids = (await Promise.all(pending)).map(({ id }) => id + 8).sort((a, b) => a - b);
     expect(ids).toEqual(Array.from({ length: 10 }, (_, i) => 20 + i));
@@ -237,7 +242,8 @@ describe('a held id is lost', () => {
       const remove = { type: 'remove', path: pathOf(8) } as const;
       await operator.multi(replaced ? [remove, { type: 'create', path: pathOf(8), data: '{}', mode: 'ephemeral' }] : [remove]);
       const { reason, at } = await loss;
-      expect([reason, at - begun < 500]).toEqual(['taken', true]);
+      // Told of it, and not by the next heartbeats.
+      expect([reason, at - begun < SESSION_MS / 6]).toEqual(['taken', true]);
       await lease.release();
       expect(await operator.children('/discovery/nodes/00')).toEqual(replaced ? ['08'] : []);
     }
@@ -252,17 +258,22 @@ describe('a held id is lost', () => {
       const proxied = `127.0.0.1:${await proxy.start(host, Number(port))}`;
       atEnd(() => proxy.stop());
       const events: LeaseEvent[] = [];
-      const lease = await acquire(open(chroot, proxied), { maxGroups: 1, onEvent: (event) => events.push(event) });
+      const lease = await acquire(open(chroot, proxied, SHORT_SESSION_MS), { maxGroups: 1, onEvent: (event) => events.push(event) });
       const renewed = () => events.filter((event) => event.type === 'renewed');
-      await expect.poll(() => renewed().length, { timeout: 5_000 }).toBeGreaterThan(3);
+      await expect.poll(() => renewed().length).toBeGreaterThan(3);
       const pending = acquire(open(chroot), { maxGroups: 1 });
       if (fault === 'cut') proxy.cut();
       else proxy.stall('both');
+      const late = monitorEventLoopDelay({ resolution: 10 });
+      late.enable();
       const loss = await lossOf(lease);
+      late.disable();
       const { deadline } = renewed().at(-1) as { deadline: number };
       expect(loss).toMatchObject({ reason: 'unreachable', deadline });
-      expect(deadline - loss.at).toBeGreaterThan(SESSION_MS / 24);
-      expect(deadline - loss.at).toBeLessThan(SESSION_MS / 6);
+      expect(deadline - loss.at).toBeGreaterThan(0);
+      // Half of the time to end the work is left, but for what this process was held up.
+      expect(deadline - loss.at + late.max / 1e6).toBeGreaterThan(SHORT_SESSION_MS / 24);
+      expect(deadline - loss.at).toBeLessThan(SHORT_SESSION_MS / 6);
       const next = await pending;
       expect(next.id).toBe(0);
       expect(systemClock.monotonic()).toBeGreaterThan(deadline);
@@ -274,11 +285,10 @@ describe('a held id is lost', () => {
     const chroot = uniqueChroot('stopped');
     await occupy(open(chroot), 9, 255);
     const program = 'test/fixtures/programs/zookeeper-holder.mjs';
-    const holder = runProcess(process.execPath, [program, `${inject('zookeeper').connect}${chroot}`, String(SESSION_MS)]);
+    const holder = runProcess(process.execPath, [program, `${inject('zookeeper').connect}${chroot}`, String(SHORT_SESSION_MS)]);
     await holder.waitForOutput(/ valid id 0 /);
     const handle = new ProcessHandle(holder.pid);
-    handle.signal('SIGSTOP');
-    await expect.poll(() => handle.isStopped()).toBe(true);
+    await handle.pause();
     const stoppedAt = systemClock.monotonic();
     const next = await acquire(open(chroot), { maxGroups: 1 });
     expect(next.id).toBe(0);
@@ -298,12 +308,12 @@ describe('on an ensemble of three', () => {
     const ensemble = await startEnsemble(3);
     atEnd(() => ensemble.stop());
     const chroot = uniqueChroot('ensemble');
-    const sessionMs = 9_000;
+    const sessionMs = 15_000;
     const lease = await acquire(open(chroot, ensemble.connect, sessionMs));
     const leader = await ensemble.leader();
     await leader.kill();
     const killedAt = systemClock.monotonic();
-    await expect.poll(() => lease.deadline, { timeout: 15_000 }).toBeGreaterThan(killedAt + sessionMs / 2);
+    await expect.poll(() => lease.deadline).toBeGreaterThan(killedAt + sessionMs / 2);
     expect(lease.isValid()).toBe(true);
     await leader.start();
 
@@ -315,7 +325,7 @@ describe('on an ensemble of three', () => {
     atEnd(async () => {
       for (const other of others) other.resume();
     });
-    for (const other of others) other.pause();
+    await Promise.all(others.map((other) => new ProcessHandle(other.pid ?? 0).pause()));
     const pausedAt = systemClock.monotonic();
     expect(await client.read(pathOf(held.id + 8))).toBeDefined();
     const loss = await lossOf(held);
@@ -334,11 +344,11 @@ describe('on an ensemble of three', () => {
     const lease = await acquire(client);
     const { state } = client;
     // Past the first heartbeats, whose answers are worth less.
-    await expect.poll(() => lease.deadline - systemClock.monotonic(), { timeout: 10_000 }).toBeGreaterThan(4_900);
+    await expect.poll(() => lease.deadline - systemClock.monotonic()).toBeGreaterThan(DEFAULT_SESSION_TIMEOUT_MS / 4);
     atEnd(async () => follower.resume());
-    follower.pause();
+    await new ProcessHandle(follower.pid ?? 0).pause();
     const pausedAt = systemClock.monotonic();
-    await expect.poll(() => lease.deadline, { timeout: DEFAULT_SESSION_TIMEOUT_MS }).toBeGreaterThan(pausedAt + DEFAULT_SESSION_TIMEOUT_MS);
+    await expect.poll(() => lease.deadline).toBeGreaterThan(pausedAt + DEFAULT_SESSION_TIMEOUT_MS);
     expect(lease.signal.aborted).toBe(false);
     expect(client.state).toMatchObject({ status: 'connected', sessionId: 'sessionId' in state ? state.sessionId : '' });
   });
@@ -395,8 +405,8 @@ async function startWithProxiedFollower(tickTimeMs: number) {
     return server;
   };
   const [second, third] = await Promise.all([start(2), start(3)]);
-  await expect.poll(async () => [await second.mode(), await third.mode()].toSorted(), { timeout: 20_000 }).toEqual(['follower', 'leader']);
+  await expect.poll(async () => [await second.mode(), await third.mode()].toSorted()).toEqual(['follower', 'leader']);
   const follower = await start(1);
-  await expect.poll(() => follower.mode(), { timeout: 20_000 }).toBe('follower');
+  await expect.poll(() => follower.mode()).toBe('follower');
   return { proxies, follower, leader: (await second.mode()) === 'leader' ? second : third };
 }

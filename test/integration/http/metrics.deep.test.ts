@@ -128,12 +128,13 @@ describe('a process that tells Prometheus of its node id', () => {
       const remaining = await valuesOf(prometheus, 'nodelease_lease_remaining_seconds');
       expect(remaining[0]).toBeGreaterThan(0);
       expect(remaining[0]).toBeLessThanOrEqual(9);
-      const empty: string[] = [];
-      for (const [title, query] of await dashboardQueries()) {
-        if ((await valuesOf(prometheus, query)).length === 0) empty.push(title);
-      }
-      // Only what is not there without a take-over, or without ZooKeeper.
-      expect(empty.filter((title) => !title.startsWith('Discovery'))).toEqual([]);
+      const queries = [...(await dashboardQueries())];
+      const empty = async () => {
+        const counts = await Promise.all(queries.map(async ([, query]) => (await valuesOf(prometheus, query)).length));
+        return queries.filter((_, index) => counts[index] === 0).map(([title]) => title);
+      };
+      // Some have an answer a scrape later than others. None has only what is not there without a take-over, or without ZooKeeper.
+      await expect.poll(async () => (await empty()).filter((title) => !title.startsWith('Discovery'))).toEqual([]);
       const { groups } = (await prometheus.api('rules')) as { groups: { rules: { name: string; health: string; lastError?: string }[] }[] };
       const ill = groups.flatMap(({ rules }) => rules).filter(({ health }) => health === 'err');
       expect(ill).toEqual([]);

@@ -1,7 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { type Act, ActWriter } from '../../chaos/act.js';
 import { ACTING } from '../../chaos/actor.js';
@@ -110,7 +109,7 @@ describe('the observer', () => {
     const s3 = inject('s3');
     const env = awsEnvironment(s3);
     const store = `s3://${(await createBucket(s3)).name}/fleet`;
-    const init = runCli(['init', '--store', store, '--endpoint', s3.endpoint, '--nodes', '1', '--duration', '1s', '--grace', '500ms'], {
+    const init = runCli(['init', '--store', store, '--endpoint', s3.endpoint, '--nodes', '1', '--duration', '2s', '--grace', '500ms'], {
       env,
     });
     expect((await init.exit).code).toBe(0);
@@ -119,11 +118,11 @@ describe('the observer', () => {
     const careless = start('careless-actor');
     await careless.waitForOutput(ACTING);
     const handle = new ProcessHandle(careless.pid);
-    handle.signal('SIGSTOP');
-    await start('library-actor').waitForOutput(ACTING, 15_000);
+    await handle.pause();
+    await start('library-actor').waitForOutput(ACTING);
     expect(observer.latest().violations).toEqual([]);
     handle.signal('SIGCONT');
-    await sleep(300);
+    await expect.poll(() => observer.latest().violations).not.toEqual([]);
     await killAll();
     const { violations } = await observer.finish();
     expect(violations).toMatchObject([{ type: 'overlap', by: 'clock', earlier: { version: 1 }, later: { version: 2 } }]);
@@ -166,9 +165,9 @@ describe('the watch on the store', () => {
 });
 
 describe('a chaos run', () => {
-  it('finds no id used by two tasks at a time, and no version twice, under faults of every sort', async () => {
+  it('finds no id used by two tasks at a time, and no version twice, under faults of every sort', { timeout: 300_000 }, async () => {
     const seed = Date.now() % 2 ** 32;
-    const result = await runChaos({ store: await s3ChaosStore(inject('s3')), lengthMs: 45_000, seed });
+    const result = await runChaos({ store: await s3ChaosStore(inject('s3')), lengthMs: 45_000, patienceMs: 180_000, seed });
     process.stderr.write(`chaos, seed ${seed}\n${summary(result)}\n`);
     expect(failuresOf(result)).toEqual([]);
     expect(new Set(result.faults.map(({ name }) => name)).size).toBeGreaterThanOrEqual(8);

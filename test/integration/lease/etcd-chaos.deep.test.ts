@@ -17,10 +17,10 @@ afterAll(async () => {
 });
 
 it('a chaos run on etcd finds no id used by two tasks at a time, and no version twice, while members fail', {
-  timeout: 300_000,
+  timeout: 600_000,
 }, async () => {
   const seed = Date.now() % 2 ** 32;
-  const result = await runChaos({ store: etcdChaosStore(cluster), lengthMs: 180_000, seed });
+  const result = await runChaos({ store: etcdChaosStore(cluster), lengthMs: 180_000, patienceMs: 300_000, seed });
   process.stderr.write(`chaos on etcd, seed ${seed}\n${summary(result)}\n`);
   expect(failuresOf(result)).toEqual([]);
   const kinds = new Set(result.faults.map(({ name }) => name));

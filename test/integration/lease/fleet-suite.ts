@@ -51,9 +51,10 @@ export function fleetSuite(name: string, newStore: () => Promise<FleetStore>, { 
     });
 
     it('tells the command of a SIGTERM, gives the id back when it has ended, and a waiting task has it at once', async () => {
-      const script = `trap 'echo got TERM; sleep 0.5; echo ended; exit 5' TERM; while :; do sleep 0.1; done`;
+      const script = `trap 'echo got TERM; sleep 0.2; echo ended; exit 5' TERM; echo ready; while :; do sleep 0.1; done`;
       const holder = startTask(store, ['--nodes', '1', '--duration', '30s'], script);
       expect(await holder.started()).toEqual({ id: 0, version: 1 });
+      await holder.waitForOutput(/^ready$/m);
       const waiting = startTask(store, ['--duration', '30s']);
       await waiting.waitForOutput(/no node id is free/);
       holder.kill('SIGTERM');

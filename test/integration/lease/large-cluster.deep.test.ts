@@ -48,7 +48,7 @@ describe('a cluster whose LIST takes several pages, on a real S3 server', () => 
     const report = await status('--held');
     expect(report.nodes.map(({ id }) => id)).toEqual([...ids].sort((a, b) => a - b));
     for (const id of ids) await expect.poll(() => page.node(id), SEEN).toMatchObject({ state: 'held', version: 1 });
-    expect(page.node(SIZE - 1)).toMatchObject({ state: 'vacant' });
+    await expect.poll(() => page.node(SIZE - 1), SEEN).toMatchObject({ state: 'vacant' });
     const paged = (await (await fetch(`${url}/api/leases?from=990&limit=1000`)).json()) as StatusReport;
     expect([paged.nodes.length, paged.page?.next]).toEqual([SIZE - 990, null]);
     expect((await fetch(`${url}/api/leases?from=-1`)).status).toBe(400);

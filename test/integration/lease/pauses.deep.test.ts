@@ -14,7 +14,7 @@ import { faketimeEnvironment, removeTraces } from '../../support/programs/faketi
 
 // Pauses that outlast the lease, and hosts whose clocks are hours off: what they must not lead to. The tests of the guard tell of a supervisor that is paused alone.
 
-const DURATION_MS = 2_000;
+const DURATION_MS = 3_000;
 let folder: string;
 
 beforeEach(async () => {
@@ -38,10 +38,9 @@ describe.each(['inline', 'worker'])('a program that is stopped for longer than i
     const program = start();
     await program.waitForOutput(/ valid 1\n/);
     const stopped = new ProcessHandle(program.pid);
-    stopped.signal('SIGSTOP');
-    await expect.poll(() => stopped.isStopped()).toBe(true);
+    await stopped.pause();
     const stoppedAt = monotonicMicros();
-    if (taken) await start().waitForOutput(/ valid 2\n/, 10_000);
+    if (taken) await start().waitForOutput(/ valid 2\n/);
     else await sleep(DURATION_MS + 100);
     const continuedAt = monotonicMicros();
     stopped.signal('SIGCONT');
@@ -63,26 +62,26 @@ describe('the command of `nodelease run`', () => {
     const command = [process.execPath, harnessFile('test/chaos/run-actor.ts'), observer.pipe];
     return runCli(['run', '--store', `file:${folder}/store`, '--nodes', '1', '--duration', `${DURATION_MS}ms`, '--', ...command]);
   };
-  const acting = async (task: ReturnType<typeof start>): Promise<Acting> => readActing(await task.waitForOutput(ACTING, 15_000));
+  const acting = async (task: ReturnType<typeof start>): Promise<Acting> => readActing(await task.waitForOutput(ACTING));
 
   it('never runs on after a stop of it and its supervisor that outlasts the lease: it is killed while it is stopped', async () => {
     const first = start();
     const { pid, taskId } = await acting(first);
     const second = start();
-    // It says that it acts before it does: the observer has to have heard of it.
-    await sleep(300);
+    // It says that it acts before it does.
+    await expect.poll(() => observer.latest().acts).toBeGreaterThan(0);
     const [supervisor, child] = [new ProcessHandle(first.pid), new ProcessHandle(pid)];
     supervisor.signal('SIGSTOP');
     child.signal('SIGSTOP');
     await expect.poll(() => supervisor.isStopped() && (child.isStopped() || !child.isAlive())).toBe(true);
     const stoppedAt = monotonicMicros();
-    await expect.poll(() => child.isAlive(), { timeout: DURATION_MS + 1_000 }).toBe(false);
+    await expect.poll(() => child.isAlive()).toBe(false);
     expect(supervisor.isStopped()).toBe(true);
     expect(await acting(second)).toMatchObject({ nodeId: 0, version: 2 });
     child.signal('SIGCONT');
     supervisor.signal('SIGCONT');
     expect(await first.exit).toEqual({ code: 76, signal: null });
-    await sleep(200);
+    await expect.poll(() => observer.latest().tenures).toBe(2);
     second.kill('SIGTERM');
     await second.exit;
     const { tenures, violations } = await observer.finish();
@@ -98,12 +97,13 @@ describe('the command of `nodelease run`', () => {
     const { pid, taskId } = await acting(first);
     const second = start();
     const child = new ProcessHandle(pid);
-    child.signal('SIGSTOP');
+    await child.pause();
     await sleep(2 * DURATION_MS);
     expect(child.isStopped()).toBe(true);
     const continuedAt = monotonicMicros();
+    const { acts } = observer.latest();
     child.signal('SIGCONT');
-    await sleep(200);
+    await expect.poll(() => observer.latest().acts).toBeGreaterThan(acts);
     for (const task of [second, first]) {
       task.kill('SIGTERM');
       await task.exit;
@@ -116,7 +116,7 @@ describe('the command of `nodelease run`', () => {
 });
 
 describe('on S3, a task whose host', () => {
-  const SETTINGS = ['--nodes', '1', '--duration', '2s', '--grace', '1s', '--log-level', 'debug'];
+  const SETTINGS = ['--nodes', '1', '--duration', `${DURATION_MS}ms`, '--grace', '1s', '--log-level', 'debug'];
   let store: FleetStore;
   beforeEach(async () => {
     store = await fleetStore('s3', inject('s3'));

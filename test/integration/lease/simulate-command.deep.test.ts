@@ -66,7 +66,8 @@ describe('npm run simulate', () => {
   it('reports so far on Ctrl-C, and exits with 130', async () => {
     const command = start('--seconds 100 --from 3');
     await command.waitForOutput(/^seeds for 100 s from 3 /);
-    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    // A seed takes some hundredths of a second.
+    await new Promise((resolve) => setTimeout(resolve, 5_000));
     command.kill('SIGINT');
     expect(await command.exit).toEqual({ code: 130, signal: null });
     expect(command.stdout()).toMatch(/\nseeds +[1-9][\d,]*\n/);

@@ -115,12 +115,12 @@ describe('acquireLock and elect of the build', () => {
 
   it('keep the lock of a blocked thread by a thread of their own, and lose it without', async () => {
     const { acquireLock } = await library();
-    const options = { store: `file:${folder}/store`, durationMs: 2_000 };
+    const options = { store: `file:${folder}/store`, durationMs: 3_000 };
     const kept = await acquireLock('kept', { ...options, keeper: 'worker' });
     const lost = await acquireLock('lost', options);
-    block(6_000);
+    block(7_000);
     expect([kept.isValid(), lost.isValid()]).toEqual([true, false]);
-    await sleep(100);
+    await expect.poll(() => lost.signal.aborted).toBe(true);
     expect(lost.signal.reason).toMatchObject({ code: 'LOCK_LOST', lock: 'lost', token: 1n, reason: 'paused' });
     await Promise.all([kept.release(), lost.release()]);
     const next = await acquireLock('kept', { ...options, timeoutMs: 0 });

@@ -36,8 +36,13 @@ const general = (name: string) => name.replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-
 export async function record(scene: Scene, peer: RecipePeer, zookeeper: ZooKeeperClient, path: string): Promise<Moments> {
   const moments: Record<string, TreeNode[]> = {};
   await scene.play(peer, path, async (moment, znodes) => {
-    await expect.poll(async () => (await treeAt(zookeeper, path)).length, { timeout: 20_000 }).toBe(znodes);
-    moments[moment] = await treeAt(zookeeper, path);
+    let tree: TreeNode[] = [];
+    const look = async () => {
+      tree = await treeAt(zookeeper, path);
+      return tree.length;
+    };
+    await expect.poll(look).toBe(znodes);
+    moments[moment] = tree;
   });
   return moments;
 }
@@ -161,7 +166,7 @@ export const SCENES: Readonly<Record<string, Scene>> = {
     async play(peer, path, look) {
       await peer.put(`${path}/items`, 'one');
       await look('an item', 3);
-      await peer.consume({ id: 'c', path: `${path}/items`, lockPath: `${path}/locks`, holdMs: 2_000 });
+      await peer.consume({ id: 'c', path: `${path}/items`, lockPath: `${path}/locks`, holdMs: 5_000 });
       await look('being taken', 5);
       await look('taken', 3);
       await peer.stopConsuming('c');

@@ -11,8 +11,8 @@ import { startZooKeeperProcess, type ZooKeeperProcess } from '../../support/serv
 import { instanceOf } from '../../support/service-instances.js';
 
 const OUTAGE_MS = 30_000;
-/** After the servers answer again, until the cache equals the tree. */
-const CAUGHT_UP_WITHIN_MS = 2_000;
+/** After the servers answer again, until the cache equals the tree; on a busy machine, as many times what a client takes there to connect and read it. */
+const CAUGHT_UP = { withinMs: 2_000, reads: 5 };
 const BASE = '/services';
 
 interface Scene {
@@ -80,6 +80,14 @@ async function untilEqual(cache: ServiceCache, reader: ZooKeeperClient): Promise
   return systemClock.monotonic() - begun;
 }
 
+/** How long a client takes that has just been opened to connect and to read the tree, in milliseconds. */
+async function timeToRead(zookeeper: ZooKeeperClient): Promise<number> {
+  const begun = systemClock.monotonic();
+  const directory = new ServiceDirectory({ zookeeper, clock: systemClock, basePath: BASE, payload: jsonPayload });
+  await directory.instances('orders', { timeoutMs: OUTAGE_MS });
+  return systemClock.monotonic() - begun;
+}
+
 const ids = ({ instances }: { readonly instances: readonly ServiceInstance[] }) => instances.map(({ id }) => id).join();
 
 describe.concurrent('a provider while ZooKeeper is away for 30 seconds', () => {
@@ -106,10 +114,11 @@ describe.concurrent('a provider while ZooKeeper is away for 30 seconds', () => {
       expect(cache.ageMs).toBeGreaterThan(OUTAGE_MS - 1_000);
 
       await server.start();
-      expect(await untilEqual(cache, open())).toBeLessThan(CAUGHT_UP_WITHIN_MS);
+      const [tookMs, readMs] = await Promise.all([untilEqual(cache, open()), timeToRead(open())]);
+      expect(tookMs).toBeLessThan(Math.max(CAUGHT_UP.withinMs, CAUGHT_UP.reads * readMs));
       await joining;
       // The one that ended without the servers’ knowing is gone with its session.
-      await expect.poll(() => ids(cache), { timeout: 30_000 }).toBe('a,c,d');
+      await expect.poll(() => ids(cache)).toBe('a,c,d');
       expect(new Set(Array.from({ length: 9 }, () => provider.need().id))).toEqual(new Set(['a', 'c', 'd']));
     });
   }, 120_000);
@@ -130,9 +139,10 @@ describe.concurrent('a provider while ZooKeeper is away for 30 seconds', () => {
       expect(cache.ageMs).toBeGreaterThan(OUTAGE_MS - 10_000);
 
       server.resume();
-      expect(await untilEqual(cache, open())).toBeLessThan(CAUGHT_UP_WITHIN_MS);
+      const [tookMs, readMs] = await Promise.all([untilEqual(cache, open()), timeToRead(open())]);
+      expect(tookMs).toBeLessThan(Math.max(CAUGHT_UP.withinMs, CAUGHT_UP.reads * readMs));
       await registrar.remove(`${BASE}/orders/a`);
-      await expect.poll(() => ids(cache), { timeout: 10_000 }).toBe('b');
+      await expect.poll(() => ids(cache)).toBe('b');
     });
   }, 120_000);
 });
@@ -140,7 +150,7 @@ describe.concurrent('a provider while ZooKeeper is away for 30 seconds', () => {
 describe('a provider', () => {
   it('sends nothing any more to an instance that is disabled in the tree, or whose process has ended', async () => {
     await onOwnServer(async ({ open, register, cache, provider }) => {
-      const [one, two] = [open(1_000), open()];
+      const [one, two] = [open(), open()];
       await register(one, 'a');
       await register(two, 'b');
       await register(two, 'c');

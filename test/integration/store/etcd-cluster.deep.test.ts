@@ -47,7 +47,7 @@ describe.each<[string, (leader: EtcdProcess) => unknown, (leader: EtcdProcess) =
     const bodies = ['0'];
     let failures = 0;
     const writeOn = async (until: () => boolean) => {
-      for (const deadline = performance.now() + 20_000; !until() && performance.now() < deadline; ) {
+      for (const deadline = performance.now() + 35_000; !until() && performance.now() < deadline; ) {
         const body = String(bodies.length);
         try {
           const result = await store.replace('0.json', body, {}, etag);

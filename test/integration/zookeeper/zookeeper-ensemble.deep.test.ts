@@ -5,7 +5,8 @@ import { startEnsemble, type ZooKeeperEnsemble } from '../../support/servers/zoo
 import type { ZooKeeperProcess } from '../../support/servers/zookeeper-process.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 
-const SESSION_MS = 6_000;
+/** Elections have to be over before it is. */
+const SESSION_MS = 12_000;
 
 let ensemble: ZooKeeperEnsemble;
 const clients: ZooKeeperClient[] = [];
@@ -72,14 +73,14 @@ async function write(client: ZooKeeperClient, data: string): Promise<void> {
 }
 
 /** Every watch has told the newest state, and every ephemeral znode stands, in the session that made it. */
-async function agree(all: readonly Watching[], data: string, timeout: number): Promise<void> {
+async function agree(all: readonly Watching[], data: string): Promise<void> {
   const names = all.map((_, i) => `e${i}`).join();
-  await expect.poll(() => all.map(({ newest }) => newest), { timeout, interval: 10 }).toEqual(all.map(() => ({ children: names, data })));
+  await expect.poll(() => all.map(({ newest }) => newest)).toEqual(all.map(() => ({ children: names, data })));
 }
 
 describe('clients of an ensemble', () => {
   it('spread over its servers', async () => {
-    const all = await watchers(uniqueChroot('spread'), 24);
+    const all = await watchers(uniqueChroot('spread'), 40);
     for (const server of ensemble.servers) expect(connectedTo(all, server).length).toBeGreaterThan(0);
   });
 
@@ -90,7 +91,7 @@ describe('clients of an ensemble', () => {
     const since = performance.now();
     const survivor = all[0]?.client as ZooKeeperClient;
     await write(survivor, 'after');
-    await agree(all, 'after', 10_000);
+    await agree(all, 'after');
     expect(performance.now() - since).toBeLessThan(SESSION_MS + 5_000);
     for (const { states } of all) expect(states).not.toContain('expired');
     expect(connectedTo(all, leader)).toEqual([]);
@@ -110,7 +111,7 @@ describe('clients of an ensemble', () => {
         timeout: SESSION_MS,
       })
       .toBe(true);
-    await agree(all, 'meanwhile', 2_000);
+    await agree(all, 'meanwhile');
     for (const [i, { client, states }] of moved.entries()) {
       expect(states).not.toContain('expired');
       expect(client.state).toMatchObject({ sessionId: sessions[i] && 'sessionId' in sessions[i] ? sessions[i].sessionId : '' });
@@ -122,7 +123,7 @@ describe('clients of an ensemble', () => {
     const before = all.map(({ client }) => client.state);
     const [first, second] = ensemble.servers as [ZooKeeperProcess, ZooKeeperProcess];
     await Promise.all([first.kill(), second.kill()]);
-    await expect.poll(() => all.every(({ client }) => client.state.status === 'suspended'), { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => all.every(({ client }) => client.state.status === 'suspended')).toBe(true);
     // Longer than the sessions: without a quorum no server can end them.
     await clock.sleep(SESSION_MS + 2_000);
     const client = all[0]?.client as ZooKeeperClient;
@@ -131,13 +132,14 @@ describe('clients of an ensemble', () => {
       outcome: 'not-applied',
       cause: expect.objectContaining({ message: expect.stringContaining('it may have no quorum') }),
     });
-    const waiting = client.setData('/w', 'again', -1, { timeoutMs: 20_000 });
+    const waiting = client.setData('/w', 'again', -1, { timeoutMs: 60_000 });
     await Promise.all([first.start(), second.start()]);
     await ensemble.whenServing();
     const since = performance.now();
     await waiting;
-    await agree(all, 'again', 5_000);
-    expect(performance.now() - since).toBeLessThan(2_000);
+    await agree(all, 'again');
+    // Later they would have begun anew.
+    expect(performance.now() - since).toBeLessThan(SESSION_MS);
     for (const [
       i,
       {
@@ -155,7 +157,7 @@ describe('clients of an ensemble', () => {
       await write(all[i]?.client as ZooKeeperClient, `during ${i}`);
       await server.start();
       await ensemble.whenServing();
-      await agree(all, `during ${i}`, 10_000);
+      await agree(all, `during ${i}`);
     }
     for (const { states } of all) expect(states).not.toContain('expired');
   });

@@ -15,6 +15,8 @@ import { expireSession } from '../../support/zookeeper.js';
 // One server, each test its own, and what may happen to it and to the network in front of it.
 
 const SESSION_MS = 3_000;
+/** Of a session that is to last, however busy the machine is: its end is not waited for. */
+const LASTING_SESSION_MS = 20_000;
 
 interface Seen {
   readonly client: ZooKeeperClient;
@@ -55,9 +57,7 @@ async function openThroughProxy(options: Partial<ZooKeeperOptions> = {}): Promis
 
 /** Has the server stand still; the signal alone would leave it the time for an answer. */
 async function pause(): Promise<void> {
-  const stopped = new ProcessHandle(server.pid ?? 0);
-  server.pause();
-  await expect.poll(() => stopped.isStopped(), { interval: 1 }).toBe(true);
+  await new ProcessHandle(server.pid ?? 0).pause();
 }
 
 /** The states told, without the ones that only tell another problem. */
@@ -65,8 +65,9 @@ function statuses(states: readonly SessionState[]): string[] {
   return states.map(({ status }) => status).filter((status, i, all) => status !== all[i - 1]);
 }
 
-async function status(client: ZooKeeperClient, wanted: SessionState['status'], timeout = 15_000): Promise<void> {
-  await expect.poll(() => client.state.status, { timeout, interval: 5 }).toBe(wanted);
+/** For a state that lasts until the test goes on. */
+async function status(client: ZooKeeperClient, wanted: SessionState['status']): Promise<void> {
+  await expect.poll(() => client.state.status).toBe(wanted);
 }
 
 /** The next time that it is told: some states do not last. */
@@ -86,23 +87,25 @@ function idOf(client: ZooKeeperClient): string | undefined {
 
 describe('a client', () => {
   it.each(['stop', 'kill'] as const)('keeps its session when the server restarts (%s)', async (end) => {
-    const { client, states } = open();
+    const { client, states } = open({ sessionTimeoutMs: LASTING_SESSION_MS });
     await client.create('/e', '', 'ephemeral');
     const sessionId = idOf(client);
     await server[end]();
-    await status(client, 'suspended');
+    const refused = { status: 'suspended', sessionId, problem: `connect ECONNREFUSED ${server.connect}` };
+    await expect.poll(() => client.state).toMatchObject(refused);
     // Made while there is no server: one goes out on the return, the other fails in time.
-    const late = client.create('/late', '', 'ephemeral', { timeoutMs: 20_000 });
+    const late = client.create('/late', '', 'ephemeral', { timeoutMs: 60_000 });
     await expect(client.create('/never', '', 'ephemeral', { timeoutMs: 300 })).rejects.toMatchObject({
       fault: 'timeout',
       outcome: 'not-applied',
       cause: expect.objectContaining({ message: `connect ECONNREFUSED ${server.connect}` }),
     });
-    expect(client.state).toMatchObject({ status: 'suspended', sessionId, problem: `connect ECONNREFUSED ${server.connect}` });
+    expect(client.state).toMatchObject(refused);
     await server.start();
     const since = performance.now();
     expect(await late).toBe('/late');
-    expect(performance.now() - since).toBeLessThan(2_000);
+    // Later it would have begun anew.
+    expect(performance.now() - since).toBeLessThan(LASTING_SESSION_MS);
     expect((await client.children('/'))?.filter((name) => name !== 'zookeeper').sort()).toEqual(['e', 'late']);
     expect((await client.read('/e'))?.stat.owner).toBe(sessionId);
     expect(statuses(states)).toEqual(['connected', 'suspended', 'connected']);
@@ -124,23 +127,25 @@ describe('a client', () => {
   it('notices a server that stands still, and goes on when it does', async () => {
     const { client, states } = open();
     await client.whenConnected();
-    const since = performance.now();
     await pause();
+    const since = performance.now();
     const call = client.read('/', { timeoutMs: 10_000 });
     await expect(call).rejects.toMatchObject({ fault: 'connection-loss', outcome: 'not-applied' });
     expect(performance.now() - since).toBeLessThan(SESSION_MS);
-    expect(client.state).toMatchObject({ status: 'suspended', problem: expect.stringContaining('no answer for 2000 ms') });
-    await expect
-      .poll(() => client.state, { timeout: 5_000 })
-      .toMatchObject({ problem: expect.stringContaining('no session within 500 ms') });
+    const problem = (text: string) => expect.objectContaining({ status: 'suspended', problem: expect.stringContaining(text) });
+    await expect.poll(() => states).toContainEqual(problem('no session within 500 ms'));
+    expect(states.find((state) => state.status === 'suspended')).toEqual(problem('no answer for 2000 ms'));
     server.resume();
-    await client.whenConnected({ timeoutMs: 3_000 });
+    await client.whenConnected({ timeoutMs: 30_000 });
     await client.create('/a', '', 'ephemeral');
     expect(statuses(states).slice(0, 3)).toEqual(['connected', 'suspended', expect.stringMatching(/connected|expired/)]);
   });
 
   it('is connected again at once after a reset, with the same session', async () => {
-    const { client, states, proxy } = await openThroughProxy();
+    const { client, states, proxy } = await openThroughProxy({ sessionTimeoutMs: LASTING_SESSION_MS });
+    const begun = performance.now();
+    await openThroughProxy().then((other) => other.client.whenConnected());
+    const connectMs = performance.now() - begun;
     await client.create('/e', '', 'ephemeral');
     await clock.sleep(1_100);
     const sessionId = idOf(client);
@@ -149,14 +154,15 @@ describe('a client', () => {
     proxy.reset();
     await suspended;
     await client.whenConnected();
-    expect(performance.now() - since).toBeLessThan(500);
+    // On a busy machine, so many times what it takes to connect there.
+    expect(performance.now() - since).toBeLessThan(Math.max(500, 5 * connectMs));
     expect(idOf(client)).toBe(sessionId);
     expect((await client.read('/e'))?.stat.owner).toBe(sessionId);
     expect(statuses(states)).toEqual(['connected', 'suspended', 'connected']);
   });
 
   it('keeps its session through a cut that is shorter than it', async () => {
-    const { client, proxy } = await openThroughProxy();
+    const { client, proxy } = await openThroughProxy({ sessionTimeoutMs: LASTING_SESSION_MS });
     await client.create('/e', '', 'ephemeral');
     const sessionId = idOf(client);
     proxy.cut();
@@ -170,20 +176,18 @@ describe('a client', () => {
 
   it('gets a new session by itself after a cut that is longer', async () => {
     const { client, states, proxy } = await openThroughProxy();
-    const other = open().client;
+    const other = open({ sessionTimeoutMs: LASTING_SESSION_MS }).client;
     await client.create('/e', '', 'ephemeral');
     const sessionId = idOf(client);
     proxy.cut();
-    await expect.poll(() => other.read('/e'), { timeout: 10_000 }).toBeUndefined();
+    await expect.poll(() => other.read('/e')).toBeUndefined();
     // That it is over can only be learned from a server.
     expect(client.state).toMatchObject({ status: 'suspended', sessionId });
-    const meant = client.create('/e', '', 'ephemeral', { sessionId, timeoutMs: 10_000 });
-    const any = client.create('/f', '', 'ephemeral', { timeoutMs: 10_000 });
+    const meant = client.create('/e', '', 'ephemeral', { sessionId, timeoutMs: 30_000 });
+    const any = client.create('/f', '', 'ephemeral', { timeoutMs: 30_000 });
     proxy.heal();
-    const since = performance.now();
     await expect(meant).rejects.toMatchObject({ fault: 'session-expired', outcome: 'not-applied' });
     expect(await any).toBe('/f');
-    expect(performance.now() - since).toBeLessThan(2_000);
     expect(statuses(states)).toEqual(['connected', 'suspended', 'expired', 'connecting', 'connected']);
     expect(idOf(client)).not.toBe(sessionId);
     expect((await other.read('/f'))?.stat.owner).toBe(idOf(client));
@@ -194,9 +198,7 @@ describe('a client', () => {
     const { client, states } = open();
     const first = (await client.whenConnected()).sessionId;
     await expireSession({ connect: server.connect, sessionId: first });
-    const since = performance.now();
-    await expect.poll(() => statuses(states), { timeout: 5_000 }).toEqual(['connected', 'suspended', 'expired', 'connecting', 'connected']);
-    expect(performance.now() - since).toBeLessThan(1_000);
+    await expect.poll(() => statuses(states)).toEqual(['connected', 'suspended', 'expired', 'connecting', 'connected']);
     expect(states.find((state) => state.status === 'expired')).toEqual({ status: 'expired', sessionId: first });
     expect(await client.create('/a', '', 'ephemeral')).toBe('/a');
   });
@@ -207,21 +209,23 @@ describe('a client', () => {
       const { client, proxy } = await openThroughProxy();
       await client.whenConnected();
       const since = performance.now();
+      const suspended = next(client, 'suspended');
       proxy.stall(direction);
-      await status(client, 'suspended');
+      await suspended;
       expect(performance.now() - since).toBeLessThan(SESSION_MS);
       proxy.heal();
-      await client.whenConnected({ timeoutMs: 5_000 });
+      await client.whenConnected({ timeoutMs: 30_000 });
       expect(await client.create('/a', '', 'ephemeral')).toBe('/a');
     },
   );
 
   it('calls the outcome of a write unknown whose answer was lost, and it may have been applied', async () => {
-    const { client, proxy } = await openThroughProxy();
-    const other = open().client;
+    // What it makes is to be there still when it comes back.
+    const { client, proxy } = await openThroughProxy({ sessionTimeoutMs: 2 * SESSION_MS });
+    const other = open({ sessionTimeoutMs: LASTING_SESSION_MS }).client;
     await client.whenConnected();
     proxy.stall('to-client');
-    const lost = client.create('/lost', '', 'ephemeral', { timeoutMs: 10_000 });
+    const lost = client.create('/lost', '', 'ephemeral', { timeoutMs: 20_000 });
     const late = client.create('/late', '', 'ephemeral', { timeoutMs: 200 });
     const read = client.read('/lost', { timeoutMs: 200 });
     await expect(late).rejects.toMatchObject({
@@ -246,7 +250,11 @@ describe('a session', () => {
   });
 
   /** Resolves once there is a session, to the address that it is connected to. */
-  function connected(hosts: readonly string[], names: NameResolver): { session: LibrarySession; at: Promise<string> } {
+  function connected(
+    hosts: readonly string[],
+    names: NameResolver,
+    sessionTimeoutMs = SESSION_MS,
+  ): { session: LibrarySession; at: Promise<string> } {
     let resolve: (server: string) => void = () => undefined;
     const at = new Promise<string>((settle) => {
       resolve = settle;
@@ -260,7 +268,7 @@ describe('a session', () => {
     };
     const session = new LibrarySession({
       servers: hosts.map((host) => ({ host, port: server.port })),
-      sessionTimeoutMs: SESSION_MS,
+      sessionTimeoutMs,
       auth: undefined,
       clock,
       random,
@@ -274,8 +282,9 @@ describe('a session', () => {
   it('begins under another address of the name when the first one is of no use', async () => {
     const names = new NameResolver(async () => ['::1', '127.0.0.1']);
     const since = performance.now();
-    expect(await connected(['zk.test'], names).at).toBe(server.connect);
-    expect(performance.now() - since).toBeLessThan(1_000);
+    expect(await connected(['zk.test'], names, LASTING_SESSION_MS).at).toBe(server.connect);
+    // An attempt that gets no answer is given up after a sixth of the session.
+    expect(performance.now() - since).toBeLessThan(LASTING_SESSION_MS / 6);
   });
 
   it('begins at a server whose address is known while the names of the others are not resolved', async () => {
@@ -300,13 +309,21 @@ describe('a session', () => {
         }),
     );
     const { session, at } = connected(['zk.test'], names);
-    await expect.poll(() => session.problem, { timeout: 3_000 }).toBe(`zk.test:${server.port}: the name was not resolved within 1000 ms`);
+    await expect.poll(() => session.problem).toBe(`zk.test:${server.port}: the name was not resolved within 1000 ms`);
     await expect(session.read('/', false)).rejects.toMatchObject({ fault: 'connection-loss' });
     answer(['127.0.0.1']);
     expect(await at).toBe(server.connect);
     expect((await session.read('/', false)).stat.childCount).toBeGreaterThan(0);
   });
 });
+
+/** What closing takes, and what a second takes here, on a machine that may be busy; in milliseconds. */
+async function closing(client: ZooKeeperClient): Promise<{ tookMs: number; secondMs: number }> {
+  const since = performance.now();
+  const ms = () => performance.now() - since;
+  const [secondMs, tookMs] = await Promise.all([clock.sleep(1_000).then(ms), client.close().then(ms)]);
+  return { tookMs, secondMs };
+}
 
 describe('close()', () => {
   it('ends the session also when the connection is lost at that moment', async () => {
@@ -327,9 +344,8 @@ describe('close()', () => {
     const { client, proxy } = await openThroughProxy();
     await client.create('/e', '', 'ephemeral');
     fault(proxy);
-    const since = performance.now();
-    await client.close();
-    expect(performance.now() - since).toBeLessThan(1_300);
+    const { tookMs, secondMs } = await closing(client);
+    expect(tookMs).toBeLessThan(secondMs + 300);
     // Nothing of it comes back later.
     proxy.heal();
     await clock.sleep(1_200);
@@ -340,8 +356,7 @@ describe('close()', () => {
     const { client } = open();
     await client.whenConnected();
     await pause();
-    const since = performance.now();
-    await client.close();
-    expect(performance.now() - since).toBeLessThan(1_300);
+    const { tookMs, secondMs } = await closing(client);
+    expect(tookMs).toBeLessThan(secondMs + 300);
   });
 });

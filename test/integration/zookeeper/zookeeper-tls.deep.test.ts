@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock as clock, systemRandom as random } from '../../../src/base/system.js';
 import { openZooKeeper, type ZooKeeperClient, type ZooKeeperOptions } from '../../../src/zookeeper/zookeeper-client.js';
 import { type Certificate, TestAuthority } from '../../support/certificates.js';
+import { ProcessHandle } from '../../support/process-handle.js';
 import { killAll, runCli } from '../../support/processes.js';
 import { type SecureZooKeeperOptions, startSecureZooKeeper } from '../../support/servers/secure-zookeeper.js';
 
@@ -41,9 +42,13 @@ function open(connect: string, options: Partial<ZooKeeperOptions> = {}): ZooKeep
 }
 
 async function problemOf(client: ZooKeeperClient): Promise<string> {
-  const problem = () => (client.state.status === 'connecting' ? client.state.problem : undefined);
-  await expect.poll(problem).toBeDefined();
-  return problem() ?? '';
+  let problem: string | undefined;
+  const look = () => {
+    problem = client.state.status === 'connecting' ? client.state.problem : undefined;
+    return problem;
+  };
+  await expect.poll(look).toBeDefined();
+  return problem ?? '';
 }
 
 describe('a server that wants client certificates', () => {
@@ -96,7 +101,7 @@ describe('a server that needs client certificates', () => {
   });
 
   it('is given up where it freezes in a handshake', async () => {
-    server.pause();
+    await new ProcessHandle(server.pid ?? 0).pause();
     const client = open(`127.0.0.1:${server.securePort}`);
     await expect.poll(() => client.state).toMatchObject({ problem: expect.stringMatching(/no session within 3833 ms$/) });
     server.resume();

@@ -18,9 +18,9 @@ afterEach(async () => {
   for (const undo of cleanUp.splice(0).reverse()) await undo();
 });
 
-/** A session of 1 s, closed at the end, and what became of it. */
+/** A session, closed at the end, and what became of it. */
 async function openClient(connect: string) {
-  const client = createClient(connect, { sessionTimeout: 1_000, spinDelay: 50 });
+  const client = createClient(connect, { sessionTimeout: 30_000, spinDelay: 50 });
   cleanUp.push(() => client.close());
   const expired = new Promise<void>((resolve) => client.once('expired', resolve));
   const connected = new Promise<void>((resolve) => client.once('connected', resolve));
@@ -163,7 +163,7 @@ describe('a server under the control of a test', () => {
   test('is silent while it is paused, and goes on afterwards; a paused one can be stopped', async () => {
     const server = await startZooKeeperProcess();
     cleanUp.push(() => server.dispose());
-    server.pause();
+    await new ProcessHandle(server.pid ?? 0).pause();
     await expect(fourLetter(server.port, 'ruok', { timeoutMs: 300 })).rejects.toThrow('did not answer ruok within 300 ms');
     server.resume();
     await expect.poll(() => fourLetter(server.port, 'ruok').catch(String)).toBe('imok');
@@ -212,10 +212,8 @@ describe('a server under the control of a test', () => {
     expect(server.isAlive()).toBe(true);
     expect(await folders()).toHaveLength(1);
     run.kill('SIGKILL');
-    await vi.waitFor(async () => {
-      expect(server.isAlive()).toBe(false);
-      expect(await folders()).toEqual([]);
-    }, 10_000);
+    await expect.poll(() => server.isAlive()).toBe(false);
+    await expect.poll(folders).toEqual([]);
   });
 });
 
@@ -251,7 +249,7 @@ describe('an ensemble', () => {
     cleanUp.push(() => ensemble.stop());
     const [a, b, c] = ensemble.servers;
     await Promise.all([a?.kill(), b?.kill()]);
-    await vi.waitFor(async () => expect(await c?.mode()).toBeUndefined(), 10_000);
+    await expect.poll(() => c?.mode()).toBeUndefined();
     await b?.start();
     await ensemble.whenServing();
     expect(await (await openClient(ensemble.connect)).create('/again', '')).toBe('/again');
