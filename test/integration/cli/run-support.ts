@@ -31,9 +31,9 @@ export function isAlive(pid: number): boolean {
 /**
  * Resolves, with the milliseconds it took, when none of the processes is at work any more.
  *
- * @throws Error when some still are after `ms` milliseconds
+ * @throws Error when some still are after `ms` milliseconds, by when a loaded machine has got there as well unless told otherwise
  */
-export async function untilDead(pids: readonly number[], ms: number): Promise<number> {
+export async function untilDead(pids: readonly number[], ms = 30_000): Promise<number> {
   const begun = performance.now();
   for (;;) {
     const alive = pids.filter(isAlive);
