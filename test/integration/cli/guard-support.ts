@@ -60,9 +60,10 @@ export async function membersOf(run: TestProcess) {
   return { command, child, pids: [command, child] };
 }
 
-/** It, run for a lease. */
-export async function family(duration: string, options: ProcessOptions = {}) {
-  const run = runCli(['run', '--store', `file:${newFolder()}`, '--duration', duration, '--', '/bin/sh', '-c', FAMILY], options);
+/** It, run for a lease of the only node id. */
+export async function family(duration: string, options: ProcessOptions = {}, store = newFolder()) {
+  const lease = ['--store', `file:${store}`, '--nodes', '1', '--duration', duration];
+  const run = runCli(['run', ...lease, '--', '/bin/sh', '-c', FAMILY], options);
   return { run, ...(await membersOf(run)) };
 }
 

@@ -75,7 +75,9 @@ export function asProcess1(command: readonly string[], options: ProcessOptions =
   return runProcess('unshare', ['--pid', '--fork', '--mount-proc', '--kill-child=KILL', ...command], options);
 }
 
-/** The number by which the world outside knows process 1; 0 where there is none. */
+/** The number by which the world outside knows process 1. @throws Error where there is none: 0 would be this process and all beside it */
 export function outside(run: TestProcess): number {
-  return childrenOf(run.pid)[0] ?? 0;
+  const [first] = childrenOf(run.pid);
+  if (first === undefined) throw new Error('there is no process 1');
+  return first;
 }
