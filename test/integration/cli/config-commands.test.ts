@@ -143,6 +143,7 @@ describe('nodelease config', () => {
       .poll(async () => (await config('status --app shop')).answer)
       .toMatch(/^ {6}3 {9}1 {2}20\S+Z\n\n1 node, 0 behind, of shop at revision 1/m);
     await config('set --app shop a=2');
+    await watch.waitForOutput(/a: 1 -> 2\n/);
     await config('set --app application c=3');
     await watch.waitForOutput(/a: 1 -> 2\n[\s\S]*c: - -> 3/);
     const status = async () => JSON.parse((await config('status --app shop --json')).answer);
@@ -153,7 +154,7 @@ describe('nodelease config', () => {
     watch.kill('SIGTERM');
     expect(await watch.exit).toEqual({ code: 0, signal: null });
     expect(watch.stderr()).toBe('');
-    expect((await status()).nodes).toEqual([]);
+    await expect.poll(async () => (await status()).nodes).toEqual([]);
   });
 
   it('shows a node that is behind', async () => {

@@ -249,7 +249,7 @@ describe('the console with --console-data', () => {
       const server = runCli(['console', ...options, '--bearer-token-file', join(folder, 'token'), ...more]);
       const [, url = ''] = await server.waitForOutput(/^(http:\/\/\S+)$/m);
       return async (method: string, edit: object, token = TOKEN) => {
-        const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+        const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', connection: 'close' };
         const named = { root: '/monastery/root', name: 'limits', scope: '', kind: 'map', key: { type: 'String', value: 'eu' }, ...edit };
         const response = await fetch(new URL('/api/data', url), { method, headers, body: JSON.stringify(named) });
         return [response.status, response.status === 204 ? '' : ((await response.json()) as { message: string }).message];
