@@ -66,7 +66,7 @@ describe('a sidecar on ECS', () => {
   it('says 503 after a pause that outlasted the lease, takes the wait file away, and ends with 76', async () => {
     const store = await newStore('file');
     const file = join(newFolder(), 'ready.json');
-    const options = [...store.options, ...SETTINGS, '--http', '127.0.0.1:0', '--wait-file', file];
+    const options = [...store.options, ...SETTINGS, '--duration', '3s', '--http', '127.0.0.1:0', '--wait-file', file];
     const sidecar = runCli(['serve', ...options], { env: store.env });
     const url = await urlOf(sidecar);
     await healthUntil(url, ({ code }) => code === 0);

@@ -9,6 +9,8 @@ import { newFolder, outside, removeFolders } from './run-support.js';
 
 /** What ECS waits between SIGTERM and SIGKILL unless it is told otherwise. */
 const STOP_TIMEOUT_MS = 30_000;
+/** Where a loss is to be found by the next renewal, after two seconds. */
+const RENEWING = ['--duration', '6s'];
 
 afterEach(async () => {
   await killAll();
@@ -19,8 +21,8 @@ afterEach(async () => {
 });
 
 /** Another task, which holds the only node id until it is told to end. */
-async function holder(store: FleetStore): Promise<TestProcess> {
-  const run = runCli(['run', ...store.options, ...SETTINGS, '--', 'sh', '-c', 'echo held; exec sleep 300'], { env: store.env });
+async function holder(store: FleetStore, ...options: string[]): Promise<TestProcess> {
+  const run = runCli(['run', ...store.options, ...SETTINGS, ...options, '--', 'sh', '-c', 'echo held; exec sleep 300'], { env: store.env });
   await run.waitForOutput(/held/);
   return run;
 }
@@ -31,8 +33,9 @@ const nodeIn = async (store: FleetStore) => (await statusOf(store)).nodes[0];
 describe('a container on ECS with nodelease as its process 1', () => {
   it('has a health check that fails until there is a node id, holds as long as it is held, and fails as soon as it is lost', async () => {
     const store = await newStore('s3');
-    const first = await holder(store);
-    const task = await container(store, ['run', '--', 'sh', '-c', 'echo begun $NODE_ID; exec sleep 300']);
+    // On S3 a waiting task looks more rarely for what is held for longer.
+    const first = await holder(store, ...RENEWING);
+    const task = await container(store, ['run', ...RENEWING, '--', 'sh', '-c', 'echo begun $NODE_ID; exec sleep 300']);
     const url = await urlOf(task);
     await task.waitForOutput(/no node id is free/);
     expect(await health(url)).toMatchObject({ code: 1, facts: { state: 'acquiring', reason: 'no node id is free: waiting' } });
@@ -76,7 +79,7 @@ describe('a container on ECS with nodelease as its process 1', () => {
     const { proxy, through } = await throughProxy(inject('s3').endpoint);
     const store = await newStore('s3', through);
     const script = "trap 'echo ending; exit 0' TERM; echo begun; while :; do sleep 0.05; done";
-    const task = await container(store, ['run', '--duration', '60s', '--', 'sh', '-c', script]);
+    const task = await container(store, ['run', '--', 'sh', '-c', script]);
     const url = await urlOf(task);
     await task.waitForOutput(/begun/);
     // The release gets no answer for as long as this lasts, and up to 5 seconds.
@@ -100,7 +103,7 @@ describe('a sidecar on ECS', () => {
   it('tells the other containers of the node id, and ends with 76 at once when it is lost, so that the task goes down', async () => {
     const store = await newStore('s3');
     const file = join(newFolder(), 'ready.json');
-    const sidecar = await serve(store, file);
+    const sidecar = await serve(store, file, ...RENEWING);
     const url = await urlOf(sidecar);
     const { facts } = await healthUntil(url, ({ code }) => code === 0);
     expect(facts).toMatchObject({ state: 'held', nodeId: 0, version: 1, taskId: TASK });

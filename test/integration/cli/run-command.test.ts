@@ -191,7 +191,7 @@ describe('nodelease run with a lease that is lost', () => {
 
   it('kills the whole group at once and ends with 76 when another task holds the node id', async () => {
     const folder = newFolder();
-    const { run, pids } = await family('3s', {}, folder);
+    const { run, pids } = await family('6s', {}, folder);
     // As a whole, as a store writes it.
     writeFileSync(join(folder, '.held'), JSON.stringify(held));
     renameSync(join(folder, '.held'), join(folder, '0.json'));

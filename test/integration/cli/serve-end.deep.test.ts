@@ -17,7 +17,7 @@ describe('a sidecar that is told to end', () => {
   it('says 76 where its deadline passes before it has ended: that must not pass for an end in order', async () => {
     const store = await newStore('file');
     const { proxy: zookeeper, options } = await announced();
-    const sidecar = serve(store, ...options);
+    const sidecar = serve(store, '--duration', '3s', ...options);
     const url = await announcedAt(sidecar);
     const page = await EventClient.open(url);
     zookeeper.stall('both');

@@ -23,10 +23,10 @@ const exitOf = async (run: TestProcess) => (await run.exit).code;
 describe('a sidecar whose lease is lost', () => {
   it('says 76 for a signal that comes after its deadline: that must not pass for an end in order', async () => {
     const store = await newStore('file');
-    const sidecar = serve(store, '--duration', '2s');
+    const sidecar = serve(store, '--duration', '3s');
     await readyAt(sidecar);
     await new ProcessHandle(sidecar.pid).pause();
-    await sleep(2_100);
+    await sleep(3_100);
     sidecar.kill('SIGTERM');
     sidecar.kill('SIGCONT');
     expect(await exitOf(sidecar), sidecar.stderr()).toBe(76);
@@ -38,7 +38,7 @@ describe('a sidecar that is told to end', () => {
   it('takes no work and says that its lease goes from the first moment on, however slowly it is taken out of ZooKeeper', async () => {
     const store = await newStore('file');
     const { proxy: zookeeper, options } = await announced();
-    const sidecar = serve(store, '--duration', '60s', ...options);
+    const sidecar = serve(store, ...options);
     const url = await announcedAt(sidecar);
     const page = await EventClient.open(url);
     zookeeper.stall('both');
@@ -97,7 +97,7 @@ describe('the wait file of a sidecar', () => {
     const holder = runCli(['run', ...store.options, '--nodes', '1', '--', 'sh', '-c', 'echo held; exec sleep 300']);
     await holder.waitForOutput(/held/);
     const file = join(newFolder(), 'ready.json');
-    const sidecar = serve(store, '--wait-file', file);
+    const sidecar = serve(store, '--duration', '6s', '--wait-file', file);
     await sidecar.waitForOutput(/no node id is free/);
     mkdirSync(file);
     holder.kill('SIGTERM');

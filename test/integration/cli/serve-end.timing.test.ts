@@ -38,7 +38,7 @@ describe('a sidecar whose lease is lost', () => {
     const { proxy: network, store } = await s3Proxy();
     const { proxy: zookeeper, options } = await announced();
     const file = join(newFolder(), 'ready.json');
-    const sidecar = serve(store, ...options, '--wait-file', file);
+    const sidecar = serve(store, '--duration', '3s', ...options, '--wait-file', file);
     const url = await announcedAt(sidecar);
     await hangOn(url);
     zookeeper.stall('both');

@@ -5,7 +5,8 @@ import { runCli, type TestProcess } from '../../support/processes.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { healthUntil, urlOf } from './ecs-support.js';
 
-const SETTINGS = ['--nodes', '1', '--duration', '3s', '--grace', '500ms', '--http', '127.0.0.1:0'];
+// A lease ends only where a test has it end: no loaded machine is late for its renewals.
+const SETTINGS = ['--nodes', '1', '--duration', '60s', '--grace', '500ms', '--http', '127.0.0.1:0'];
 
 /** A sidecar of a cluster of one node id; later options win. */
 export const serve = (store: FleetStore, ...options: string[]): TestProcess =>
