@@ -7,6 +7,7 @@ import { type AddressInfo, createServer as createTcpServer, type Server, type So
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { freePort } from '../../../test/support/servers/free-ports.js';
 import { VirtualClock } from '../../../test/support/virtual-clock.js';
 import { systemClock } from '../../base/system.js';
 import { NameResolver } from '../../zookeeper/name-resolver.js';
@@ -150,9 +151,7 @@ describe('asking a URL', () => {
   });
 
   it('says that no program is there', async () => {
-    const url = await serve(() => undefined);
-    for (const server of servers.splice(0)) await new Promise((done) => server.close(done));
-    await expect(http(url)).rejects.toThrow(/ECONNREFUSED/);
+    await expect(http(`http://127.0.0.1:${await freePort()}/`)).rejects.toThrow(/ECONNREFUSED/);
   });
 });
 
@@ -179,15 +178,12 @@ describe('asking a port', () => {
     const [port, only6] = [await listen(createTcpServer()), await listen(createTcpServer(), '::1')];
     await tcp(port);
     await tcp(only6);
-    for (const server of servers.splice(0)) await new Promise((done) => server.close(done));
-    await expect(tcp(port)).rejects.toThrow(/ECONNREFUSED 127\.0\.0\.1:\d+, .*::1/);
+    await expect(tcp(await freePort())).rejects.toThrow(/ECONNREFUSED 127\.0\.0\.1:\d+, .*::1/);
     expect(askedOfStrict).not.toContain('localhost');
   });
 
   it('says that no program is there', async () => {
-    const port = await listen(createTcpServer());
-    for (const server of servers.splice(0)) await new Promise((done) => server.close(done));
-    await expect(tcp(port, never(), '127.0.0.1')).rejects.toThrow(/ECONNREFUSED/);
+    await expect(tcp(await freePort(), never(), '127.0.0.1')).rejects.toThrow(/ECONNREFUSED/);
   });
 
   it('gives up with the reason that it is given', async () => {

@@ -7,13 +7,17 @@ import { RestartingWorker, type RestartingWorkerOptions } from './restarting-wor
 const PROGRAM = new URL('../../../test/fixtures/programs/restarting-worker.mjs', import.meta.url);
 const failures: { failure: unknown; againInMs: number }[] = [];
 const workers: Worker[] = [];
+/** When each of them is ready. */
+const starts: Promise<void>[] = [];
 let thread: RestartingWorker | undefined;
 
 /** A real thread, which is ready when it says so. */
 const start: RestartingWorkerOptions['start'] = () => {
   const worker = new Worker(PROGRAM, { resourceLimits: { maxOldGenerationSizeMb: 16 }, stderr: true });
+  const ready = once(worker, 'message').then(() => undefined);
   workers.push(worker);
-  return { worker, ready: once(worker, 'message').then(() => undefined) };
+  starts.push(ready);
+  return { worker, ready };
 };
 
 async function started(options: Partial<RestartingWorkerOptions> = {}): Promise<RestartingWorker> {
@@ -33,12 +37,13 @@ async function killed(message: 'die' | 'grow'): Promise<void> {
   const { length } = workers;
   current().postMessage(message);
   while (workers.length === length) await systemClock.sleep(5);
-  await once(current(), 'message');
+  await starts.at(-1);
 }
 
 afterEach(async () => {
   await thread?.close();
   await Promise.all(workers.splice(0).map((worker) => worker.terminate()));
+  starts.length = 0;
   failures.length = 0;
 });
 

@@ -4,8 +4,7 @@ import { lock } from '../../../src/recipes/lock.js';
 import { readLock, writeLock } from '../../../src/recipes/read-write-lock.js';
 import { semaphore } from '../../../src/recipes/semaphore.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
-import { EventClient } from '../../support/network/event-client.js';
-import { killAll, runCli } from '../../support/processes.js';
+import { runInProcess } from '../../support/in-process.js';
 import { restrict } from '../discovery/discovery-support.js';
 import { RecipeScene } from '../recipes/recipe-scene.js';
 import { newFolder, removeFolders } from './run-support.js';
@@ -20,7 +19,6 @@ beforeEach(async () => {
   client = await scene.open();
 });
 afterEach(async () => {
-  await killAll();
   await scene.close();
   removeFolders();
 });
@@ -30,11 +28,7 @@ const standing = (path: string, count: number) =>
 /** Waits for its turn until the client is closed. */
 const wait = (contender: { acquire(): Promise<unknown> }) => void contender.acquire().catch(() => undefined);
 
-async function ls(...args: string[]) {
-  const run = runCli(['discovery', 'ls', '--zookeeper', connect, ...args]);
-  const { code } = await run.exit;
-  return { code, answer: run.stdout(), complaints: run.stderr() };
-}
+const ls = (...args: string[]) => runInProcess(['discovery', 'ls', '--zookeeper', connect, ...args]);
 
 describe('nodelease discovery ls --locks', () => {
   it('shows holders and waiting tasks of every kind of lock, those of a semaphore told apart', async () => {
@@ -104,34 +98,15 @@ describe('nodelease discovery ls --locks', () => {
 });
 
 describe('the console with --console-locks', () => {
-  it('is told of locks as they change hands, and that they cannot be read', async () => {
-    const options = ['--http', '127.0.0.1:0', '--store', `file:${newFolder()}`, '--zookeeper', connect, '--console-locks', '/locks'];
-    const server = runCli(['console', ...options]);
-    const [, url = ''] = await server.waitForOutput(/^(http:\/\/\S+)$/m);
-    const page = await EventClient.open(url);
-    try {
-      const holders = () => page.tree?.locks?.map(({ path, holders }) => [path, ...holders.map(({ data }) => data)]);
-      await expect.poll(holders).toEqual([]);
-      const first = await lock(client, '/locks/report', { data: 'first' }).acquire();
-      await expect.poll(holders).toEqual([['/locks/report', 'first']]);
-      wait(lock(client, '/locks/report', { data: 'second' }));
-      await first.release();
-      await expect.poll(holders).toEqual([['/locks/report', 'second']]);
-      await client.createWithParents('/locks/mine', '', 'persistent');
-      await restrict(connect, '/locks/mine', ['create']);
-      await expect.poll(() => page.tree?.locks).toBeNull();
-      expect(page.tree?.exists).toBe(false);
-    } finally {
-      page.close();
-    }
-  });
-
   it('wants paths, and ZooKeeper beside them', async () => {
-    const run = (...args: string[]) => runCli(['console', '--store', `file:${newFolder()}`, ...args]);
-    const bad = run('--zookeeper', connect, '--console-locks', 'locks');
-    const alone = run('--console-locks', '/locks');
-    expect([(await bad.exit).code, (await alone.exit).code]).toEqual([64, 64]);
-    expect(bad.stderr()).toContain('--console-locks: expected absolute paths');
-    expect(alone.stderr()).toContain('--zookeeper beside it');
+    const run = (...args: string[]) => runInProcess(['console', '--store', `file:${newFolder()}`, ...args]);
+    expect(await run('--zookeeper', connect, '--console-locks', 'locks')).toMatchObject({
+      code: 64,
+      complaints: expect.stringContaining('--console-locks: expected absolute paths'),
+    });
+    expect(await run('--console-locks', '/locks')).toMatchObject({
+      code: 64,
+      complaints: expect.stringContaining('--zookeeper beside it'),
+    });
   });
 });

@@ -29,7 +29,7 @@ function run(options: readonly string[], script = 'echo begun; exec sleep 300', 
 async function held(options: readonly string[] = []): Promise<{ readonly task: TestProcess; readonly url: string }> {
   const task = run(options);
   const url = await urlOf(task);
-  await task.waitForOutput(/begun/, 30_000);
+  await task.waitForOutput(/begun/);
   return { task, url };
 }
 
@@ -59,14 +59,13 @@ describe('a run that cannot answer over HTTP', () => {
     expect(await refused('--http', '203.0.113.7:0')).toMatch(/--http: expected an address of this machine/);
   });
 
-  it.each([
-    ['is empty', ''],
-    ['is too short', 'short\n'],
-    ['has two words', `${TOKEN} ${TOKEN}`],
-  ])('ends with 64 before it acquires anything where the token file %s', async (_, text) => {
-    expect(await refused('--http', '127.0.0.1:0', '--bearer-token-file', written(text))).toMatch(
-      /--bearer-token-file: expected a file that holds one token/,
-    );
+  it('ends with 64 before it acquires anything where the token file is empty, too short, or has two words', async () => {
+    const refusals = ['', 'short\n', `${TOKEN} ${TOKEN}`].map(async (text) => {
+      expect(await refused('--http', '127.0.0.1:0', '--bearer-token-file', written(text))).toMatch(
+        /--bearer-token-file: expected a file that holds one token/,
+      );
+    });
+    await Promise.all(refusals);
   });
 
   it('ends with 64 before it acquires anything where there is no token file', async () => {
@@ -116,7 +115,7 @@ describe('a run with HTTP', () => {
 
   it('warns where anybody may ask', async () => {
     const { task } = await held(['--http', '0.0.0.0:0']);
-    expect(task.stderr()).toMatch(/any client that reaches http:\/\/0\.0\.0\.0:\d+ can see all leases and metrics/);
+    await task.waitForOutput(/any client that reaches http:\/\/0\.0\.0\.0:\d+ can see all leases and metrics/);
   });
 
   it('tells its command by which URL it is reached, also where it listens everywhere', async () => {
@@ -137,7 +136,7 @@ describe('a run with HTTP', () => {
   it('tells of a fixed node id, which is leased nowhere', async () => {
     const task = runCli(['run', '--node-id', '5', '--http', '127.0.0.1:0', '--', 'sh', '-c', 'echo begun; exec sleep 300']);
     const url = await urlOf(task);
-    await task.waitForOutput(/begun/, 30_000);
+    await task.waitForOutput(/begun/);
     expect(await (await fetch(`${url}/readyz`)).json()).toMatchObject({ status: 'ok', nodeId: 5, validForMs: null });
     expect((await fetch(`${url}/api/leases`)).status).toBe(404);
   });
@@ -146,7 +145,7 @@ describe('a run with HTTP', () => {
     const zookeeper = ['--provider', 'zookeeper', '--zookeeper', `${inject('zookeeper').connect}${uniqueChroot('http')}`];
     const task = runCli(['run', ...zookeeper, '--http', '127.0.0.1:0', '--', 'sh', '-c', 'echo begun; exec sleep 300']);
     const url = await urlOf(task);
-    await task.waitForOutput(/begun/, 30_000);
+    await task.waitForOutput(/begun/);
     expect(await (await fetch(`${url}/readyz`)).json()).toMatchObject({ status: 'ok', nodeId: 0, discovery: { ready: true } });
     const { nodes } = (await (await fetch(`${url}/api/leases`)).json()) as { nodes: Record<string, unknown>[] };
     expect(nodes).toMatchObject([{ id: 0, state: 'held' }]);
@@ -157,18 +156,17 @@ describe('a run with HTTP', () => {
   it('stays ready where its command is only asked to tell of itself, as a JVM is by SIGQUIT', async () => {
     const task = run([], "trap 'echo told' QUIT; echo begun; while :; do sleep 0.05; done");
     const url = await urlOf(task);
-    await task.waitForOutput(/begun/, 30_000);
+    await task.waitForOutput(/begun/);
     task.kill('SIGQUIT');
-    await task.waitForOutput(/told/, 30_000);
+    await task.waitForOutput(/told/);
     expect(await (await fetch(`${url}/readyz`)).json()).toMatchObject({ status: 'ok', state: 'held' });
   });
 
   it('logs as it is told to, whatever standard error is', async () => {
     const pretty = run(['--log-format', 'pretty'], 'true');
-    await pretty.exit;
-    expect(pretty.stderr()).toMatch(/^\[[\d:.]+\] INFO: answering HTTP requests at/m);
     const json = run([], 'true', { env: { NODELEASE_LOG_FORMAT: 'json' } });
-    await json.exit;
+    await Promise.all([pretty.exit, json.exit]);
+    expect(pretty.stderr()).toMatch(/^\[[\d:.]+\] INFO: answering HTTP requests at/m);
     for (const line of json.stderr().trimEnd().split('\n')) expect(JSON.parse(line)).toMatchObject({ name: 'nodelease' });
   });
 });

@@ -31,9 +31,9 @@ export function isAlive(pid: number): boolean {
 /**
  * Resolves, with the milliseconds it took, when none of the processes is at work any more.
  *
- * @throws Error when some still are after `ms` milliseconds
+ * @throws Error when some still are after `ms` milliseconds, by when a loaded machine has got there as well unless told otherwise
  */
-export async function untilDead(pids: readonly number[], ms: number): Promise<number> {
+export async function untilDead(pids: readonly number[], ms = 30_000): Promise<number> {
   const begun = performance.now();
   for (;;) {
     const alive = pids.filter(isAlive);
@@ -75,7 +75,9 @@ export function asProcess1(command: readonly string[], options: ProcessOptions =
   return runProcess('unshare', ['--pid', '--fork', '--mount-proc', '--kill-child=KILL', ...command], options);
 }
 
-/** The number by which the world outside knows process 1; 0 where there is none. */
+/** The number by which the world outside knows process 1. @throws Error where there is none: 0 would be this process and all beside it */
 export function outside(run: TestProcess): number {
-  return childrenOf(run.pid)[0] ?? 0;
+  const [first] = childrenOf(run.pid);
+  if (first === undefined) throw new Error('there is no process 1');
+  return first;
 }

@@ -12,6 +12,8 @@ export class EventClient {
   store: StoreHealth | undefined;
   tree: TreeReport | null = null;
   instance: unknown;
+  /** All that has been told of the instance, in order. */
+  instances: unknown[] = [];
   events: ClusterEvent[] = [];
   /** Resolves when the stream has ended, however that was. */
   readonly ended: Promise<void>;
@@ -73,6 +75,7 @@ export class EventClient {
       },
       instance: () => {
         this.instance = data;
+        this.instances.push(data);
       },
       change: () => {
         this.events.push(data as ClusterEvent);
@@ -88,6 +91,7 @@ export class EventClient {
     this.head = report;
     if (report) this.#takeReport(report);
     Object.assign(this, { store, tree, events: [...events], instance });
+    this.instances.push(instance);
   }
 
   #takeReport(report: StatusReport): void {

@@ -1,0 +1,29 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { killAll, runCli } from '../../support/processes.js';
+import { newFolder, removeFolders, untilDead } from './run-support.js';
+
+afterEach(async () => {
+  await killAll();
+  removeFolders();
+});
+
+const shell = (script: string, ...options: string[]) => runCli(['run', ...options, '--', 'sh', '-c', script]);
+const numbers = (text: string) => [...text.matchAll(/\d+/g)].map(Number);
+
+describe('nodelease run', () => {
+  it('ends what the command leaves behind, and only then releases the node id', async () => {
+    const folder = newFolder();
+    // Ignored from before it begins, so that there is no moment in which SIGTERM ends it.
+    const stubborn = `trap "" TERM; sh -c 'echo $$; while :; do sleep 0.05; done' & trap - TERM;`;
+    const run = shell(`${stubborn} sleep 0.2; exit 4`, '--store', `file:${folder}`, '--nodes', '1');
+    await run.waitForOutput(/\d+\n/);
+    const left = numbers(run.stdout());
+    await run.waitForOutput(/left processes behind/);
+    expect(JSON.parse(readFileSync(join(folder, '0.json'), 'utf8'))).toHaveProperty('taskId');
+    expect((await run.exit).code).toBe(4);
+    await untilDead(left, 0);
+    expect(run.stderr()).toMatch(/lease released/);
+  });
+});
