@@ -54,7 +54,7 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 function onceThere(path: string): AbortSignal {
   const controller = new AbortController();
   void expect
-    .poll(() => existsSync(path), { interval: 10 })
+    .poll(() => existsSync(path))
     .toBe(true)
     .then(() => controller.abort());
   return controller.signal;
