@@ -11,7 +11,7 @@ import { acquire } from '../../../src/runtime/acquire.js';
 import { openStore } from '../../../src/store/open-store.js';
 import { type CamundaBucket, camundaBucket } from '../../support/camunda-bucket.js';
 import { CAMUNDA_MARKER, camundaFree, camundaHeld, camundaReleased, camundaRestore } from '../../support/camunda-objects.js';
-import { commandHere } from '../../support/command-here.js';
+import { runInProcess } from '../../support/in-process.js';
 import { killAll, runCli } from '../../support/processes.js';
 import { restrictedEnvironment } from '../../support/restricted-access.js';
 
@@ -41,7 +41,7 @@ async function fleet(): Promise<void> {
 }
 
 function answer(args: readonly string[], env: Readonly<Record<string, string>> = bucket.env) {
-  return commandHere([...args, ...bucket.options], env);
+  return runInProcess([...args, ...bucket.options], { env });
 }
 
 describe('a bucket of Camunda 8', () => {

@@ -5,8 +5,8 @@ import { examine, showDiagnosis } from '../../../src/cli/doctor/doctor-command.j
 import { StoreSession } from '../../../src/lease/session/store-session.js';
 import { openStore } from '../../../src/store/open-store.js';
 import { capturedIo } from '../../support/captured-io.js';
-import { commandHere } from '../../support/command-here.js';
 import { newStore, removeStores, startTask } from '../../support/fleet.js';
+import { runInProcess } from '../../support/in-process.js';
 import { killAll, runCli } from '../../support/processes.js';
 import { S3StandIn, type StandInFaults } from '../../support/s3-stand-in.js';
 
@@ -56,7 +56,7 @@ describe('nodelease doctor on an S3 server', () => {
     return server;
   };
   const at = ({ endpoint }: { readonly endpoint: string }) => ['--store', 's3://bucket/fleet', '--endpoint', endpoint];
-  const doctor = (server: S3StandIn, ...args: string[]) => commandHere(['doctor', ...at(server), ...args], CREDENTIALS);
+  const doctor = (server: S3StandIn, ...args: string[]) => runInProcess(['doctor', ...at(server), ...args], { env: CREDENTIALS });
 
   /** What doctor says of a server with these faults, after a probe that is as short as that of a task. */
   const diagnosed = async (faults: Partial<StandInFaults>) => {

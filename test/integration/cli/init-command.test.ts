@@ -3,8 +3,8 @@ import { mkdir, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { acquire } from '../../../src/runtime/acquire.js';
-import { commandHere } from '../../support/command-here.js';
 import { type FleetStore, newStore, removeStores, startTask } from '../../support/fleet.js';
+import { runInProcess } from '../../support/in-process.js';
 import { killAll, runCli } from '../../support/processes.js';
 import { S3StandIn, type StandInFaults } from '../../support/s3-stand-in.js';
 
@@ -14,7 +14,7 @@ afterEach(async () => {
   await removeStores();
 });
 
-const init = (store: FleetStore, ...args: string[]) => commandHere(['init', ...store.options, ...args], store.env);
+const init = (store: FleetStore, ...args: string[]) => runInProcess(['init', ...store.options, ...args], { env: store.env });
 
 describe('nodelease init on S3', () => {
   it('creates everything that tasks then use, with nothing left over', async () => {
@@ -67,7 +67,7 @@ describe('nodelease on a folder in which something else stands in place of lease
     await rm(join(folder, '.cas/3.json/0'), { recursive: true });
     execFileSync('mkfifo', [join(folder, '.cas/3.json/0')]);
 
-    const status = await commandHere(['status', '--json', ...store.options]);
+    const status = await runInProcess(['status', '--json', ...store.options]);
     const states = JSON.parse(status.answer).nodes.map(({ state, problem }: Record<string, unknown>) => `${state} ${problem ?? ''}`);
     const task = startTask(store, [], 'true');
     expect(await task.started()).toEqual({ id: 4, version: 1 });
@@ -95,7 +95,7 @@ describe('nodelease init on an S3 server', () => {
     Object.assign(server.faults, faults);
     const env = { AWS_ACCESS_KEY_ID: 'key', AWS_SECRET_ACCESS_KEY: 'secret', AWS_REGION: 'us-east-1' };
     try {
-      return { ...(await commandHere(['init', '--endpoint', server.endpoint, '--store', store], env)), keys: server.keys };
+      return { ...(await runInProcess(['init', '--endpoint', server.endpoint, '--store', store], { env })), keys: server.keys };
     } finally {
       await server.stop();
     }

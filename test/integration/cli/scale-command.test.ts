@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, inject, it, vi } from 'vitest';
-import { commandHere } from '../../support/command-here.js';
 import { type FleetStore, initCluster, newStore, removeStores, startTask, statusOf } from '../../support/fleet.js';
+import { runInProcess } from '../../support/in-process.js';
 import { killAll, runCli } from '../../support/processes.js';
 import { restrictedEnvironment } from '../../support/restricted-access.js';
 import { TreeReader } from '../../support/tree-reader.js';
@@ -21,7 +21,7 @@ function call(store: FleetStore, ...args: string[]) {
 }
 
 async function scale(store: FleetStore, ...args: string[]) {
-  return commandHere(['scale', ...args, ...store.options], store.env);
+  return runInProcess(['scale', ...args, ...store.options], { env: store.env });
 }
 
 /** All objects, as they are. */
@@ -120,7 +120,7 @@ describe('nodelease scale', () => {
         complaints: expect.stringMatching(/^.*\n$/),
       });
     }
-    expect(await commandHere(['scale', '4', ...store.options], { NODELEASE_NODE_ID: '5' })).toEqual({
+    expect(await runInProcess(['scale', '4', ...store.options], { env: { NODELEASE_NODE_ID: '5' } })).toEqual({
       code: 64,
       answer: '',
       complaints: 'nodelease: number of node ids: expected at least 6, for NODELEASE_NODE_ID makes 5 a fixed node id in use, got 4\n',
@@ -138,7 +138,7 @@ describe('nodelease scale', () => {
       ['9', /^nodelease: .*creating [678]\.json: access denied .*\n$/],
     ] as const;
     for (const [size, complaint] of complaints) {
-      expect(await commandHere(['scale', size, ...store.options], env)).toEqual({
+      expect(await runInProcess(['scale', size, ...store.options], { env })).toEqual({
         code: 69,
         answer: '',
         complaints: expect.stringMatching(complaint),
@@ -147,7 +147,7 @@ describe('nodelease scale', () => {
     expect(await contents(store)).toEqual(before);
 
     const some = await restrictedEnvironment(inject('s3'), { ...READ_ONLY, 's3:PutObject': '*/cluster.json' });
-    expect(await commandHere(['scale', '2', ...store.options], some)).toMatchObject({
+    expect(await runInProcess(['scale', '2', ...store.options], { env: some })).toMatchObject({
       code: 69,
       complaints: expect.stringMatching(/\nnodelease: .*[2-5]\.json: access denied .*\n$/),
     });

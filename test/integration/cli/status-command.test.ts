@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { encodeCluster, newCluster } from '../../../src/lease/model/cluster-config.js';
 import type { StatusReport } from '../../../src/monitor/status-report.js';
-import { commandHere } from '../../support/command-here.js';
 import { type FleetStore, newStore, removeStores, startTask } from '../../support/fleet.js';
+import { runInProcess } from '../../support/in-process.js';
 import { cliFile, killAll, runCli, runProcess } from '../../support/processes.js';
 
 afterEach(async () => {
@@ -12,7 +12,7 @@ afterEach(async () => {
 });
 
 async function answer(store: FleetStore, ...args: string[]): Promise<string> {
-  const { answer, ...end } = await commandHere(['status', ...store.options, ...args], store.env);
+  const { answer, ...end } = await runInProcess(['status', ...store.options, ...args], { env: store.env });
   expect(end).toEqual({ code: 0, complaints: '' });
   return answer;
 }

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import type { StatusReport } from '../../../src/monitor/status-report.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
-import { commandHere } from '../../support/command-here.js';
 import { type FleetStore, newStore, removeStores } from '../../support/fleet.js';
+import { runInProcess } from '../../support/in-process.js';
 import { stopProxies, throughProxy } from '../../support/network/proxies.js';
 import { killAll, runCli } from '../../support/processes.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
@@ -29,7 +29,7 @@ afterEach(async () => {
 
 /** Leases of the node ids 0, 1, … of five, whose tasks announce nothing by themselves. */
 async function hold(count: number): Promise<void> {
-  expect(await commandHere(['init', '--nodes', '5', ...store.options])).toMatchObject({ code: 0 });
+  expect(await runInProcess(['init', '--nodes', '5', ...store.options])).toMatchObject({ code: 0 });
   for (let id = 0; id < count; id += 1) {
     const lease = { taskId: `task-${id}`, version: 1, timestamp: Date.now() + 3_600_000, durationMs: 3_600_000, knownNodesMapping: {} };
     await store.spoil(`${id}.json`, JSON.stringify(lease));
@@ -37,7 +37,7 @@ async function hold(count: number): Promise<void> {
 }
 
 const status = (zookeeper: string | undefined, ...args: string[]) =>
-  commandHere(['status', ...store.options, ...(zookeeper === undefined ? [] : ['--zookeeper', zookeeper]), ...args]);
+  runInProcess(['status', ...store.options, ...(zookeeper === undefined ? [] : ['--zookeeper', zookeeper]), ...args]);
 
 const sound = { code: 0, complaints: '' };
 

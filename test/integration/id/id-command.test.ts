@@ -1,8 +1,8 @@
 import { readdir } from 'node:fs/promises';
 import { afterEach, describe, expect, inject, it } from 'vitest';
 import { encodeCluster, newCluster } from '../../../src/lease/model/cluster-config.js';
-import { commandHere } from '../../support/command-here.js';
 import { type FleetStore, newStore, parseLog, removeStores } from '../../support/fleet.js';
+import { runInProcess } from '../../support/in-process.js';
 import { childHandles, ProcessHandle } from '../../support/process-handle.js';
 import { cliFile, killAll, runCli, runProcess } from '../../support/processes.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
@@ -40,7 +40,7 @@ describe('nodelease id', () => {
     expect((await made.exit).code).toBe(0);
     const id = made.stdout().trim();
     expect(id).toMatch(/^[0-9A-HJKMNP-TV-Z]{13}$/);
-    const decoded = await commandHere(['decode', id, '--width', '8', '--json']);
+    const decoded = await runInProcess(['decode', id, '--width', '8', '--json']);
     expect(decoded.code).toBe(0);
     const { timeMs, ...rest } = JSON.parse(decoded.answer) as Record<string, unknown>;
     expect(rest).toMatchObject({ node: 8, group: 0, index: 8, nodeId: 0, sequence: 0 });
@@ -52,7 +52,7 @@ describe('nodelease id', () => {
   it('prints ids of Twitter’s layout', async () => {
     const store = await newStore();
     const [id] = await idsOf(startId(store, ['--layout', 'snowflake', '--epoch', '1700000000000']));
-    const decoded = await commandHere(['decode', String(id), '--layout', 'snowflake', '--epoch', '1700000000000', '--json']);
+    const decoded = await runInProcess(['decode', String(id), '--layout', 'snowflake', '--epoch', '1700000000000', '--json']);
     expect(JSON.parse(decoded.answer)).toMatchObject({ node: 8, nodeId: 0 });
   });
 
@@ -112,7 +112,7 @@ describe('nodelease id', () => {
     const store = await newStore();
     const call = startId(store, ['-n', '1000000000', '--nodes', '1', '--duration', '1s']);
     await call.waitForOutput(/\n/);
-    expect(await commandHere(['release', '0', '--force', ...store.options])).toMatchObject({ code: 0 });
+    expect(await runInProcess(['release', '0', '--force', ...store.options])).toMatchObject({ code: 0 });
     expect((await call.exit).code).toBe(76);
     const next = await idsOf(startId(store, ['-n', '1000']));
     const before = printed(call);
@@ -157,7 +157,7 @@ describe('nodelease id', () => {
       ['--format', 'octal'],
       ['--epoch', '1'],
     ]) {
-      const { code, complaints } = await commandHere(['id', ...args, ...store.options]);
+      const { code, complaints } = await runInProcess(['id', ...args, ...store.options]);
       expect(code).toBe(64);
       expect(complaints).toMatch(new RegExp(`^nodelease: ${args[0]}: expected [^\n]*\n$`));
     }

@@ -4,11 +4,11 @@ import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import type { ChangeReport, ConnectionReport } from '../../../src/cli/discovery/discovery-watch.js';
 import type { DiscoveryReport } from '../../../src/monitor/discovery-report.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
+import { runInProcess } from '../../support/in-process.js';
 import { stopProxies, throughProxy } from '../../support/network/proxies.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
 import { expireSession, uniqueChroot } from '../../support/zookeeper.js';
 import { client, closeClients, data, restrict } from '../discovery/discovery-support.js';
-import { answerOf } from './services-support.js';
 
 let connect: string;
 let chroot: string;
@@ -26,7 +26,7 @@ afterEach(async () => {
   await closeClients();
 });
 
-const call = (...args: string[]) => answerOf('discovery', ...args);
+const call = (...args: string[]) => runInProcess(['discovery', ...args]);
 const list = (...args: string[]) => call('ls', '--zookeeper', connect, ...args);
 
 async function announceThree(): Promise<void> {

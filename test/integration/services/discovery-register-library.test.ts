@@ -2,10 +2,10 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Discovery } from '../../../src/discovery/discovery.js';
 import { acquire, type ZooKeeperOptions } from '../../../src/runtime/acquire.js';
 import type { ManagedLease } from '../../../src/runtime/managed-lease.js';
+import { runInProcess } from '../../support/in-process.js';
 import { throughProxy } from '../../support/network/proxies.js';
 import { restrict } from '../discovery/discovery-support.js';
 import { NODE, RegisterScene, SERVICE } from './register-support.js';
-import { answerOf } from './services-support.js';
 
 let scene: RegisterScene;
 const leases: ManagedLease[] = [];
@@ -111,7 +111,7 @@ describe('a lease of the library', () => {
     const lease = await acquire({ provider: 'zookeeper', taskId: 'task', onLost: 'signal', zookeeper });
     try {
       await scene.untilIds(['task']);
-      expect((await answerOf('release', '0', '--force', '--provider', 'zookeeper', '--zookeeper', scene.connect)).code).toBe(0);
+      expect((await runInProcess(['release', '0', '--force', '--provider', 'zookeeper', '--zookeeper', scene.connect])).code).toBe(0);
       await scene.untilIds([]);
       await scene.reader.until(SERVICE, (seen) => seen === undefined);
       expect(lease.signal.aborted).toBe(true);

@@ -6,12 +6,12 @@ import { systemClock } from '../../../src/base/system.js';
 import { jsonPayload } from '../../../src/services/payload-codec.js';
 import { ServiceDirectory } from '../../../src/services/service-directory.js';
 import { buildUri } from '../../../src/services/uri-spec.js';
+import { runInProcess } from '../../support/in-process.js';
 import { throughProxy } from '../../support/network/proxies.js';
 import { runCli } from '../../support/processes.js';
 import { expireSession } from '../../support/zookeeper.js';
 import { restrict } from '../discovery/discovery-support.js';
 import { inVain, NODE, RegisterScene } from './register-support.js';
-import { answerOf } from './services-support.js';
 
 /** Where it is the end of a session that is waited for. */
 const SHORT_SESSION = ['--zookeeper-session-timeout', '2s'];
@@ -23,7 +23,7 @@ beforeEach(async () => {
 });
 afterEach(() => scene.close());
 
-const resolve = (...args: string[]) => answerOf('discovery', 'resolve', ...args, '--zookeeper', scene.connect);
+const resolve = (...args: string[]) => runInProcess(['discovery', 'resolve', ...args, '--zookeeper', scene.connect]);
 
 describe('a command that nodelease runs', () => {
   it('is registered for Curator’s readers before it begins, with its node id and version, and resolved', async () => {
@@ -229,7 +229,7 @@ describe('the entries of a command whose supervisor is gone', () => {
   it('go at once with a lost lease', async () => {
     const task = scene.start('task', ['--service', 'orders', '--port', '80', '--zookeeper-session-timeout', '60s', '--duration', '6s']);
     await scene.untilIds(['task']);
-    expect((await answerOf('release', '0', '--force', ...scene.store.options)).code).toBe(0);
+    expect((await runInProcess(['release', '0', '--force', ...scene.store.options])).code).toBe(0);
     await task.waitForOutput(/is lost/);
     await scene.untilIds([]);
     expect((await task.exit).code).toBe(76);
@@ -271,7 +271,7 @@ describe('what cannot be announced', () => {
     [['--payload', '{}'], /--payload: expected --service beside it/],
   ])('is refused with 64 and one line, and nothing is written: %j', async (options, message) => {
     const given = [...scene.store.options, '--zookeeper', scene.connect, ...options];
-    const { code, complaints } = await answerOf('run', ...given, '--', 'true');
+    const { code, complaints } = await runInProcess(['run', ...given, '--', 'true']);
     expect(code).toBe(64);
     expect(complaints).toMatch(message);
     expect(complaints.trim().split('\n')).toHaveLength(1);

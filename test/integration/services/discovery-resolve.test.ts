@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import { runInProcess } from '../../support/in-process.js';
 import { killAll, runCli } from '../../support/processes.js';
 import { TreeReader } from '../../support/tree-reader.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { restrict } from '../discovery/discovery-support.js';
-import { answerOf } from './services-support.js';
 
 let connect: string;
 let reader: TreeReader;
@@ -17,7 +17,7 @@ afterEach(async () => {
   await reader.close();
 });
 
-const resolve = (...args: string[]) => answerOf('discovery', 'resolve', ...args, '--zookeeper', connect);
+const resolve = (...args: string[]) => runInProcess(['discovery', 'resolve', ...args, '--zookeeper', connect]);
 
 describe('discovery resolve', () => {
   it('says what is known where no instance can be picked, and ends with 1', async () => {
@@ -117,7 +117,7 @@ describe('discovery resolve', () => {
     [['orders', '--payload', '{}'], /unknown option '--payload'/],
     [[], /missing required argument 'name'/],
   ])('refuses %j with 64 and one line', async (args, message) => {
-    const { code, complaints } = await answerOf('discovery', 'resolve', ...args, '--zookeeper', '127.0.0.1:1');
+    const { code, complaints } = await runInProcess(['discovery', 'resolve', ...args, '--zookeeper', '127.0.0.1:1']);
     expect(code).toBe(64);
     expect(complaints).toMatch(message);
     expect(complaints.trim().split('\n')).toHaveLength(1);
@@ -125,7 +125,7 @@ describe('discovery resolve', () => {
 });
 
 describe('discovery services', () => {
-  const services = (...args: string[]) => answerOf('discovery', 'services', ...args, '--zookeeper', connect);
+  const services = (...args: string[]) => runInProcess(['discovery', 'services', ...args, '--zookeeper', connect]);
 
   it('shows who is registered as what, leaves out what cannot be understood, and says so', async () => {
     expect(await services()).toMatchObject({ code: 0, answer: `Nobody is registered at /services of ${connect}.\n` });

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import { runInProcess } from '../../support/in-process.js';
 import { stopProxies, throughProxy } from '../../support/network/proxies.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
 import { client, closeClients } from '../discovery/discovery-support.js';
-import { answerOf } from './services-support.js';
 
 const ONE = { name: 'orders', id: 'one', address: '10.0.0.1', port: 8080, registrationTimeUTC: 1_795_000_000_000, serviceType: 'STATIC' };
 const LISTENS_WITHIN_MS = 20_000;
@@ -50,7 +50,7 @@ const disable = { ...put(false), headers: { 'content-type': 'application/json', 
 
 /** A command line that ends at once. */
 async function fail(...args: string[]) {
-  const { code, answer, complaints } = await answerOf('discovery', 'serve', ...args);
+  const { code, answer, complaints } = await runInProcess(['discovery', 'serve', ...args]);
   return { code, answer, complaint: complaints };
 }
 

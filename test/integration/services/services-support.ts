@@ -1,12 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inject } from 'vitest';
 import { systemClock, systemRandom } from '../../../src/base/system.js';
-import { runCommandLine } from '../../../src/cli/commands/command-line.js';
 import { newInstance, type ServiceInstanceInit } from '../../../src/services/new-instance.js';
 import { ServiceDiscovery, type ServiceDiscoveryOptions, type ServiceEvent } from '../../../src/services/service-discovery.js';
 import type { ServiceInstance } from '../../../src/services/service-instance.js';
 import type { ZooKeeperClient } from '../../../src/zookeeper/zookeeper-client.js';
-import { capturedIo } from '../../support/captured-io.js';
 import { stopProxies } from '../../support/network/proxies.js';
 import { expireSession } from '../../support/zookeeper.js';
 import { client, closeClients } from '../discovery/discovery-support.js';
@@ -44,13 +42,6 @@ export async function closeRegistrants(): Promise<void> {
 /** An instance of `orders` unless it is told otherwise. */
 export function orders(init: Partial<ServiceInstanceInit> = {}): ServiceInstance {
   return newInstance({ name: 'orders', id: 'one', address: '10.0.0.7', port: 8080, ...init }, { clock: systemClock, random: systemRandom });
-}
-
-/** What a command answers on real servers, without a process of its own. */
-export async function answerOf(...args: string[]): Promise<{ code: number; answer: string; complaints: string }> {
-  const io = { ...capturedIo(), clock: systemClock, random: systemRandom };
-  const code = await runCommandLine(args, io, '0.0.0');
-  return { code, answer: io.answer(), complaints: io.complaints() };
 }
 
 /** The session that a client knows of. */
