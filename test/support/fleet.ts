@@ -128,7 +128,7 @@ export function startTask(store: FleetStore, options: readonly string[], script 
   const process = runCli(['run', ...store.options, ...options, '--', ...command], { env: store.env });
   return {
     ...process,
-    started: async (ms = 30_000) => {
+    started: async (ms) => {
       const [, id, version] = await process.waitForOutput(/^id (\d+) version (\d+)$/m, ms);
       return { id: Number(id), version: Number(version) };
     },

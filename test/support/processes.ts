@@ -25,7 +25,7 @@ export interface TestProcess {
   /**
    * Resolves as soon as `pattern` is found in one of its outputs, also in what it wrote before the call.
    *
-   * @throws Error with its output when that did not come within `ms` milliseconds (30,000 unless told), or when it ended without it
+   * @throws Error with its output when that did not come within `ms` milliseconds (60,000 by default), or when it ended without it
    */
   waitForOutput(pattern: RegExp, ms?: number): Promise<RegExpExecArray>;
 }
@@ -40,7 +40,7 @@ export interface ProcessOptions {
 }
 
 /** How long a condition that a test merely waits for may take where the machine has much else to do, in milliseconds. */
-const LOADED_MACHINE_MS = 30_000;
+const LOADED_MACHINE_MS = 60_000;
 /** How long to wait for the end of the output when descendants keep it open, in milliseconds. */
 const OUTPUT_GRACE_MS = 500;
 

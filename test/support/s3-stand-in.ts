@@ -131,21 +131,27 @@ export class S3StandIn {
     return Date.now() + this.faults.aheadMs;
   }
 
+  async #delayed(): Promise<void> {
+    if (this.faults.delayMs > 0) await pause(this.faults.delayMs);
+  }
+
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await readAll(request);
     const url = new URL(request.url ?? '/', this.endpoint);
     const [, bucket = '', key = ''] = /^\/([^/]*)\/?(.*)$/.exec(decodeURIComponent(url.pathname)) ?? [];
     const { method = '', headers, socket } = request;
     this.requests.push({ method, key, query: url.searchParams, headers, clientPort: socket.remotePort });
-    if (this.faults.delayMs > 0) await pause(this.faults.delayMs);
     response.setHeader('date', new Date(this.#now() - this.faults.lateDateMs).toUTCString());
     const next = this.#next.shift();
     if (next === 'drop-request') return void response.destroy();
     if (typeof next === 'object') {
+      await this.#delayed();
       const content = next.code === undefined ? (next.body ?? '') : errorXml(next.code);
       return void response.writeHead(next.status, next.headers).end(content);
     }
     const answer = bucket === BUCKET ? await this.#answer(request, key, url.searchParams, body) : failure(404, 'NoSuchBucket');
+    // What is asked for is done by now: a client that gives the reply up finds it done.
+    await this.#delayed();
     if (next === 'drop-reply') return void response.destroy();
     if (next === 'stall') return;
     response.writeHead(answer.status, { ...answer.headers, 'content-length': answer.body.length });

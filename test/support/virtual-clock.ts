@@ -79,6 +79,17 @@ export async function settled(): Promise<void> {
   for (let i = 0; i < 3; i += 1) await new Promise<void>((resolve) => setImmediate(resolve));
 }
 
+/** Moves the clock until the work is done. Where code is loaded or a connection is refused, which takes real time, none passes before the work waits for it. */
+export async function inVirtualTime<T>(clock: VirtualClock, work: Promise<T>): Promise<T> {
+  let isDone = false;
+  const end = () => {
+    isDone = true;
+  };
+  work.then(end, end);
+  while (!isDone) await (clock.sleepers > 0 ? clock.advance(50) : settled());
+  return work;
+}
+
 /** The same numbers for the same seed (mulberry32). */
 export function seededRandom(seed: number): RandomSource {
   let state = seed >>> 0;

@@ -272,7 +272,7 @@ describe('credentials in the wrong place', () => {
     ['--env', 'DB=postgres://user:HIDDEN@host/{}'],
   ];
 
-  // The two others look at it when they have begun to work: test/integration/cli/command-usage.test.ts.
+  // `run` and `serve` read the endpoint only once they have begun: test/integration/cli/command-usage.test.ts.
   it.each(commands.filter(([name]) => !['run', 'serve'].includes(name)))('are not shown by %s in the URL of a server', async (_, args) => {
     const url = 'https://user:HIDDEN@127.0.0.1:1';
     const store = { NODELEASE_STORE: 's3://bucket', AWS_REGION: 'us-east-1' };

@@ -3,24 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { capturedIo } from '../../../test/support/captured-io.js';
-import { seededRandom, settled, VirtualClock } from '../../../test/support/virtual-clock.js';
+import { inVirtualTime, seededRandom, VirtualClock } from '../../../test/support/virtual-clock.js';
 import { holdNode } from '../../runtime/hold-node.js';
 import { runCommandLine } from './command-line.js';
 
 /** A port that takes no connections: the system refuses them at once. */
 const NOWHERE = '127.0.0.1:1';
 const ALONE = ['--provider', 'zookeeper', '--zookeeper', NOWHERE];
-
-/** Moves the clock until the work is done. Code is loaded, and connections are refused, in real time: none passes before something waits for it. */
-async function inVirtualTime<T>(clock: VirtualClock, work: Promise<T>): Promise<T> {
-  let isDone = false;
-  const end = () => {
-    isDone = true;
-  };
-  work.then(end, end);
-  while (!isDone) await (clock.sleepers > 0 ? clock.advance(50) : settled());
-  return work;
-}
 
 async function run(...args: string[]) {
   const io = capturedIo();

@@ -1,5 +1,9 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { runInProcess } from '../../../test/support/in-process.js';
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
 
 describe('the commands of nodelease config', () => {
   it.each([

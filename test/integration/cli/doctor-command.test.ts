@@ -29,7 +29,7 @@ describe('nodelease doctor', () => {
         const store = await newStore(kind);
         const task = startTask(store, ['--nodes', '2']);
         // On S3, the first start probes the store, too.
-        await task.started(60_000);
+        await task.started();
         await task.waitForOutput(/all lease objects of the cluster exist/);
         const before = await store.keys();
         const doctor = runCli(['doctor', ...store.options], { env: store.env });

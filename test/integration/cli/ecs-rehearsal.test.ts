@@ -86,7 +86,8 @@ describe('a container on ECS with nodelease as its process 1', () => {
     proxy.stall('to-server');
     process.kill(outside(task), 'SIGTERM');
     await task.waitForOutput(/ending/);
-    for (let asked = 0; asked < 10; asked += 1) {
+    await expect.poll(() => proxy.holds).toBe(true);
+    for (let asked = 0; asked < 3; asked += 1) {
       const answer = await fetch(`${url}/readyz`, { headers: { connection: 'close' } });
       expect(await answer.json()).toMatchObject({ status: 'unavailable', ready: false, live: true });
     }

@@ -22,7 +22,9 @@ export function victim() {
 
 /** For `afterEach`. */
 export function endVictims(): void {
-  for (const victim of victims.splice(0)) victim.kill('SIGKILL');
+  for (const { pid, exitCode, signalCode } of victims.splice(0)) {
+    if (pid !== undefined && exitCode === null && signalCode === null) process.kill(-pid, 'SIGKILL');
+  }
 }
 
 /** Starts a guard for as long as `act` takes, which gets its process id, too. */
@@ -33,7 +35,7 @@ export async function guarding(
   const before = childrenOf(process.pid);
   const guard = startGuard({ clock: systemClock, path: process.env.PATH, ...options });
   try {
-    await act(guard, childrenOf(process.pid).find((child) => !before.includes(child)) ?? 0);
+    await act(guard, found(childrenOf(process.pid).find((child) => !before.includes(child))));
   } finally {
     guard.done();
   }
@@ -53,14 +55,14 @@ export async function timersOf(guard: number): Promise<number[]> {
 /** A command with a child of its own; each says its number once it is as it is to be. */
 export const FAMILY = `sh -c 'echo child $$; exec sleep 1000' & trap "" TERM; echo command $$; while :; do sleep 0.05; done`;
 
-/** Its numbers, once both have been said. */
+/** The process ids of {@link FAMILY}, once both have been said. */
 export async function membersOf(run: TestProcess) {
   const numberOf = async (name: string) => Number((await run.waitForOutput(new RegExp(`${name} (\\d+)\\n`)))[1]);
   const [command, child] = [await numberOf('command'), await numberOf('child')];
   return { command, child, pids: [command, child] };
 }
 
-/** It, run for a lease of the only node id. */
+/** Runs {@link FAMILY} under a lease of the only node id. */
 export async function family(duration: string, options: ProcessOptions = {}, store = newFolder()) {
   const lease = ['--store', `file:${store}`, '--nodes', '1', '--duration', duration];
   const run = runCli(['run', ...lease, '--', '/bin/sh', '-c', FAMILY], options);
@@ -75,4 +77,10 @@ export function unguarded(): Record<string, string> {
 }
 
 /** The process of the guard of a run. */
-export const guardOf = (run: TestProcess) => childrenOf(run.pid).find((pid) => argumentsOf(pid).includes('lease-guard')) ?? 0;
+export const guardOf = (run: TestProcess) => found(childrenOf(run.pid).find((pid) => argumentsOf(pid).includes('lease-guard')));
+
+/** A signal to process 0 would meet the group of the tests. */
+function found(guard: number | undefined): number {
+  if (guard === undefined) throw new Error('there is no guard');
+  return guard;
+}

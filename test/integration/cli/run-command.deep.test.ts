@@ -13,7 +13,7 @@ const shell = (script: string, ...options: string[]) => runCli(['run', ...option
 const numbers = (text: string) => [...text.matchAll(/\d+/g)].map(Number);
 
 describe('nodelease run', () => {
-  it('ends what the command leaves behind, and only then releases the node id', async () => {
+  it('kills what the command leaves behind that does not end at SIGTERM, and only then releases the node id', async () => {
     const folder = newFolder();
     // Ignored from before it begins, so that there is no moment in which SIGTERM ends it.
     const stubborn = `trap "" TERM; sh -c 'echo $$; while :; do sleep 0.05; done' & trap - TERM;`;

@@ -16,11 +16,11 @@ describe('a command whose supervisor', () => {
     'is ended or paused by %s lives on where there is no guard, which is warned of',
     async (signal) => {
       const command = ['/bin/sh', '-c', 'echo $$; exec /bin/sleep 1000'];
-      const run = runCli(['run', '--store', `file:${newFolder()}`, '--duration', '1s', '--', ...command], { env: unguarded() });
+      const run = runCli(['run', '--store', `file:${newFolder()}`, '--duration', '3s', '--', ...command], { env: unguarded() });
       const pid = Number((await run.waitForOutput(/(\d+)\n/))[1]);
       await run.waitForOutput(/nothing will stop the command when this process is killed or paused/);
       run.kill(signal);
-      await sleep(1_500);
+      await sleep(4_500);
       expect(isAlive(pid)).toBe(true);
       process.kill(-pid, 'SIGKILL');
     },
@@ -43,8 +43,8 @@ describe('a command whose supervisor', () => {
   });
 
   it('works is not touched by the guard for many lease durations', async () => {
-    const { run, command, pids } = await family('2s');
-    await sleep(6_000);
+    const { run, command, pids } = await family('4s');
+    await sleep(10_000);
     expect(pids.every(isAlive)).toBe(true);
     process.kill(command, 'SIGKILL');
     expect((await run.exit).code).toBe(137);

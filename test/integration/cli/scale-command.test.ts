@@ -38,10 +38,10 @@ describe('nodelease scale', () => {
       const store = await newStore('s3');
       const options = ['--nodes', '3', '--duration', '12s'];
       const tasks = [0, 1, 2].map((number) => startTask(store, [...options, '--task-id', `old-${number}`]));
-      const ids = await Promise.all(tasks.map(async (task) => (await task.started(PATIENCE_MS)).id));
+      const ids = await Promise.all(tasks.map(async (task) => (await task.started()).id));
       expect(ids.sort()).toEqual([0, 1, 2]);
       const waiting = startTask(store, options);
-      await waiting.waitForOutput(/no node id is free/, PATIENCE_MS);
+      await waiting.waitForOutput(/no node id is free/);
 
       const command = call(store, 'scale', '300');
       expect(await command.exit, command.stderr()).toMatchObject({ code: 0 });
@@ -51,9 +51,9 @@ describe('nodelease scale', () => {
       expect(command.stderr()).toMatch(
         /^nodelease: waiting for [123] holders? to make .* 9 bits .*: \d \(old-\d, 8 bits\).*\nnodelease: every holder makes .*\n$/,
       );
-      expect((await waiting.started(PATIENCE_MS)).id).toBeGreaterThanOrEqual(3);
+      expect((await waiting.started()).id).toBeGreaterThanOrEqual(3);
       const fresh = startTask(store, [...options, '--task-id', 'fresh']);
-      expect((await fresh.started(PATIENCE_MS)).id).toBeGreaterThanOrEqual(3);
+      expect((await fresh.started()).id).toBeGreaterThanOrEqual(3);
 
       const { cluster, nodes } = await statusOf(store);
       expect(cluster).toMatchObject({ size: 300, idWidth: 9 });
@@ -77,9 +77,9 @@ describe('nodelease scale', () => {
   it('ends by SIGINT while it waits, with the cluster as it was but for the width', async () => {
     const store = await newStore('file');
     const holder = startTask(store, ['--nodes', '3', '--duration', '10m']);
-    await holder.started(PATIENCE_MS);
+    await holder.started();
     const command = call(store, 'scale', '300');
-    await command.waitForOutput(/waiting for 1 holder/, PATIENCE_MS);
+    await command.waitForOutput(/waiting for 1 holder/);
     command.kill('SIGINT');
     expect((await command.exit).code).toBe(130);
     expect(command.stderr()).toMatch(/^nodelease: waiting for .*\n$/);
@@ -91,8 +91,8 @@ describe('nodelease scale', () => {
 
   it('grows a cluster whose tasks are gone without a release, once their leases have expired', async () => {
     const store = await newStore('file');
-    const holder = startTask(store, ['--nodes', '3', '--duration', '1s', '--task-id', 'gone']);
-    await holder.started(PATIENCE_MS);
+    const holder = startTask(store, ['--nodes', '3', '--duration', '3s', '--task-id', 'gone']);
+    await holder.started();
     holder.kill('SIGKILL');
     await holder.exit;
     const { code, complaints } = await scale(store, '300');
@@ -166,11 +166,11 @@ describe('nodelease scale', () => {
     await initCluster(store, '--nodes', '3', '--duration', '4s');
     const options = ['--on-retire', 'drain'];
     const staying = startTask(store, [...options, '--task-id', 'staying']);
-    await staying.started(PATIENCE_MS);
+    await staying.started();
     const going = startTask(store, [...options, '--task-id', 'going']);
-    await going.started(PATIENCE_MS);
+    await going.started();
     const first = call(store, 'scale', '1');
-    await first.waitForOutput(/waiting for 1 holder to give a node id back/, PATIENCE_MS);
+    await first.waitForOutput(/waiting for 1 holder to give a node id back/);
     first.kill('SIGKILL');
     await first.exit;
     expect(await settings(store)).toMatchObject({ size: 1 });
@@ -185,7 +185,7 @@ describe('nodelease scale', () => {
     const { nodes } = await statusOf(store);
     expect(nodes[0]).toMatchObject({ state: 'held', taskId: 'staying', version: 1 });
     const fresh = startTask(store, [...options, '--task-id', 'fresh']);
-    const { id, version } = await fresh.started(PATIENCE_MS);
+    const { id, version } = await fresh.started();
     expect([1, 2]).toContain(id);
     expect(version).toBe(id === 1 ? 3 : 1);
   });
@@ -213,7 +213,7 @@ describe('nodelease scale', () => {
         // One after the other: of two that start together the loser of a race takes any free id.
         for (const id of [0, 1]) {
           const task = startTask(store, ['--task-id', `leased-${id}`, ...zookeeper]);
-          expect((await task.started(PATIENCE_MS)).id).toBe(id);
+          expect((await task.started()).id).toBe(id);
         }
         await reader.until('/discovery/nodes/00/09', (seen) => seen !== undefined, PATIENCE_MS);
         fixed.kill('SIGTERM');

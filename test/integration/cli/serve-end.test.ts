@@ -7,7 +7,7 @@ import { EventClient } from '../../support/network/event-client.js';
 import { stopProxies } from '../../support/network/proxies.js';
 import { ProcessHandle } from '../../support/process-handle.js';
 import { killAll, runCli, type TestProcess } from '../../support/processes.js';
-import { waitFileAt } from './ecs-support.js';
+import { followStates, waitFileAt } from './ecs-support.js';
 import { newFolder, removeFolders } from './run-support.js';
 import { announced, announcedAt, readyAt, serve } from './serve-support.js';
 
@@ -41,15 +41,15 @@ describe('a sidecar that is told to end', () => {
     const sidecar = serve(store, ...options);
     const url = await announcedAt(sidecar);
     const page = await EventClient.open(url);
+    const lease = followStates(url, '/lease');
+    await lease.saw('200 held');
     zookeeper.stall('both');
     sidecar.kill('SIGTERM');
-    // It has not been taken out for two seconds then.
-    await expect.poll(() => page.instances).toContainEqual(expect.objectContaining({ state: 'stopping' }));
-    const lease = await fetch(`${url}/lease`, { headers: { connection: 'close' } });
-    expect([lease.status, await lease.json()]).toMatchObject([503, { state: 'stopping', live: true, validForMs: null }]);
     expect(await exitOf(sidecar), sidecar.stderr()).toBe(0);
     expect(sidecar.stderr()).toMatch(/not known to be out yet[\s\S]*SIGTERM: ending/);
+    expect((await lease.all).slice(0, 2)).toEqual(['200 held', '503 stopping']);
     await page.ended;
+    expect(page.instances).toContainEqual(expect.objectContaining({ state: 'stopping', live: true, validForMs: null }));
     const states = page.instances.map((instance) => (instance as { state: string }).state);
     expect(states.slice(states.indexOf('stopping'))).not.toContain('held');
   });

@@ -3,14 +3,11 @@ import type { FleetStore } from '../../support/fleet.js';
 import { throughProxy } from '../../support/network/proxies.js';
 import { runCli, type TestProcess } from '../../support/processes.js';
 import { uniqueChroot } from '../../support/zookeeper.js';
-import { healthUntil, urlOf } from './ecs-support.js';
-
-// A lease ends only where a test has it end: no loaded machine is late for its renewals.
-const SETTINGS = ['--nodes', '1', '--duration', '60s', '--grace', '500ms', '--http', '127.0.0.1:0'];
+import { healthUntil, SETTINGS, urlOf } from './ecs-support.js';
 
 /** A sidecar of a cluster of one node id; later options win. */
 export const serve = (store: FleetStore, ...options: string[]): TestProcess =>
-  runCli(['serve', ...store.options, ...SETTINGS, ...options], { env: store.env });
+  runCli(['serve', ...store.options, ...SETTINGS, '--http', '127.0.0.1:0', ...options], { env: store.env });
 
 /** Its URL, once it is ready. */
 export async function readyAt(sidecar: TestProcess): Promise<string> {

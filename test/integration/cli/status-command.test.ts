@@ -23,7 +23,7 @@ describe('nodelease status', () => {
     expect(await answer(store)).toMatch(/^There is no cluster at .* yet: .*\n$/);
     const task = startTask(store, ['--nodes', '3', '--task-id', 'somebody']);
     // The first start probes the store, too.
-    await task.started(60_000);
+    await task.started();
     expect(await answer(store)).toMatch(/^ID {2}STATE .*PROBLEM\n 0 {2}held +1 {2}somebody +~?\d+\.\ds +\d+\.\ds\n/);
     const held = JSON.parse(await answer(store, '--json')) as StatusReport;
     expect(held.nodes).toHaveLength(3);

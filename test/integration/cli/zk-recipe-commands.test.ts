@@ -93,6 +93,8 @@ describe('nodelease zk queue', () => {
     await zk('queue put /work c');
     const none = (ms: number) => expect.stringContaining(`/work had no item within ${ms} ms`);
     expect(await zk('queue take /work -n 2 --try')).toEqual({ code: 75, answer: 'c\n', complaints: none(0) });
+    await zk('queue put /work d');
+    expect(await zk('queue take /work -n 2 --timeout 1s')).toEqual({ code: 75, answer: 'd\n', complaints: none(1_000) });
     expect(await zk('queue take /work --timeout 100ms')).toEqual({ code: 75, answer: '', complaints: none(100) });
   });
 

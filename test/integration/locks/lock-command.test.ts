@@ -145,23 +145,23 @@ describe('a command that runs for a lock', () => {
 
   it('runs again with --restart after the lock was taken away, and not once a signal has asked for the end', async () => {
     const told = `trap 'echo told to stop' TERM; echo token $LOCK_TOKEN pid $$; while :; do sleep 0.05; done`;
-    const run = locked(told, '--duration', '3s', '--restart');
+    const run = locked(told, '--duration', '6s', '--restart');
     const first = await working(run, 1);
-    await evict();
+    await evictInProcess();
     // The eviction itself has a token, so that the old holder is fenced off.
     const [, token] = await run.waitForOutput(/token ([2-9]) pid/);
     expect(isAlive(first)).toBe(false);
     const second = await working(run, Number(token));
     run.kill('SIGTERM');
     await run.waitForOutput(/told to stop/);
-    await evict();
+    await evictInProcess();
     expect((await run.exit).code).toBe(76);
     expect(isAlive(second)).toBe(false);
     expect(run.stdout().match(/token/g)).toHaveLength(2);
   });
 
   /** As `nodelease release` does. */
-  const evict = () => {
+  const evictInProcess = () => {
     const ofLock = new FileLeaseStore({ directory: join(folder, 'store/locks/nightly'), clock: systemClock, random: systemRandom });
     return evictHolder(new StoreSession(ofLock, systemClock, 5_000), 0);
   };
